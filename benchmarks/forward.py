@@ -69,7 +69,7 @@ class Cell:
 
 
 def prepare(tool: Tool, row: Row, expected: Any) -> tuple[Cell, Callable[[], Any] | None, float]:
-    """Make a tool's call and check its answer, or say why there is none.
+    """Make a tool's call and check its result, or say why there is none.
 
     Also gives the seconds of the first call, in which whatever is traced or compiled is.
     """

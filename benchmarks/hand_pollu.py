@@ -1,7 +1,7 @@
 """POLLU and its Jacobian as somebody would write them by hand for Numba, in three ways.
 
 ``*_into`` write into an array that the caller holds, so that arithmetic is timed and not the
-allocator; the others answer a fresh array. Importing this module needs Numba.
+allocator; the others return a fresh array. Importing this module needs Numba.
 """
 
 from __future__ import annotations

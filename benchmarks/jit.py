@@ -43,14 +43,14 @@ class Cell:
 
 
 def prepare(tool: JitTool, row: Row, expected: Any) -> tuple[Cell, dict[str, Callable[[], Any]]]:
-    """Make a tool's calls and check its answer, or say why there are none."""
+    """Make a tool's calls and check its result, or say why there are none."""
     cell = Cell(row.name, tool.name)
     if not tool.is_installed():
         cell.status = "not installed"
         return cell, {}
     try:
         made = tool.prepare(row)
-        if tool.name != "primal":  # its answer is that of hand-written derivatives, checked there
+        if tool.name != "primal":  # its result is that of hand-written derivatives, checked there
             answer = derivative_of(made.read(made.call()), row)
             cell.error = relative_error(answer, expected, row)
         if made.primal is not None:
@@ -97,7 +97,7 @@ def run_row(row: Row, tools: Sequence[JitTool], options: argparse.Namespace) -> 
 def run_inside(
     row: Row, tools: Sequence[JitTool], cells: list[Cell], options: argparse.Namespace
 ) -> list[Cell]:
-    """Time the tools whose answers were right in loops of compiled code."""
+    """Time the tools whose results were right in loops of compiled code."""
     right = {cell.tool for cell in cells if cell.rounds}
     found: list[Cell] = []
     calls: dict[str, Callable[[], Any]] = {}

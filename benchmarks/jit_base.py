@@ -17,7 +17,7 @@ Call = Callable[[], Any]
 class Prepared:
     """The calls of one tool on one row."""
 
-    call: Call  # answers the Jacobian, or (y, y_dot)
+    call: Call  # returns the Jacobian, or (y, y_dot)
     primal: Call | None = None  # the tool's own program without a derivative
     read: Callable[[Any], Any] = lambda answer: answer  # what is not part of the time
 
@@ -63,7 +63,7 @@ def loop_count(row: Row) -> int:
 
 
 def numba_loop(f: Callable[..., Any], row: Row, more: tuple[Any, ...] = ()) -> Inside:
-    """A compiled loop around ``f(point, *more)``, which answers an array."""
+    """A compiled loop around ``f(point, *more)``, which returns an array."""
     from numba import njit
 
     if row.name not in SHORT:

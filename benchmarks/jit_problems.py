@@ -187,7 +187,7 @@ def relative_error(answer: np.ndarray, expected: np.ndarray, of: Row) -> float:
 
 
 def tolerance(of: Row, tool: str) -> float:
-    """How far an answer may be off: a million steps add up rounding, one evaluation does not."""
+    """How far a result may be off: a million steps add up rounding, one evaluation does not."""
     if tool == "scipy":
         return 1e-3
     return 1e-9 if isinstance(of.problem, JitProblem) and of.problem.args else 1e-12

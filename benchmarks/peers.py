@@ -1,4 +1,4 @@
-"""fwdad and its peers behind one interface: a row goes in, a call that answers it comes out.
+"""fwdad and its peers behind one interface: a row goes in, a call that returns it comes out.
 
 A peer gets the program rewritten for its namespace and its arrays made beforehand; what its call
 returns is not converted, so that only its own work is timed.
@@ -62,7 +62,7 @@ class Tool:
 
 
 def derivative_of(answer: Any, row: Row) -> np.ndarray:
-    """Take the derivative out of a tool's answer, as ``(N, y.size)`` or as the Jacobian."""
+    """Take the derivative out of a tool's result, as ``(N, y.size)`` or as the Jacobian."""
     if row.lanes is None:
         return np.asarray(answer)
     return np.asarray(answer[1]).reshape(row.lanes, -1)

@@ -1,6 +1,6 @@
 """Adjoint code by hand, for Numba: what a gradient can cost.
 
-Each answers ``(value, gradient with respect to the first argument)`` of the program of its name.
+Each returns ``(value, gradient with respect to the first argument)`` of the program of its name.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What stands beside fwdad's gradients: each tool as a call that answers value and gradient."""
+"""What stands beside fwdad's gradients: each tool as a call that returns value and gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One row of the tables of gradients: what every tool answers is checked, then timed in turns.
+"""One row of the tables of gradients: what every tool returns is checked, then timed in turns.
 
 Run as ``python -m benchmarks.reverse_row``, this module is the process that a row has to itself: on
 standard output it tells, line by line, what it begins, and at last what was measured.
@@ -110,7 +110,7 @@ class Measured:
         return self.row
 
     def attempt(self, name: str, make: Callable[[], Call], check: Callable[[Any], str]) -> None:
-        """Make a tool's call, run it once, and keep it if it answers what it should."""
+        """Make a tool's call, run it once, and keep it if it returns what it should."""
         if f"{self.row.size} {name}" in self.options.without:
             return
         tell(begin=f"{self.row.size} {name}")
@@ -239,7 +239,7 @@ class Measured:
 
 
 def wrong_by(found: Any, expected: Any, tolerance: float) -> str:
-    """Empty, or by how much an answer is wrong, as a part of its largest element."""
+    """Empty, or by how much a result is wrong, as a part of its largest element."""
     if isinstance(expected, tuple):
         each = (wrong_by(a, b, tolerance) for a, b in zip(found, expected, strict=True))
         return next((wrong for wrong in each if wrong), "")

@@ -1,6 +1,6 @@
 """Reversible functions as kernels on a GPU: ``python -m benchmarks.reversible_cuda``.
 
-A million pendulums take 200 steps of the leapfrog method each, in doubles. What f answers and the
+A million pendulums take 200 steps of the leapfrog method each, in doubles. What f returns and the
 cotangents of its arguments are compared with JAX's first (forward mode over one instance of JAX's).
 Arrays lie on the device; a time is that of a call and of waiting for the device.
 """

@@ -1,4 +1,4 @@
-"""The rows of the table, and the derivative that each tool's answer is compared with."""
+"""The rows of the table, and the derivative that each tool's result is compared with."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def relative_error(answer: np.ndarray, expected: np.ndarray) -> float:
 
 
 def tolerance(row: Row, tool: str) -> float:
-    """How far an answer may be off: what differences can reach, or the reference."""
+    """How far a result may be off: what differences can reach, or the reference."""
     if tool == "scipy":
         return 1e-4
     return 1e-12 if row.problem.analytic else 1e-7

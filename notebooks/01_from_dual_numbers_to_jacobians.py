@@ -74,7 +74,7 @@ def f(x):
 
 
 # %% [markdown]
-# Start with $x = 1.3$ and $\dot x = 1$, run the function, and read the derivative off the answer.
+# Start with $x = 1.3$ and $\dot x = 1$, run the function, and read the derivative off the result.
 # Nothing was approximated: each step applied an exact rule, so the result has the accuracy of the
 # arithmetic itself.
 
@@ -152,7 +152,7 @@ lanes = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])  # N = 2 directions for x
 
 careless = lanes * y
 print("x * y has the shape", (x * y).shape, "and two tangents of it", (2, *(x * y).shape))
-print("NumPy answers", careless.shape, "without a word:")
+print("NumPy returns", careless.shape, "without a word:")
 print(careless)
 assert careless.shape == (2, 3)
 
@@ -203,7 +203,7 @@ print(J.round(3))
 
 # %% [markdown]
 # `jvp` takes one direction, or K of them stacked in front; `jacobian` takes the unit directions
-# and puts the answers in columns. Both have the dial: `chunk=N`. It changes time and memory, and
+# and puts the results in columns. Both have the dial: `chunk=N`. It changes time and memory, and
 # not the result.
 
 # %%
@@ -320,7 +320,7 @@ assert np.count_nonzero(J) == 2 * (3 * POINTS - 2) + 2 * POINTS
 
 # %% [markdown]
 # Now the dial. For each chunk size: the time of one Jacobian (the best of three), and the most
-# memory that was held at once, without the function itself or the answer.
+# memory that was held at once, without the function itself or the result.
 
 
 # %%
@@ -396,7 +396,7 @@ assert_array_equal(fwdad.jacobian(brusselator, state, chunk="auto"), J)
 # - A derivative can be carried through a program, exactly, by rules that each take a line.
 # - The rules are linear in what is carried, so N derivatives travel together for the price of one
 #   run plus the arithmetic of N lanes.
-# - N is a dial for time and memory. It never changes the answer.
+# - N is a dial for time and memory. It never changes the result.
 # - The function stays as it is.
 #
 # Where to go from here: `fwdad.jvp` for a few directions instead of all, `fwdad.grad` and

@@ -57,7 +57,7 @@ print("Numba is installed" if NUMBA else "without Numba: NumPy runs everything b
 # ## 1. What a tape is
 #
 # Ten lines, with everything that makes programs hard to write down: a loop, a branch that depends
-# on a value, a scratch array, assignment in place through windows on it.
+# on a value, a scratch array, assignment in place through views of it.
 
 
 # %%
@@ -143,7 +143,7 @@ source = fwdad.show(fast_march, hot, 0.1, 3)
 print(source)
 code = "\n".join(line.partition("#")[0] for line in source.splitlines())
 assert code.count("for ") == code.count("if ") == 1
-assert code.index("u_2[1:]") < code.index("for ")  # the window is made once, not in each step
+assert code.index("u_2[1:]") < code.index("for ")  # the view is made once, not in each step
 
 # %% [markdown]
 # A tape can also be drawn. Frames are loops and branches; what writes into an array is red; a
@@ -173,7 +173,7 @@ if NUMBA:
 # ## 4. Forward mode on a tape
 #
 # The rules of notebook 1 (one formula for one tangent) are applied to the operations of the tape.
-# The answer is a tape again, with the lanes of every value beside it. Take a chain of elementwise
+# The result is a tape again, with the lanes of every value beside it. Take a chain of elementwise
 # functions:
 
 

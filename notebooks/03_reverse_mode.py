@@ -14,9 +14,9 @@
 # %% [markdown]
 # # Reverse mode: from a transpose to a loop run backwards
 #
-# Forward mode answers what one input does to all outputs. A gradient asks the opposite: what do all
+# Forward mode returns what one input does to all outputs. A gradient asks the opposite: what do all
 # inputs do to one output? With a million inputs that would be a million directions. Run backwards,
-# the program answers all of them at once.
+# the program returns all of them at once.
 #
 # 1. A linear function and its transpose.
 # 2. A small program, and the same program backwards.
@@ -82,15 +82,15 @@ assert_allclose(slope, 2 * np.sin(x) * x * (np.cos(x) * x + np.sin(x)))
 
 # %% [markdown]
 # First the program, then its steps from the last to the first (`scale_lanes` is a product). What
-# the way back needs, `np.sin(x)`, has a name and is used twice; it is not computed again. No list
-# of operations is kept at run time: this source is all there is, and `jit` compiles it as it
+# the reverse pass needs, `np.sin(x)`, has a name and is used twice; it is not computed again. No
+# list of operations is kept at run time: this source is all there is, and `jit` compiles it as it
 # stands.
 #
 # ## 3. Loops that update arrays in place
 #
-# A loop runs backwards as a loop, as often as it ran. If it overwrites an element that the way back
-# reads, the old content has to come from somewhere. Copying all arrays in every step would do, and
-# costs memory as steps times size. fwdad asks *which* elements are read again.
+# A loop runs backwards as a loop, as often as it ran. If it overwrites an element that the reverse
+# pass reads, the old content has to come from somewhere. Copying all arrays in every step would do,
+# and costs memory as steps times size. fwdad asks *which* elements are read again.
 #
 # In a recurrence each element is written once, and read afterwards. Nothing is lost, so nothing is
 # saved: there is no `push` in the tape.
@@ -105,7 +105,7 @@ def recurrence(x):
 
 
 def heat(x, steps):
-    """Linear: the way back through the steps reads no values of u."""
+    """Linear: the reverse pass through the steps reads no values of u."""
     u = x.copy()
     for _ in range(steps):
         u[1:-1] += 0.2 * (u[2:] - 2 * u[1:-1] + u[:-2])
@@ -113,7 +113,7 @@ def heat(x, steps):
 
 
 def burgers(x, steps):
-    """Not linear: the way back reads the u of each step."""
+    """Not linear: the reverse pass reads the u of each step."""
     u = x.copy()
     for _ in range(steps):
         u[1:-1] -= 0.1 * u[1:-1] * (u[2:] - u[:-2])
@@ -135,8 +135,8 @@ print(tapes["burgers"])
 # ## 4. What saving costs, measured
 #
 # A stepper that touches four elements of a large array in each step. Whoever saves the array before
-# each step needs `steps * n` numbers. What the way back needs of a step is a few numbers, whatever
-# n is: they go on a stack on the way forward, and come back from it on the way back.
+# each step needs `steps * n` numbers. What the reverse pass needs of a step is a few numbers,
+# whatever n is: they go on a stack in the forward pass, and come back from it in the reverse pass.
 
 
 # %%
@@ -144,7 +144,7 @@ STEPS = 200
 
 
 def local(x):
-    """Each step changes a window of four elements."""
+    """Each step changes a view of four elements."""
     u = x.copy()
     for k in range(STEPS):
         u[k : k + 4] *= 1.0 - 0.1 * u[k : k + 4]

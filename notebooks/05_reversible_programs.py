@@ -14,9 +14,9 @@
 # %% [markdown]
 # # Reversible programs: from a swap to a trained network
 #
-# Reverse mode needs, on the way back, what the program knew on the way forward. Usually that is
-# kept. A reversible program need not keep anything: every statement has an inverse, so the way back
-# computes it again.
+# Reverse mode needs, in the reverse pass, what the program knew in the forward pass. Usually that
+# is kept. A reversible program need not keep anything: every statement has an inverse, so the
+# reverse pass computes it again.
 #
 # 1. Statements that lose nothing.
 # 2. Scratch space: ancillas, and blocks that are undone.
@@ -134,9 +134,9 @@ assert (~countdown)(1, 6) == (7, 0)
 # %% [markdown]
 # ## 4. Gradients, and their memory
 #
-# The way back is the inverse, with cotangents. A simulation of planets by the leapfrog method is
-# reversible as it is written, so its gradient needs the same memory for any number of steps. The
-# same loop as an ordinary program keeps what the way back reads.
+# The reverse pass is the inverse, with cotangents. A simulation of planets by the leapfrog method
+# is reversible as it is written, so its gradient needs the same memory for any number of steps. The
+# same loop as an ordinary program keeps what the reverse pass reads.
 
 # %%
 x0 = np.array([[0.0, 0.0], [1.0, 0.0]])

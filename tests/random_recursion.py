@@ -1,6 +1,6 @@
 """Random programs that call themselves, in loops and branches, and programs whose lists grow.
 
-What a call works on is written before it and put back behind it; what changes in a loop has to be
+What a call works on is written before it and restored behind it; what changes in a loop has to be
 kept for the reverse pass, on stacks that the calls inside the loop push onto as well.
 """
 

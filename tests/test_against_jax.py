@@ -183,7 +183,7 @@ TABLE = {
     "cho_solve": (lambda m, x: m.sla.cho_solve(m.sla.cho_factor(definite(m, x)), x), draw(3, 3)),
     "lu_solve": (lambda m, x: m.sla.lu_solve(m.sla.lu_factor(shifted(m, x)), x[:, 0]), draw(3, 3)),
     "block_diag, toeplitz": (lambda m, x: m.sla.block_diag(m.sla.toeplitz(x), x[None]), draw(3)),
-    # transforms; what they answer is complex
+    # transforms; what they return is complex
     "fft": (lambda m, x: m.fft.fft(x), draw(5)),
     "ifft of complex": (lambda m, x: m.fft.ifft(x[0] + 1j * x[1], n=6), draw(2, 4)),
     "rfft, irfft": (lambda m, x: m.fft.irfft(m.fft.rfft(x) ** 2, n=5), draw(5)),

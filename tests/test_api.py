@@ -366,7 +366,7 @@ def test_public_names():
 
 @pytest.mark.parametrize("chunk", [1, None])
 def test_constants_that_are_returned_outlive_the_call(chunk):
-    """What f made and wrote is put back for the next chunk, and not in what it returned."""
+    """What f made and wrote is restored for the next chunk, and not in what it returned."""
 
     class Plain:
         pass

@@ -88,7 +88,7 @@ NAMES = ("__enter__", "__exit__", "begin", "end", "_in_run")
 
 
 def enters_or_leaves(code):
-    """Whether code keeps what belongs to one call, or puts back what was there before."""
+    """Whether code keeps what belongs to one call, or restores what was there before."""
     return code.co_filename.endswith(FILES) or (
         code.co_name in NAMES and "fwdad" in code.co_filename
     )

@@ -199,7 +199,7 @@ def test_import_is_light():
 
 
 def test_import_test_sees_heavy_modules():
-    """The test above can fail: the same question about what is loaded has an answer."""
+    """The test above can fail: the same question about what is loaded has a result."""
     wanted = "{'numpy', 'fwdad.evaluation.evaluators'}"
     code = f"import sys, fwdad; print(*sorted({wanted} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -21,7 +21,7 @@ def square(x):
 
 
 def into(fill):
-    """What a function writes into an array of its own, and answers with it."""
+    """What a function writes into an array of its own, and returns with it."""
 
     def f(x):
         out = np.ones(6)

@@ -146,7 +146,7 @@ def test_states_of_arrays():
 
 
 def at_the_turn(f, *args):
-    """The bytes that are there where the way back begins, beyond those at the start."""
+    """The bytes that are there where the reverse pass begins, beyond those at the start."""
     options = {"has_aux": False, "outputs": "returned"}
     path = written_path(measured_value, f, 0, args, {}, options, with_value=True)
     source = numpy_source(path.made.tape.program)
@@ -265,7 +265,7 @@ def test_recorded():
 def test_text():
     report = fwdad.memory_report(squares, np.linspace(1.0, 2.0, 1000))
     said = str(report).splitlines()
-    assert said[0] == "8,000 bytes are kept for the way back"
+    assert said[0] == "8,000 bytes are kept for the reverse pass"
     assert any(f"{__file__}:{line_of(squares, 2)}: x[i] = x[i] * x[i]" in row for row in said)
     assert "copies of arguments that are written into: 8,000 bytes" in said
 

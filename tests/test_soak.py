@@ -1,4 +1,4 @@
-"""Derivatives asked for very often, and from many threads: no memory is lost, and no answer."""
+"""Derivatives asked for very often, and from many threads: no memory is lost, and no result."""
 
 import ctypes
 import gc

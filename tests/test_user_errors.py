@@ -75,7 +75,7 @@ MISTAKES = {
     "a point beside the function": (
         lambda: fwdad.grad(total, X),
         TypeError,
-        "an ndarray came. What takes f alone answers a function: write grad(f)(x), not grad(f, x)",
+        "an ndarray came. What takes f alone returns a function: write grad(f)(x), not grad(f, x)",
     ),
     "a name as argnums": (
         lambda: fwdad.jacobian(pair, X, argnums="x"),
@@ -166,7 +166,7 @@ MISTAKES = {
     "show of a plain function": (
         lambda: fwdad.show(pair),
         TypeError,
-        "pair is not under jit: give the function that jit(f) answers",
+        "pair is not under jit: give the function that jit(f) returns",
     ),
     "explain of no function": (lambda: fwdad.explain(3), TypeError, "an int came"),
     "a report without arguments": (
@@ -322,7 +322,7 @@ def test_what_loses_derivatives_is_not_supported(function):
 
 @pytest.mark.parametrize("argnums", [np.int64(1), np.uint8(1), np.array(1)])
 def test_argnums_of_numpy_are_ints(argnums):
-    """With every evaluator; the answer is no tuple."""
+    """With every evaluator; the result is no tuple."""
 
     def f(x, y):
         return np.sum(x**2 * y)

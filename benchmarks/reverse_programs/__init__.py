@@ -1,7 +1,7 @@
 """The programs whose gradients are timed, as people write them in NumPy.
 
 Those of the PolyBench family, and others, written from their definitions, one file for each family.
-Each answers one number: the sum of its output arrays, weighted where the gradient of the plain sum
+Each returns one number: the sum of its output arrays, weighted where the gradient of the plain sum
 vanishes.
 """
 

@@ -15,7 +15,7 @@ Arguments = tuple[Any, ...]
 class Problem:
     """One program with its arguments at three sizes.
 
-    ``tiny`` is where answers are checked; under Numba, ``small`` takes a millisecond or so and
+    ``tiny`` is where results are checked; under Numba, ``small`` takes a millisecond or so and
     ``medium`` some 50.
 
     Attributes

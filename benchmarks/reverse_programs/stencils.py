@@ -1,4 +1,4 @@
-"""Stencils: windows of arrays, updated in place step by step."""
+"""Stencils: views of arrays, updated in place step by step."""
 
 from __future__ import annotations
 

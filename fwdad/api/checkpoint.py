@@ -1,4 +1,4 @@
-"""``checkpoint``: functions whose loops and calls are run again on the way back."""
+"""``checkpoint``: functions whose loops and calls are run again in the reverse pass."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fwdad.rules.core.registry import function_name
 
 
 class Checkpointed(Carrier):
-    """A function that is run again on the way back; made by :func:`checkpoint`."""
+    """A function that is run again in the reverse pass; made by :func:`checkpoint`."""
 
     def __init__(
         self, f: Callable[..., Any], snapshots: int | None = None, memory: int | None = None
@@ -68,7 +68,7 @@ def _traced(tracer: Any, f: Any, snapshots: Any, memory: Any, args: Any, kwargs:
 
 @on_call(Checkpointed)
 def _on_duals(f: Checkpointed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A call while Python runs: recorded now, and made again on the way back."""
+    """A call while Python runs: recorded now, and made again in the reverse pass."""
     run = STATE.run
     record = None if run is None else run.tag.record
     reason = None
@@ -105,9 +105,9 @@ def _is_recorded_outside(run: Any) -> bool:
 def checkpoint(
     f: Callable[..., Any] | None = None, *, snapshots: int | None = None, memory: int | None = None
 ) -> Any:
-    """Let the loops of a function be run again on the way back, instead of keeping what they need.
+    """Run the loops of a function again in the reverse pass, instead of keeping what they need.
 
-    Reverse mode keeps, for each iteration of a loop, the numbers and arrays that its way back
+    Reverse mode keeps, for each iteration of a loop, the numbers and arrays that its reverse pass
     needs. Under ``checkpoint`` a loop keeps its state at the beginning of *some* iterations: what
     it carries from one to the next, and those arrays that it writes of which an iteration reads
     what a later one overwrites. From there it is run again when its turn comes. Where such a
@@ -128,7 +128,7 @@ def checkpoint(
     Returns
     -------
     callable
-        With f's signature; it answers what f does. Without derivatives, and in forward mode, it is
+        With f's signature; it returns what f does. Without derivatives, and in forward mode, it is
         f.
 
     Raises
@@ -136,7 +136,7 @@ def checkpoint(
     TypeError, ValueError
         If f is no function, a number is no positive int, or both numbers are given.
     NondeterministicFunctionError
-        On the way back of what is recorded, if a call does not compute once more what it has
+        In the reverse pass of what is recorded, if a call does not compute once more what it has
         computed.
 
     Notes
@@ -146,30 +146,30 @@ def checkpoint(
     Write ``checkpoint`` around a function that is called in there to run it again as well.
 
     *How often an iteration runs.* Of a loop over a range without ``break``, s states and n
-    iterations: ``t + 2`` times at most, the way forward included, where t is the smallest number
+    iterations: ``t + 2`` times at most, the forward pass included, where t is the smallest number
     with ``C(s + t, t) >= n``: the binomial schedule [1]_, which is the best there is. With the
     default t is 3 or less. Of a loop whose length is not known (``while``, ``break``) every second
     state is given up, and the distance between them doubled, when half of the places are taken
-    [2]_; on the way back each of these distances is a loop of known length, with the other half: t
-    is the smallest number with ``C(s / 2 + t, t) >= 8 * n / s``. Give such loops four states or
-    more; with fewer, an iteration may run n times.
+    [2]_; in the reverse pass each of these distances is a loop of known length, with the other
+    half: t is the smallest number with ``C(s / 2 + t, t) >= 8 * n / s``. Give such loops four
+    states or more; with fewer, an iteration may run n times.
 
     A call is run once more, and keeps copies of those arrays from outside that it overwrites, if
-    somebody reads them on the way back; the loops in it are then run again as said above. Not run
-    again are calls that change or answer lists, dicts or objects, or answer an array of the
+    somebody reads them in the reverse pass; the loops in it are then run again as said above. Not
+    run again are calls that change or return lists, dicts or objects, or return an array of the
     caller's that they write into, those of a recursive function by itself, and loops in which
     arrays that are written change places in other ways than being exchanged.
 
     What cannot be traced (``fwdad.explain`` says why) is recorded as it runs. There a call of f is
     run again as a whole, whatever the two numbers are, and keeps what it is given: references to
     its arguments, and to what its code can reach (closures, globals, objects), with a copy of each
-    such array once somebody writes into it; beside that what its answer keeps, a few kilobytes, and
+    such array once somebody writes into it; beside that what its result keeps, a few kilobytes, and
     while it runs what one call records. It runs once more for each pull of cotangents (twice, where
     a partial is infinite), inside d other such calls d times more. What it writes, random
     generators among it, is set back first. The second run is compared with the first, all numbers
-    that the way back uses: where they differ (a clock, a file, the operating system's entropy) the
-    pull raises. Single iterations are not run again; if f itself is differentiated, or calls in a
-    run around another derivative, or can reach an iterator, an array of objects, or is called in
+    that the reverse pass uses: where they differ (a clock, a file, the operating system's entropy)
+    the pull raises. Single iterations are not run again; if f itself is differentiated, or calls in
+    a run around another derivative, or can reach an iterator, an array of objects, or is called in
     another thread, it keeps everything, with a ``TraceWarning``. Derivatives equal those without
     ``checkpoint`` to rounding: where elements of an array are read both inside and outside, their
     cotangents are added up in another order. ``fwdad.memory_report`` tells what is kept.

@@ -104,7 +104,7 @@ def _explain(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 def _refuse(f: Any) -> None:
     """Raise for functions of fwdad's of which nothing can be told."""
     if any(f is g for g in (grad, value_and_grad, jacfwd, jacrev, jit)):
-        message = f"{f.__name__}(f) answers a function: write explain({f.__name__}(f), x)"
+        message = f"{f.__name__}(f) returns a function: write explain({f.__name__}(f), x)"
         raise UnsupportedTypeError(message)
     if any(f is g for g in (memory_report, trace, show, supported, explain)):
         message = (
@@ -327,7 +327,7 @@ def _path(evaluate: Any, g: Any, argnums: Any, args: Any, kwargs: Any, options: 
             path.made.run(*on_copies(path.made.tape, path.leaves))
     except UntraceableError as error:
         return Path(None, [], message_of(error), error)
-    except Exception as error:  # noqa: BLE001  (it is the answer)
+    except Exception as error:  # noqa: BLE001  (it is the result)
         return Path(None, [], f"its tape raises {type(error).__name__}: {error}", error)
     return path
 

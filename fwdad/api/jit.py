@@ -88,7 +88,7 @@ def jit(
     types of the arguments when the caller is compiled, and by their lengths when it runs. Where a
     tape needs a length (``jacfwd`` of an array needs the number of lanes), call it once from Python
     with such arguments before. There, numbers are Python's (``1 / 0.0`` raises), what the function
-    reads from outside is constant from then on, and it must answer numbers, arrays, None or tuples.
+    reads from outside is constant from then on, and it must return numbers, arrays, None or tuples.
 
     Compiled code is kept on disk for other processes: in the directory that the environment
     variable ``FWDAD_CACHE_DIR`` names, else in the user's directory for caches; an empty variable
@@ -120,7 +120,7 @@ def jit(
 
 def _jitted(f: Any) -> Jitted:
     if not isinstance(f, Jitted):
-        message = f"{function_name(f)} is not under jit: give the function that jit(f) answers"
+        message = f"{function_name(f)} is not under jit: give the function that jit(f) returns"
         raise TypeError(message)
     return f
 
@@ -152,7 +152,7 @@ def cache_info(f: Callable[..., Any]) -> CacheInfo:
 def show(f: Callable[..., Any], *args: Any, backend: str = "numpy", **kwargs: Any) -> str:
     """The source that runs for a function, with names derived from the user's.
 
-    Lines that let go arrays of a gradient under NumPy (``del``) are left out.
+    Lines that free arrays of a gradient under NumPy (``del``) are left out.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """``memory_report``: what reverse mode keeps, by line of the user's source.
 
 The program that a gradient runs is run once under NumPy, with stacks that count and a look at its
-variables where the way back begins and where it ends: what is told is what was there.
+variables where the reverse pass begins and where it ends: what is told is what was there.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from fwdad.rules.core.registry import function_name
 from fwdad.tangents.composite import flatten, unflatten
 
 _KINDS = {
-    "saved": "kept for the way back",
+    "saved": "kept for the reverse pass",
     "copy": "copies of arguments that are written into",
-    "array": "arrays of the program itself, read again on the way back",
+    "array": "arrays of the program itself, read again in the reverse pass",
     "cotangent": "cotangents",
     "held": "copies that vjp makes besides, because the caller may change these",
     "linearized": "copies that linearize makes, of all arrays that its tape reads",
@@ -45,13 +45,13 @@ class Kept:
     Attributes
     ----------
     kind : str
-        ``"saved"``: values kept for the way back, and what a state of a loop has; ``"copy"``: of an
-        argument that the function writes into; ``"array"``: an array that the program makes and
-        writes, and that the way back reads where it lies; ``"cotangent"``; ``"held"``: copies
-        that ``vjp`` makes besides, of the arguments and captured arrays that its way back reads,
-        and of what is no memory of its own in the value, and arrays that it keeps because it
-        computes the value, too; ``"linearized"``: those that ``linearize``
-        makes; ``"record"``.
+        ``"saved"``: values kept for the reverse pass, and what a state of a loop has; ``"copy"``:
+        of an argument that the function writes into; ``"array"``: an array that the program makes
+        and writes, and that the reverse pass reads where it lies; ``"cotangent"``; ``"held"``:
+        copies that ``vjp`` makes besides, of the arguments and captured arrays that its reverse
+        pass reads, and of what is no memory of its own in the value, and arrays that it keeps
+        because it computes the value, too; ``"linearized"``: those that ``linearize`` makes;
+        ``"record"``.
     filename, line : str and int
         Where; 0 where there is no line.
     text : str
@@ -79,7 +79,7 @@ class MemoryReport:
     lines : tuple of Kept
         By line, the largest first.
     saved : int
-        The bytes that are kept for the way back, the most at once: on stacks, and in variables.
+        The bytes that are kept for the reverse pass, the most at once: on stacks, and in variables.
     recorded : str
         Why the function is recorded as it runs; empty if a tape is run.
     """
@@ -105,7 +105,7 @@ class MemoryReport:
 
     @property
     def arrays(self) -> int:
-        """The bytes of the program's own arrays that the way back reads."""
+        """The bytes of the program's own arrays that the reverse pass reads."""
         return self.of("array")
 
     @property
@@ -114,7 +114,7 @@ class MemoryReport:
         return self.of("cotangent")
 
     def __str__(self) -> str:
-        made = [f"{self.saved:,} bytes are kept for the way back"]
+        made = [f"{self.saved:,} bytes are kept for the reverse pass"]
         if self.recorded:
             made.append(f"recorded as it runs, because {self.recorded}")
         for kind, words in _KINDS.items():
@@ -153,15 +153,15 @@ def memory_report(f: Function, *args: Any, **kwargs: Any) -> MemoryReport:
     Notes
     -----
     The program that the gradient runs is run once, under NumPy, and measured: what its stacks hold
-    at once, and which variables of the way forward the way back reads; single integers (how often
-    a loop ran) are left out. Numbers count as in compiled code, 8 bytes a float; the lists on which
-    NumPy's programs keep them take more. Arrays that the function itself makes and writes in place,
-    and that are read again where they lie, cost nothing and stand apart. ``vjp`` makes copies
-    besides (``"held"``), of the arguments and captured arrays that its way back reads, and of the
-    value where it is memory which that reads or changes, an argument, or a window: the caller may
-    change all of these. It also keeps arrays there that a gradient alone computes on the way back,
-    because the value needs them as well. ``linearize`` copies the arrays that its tape reads
-    (``"linearized"``).
+    at once, and which variables of the forward pass the reverse pass reads; single integers (how
+    often a loop ran) are left out. Numbers count as in compiled code, 8 bytes a float; the lists on
+    which NumPy's programs keep them take more. Arrays that the function itself makes and writes in
+    place, and that are read again where they lie, cost nothing and stand apart. ``vjp`` makes
+    copies besides (``"held"``), of the arguments and captured arrays that its reverse pass reads,
+    and of the value where it is memory which that reads or changes, an argument, or a view: the
+    caller may change all of these. It also keeps arrays there that a gradient alone computes in the
+    reverse pass, because the value needs them as well. ``linearize`` copies the arrays that its
+    tape reads (``"linearized"``).
 
     A function that cannot be traced is recorded as it runs; then the bytes are those of the record.
 
@@ -220,7 +220,7 @@ def _held(f: Function, argnums: Any, args: Any, kwargs: Any, options: Any, told:
     _, kept = sweeps.run(on_copies(path.made.tape, path.leaves))
     values = [a.nbytes for a in sweeps.copied_values(on_copies(path.made.tape, path.leaves))]
     more = kept.nbytes - sum(nbytes for _, nbytes in held) - sum(values) - told
-    if more > 0:  # a gradient computes them on the way back, where nobody asks for the value
+    if more > 0:  # a gradient computes them in the reverse pass, where nobody asks for the value
         held.append(("arrays that the value is computed from, too", more))
     held += [("the value", nbytes) for nbytes in values]
     made = [Kept("held", "", 0, words, 1, nbytes) for words, nbytes in held]
@@ -235,7 +235,7 @@ def _held(f: Function, argnums: Any, args: Any, kwargs: Any, options: Any, told:
 def _line(found: Found, places: list[Any]) -> Kept:
     place = places[found.row - 1] if 0 < found.row <= len(places) else None
     if place is None:
-        text = "an argument" if found.kind == "copy" else "a sum of the way back"
+        text = "an argument" if found.kind == "copy" else "a sum of the reverse pass"
         return Kept(found.kind, "", 0, text, found.number, found.nbytes)
     text = (place.text or "").strip()
     return Kept(found.kind, place.filename, place.line, text, found.number, found.nbytes)

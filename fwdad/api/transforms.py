@@ -112,8 +112,8 @@ def jacrev(
 
     Notes
     -----
-    Costs one run of f, and a way back for each chunk of rows; see :func:`vjp` for the memory. At
-    kinks see :func:`jvp`.
+    Costs one run of f, and a reverse pass for each chunk of rows; see :func:`vjp` for the memory.
+    At kinks see :func:`jvp`.
 
     Examples
     --------
@@ -353,7 +353,7 @@ def _at_once(f: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _scalar(f: Function) -> Function:
-    """What a gradient is taken of: a reversible function answers all its arguments."""
+    """What a gradient is taken of: a reversible function returns all its arguments."""
     return getattr(f, "__loss__", f)
 
 

@@ -1,6 +1,6 @@
-"""Arrays that Python gives to compiled code, and those that it answers.
+"""Arrays that Python gives to compiled code, and those that it returns.
 
-Numba's way back looks the class of arrays up and makes an object that counts references to the
+Numba's reverse pass looks the class of arrays up and makes an object that counts references to the
 memory: more work than a whole small program. Here a small new array becomes one of NumPy's own,
 with a copy of the elements; the others are handed over as Numba does it, without the look-up. What
 takes arguments apart is one function for all of them.
@@ -45,7 +45,7 @@ _HEAD = [_pointer, _pointer, _word, _word]  # of Numba's arrays: owner, parent, 
 
 
 class Answer(types.Array):
-    """An array that is answered to Python."""
+    """An array that is returned to Python."""
 
 
 register_default(Answer)(ArrayModel)
@@ -58,7 +58,7 @@ class Given(types.Array):
 @register_default(Given)
 class _GivenModel(ArrayModel):
     def traverse(self, _builder: Any) -> list[Any]:
-        """What holds memory: nothing that Numba would have to let go of."""
+        """What holds memory: nothing that Numba would have to free."""
         return []
 
 

@@ -49,7 +49,7 @@ class Compiled:
     Attributes
     ----------
     call : callable
-        ``call(*leaves)`` answers a tuple of the program's results.
+        ``call(*leaves)`` returns a tuple of the program's results.
     source : Source
         What was generated for the backend in use.
     backend : str
@@ -292,7 +292,7 @@ class _Entry:
             disk_cache.save(entry, self.kernel.overloads[signature])
 
     def _failed(self, error: BaseException, leaves: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Answer, or raise, for arguments with which compiled code has raised.
+        """Return, or raise, for arguments with which compiled code has raised.
 
         Types that are new are compiled. Otherwise the program is run again under NumPy, which
         raises the exception in full, or knows better (ints of more than 64 bits, roots that are
@@ -338,7 +338,7 @@ def _leaves_type(error: Exception) -> bool:
 
 
 def _only_window(error: Exception) -> bool:
-    """Whether a window is asked for by `reshape` of an array that turns out to have gaps."""
+    """Whether a view is asked for by `reshape` of an array that turns out to have gaps."""
     return "reshape() supports contiguous array only" in str(error)
 
 
@@ -392,7 +392,7 @@ def _wrapper(program: Program, kernel: Any, failed: Callable[..., Any]) -> Calla
 
 
 def _conversion(result: Any) -> Any:
-    """What makes a result of compiled code what NumPy would answer, or None."""
+    """What makes a result of compiled code what NumPy would return, or None."""
     t = getattr(result, "type", None)
     if isinstance(t, Number) and not t.python:
         return np.dtype(t.dtype).type

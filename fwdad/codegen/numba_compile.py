@@ -167,7 +167,7 @@ def _jit(f: Callable[..., Any], digest: str | None) -> Any:
 
 
 def _declared(function: Any, callee: Callee) -> Any:
-    """A dispatcher that knows what it answers: of a recursion Numba could not always tell."""
+    """A dispatcher that knows what it returns: of a recursion Numba could not always tell."""
     plain = len(callee.results) - callee.stacked
     found = [_type_of(t, "A" if k < plain else "C") for k, t in enumerate(callee.results)]
     answer = numba.core.types.BaseTuple.from_types(found)

@@ -1,4 +1,4 @@
-"""Failures of the library that a slower way makes good: the answer is right, and someone is told.
+"""Failures of the library that a slower way makes good: the result is right, and someone is told.
 
 A tape that cannot be made, or that raises, is no error to who asks for a derivative: the function
 is run in another way. So is a rule that cannot be written down. That is meant for what is refused
@@ -250,7 +250,7 @@ def _log(what: str, error: BaseException, instead: str, place: Location | None) 
             _TOLD.clear()
         _TOLD.add(key)
     LOG.warning(
-        "%s failed%s: %s: %s (raised at %s). %s: the answer is right, but it takes longer. %s",
+        "%s failed%s: %s: %s (raised at %s). %s: the result is right, but it takes longer. %s",
         what, where, type(error).__name__, message_of(error), raised, instead, blame(error),
         exc_info=error if LOG.isEnabledFor(logging.DEBUG) else None,
     )  # fmt: skip
@@ -272,7 +272,7 @@ def _raised_at(error: BaseException) -> str:
 
 
 class Untraced:
-    """No answer from the tape of a function.
+    """No result from the tape of a function.
 
     Parameters
     ----------

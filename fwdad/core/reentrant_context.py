@@ -1,4 +1,4 @@
-"""What is set for the time of a block, and is put back whatever happens, an interrupt too."""
+"""What is set for the time of a block, and is restored whatever happens, an interrupt too."""
 
 from __future__ import annotations
 

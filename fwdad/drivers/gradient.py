@@ -54,8 +54,8 @@ def value_and_gradient(
     args, kwargs
         All arguments.
     options : dict
-        ``has_aux``: whether f answers ``(y, aux)``. ``value``: whether the value is wanted; a tape
-        does without what it alone needs, and answers None.
+        ``has_aux``: whether f returns ``(y, aux)``. ``value``: whether the value is wanted; a tape
+        does without what it alone needs, and returns None.
     """
     if not (kwargs or SHADOWED):
         held, failed = tape_for(pulled_gradient, f, argnums, options), None
@@ -87,7 +87,7 @@ def _untraced(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: An
         noted, NOTE.sink = NOTE.sink, None  # what is refused here is done in another way
         try:
             return _at_once(f, argnums, args, kwargs, options)
-        except MissingTransposeError:  # a second derivative needs no way back
+        except MissingTransposeError:  # a second derivative needs no reverse pass
             pass
         finally:
             NOTE.sink = noted

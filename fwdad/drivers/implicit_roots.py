@@ -7,7 +7,7 @@ A root x of f depends on what f holds, and not on the way in which it was found:
 The derivative of a solver's iterations is another number: they stop at a tolerance of the value, a
 first guess that is the root has none at all, and differences of neighbouring iterates, as in the
 secant method, leave mostly rounding of second derivatives. So the solver runs on plain numbers,
-and its answer takes Newton steps whose value is not used. As power series in the arguments,
+and its result takes Newton steps whose value is not used. As power series in the arguments,
 k steps from a constant agree with the root up to order 2\ :sup:`k` - 1.
 
 Source: Griewank and Walther (2008), "Evaluating Derivatives", chapter 15.
@@ -33,7 +33,7 @@ _STEPS = 3  # derivatives up to the seventh
 
 
 def _without(g: Any, extra: tuple[Any, ...], more: dict[str, Any]) -> Any:
-    """A function of the user's with its arguments, whose answers carry no derivative."""
+    """A function of the user's with its arguments, whose results carry no derivative."""
     if not callable(g):
         return g
 
@@ -81,7 +81,7 @@ def _check_slope(slope: Any, solver: Any) -> None:
 
 def _not_found(solver: Any, message: Any) -> UndefinedDerivativeError:
     return UndefinedDerivativeError(
-        f"{function_name(solver)} has not converged, so its answer is no root and has no derivative"
+        f"{function_name(solver)} has not converged, so its result is no root and has no derivative"
         f" ({message})"
     )
 
@@ -152,7 +152,7 @@ def _fsolve(solver: Any) -> Callable[..., Any]:
 
 
 def _reported(solver: Any, name: str) -> Callable[..., Any]:
-    """``root`` and ``root_scalar``, which answer an object."""
+    """``root`` and ``root_scalar``, which return an object."""
 
     def find(args: Any, kwargs: Any) -> Any:
         given = _bound(solver, args, kwargs)

@@ -41,7 +41,7 @@ def jacrev_at(
     f, x, chunk, argnums, args, kwargs, has_aux, outputs, stack
         See :func:`fwdad.jacobian`.
     auto : bool
-        Whether to answer an :class:`~fwdad.core.fallbacks.Untraced` where forward mode is better.
+        Whether to return an :class:`~fwdad.core.fallbacks.Untraced` where forward mode is better.
     """
     if auto:
         pays = rows_pay(f, x, args, kwargs, argnums, {"has_aux": has_aux, "outputs": outputs})

@@ -74,7 +74,7 @@ class Specialisation:
 class Jitted(Carrier):
     """A function that is traced once for each kind of arguments; made by :func:`jit`.
 
-    Of a gradient, shortcuts are for arrays that share no memory, and what the tape answers goes
+    Of a gradient, shortcuts are for arrays that share no memory, and what the tape returns goes
     through ``apart``, with the tape's inputs.
     """
 
@@ -147,7 +147,7 @@ class Jitted(Carrier):
             raise internal(f"{function_name(self.__wrapped__)} under jit", error) from error
 
     def quickly(self, args: tuple[Any, ...]) -> Any:
-        """What a call answers that needs no more than a shortcut looks at; else ``AGAIN``."""
+        """What a call returns that needs no more than a shortcut looks at; else ``AGAIN``."""
         y = self._latest(args)
         return self._by_shortcut(args) if y is AGAIN else y
 

@@ -20,7 +20,7 @@ from fwdad.tangents.namespaces import namespace_of
 
 
 def call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What the traced program answers, pushed forward where an argument is active."""
+    """What the traced program returns, pushed forward where an argument is active."""
     args = with_explicit(args)
     if _held_by_objects((*args, *kwargs.values())):
         return call(f.__wrapped__, *args, **kwargs)

@@ -34,7 +34,7 @@ _OPTIONS = {"has_aux": False, "outputs": "returned"}
 
 
 class Frozen:
-    """A traced program as a function of its inputs, which answers some of its results.
+    """A traced program as a function of its inputs, which returns some of its results.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class Linearized:
         ]
 
     def way_back(self) -> Kept | Untraced:
-        """Run the tape forward, and keep what its way back needs; or why there is none."""
+        """Run the tape forward, and keep what its reverse pass needs; or why there is none."""
         given: tuple[Any, ...] = (
             self._frozen,
             tuple(self._positions),

@@ -1,4 +1,4 @@
-"""A gradient's program, run once and looked at: what it keeps for the way back."""
+"""A gradient's program, run once and looked at: what it keeps for the reverse pass."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class MeasuredRun:
     Parameters
     ----------
     source : Source
-        Of the program for NumPy, with marks where ways back begin.
+        Of the program for NumPy, with marks where reverse passes begin.
     leaves : list
         Its inputs.
     """
@@ -152,7 +152,7 @@ class MeasuredRun:
 
     @property
     def saved(self) -> int:
-        """The bytes that are kept for the way back, the most at once."""
+        """The bytes that are kept for the reverse pass, the most at once."""
         return sum(k.nbytes for k in self._variables() if k.kind == "saved") + self.counts.most
 
     def found(self) -> Iterator[Found]:
@@ -164,7 +164,7 @@ class MeasuredRun:
         yield from self._cotangents()
 
     def _statements(self) -> tuple[list[ast.stmt], list[ast.stmt]]:
-        """What stands before the way back, and what is the way back."""
+        """What stands before the reverse pass, and what is the reverse pass."""
         body = self.function.body
         turns = [
             k
@@ -175,7 +175,7 @@ class MeasuredRun:
         return body[:at], body[at + 1 :]
 
     def _variables(self) -> Iterator[Found]:
-        """The variables of the way forward that the way back reads."""
+        """The variables of the forward pass that the reverse pass reads."""
         before, after = self._statements()
         used: dict[str, None] = {}
         _read(after, set(), used)
@@ -214,7 +214,7 @@ class MeasuredRun:
         return self.source.places[row - 1] is None
 
     def _cotangents(self) -> list[Found]:
-        """The arrays that the way back has made, and that have names at its end."""
+        """The arrays that the reverse pass has made, and that have names at its end."""
         _, after = self._statements()
         _, rows, _ = _definitions(after, set())
         known = {
@@ -237,7 +237,7 @@ def _names(node: ast.AST, kind: type[ast.expr_context]) -> Iterator[str]:
 
 
 def _read(statements: list[ast.stmt], defined: set[str], used: dict[str, None]) -> set[str]:
-    """Note the names that are read before they are bound; answer what is bound afterwards."""
+    """Note the names that are read before they are bound; return what is bound afterwards."""
     for s in statements:
         if isinstance(s, (ast.If, ast.While, ast.For)):
             head = s.iter if isinstance(s, ast.For) else s.test

@@ -152,7 +152,7 @@ class _Leaf(NamedTuple):
 
 
 class _Arguments:
-    """The types of a call's arguments, and stand-ins of these types, taken apart as by ``jit``."""
+    """The types of a call's arguments, and stand-ins of these types, flattened as by ``jit``."""
 
     def __init__(self, args: tuple[Any, ...], kws: tuple[tuple[str, Any], ...]) -> None:
         self.leaves: list[_Leaf] = []
@@ -163,7 +163,7 @@ class _Arguments:
 
     @property
     def lie_by_rows(self) -> bool:
-        """Whether all arrays are known to lie row by row, without gaps."""
+        """Whether all arrays are known to be C-contiguous, without gaps."""
         arrays = [leaf.type for leaf in self.leaves if isinstance(leaf.type, types.Array)]
         return all(t.layout == "C" for t in arrays)
 

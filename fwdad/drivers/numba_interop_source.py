@@ -170,7 +170,7 @@ class CallWriter:
             self._namespace[name] = y
             return name
         message = (
-            f"{self._name} answers {type_in_words(y)}: only numbers, arrays, None and tuples of "
+            f"{self._name} returns {type_in_words(y)}: only numbers, arrays, None and tuples of "
             "these can be returned to code that Numba compiles"
         )
         raise TypingError(message)

@@ -72,9 +72,9 @@ def vjp(
     y : object
         ``f(x)``.
     pullback : callable
-        ``pullback(y_bar)`` answers ``x_bar`` in x's structure (a tuple if ``argnums`` is one), with
-        Re<y_bar, J v> = Re<x_bar, v> for every v. Of K cotangents, ``(K, *y.shape)``, it answers
-        ``(K, *x.shape)``. It can be called again, and gives the same answer after the caller has
+        ``pullback(y_bar)`` returns ``x_bar`` in x's structure (a tuple if ``argnums`` is one), with
+        Re<y_bar, J v> = Re<x_bar, v> for every v. Of K cotangents, ``(K, *y.shape)``, it returns
+        ``(K, *x.shape)``. It can be called again, and gives the same result after the caller has
         changed x, y or anything that f reads.
     aux : object
         With ``has_aux``.
@@ -88,15 +88,15 @@ def vjp(
 
     Notes
     -----
-    f runs forward once, and keeps what its way back needs; each call of ``pullback`` runs the way
-    back. Copied are the arguments that f writes into, arguments and captured arrays that the way
-    back reads, and y where it reads or changes that; :func:`memory_report` lists them. What the
-    way back overwrites, because f has, is swapped, and swapped again when it ends or raises: that
-    takes as much as f has saved, or a copy of these arrays if that is less. Calls from several
-    threads wait for one another there. A cotangent has y's structure;
-    parts of y without a tangent space may have anything in theirs. Where f cannot be traced, its
-    run is written down, loops unrolled, and each call runs that backwards: the memory grows with
-    the number of operations.
+    f runs forward once, and keeps what its reverse pass needs; each call of ``pullback`` runs the
+    reverse pass. Copied are the arguments that f writes into, arguments and captured arrays that
+    the reverse pass reads, and y where it reads or changes that; :func:`memory_report` lists them.
+    What the reverse pass overwrites, because f has, is swapped, and swapped again when it ends or
+    raises: that takes as much as f has saved, or a copy of these arrays if that is less. Calls from
+    several threads wait for one another there. A cotangent has y's structure; parts of y without a
+    tangent space may have anything in theirs. Where f cannot be traced, its run is written down,
+    loops unrolled, and each call runs that backwards: the memory grows with the number of
+    operations.
 
     Examples
     --------
@@ -144,7 +144,7 @@ class Pullback(OfOneRun):
         self._options = options
         self._chunk = chunk
         self._outcome: Outcome | None = None
-        self._kept: Any = None  # of the way forward, where there is a tape
+        self._kept: Any = None  # of the forward pass, where there is a tape
         self._args: tuple[Any, ...] = self._arguments.args
         self._kwargs = kwargs
         self._active = is_active((*self._args, *kwargs.values()))
@@ -267,7 +267,7 @@ class Pullback(OfOneRun):
         return in_trees(parts, self._arguments, single=self._single)
 
     def _run_forward(self) -> Untraced:
-        """Run f's tape forward, and keep what its way back needs; answers why not, if not."""
+        """Run f's tape forward, and keep what its reverse pass needs; returns why not, if not."""
         untraced = Untraced(self._f)
         given = (self._f, self._argnums, self._args, self._kwargs, self._options)
         try:
@@ -396,7 +396,7 @@ def _fit(bar: Any, y: Any) -> Any:
     """A cotangent of one leaf of the value: an array, a dual or ``ZERO``."""
     if isinstance(bar, Zero):
         return bar
-    if isinstance_dual(bar):  # a copy: who gave it may write into it, and into what is answered
+    if isinstance_dual(bar):  # a copy: who gave it may write into it, and into what is returned
         return call(np.ndarray.copy, bar) if isinstance(plain(bar), np.ndarray) else bar
     if bar is None or bar is NoTangent:
         message = f"{bar} came as the cotangent of a part that has one: write ZERO"

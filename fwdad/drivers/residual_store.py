@@ -1,4 +1,4 @@
-"""A function run forward once, and its way back run for each cotangent that is asked."""
+"""A function run forward once, and its reverse pass run for each cotangent that is asked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Sweeps:
     Parameters
     ----------
     made : object
-        The specialisation; its tape has a value and its way back.
+        The specialisation; its tape has a value and its reverse pass.
     """
 
     def __init__(self, made: Any) -> None:
@@ -47,18 +47,18 @@ class Sweeps:
 
     @functools.cached_property
     def forward(self) -> Runner:
-        """The way forward."""
+        """The forward pass."""
         return Runner(self.halves.forward, self.backend)
 
     @functools.cached_property
     def back(self) -> _WayBack:
-        """The way back."""
+        """The reverse pass."""
         return _WayBack(self.halves.back, self.backend, self.halves.stacks)
 
     def pushed(self, width: int) -> Any:
-        """The way back of some cotangents together, its program, and its constants.
+        """The reverse pass of some cotangents together, its program, and its constants.
 
-        None where they go one by one: a window that may be a copy cannot be pushed.
+        None where they go one by one: a view that may be a copy cannot be pushed.
         """
         with self._lock:
             if width not in self._pushed:
@@ -78,7 +78,7 @@ class Sweeps:
         return _WayBack(made, self.backend, self.halves.stacks), made, constants
 
     def swapping(self, program: Program) -> tuple[_WayBack, list[Log]] | None:
-        """A way back that notes what it overwrites, and its logs; None where there can be none.
+        """A reverse pass that notes what it overwrites, and its logs; None where there can be none.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class Sweeps:
             return self._swapping[program]
 
     def copied(self, leaves: list[Any]) -> list[int]:
-        """The inputs, by position, of which a pullback has copies: its way back reads them.
+        """The inputs, by position, of which a pullback has copies: its reverse pass reads them.
 
         Parameters
         ----------
@@ -104,14 +104,14 @@ class Sweeps:
         return [k for k in self.halves.read if isinstance(leaves[k], np.ndarray)]
 
     def run(self, leaves: list[Any], *, copied: bool = True) -> tuple[Any, Kept]:
-        """The value for some inputs, and what is kept for the way back.
+        """The value for some inputs, and what is kept for the reverse pass.
 
         Parameters
         ----------
         leaves : list
             The inputs of the whole.
         copied : bool
-            Whether those are copied that the way back reads: somebody else may change them.
+            Whether those are copied that the reverse pass reads: somebody else may change them.
         """
         halves = self.halves
         values, kept = self._run(leaves, copied=copied)[1:]
@@ -123,7 +123,7 @@ class Sweeps:
     def _run(
         self, leaves: list[Any], *, copied: bool = True
     ) -> tuple[list[Any], list[Any], list[Any]]:
-        """What the way forward answers as the value, the same in its own memory, what is kept."""
+        """What the forward pass returns as the value, the same in its own memory, what is kept."""
         halves = self.halves
         own = list(leaves)
         for k in self.copied(leaves) if copied else ():
@@ -149,12 +149,12 @@ class Sweeps:
 
 
 class _WayBack:
-    """Runs a way back on stacks as the way forward has left them.
+    """Runs a reverse pass on stacks as the forward pass has left them.
 
     Parameters
     ----------
     program : Program
-        The way back.
+        The reverse pass.
     backend : str
         As :func:`fwdad.jit` takes it.
     stacks : dict
@@ -171,7 +171,7 @@ class _WayBack:
         return Runner(self._program, "numpy")
 
     def __call__(self, *inputs: Any) -> Any:
-        """Compiled if the way forward was, and Numba knows the types."""
+        """Compiled if the forward pass was, and Numba knows the types."""
         if self._run.compiled is None or not self._stacks:
             return self._run(*inputs)
         if all(type(inputs[k]) is tuple for k in self._stacks):
@@ -185,7 +185,7 @@ class _WayBack:
 
 
 class Kept:
-    """What one run has kept for its way back.
+    """What one run has kept for its reverse pass.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class Kept:
         self.values = values
         self._sizes: dict[int, int] = {}
         self._logs: list[RedoLog] = []
-        self._swapped = False  # a way back is swapping what is kept
+        self._swapped = False  # a reverse pass is swapping what is kept
         self._lock = threading.RLock()
 
     @property
@@ -248,15 +248,15 @@ class Kept:
                 row = bar[start : start + width]
                 padded = np.zeros((width, *bar.shape[1:]), t.dtype)
                 padded[: len(row)] = row
-                lanes.append(padded)  # the way back writes into both
+                lanes.append(padded)  # the reverse pass writes into both
                 marks.append(_typed(np.zeros(bar.shape[1:]), t))
             parts.append(self._run(run, program, [*marks, *lanes, *constants]))
         return self._rebuilt([np.concatenate(rows)[:count] for rows in zip(*parts, strict=True)])
 
     def _run(self, run: _WayBack, program: Program, given: list[Any]) -> list[Any]:
-        """What a way back answers, in memory that nobody else has; what is kept stays as it is.
+        """What a reverse pass returns, in memory that nobody else has; what is kept stays as it is.
 
-        What it puts back is swapped with what is there, which is swapped again when it has ended,
+        What it restores is swapped with what is there, which is swapped again when it has ended,
         or raised; where a copy of all of the arrays is shorter than the log, they are copied.
         """
         logs = self._logs_for(program)
@@ -283,25 +283,25 @@ class Kept:
             self._undo()
 
     def _copies(self) -> list[Any]:
-        """Copies of what is kept, as the way forward has left it."""
+        """Copies of what is kept, as the forward pass has left it."""
         if not self._swapped:
             self._undo()
             return self._own(copied=True)
-        with ExitStack() as stack:  # a rule that the way back runs asks for a way back of its own
+        with ExitStack() as stack:  # a rule that the reverse pass runs may ask for another one
             for log in self._logs:
                 stack.enter_context(log.undone())
             return self._own(copied=True)
 
     def _undo(self) -> None:
-        """Leave what is kept as the way forward has left it; what was interrupted is done again."""
+        """Leave what is kept as the forward pass did; what was interrupted is done again."""
         for log in self._logs:
             log.undo()
         self._logs = []
 
     def _logs_for(self, program: Program) -> tuple[_WayBack, list[Any]] | None:
-        """A way back that swaps, and the arrays, the dtype and the room of each of its logs.
+        """A reverse pass that swaps, and the arrays, the dtype and the room of each of its logs.
 
-        None where nothing is put back, or a copy of all is made faster.
+        None where nothing is restored, or a copy of all is made faster.
         """
         written = [self.values[k] for k in self.sweeps.halves.written]
         arrays = [a for a in written if isinstance(a, np.ndarray)]  # a branch may leave one out
@@ -334,7 +334,7 @@ class Kept:
         return self._sizes[k]
 
     def _own(self, *, copied: bool) -> list[Any]:
-        """What is kept: stacks to take from and, if they are copied, arrays to put back into."""
+        """What is kept: stacks to take from and, if they are copied, arrays to restore into."""
         halves = self.sweeps.halves
         values = list(self.values)
         if copied:
@@ -346,7 +346,7 @@ class Kept:
         return values
 
     def _rebuilt(self, answers: list[Any]) -> Any:
-        """What the way back answers, in f's structures."""
+        """What the reverse pass returns, in f's structures."""
         _, x_bar = self.sweeps.rebuild([*[None] * self.sweeps.halves.values, *answers])
         return x_bar
 

@@ -77,7 +77,7 @@ def written_path(
         made, leaves, _ = found(held, args, kwargs)
     except (UnsupportedTypeError, SeedError, NoOutputError, NonScalarOutputError):
         raise
-    except Exception as error:  # noqa: BLE001  (it is the answer)
+    except Exception as error:  # noqa: BLE001  (it is the result)
         return Path(None, [], _said(error), error)
     finally:
         NOTE.sink = noted
@@ -86,7 +86,7 @@ def written_path(
 
 
 def ones_like(y: Any) -> tuple[Any, ...]:
-    """A cotangent of ones, leaf by leaf, as the tape of a way back takes it.
+    """A cotangent of ones, leaf by leaf, as the tape of a reverse pass takes it.
 
     Parameters
     ----------

@@ -162,7 +162,7 @@ def tape_for(evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Jitt
 def traced(
     evaluate: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
-    """What the tape of a function answers; an :class:`Untraced` where there can be none."""
+    """What the tape of a function returns; an :class:`Untraced` where there can be none."""
     if is_active((*args, *kwargs.values())):
         held = tape_for(evaluate, f, argnums, options)
         if held is None:
@@ -201,7 +201,7 @@ def tape_at(
 
 
 def _tried(trace: Any, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Any:
-    """What tracing a function answers; an :class:`Untraced` where it cannot be traced."""
+    """What tracing a function returns; an :class:`Untraced` where it cannot be traced."""
     noted, NOTE.sink = NOTE.sink, None  # what is refused here is done in another way
     try:
         return trace()
@@ -249,7 +249,7 @@ def hindrance(tape: Any, leaves: list[Any]) -> str:
     if tape.prints:
         return "it prints"
     if tape.lies_otherwise(leaves):
-        return "it writes into an argument that does not lie row by row"
+        return "it writes into an argument that is not C-contiguous"
     try:
         active = is_active(leaves)
     except DeadDualError:  # captured where a rule that takes derivatives was tried on symbols
@@ -289,7 +289,7 @@ def is_real(x: Any) -> bool:
 
 
 def apart(values: Any, leaves: Any) -> list[Any]:
-    """What a program answers, in memory that is not its inputs'."""
+    """What a program returns, in memory that is not its inputs'."""
     return [v.copy() if type(v) is np.ndarray and _held(v, leaves) else v for v in values]
 
 

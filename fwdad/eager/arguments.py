@@ -19,7 +19,7 @@ from fwdad.tangents.plain import plain
 
 
 class Arguments:
-    """The arguments of a call, those to differentiate taken apart into leaves.
+    """The arguments of a call, those to differentiate flattened into leaves.
 
     Parameters
     ----------
@@ -176,5 +176,5 @@ def check_read_again(args: Any) -> None:
 
 
 def _is_read_once(x: Any) -> bool:
-    """Whether a value is an iterator of Python's; where one of the user's stands is put back."""
+    """Whether a value is an iterator of Python's; where one of the user's stands is restored."""
     return isinstance(x, Iterator) and not isinstance(type(x).__next__, types.FunctionType)

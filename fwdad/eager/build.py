@@ -110,7 +110,7 @@ class Run(EnteredTwice):
     log : UndoLog
         What was written, with its content from before.
     memo : dict
-        What functions with a cache have answered.
+        What functions with a cache have returned.
     generators : dict
         Random generators with their states before the first draw, by id.
     noting : list of dict

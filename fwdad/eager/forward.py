@@ -112,7 +112,7 @@ def run_once(
 def taken_apart(
     f: Callable[..., Any], y: Any, args: list[Any], run: Run, *, has_aux: bool, outputs: str
 ) -> tuple[list[tuple[Any, Any]], Structure, Any]:
-    """What f answered, as :func:`run_once` returns it."""
+    """What f returned, as :func:`run_once` returns it."""
     run.raise_swallowed()
     y = _chosen(f, y, args, run, outputs)
     aux = None
@@ -154,7 +154,7 @@ def _without_tangents(x: Any, run: Run, seen: dict[int, Any]) -> Any:
 
 
 def _keep_constants(structure: Structure, run: Run) -> None:
-    """Copy the parts of a value that have no tangents, before what was written is put back."""
+    """Copy the parts of a value that have no tangents, before what was written is restored."""
     if structure.kind == "leaf":
         return
     nodes, seen = [structure], set()

@@ -30,9 +30,9 @@ def push_array(
         The function.
     x, v : object
         An array of doubles of rank one or more, and one direction or several stacked in front: for
-        anything else the answer is None.
+        anything else the result is None.
     args, kwargs
-        Further arguments; with arrays among them the answer is None.
+        Further arguments; with arrays among them the result is None.
     """
     fitted = fit_doubles(x, v)
     if fitted is None or SHADOWED or not x.shape or not callable(f):
@@ -45,7 +45,7 @@ def push_array(
     if not n:
         return None
     with Run(n, eager=multiplies_out(x.size)) as run, run:
-        # a view: the lanes of an answer are copied if they are somebody else's
+        # a view: the lanes of a result are copied if they are somebody else's
         lanes = Lanes(directions[:])
         run.given = tuple((kwargs or {}).values())
         given = Array(alike(x), (lanes, None, x.shape), run.tag)

@@ -1,4 +1,4 @@
-"""What a function answered, gathered from chunk to chunk: its value and its tangents."""
+"""What a function returned, gathered from chunk to chunk: its value and its tangents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fwdad.tangents.zero import NoTangent, Undefined
 
 
 class Outcome:
-    """What a function answered: its value, and the tangents of the value's leaves.
+    """What a function returned: its value, and the tangents of the value's leaves.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Collector:
     def add(
         self, start: int, stop: int, pairs: list[tuple[Any, Any]], structure: Structure, aux: Any
     ) -> None:
-        """Take what one run answered, along directions ``start`` to ``stop``."""
+        """Take what one run returned, along directions ``start`` to ``stop``."""
         values = [p for p, _ in pairs]
         if self.values is None:
             self.values, self.structure, self.aux = values, structure, aux
@@ -113,7 +113,7 @@ class Collector:
             lanes = lanes.astype(dtype)
         if n == self.count or type(lanes) is not np.ndarray:
             return lanes
-        # one array for all chunks: memory is that of the answer and of one chunk
+        # one array for all chunks: memory is that of the result and of one chunk
         whole = next((r.base for r in row if type(r) is np.ndarray), None)
         if whole is None:
             whole = np.empty((self.count, *lanes.shape[1:]), dtype)

@@ -28,7 +28,7 @@ class Tag:
     alive : bool
         False once the call has ended.
     largest : int
-        Bytes of the largest array that a rule has answered.
+        Bytes of the largest array that a rule has returned.
     record : object or None
         Where tangents are written down, instead of being computed; then there are no lanes.
     """
@@ -72,7 +72,7 @@ STATE = _State()
 class Hiding:
     """Leave a call's tangents in the memory of arrays unseen.
 
-    Where its end is interrupted, the end of the :class:`Run` around it puts back what it has set.
+    Where its end is interrupted, the end of the :class:`Run` around it restores what it has set.
     """
 
     __slots__ = ("_found", "_tag")

@@ -34,7 +34,7 @@ def created(operations: list[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 class Fingerprint:
-    """All that the way back will do with some operations, without what they hold.
+    """All that the reverse pass will do with some operations, without what they hold.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ class Memory:
         """The tangents of an array that views this memory."""
         return View(self, offset, shape, strides, dtype)
 
-    # -- an inner derivative puts back what it wrote
+    # -- an inner derivative restores what it wrote
 
     def copy(self) -> Saved | None:
         """Keep the present tangents; the record's own run puts nothing back that it could tell."""
@@ -260,7 +260,7 @@ class Saved:
         self.memory = memory
 
     def pull(self, sweep: Any) -> None:
-        """What was put back adds to what was read meanwhile."""
+        """What was restored adds to what was read meanwhile."""
         sweep.join_saved(self)
 
     def held(self) -> Iterable[Any]:

@@ -51,7 +51,7 @@ class Record:
     kept : dict
         The memory that the record reads: by its owner's id, the owner, and what reads it.
     segment : Segment or None
-        The innermost call under way that is run again on the way back.
+        The innermost call under way that is run again in the reverse pass.
     contents : dict
         What calls that are run again have found last, so that it is kept once.
     whole : callable or None
@@ -98,7 +98,7 @@ class Record:
             return Recorded.made(self, t.shape, terms)
         if t.n != 1 or np.any(plain(t.lanes) != 0):
             message = (
-                f"a rule answers {t!r}, whose lanes do not come from its tangents: a rule is "
+                f"a rule returns {t!r}, whose lanes do not come from its tangents: a rule is "
                 "linear in its tangents"
             )
             raise NonlinearTangentError(message)
@@ -209,7 +209,7 @@ class Record:
     # -- arrays that are read backwards
 
     def write_down(self, call: Any) -> None:
-        """Write down an operation that reads arrays on the way back."""
+        """Write down an operation that reads arrays in the reverse pass."""
         self.append(call)
         for v in call.arrays():
             owner = owner_of(plain(v))
@@ -277,7 +277,7 @@ def _references(owner: Any, calls: list[Call]) -> int:
 
 
 def _our_references() -> int:
-    """What :func:`_references` answers in :meth:`Record.release` for an array of nobody else's."""
+    """What :func:`_references` returns in :meth:`Record.release` for an array of nobody else's."""
     kept: dict[int, tuple[Any, list[Call]]] = {0: (np.zeros(1), [])}
     operation = Operation(np.multiply, (kept[0][0],), {})
     kept[0][1].append(Call(Node((), np.dtype(float)), operation))

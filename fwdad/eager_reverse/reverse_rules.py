@@ -37,7 +37,7 @@ from fwdad.tangents.zero import ZERO, NoTangentType, Zero
 
 
 class Pullback:
-    """What a reverse rule has answered to pull cotangents back, and what it pulls them through.
+    """What a reverse rule has returned to pull cotangents back, and what it pulls them through.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Pullback:
     pull : callable
         The rule's own pullback.
     y : object
-        What the rule has answered.
+        What the rule has returned.
     leaves : list of tuple
         Path, shape and dtype of each float or complex leaf of y.
     arguments : list of tuple
@@ -77,7 +77,7 @@ class Pullback:
         return Chunk(call(np.stack, written) if top_tag(written) is not None else np.stack(written))
 
     def _one(self, bar: Any) -> list[Any]:
-        """The cotangents of the active arguments, for one of what the function answers."""
+        """The cotangents of the active arguments, for one of what the function returns."""
         parts = {
             path: part for (path, _, _), part in zip(self.leaves, self._parts(bar), strict=True)
         }
@@ -85,7 +85,7 @@ class Pullback:
         x_bars = self.pull(y_bar) if STATE.run is None else call(self.pull, y_bar)
         if type(x_bars) is not tuple:
             message = (
-                f"the pullback of {self.rule.place} answers {type_in_words(x_bars)}; it answers a "
+                f"the pullback of {self.rule.place} returns {type_in_words(x_bars)}; it returns a "
                 "tuple with a cotangent for each argument, None where there is none"
             )
             raise ChunkMismatchError(message)
@@ -95,7 +95,7 @@ class Pullback:
             count = max(count, *[path[0] + 1 for path, _, _ in self.arguments], len(x_bars))
         if len(x_bars) != count:
             message = (
-                f"the pullback of {self.rule.place} answers {len(x_bars)} cotangents for {count} "
+                f"the pullback of {self.rule.place} returns {len(x_bars)} cotangents for {count} "
                 f"arguments ({', '.join(names.primals)})"
             )
             raise ChunkMismatchError(message)
@@ -145,7 +145,7 @@ class Pullback:
     def _refuse(self, path: Path, came: str, wanted: str) -> None:
         name = self.rule.binder.primal_name(path[0]) + "".join(f"[{key!r}]" for key in path[1:])
         message = (
-            f"the pullback of {self.rule.place} answers {came} as the cotangent of `{name}`, where "
+            f"the pullback of {self.rule.place} returns {came} as the cotangent of `{name}`, where "
             f"{wanted} is wanted"
         )
         raise ChunkMismatchError(message)
@@ -200,11 +200,11 @@ def run_reverse_rule(
     MissingRuleError
         If derivatives reach the function in another way than by its arguments.
     RuleError
-        If the rule writes into an argument, or answers its memory.
+        If the rule writes into an argument, or returns its memory.
     UnsupportedTypeError
-        If the rule answers what is neither numbers nor arrays.
+        If the rule returns what is neither numbers nor arrays.
     ChunkMismatchError
-        If the rule answers no pair of a value and a pullback.
+        If the rule returns no pair of a value and a pullback.
     """
     _only_by_arguments(record, rule, primals)
     tangents = rebuild(tangents, lambda _, t: record.adopt(t))
@@ -213,7 +213,7 @@ def run_reverse_rule(
     nested = top_tag((primals, *options.values())) is not None
     answer = (lifted(rule.body) if nested else rule.body)(given, **options)
     if not isinstance(answer, tuple) or len(answer) != 2 or not callable(answer[1]):
-        message = f"{rule.place} answers {type_in_words(answer)}; it returns (y, pullback)"
+        message = f"{rule.place} returns {type_in_words(answer)}; it returns (y, pullback)"
         raise ChunkMismatchError(message)
     y, pull = answer
     _wrote_nothing(rule, primals, given)
@@ -267,7 +267,7 @@ def _leaves(rule: ReverseRule, y: Any) -> Iterator[tuple[Path, tuple[int, ...], 
             np.asarray(raw).dtype.kind == "O"
         ):
             message = (
-                f"{rule.place} answers {type_in_words(raw)}: with an rrule a function answers "
+                f"{rule.place} returns {type_in_words(raw)}: with an rrule a function returns "
                 "numbers and arrays, or tuples, lists and dicts of them"
             )
             raise UnsupportedTypeError(message)
@@ -291,16 +291,16 @@ def _wrote_nothing(rule: ReverseRule, primals: Any, given: Any) -> None:
 
 
 def _is_no_window(rule: ReverseRule, y: Any, given: Any) -> None:
-    """Raise if what a rule answers shares memory with an argument: a copy would be another value.
+    """Raise if what a rule returns shares memory with an argument: a copy would be another value.
 
-    Whoever writes into what the function answers would write into the argument as well.
+    Whoever writes into what the function returns would write into the argument as well.
     """
     owners = {id(owner_of(plain(v))) for _, v in walk(given) if _is_array(v)}
     for _, v in walk(y):
         if _is_array(v) and id(owner_of(plain(v))) in owners:
             message = (
-                f"{rule.place} answers memory of its argument: with an rrule a function answers "
-                "arrays of its own, so let both answer a copy"
+                f"{rule.place} returns memory of its argument: with an rrule a function returns "
+                "arrays of its own, so let both return a copy"
             )
             raise RuleError(message)
 
@@ -317,7 +317,7 @@ def _only_by_arguments(record: Any, rule: ReverseRule, primals: Any) -> None:
             if top_tag((held,)) is not None:
                 message = (
                     f"{function_name(f)} reads `{name}` of the function around it, which carries a "
-                    f"derivative that {rule.place} cannot answer: make it an argument"
+                    f"derivative that {rule.place} cannot return: make it an argument"
                 )
                 raise MissingRuleError(message)
     for k, x in enumerate(primals):

@@ -26,7 +26,7 @@ from fwdad.tangents.zero import ZERO, NoTangentType, Undefined, Zero
 
 
 class Outcome:
-    """What a recorded run answered, and the way back.
+    """What a recorded run returned, and the reverse pass.
 
     Attributes
     ----------

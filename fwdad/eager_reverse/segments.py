@@ -1,4 +1,4 @@
-"""Calls that are run again on the way back, instead of being kept.
+"""Calls that are run again in the reverse pass, instead of being kept.
 
 Forwards, such a call is recorded by itself. What it has recorded is then dropped, but for a
 fingerprint; kept is what the call could reach when it began (:class:`Surroundings`), and which of
@@ -91,7 +91,7 @@ class Segment:
 
 
 def run_segment(record: Any, f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Call a function that is run again on the way back.
+    """Call a function that is run again in the reverse pass.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def run_segment(record: Any, f: Callable[..., Any], args: Any, kwargs: Any) -> A
 
 
 class Again:
-    """A call that is made once more on the way back.
+    """A call that is made once more in the reverse pass.
 
     Attributes
     ----------
@@ -245,8 +245,8 @@ class Again:
 
     def _other(self) -> NondeterministicFunctionError:
         message = (
-            f"{function_name(self.f)} is run again on the way back, because of checkpoint, and "
-            "does not compute what it has computed on the way forward: it depends on something "
+            f"{function_name(self.f)} is run again in the reverse pass, because of checkpoint, and "
+            "does not compute what it has computed in the forward pass: it depends on something "
             "that fwdad cannot set back (a clock, the operating system's entropy, a file, code in "
             "C that keeps a state), or that was changed since then. Give it what it reads as "
             "arguments, or leave checkpoint away"

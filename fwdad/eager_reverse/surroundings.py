@@ -273,7 +273,7 @@ class Surroundings:
         Parameters
         ----------
         run : Run
-            Its log puts back what other objects hold.
+            Its log restores what other objects hold.
         changed : Changed
             Is told of arrays, since the log would copy all of the memory of each.
         """
@@ -330,7 +330,7 @@ class Changed(EnteredTwice):
         set_generator_state(o, state)
 
     def end(self) -> None:
-        """Put everything back; what an interrupted end has put back is put back again."""
+        """Put everything back; what an interrupted end has restored is restored again."""
         record = self._record
         record.segment, record.closed = None, True
         STATE.hidden, record.thread, record.operations = self._found

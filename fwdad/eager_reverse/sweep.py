@@ -45,7 +45,7 @@ class Sweep:
         The number of cotangents; None for a single one, without a lane axis.
     careful : bool
         Whether a zero cotangent is kept from meeting an infinite partial. That costs a look at
-        each product, so it is done where the answer without it is not finite.
+        each product, so it is done where the result without it is not finite.
     nested : bool
         Whether cotangents or partials may be duals.
     """
@@ -162,12 +162,12 @@ class Sweep:
         return Chunk(bar[None])
 
     def from_argument(self, x_bar: Any, node: Node, function: Any) -> Any:
-        """A cotangent as a transpose answered it."""
+        """A cotangent as a transpose returned it."""
         if isinstance(x_bar, Chunk):
             x_bar = x_bar.lanes if self.n is not None else x_bar.lanes[0]
         if np.shape(plain(x_bar)) != (*self.lead, *node.shape):
             message = (
-                f"the transpose of {function_name(function)} answers a cotangent of shape "
+                f"the transpose of {function_name(function)} returns a cotangent of shape "
                 f"{np.shape(plain(x_bar))} where {(*self.lead, *node.shape)} is wanted"
             )
             raise ChunkMismatchError(message)

@@ -70,7 +70,7 @@ def argument_numbers(argnums: Any) -> Argnums:
         came = repr(argnums) if several else type_in_words(argnums)
         message = f"argnums is an int or a tuple of ints; {came} came"
         if isinstance(argnums, np.ndarray):
-            message += ". What takes f alone answers a function: write grad(f)(x), not grad(f, x)"
+            message += ". What takes f alone returns a function: write grad(f)(x), not grad(f, x)"
         raise UnsupportedTypeError(message) from None
     return made if several else made[0]
 

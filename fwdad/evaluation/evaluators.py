@@ -1,4 +1,4 @@
-"""Evaluators start with ``(f, x)`` and return the answer: ``jvp``, ``jacobian``, …."""
+"""Evaluators start with ``(f, x)`` and return the result: ``jvp``, ``jacobian``, …."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def install_reverse(jacobian: Any, pullback: Any, linearized: Any) -> None:
     Parameters
     ----------
     jacobian : callable
-        As :func:`value_and_jacobian`; with ``auto`` it answers an
+        As :func:`value_and_jacobian`; with ``auto`` it returns an
         :class:`~fwdad.core.fallbacks.Untraced` where forward mode is better.
     pullback : callable
-        ``pullback(f, x, chunk, args, kwargs)`` answers the function from cotangents of f(x) to
+        ``pullback(f, x, chunk, args, kwargs)`` returns the function from cotangents of f(x) to
         those of x.
     linearized : callable
-        ``linearized(f, args, kwargs, chunk)`` answers f's tape at a point, or an
+        ``linearized(f, args, kwargs, chunk)`` returns f's tape at a point, or an
         :class:`~fwdad.core.fallbacks.Untraced`.
     """
     _REVERSE.update(jacobian=jacobian, pullback=pullback, linearized=linearized)
@@ -253,8 +253,8 @@ def jacobian(
 
     Notes
     -----
-    Costs a run of f on duals for each chunk of columns; by rows one run of f, and a way back for
-    each chunk of rows. At kinks see :func:`jvp`.
+    Costs a run of f on duals for each chunk of columns; by rows one run of f, and a reverse pass
+    for each chunk of rows. At kinks see :func:`jvp`.
 
     The three layouts, for x of shape ``(3,)`` and y of shape ``(2,)``:
 
@@ -379,11 +379,11 @@ def linearize(
     f is traced and its tape is run once. J copies the arrays that the tape reads, those among the
     arguments and those from outside: the caller may change all of them. Each product with a
     direction runs the tape again, with tangents, a chunk of directions at a time. The first product
-    with a cotangent runs it forward once more and keeps what its way back needs, as :func:`vjp`
-    does; the others run the way back only. Where f cannot be traced, all arguments are copied, and
-    f itself is run instead: on duals, or recorded. It is run again for each product, which raises
-    ``NondeterministicFunctionError`` if f's value is another one then, and where f writes into
-    an array that is an argument and that it reads from outside, too. An iterator among the
+    with a cotangent runs it forward once more and keeps what its reverse pass needs, as :func:`vjp`
+    does; the others run the reverse pass only. Where f cannot be traced, all arguments are copied,
+    and f itself is run instead: on duals, or recorded. It is run again for each product, which
+    raises ``NondeterministicFunctionError`` if f's value is another one then, and where f writes
+    into an array that is an argument and that it reads from outside, too. An iterator among the
     arguments is refused.
 
     Examples
@@ -448,7 +448,7 @@ class _At:
         return match(self._structure_of_y, y_dot)
 
     def _check(self, y: Any) -> None:
-        """Raise if a later run has not answered what the first has."""
+        """Raise if a later run has not returned what the first has."""
         found, before = [plain(v) for v in flatten(y)[0]], self._values
         if len(found) == len(before) and all(map(_is_near, found, before)):
             return

@@ -1,4 +1,4 @@
-"""``linearize``'s answer: the Jacobian at a point as a SciPy linear operator."""
+"""``linearize``'s return: the Jacobian at a point as a SciPy linear operator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class JacobianOperator(OfOneRun, LinearOperator):  # type: ignore[misc]
     Parameters
     ----------
     at : object
-        ``at.push(rows)`` answers the tangents of the leaves of f(x) in K directions of those of x,
+        ``at.push(rows)`` returns the tangents of the leaves of f(x) in K directions of those of x,
         ``at.pull(rows)`` the cotangents of these for K of f(x).
     x : float, array or composite
         Where.
@@ -81,7 +81,7 @@ class JacobianOperator(OfOneRun, LinearOperator):  # type: ignore[misc]
             return np.zeros((self.shape[1], len(rows)), self.dtype)
         bars: dict[int, np.ndarray] = {}
         for k, own in zip(self._order, _split(rows, self._outputs), strict=True):
-            bars[k] = bars[k] + own if k in bars else own  # an array that is answered twice
+            bars[k] = bars[k] + own if k in bars else own  # an array that is returned twice
         parts = self._at.pull([bars[k] for k in sorted(bars)])
         return np.concatenate([p.reshape(len(rows), -1) for p in parts], axis=1).T
 

@@ -1,1 +1,1 @@
-"""Problems with published answers, written as NumPy users write them."""
+"""Problems with published returns, written as NumPy users write them."""

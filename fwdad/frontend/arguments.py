@@ -19,7 +19,7 @@ Build = Callable[[list[Any], dict[int, Any]], Any]
 
 
 class Flattened:
-    """Arguments taken apart.
+    """Arguments flattened.
 
     Attributes
     ----------
@@ -144,11 +144,11 @@ def static_key(x: Any) -> Hashable:
 
 
 def refuse_attributes(x: Any, place: Location | None = None) -> None:
-    """A tuple of a class that holds more than its items, as what ``scipy.stats`` answers."""
+    """A tuple of a class that holds more than its items, as what ``scipy.stats`` returns."""
     if namespace_of(x):
         message = (
             f"{type_in_words(x)} is a tuple with attributes beside its items, which cannot be "
-            "traced: take its items, or call what answers it without `jit`"
+            "traced: take its items, or call what returns it without `jit`"
         )
         raise UntraceableError(message, place)
 

@@ -17,7 +17,7 @@ from fwdad.frontend.captures import COMPARED, fetch
 from fwdad.frontend.tape import Tape
 
 AGAIN = object()
-"""What a shortcut answers for other arguments, and where the tape does not hold any more."""
+"""What a shortcut returns for other arguments, and where the tape does not hold any more."""
 
 # Arguments of these classes, and arrays, can be told apart without taking them apart.
 _PLAIN = (float, int, complex, np.float64)
@@ -36,7 +36,7 @@ def shortcut(
     *,
     separate: bool = False,
 ) -> Callable[..., Any] | None:
-    """A function of a tuple of arguments that answers f's value, or ``AGAIN``.
+    """A function of a tuple of arguments that returns f's value, or ``AGAIN``.
 
     Parameters
     ----------

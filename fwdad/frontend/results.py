@@ -1,4 +1,4 @@
-"""What a traced function answers, and what it leaves in its arguments, from a program's results."""
+"""What a traced function returns, and what it leaves in its arguments, from a program's results."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Results:
     changes : bool
         Whether containers of the caller's are changed.
     single : bool
-        Whether the answer is the first result, and nothing else is left behind.
+        Whether the result is the first result, and nothing else is left behind.
     """
 
     def __init__(self, recorder: Recorder, arguments: list[Any], before: list[Any]) -> None:
@@ -85,7 +85,7 @@ class Results:
 
     @property
     def needs_containers(self) -> bool:
-        """Whether the caller's containers are changed, or are part of the answer."""
+        """Whether the caller's containers are changed, or are part of the result."""
         return self.changes or self._refers
 
     def __call__(self, values: list[Any], containers: list[Any] | None = None) -> Any:

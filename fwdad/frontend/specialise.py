@@ -51,8 +51,8 @@ def trace_optimised(
     threads : int
         How many cores chunks of columns are spread over.
     rows : bool
-        Whether arrays are assumed to lie row by row, where it is seen how they lie, if those of the
-        example do.
+        Whether arrays are assumed to be C-contiguous, where it is seen how they lie, if those of
+        the example do.
     """
     with NoCollection() as resting, resting:
         tape = trace_flat(f, flat, lengths, equal=equal, threads=threads, rows=rows)

@@ -36,7 +36,7 @@ class Tape:
     value_guards : dict
         Inputs whose values it assumes.
     rows : bool or None
-        Whether it assumes that all arrays among its inputs lie row by row, or that not all do.
+        Whether it assumes that all arrays among its inputs are C-contiguous, or that not all do.
     object_guards : list of tuple
         ``(place, object)``: functions that it assumes not to be replaced.
     rebuild : callable
@@ -54,7 +54,7 @@ class Tape:
     copied : frozenset of int
         Of these the inputs of which it would be seen if their copies did not lie as they do.
     cut : Cut or None
-        Of a value and its way back: what is needed to run them one after the other.
+        Of a value and its reverse pass: what is needed to run them one after the other.
     same_objects : list of tuple
         ``(place, place)``: places that it assumes to hold one array.
     """
@@ -178,5 +178,5 @@ class Tape:
 
 
 def lie_by_rows(leaves: list[Any]) -> bool:
-    """Whether all arrays lie row by row, without gaps."""
+    """Whether all arrays are C-contiguous, without gaps."""
     return all(x.flags.c_contiguous for x in leaves if isinstance(x, np.ndarray))

@@ -100,7 +100,7 @@ def trace_flat(
     threads: int = 1,
     rows: bool = False,
 ) -> Tape:
-    """:func:`trace` for arguments that are taken apart already.
+    """:func:`trace` for arguments that are flattened already.
 
     Some ``lengths`` are taken as those of the example; other lengths of arguments that are
     ``equal`` there are assumed to be so. Columns of Jacobians are

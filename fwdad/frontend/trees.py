@@ -1,4 +1,4 @@
-"""Values taken apart into the numbers and arrays of a tape, and put together again."""
+"""Values flattened into the numbers and arrays of a tape, and put together again."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def flatten(
     x : object
         A value.
     records : bool, default False
-        Whether objects of the user's are taken apart, too.
+        Whether objects of the user's are flattened, too.
     place : Location, optional
         Where the value comes from, for an error.
 
@@ -77,9 +77,9 @@ def flatten(
             cls = type(node) if isinstance(node, collections.OrderedDict) else dict
             return lambda values, t: cls((key, p(values, t)) for key, p in items.items())
         if isinstance(node, Items):
-            node.refused("answering from a function that is differentiated, or giving to one,")
+            node.refused("returning from a function that is differentiated, or giving to one,")
         if isinstance(node, Iterator):
-            message = "an iterator is handed on to, or answered by, a program of its own"
+            message = "an iterator is handed on to, or returned by, a program of its own"
             raise UntraceableError(message)
         if isinstance(node, (Maybe, Optional, Poison)):
             message = (

@@ -34,7 +34,7 @@ def check_program(program: Program, *, assumed: bool = False) -> None:
     """Raise unless a program is well formed.
 
     Every value is defined once, and before it is used, in the same block or in one around it; a
-    loop's condition and its body see each other's parameters and values as they run. Blocks answer
+    loop's condition and its body see each other's parameters and values as they run. Blocks return
     as many results as their operation has outputs, of types that these hold. What is written is an
     array. Conditions are booleans.
 
@@ -97,7 +97,7 @@ class _Checker:
                 self.fail(f"{v!r} is used {late}")
 
     def block(self, block: Block, scope: set[Value]) -> set[Value]:
-        """Check a block whose parameters are in scope; answer what is in scope at its end."""
+        """Check a block whose parameters are in scope; return what is in scope at its end."""
         scope = set(scope)
         for op in block.ops:
             outer, self.op = self.op, op

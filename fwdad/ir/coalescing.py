@@ -1,6 +1,6 @@
 """Which values may share a name: ``s = s + x[i]`` instead of ``s_2 = s + x[i]; s = s_2``.
 
-What a loop carries, or a branch answers, is one value on each way; all of them may be one variable
+What a loop carries, or a branch returns, is one value on each way; all of them may be one variable
 if none is assigned while another is still needed (Chaitin's test, 1982, on a structured program).
 """
 

@@ -1,4 +1,4 @@
-"""Answers that are nested, as their numbers and arrays."""
+"""Returns that are nested, as their numbers and arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fwdad.ir.types import number_type
 
 
 class Leaves:
-    """A function whose answer is nested, or one item in a tuple, as one of its numbers and arrays.
+    """A function whose result is nested, or one item in a tuple, as one of its numbers and arrays.
 
     Parameters
     ----------

@@ -104,7 +104,7 @@ class Block:
     ops : list of Op
         In the order of their effects.
     results : list of operands
-        What the block answers.
+        What the block returns.
     """
 
     params: list[Value] = field(default_factory=list)
@@ -330,7 +330,7 @@ class Loop(Op):
     """A body that is run again and again, carrying values.
 
     Over a range, ``test`` is None and the body's first parameter is the counter. Under a condition,
-    ``span`` is None and ``test`` is a block of the carried values that answers it. The other
+    ``span`` is None and ``test`` is a block of the carried values that returns it. The other
     parameters are the carried values, whose next values are the body's results. With ``leaves``,
     the body's last result says whether to leave the loop.
 
@@ -389,9 +389,9 @@ class Call(Op):
     args : list
         The values of its parameters.
     adjoint : callable or None
-        For a function that has a way back of its own: ``adjoint(args, outputs, bars)`` writes it,
-        from the arguments, what the call answered and the cotangents of that; it answers those of
-        the arguments.
+        For a function that has a reverse pass of its own: ``adjoint(args, outputs, bars)`` writes
+        it, from the arguments, what the call returned and the cotangents of that; it returns those
+        of the arguments.
     """
 
     program: Program
@@ -441,7 +441,7 @@ class Program:
     shared : set of Value
         In a program that is a part of another one: the arrays whose memory the rest writes into.
     rows : bool
-        Whether the arrays among its parameters are known to lie row by row, without gaps.
+        Whether the arrays among its parameters are known to be C-contiguous, without gaps.
     together : list of int
         In such a program: for each parameter the position of the one whose memory it may be, its
         own if it is apart. Empty: all are.

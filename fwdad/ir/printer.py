@@ -150,7 +150,7 @@ class Writer(Expressions):
             self.line("    pass")
 
     def _filled(self, block: Block, op: Branch) -> bool:
-        """Write a side of a branch; answer whether there is anything in it."""
+        """Write a side of a branch; return whether there is anything in it."""
         self._indent += 1
         before = len(self.lines)
         self.body(block)
@@ -159,7 +159,7 @@ class Writer(Expressions):
         return len(self.lines) > before
 
     def _answer(self, block: Block, op: Branch) -> None:
-        """Give the outputs of a branch what a side answers."""
+        """Give the outputs of a branch what a side returns."""
         used = [(v, r) for v, r in zip(op.outputs, block.results, strict=True)
                 if self._uses[v]]  # fmt: skip
         self._assign([self.name(v) for v, _ in used], [r for _, r in used])

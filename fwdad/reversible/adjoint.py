@@ -43,7 +43,7 @@ from fwdad.reversible.program import (
 from fwdad.reversible.source import Writer
 
 SAMPLES: weakref.WeakKeyDictionary[Any, tuple[tuple[Any, ...], bool]] = weakref.WeakKeyDictionary()
-"""For the pull of an expression: arguments to trace it with, and whether it answers one value."""
+"""For the pull of an expression: arguments to trace it with, and whether it returns one value."""
 
 
 class AdjointWriter(Writer):
@@ -265,7 +265,7 @@ class AdjointWriter(Writer):
         if private:
             # what it computes ends with it: no cotangent comes from its being undone
             before, self.forward_with_bars = self.forward_with_bars, True
-            self.checked = False  # the way forward has been checked before
+            self.checked = False  # the forward pass has been checked before
             self._forwards(s.body)
             self.forward_with_bars, self.checked = before, checked
         else:

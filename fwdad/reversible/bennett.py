@@ -21,7 +21,7 @@ def bennett(step: Callable[..., Any], k: int = 2) -> Reversible:
     Parameters
     ----------
     step : callable
-        ``step(x)`` answers the next state, of x's shape; or a reversible function ``step(y, x)``
+        ``step(x)`` returns the next state, of x's shape; or a reversible function ``step(y, x)``
         that adds it to y.
     k : int, default 2
         Into how many parts a run is divided, and each part again, down to single steps.

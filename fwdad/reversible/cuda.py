@@ -110,7 +110,7 @@ class CudaKernel:
         Parameters
         ----------
         args : tuple
-            What f answered.
+            What f returned.
         bars : tuple
             The cotangents of that, arrays of the same shapes; None for zero.
 
@@ -357,7 +357,7 @@ class _Devices:
 
 
 class _Result:
-    """Stands for a result of a program's, to see where the answer has it."""
+    """Stands for a result of a program's, to see where the result has it."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -1,7 +1,7 @@
 """NumPy's and ``math``'s functions of one number, as functions that a GPU can run.
 
 Numba's device has most of ``math``. What else expressions and their derivatives call is said here
-in Python that Numba compiles for the device, with NumPy's answers for NaN, infinities and zeros.
+in Python that Numba compiles for the device, with NumPy's results for NaN, infinities and zeros.
 """
 
 # ruff: noqa: PLR0124  (NaN is what is not equal to itself)

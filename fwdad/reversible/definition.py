@@ -328,10 +328,10 @@ class Definition:
             there[name] = written.function
 
     def whole(self, kinds: tuple[Kind, ...], inverse: bool, adjoint: bool) -> Written:
-        """The same without effects: what is updated is copied, and that alone is answered.
+        """The same without effects: what is updated is copied, and that alone is returned.
 
         With ``adjoint`` it takes all values and the cotangents of those that are updated, and
-        answers those of all numbers and arrays that have one.
+        returns those of all numbers and arrays that have one.
         """
         key = (kinds, inverse, adjoint, "whole")
         found = self.written.get(key)

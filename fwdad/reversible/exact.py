@@ -220,5 +220,5 @@ def same_space(kind: Any, other: Any) -> bool:
 def refuse_kept(w: Any, s: Any, kinds: Any, what: str) -> None:
     """Refuse what would round exact numbers."""
     if any(isinstance(k, Exact) for k in kinds):
-        message = f"{what} is for floats: what it answers is rounded for fixed-point numbers"
+        message = f"{what} is for floats: what it returns is rounded for fixed-point numbers"
         raise w.refuse(message, s)

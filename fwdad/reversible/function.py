@@ -32,7 +32,7 @@ from fwdad.reversible.show import show_program
 class Reversible:
     """A reversible function: made by :func:`reversible`.
 
-    Calling it answers the updated arguments, a tuple unless there is one; ``~f`` undoes it.
+    Calling it returns the updated arguments, a tuple unless there is one; ``~f`` undoes it.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Reversible:
         return self._other
 
     def __show__(self) -> str:
-        """What ``show`` answers: the program."""
+        """What ``show`` returns: the program."""
         return show_program(self.program)
 
     def __repr__(self) -> str:
@@ -77,7 +77,7 @@ class Reversible:
         return (operator.invert, (self._other,)) if self.inverse else self.definition.f.__qualname__
 
     def __call__(self, *args: Any, inplace: bool = False, **kwargs: Any) -> Any:
-        """Update the arguments, and answer them.
+        """Update the arguments, and return them.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ def growing(
 class Bound:
     """A reversible function as a method of an object, which is its first parameter.
 
-    Calling it answers the updated object, and the updated arguments behind it.
+    Calling it returns the updated object, and the updated arguments behind it.
 
     Attributes
     ----------
@@ -212,7 +212,7 @@ class Bound:
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, inplace: bool = False, **kwargs: Any) -> Any:
-        """Update the object and the arguments, and answer them, as the function does."""
+        """Update the object and the arguments, and return them, as the function does."""
         return self.function(self.owner, *args, inplace=inplace, **kwargs)
 
     @property
@@ -232,7 +232,7 @@ class Bound:
         return hash((self.function, id(self.owner)))
 
     def __show__(self) -> str:
-        """What ``show`` answers: the program."""
+        """What ``show`` returns: the program."""
         return self.function.__show__()
 
     def __repr__(self) -> str:
@@ -260,14 +260,14 @@ class Loss:
         return self.pick(self.f(*args, **kwargs), lambda f, x: f(x))
 
     def pick(self, result: Any, call: Callable[[Any, Any], Any]) -> Any:
-        """The loss among what the function answers, as a float.
+        """The loss among what the function returns, as a float.
 
         Parameters
         ----------
         result : object
-            The answer.
+            The result.
         call : callable
-            ``call(f, x)`` calls a function where the answer was made: in a trace, on duals.
+            ``call(f, x)`` calls a function where the result was made: in a trace, on duals.
         """
         loss = result[self.at] if type(result) is tuple else result
         if isinstance(loss, Logarithmic):

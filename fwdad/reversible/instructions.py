@@ -21,7 +21,7 @@ class Instruction:
     Attributes
     ----------
     forward, inverse : callable
-        Take all arguments; answer the new values of the first ``updated`` ones.
+        Take all arguments; return the new values of the first ``updated`` ones.
     adjoint : callable or None
         See :func:`register_instruction`.
     arity, updated : int
@@ -55,13 +55,13 @@ def register_instruction(
     Parameters
     ----------
     forward : callable
-        ``forward(*args)`` answers the new values of the arguments that it updates, one alone as
+        ``forward(*args)`` returns the new values of the arguments that it updates, one alone as
         it is, several as a tuple. It writes into nothing.
     inverse : callable
-        ``inverse(*args)`` answers the values from before.
+        ``inverse(*args)`` returns the values from before.
     adjoint : callable, optional
         ``adjoint(*args, *bars)`` for the arguments before the statement and the cotangents of what
-        it updates, after it: answers the cotangents of all arguments, ``None`` for an argument that
+        it updates, after it: returns the cotangents of all arguments, ``None`` for an argument that
         has none. Without it they are derived from the rules of what ``forward`` calls.
     updated : int, optional
         How many arguments it updates, the first ones; all by default.

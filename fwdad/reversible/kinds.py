@@ -237,7 +237,7 @@ def place_kind(place: ast.expr, env: dict[str, Kind], of: Any) -> Kind | None:
 
 
 def traced_kind(function: Any, kinds: list[Kind]) -> Kind:
-    """The kind of what a function answers for arguments of these kinds."""
+    """The kind of what a function returns for arguments of these kinds."""
     samples = [k.sample() for k in kinds]
     if not samples:
         return kind_of(function())

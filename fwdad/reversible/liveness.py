@@ -1,4 +1,4 @@
-"""Which updates need not be undone on the way back, because nothing reads there what they wrote."""
+"""Which updates need not be undone in the reverse pass: nothing reads there what they wrote."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def unread_updates(block: Block, own: set[str], names: set[str]) -> set[Statemen
     Returns
     -------
     set of Statement
-        On the way back, nothing behind one of these reads what it updates.
+        In the reverse pass, nothing behind one of these reads what it updates.
     """
     found: set[Statement] = set()
     _mark(block, set(), own, names, found)
@@ -52,7 +52,7 @@ def _mark(
 ) -> set[str]:
     for s in block:
         if isinstance(s, Update) and s.op not in "*/" and root_of(s.place) in own - before:
-            found.add(s)  # the way back of a product needs its factors
+            found.add(s)  # the reverse pass of a product needs its factors
         inside = before | all_reads([s], names) if isinstance(s, (For, While)) else before
         after = _own_reads(s, names)
         for inner in children(s):

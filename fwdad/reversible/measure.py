@@ -26,7 +26,7 @@ def check_inverse(
         Its arguments.
     rtol, atol : float
         How far a float may be from what it was: ``atol + rtol * |value|``; where it was zero, of
-        the value that the function answers there. Everything else must be the same.
+        the value that the function returns there. Everything else must be the same.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def check_gradient(
         Its arguments; it must be smooth around them.
     rtol : float, default 1e-6
         How far the derivative along one random direction, of a random weighting of everything
-        that the function answers, may be off: over the sum of its parts' sizes.
+        that the function returns, may be off: over the sum of its parts' sizes.
     rng : numpy.random.Generator, optional
         Draws direction and weights. The differences are central, with steps of 2e-3 and 1e-3 of
         the direction, extrapolated (Richardson): their own error is of the fourth order.
@@ -130,7 +130,7 @@ def check_gradient(
     bars = [np.copy(weights[k])[()] for k in active if k in updated]
     gradient = dict(zip(active, adjoint(*new_values(values), *bars), strict=True))
     for k in active:
-        if k not in updated:  # it is answered as it is
+        if k not in updated:  # it is returned as it is
             gradient[k] = gradient[k] + weights[k]
     parts = [np.real(np.conj(gradient[k]) * direction[k]) for k in active]
     found = float(sum(np.sum(p) for p in parts))

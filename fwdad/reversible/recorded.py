@@ -1,4 +1,4 @@
-"""Reversible functions in a recorded run: one operation, whose way back is the inverse."""
+"""Reversible functions in a recorded run: one operation, whose reverse pass is the inverse."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Undone:
         return made if flat_kinds(self.kinds)[k].is_array else made.item()
 
     def arrays(self) -> list[Any]:
-        """The arrays that the way back reads."""
+        """The arrays that the reverse pass reads."""
         return [v for v in self.values if type(v) is Array or isinstance(v, np.ndarray)]
 
     def copy_from(self, owner: Any, copies: dict[int, Any]) -> None:

@@ -112,7 +112,7 @@ def check_mutable(args: tuple[Any, ...], kinds: tuple[Kind, ...], updated: set[i
             message = (
                 "inplace=True cannot update the numbers of "
                 f"{with_article(kind.cls.__name__)}, which cannot be "
-                "changed: use what the function answers"
+                "changed: use what the function returns"
             )
             raise UnsupportedTypeError(message)
 
@@ -225,7 +225,7 @@ class _Fields(ast.NodeTransformer):
         self.variables: dict[tuple[str, str], str] = {}
 
     def spread(self, name: str, kind: Record, kinds: dict[str, Kind], names: Names) -> list[str]:
-        """Name a record's variables, and answer those that are no records."""
+        """Name a record's variables, and return those that are no records."""
         found: list[str] = []
         parts: dict[str, str | Fields] = {}
         for f, k in kind.fields:

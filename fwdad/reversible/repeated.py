@@ -1,4 +1,4 @@
-"""What a reversible body may not call: functions that answer otherwise when it runs backwards."""
+"""What a reversible body may not call: functions that return otherwise when it runs backwards."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def check_repeatable(
         name = function_name(found)
         by = "" if found is f else f" (which {function_name(f)} calls)"
         message = (
-            f"{name}{by} does not answer the same when the body runs backwards: call it outside, "
-            "and give the body what it answers as an argument"
+            f"{name}{by} does not return the same when the body runs backwards: call it outside, "
+            "and give the body what it returns as an argument"
         )
         raise refuse(message, call)
 

@@ -134,7 +134,7 @@ class Writer(Control):
         self.instruct(s, s.inverse)
 
     def instruct(self, s: Instruct, inverse: bool) -> None:
-        """Call the function of an instruction, and store what it answers."""
+        """Call the function of an instruction, and store what it returns."""
         function = s.instruction.inverse if inverse else s.instruction.forward
         name = self.given(function.__name__.lstrip("_"), function)
         updated = s.args[: s.instruction.updated]

@@ -100,7 +100,7 @@ def contained(fields: Callable[[str], ast.expr], key: ast.expr) -> ast.expr:
 
 
 def field_of(owner: ast.expr, name: str) -> ast.expr:
-    """A field of what an expression answers."""
+    """A field of what an expression returns."""
     return ast.Attribute(copy.deepcopy(owner), name, ast.Load())
 
 

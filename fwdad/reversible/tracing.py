@@ -1,4 +1,4 @@
-"""Reversible functions under derivatives: on tapes they are calls with a way back of their own."""
+"""Reversible functions under derivatives: on tapes, calls with their own reverse pass."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _arguments(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         f, args = f.function, (f.owner, *args)
     kwargs = dict(kwargs)
     if kwargs.pop("inplace", False):
-        message = "inplace=True cannot be differentiated or traced: use what the function answers"
+        message = "inplace=True cannot be differentiated or traced: use what the function returns"
         raise UnsupportedTypeError(message)
     return f, f.arguments(args, kwargs)
 

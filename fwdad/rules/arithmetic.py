@@ -208,7 +208,7 @@ def nextafter_frule(primals, tangents):
 def nan_to_num_frule(primals, tangents, *, copy, **options):
     """Push tangents through ``nan_to_num``: what is replaced by a constant has no tangent.
 
-    In the user's code ``copy=False`` is a store of what this answers.
+    In the user's code ``copy=False`` is a store of what this returns.
     """
     (x,), (x_dot,) = primals, tangents
     if not copy:

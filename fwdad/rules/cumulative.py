@@ -28,7 +28,7 @@ def cumprod_frule(primals, tangents, *, axis, dtype, out):
 
     which is :math:`y_k \sum_{i \le k} \dot a_i / a_i`, at the cost of one cumsum, unless a factor
     is zero or so small that its quotient loses precision. Then pairs (product, its tangent) are
-    combined over windows that double in length, in log2(n) steps without any division.
+    combined over views that double in length, in log2(n) steps without any division.
     """
     (a,), (a_dot,) = primals, tangents
     y = np.cumprod(a, axis=axis, dtype=dtype)
@@ -56,7 +56,7 @@ def _divisible(a):
 def _by_windows(a, a_dot):
     """The tangent of the running products along the last axis.
 
-    A window's product is kept as a number near one times a power of two, and its tangent in that
+    A view's product is kept as a number near one times a power of two, and its tangent in that
     unit: neither overflows where the running product itself does not.
     """
     exponent = np.zeros(plain(a).shape, int)

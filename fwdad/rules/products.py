@@ -374,7 +374,7 @@ def _solid(x: Any, axis: int) -> Any:
 def _cross_adjoint(
     y_bar: Any, other: Any, space: Space, axes: tuple[int, int, int], sign: float
 ) -> Any:
-    """Answer the adjoint of x -> sign x × other, which is y_bar -> sign conj(other) × y_bar."""
+    """Return the adjoint of x -> sign x × other, which is y_bar -> sign conj(other) × y_bar."""
     of_x, of_other, of_y = axes
     planar = space.shape[of_x] == other.shape[of_other] == 2
     other = sign * conjugate(_solid(other, of_other))

@@ -167,7 +167,7 @@ def _kernel_adjoint(
 
 
 def _result_dtype(x: Any, weights: Any, output: Any) -> np.dtype[Any]:
-    """The dtype of what a filter answers."""
+    """The dtype of what a filter returns."""
     dtype = x.dtype if output is None else np.dtype(output)
     if x.dtype.kind == "c" or getattr(weights, "dtype", dtype).kind == "c":
         return np.promote_types(dtype, np.complex64)
@@ -370,7 +370,7 @@ def _keep_derivatives(function: Any) -> None:
         dtype = getattr(plain(y), "dtype", None) or y.dtype
         if dtype.kind not in "fc" and not isinstance(y_dot, Zero):
             message = (
-                f"{function_name(function)} answers an array of dtype {dtype} here, which cannot "
+                f"{function_name(function)} returns an array of dtype {dtype} here, which cannot "
                 "hold a derivative: make its input float, or say output=float"
             )
             raise DualLeakError(message)

@@ -269,7 +269,7 @@ def _of_rank(shape, rank):
 
 
 def _joined_frule(function, arrange):
-    """Register a relative of ``concatenate``; ``arrange`` answers the items' shapes, and the axis.
+    """Register a relative of ``concatenate``; ``arrange`` returns the items' shapes, and the axis.
 
     NumPy's source for these costs the builder several times what the join itself does.
     """

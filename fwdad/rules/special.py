@@ -216,7 +216,7 @@ def logsumexp_frule(primals, tangents, *, axis, keepdims, return_sign):
 
 
 def _logsumexp_of_symbol(a, a_dot, axis, keepdims):
-    """The same with one answer, whose lengths are not known: they are kept first."""
+    """The same with one result, whose lengths are not known: they are kept first."""
     kept = apply(scipy.special.logsumexp, a, axis=axis, keepdims=True)
     weights = np.exp(a - np.where(kept == -np.inf, 0, kept))
     rate = np.sum(weights * a_dot, axis=axis, keepdims=keepdims)

@@ -1,4 +1,4 @@
-"""Questions about shape, type, memory and text, whose answers carry no tangent."""
+"""Questions about shape, type, memory and text, whose results carry no tangent."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Copies that lie as the array does: what is a window on it, or a copy, is the same of its copy."""
+"""Copies that lie as the array does: what is a view of it, or a copy, is the same of its copy."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def flatten(
 
 
 class _Apart:
-    """A value that is being taken apart; a closure that calls itself would keep it alive."""
+    """A value that is being flattened; a closure that calls itself would keep it alive."""
 
     def __init__(self, *, strict: bool, leaf: Callable[[Any], bool]) -> None:
         self.strict = strict

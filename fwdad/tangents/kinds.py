@@ -171,7 +171,7 @@ class AnyTangent(TangentType):
 
 
 class NoSpace(TangentType):
-    """A part of a composite that has no tangent space; asked alone it answers ``NoTangent``."""
+    """A part of a composite that has no tangent space; asked alone it returns ``NoTangent``."""
 
     def fits(self, x: Any) -> bool:
         """Whether a value is of the class."""

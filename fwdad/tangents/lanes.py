@@ -99,7 +99,7 @@ class Lanes:
         return self._finite
 
     def part(self, key: Any, make: Any) -> Lanes | None:
-        """Answer the lanes that ``make(self)`` derives, the same object each time for one key."""
+        """Return the lanes that ``make(self)`` derives, the same object each time for one key."""
         parts = self._parts
         if parts is None:
             parts = self._parts = {}

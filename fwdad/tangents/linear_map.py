@@ -10,7 +10,7 @@ Map = Callable[[np.ndarray], np.ndarray]
 
 
 def mapped(x: np.ndarray, apply: Map, adjoint: Map) -> np.ndarray:
-    """What a linear map answers.
+    """What a linear map returns.
 
     Parameters
     ----------

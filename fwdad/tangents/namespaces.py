@@ -8,8 +8,8 @@ from typing import Any
 def namespace_of(o: Any) -> Any:
     """What an object holds in its ``__dict__``; None if it has none.
 
-    No ``__getattr__`` or ``__getattribute__`` of its class is called: one that answers for every
-    name would answer for this, and one that reads a slot that is not set yet would never end.
+    No ``__getattr__`` or ``__getattribute__`` of its class is called: one that returns for every
+    name would return for this, and one that reads a slot that is not set yet would never end.
     """
     try:
         return object.__getattribute__(o, "__dict__")

@@ -13,7 +13,7 @@ Unflatten = Callable[[Any, tuple[Any, ...]], Any]
 
 @dataclass(frozen=True)
 class Registration:
-    """How the instances of a registered class are taken apart.
+    """How the instances of a registered class are flattened.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Registration:
     mismatch : callable, optional
         ``mismatch(data, other_data)`` says what makes a seed unfit for a value, or None.
     subclasses : bool
-        Whether instances of subclasses are taken apart in the same way.
+        Whether instances of subclasses are flattened in the same way.
     refused : str, optional
         Why the class carries no tangents although it holds numbers.
     tangent : callable, optional

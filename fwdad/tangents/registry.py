@@ -54,7 +54,7 @@ def tangent_type(T: Any, n: int) -> TangentType | NoTangentType:
     T : type, ArrayType or generic
         A class; an array type qualified by its dtype, as :func:`typeof` makes it (``numpy.ndarray``
         alone means float64); or a generic such as ``tuple[float, numpy.ndarray]``. Containers
-        without parameters answer with a structural type, which asks each leaf.
+        without parameters return with a structural type, which asks each leaf.
     n : int
         The number of lanes.
 
@@ -245,7 +245,7 @@ def register_tangent_type(
 ) -> None:
     """Let the instances of a class have tangents.
 
-    Either tell how they are taken apart into parts that have tangents (``flatten``,
+    Either tell how they are flattened into parts that have tangents (``flatten``,
     ``unflatten``), or name the class of their tangents (``tangent``, ``zero``, ``inner``).
 
     Parameters

@@ -52,7 +52,7 @@ def scale_lanes(d: Any, lanes: Any) -> Any:
 
 
 def scaled(d: Any, lanes: Any) -> Any:
-    """What :func:`scale_lanes` answers, in the quiet context and mostly for arrays: sooner.
+    """What :func:`scale_lanes` returns, in the quiet context and mostly for arrays: sooner.
 
     Parameters
     ----------

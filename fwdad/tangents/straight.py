@@ -16,9 +16,9 @@ def with_derivative_of(value: Any, other: Any) -> Any:
     Parameters
     ----------
     value : float or array
-        What is answered; its own derivative is not asked for.
+        What is returned; its own derivative is not asked for.
     other : float or array
-        Of the same shape: its tangents are those of the answer, at every order.
+        Of the same shape: its tangents are those of the result, at every order.
 
     Raises
     ------

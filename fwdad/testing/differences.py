@@ -22,7 +22,7 @@ def directional(
     Parameters
     ----------
     f : callable
-        Takes a real number, answers arrays by key.
+        Takes a real number, returns arrays by key.
     scale : float
         The size of a step that changes x by about itself.
 

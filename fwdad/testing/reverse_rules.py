@@ -85,14 +85,14 @@ def check_rrule(
 
     Notes
     -----
-    The checks: the rule answers f's value, to 1e-12, in structure, type and shape; it writes into
+    The checks: the rule returns f's value, to 1e-12, in structure, type and shape; it writes into
     no argument; a cotangent has its argument's structure and shape, and is real where that is;
-    the pullback can be called again and answers the same bits; it is linear in its cotangent to
+    the pullback can be called again and returns the same bits; it is linear in its cotangent to
     1e-11, several parts of the value among them; it agrees with finite differences, for each
-    part of the value and each argument by itself; K cotangents together answer what each answers
+    part of the value and each argument by itself; K cotangents together return what each returns
     alone; its derivative agrees with finite differences of the pullback; the function writes into
     the arguments that ``mutates=`` names only, and returns new arrays; a tape and compiled code
-    answer the same cotangents.
+    return the same cotangents.
 
     Examples
     --------
@@ -174,7 +174,7 @@ class _Pulls:
         return y, pull
 
     def ruled(self) -> tuple[Any, Callable[[Bars], dict[Path, bytes]]]:
-        """What the rule itself answers: its value, and what its pullback answers, as bits."""
+        """What the rule itself returns: its value, and what its pullback returns, as bits."""
         trial, primals = self.trial, copied(tuple(self.trial.primals))
         y, pullback = RRULES[trial.f].body(primals, **trial.options)
 
@@ -206,13 +206,13 @@ class _Pulls:
 
 
 def check_structure(pulls: _Pulls, _settings: Any) -> None:
-    """What the rule and its pullback answer has the right structures; no argument is written."""
+    """What the rule and its pullback return has the right structures; no argument is written."""
     for only in pulls.y_leaves:
         pulls.at(pulls.trial.primals)[1](pulls.draw(only=only))
 
 
 def check_value(pulls: _Pulls, _settings: Any) -> None:
-    """The rule answers what the function answers."""
+    """The rule returns what the function returns."""
     trial = pulls.trial
     y, _ = pulls.ruled()
     got, want = dict(walk(y)), dict(walk(trial.y))
@@ -238,7 +238,7 @@ def check_value(pulls: _Pulls, _settings: Any) -> None:
 
 
 def check_repeated(pulls: _Pulls, _settings: Any) -> None:
-    """The pullback answers the same again, whatever it was asked in between."""
+    """The pullback returns the same again, whatever it was asked in between."""
     _, pull = pulls.ruled()
     bars = pulls.draw()
     first = pull(bars)
@@ -321,7 +321,7 @@ def check_differences(pulls: _Pulls, settings: Any) -> None:
 
 
 def check_together(pulls: _Pulls, _settings: Any) -> None:
-    """K cotangents that are pulled back together answer what each answers alone."""
+    """K cotangents that are pulled back together return what each returns alone."""
     trial = pulls.trial
     _, pull = pulls.at(trial.primals)
     rtol = SINGLE_RTOL if trial.single else LINEARITY_RTOL

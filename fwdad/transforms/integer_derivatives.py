@@ -41,7 +41,7 @@ def _valued_operands(op: Apply) -> tuple[Any, ...]:
 
 
 def check_derivatives_fit(op: Op, is_active: Callable[[Value], bool]) -> None:
-    """Raise if an operation answers, or stores, a value without the derivative that it carries.
+    """Raise if an operation returns, or stores, a value without the derivative that it carries.
 
     Parameters
     ----------

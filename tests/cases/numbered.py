@@ -1,4 +1,4 @@
-"""The numbered cases as functions of one argument that answer a number, and their gradients."""
+"""The numbered cases as functions of one argument that return a number, and their gradients."""
 
 import math
 from collections.abc import Callable

@@ -103,7 +103,7 @@ WRITERS = {
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_stores_of_lists_of_arrays(name):
-    """What is written is a list of windows on an array whose memory carries tangents."""
+    """What is written is a list of views of an array whose memory carries tangents."""
 
     def f(x):
         a, b = np.empty(6), np.ones((2, 3))

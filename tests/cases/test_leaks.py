@@ -345,7 +345,7 @@ def test_type_questions_are_the_primals(chunk):
             isinstance(z, complex), isinstance(x[:2], np.ndarray),
         ]  # fmt: skip
 
-    class Kept(Exception):  # noqa: N818 - it carries the answers out
+    class Kept(Exception):  # noqa: N818 - it carries the results out
         pass
 
     def f(x):
@@ -399,7 +399,7 @@ def keep_unseen(values):
     ],
 )  # fmt: skip
 def test_dual_that_outlives_its_call(use):
-    """Used in any way, it raises and never answers a plain number."""
+    """Used in any way, it raises and never returns a plain number."""
     values = []
     fwdad.jacobian(keep_unseen(values), X)
     if values:

@@ -21,7 +21,7 @@ def test_inner_derivative_of_a_sum():
 
 
 def test_one_function_differentiated_inside_itself():
-    """A tag for each function (rather than each call) answers 2."""
+    """A tag for each function (rather than each call) returns 2."""
 
     def f(y, x=None):
         return y * derivative(f, 1.0, args=(y,)) if x is None else x + y

@@ -56,7 +56,7 @@ def test_int_fields_of_structures_have_no_tangent():
 
 
 class Lazy:
-    """Answers for every name, by a slot that may not be set yet."""
+    """Returns for every name, by a slot that may not be set yet."""
 
     __slots__ = ("_items",)
 

@@ -44,7 +44,7 @@ def gradient(f, x, backend="numpy"):
 @pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
 @pytest.mark.parametrize("program", ALL, ids=str)
 def test_table(program):
-    """A weighted sum of the value; what no tape takes is recorded, with the same answer."""
+    """A weighted sum of the value; what no tape takes is recorded, with the same result."""
     f, x = program.function, copy.deepcopy(program.x)
     y = np.asarray(call_on_copy(f, x))
     w = np.linspace(0.3, 1.7, y.size).reshape(y.shape)
@@ -109,7 +109,7 @@ def test_mutation_and_aliasing_compiled(first):
 @pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
 @pytest.mark.parametrize("first", range(0, len(COMPILED), 8))
 def test_mutation_and_aliasing_compiled_forward(first):
-    # lanes of `.flat` are a window that Numba does not reshape: NumPy runs that program forwards
+    # lanes of `.flat` are a view that Numba does not reshape: NumPy runs that program forwards
     left = {"strided_windows", "store_through_flat"}
     group = [p for p in COMPILED[first : first + 8] if str(p) not in left]
 

@@ -293,7 +293,7 @@ def after_a_plain_call(make):
     f, state = make()
     before = copy.deepcopy(state())
     y = call_on_copy(f, X)
-    # what `functools.lru_cache` keeps is no part of it: a derivative has answers of its own
+    # what `functools.lru_cache` keeps is no part of it: a derivative has results of its own
     return y, before if make.name in ("lru_cached", "cached_method") else copy.deepcopy(state())
 
 

@@ -165,7 +165,7 @@ def cached_method():
 
 
 class FirstCallWins:
-    """Keeps what it first computed: a cache that kept the plain value would answer 0 next time."""
+    """Keeps what it first computed: a cache that kept the plain value would return 0 next time."""
 
     def __init__(self):
         self.kept = None

@@ -1,4 +1,4 @@
-"""Programs as Numba has them: what they answer, and their text."""
+"""Programs as Numba has them: what they return, and their text."""
 
 from fwdad.codegen.call_entry import compile_program
 from fwdad.frontend.trace import trace

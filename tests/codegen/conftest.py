@@ -19,7 +19,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def plain(programs):
-    """What the programs answer without compiled code, as JSON has it."""
+    """What the programs return without compiled code, as JSON has it."""
     patch = pytest.MonkeyPatch()
     with patch.context() as p:
         p.setattr(fwdad, "jit", lambda f: f)

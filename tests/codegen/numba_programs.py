@@ -322,7 +322,7 @@ def repeated(m, v, n):
         total = total + rows[k] * columns
     v = v.copy()
     window = np.broadcast_to(v, (2, 3))
-    v[0] = 7.0  # seen through the window
+    v[0] = 7.0  # seen through the view
     return rows, columns * m, stack[1], total, window, columns.reshape(-1), columns.T @ v
 
 

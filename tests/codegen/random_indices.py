@@ -1,4 +1,4 @@
-"""Random programs whose indices may be out of range: in loops, branches, and windows on windows."""
+"""Random programs whose indices may be out of range: in loops, branches, and views of views."""
 
 import linecache
 import random

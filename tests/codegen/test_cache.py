@@ -37,7 +37,7 @@ from tests.codegen.cached_programs import (
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
-    """A directory that two processes have filled at once, and what they answered."""
+    """A directory that two processes have filled at once, and what they returned."""
     base = tmp_path_factory.mktemp("base")
     patch = pytest.MonkeyPatch()
     with patch.context() as p:

@@ -1,4 +1,4 @@
-"""Arrays that are gone through column by column lie so; windows that lie apart need no copies."""
+"""Arrays that are gone through column by column lie so; views that lie apart need no copies."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def answered(x):
 
 
 def swept(x):
-    """Each column is read and written often enough to be worth a copy of what is answered."""
+    """Each column is read and written often enough to be worth a copy of what is returned."""
     p = x.copy()
     q = np.zeros_like(p)
     for j in range(x.shape[1]):
@@ -68,7 +68,7 @@ def swept_with_a_window(x):
 
 
 def swept_by_calls(x):
-    """What a function that is called answers; it calls itself, and is not written out."""
+    """What a function that is called returns; it calls itself, and is not written out."""
 
     def inner(x, n):
         if n == 0:
@@ -190,7 +190,7 @@ def test_gradient():
 
 
 def test_one_element_is_read_before_it_is_written():
-    """A window that a store writes may be read in the same loop, element by element."""
+    """A view that a store writes may be read in the same loop, element by element."""
 
     def f(x):
         u = x.copy()

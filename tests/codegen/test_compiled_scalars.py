@@ -20,7 +20,7 @@ FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, -3.0, 1e-300, 1e200, -1e200
 
 
 def outcome(f, *args):
-    """What is answered, with its sign, or the kind of exception and what it says."""
+    """What is returned, with its sign, or the kind of exception and what it says."""
     try:
         y = f(*args)
     except (ArithmeticError, ValueError) as error:

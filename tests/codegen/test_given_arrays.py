@@ -148,6 +148,7 @@ def f(a, b):
 """
 
 
+@pytest.mark.fast_code
 def test_arguments_that_overlap():
     """The same loop, once with new memory and once with arguments that share theirs."""
     lines = CALLED_TWICE.strip() + "\n"

@@ -1,4 +1,4 @@
-"""Arrays that compiled code answers: whose memory they have, and who else sees it."""
+"""Arrays that compiled code returns: whose memory they have, and who else sees it."""
 
 import sys
 
@@ -13,7 +13,7 @@ from fwdad.codegen.llvm.pipeline import ProgramCompiler  # noqa: E402
 
 
 def run(f, *args):
-    """What compiled code answers."""
+    """What compiled code returns."""
     made = fwdad.jit(f, backend="numba")
     made(*args)
     return made(*args)

@@ -74,7 +74,7 @@ def test_stores_and_sums():
 
 
 def both(u, r, c, mask, v):
-    """What the way back makes of gathers, of places that come twice, and of masks."""
+    """What the reverse pass makes of gathers, of places that come twice, and of masks."""
     b = u * 1.0
     b[r, c] = v * u[1, 0]
     b[:, c] += v

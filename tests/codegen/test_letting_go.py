@@ -1,4 +1,4 @@
-"""Arrays of a gradient that nothing reads any more are let go."""
+"""Arrays of a gradient that nothing reads any more are freed."""
 
 import textwrap
 import traceback
@@ -28,7 +28,7 @@ def written(code, arrays):
 @pytest.mark.parametrize(
     ("code", "lines"),
     [
-        # behind the last statement that uses it, not where it is answered
+        # behind the last statement that uses it, not where it is returned
         (
             """
             def f(x):
@@ -142,7 +142,7 @@ def test_two_suites_that_end_together():
 
 
 def chain(x):
-    """Twenty arrays on the way, of which the way back needs few."""
+    """Twenty arrays on the way, of which the reverse pass needs few."""
     for _ in range(20):
         x = x[1:] + x[:-1]
         x = x * 0.5

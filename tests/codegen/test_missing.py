@@ -24,7 +24,7 @@ def of_known_length(x):
 
 
 def of_equal_lengths(x):
-    """The windows of both ways are of one length; one way needs it before its loop."""
+    """The views of both ways are of one length; one way needs it before its loop."""
     u = x.copy()
     v = np.sin(2 * x)
     s = x[0] * x[1]

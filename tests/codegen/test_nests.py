@@ -31,7 +31,7 @@ def cut_out(made):
 
 
 def both(code, *args, inner=()):
-    """Compare what is compiled with what Python answers, also in the arguments."""
+    """Compare what is compiled with what Python returns, also in the arguments."""
     made = source(code, inner)
     assert cut_out(made)
     plain = source(code)

@@ -131,6 +131,7 @@ def test_too_much_memory():
         njit(lambda n: np.empty((n, n), np.float64))(2**29)
 
 
+@pytest.mark.fast_code
 @pytest.mark.parametrize("dtype", [np.float64, np.bool_, np.complex64])
 def test_grown(dtype):
     @njit

@@ -224,7 +224,7 @@ def test_pieces_are_found_on_disk(tmp_path, monkeypatch):
 
 
 def stored_between_pieces(x):
-    """A window that one piece makes is written into by what runs between the pieces."""
+    """A view that one piece makes is written into by what runs between the pieces."""
     v = np.sin(2 * x)
     w = v[2:6]
     w *= np.cos(w)

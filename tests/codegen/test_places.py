@@ -10,7 +10,7 @@ pytest.importorskip("numba")
 
 
 def bands(u):
-    """Stores, windows, shifts, joins and a grid; every coefficient has another pattern."""
+    """Stores, views, shifts, joins and a grid; every coefficient has another pattern."""
     wide = np.empty(u.size + 2)
     wide[1:-1] = u
     wide[0], wide[-1] = -u[0], 3.0 * u[-1]

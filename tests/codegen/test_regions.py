@@ -1,4 +1,4 @@
-"""Elementwise programs as loops over vectors: what they answer, and what becomes an array."""
+"""Elementwise programs as loops over vectors: what they return, and what becomes an array."""
 
 import numpy as np
 import pytest

@@ -189,7 +189,7 @@ def given_numbers(x, y, k):
 
 def given_and_kept(x, y, k):
     a = np.array([x, 3, y * k])
-    b = scale_lanes(y, a) + a  # in registers, and in an array that is answered
+    b = scale_lanes(y, a) + a  # in registers, and in an array that is returned
     a_2 = np.array([y, 2.0, x])
     b = b + a_2
     a_2[1] = b[0]

@@ -1,6 +1,6 @@
 """Every rule through Numba source: the cases of tests/rules, pushed forward, against the rule.
 
-What has no compiled form runs under NumPy, between compiled pieces; its answers are compared, too.
+What has no compiled form runs under NumPy, between compiled pieces; its results are compared, too.
 """
 
 import numpy as np

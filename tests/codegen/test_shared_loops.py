@@ -28,7 +28,7 @@ def functions(made):
 
 
 def same_as_python(code, *args, inner=("i", "j")):
-    """Compare arguments and answers with Python's; answers how many functions the loops are."""
+    """Compare arguments and results with Python's; returns how many functions the loops are."""
     made = machine(code, inner)
     plain = made.source
     own, given = (
@@ -44,7 +44,7 @@ def same_as_python(code, *args, inner=("i", "j")):
 
 
 def adding(*windows, into="a", of="t"):
-    """Adds to windows one after the other; a statement between them keeps them apart."""
+    """Adds to views one after the other; a statement between them keeps them apart."""
     lines = [f"def f({into}, {of}):", "    last = 0"]
     for k, window in enumerate(windows):
         lines += [
@@ -60,6 +60,7 @@ def adding(*windows, into="a", of="t"):
 WINDOWS = ["1:, 1:", "1:, :-1", ":-1, 1:", ":-1, :-1"]
 
 
+@pytest.mark.fast_code
 def test_loops_over_windows_are_one_function(rng):
     a, t = rng.normal(size=(6, 20)), rng.normal(size=(5, 19))
     assert same_as_python(adding(*WINDOWS), a, t) == 1
@@ -79,6 +80,7 @@ def test_kinds_of_arrays(rng, kind):
     same_as_python(adding(*WINDOWS[:2]), a, t)
 
 
+@pytest.mark.fast_code
 def test_arrays_of_other_kinds_are_other_functions(rng):
     code = """
 def f(a, b, c):
@@ -96,6 +98,7 @@ def f(a, b, c):
     assert same_as_python(code, a, b, c) == 2
 
 
+@pytest.mark.fast_code
 def test_numbers_and_lengths_are_given(rng):
     code = """
 def f(a, b, x, y):

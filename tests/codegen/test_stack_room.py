@@ -124,7 +124,7 @@ def triples(x, steps):
 
 
 def windows(x, steps):
-    """By steps of two, downwards; no window is as long as the array."""
+    """By steps of two, downwards; no view is as long as the array."""
     u = x.copy()
     for _ in range(steps):
         for k in range(len(u) - 1, 0, -2):
@@ -143,7 +143,7 @@ def test_much_room_is_counted(f, steps, monkeypatch):
     found = run_lines(source(f, X, steps), "wanted", steps)
     lines = fwdad.memory_report(f, X, steps).lines
     pushed = sum(k.number if f is not windows else k.nbytes // 8 for k in lines if is_pushed(k))
-    assert found == (pushed // 2 if f is windows else pushed)  # there are two stacks of windows
+    assert found == (pushed // 2 if f is windows else pushed)  # there are two stacks of views
     assert bounded > found or not steps  # what is little is not counted
 
 

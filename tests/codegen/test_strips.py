@@ -1,4 +1,4 @@
-"""Functions of numbers in loops, computed ahead: the same answers, errors in their iteration."""
+"""Functions of numbers in loops, computed ahead: the same returns, errors in their iteration."""
 
 import math
 

@@ -81,7 +81,7 @@ def test_the_code_has_no_loop_over_numbers():
         assert "vector_added(" in text
         assert text.count("for j ") == text.count(": for j ")
     text = fwdad.show(fwdad.grad(sum_of_exp), np.ones(9), backend="numba")
-    assert "vector_write(" in text  # what is kept for the way back
+    assert "vector_write(" in text  # what is kept for the reverse pass
 
 
 def logs(x, n):

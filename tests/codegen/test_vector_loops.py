@@ -1,4 +1,4 @@
-"""Loops of the way back in vectors: zero stays zero, and the sums of the user keep their order."""
+"""Loops of the reverse pass in vectors: zero stays zero, and the user's sums keep their order."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Compiled functions that answer windows, where somebody writes."""
+"""Compiled functions that return views, where somebody writes."""
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ def differences(f, x):
 
 
 def compiled_whole(f, *args):
-    """What a function under ``jit`` answers, once all of it is compiled."""
+    """What a function under ``jit`` returns, once all of it is compiled."""
     found = f(*args)
     said = fwdad.explain(f, *args)
     assert "run by Numba" in said, said

@@ -205,7 +205,7 @@ def test_flat_in_a_list():
 
 
 class HeldAsAsked(Held):
-    """It answers a copy where one is asked for."""
+    """It returns a copy where one is asked for."""
 
     def __array__(self, dtype=None, copy=None):
         return self.x.copy() if copy else self.x
@@ -231,7 +231,7 @@ MAKERS = {
 @pytest.mark.parametrize("cls", [Held, HeldAsAsked, HeldAnyhow])
 @pytest.mark.parametrize("stored", [False, True])
 def test_array_of_an_object_that_answers_its_own(cls, make, stored):
-    """NumPy takes what it is answered for the copy that it asks for; NumPy 2.0 made one."""
+    """NumPy takes what it is returned for the copy that it asks for; NumPy 2.0 made one."""
 
     def f(x):
         y = x * x
@@ -251,7 +251,7 @@ def test_array_of_an_object_that_answers_its_own(cls, make, stored):
 
 @pytest.mark.parametrize("make", [np.array, np.asarray, lambda a: np.array(a, copy=None)])
 def test_array_of_flat_is_a_window(make):
-    """A window or, of `np.array` in NumPy 2.0, a copy: derivatives are those of what NumPy did."""
+    """A view or, of `np.array` in NumPy 2.0, a copy: derivatives are those of what NumPy did."""
 
     def f(x, turned):
         y = (x * x).T if turned else x * x

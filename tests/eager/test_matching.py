@@ -1,4 +1,4 @@
-"""`match` and chained comparisons: Python's own order and answers, and nothing read unlifted."""
+"""`match` and chained comparisons: Python's own order and returns, and nothing read unlifted."""
 
 # ruff: noqa: F841, PLC3002, PLR0911, PLR0133, RUF012 - programs as users write them
 

@@ -1,4 +1,4 @@
-"""Shadow memory: any two windows on one piece of memory see the same tangents."""
+"""Shadow memory: any two views of one piece of memory see the same tangents."""
 
 import array
 import ctypes

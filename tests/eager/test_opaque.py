@@ -220,7 +220,7 @@ def test_cached_functions_do_not_mix_tangents():
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_a_cached_function_that_reads_what_has_changed(n):
-    """Python keeps its first answer; the derivative of that cannot be told from the second's."""
+    """Python keeps its first result; the derivative of that cannot be told from the second's."""
     scale = [1.0]
 
     @functools.cache
@@ -237,7 +237,7 @@ def test_a_cached_function_that_reads_what_has_changed(n):
     assert f(1.5) == 9.0
     x = np.array([1.5, 2.0])
     for mode in ("forward", "reverse"):
-        with pytest.raises(fwdad.NondeterministicFunctionError, match="first answer"):
+        with pytest.raises(fwdad.NondeterministicFunctionError, match="first result"):
             fwdad.jacobian(lambda x: f(x[0]), x, chunk=n, mode=mode)
 
 

@@ -168,7 +168,7 @@ def test_kinds_whose_tangents_are_known():
 
 def test_an_instance_that_outlives_its_call():
     kept = []
-    unseen = {"keep": kept.append}  # without source, the list is not put back
+    unseen = {"keep": kept.append}  # without source, the list is not restored
     exec("def f(a):\n    keep(a)\n    return a.height()\n", unseen)
     _, y_dot = fwdad.jvp(unseen["f"], Angle.of(0.7), Turn(1.0))
     assert_allclose(y_dot, math.cos(0.7))

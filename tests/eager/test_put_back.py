@@ -1,4 +1,4 @@
-"""What hangs on an object in C is put back, too, where a derivative is refused."""
+"""What hangs on an object in C is restored, too, where a derivative is refused."""
 
 import sys
 import types

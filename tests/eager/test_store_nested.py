@@ -108,7 +108,7 @@ def test_memory_of_two_levels(name, make):
 
 
 def test_product_of_two_ranks_keeps_what_is_overwritten():
-    """The shorter factor is the scaling of the other's lanes: a window on memory of the program."""
+    """The shorter factor is the scaling of the other's lanes: a view of memory of the program."""
 
     def f(x):
         a = np.ones((2, 3))

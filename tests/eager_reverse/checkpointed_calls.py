@@ -1,7 +1,7 @@
-"""Programs whose calls are run again on the way back of a recorded run.
+"""Programs whose calls are run again in the reverse pass of a recorded run.
 
 Each is a function of what marks a call (``fwdad.checkpoint``, or what leaves it as it is), and
-answers a function of one array of five numbers.
+returns a function of one array of five numbers.
 """
 
 import dataclasses

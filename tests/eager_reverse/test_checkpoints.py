@@ -1,4 +1,4 @@
-"""Calls that are run again on the way back of a recorded run: the derivatives without."""
+"""Calls that are run again in the reverse pass of a recorded run: the derivatives without."""
 
 import contextlib
 import copy
@@ -207,7 +207,7 @@ def test_less_is_kept():
     assert plain > 12 * 10 * x.nbytes
     assert marked < plain / 4
     assert inputs < kept / 5
-    assert inputs < 3 * 12 * x.nbytes  # what each call was given, and what was put back
+    assert inputs < 3 * 12 * x.nbytes  # what each call was given, and what was restored
 
 
 def test_less_is_kept_of_calls_inside_of_calls():

@@ -185,7 +185,7 @@ def test_reshape_keeps_its_order(order):
 
 
 def test_a_factor_without_axes_that_is_written():
-    """What f has written is taken back when it ends; the way back reads it all the same."""
+    """What f has written is taken back when it ends; the reverse pass reads it all the same."""
     x, v = np.array([0.31, 1.37, 0.83]), np.array([0.7, -0.4, 1.1])
 
     def f(x):

@@ -36,7 +36,7 @@ class Programs(list):
         return enter
 
     def widening(self, example, *replays):
-        """Enter a program whose tape answers the widest of the types of its ways."""
+        """Enter a program whose tape returns the widest of the types of its ways."""
 
         def enter(f):
             self.append(Program(f, example, replays, widens=True))
@@ -72,7 +72,7 @@ def wide(x):
 
 
 def outcome(f, args, bits=bits):
-    """What a call answers or raises, and what it leaves in its arguments."""
+    """What a call returns or raises, and what it leaves in its arguments."""
     args = copy.deepcopy(args)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", TraceWarning)

@@ -24,7 +24,7 @@ END = "return np.concatenate([v, m.ravel(), t.ravel(), np.array([s])])"
 
 
 class Author:
-    """Writes one program: ``g(x)`` answers an array, ``f(x)`` a number.
+    """Writes one program: ``g(x)`` returns an array, ``f(x)`` a number.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ def over_what_is_chosen(x):
 
 
 def outcome(f, args):
-    """The value, or the exception as text; a derivative answers its value first."""
+    """The value, or the exception as text; a derivative returns its value first."""
     try:
         y = f(*args)
     except Exception as error:

@@ -13,7 +13,7 @@ X = np.array([0.7, -1.3, 2.1])
 
 
 class Copying:
-    """What it answers is a copy: an update in place acts by the store behind it only."""
+    """What it returns is a copy: an update in place acts by the store behind it only."""
 
     def __init__(self, u):
         self._u = u

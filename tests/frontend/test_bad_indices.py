@@ -88,7 +88,7 @@ def test_exceptions_of_indices(f, backend):
 def test_ways_that_are_not_taken(f, backend):
     for x, i in BAD[2:4] if backend == "numba" else BAD:
         if f is loads and x.ndim > 1:
-            continue  # the ways answer arrays of different ranks
+            continue  # the ways return arrays of different ranks
         assert_array_equal(fwdad.jit(f, backend=backend)(-x, i), f(-x, i))
         found = fwdad.jit(lambda x, i: fwdad.jvp(f, x, x, args=(i,))[1], backend=backend)(-x, i)
         assert_array_equal(found, f(-x, i))  # they are linear there

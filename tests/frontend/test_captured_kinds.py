@@ -30,7 +30,7 @@ def vjp(f):
 
 
 CUBE = np.sum(X**3)
-MODES = {  # the transform, and what its answer is for the number that is read now
+MODES = {  # the transform, and what its result is for the number that is read now
     "forward": (lambda f: lambda x: fwdad.jacobian(f, x, mode="forward"), lambda c: 3 * c * X**2),
     "jvp": (lambda f: lambda x: fwdad.jvp(f, x, V)[1], lambda c: 3 * c * (X**2 @ V)),
     "grad": (fwdad.grad, lambda c: 3 * c * X**2),
@@ -48,7 +48,7 @@ FEW = ("array_1d", "deque", "object_Plain", "method_replaced", "chebyshev", "cod
 
 
 def refused(call):
-    """What a call answers, or None where it is refused in clear words."""
+    """What a call returns, or None where it is refused in clear words."""
     try:
         return call()
     except FwdadError as error:

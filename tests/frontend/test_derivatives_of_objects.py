@@ -1,4 +1,4 @@
-"""Traced derivatives with respect to objects of the user's, and of functions that answer them."""
+"""Traced derivatives with respect to objects of the user's, and of functions that return them."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Lists that grow while the program runs: values, derivatives, answers and exceptions."""
+"""Lists that grow while the program runs: values, derivatives, returns and exceptions."""
 
 from typing import NamedTuple
 

@@ -137,7 +137,7 @@ def test_compiled():
 
 
 def test_other_arguments_are_left_to_numpy():
-    """What a source does not know is one operation, with NumPy's own answer."""
+    """What a source does not know is one operation, with NumPy's own return."""
     for f in (
         lambda x: np.pad(x, 2, mode="linear_ramp"),
         lambda x: np.quantile(x, 0.3, method="nearest"),

@@ -1,4 +1,4 @@
-"""``vjp`` in traced programs: what it answers there is what it answers when it runs at once."""
+"""``vjp`` in traced programs: what it returns there is what it returns when it runs at once."""
 
 import functools
 

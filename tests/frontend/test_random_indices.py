@@ -59,7 +59,7 @@ def second_differences(f, h):
 
 
 def references(g, f):
-    """What each mode is to answer."""
+    """What each mode is to return."""
     J, gradient = by_complex_steps(g, X), by_complex_steps(f, X)
     hessian = (4 * second_differences(f, 5e-6) - second_differences(f, 1e-5)) / 3
     value = g(X)

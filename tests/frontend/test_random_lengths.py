@@ -1,6 +1,6 @@
 """Random programs of lengths: ints that are one on some ways only, and arrays that are as long.
 
-One tape is called with arguments of several lengths; what it answers is compared with Python's.
+One tape is called with arguments of several lengths; what it returns is compared with Python's.
 """
 
 import linecache

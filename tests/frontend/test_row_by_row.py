@@ -129,7 +129,7 @@ def place_of_a_shift(y):
 
 
 def place_of_the_reverse(y):
-    np.place(y, np.ones(6, bool), y[::-1])  # copied first: it does not lie row by row
+    np.place(y, np.ones(6, bool), y[::-1])  # copied first: it is not C-contiguous
 
 
 def place_of_a_transpose(y):

@@ -1,4 +1,4 @@
-"""`stop_gradient` on tapes: what it answers is a constant, in all modes."""
+"""`stop_gradient` on tapes: what it returns is a constant, in all modes."""
 
 from importlib.util import find_spec
 

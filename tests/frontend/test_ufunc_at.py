@@ -32,7 +32,7 @@ CASES = {
                  lambda y, x: one_by_one(np.power, y, [(k, 1) for k in ROWS], [1.5] * 3)),
     "two axes": (V, lambda y, x: np.multiply.at(y, TWICE.reshape(2, 2), x[1:3, None] * np.ones(2)),
                  lambda y, x: one_by_one(np.multiply, y, TWICE, x[[1, 1, 2, 2]])),
-    "a window": (A, lambda y, x: np.multiply.at(y.T, COLUMNS, x[:, 0]),
+    "a view": (A, lambda y, x: np.multiply.at(y.T, COLUMNS, x[:, 0]),
                  lambda y, x: one_by_one(np.multiply, y.T, COLUMNS, [x[:, 0]] * 3)),
     "of one": (V, lambda y, x: np.sqrt.at(y, TWICE),
                lambda y, x: one_by_one(lambda a, _: np.sqrt(a), y, TWICE, range(4))),

@@ -218,7 +218,7 @@ def tiled_then_stored(x):
 
 
 def broadcast_then_stored(x):
-    """Lanes of what was broadcast lie row by row: a window by reshape is one."""
+    """Lanes of what was broadcast are C-contiguous: a view by reshape is one."""
     y = (x + x[:2, None]).copy()
     y.reshape(-1)[1:] = x[1]
     y *= x[0]

@@ -115,7 +115,7 @@ def multiplied_at_a_mask(x):
     return np.sum(m)
 
 
-@not_backwards("a store through `einsum(a, [0, 0], [0])`", "window")
+@not_backwards("a store through `einsum(a, [0, 0], [0])`", "view")
 def diagonal_by_einsum(x):
     m = np.outer(x, x)
     d = np.einsum(m, [0, 0], [0])
@@ -134,7 +134,7 @@ def gradient_of_a_gradient(x):
     return fwdad.grad(f)(x) @ x
 
 
-@not_backwards("in a loop or a branch, what `ravel` or `reshape` answers", "may be a copy")
+@not_backwards("in a loop or a branch, what `ravel` or `reshape` returns", "may be a copy")
 def read_before_it_is_written(x):
     m = np.outer(x, x).T
     s = 0.0
@@ -155,7 +155,7 @@ def cubed_frule(primals, tangents):
     return x**3, 3 * x**2 * x_dot
 
 
-@not_backwards("what a function of the user's answers", "may be a window")
+@not_backwards("what a function of the user's returns", "may be a view")
 def argument_of_a_rule_is_written(x):
     a = x * 1.0
     y = cubed(a)
@@ -178,7 +178,7 @@ def rule_for_lanes(x):
     return np.sum(quartic(x))  # here
 
 
-@not_backwards("(raises when it runs)", "row by row")
+@not_backwards("(raises when it runs)", "C-contiguous")
 def window_on_columns(x):
     m = np.zeros((6, 6), order="F")
     m[:] = np.outer(x, x)
@@ -237,7 +237,7 @@ def of_known_lengths(a, b):
 
 
 def written_behind(view):
-    """A window by ``view`` on a matrix that is written later."""
+    """A view by ``view`` on a matrix that is written later."""
 
     def f(x):
         m = np.outer(x, x)

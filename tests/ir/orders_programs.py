@@ -1,4 +1,4 @@
-"""Programs whose answers depend on how arrays lie: what makes an array, and what looks at it."""
+"""Programs whose results depend on how arrays lie: what makes an array, and what looks at it."""
 
 import numpy as np
 

@@ -95,13 +95,13 @@ class OnTape:
         return program, [*leaves, *[lanes[path] for path in order], *constants]
 
     def places(self):
-        """Which result of the program each leaf of what the function answers is."""
+        """Which result of the program each leaf of what the function returns is."""
         count = len(self.tape.program.block.results)
         answer = self.tape.rebuild([_Place(k) for k in range(count)], self.flat.containers)
         return {path: x.k for path, x in walk(answer) if isinstance(x, _Place)}
 
     def check(self, pattern, n):
-        """Compare values and lanes with the rule's; answer whether a rule ran as one operation."""
+        """Compare values and lanes with the rule's; return whether a rule ran as one operation."""
         program, args = self.call(pattern, n)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the primal's own, which its tests look at
@@ -109,7 +109,7 @@ class OnTape:
         return any(isinstance(getattr(op, "function", None), PushWhole) for op in program.walk())
 
     def compare(self, found, pattern, n, atol=0.0, single=1e-12):
-        """Compare what the program has answered, values and lanes, with the rule's.
+        """Compare what the program has returned, values and lanes, with the rule's.
 
         ``single`` is how far values of single precision may be apart.
         """

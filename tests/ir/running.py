@@ -28,7 +28,7 @@ def bits(x):
 
 
 def run(tape, args):
-    """What a tape answers and what it leaves in its arguments, or the exception that it raises."""
+    """What a tape returns and what it leaves in its arguments, or the exception that it raises."""
     args = copy.deepcopy(args)
     function = compiled(numpy_source(tape.program))
     leaves = [*args, *(copy.deepcopy(c.fetch()) for c in tape.captures)]

@@ -148,7 +148,7 @@ def test_arrays_that_are_written_stay_apart():
 def test_arrays_that_are_returned_stay_apart():
     tape = merged(named("two_arrays").f, X)
     assert count(tape, np.cos) == 2
-    assert count(tape, np.sin) == 2  # the one that is written, and the one that is answered
+    assert count(tape, np.sin) == 2  # the one that is written, and the one that is returned
 
 
 def test_views_are_merged_even_if_written():

@@ -67,7 +67,7 @@ def tokens_of(text):
 
 
 def parse_dot(text):
-    """A parser of the part of the language that is used: answers nodes, edges and frames."""
+    """A parser of the part of the language that is used: returns nodes, edges and frames."""
     tokens = tokens_of(text)
     nodes, edges, frames = {}, [], {}
 

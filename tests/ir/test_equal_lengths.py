@@ -19,7 +19,7 @@ def triangle(a, b):
 
 
 def lengths(program):
-    """The lengths of windows and of what is computed of them."""
+    """The lengths of views and of what is computed of them."""
     return {
         d for op in program.walk() for v in op.outputs if v.type.ndim == 1 for d in v.type.shape
     }

@@ -334,7 +334,7 @@ def test_what_is_outside_raises(backend):
 
 
 def changed_after(x):
-    """What the place is found in is overwritten before the way back."""
+    """What the place is found in is overwritten before the reverse pass."""
     x = x.copy()
     total = 0.0
     for k in range(3):

@@ -17,7 +17,7 @@ def copied(program):
 
 
 def left(f, *args):
-    """How many copies are left; the answers are the same."""
+    """How many copies are left; the results are the same."""
     tape = traced(f, *args)
     before = run(tape, args)
     checked(read_in_place, tape.program)
@@ -119,7 +119,7 @@ def test_what_has_to_be_copied(f, kept):
 
 
 def test_stencil_backwards():
-    """The cotangent of a window is read where it is, and only then made zero."""
+    """The cotangent of a view is read where it is, and only then made zero."""
 
     def f(x):
         a, b = x.copy(), x.copy()

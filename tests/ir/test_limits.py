@@ -41,7 +41,7 @@ def test_few_are_refused():
 
 def test_programs_that_are_refused_are_listed():
     assert {str(program) for program in PROGRAMS} == LISTED
-    # windows that are written are run backwards
+    # views that are written are run backwards
     assert LISTED == RECORDED | {"strided_windows"}
 
 
@@ -184,7 +184,7 @@ def test_each_item_has_a_test(title, tests):
         assert any(item.startswith(start) for start in tests), item
 
 
-@shows(DIFFERS, "Compiled code lays the arrays that it makes and answers row by row")
+@shows(DIFFERS, "Compiled code lays the arrays that it makes and returns row by row")
 def test_order_of_what_is_answered():
     pytest.importorskip("numba")
     a = np.arange(6.0).reshape(2, 3)
@@ -245,9 +245,9 @@ def test_lengths_of_the_example():
     assert cache_info(compiled) == (2, 1)
 
 
-@shows(ASSUMED, "A window (view) on an array that carries derivatives and is written later")
+@shows(ASSUMED, "A view of an array that carries derivatives and is written later")
 def test_windows():
-    item = next(item for item in bullets("What is assumed") if item.startswith("A window"))
+    item = next(item for item in bullets("What is assumed") if item.startswith("A view"))
     assert set(re.findall("`[^`]+`", item)) == {*programs.FOLLOWED, *programs.NOT_FOLLOWED}
     for name, view in {**programs.FOLLOWED, **programs.NOT_FOLLOWED}.items():
         f = programs.written_behind(view)
@@ -256,15 +256,15 @@ def test_windows():
             if name in programs.FOLLOWED or (name, call) == ("`sliding_window_view`", fwdad.grad):
                 assert_allclose(compiled(X), fwdad.jacfwd(f)(X), rtol=1e-13)
             else:
-                with pytest.raises(UntraceableError, match="a window on an array"):
+                with pytest.raises(UntraceableError, match="a view of an array"):
                     compiled(X)
 
 
-@shows(ASSUMED, "In forward mode on a tape the lanes of an array that is written lie row by row")
+@shows(ASSUMED, "In forward mode on a tape the lanes of an array that is written are C-contiguous")
 def test_lanes_lie_row_by_row():
     f = programs.lanes_row_by_row
     assert_allclose(fwdad.jit(fwdad.jacfwd(f), backend="numpy")(X), fwdad.jacfwd(f)(X), rtol=1e-13)
-    with pytest.raises(UntraceableError, match="row by row"):
+    with pytest.raises(UntraceableError, match="C-contiguous"):
         fwdad.jit(fwdad.jacfwd(programs.window_the_lanes_do_not_have), backend="numpy")(X)
 
 

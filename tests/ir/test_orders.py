@@ -1,4 +1,4 @@
-"""How arrays lie: what compiled programs and derivatives answer is what NumPy answers."""
+"""How arrays lie: what compiled programs and derivatives return is what NumPy returns."""
 
 import itertools
 
@@ -103,7 +103,7 @@ def test_derivatives_on_a_tape_are_those_of_numpy(make, look):
         try:
             J = forward(alike(x))
         except (UntraceableError, ValueError) as error:  # said in the limits
-            assert "window" in str(error) or "plain array" in str(error)  # noqa: PT017
+            assert "view" in str(error) or "plain array" in str(error)  # noqa: PT017
         else:
             J = J if isinstance(J, tuple) else (J,)
             found = np.concatenate([t.reshape(-1, x.size) for t in J])
@@ -112,7 +112,7 @@ def test_derivatives_on_a_tape_are_those_of_numpy(make, look):
         try:
             found = backward(alike(x)).ravel()
         except (UntraceableError, ValueError) as error:
-            assert "window" in str(error) or "changes places" in str(error)  # noqa: PT017
+            assert "view" in str(error) or "changes places" in str(error)  # noqa: PT017
         else:
             assert_allclose(found, w @ want, atol=1e-5 * size, rtol=1e-6)
 
@@ -267,7 +267,7 @@ def test_only_what_is_looked_at_is_left_to_numpy():
     left = {op.function.__name__ for op in layout.Orders(program).unlike() if isinstance(op, Apply)}
     assert {"reshape", "mul"} <= left
     assert not {"exp", "matmul"} & left
-    program.rows = True  # the transposed argument is a window: it lies as under NumPy
+    program.rows = True  # the transposed argument is a view: it lies as under NumPy
     assert {op.function.__name__ for op in layout.Orders(program).unlike()} >= {"reshape", "mul"}
 
 

@@ -25,7 +25,7 @@ AXES = Lengths(SMALL, frozenset({(0, 1), (1, 1)}))
 
 
 def split(f, *runs, lengths=AXES):
-    """The tape of f with its small arrays split, which answers what it did before, bit by bit."""
+    """The tape of f with its small arrays split, which returns what it did before, bit by bit."""
     tape = trace_flat(f, Flattened(copy.deepcopy(runs[0]), {}), lengths)
     wanted = [run(tape, args) for args in runs]
     checked(split_arrays, tape.program)

@@ -179,7 +179,7 @@ def test_a_window_that_cannot_be_mirrored_is_refused_if_it_is_written_later():
         a[1, 1] = x[0]
         return d
 
-    with pytest.raises(UntraceableError, match="window"):
+    with pytest.raises(UntraceableError, match="view"):
         fwdad.jacobian(fwdad.jit(f), np.array([2.0, 3.0]))
 
 

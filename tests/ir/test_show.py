@@ -216,8 +216,7 @@ def test_condition_that_is_a_number_and_empty_sides():
     program = Program("f", Block([c, x], [Branch(c, Block(), fails), Branch(c, Block(), Block())]))
     assert show_program(program).splitlines()[1:] == [
         "    if not t:",
-        "        if not False:",
-        "            raise ValueError('no')",
+        "        raise ValueError('no')",
         "    return ",
     ]
 

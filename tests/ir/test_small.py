@@ -144,7 +144,7 @@ def test_loop_keeps_no_array_and_no_bit_changes(f):
 
 def test_counts_of_operations():
     tape, before = split(carried, (P, 2))
-    assert before == 5  # the copy; rate, its multiple, the sum; what the loop answers
+    assert before == 5  # the copy; rate, its multiple, the sum; what the loop returns
     assert arrays(tape.program) == 1  # the result
     assert len(loop_of(tape).outputs) == 3
     assert len(loop_of(tape).body.ops) == 9  # −, ·, −, and twice three for s + 0.25 rate

@@ -174,7 +174,7 @@ CASES = [
         "flash_inner_loop",
         _chemicals_rachford_rice,
         {"jit": "UntraceableError"},
-        why="answers one list or another",
+        why="returns one list or another",
     ),
     Case("chemicals", "Antoine and Lee_Kesler", _chemicals_antoine),
     Case("chemicals", "IAPWS-95 and IAPWS-97", _chemicals_iapws95),

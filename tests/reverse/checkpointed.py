@@ -64,7 +64,7 @@ def accumulated(x, n):
 
 
 def read_before(x, n):
-    """What was read before the loop is put back after it."""
+    """What was read before the loop is restored after it."""
     u = x.copy()
     s = u[0] * u[1]
     for _ in range(n):
@@ -131,7 +131,7 @@ def twice(x, n):
 
 
 def mixed_names(x, n):
-    """A window on an array, and the array itself, are written."""
+    """A view of an array, and the array itself, are written."""
     u = x.copy()
     w = u[1:4]
     for i in range(n):

@@ -1,7 +1,7 @@
 """Random programs that are grown: a statement is put anywhere, and stays if the program still runs.
 
 So the templates need not know shapes and dtypes; whatever Python takes may stand beside whatever
-else: windows of windows, masks, repeated indices, complex parts, lists, functions that write.
+else: views of views, masks, repeated indices, complex parts, lists, functions that write.
 """
 
 import copy

@@ -1,4 +1,4 @@
-"""Random programs whose results are stored and read again: recurrences, eliminations, windows.
+"""Random programs whose results are stored and read again: recurrences, eliminations, views.
 
 Every value stays between -3 and 3, whatever the seed: nothing overflows, and differences hold.
 """
@@ -10,7 +10,7 @@ import numpy as np
 LENGTH = 6
 POINT = np.linspace(0.35, 1.3, LENGTH)
 
-_HEAD = "def f(x):\n    y = np.sin(x)\n    z = x * 0.5\n    w = {window}\n    s = 0.0\n"
+_HEAD = "def f(x):\n    y = np.sin(x)\n    z = x * 0.5\n    w = {view}\n    s = 0.0\n"
 _WINDOWS = ("y[::-1]", "y[1:]", "z[:]", "y", "z[::-1]", "np.cos(x)")
 
 

@@ -1,7 +1,7 @@
 """Random programs that overwrite what they have read: slices, elements, views, loops, branches.
 
 The wide ones call functions, with arrays under two names, and have ``while`` with ``break``,
-matrices that are windows, transposes, arrays of indices, and arrays that change places.
+matrices that are views, transposes, arrays of indices, and arrays that change places.
 """
 
 import linecache
@@ -177,7 +177,7 @@ class Wide(Writer):
 
 
 class Moving(Wide):
-    """Writes programs whose names are one window or another, or one array or another."""
+    """Writes programs whose names are one view or another, or one array or another."""
 
     def statement(self, depth):
         if depth < 3 and self.rng.random() < 0.5:
@@ -192,7 +192,7 @@ class Moving(Wide):
         return f"{letter}{self.views}"
 
     def part(self, at):
-        """A window of two elements of u or v."""
+        """A view of two elements of u or v."""
         a = self.pick("uv")
         odd = [f"{a}.reshape(3, 2)[{at} % 3]", f"{a}[::2][:2]"]
         plain = [f"{a}[{at}:{at} + 2]", f"{a}[1:3]", f"{a}[{at} + 1:{at} + 3]"]

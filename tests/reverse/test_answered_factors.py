@@ -1,4 +1,4 @@
-"""A side of a branch, or an iteration, whose cotangent is a number of the way forward as it is."""
+"""A side of a branch, or an iteration, whose cotangent is a number of the forward pass as it is."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What inner derivatives answer, and arguments that f reads from outside, too: which memory.
+"""What inner derivatives return, and arguments that f reads from outside, too: which memory.
 
 Each program is run at once, on a tape, and differentiated; all must be one program.
 """
@@ -136,7 +136,7 @@ def test_values_are_the_same_on_a_tape(f):
 
 
 def test_an_argument_that_is_captured_and_written():
-    """Each way answers f's value, that of a call with the array itself."""
+    """Each way returns f's value, that of a call with the array itself."""
     w = X.copy()
 
     def f(x, a):

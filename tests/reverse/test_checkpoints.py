@@ -181,7 +181,7 @@ def test_without_derivatives():
 
 
 def test_what_is_recorded():
-    """A function that cannot be traced: the answer is the same, with a warning."""
+    """A function that cannot be traced: the result is the same, with a warning."""
 
     def f(x, n):
         y = x

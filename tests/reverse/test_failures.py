@@ -240,7 +240,7 @@ def test_interrupted_in_the_program(f, way):
 @pytest.mark.parametrize("swap", [True, False])
 @pytest.mark.parametrize("f", [in_place, recorded])
 def test_interrupted_pullback(f, swap, monkeypatch):
-    """At each line of the library and of generated code; the next call has the right answer."""
+    """At each line of the library and of generated code; the next call has the right result."""
     monkeypatch.setattr(residual_store, "_LESS", 0 if swap else np.inf)
 
     def twice(x):
@@ -281,7 +281,7 @@ def _is_anything(code):
 
 
 def overwriting(x):
-    """Its way back puts something back before, and after, it has asked the rule."""
+    """Its reverse pass puts something back before, and after, it has asked the rule."""
     y = x * 2.0
     s = np.sum(y * y)
     z = turned(y) * y
@@ -339,7 +339,7 @@ def test_threads_of_which_one_swaps_and_one_copies(monkeypatch):
     def wait():
         if threading.current_thread() is not thread:
             calls.append(1)
-            if len(calls) == 3:  # y[0] and y[1:4] have been put back
+            if len(calls) == 3:  # y[0] and y[1:4] have been restored
                 inside.set()
                 thread.join(0.1)
 

@@ -1,4 +1,4 @@
-"""A value and its way back as two programs: run once forward, then back as often as one likes."""
+"""Forward and reverse pass as two programs: run once forward, then back as often as one likes."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ WEIGHTS = np.array([1.0, -2.0, 0.5, 3.0, 1.5])
 
 
 def filled(x):
-    """The way back reads x and y, and writes neither."""
+    """The reverse pass reads x and y, and writes neither."""
     y = np.zeros(len(x))
     for i in range(1, len(x)):
         y[i] = x[i] * y[i - 1] + np.sin(y[i - 1]) + x[i]
@@ -23,7 +23,7 @@ def filled(x):
 
 
 def overwritten(x):
-    """Puts back elements of an array that it also reads through a window."""
+    """Puts back elements of an array that it also reads through a view."""
     u = x * WEIGHTS
     inner = u[1:-1]
     for i in range(1, len(x)):
@@ -108,7 +108,7 @@ def test_under_derivatives(f):
 
 @pytest.mark.parametrize("f", [filled, overwritten, layered, in_place, left_early])
 def test_many_cotangents_of_a_gradient(f):
-    """The gradient's own way back is run back: stacks of cotangents are empty at the turn."""
+    """The gradient's own reverse pass is run back: stacks of cotangents are empty at the turn."""
 
     def gradient(x):
         return fwdad.grad(lambda x: np.sum(np.sin(f(x))))(x)
@@ -177,7 +177,7 @@ UNREAD = np.linspace(1.0, 2.0, 500)
 
 
 def tabled(x, a, b):
-    """Reads x, a and a captured array on the way back, b and another one only forwards."""
+    """Reads x, a and a captured array in the reverse pass, b and another one only forwards."""
     x[0] = x[0] ** 2
     return np.sum(x * a * TABLE) + np.sum(b + x[0]) + np.sum(UNREAD)
 
@@ -208,10 +208,10 @@ def test_a_value_that_is_read_again():
 
 
 def test_two_names_for_what_is_written(monkeypatch):
-    """What cannot be cut is recorded: no array that is put back goes over under two names."""
+    """What cannot be cut is recorded: no array that is restored goes over under two names."""
 
     def refused(*_args):
-        message = "the way back writes into an array that it may know by two names"
+        message = "the reverse pass writes into an array that it may know by two names"
         raise UntraceableError(message)
 
     monkeypatch.setattr(residual_store, "cut", refused)

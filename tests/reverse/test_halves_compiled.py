@@ -1,4 +1,4 @@
-"""Value and way back of a function under ``jit``: two compiled programs, stacks between them."""
+"""Forward and reverse pass under ``jit``: two compiled programs, stacks between them."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ WEIGHTS = np.cos(np.arange(N) + 0.5)
 
 
 def kept(x, n):
-    """Numbers and arrays on stacks, an array that is put back, and windows on it."""
+    """Numbers and arrays on stacks, an array that is restored, and views of it."""
     u = x * WEIGHTS
     inner = u[1:-1]
     for k in range(n):

@@ -1,4 +1,4 @@
-"""What a store of a whole array puts back is not put back by the stores that follow it."""
+"""What a store of a whole array restores is not restored by the stores that follow it."""
 
 import numpy as np
 import pytest

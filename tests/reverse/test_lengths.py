@@ -54,7 +54,7 @@ def test_captured_arrays():
 
 
 def test_windows_are_taken_again():
-    """A window on what is never written is not kept, though its index is."""
+    """A view of what is never written is not kept, though its index is."""
 
     def f(x, w):
         total, at = 0.0, 0

@@ -138,7 +138,7 @@ def test_what_raises():
 
 
 def test_what_a_tape_cannot_push():
-    """A window that may be a copy: f itself is run on duals."""
+    """A view that may be a copy: f itself is run on duals."""
 
     def f(x):
         m = x[:4].reshape(2, 2) * 1.0
@@ -271,7 +271,7 @@ def powers(x, exponents):
     ("kind", "name"), [(iter, "list_iterator"), (lambda ks: (k for k in ks), "generator")]
 )
 def test_what_can_be_read_once(kind, name):
-    """At zero the value tells nothing: f answers zeros, whether it has anything to read or not."""
+    """At zero the value tells nothing: f returns zeros, whether it has anything to read or not."""
     x, given = np.zeros(3), [1, 2, 3]
     with pytest.raises(fwdad.UnsupportedTypeError, match=f"a {name} came among the arguments"):
         fwdad.linearize(powers, x, args=(kind(given),))

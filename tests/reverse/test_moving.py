@@ -1,4 +1,4 @@
-"""Names that are one window or another, or one array or another, as branches and loops choose."""
+"""Names that are one view or another, or one array or another, as branches and loops choose."""
 
 import numpy as np
 import pytest
@@ -190,7 +190,7 @@ ARRAYS = [best_so_far, best_so_far_written, made_on_one_side, written_after_the_
 
 
 def reshaped_with_the_array(x):
-    """The array that a window is taken of changes places in the loop."""
+    """The array that a view is taken of changes places in the loop."""
     a, b = x[:6] * 1.0, np.cos(x[:6])
     m = a.reshape(2, 3)
     for k in range(5):
@@ -221,7 +221,7 @@ def windows_of_windows(x):
 
 
 def reshaped_to_other_lengths(x):
-    """The lengths are chosen, as all numbers of windows are."""
+    """The lengths are chosen, as all numbers of views are."""
     a, b = x[:6] * 2.0, np.cos(x[:6])
     m = a.reshape(2, 3) if x[0] > 5 else b.reshape(3, 2)
     m[1, 0] *= x[1]

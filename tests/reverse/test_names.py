@@ -1,4 +1,4 @@
-"""Loops that carry windows on arrays that they write: copies of them, where nobody can tell."""
+"""Loops that carry views of arrays that they write: copies of them, where nobody can tell."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def layers(w, s):
 
 
 def from_a_window(w, s):
-    """The first one is a window, too; windows on it are read."""
+    """The first one is a view, too; views of it are read."""
     s = s * w
     x = s[0]
     total = 0.0

@@ -12,7 +12,7 @@ V = np.array([0.5, -1.0, 2.0, 0.1])
 
 
 def squared_in_place(x):
-    """Tangents are overwritten where the way back reads them."""
+    """Tangents are overwritten where the reverse pass reads them."""
     y = x.copy()
     for i in range(1, len(x)):
         y[i] = y[i] ** 2
@@ -66,7 +66,7 @@ def test_random_programs(seed):
 
 
 def left_out(x):
-    """One side of the branch leaves out what the way back of the other one reads."""
+    """One side of the branch leaves out what the reverse pass of the other one reads."""
     u = x * 1.0
     if u[0] > 0.5:
         w = u[1:4]

@@ -84,7 +84,7 @@ def test_what_was_read(name):
 def test_what_may_be_a_window_is_refused_by_a_tape():
     """A function of the user's that may return a view of its argument: `grad` records it."""
     f = overwritten(cubed_somewhere)
-    with pytest.raises(NotReversibleError, match="cubed_somewhere answers may be a window"):
+    with pytest.raises(NotReversibleError, match="cubed_somewhere returns may be a view"):
         fwdad.jit(fwdad.grad(f), backend="numpy")(X)
     assert "is recorded" in fwdad.explain(fwdad.grad(f), X)
 

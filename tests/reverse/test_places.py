@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 import fwdad
 from fwdad.errors import UntraceableError
 
-X = np.linspace(-0.9, 1.1, 24)  # long enough not to be taken apart into numbers
+X = np.linspace(-0.9, 1.1, 24)  # long enough not to be flattened into numbers
 
 
 def first_name_is_used_later(x):
@@ -130,7 +130,7 @@ def overwritten_in_an_iteration(x):
 
 
 def factor_that_is_put_back(x):
-    """What is added to the cotangent of x is u, which is overwritten on the way back."""
+    """What is added to the cotangent of x is u, which is overwritten in the reverse pass."""
     u = x * 1.0
     for _ in range(3):
         u[1:] = np.sin(u[:-1]) * u[1:]

@@ -1,4 +1,4 @@
-"""What is not put back is read by nobody: on the way back it is overwritten with NaN."""
+"""What is not restored is read by nobody: in the reverse pass it is overwritten with NaN."""
 
 import warnings
 
@@ -28,7 +28,7 @@ class Poison:
     on : bool
         While it is off, it notes what is read.
     read : set of Location
-        The stores whose new content the way back reads: they have to leave it.
+        The stores whose new content the reverse pass reads: they have to leave it.
     count : int
         How many stores left NaN.
     """
@@ -105,7 +105,7 @@ def test_random_programs(poison, count):
 
 @pytest.mark.slow
 def test_what_is_not_put_back_and_read_shows(poison, monkeypatch):
-    """With an analysis that finds nothing to put back, the answers are NaN."""
+    """With an analysis that finds nothing to restore, the results are NaN."""
     monkeypatch.setattr(Pullback, "needed", lambda _: set())
     wrong = 0
     for seed in range(20):

@@ -28,7 +28,7 @@ def loss_of(f):
 
 
 def check(seed):
-    """Compare with forward mode; answer whether the program could be run backwards."""
+    """Compare with forward mode; return whether the program could be run backwards."""
     f, text = function(seed)
     loss = loss_of(f)
     as_tape = fwdad.jit(fwdad.value_and_grad(loss, argnums=(0, 1, 2)), backend="numpy")

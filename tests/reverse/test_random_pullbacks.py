@@ -1,6 +1,6 @@
 """Pullbacks of random programs that overwrite what they have read, against forward mode in chunks.
 
-The value is memory that the program writes: a pullback that puts back into it, leaves something
+The value is memory that the program writes: a pullback that restores into it, leaves something
 swapped, or loses a cotangent of a chunk shows here and not in a gradient.
 """
 
@@ -34,9 +34,9 @@ def like(y, leaves):
 
 
 def check(seed, kind, chunk, backend="numpy", *, by_log=True):
-    """Compare; answer whether the program is tame enough to tell.
+    """Compare; return whether the program is tame enough to tell.
 
-    ``by_log``: what is put back is swapped through a log, however short a copy would be.
+    ``by_log``: what is restored is swapped through a log, however short a copy would be.
     """
     f, text = program(seed, kind, VALUES[seed % len(VALUES)])
     with warnings.catch_warnings(), mock.patch.object(residual_store, "_LESS", 0 if by_log else 16):

@@ -90,7 +90,7 @@ def test_what_the_programs_are_made_of(kind, least):
 
 @pytest.mark.slow
 def test_a_planted_fault_is_found(monkeypatch):
-    """Without putting back what was overwritten, the comparison above fails."""
+    """Without restoring what was overwritten, the comparison above fails."""
     monkeypatch.setattr(Control, "_restore", lambda *_: None)
     failed = 0
     for seed in range(30):

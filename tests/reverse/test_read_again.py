@@ -1,4 +1,4 @@
-"""What costs little is computed again on the way back, where what it was made of is there again."""
+"""What costs little is computed again in the reverse pass, where its operands are there again."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ M = np.arange(20.0).reshape(4, 5) / 20 + 0.3
 
 
 def restored(x):
-    """Columns that the next step overwrites, and that are put back for the product."""
+    """Columns that the next step overwrites, and that are restored for the product."""
     p, q = np.zeros_like(x), x.copy()
     for _ in range(3):
         for j in range(1, x.shape[1]):
@@ -69,7 +69,7 @@ def on_one_side(x):
 
 
 def not_overwritten(x):
-    """Nothing would be put back for it: kept is one array an iteration, not two."""
+    """Nothing would be restored for it: kept is one array an iteration, not two."""
     p = x.copy()
     total = 0.0
     for j in range(x.shape[1]):
@@ -97,7 +97,7 @@ def pushes(f):
 
 
 def test_what_is_kept():
-    assert pushes(restored) == 1  # the columns of p that are put back, not the divisors
+    assert pushes(restored) == 1  # the columns of p that are restored, not the divisors
     report = fwdad.memory_report(fwdad.value_and_grad(restored), M)
     assert report.saved == 3 * 4 * 4 * 8
     assert pushes(overwritten_between) >= 3  # beside p's two columns the divisor

@@ -20,7 +20,7 @@ MADE = {
 WINDOWS = {
     "diagonal": 'np.einsum("ii->i", m)',
     "turned": 'np.einsum("ij->ji", m)[1]',
-    "of a window": 'np.einsum("ii->i", m[1:, 1:])',
+    "of a view": 'np.einsum("ii->i", m[1:, 1:])',
     "of another": 'np.einsum("ii -> i", np.einsum("ij->ji", m))[::-1]',
     "of three axes": 'np.einsum("iji->ji", np.stack((m, m * m, x * m, m))[:, :, :])[2]',
 }

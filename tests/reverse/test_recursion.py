@@ -99,7 +99,7 @@ def own_memory(x, n):
 
 
 def put_back(x, n):
-    """What a call needs of an array is overwritten after the call inside, and put back."""
+    """What a call needs of an array is overwritten after the call inside, and restored."""
     b = x * 2.0
     b[0] = b[1] * b[2]
     if n == 0:
@@ -122,7 +122,7 @@ def of_structures(x, n):
 
 
 def handed_back(x, n):
-    """An argument that is returned, a window on it, and neither is written."""
+    """An argument that is returned, a view of it, and neither is written."""
     if n == 0:
         return x
     return handed_back(x[1:] if len(x) > 3 else x, n - 1)
@@ -276,7 +276,7 @@ def windows_summed(v):
 
 @pytest.mark.parametrize(("f", "x", "args"), [(windows_summed, V, ()), (of_halves, V[:4], (2,))])
 def test_gradients_of_gradients_of_recursion_on_arrays(f, x, args):
-    """The way back of a call adds to the cotangents of its arrays: it has a way back of its own."""
+    """The reverse pass of a call adds to the cotangents of its arrays, and can be run backwards."""
     v = np.cos(np.arange(len(x)))
 
     def along(x):

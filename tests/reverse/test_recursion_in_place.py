@@ -130,7 +130,7 @@ def chosen(order, v, low):
 
 
 def permutation(x):
-    """An array of ints is put back, too: it says what was read."""
+    """An array of ints is restored, too: it says what was read."""
     order, v = np.arange(len(x)), x * 1.0
     s = np.sum(v[order] * np.arange(6))
     r = chosen(order, v, 0)

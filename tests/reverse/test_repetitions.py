@@ -83,7 +83,7 @@ def test_states_and_repetitions(f, most):
 
 
 def repetitions(n, places, leaf, *, known=True):
-    """What the way forward and back do, on positions alone: (most, all, states at once)."""
+    """What the forward pass and back do, on positions alone: (most, all, states at once)."""
     runs, stack, following, spacing, most = [0] * n, [], 0, 1, 0
     for i in range(n):
         if i == following:
@@ -142,7 +142,7 @@ def test_schedule_is_the_best(s):
         most, runs, kept = repetitions(n, s, 1)
         assert kept <= s
         assert most <= reach(n, s) + 2
-        # the way forward goes to the end; what it runs up to the last leaf is the first repetition
+        # the forward pass goes to the end; what it runs up to the last leaf is the first repetition
         assert runs - 2 * n <= fewest(n, s, known) - (n - 1) + reach(n, s) + 1
 
 

@@ -111,7 +111,7 @@ def check(held, pattern):
 
 
 def check_many(program, pull, given, rtol):
-    """Several cotangents at once, pushed through the way back as lanes, and one by one."""
+    """Several cotangents at once, pushed through the reverse pass as lanes, and one by one."""
     leaves, constants, is_bar = given
     rng = np.random.default_rng(2)
     lanes = [

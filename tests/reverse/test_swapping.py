@@ -1,4 +1,4 @@
-"""A way back leaves memory as it found it: what it puts back is swapped, and swapped again."""
+"""A reverse pass leaves memory as it found it: what it restores is swapped, and swapped again."""
 
 import threading
 import tracemalloc
@@ -81,7 +81,7 @@ def changing_places(x):
 
 
 def flattened(x):
-    """What may be a window or a copy."""
+    """What may be a view or a copy."""
     y = (x * x).reshape(2, -1)
     flat = y.ravel()
     s = np.exp(y) * y
@@ -104,7 +104,7 @@ def chosen(x):
 
 
 def transposed(x):
-    """What the way back reads under one name is put back under the other, after that."""
+    """What the reverse pass reads under one name is restored under the other, after that."""
     y = x * 2.0
     s = y * y
     y[[0, -1]] -= 0.5
@@ -119,7 +119,7 @@ OTHERS = [transposed]  # an array of indices: these are always copied
 
 @pytest.fixture
 def always(monkeypatch):
-    """Logs are kept however long they become; answers how much each has held at its end."""
+    """Logs are kept however long they become; returns how much each has held at its end."""
     monkeypatch.setattr(residual_store, "_LESS", 0)
     held, undo = [], RedoLog.undo
 
@@ -132,7 +132,7 @@ def always(monkeypatch):
 
 
 def memory(pullback):
-    """What a way back writes into, copied."""
+    """What a reverse pass writes into, copied."""
     kept = pullback._kept
     found = [kept.values[k] for k in kept.sweeps.halves.written]
     return [a.copy() for a in found if a is not None]  # a branch may leave one out
@@ -234,7 +234,7 @@ def test_random_programs(kind, seed, always):
 
 
 def test_one_that_is_not_noted(always, monkeypatch):
-    """A planted fault: an element that is put back and not noted is not as it was."""
+    """A planted fault: an element that is restored and not noted is not as it was."""
     noting = swap_log._noting
 
     def forgetful(op, parts):
@@ -266,7 +266,7 @@ def one_of_many(x):
 
 
 def test_a_log_is_as_long_as_what_was_saved(monkeypatch):
-    """Three elements and a window of two: the log has five places, and no array is copied."""
+    """Three elements and a view of two: the log has five places, and no array is copied."""
     made = []
 
     class Watched(RedoLog):

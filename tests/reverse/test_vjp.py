@@ -374,7 +374,7 @@ def test_what_prints_prints(capsys):
 
 
 def test_lists_and_dicts_are_traced():
-    """A tape answers cotangents in lists and dicts, which the caller may change."""
+    """A tape returns cotangents in lists and dicts, which the caller may change."""
 
     def f(p):
         return np.sum(p["a"] ** 2) + p["b"][0] * p["b"][1]

@@ -1,4 +1,4 @@
-"""Functions that would answer whole numbers where a derivative is asked for."""
+"""Functions that would return whole numbers where a derivative is asked for."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Windows on arrays that are written: some are copies where memory lies otherwise."""
+"""Views of arrays that are written: some are copies where memory lies otherwise."""
 
 import numpy as np
 import pytest
@@ -135,7 +135,7 @@ def test_every_way_copies_arguments_as_they_lie():
     [of_a_transposed_array, of_columns, directions_of_columns, pulled_back_to_a_transposed_array],
 )
 def test_what_is_differentiated_inside_may_lie_otherwise(g):
-    """A copy on a tape would lie row by row: refused there, and recorded as it runs."""
+    """A copy on a tape would be C-contiguous: refused there, and recorded as it runs."""
     x = np.ascontiguousarray(WITH_GAPS)
     with pytest.raises(UntraceableError, match=r"copy of it"):
         fwdad.jit(g, backend="numpy")(x)
@@ -170,7 +170,7 @@ def test_a_store_through_a_window_that_cannot_be_followed():
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_gradient_of_a_gradient_through_a_reshape(order):
-    """In the other order a window on a matrix is none on its cotangent, which lies row by row."""
+    """In the other order a view of a matrix is none on its cotangent, which is C-contiguous."""
     x, v = X.ravel()[:6].reshape(2, 3), np.cos(np.arange(6.0)).reshape(2, 3)
 
     def f(x):
@@ -219,7 +219,7 @@ def test_gradient_of_a_gradient(f):
 
 @pytest.mark.parametrize("f", [a_copy_of_columns, a_window_and_a_copy, copies_in_a_loop])
 def test_gradient_of_a_gradient_that_is_recorded(f):
-    """What the way back adds into cannot be put back, and was read."""
+    """What the reverse pass adds into cannot be restored, and was read."""
     v = np.cos(np.arange(12.0)).reshape(3, 4)
 
     def g(x):
@@ -232,7 +232,7 @@ def test_gradient_of_a_gradient_that_is_recorded(f):
 
 
 def copied_in_a_loop(x):
-    """Copies of what does not lie row by row, which is written while they are used."""
+    """Copies of what is not C-contiguous, which is written while they are used."""
     m = np.outer(x, np.sin(x)) + 0.1
     s = 0.0
     for k in range(len(x) - 1):
@@ -253,7 +253,7 @@ def copied_on_one_side(x):
 
 
 def windows_in_a_loop(x):
-    """The same of what lies row by row: windows, which see what is written."""
+    """The same of what is C-contiguous: views, which see what is written."""
     m = np.outer(x, np.sin(x)) + 0.1
     s = 0.0
     for k in range(len(x) - 1):

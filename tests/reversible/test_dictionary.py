@@ -21,7 +21,7 @@ from fwdad import (
 
 @fwdad.reversible
 def histogram(d, x, bins, fresh):
-    """Add x to the numbers under its bins; note which bins are new, to tell the way back."""
+    """Add x to the numbers under its bins; note which bins are new, to tell the reverse pass."""
     for i in range(len(x)):
         t = ancilla(0.0)
         if fwdad.cond(contains(d, bins[i]), not fresh[i]):

@@ -1,4 +1,4 @@
-"""Reversible functions in functions that are recorded: one operation, undone on the way back."""
+"""Reversible functions in recorded functions: one operation, undone in the reverse pass."""
 
 import numpy as np
 import pytest

@@ -36,7 +36,7 @@ def test_refused(which):
 
     body = {"rand": rand, "generator": generator, "clock": clock, "random": drawn,
             "helper": helper}[which]  # fmt: skip
-    with pytest.raises(fwdad.IrreversibleError, match="give the body what it answers") as raised:
+    with pytest.raises(fwdad.IrreversibleError, match="give the body what it returns") as raised:
         fwdad.reversible(body)(x)
     assert "test_repeated.py" in str(raised.value)
 

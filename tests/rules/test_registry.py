@@ -22,15 +22,15 @@ HERE = Path(__file__).parent
 # function or module: why no row of a table of cases checks it
 WITHOUT_CASE = {
     "numpy.random": "no two draws agree: test_random.py compares them from one seed",
-    "numpy.common_type": "its answer is a type: test_structure.py asks for it",
+    "numpy.common_type": "its result is a type: test_structure.py asks for it",
     "numpy.empty_like": "its values are whatever was in memory",
     "fwdad.tangents.straight.with_derivative_of": "differences cannot tell: test_straight.py",
 }
 # function: why it is linear, or listed, and has no transpose
 WITHOUT_TRANSPOSE = {
-    "numpy.shape": "a query: its answer is no tangent",
-    "numpy.ndim": "a query: its answer is no tangent",
-    "numpy.size": "a query: its answer is no tangent",
+    "numpy.shape": "a query: its result is no tangent",
+    "numpy.ndim": "a query: its result is no tangent",
+    "numpy.size": "a query: its result is no tangent",
 }
 # function: where its transpose is tested, having no rule to make a case of
 TESTED_APART = {

@@ -84,7 +84,7 @@ def in_loop(f):
 def recorded(f):
     def program(x):
         made = {"items": [f(v, 2.0) for v in (x, x * x)]}
-        made["items"][0][0] = 2.0  # of what may be a window: no tape takes this backwards
+        made["items"][0][0] = 2.0  # of what may be a view: no tape takes this backwards
         return sum(a * x for a in made["items"])
 
     return program
@@ -187,7 +187,7 @@ def test_a_jacobian_of_complex_numbers_by_rows_is_refused_under_jit():
 
 
 def smooth(key="a"):
-    """A function of several answers, whose rule is plain NumPy, and wrong by a factor of 10."""
+    """A function of several returns, whose rule is plain NumPy, and wrong by a factor of 10."""
 
     @fwdad.pure
     def f(x, parts):
@@ -372,8 +372,8 @@ def with_pullback(pullback, value=np.sin):
 @pytest.mark.parametrize(
     ("pullback", "message"),
     [
-        (lambda y_bar: y_bar, "answers an ndarray; it answers a tuple"),
-        (lambda y_bar: (y_bar,), "answers 1 cotangents for 2 arguments"),
+        (lambda y_bar: y_bar, "returns an ndarray; it returns a tuple"),
+        (lambda y_bar: (y_bar,), "returns 1 cotangents for 2 arguments"),
         (lambda y_bar: (np.sum(y_bar), None), r"shape \(\) as the cotangent of `x`"),
         (lambda y_bar: (1j * y_bar, None), "a complex cotangent"),
         (lambda y_bar: ("no", None), "a str as the cotangent"),

@@ -112,7 +112,7 @@ def _factors(complex_):
         ),
         *(Case(sl.expm, scale * g(n, n)) for n, scale in ((1, 1), (2, 1), (4, 1), (3, 9))),
         Case(sl.expm, g(2, 3, 3)),
-        # of complex matrices SciPy < 1.16 answers long doubles
+        # of complex matrices SciPy < 1.16 returns long doubles
         *([] if complex_ and VERSION < (1, 16) else [Case(sl.sqrtm, g(3, 3) + 5 * np.eye(3))]),
         Case(sl.logm, g(3, 3) + 5 * np.eye(3), check={"float32": False}),
     ]

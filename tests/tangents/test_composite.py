@@ -1,4 +1,4 @@
-"""Composites: every container that Python has, taken apart into leaves and put together again."""
+"""Composites: every container that Python has, flattened into leaves and put together again."""
 
 import copy
 import dataclasses

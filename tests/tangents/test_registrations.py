@@ -1,4 +1,4 @@
-"""Classes of the user's: taken apart, or with a tangent class of their own."""
+"""Classes of the user's: flattened, or with a tangent class of their own."""
 
 from dataclasses import dataclass
 
@@ -37,7 +37,7 @@ def registered():
     registrations._find_registration.cache_clear()
 
 
-# -- classes of the user's: taken apart
+# -- classes of the user's: flattened
 
 
 class Beam:

@@ -97,7 +97,7 @@ def test_nothing_is_kept_that_nobody_holds():
     assert len(registry._UNIQUE) <= before + 2
 
 
-# -- what it answers
+# -- what it returns
 
 
 @pytest.mark.parametrize(

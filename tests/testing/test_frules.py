@@ -29,7 +29,7 @@ def test_right_rules_pass(plant):
 
 
 def test_unaligned_chunk(plant):
-    """A bare leading axis: at N = 2 and y of two rows the answer is wrong with the right shape."""
+    """A bare leading axis: at N = 2 and y of two rows the result is wrong with the right shape."""
 
     def body(primals, tangents):
         (x, y), (x_dot, y_dot) = primals, tangents

@@ -21,7 +21,7 @@ def _registered():
 
 
 def with_rule(pull, value=None):
-    """``w * sin(x)`` with a reverse rule: ``pull(y_bar, x, w)`` answers the cotangents."""
+    """``w * sin(x)`` with a reverse rule: ``pull(y_bar, x, w)`` returns the cotangents."""
 
     def f(x, w):
         return w * np.sin(x)

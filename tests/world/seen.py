@@ -7,7 +7,7 @@ import warnings
 
 
 def world_after(make, folder, run):
-    """Make a program anew, run something with it, and return its answer and how the world looks."""
+    """Make a program anew, run something with it, and return its result and how the world looks."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     f, look = make(folder)

@@ -51,7 +51,7 @@ class Program:
         return names["f"], look
 
     def after(self, run):
-        """What a run answers, or raises, and what it leaves."""
+        """What a run returns, or raises, and what it leaves."""
 
         def tried(f):
             try:

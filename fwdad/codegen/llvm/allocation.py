@@ -48,7 +48,7 @@ class New(NamedTuple):
 
 _BYTE, _WORD = ir.IntType(8).as_pointer(), ir.IntType(64)
 _MADE = ir.LiteralStructType([_BYTE, _BYTE, _WORD])
-"""What allocates answers: Numba's owner of the memory, where it is, and how many bytes. The owner
+"""What allocates returns: Numba's owner of the memory, where it is, and how many bytes. The owner
 is null if there is no memory, and the bytes are -1 if so many cannot be."""
 
 
@@ -266,7 +266,7 @@ def grown(_typing: Any, array: Any, needed: Any) -> Any:
     """A longer array with the same beginning: twice as long, or as long as is needed.
 
     The memory of an array that :func:`growing` made is handed on: nobody may look into the old
-    array, or a window on it, any more. The C library moves the pages of what is long, so there are
+    array, or a view of it, any more. The C library moves the pages of what is long, so there are
     never two of it. Of an array that Python has handed in, the beginning is copied.
     """
     if not isinstance(array, types.Array) or array.ndim != 1 or array.layout != "C":

@@ -133,7 +133,7 @@ def _without_steps(context: Any, builder: Any, x: Held, array: Any) -> tuple[Hel
 def _write(
     context: Any, made_type: Any, ranks: tuple[int, int], builder: Any, given: Sequence[Any]
 ) -> None:
-    """The function that multiplies; it answers whether BLAS can count the elements."""
+    """The function that multiplies; it returns whether BLAS can count the elements."""
     a, b, out, a_by_columns, b_by_columns, *lengths = given
     is_empty, fits = _BIT(0), _BIT(1)
     for n in lengths:

@@ -1,6 +1,6 @@
-"""Elements of arrays and windows on them in LLVM code, for the programs that fwdad writes.
+"""Elements of arrays and views of them in LLVM code, for the programs that fwdad writes.
 
-An index is checked at most once, and a window is a pointer with lengths and steps. Importing this
+An index is checked at most once, and a view is a pointer with lengths and steps. Importing this
 module needs Numba.
 """
 
@@ -155,7 +155,7 @@ class Part(NamedTuple):
 
 
 class NewAxis:
-    """An axis of length 1 that a window has and the array has not."""
+    """An axis of length 1 that a view has and the array has not."""
 
 
 NEW_AXIS = NewAxis()
@@ -261,7 +261,7 @@ def as_array(context: Any, builder: Any, array: Held, owner: Any = None) -> Any:
 
 
 def as_window(context: Any, builder: Any, array: Held, of_type: Any, of: Any) -> Any:
-    """A window on an array as Numba knows it, counted as an owner of the memory.
+    """A view of an array as Numba knows it, counted as an owner of the memory.
 
     Parameters
     ----------

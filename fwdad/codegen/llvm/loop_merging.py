@@ -1,6 +1,6 @@
 """Loops that several nests have: each is one function, which all of them call.
 
-The nests of a gradient differ by the windows that they work on, ``a[1:, :-1]`` or ``a[:-1, 1:]``,
+The nests of a gradient differ by the views that they work on, ``a[1:, :-1]`` or ``a[:-1, 1:]``,
 while the loops over these are often the same: add one array to another.
 """
 
@@ -65,8 +65,8 @@ def _fits(node: ast.AST) -> bool:
 
 
 MOST_ARRAYS = 3
-"""Of windows on one array LLVM knows more than of arrays that are given: before a loop it compares
-where each of these lies with all that are written. A stencil of five windows ran a sixth longer."""
+"""Of views of one array LLVM knows more than of arrays that are given: before a loop it compares
+where each of these lies with all that are written. A stencil of five views ran a sixth longer."""
 
 _NAMES = re.compile(r"\bv\d+\b(?:\.shape\[-?\d+\])?")  # of nests, whose names are all like that
 
@@ -74,7 +74,7 @@ _NAMES = re.compile(r"\bv\d+\b(?:\.shape\[-?\d+\])?")  # of nests, whose names a
 def _shared(nest: Nest, loop: ast.For, live: Live) -> SharedLoop | None:
     stored = stored_in(loop)
     if not live.is_known or stored & (live.after[loop] | Live().block([loop], set())):
-        return None  # it carries something, or answers it
+        return None  # it carries something, or returns it
     read: dict[str, ast.expr] = {}
     arrays: set[str] = set()
     asked: set[ast.AST] = set()  # what lengths are asked for in a way that is understood

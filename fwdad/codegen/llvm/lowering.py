@@ -77,7 +77,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         t = self.typeof(name)
         if name in self._singly_assigned_vars or argidx is not None or self._counts(t):
             super().storevar(value, name, argidx)
-        else:  # there is nothing to let go of
+        else:  # there is nothing to free
             self._alloca_var(name, t)
             self.builder.store(value, self.getvar(name))
 
@@ -156,7 +156,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return None
 
     def _method(self, name: str, signature: Any, array: Any, args: Any) -> Any:
-        """What a method of an array answers, or None."""
+        """What a method of an array returns, or None."""
         given = self.context, self.builder, signature.recvr, array
         if name == "array.copy":
             return copied(*given)
@@ -181,7 +181,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return None
 
     def _item(self, resty: Any, expr: Any) -> Any:
-        """An element of an array or a window on it, or an item of a tuple; or None."""
+        """An element of an array or a view of it, or an item of a tuple; or None."""
         static = expr.op == "static_getitem"
         array_type = self.typeof(expr.value.name)
         if static and isinstance(array_type, types.UniTuple) and type(expr.index) is int:
@@ -276,7 +276,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return self._known
 
     def _window(self, array_type: Any, index: Any, *, static: bool) -> list[Any] | None:
-        """The index of a window, as :func:`numba_elements.window` takes it, or None."""
+        """The index of a view, as :func:`numba_elements.view` takes it, or None."""
         if not isinstance(array_type, types.Array):
             return None
         if static:
@@ -375,7 +375,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
 
 
 def _known_part(item: Any) -> Any:
-    """An axis of an index that is written down, or None if it is no axis of a window."""
+    """An axis of an index that is written down, or None if it is no axis of a view."""
     if item is None:
         return elements.NEW_AXIS
     if type(item) is int:

@@ -121,7 +121,7 @@ def _is_visible(f: Any) -> bool:
 
 
 def hide(module: Any, kept: Iterable[str]) -> bool:
-    """Make functions that others could call internal, but some; answer whether there were any.
+    """Make functions that others could call internal, but some; return whether there were any.
 
     LLVM drops arguments of internal functions that nobody reads. Their names are still known to
     what links a module that is compiled later, and a function of the same name there, of Numba's

@@ -67,7 +67,7 @@ def call_apart(
     args : sequence of LLVM value
         Its arguments.
     write : callable
-        ``write(builder, arguments)`` writes its body and answers the result.
+        ``write(builder, arguments)`` writes its body and returns the result.
 
     Returns
     -------

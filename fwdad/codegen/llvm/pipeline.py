@@ -108,7 +108,7 @@ class _Typing:
         return self._of_kind("resolve_static_setitem", target, index, value)
 
     def resolve_setitem(self, target: Any, index: Any, value: Any) -> Any:
-        """The signature of writing into an element or a window."""
+        """The signature of writing into an element or a view."""
         ask = self._context.resolve_setitem
         if not isinstance(target, types.Array):
             return ask(target, index, value)
@@ -116,7 +116,7 @@ class _Typing:
 
     @staticmethod
     def _of_item(function: Any, args: tuple[Any, ...], ask: Any, *more: Any) -> Any:
-        """A signature for elements and windows of an array: Numba forgets which constants say them.
+        """A signature for elements and views of an array: Numba forgets which constants say them.
 
         Where it does not, its arguments are others than those without constants.
         """
@@ -129,7 +129,7 @@ class _Typing:
         return found
 
     def _of_kind(self, name: str, target: Any, index: Any, *value: Any) -> Any:
-        """What Numba answers for an array, and for a constant of the index's kind."""
+        """What Numba returns for an array, and for a constant of the index's kind."""
         ask = getattr(self._context, name)
         if not isinstance(target, types.Array) or isinstance(index, str):
             return ask(target, index, *value)

@@ -34,7 +34,7 @@ _BIT = ir.IntType(1)
 def transposed(
     context: Any, builder: Any, array_type: Any, array: Any, order: Sequence[int], made: Any
 ) -> Any:
-    """``a.transpose(order)``, a window.
+    """``a.transpose(order)``, a view.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def transposed(
     order : sequence of int
         Which axis of the array each axis is.
     made : Array
-        The type of the answer.
+        The type of the result.
     """
     old = held(context, builder, array_type, array)
     steps = own_steps(context, builder, array_type, array)
@@ -56,7 +56,7 @@ def transposed(
 def reshaped(
     context: Any, builder: Any, array_type: Any, array: Any, lengths: Sequence[Any], made: Any
 ) -> Any:
-    """``a.reshape(lengths)`` of an array in C order, a window.
+    """``a.reshape(lengths)`` of an array in C order, a view.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def reshaped(
     lengths : sequence
         LLVM values, of which one may be negative: it is what fits.
     made : Array
-        The type of the answer.
+        The type of the result.
     """
     old = held(context, builder, array_type, array)
     one, zero = context.get_constant(types.intp, 1), context.get_constant(types.intp, 0)
@@ -95,7 +95,7 @@ def reshaped(
 
 @intrinsic
 def ascontiguousarray(_typing: Any, array: Any) -> Any:
-    """``np.ascontiguousarray(array)``: the array itself, or a copy that lies row by row."""
+    """``np.ascontiguousarray(array)``: the array itself, or a copy that is C-contiguous."""
     if not isinstance(array, types.Array) or not array.ndim:
         return None
     made = array.copy(layout="C", readonly=False)
@@ -124,7 +124,7 @@ def ascontiguousarray(_typing: Any, array: Any) -> Any:
 
 @intrinsic
 def by_rows(_typing: Any, array: Any) -> Any:
-    """An array that is known to lie row by row, in a type that says it: no copy, a window.
+    """An array that is known to be C-contiguous, in a type that says it: no copy, a view.
 
     It raises where the array does not.
     """
@@ -138,7 +138,7 @@ def by_rows(_typing: Any, array: Any) -> Any:
             raise TypeError(sig)
         if t.layout != "C" and t.ndim:
             fits = _lies_by_rows(context, builder, t, array)
-            message = "an array does not lie row by row"
+            message = "an array is not C-contiguous"
             require(context, builder, fits, ValueError, message)
         context.nrt.incref(builder, sig.return_type, array)
         return array
@@ -190,7 +190,7 @@ def arange(_typing: Any, start: Any, stop: Any, step: Any) -> Any:
 
 @intrinsic
 def broadcast_to(_typing: Any, array: Any, shape: Any) -> Any:
-    """``np.broadcast_to(array, shape)``: a window that nobody may write into."""
+    """``np.broadcast_to(array, shape)``: a view that nobody may write into."""
     if not isinstance(array, types.Array) or not isinstance(shape, types.BaseTuple):
         return None
     if len(shape) < array.ndim or not all(isinstance(n, types.Integer) for n in shape):

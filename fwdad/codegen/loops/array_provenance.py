@@ -108,7 +108,7 @@ class Arrays:
         return frozenset(found)
 
     def _memory(self, made: Any) -> tuple[Any, str | None]:
-        """The memory that a statement makes, and the array whose memory it may answer."""
+        """The memory that a statement makes, and the array whose memory it may return."""
         if isinstance(made, ir.Arg):
             return _OUTSIDE, None
         if isinstance(made, ir.Var):
@@ -189,7 +189,7 @@ class Arrays:
             parts = [_part_type(p) for p in (t if isinstance(t, types.BaseTuple) else (t,))]
         if "?" in parts:
             return None
-        before = 0  # axes of the window
+        before = 0  # axes of the view
         for part in parts:
             if part == "new":
                 before += 1

@@ -180,7 +180,7 @@ class BaseWriter(Writer):
         return self._roots.get(value, {value})
 
     def lies_by_rows(self, value: Value) -> bool:
-        """Whether an array certainly lies row by row, without gaps."""
+        """Whether an array certainly is C-contiguous, without gaps."""
         return self._orders.of(value) is Order.ROWS
 
     def may_overlap(self, a: Value, b: Value) -> bool:
@@ -298,7 +298,7 @@ class BaseWriter(Writer):
     # -- loops as lines
 
     def open_loops(self, lengths: Sequence[str], *, inner: bool = False) -> list[str]:
-        """Begin one loop over each axis; answers the indices.
+        """Begin one loop over each axis; returns the indices.
 
         Those of an ``inner`` loop are not checked where they are used: the lengths of all that is
         read and written there have been compared before.
@@ -395,7 +395,7 @@ def name_of(function: Any) -> str:
 
 
 def merged_arrays(block: Block) -> set[Value]:
-    """Arrays that stand for one of several, and answers of calls: their layout is left open."""
+    """Arrays that stand for one of several, and results of calls: their layout is left open."""
     found: set[Value] = set()
     for op in walk(block):
         if isinstance(op, (Branch, Loop, Call)):

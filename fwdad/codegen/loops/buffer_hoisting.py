@@ -79,7 +79,7 @@ def temporaries(program: Program, roots: Roots) -> set[Value]:
     program : Program
         What is written.
     roots : dict
-        As :func:`fwdad.ir.analysis.alias.memory_of` answers.
+        As :func:`fwdad.ir.analysis.alias.memory_of` returns.
     """
     found: set[Value] = set()
     _collect(program.block, None, roots, found)

@@ -2,7 +2,7 @@
 
 What is reduced to one number is reduced in blocks whose size depends on the lengths alone, and
 their results are joined in order: so the number has the same bits however many threads there are.
-Where several numbers are answered, each is reduced by one thread as it would be without.
+Where several numbers are returned, each is reduced by one thread as it would be without.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def spread_rows(w: Writer, start: int) -> None:
     Parameters
     ----------
     w : NumbaWriter
-        Who has written them: loops over the elements that are answered, and inside them the first
+        Who has written them: loops over the elements that are returned, and inside them the first
         value, one statement in loops, and a store.
     start : int
         The first line.

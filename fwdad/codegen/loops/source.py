@@ -241,7 +241,7 @@ class NumbaWriter(StoreWriter):
         return self._typed(operand, wanted, name)
 
     def result(self, operand: Operand) -> str:
-        """What the program answers: an array in C order, however it lies in here."""
+        """What the program returns: an array in C order, however it lies in here."""
         text = self.text(operand)
         if isinstance(operand, Value) and operand in self.axes:
             return f"np.ascontiguousarray({text})"
@@ -424,7 +424,7 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     Returns
     -------
     Source
-        The function answers a tuple of the program's results.
+        The function returns a tuple of the program's results.
     types : dict
         The types that its variables must have once it is compiled.
 

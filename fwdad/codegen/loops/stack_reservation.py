@@ -2,7 +2,7 @@
 
 A stack that grows is copied, or its pages are moved, and it ends with more than it needs. How often
 loops over ranges run, and how long arrays can be, is bounded before they begin: a counter goes by
-its range, a window is no longer than what it is taken of. Room that nobody touches is no memory,
+its range, a view is no longer than what it is taken of. Room that nobody touches is no memory,
 unless the system backs it by large pages: room for as much as that is counted to the element, by
 loops over those counters that other bounds go by.
 """
@@ -26,7 +26,7 @@ from fwdad.ir.rewrite import blocks_of
 Writer = Any
 
 _MOST = 2**24  # elements for which room is made at once: whoever needs more doubles it
-_DEEPEST = 8  # windows on windows
+_DEEPEST = 8  # views of views
 _LARGE = 2**21  # elements from which on they are counted, and not only bounded: see `_LONG_STACK`
 _COUNTING = 2  # loops in one another that count
 
@@ -227,7 +227,7 @@ class _Bounds:
         return None
 
     def _of_window(self, op: Load, axis: int, depth: int) -> str | None:
-        """The length of an axis of the array that a window is taken of, or less."""
+        """The length of an axis of the array that a view is taken of, or less."""
         if any(i is None or is_array(i) for i in op.index):
             return None
         parts = spelled_out(op.index, op.array.type.ndim)

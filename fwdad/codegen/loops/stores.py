@@ -35,7 +35,7 @@ class StoreWriter(LoopWriter):
             return
         if op.view and not value.type.ndim and op.array.type.ndim:
             if self.is_written_later(value):
-                raise self.cannot("a window without axes on an array that is written")
+                raise self.cannot("a view without axes on an array that is written")
             at = tuple(i for i in op.index if i is not Ellipsis)
             item, dtype = (
                 f"{array}[{self.scalar_index(at, op.array)}]",
@@ -46,7 +46,7 @@ class StoreWriter(LoopWriter):
         if op.view:
             found = _shape_of_view(op.array.type.shape, op.index)
             for d, same in zip(value.type.shape, found, strict=True):
-                self.note_equal(d, same)  # one counts up, the other one is of the way back
+                self.note_equal(d, same)  # one counts up, the other one is of the reverse pass
             text = array  # `a[...]`, which Numba lowers for tuples only
             if any(i is not Ellipsis for i in op.index):
                 text = f"{array}[{self._view_index(op.index)}]"
@@ -127,9 +127,9 @@ class StoreWriter(LoopWriter):
     def write_into(
         self, target: Leaf, value: Operand, function: Any, at: tuple[Operand, ...] = (...,)
     ) -> None:
-        """Write a value over a window, broadcast, as if it had been computed beforehand.
+        """Write a value over a view, broadcast, as if it had been computed beforehand.
 
-        The window is ``target.value[at]``.
+        The view is ``target.value[at]``.
         """
         assert target.value is not None
         dtype = target.value.type.dtype
@@ -174,7 +174,7 @@ class StoreWriter(LoopWriter):
     ) -> list[Leaf]:
         """Leave what waits to the target's own loop if nothing it reads can change there.
 
-        Answers what it reads, or nothing if it is written out first.
+        Returns what it reads, or nothing if it is written out first.
         """
         op = self._lazy[value]
         assert target.value is not None
@@ -203,7 +203,7 @@ class StoreWriter(LoopWriter):
         return leaves
 
     def _disturbs(self, array: Value, at: tuple[Operand, ...], read: Value) -> bool:
-        """Whether a loop that writes a window's elements may change those that it reads later."""
+        """Whether a loop that writes a view's elements may change those that it reads later."""
         return self.may_change(array, at, read) and not is_same_window(read, array, at, self.known)
 
     def _buffer(

@@ -1,4 +1,4 @@
-"""Loops of the way back whose iterations can be run several at once, for the Numba source.
+"""Loops of the reverse pass whose iterations can be run several at once, for the Numba source.
 
 Such a loop has nothing but operations on numbers and elements, and carries nothing but sums of
 cotangents, whose order is free. What a cotangent from outside is multiplied by is tested without

@@ -1,8 +1,8 @@
-"""Generated source for NumPy in which arrays are let go once nothing reads them any more.
+"""Generated source for NumPy in which arrays are freed once nothing reads them any more.
 
 A gradient has a name for every array on the way. Python holds what a name means until the function
-returns, so the arrays of the way forward would stand in memory, and in the cache, until the end of
-the way back.
+returns, so the arrays of the forward pass would stand in memory, and in the cache, until the end of
+the reverse pass.
 """
 
 from __future__ import annotations

@@ -40,13 +40,13 @@ class Callee:
     name : str
         How it is called.
     results : list of Type
-        Those of the tuple that it answers.
+        Those of the tuple that it returns.
     types : dict
         The types that its variables must have once it is compiled.
     inner : list of str
         Indices that are inside each array that they are used for.
     stacked : int
-        How many of the results, the last ones, are parts of stacks: arrays that lie row by row.
+        How many of the results, the last ones, are parts of stacks: arrays that are C-contiguous.
     """
 
     name: str
@@ -109,7 +109,7 @@ def numpy_source(program: Program) -> Source:
     Returns
     -------
     Source
-        The function answers a tuple of the program's results.
+        The function returns a tuple of the program's results.
     """
     program = without_outer_sums(program)
     writer = Writer(program, coalesce=True)

@@ -201,7 +201,7 @@ class _Cutter:
 
 def unlike(op: Op) -> CannotCompileError:
     """Why an operation runs under NumPy that looks at how an array lies, or makes such an array."""
-    what = "an array that NumPy does not lay row by row, of which a window or a copy is taken"
+    what = "an array that NumPy does not lay row by row, of which a view or a copy is taken"
     return CannotCompileError(what, op.location)
 
 

@@ -2,8 +2,8 @@
 
 A loop over a column of an array in C order steps from row to row, one element at a time; LLVM has
 no vectors for it. Where most of what a program reads and writes of an array are columns, they lie
-in one piece. Nobody outside can tell: an array that the program answers is copied into C order at
-its end, those that it hands on, or knows by another name, stay in it, and windows are taken of
+in one piece. Nobody outside can tell: an array that the program returns is copied into C order at
+its end, those that it hands on, or knows by another name, stay in it, and views are taken of
 both in the same way.
 """
 
@@ -55,7 +55,7 @@ def axes_of_memory(program: Program, roots: Roots, known: Places) -> dict[Value,
     program : Program
         What is written.
     roots : dict
-        As :func:`fwdad.ir.analysis.alias.memory_of` answers.
+        As :func:`fwdad.ir.analysis.alias.memory_of` returns.
     known : Places
         Of the program.
     """
@@ -92,7 +92,7 @@ class _Votes:
             self._ops(program.block, 0)
 
     def _results(self, results: list[Operand]) -> None:
-        """What is answered is copied into C order if it is an array of its own."""
+        """What is returned is copied into C order if it is an array of its own."""
         owners = Counter(v for r in results for v in memory(r, self.roots))
         self._leave({v for v, n in owners.items() if n > 1 or v not in results})
         for v in owners.keys() & self.votes.keys():
@@ -141,7 +141,7 @@ class _Votes:
                 self._read(v, depth)
 
     def _is_row(self, v: Value) -> bool:
-        """Whether an array is a window of one dimension, which may have any step anyway."""
+        """Whether an array is a view of one dimension, which may have any step anyway."""
         op = self.known.definition.get(v)
         return v.type.ndim == 1 and isinstance(op, Load) and op.view
 
@@ -169,7 +169,7 @@ class _Votes:
         owner = self._owner(v)
         if owner is None:
             return
-        if owner.type.ndim != v.type.ndim:  # a window on a window that has lost an axis
+        if owner.type.ndim != v.type.ndim:  # a view of a view that has lost an axis
             return
         parts = spelled_out(index, v.type.ndim)
         runs = [k for k, i in enumerate(parts) if isinstance(i, slice)]

@@ -1,7 +1,7 @@
 """Functions that are said in simpler ones, for a backend that has a form for those only.
 
 What NumPy and SciPy write in Python, in terms of a few functions in C, stands here in such terms
-again, on symbols. Each answers None for arguments that it does not know: then the function is left
+again, on symbols. Each returns None for arguments that it does not know: then the function is left
 as it is.
 """
 
@@ -207,7 +207,7 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, **bounds: Any) -> Any:
 
 
 def _number(x: Any) -> Any:
-    """An array without axes as a number, which reductions answer."""
+    """An array without axes as a number, which reductions return."""
     return x[()] if x.is_array and not x.ndim else x
 
 
@@ -219,7 +219,7 @@ def _of_number(a: Any) -> Any:
 
 
 @expands("numpy.any", "numpy.all")
-def _truth(a: Any, axis: Any = None) -> Any:  # noqa: ARG001 (a number has one answer)
+def _truth(a: Any, axis: Any = None) -> Any:  # noqa: ARG001 (a number has one result)
     if not isinstance(a, Symbol) or a.is_array:
         return None
     return a.recorder.apply(np.bool_, (a,), {})

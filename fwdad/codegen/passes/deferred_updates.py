@@ -34,7 +34,7 @@ def add_products_later(program: Program) -> None:
 
 
 class _Added(NamedTuple):
-    """An outer product that is added to a window of a matrix."""
+    """An outer product that is added to a view of a matrix."""
 
     matrix: Value
     window: tuple[slice, slice]
@@ -65,7 +65,7 @@ class _Later:
         block.ops = made
 
     def _in_loop(self, loop: Loop) -> dict[Value, Value]:
-        """Rewrite a loop; answer the matrices whose products wait, and what they wait in."""
+        """Rewrite a loop; return the matrices whose products wait, and what they wait in."""
         inside = set().union(*(all_inside(b) for b in loop.blocks()))
         blocks = [inner for b in loop.blocks() for inner in blocks_of(b)]
         found: dict[Value, list[_Added]] = {}

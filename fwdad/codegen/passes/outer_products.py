@@ -1,6 +1,6 @@
 """Sums of outer products in a program for NumPy: where they are, and the program without them.
 
-The way back of two products of one matrix with vectors adds two arrays as large as the matrix.
+The reverse pass of two products of one matrix with vectors adds two arrays as large as the matrix.
 Under NumPy each of them is written to memory, and then their sum; in compiled code they are one
 loop anyway. One that is added to a matrix in place is BLAS's ``ger``.
 """
@@ -42,7 +42,7 @@ def without_outer_sums(program: Program) -> Program:
     Products with matrices of equal rows are products with one row.
 
     Values that are no derivatives keep the user's operations, to the last bit: a program without
-    derivatives is answered itself, as is one without such sums.
+    derivatives is returned itself, as is one without such sums.
 
     Parameters
     ----------

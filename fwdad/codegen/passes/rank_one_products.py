@@ -30,7 +30,7 @@ def with_single_rows(program: Program) -> Program:
     Parameters
     ----------
     program : Program
-        It is left as it is, and is answered where there are none.
+        It is left as it is, and is returned where there are none.
     """
     if not has_constant_matrix(program):
         return program
@@ -147,7 +147,7 @@ class _New:
         return self.apply(operator.mul, (a, b))
 
     def filled(self, part: Value, lengths: Callable[[], tuple[Operand, Operand]]) -> list[Op]:
-        """All operations; the last one answers what the product answered."""
+        """All operations; the last one returns what the product returned."""
         if part.type == self._op.outputs[0].type:  # the whole already
             self._ops[-1].outputs = self._op.outputs
         else:
@@ -158,7 +158,7 @@ class _New:
 
 
 def _shape(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Dimension, ...]:
-    """The shape that an operation of :class:`_New` answers."""
+    """The shape that an operation of :class:`_New` returns."""
     shapes: list[tuple[Dimension, ...]] = [a.type.shape if is_array(a) else () for a in args]
     if function is np.sum:
         return (shapes[0][0], 1) if options["axis"] else shapes[0][1:]

@@ -1,6 +1,6 @@
 """Arrays that are cheaper computed at each use than written down and read again.
 
-What is left of an update on the way back, ``-0.5 * y_bar``, is added to several windows. Each of
+What is left of an update in the reverse pass, ``-0.5 * y_bar``, is added to several views. Each of
 these is a loop of its own, in which a product costs less than a load; an array that holds it is
 written once and read every time.
 """

@@ -3,7 +3,7 @@
 Such a value is an array of a known, small length that nobody writes into, made by a function of
 lanes, by linear operations on such values, or of a list of numbers that only such operations use.
 Code may always load one from an array, or write one into a new array; so what is chosen here
-decides the speed, never the answer.
+decides the speed, never the result.
 """
 
 from __future__ import annotations

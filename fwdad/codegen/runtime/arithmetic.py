@@ -1,6 +1,6 @@
 """Numbers as Python and NumPy understand them, where Numba's own operators mean something else.
 
-Python's ints do not wrap, its floats raise where NumPy's answer inf or nan. Importing this module
+Python's ints do not wrap, its floats raise where NumPy's return inf or nan. Importing this module
 needs Numba.
 """
 
@@ -187,7 +187,7 @@ def thinned_numbers(a, top):
 
 @_numpy
 def thinned(a, shapes, shapes_top, rank):
-    """Take every second array off a stack; answer the heights of it, and of its shapes."""
+    """Take every second array off a stack; return the heights of it, and of its shapes."""
     read, made, count = 0, 0, shapes_top // rank
     for k in range(count):
         size = 1
@@ -349,7 +349,7 @@ def numpy_int_power(a, b):
 
 
 def _lengths(typing_of: Any) -> Any:
-    """An intrinsic of two lengths that answers one."""
+    """An intrinsic of two lengths that returns one."""
 
     def typed(_typing, m, n):
         if not (isinstance(m, types.Integer) and isinstance(n, types.Integer)):

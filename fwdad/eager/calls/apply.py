@@ -1,4 +1,4 @@
-"""Applying a rule to duals: split them by call, run the rule, join the answer."""
+"""Applying a rule to duals: split them by call, run the rule, join the result."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _as_array(x: Any, rule: Rule) -> Any:
 
 
 def join(rule: Rule, y: Any, y_dot: Any, tag: Tag, inputs: tuple[Any, ...]) -> Any:
-    """Make duals out of what a rule answered."""
+    """Make duals out of what a rule returned."""
     if tag.record is not None:
         y_dot = tag.record.adopt(y_dot)
     if isinstance(y_dot, Zero):
@@ -182,7 +182,7 @@ def _viewed(y: Any, inputs: tuple[Any, ...]) -> Array | None:
 
 
 def _unaliased(rule: Rule, y: Any, inputs: tuple[Any, ...]) -> Any:
-    """A value without a tangent must not be a window on memory that has one."""
+    """A value without a tangent must not be a view of memory that has one."""
     if type(y) is np.ndarray and _viewed(y, inputs) is not None:
         if rule.of_user:
             message = (

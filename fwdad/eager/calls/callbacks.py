@@ -19,7 +19,7 @@ def with_bound_callbacks(f: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     module = getattr(f, "__module__", None) or ""
     if STATE.run is None or not (module == "" or module.startswith(("scipy", "numpy"))):
         return args
-    if module.startswith("scipy"):  # its solvers, which take no dual for an answer
+    if module.startswith("scipy"):  # its solvers, which take no dual for a result
         return tuple([_callback(a) if type(a) in _FUNCTIONS else a for a in args])
     return tuple([_callback(a) if _is_user_function(a) else a for a in args])
 

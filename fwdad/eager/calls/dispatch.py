@@ -163,7 +163,7 @@ _OWN_LIFTED = (
     os.path.join(PACKAGE, "reversible", "numbers.py"),
     os.path.join(PACKAGE, "testing", "programs.py"),
 )
-_WRITES_DOWN = (  # what these make outlives the call: it must not be put back when the call ends
+_WRITES_DOWN = (  # what these make outlives the call: it must not be restored when the call ends
     os.path.join(PACKAGE, "rules", "recording.py"),
     os.path.join(PACKAGE, "rules", "binding.py"),
     os.path.join(PACKAGE, "rules", "contract.py"),  # it looks at values without their tangents

@@ -114,7 +114,7 @@ def _groupby(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 @handler(iter)
 def _iter(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
-    if len(args) == 2:  # a function that is called until it answers the second argument
+    if len(args) == 2:  # a function that is called until it returns the second argument
         return iter(bind(args[0]), args[1])
     return iter(*map(hooks.iterate, args))
 

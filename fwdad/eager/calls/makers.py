@@ -30,7 +30,7 @@ from fwdad.tangents.plain import plain
 
 
 class _Given:
-    """What answers an array of its own, whether a copy is asked for or not."""
+    """What returns an array of its own, whether a copy is asked for or not."""
 
     def __init__(self) -> None:
         self.array = np.zeros(1)
@@ -40,7 +40,7 @@ class _Given:
 
 
 def _trusts() -> bool:
-    """Whether `np.array` takes what ``__array__(copy=True)`` answers for a copy (2.0 did not)."""
+    """Whether `np.array` takes what ``__array__(copy=True)`` returns for a copy (2.0 did not)."""
     given = _Given()
     return np.may_share_memory(np.array(given), given.array)
 
@@ -68,7 +68,7 @@ def _asked_for_a_copy(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
 
 @handler(Flat.__array__)
 def _flat_as_array(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
-    """``x.flat`` as NumPy's functions read it: a window, or what nobody may write into."""
+    """``x.flat`` as NumPy's functions read it: a view, or what nobody may write into."""
     base = args[0].base
     read = methods.with_axes(base).reshape(-1)
     if not np.may_share_memory(plain(read), plain(base)):
@@ -100,7 +100,7 @@ def _creation(function: Any) -> None:
             copied = function is np.array and _copies(kwargs) and not _TRUSTS_ANSWERS
             if type(args[0]) is not Flat or copied:
                 return call(function, given, *args[1:], **kwargs)
-            # NumPy takes what it answers for a copy, which it is not
+            # NumPy takes what it returns for a copy, which it is not
             dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
             made = (
                 given
@@ -131,7 +131,7 @@ def _creation(function: Any) -> None:
 
 @handler(Chunk)
 def _chunk(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The lanes of a rule's body that is differentiated: what it stored is put back at the end."""
+    """The lanes of a rule's body that is differentiated: what it stored is restored at the end."""
     (lanes,) = (*args, *kwargs.values())
     if type(lanes) in (list, tuple):
         lanes = make_array(lanes)

@@ -195,7 +195,7 @@ _KINDS: dict[str, Callable[..., bool]] = {
 
 
 def constantly(value: Any) -> Callable[[], Any]:
-    """A function that answers a value that is known already."""
+    """A function that returns a value that is known already."""
     return lambda: value
 
 

@@ -136,7 +136,7 @@ def named_out(
 
 
 def write_out(out: Any, value: Any, where: Any = True) -> Any:
-    """Store a result into ``out`` and answer ``out``."""
+    """Store a result into ``out`` and return ``out``."""
     if isinstance(out, tuple):
         if len(out) == 1:
             (out,) = out

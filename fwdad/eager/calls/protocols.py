@@ -3,7 +3,7 @@
 NumPy calls ``__getitem__`` and ``__array__``, :mod:`math` calls ``__float__``, ``dict`` calls
 ``keys``; written in Python, these would run without the dispatcher. While no array carries tangents
 in its memory they meet duals, and work or raise; while one does they could read bare numbers. Then
-the hooks ask them first, and C code is given what they answer.
+the hooks ask them first, and C code is given what they return.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def as_numpy_reads(o: Any) -> Any:
 def made_arrays(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Arguments of which those of classes with an ``__array__`` in Python have become arrays.
 
-    NumPy would call it from C, where what it answers must not be a dual.
+    NumPy would call it from C, where what it returns must not be a dual.
     """
     if KNOWN.issuperset(map(type, values)):
         return values
@@ -96,7 +96,7 @@ def all_as_numpy_reads(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def as_number(o: Any) -> Any:
-    """An argument of a function of numbers: what its own ``__float__`` answers."""
+    """An argument of a function of numbers: what its own ``__float__`` returns."""
     t = type(o)
     if t in KNOWN or t in OPAQUE:
         return o

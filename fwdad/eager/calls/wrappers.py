@@ -39,7 +39,7 @@ def _call_cached(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _answers_as_before(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: Any) -> None:
-    """Raise if Python's cache would hold another answer: to equal arguments, of other tangents."""
+    """Raise if Python's cache would hold another result: to equal arguments, of other tangents."""
     given = (*args, *(x for pair in sorted(kwargs.items()) for x in pair))
     bare, value = list(map(plain, given)), plain(found)
     numbers = (int, float, complex)
@@ -53,9 +53,9 @@ def _answers_as_before(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], fo
     if not (alike and np.allclose(first, value, rtol=1e-12, atol=0.0, equal_nan=True)):
         name = getattr(f, "__name__", "f")
         message = (
-            f"{name}, under functools.lru_cache, answers {first} and {value} to equal arguments, "
+            f"{name}, under functools.lru_cache, returns {first} and {value} to equal arguments, "
             "which carry derivatives: it reads what has changed between its calls, and Python "
-            "would keep the first answer. Give it what changes as an argument"
+            "would keep the first result. Give it what changes as an argument"
         )
         raise NondeterministicFunctionError(message)
 

@@ -58,7 +58,7 @@ def with_explicit(values: Any) -> Any:
 
 
 def settled(y: Any) -> Any:
-    """A copy of an array with all its tangents, for when the memory that was written is put back.
+    """A copy of an array with all its tangents, for when the memory that was written is restored.
 
     Parameters
     ----------

@@ -377,7 +377,7 @@ def _partition(
 
 
 def with_axes(a: Any) -> Any:
-    """An array, one without axes as a window with one: `np.unravel_index` wants a shape."""
+    """An array, one without axes as a view with one: `np.unravel_index` wants a shape."""
     return a if plain(a).ndim else call(np.reshape, a, 1)
 
 

@@ -106,7 +106,7 @@ def _through(name: str) -> Callable[..., Any]:
     return method
 
 
-# what these answer is no derivative's business
+# what these return is no derivative's business
 _BY_VALUE: dict[str, Callable[..., Any]] = {
     "__len__": lambda self: len(plain(self)),
     "__contains__": lambda self, item: plain(item) in plain(self),
@@ -153,7 +153,7 @@ def make_opaque(x: Any, x_dot: Any, tag: Tag, what: str) -> Opaque:
     lanes = x_dot.lanes
     if x_dot.n != tag.n or x_dot.shape != () or any(type(t) is not wanted for t in lanes):
         message = (
-            f"{what} answers {x_dot!r} of {plain(lanes).dtype} as the tangent of "
+            f"{what} returns {x_dot!r} of {plain(lanes).dtype} as the tangent of "
             f"{with_article(cls.__name__)}; "
             f"{tag.n} lanes, each a {wanted.__name__}, are wanted"
         )

@@ -163,7 +163,7 @@ def _array_attribute(o: np.ndarray, name: str) -> Any:
 
 
 def set_attr(value: Any, o: Any, name: str) -> None:
-    """``o.name = value``; what the object held is kept, to be put back when the call ends."""
+    """``o.name = value``; what the object held is kept, to be restored when the call ends."""
     t = type(o)
     own = None if isinstance(o, (type, types.ModuleType)) else _in_python(t, "__setattr__")
     if own is None:

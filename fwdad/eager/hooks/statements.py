@@ -63,7 +63,7 @@ def stop(f: Any) -> Any:
 
 
 def own_names(names: Any) -> Any:
-    """What ``locals()`` answers without the variables that lifting adds."""
+    """What ``locals()`` returns without the variables that lifting adds."""
     if isinstance(names, dict):
         return {k: v for k, v in names.items() if not str(k).startswith(PREFIX)}
     return [k for k in names if not str(k).startswith(PREFIX)]

@@ -151,7 +151,7 @@ def check_key(table: dict[Any, Any], key: Any) -> None:
     if wrong:
         message = (
             f"a number that carries a derivative ({primal_part(key)!r}) meets an equal key of a "
-            "dict that carries another derivative (or none): the answer would have the wrong "
+            "dict that carries another derivative (or none): the result would have the wrong "
             "derivative. Key the dict by an index instead, or say fwdad.stop_gradient(x) for the "
             "key"
         )

@@ -106,7 +106,7 @@ def keep(owner: Any, keeper: Any) -> None:
 
 
 def let_go(owner: Any, keepers: list[Any]) -> bool:
-    """Strike keepers off; answers whether they still read the memory itself."""
+    """Strike keepers off; returns whether they still read the memory itself."""
     mine = set(map(id, keepers))
     with _KEPT_LOCK:
         told = KEPT.get(id(owner))
@@ -135,7 +135,7 @@ SHADOWED: dict[int, Shadow] = {}
 
 def address(a: np.ndarray) -> int:
     """Where an array's first element lies."""
-    try:  # what lies in one piece and may be written answers in a quarter of the time
+    try:  # what lies in one piece and may be written returns in a quarter of the time
         return ctypes.addressof(_BYTE.from_buffer(a))  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return int(a.__array_interface__["data"][0])

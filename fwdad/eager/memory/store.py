@@ -142,7 +142,7 @@ def store(o: Any, index: Any, v: Any) -> None:
 def store_number(a: np.ndarray, index: Any, v: Scalar) -> bool:
     """``a[i, j] = v`` for one element and a dual of one call: the commonest store in a loop.
 
-    Answers False, with nothing done, where the general way has to be taken.
+    Returns False, with nothing done, where the general way has to be taken.
     """
     at = index if type(index) is tuple else (index,)
     tag = v.tag
@@ -174,7 +174,7 @@ _ALL = slice(None)
 def store_array(a: np.ndarray, index: Any, v: Array) -> bool:
     """``a[i:j] = v``, or ``a[...] = v``, for a dual of one call and of the same shape.
 
-    Answers False, with nothing done, where the general way has to be taken.
+    Returns False, with nothing done, where the general way has to be taken.
     """
     p, t = v.p, v._t
     if type(p) is not np.ndarray or type(t) is not Chunk or a.dtype.kind != "f":
@@ -221,7 +221,7 @@ def _value(v: Any) -> Any:
 def accumulate(a: np.ndarray, b: Any, operation: Any) -> bool:
     """``a += b`` or ``a -= b`` on a plain array, without reading the old tangents.
 
-    Answers False, with nothing done, where the general way has to be taken.
+    Returns False, with nothing done, where the general way has to be taken.
     """
     b = explicit(b)
     if not isinstance_dual(b) or a.dtype.kind != "f":

@@ -61,7 +61,7 @@ class UndoLog:
     def _lanes(self, buffer: Any) -> Any:
         """Keep the lanes of a call, which may carry tangents of enclosing calls themselves.
 
-        Those of a call that records are answered as a copy, plain ones are kept as arrays are.
+        Those of a call that records are returned as a copy, plain ones are kept as arrays are.
         """
         if not isinstance(buffer, np.ndarray):
             return buffer.copy()

@@ -15,7 +15,7 @@ def sparse_dot(s, a, rows_a, starts_a, b, rows_b, starts_b):
     """Add the sum of a's entries times b's to ``s``.
 
     The columns are merged: p and q go forward where the row is smaller, both where it is the same.
-    Whoever went last has the larger row behind it, which tells the way back.
+    Whoever went last has the larger row behind it, which tells the reverse pass.
     """
     for j in range(len(starts_a) - 1):
         with compute():

@@ -1,4 +1,4 @@
-"""Methods of arrays, and functions of NumPy's that ask or answer an array as it is."""
+"""Methods of arrays, and functions of NumPy's that ask or return an array as it is."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _asarray(tracer: Any, x: Any, dtype: Any = None, **options: Any) -> Any:
 
 
 def _as_it_is(f: Any, n_for: int) -> None:
-    """A function that answers its argument itself for one value of n."""
+    """A function that returns its argument itself for one value of n."""
 
     @builtin(f)
     def answer(tracer: Any, a: Any, *args: Any, **options: Any) -> Any:

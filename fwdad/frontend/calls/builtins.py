@@ -29,7 +29,7 @@ def _isinstance(tracer: Any, x: Any, classes: Any) -> Any:
 
 
 def _agreed(tracer: Any, x: Any, ask: Callable[[type], Any]) -> Any:
-    """The answer for what stands for an iterable, whichever class it would have."""
+    """The result for what stands for an iterable, whichever class it would have."""
     first, *others = {ask(cls): None for cls in CLASSES[type(x)]}
     if others:
         message = "the class of an iterator cannot be told in a traced program"

@@ -1,9 +1,9 @@
-"""``functools.lru_cache``: what a function answers to known arguments is traced once.
+"""``functools.lru_cache``: what a function returns for known arguments is traced once.
 
 A result is kept for the block of the program in which it is written, and the blocks inside that.
 Somewhere else the function is traced again: what it wrote there would not have run. Python keeps
-its first answer, so that is right as long as nothing changes that the answer was made of, nor the
-answer itself. Where that may be otherwise the function is refused.
+its first result, so that is right as long as nothing changes that the result was made of, nor the
+result itself. Where that may be otherwise the function is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WRITES = (
 )
 _READS = (
     "a function under `functools.lru_cache` is called where what it reads may have changed: Python "
-    "would keep its first answer. This cannot be traced; give it what changes as an argument"
+    "would keep its first result. This cannot be traced; give it what changes as an argument"
 )
 _LENGTHS = ("length_of", "length_if_any")
 
@@ -81,7 +81,7 @@ class Cached(OfTrace):
 
 
 class Decorator(OfTrace):
-    """What ``functools.lru_cache(maxsize=…)`` answers."""
+    """What ``functools.lru_cache(maxsize=…)`` returns."""
 
 
 @builtin(functools.lru_cache, functools.cache)
@@ -156,7 +156,7 @@ def _traced(tracer: Any, f: Cached, args: Any, kwargs: Any, place: Any, key: Any
 
 
 def _keeps_its_answer(tracer: Any, f: Cached, made: list[Op], own: set[Value], value: Any) -> None:
-    """Raise where the answer may be another one at another call; see that it stays so.
+    """Raise where the result may be another one at another call; see that it stays so.
 
     Parameters
     ----------
@@ -167,9 +167,9 @@ def _keeps_its_answer(tracer: Any, f: Cached, made: list[Op], own: set[Value], v
     made : list of Op
         The call.
     own : set of Value
-        Its arguments, and what other functions with a cache have answered to it.
+        Its arguments, and what other functions with a cache have returned to it.
     value : object
-        Its answer.
+        Its result.
     """
     recorder, inside = tracer.recorder, all_inside(Block(ops=made))
     run = set(walk(Block(ops=made)))
@@ -188,7 +188,7 @@ def _keeps_its_answer(tracer: Any, f: Cached, made: list[Op], own: set[Value], v
 
 
 def check_answers(recorder: Recorder) -> None:
-    """Raise where a list, dict or object that has been answered is changed later."""
+    """Raise where a list, dict or object that has been returned is changed later."""
     for held, place in recorder.unchanged:
         if recorder.have_changed(held):
             raise UntraceableError(_READS, place)
@@ -267,7 +267,7 @@ def _writes_outside(recorder: Recorder, ops: list[Op]) -> bool:
 
 
 def _values_inside(x: Any) -> set[Value]:
-    """The values in an answer, or among arguments, and in containers there."""
+    """The values in a result, or among arguments, and in containers there."""
     found = {x.value} if type(x) is Symbol else set()
     for held in _containers(x):
         inside = held.values() if isinstance(held, dict) else held

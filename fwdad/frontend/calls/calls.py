@@ -133,7 +133,7 @@ class Calls(ClassCalls):
         like = kwargs.get("like", ())
         if like is None or type(like) is Symbol or type(like) is np.ndarray:
             kwargs = {key: x for key, x in kwargs.items() if key != "like"}
-        # `np.array(a.flat)` is a window on a
+        # `np.array(a.flat)` is a view of a
         fresh = isinstance(f, np.ufunc) or (isinstance(f, NUMPY_FUNCTION) and f in _FRESH)
         if fresh and not writes(f) and any(type(x) is Flat for x in (*args, *kwargs.values())):
 

@@ -1,4 +1,4 @@
-"""Calls that are run again on the way back: each is a block of its own, a loop that runs once."""
+"""Calls that are run again in the reverse pass: each is a block, a loop that runs once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sealed(recorder: Recorder, checkpoint: Checkpoint, run: Callable[[], Any]) -
     checkpoint : Checkpoint
         Of the call.
     run : callable
-        Traces it, and answers its value.
+        Traces it, and returns its value.
     """
     block, here = Block(), recorder.place()
     with recorder.region(block) as region:
@@ -101,7 +101,7 @@ def _calls_unfinished(block: Block, seen: set[Program]) -> bool:
 
 
 def _answers_memory(block: Block, leaves: list[Any]) -> bool:
-    """Whether a call answers an array from outside that it writes into."""
+    """Whether a call returns an array from outside that it writes into."""
     roots, written = _written(block)
     inside = all_inside(block)
     given = [x.value for x in leaves if type(x) is Symbol and x.is_array]
@@ -109,7 +109,7 @@ def _answers_memory(block: Block, leaves: list[Any]) -> bool:
 
 
 def _copied(v: Value, block: Block) -> Value:
-    """What a call answers; a copy of an array that it has written element by element."""
+    """What a call returns; a copy of an array that it has written element by element."""
     roots, written = _written(block)
     if not is_array(v) or not roots.get(v, {v}) & written:
         return v

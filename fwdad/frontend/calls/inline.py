@@ -60,7 +60,7 @@ class InlineCalls(OperationCalls):
     """Calls of functions whose source is traced."""
 
     def generator(self, frame: Frame, node: Any, key: Any) -> Any:
-        """What a call of a generator function answers."""
+        """What a call of a generator function returns."""
         raise NotImplementedError
 
     def call_function(

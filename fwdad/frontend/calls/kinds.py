@@ -84,7 +84,7 @@ def mentions_symbols(x: Any) -> bool:
 
 
 def makes_arrays(f: Any) -> bool:
-    """Whether a function answers arrays: they are made anew whenever the tape runs."""
+    """Whether a function returns arrays: they are made anew whenever the tape runs."""
     module = getattr(f, "__module__", None) or ""
     return (
         module.split(".")[0] in ("numpy", "scipy")

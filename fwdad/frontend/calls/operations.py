@@ -147,7 +147,7 @@ class OperationCalls(Outside):
         if is_impure(f):
             message = (
                 f"{function_name(f)} is called when the program is traced, not when it runs: call "
-                "it outside, and pass what it answers as an argument"
+                "it outside, and pass what it returns as an argument"
             )
             raise UntraceableError(message, self.location())
 

@@ -77,7 +77,7 @@ class Outside(Attributes):
         self.inside: dict[int, int] = {}  # how many calls inside the outermost one of theirs
         self.remembered = False  # whether the next call's result is kept
         self.caches: dict[int, tuple[Any, Any]] = {}  # of functions under `lru_cache`
-        self.answered: list[set[Any]] = []  # for each call of them: arguments, answers to it
+        self.answered: list[set[Any]] = []  # for each call of them: arguments, results
         self.recursive: dict[int, Any] = {}  # those that become programs of their own
         self.programs: dict[Any, Any] = {}
         self.capture_value: Callable[[Any, Any, str], Any] = lambda value, _path, _name: value

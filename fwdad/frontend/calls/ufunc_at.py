@@ -13,7 +13,7 @@ from fwdad.ir.symbol import Symbol
 
 
 def updated_at(tracer: Any, f: Any, a: Any, index: Any, others: tuple[Any, ...]) -> bool:
-    """Say ``ufunc.at`` as a loop of stores, which have derivatives; answers whether it was.
+    """Say ``ufunc.at`` as a loop of stores, which have derivatives; returns whether it was.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ class Vectorized(OfTrace):
 
 
 class Decorator(OfTrace):
-    """What ``np.vectorize(otypes=…)`` answers: it is called with a function."""
+    """What ``np.vectorize(otypes=…)`` returns: it is called with a function."""
 
     def __init__(self, options: np.vectorize) -> None:
         self.options = options
@@ -224,7 +224,7 @@ def _first(
     if not known and (recorder.widened != widened or any(map(_mixes, walk(run)))):
         _refuse(
             tracer,
-            "of a function that answers, or computes with, whole numbers on one way and others on "
+            "of a function that returns, or computes with, whole numbers on one way and others on "
             "another, has the type of the first result, which is not known: give `otypes=[float]`. "
             "It",
         )
@@ -232,7 +232,7 @@ def _first(
 
 
 def _mixes(op: Any) -> bool:
-    """Whether the kind of what an operation answers depends on values."""
+    """Whether the kind of what an operation returns depends on values."""
     if not isinstance(op, Apply) or op.function not in (max, min, pow):
         return False
     kinds = [

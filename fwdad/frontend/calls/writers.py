@@ -35,7 +35,7 @@ def _delitem(tracer: Any, o: Any, index: Any) -> None:
 
 
 def _in_place(function: Callable[..., Any], tracer: Any, held: Any, value: Any) -> Any:
-    """``held op= value``, which answers the array itself."""
+    """``held op= value``, which returns the array itself."""
     if _is_array(held) or isinstance(held, np.ndarray):
         tracer.update(held, Ellipsis, function, value)
         return held

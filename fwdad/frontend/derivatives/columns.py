@@ -139,12 +139,12 @@ class _Answer:
             self.array = self.recorder.apply(np.empty, made, {})
 
     def store(self, k: Symbol) -> None:
-        """Keep what an iteration answers."""
+        """Keep what an iteration returns."""
         if self.array is not None:
             self.recorder.store(self.array, (k,), self.x)
 
     def first(self) -> Any:
-        """What the first iteration answered."""
+        """What the first iteration returned."""
         if self.array is None:
             return self.x
         found = self.recorder.load(self.array, 0)
@@ -154,7 +154,7 @@ class _Answer:
         return found if kind is None else self.recorder.apply(kind, (found,), {})
 
     def joined(self, n: int) -> Any:
-        """What all of them answered, along one axis."""
+        """What all of them returned, along one axis."""
         if self.array is None:
             return self.x
         rest = [self.recorder.length(self.array, k) for k in range(2, self.array.type.ndim)]

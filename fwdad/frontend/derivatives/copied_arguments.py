@@ -1,8 +1,8 @@
 """Copies of what a differentiated function is given and writes: they have to lie as it does.
 
-Such a function runs on copies of the arrays that it writes, and copies on a tape lie row by row.
+Such a function runs on copies of the arrays that it writes, and copies on a tape are C-contiguous.
 Where it takes a ``ravel`` or ``reshape`` of one and somebody writes, it can be seen how the array
-lies: a window of one that lies row by row may be a copy of another.
+lies: a view of one that is C-contiguous may be a copy of another.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def check_orders(recorder: Recorder, f: Any, block: Block, copied: list[Value]) 
         elif _order(recorder, v) is not Order.ROWS:
             message = (
                 f"{function_name(f)} writes into an argument of which it takes `ravel` or "
-                "`reshape`: whether these are windows depends on how the array lies, and this one "
-                "may not lie row by row. Pass a copy of it (`.copy()`)"
+                "`reshape`: whether these are views depends on how the array lies, and this one "
+                "may not be C-contiguous. Pass a copy of it (`.copy()`)"
             )
             raise UntraceableError(message, recorder.place())
 

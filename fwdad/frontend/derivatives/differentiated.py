@@ -45,7 +45,7 @@ def dtype_of(x: Any) -> np.dtype[Any]:
 
 
 class RowsNeededError(UntraceableError):
-    """The columns of a Jacobian may be another answer than its rows, which were asked for."""
+    """The columns of a Jacobian may be another result than its rows, which were asked for."""
 
 
 class Differentiated:
@@ -129,7 +129,7 @@ class Differentiated:
     ) -> tuple[list[Any], list[Any], Tree]:
         """Values and lanes of the leaves of f's value, and its structure.
 
-        With ``rows`` somebody has asked for reverse mode, of which columns are the same answer.
+        With ``rows`` somebody has asked for reverse mode, of which columns are the same result.
         """
         if type(chunk) is not Symbol:
             check_chunk(chunk)
@@ -161,7 +161,7 @@ class Differentiated:
         Parameters
         ----------
         seeds : callable
-            Called with the leaves of f's value and its structure; answers their cotangents.
+            Called with the leaves of f's value and its structure; returns their cotangents.
         lends : bool
             Whether values may be memory that f is given or reads: who asks sees to it.
         """
@@ -198,7 +198,7 @@ class Differentiated:
     def traced(self, *, lends: bool = False) -> tuple[Block, list[Symbol], Tree]:
         """The function as a block, its arguments, its value's structure.
 
-        It runs on copies of the arguments that it writes or, unless it ``lends``, answers.
+        It runs on copies of the arguments that it writes or, unless it ``lends``, returns.
         """
         recorder = self.tracer.recorder
         block = Block()
@@ -258,7 +258,7 @@ class Differentiated:
     def _own(
         self, given: list[Symbol], block: Block, written: list[bool], *, lends: bool
     ) -> list[Symbol]:
-        """The arguments, those copied that f writes or answers."""
+        """The arguments, those copied that f writes or returns."""
         answered = set() if lends else memory(block.results, memory_of(Program("", block)))
         return [
             self.tracer.recorder.apply(np.ndarray.copy, (x,), {}) if w or p in answered else x
@@ -271,7 +271,7 @@ class Differentiated:
         return [k for k, r in enumerate(block.results) if memory(r, roots) - own]
 
     def in_own_memory(self, primals: list[Any], lent: list[int]) -> list[Any]:
-        """What is answered, copied where it is lent: who answers at once copies it, too."""
+        """What is returned, copied where it is lent: who returns at once copies it, too."""
         recorder = self.tracer.recorder
         return [
             recorder.apply(np.ndarray.copy, (recorder.as_symbol(p),), {}) if k in lent else p
@@ -407,7 +407,7 @@ def _symbols_in(x: Any) -> Iterator[Symbol]:
 
 
 def _check_columns(block: Block) -> None:
-    """Raise where the columns of a Jacobian may be another answer than its rows."""
+    """Raise where the columns of a Jacobian may be another result than its rows."""
     for op in Program("", block).walk():
         if isinstance(op, Apply) and op.function in RRULES:
             message = (

@@ -77,7 +77,7 @@ def _check_holomorphic(at: Differentiated, *, holomorphic: bool) -> None:
 @builtin(api.linearize)
 def _linearize(tracer: Any, *_args: Any, **_options: Any) -> Any:
     message = (
-        "linearize answers an operator of SciPy's, which a traced program cannot hold: use jvp for "
+        "linearize returns an operator of SciPy's, which a traced program cannot hold: use jvp for "
         "J @ v, vjp for J.T @ v, or jacobian"
     )
     raise UntraceableError(message, tracer.location())
@@ -244,7 +244,7 @@ def _value_and_jacobian(
 
 
 def _rows(at: Differentiated) -> tuple[list[Any], list[list[Any]], Tree]:
-    """Values, and the Jacobian of each leaf of y with respect to each of x, by its way back."""
+    """Values, and the Jacobian of each leaf of y with respect to each of x, by its reverse pass."""
     point = Point(at)
     chosen = at.differentiated(point.tree, len(point.primals))
     if any(dtype_of(x).kind == "c" for x in (*at.leaves, *point.primals)):

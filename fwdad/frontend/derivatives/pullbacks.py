@@ -1,7 +1,7 @@
-"""``vjp`` inside traced programs: each call of the pullback writes a way back.
+"""``vjp`` inside traced programs: each call of the pullback writes a reverse pass.
 
-The function is traced once; a way back stands on what its arguments, and all that it reads, were
-when ``vjp`` was called.
+The function is traced once; a reverse pass stands on what its arguments, and all that it reads,
+were when ``vjp`` was called.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Point(OfTrace):
         return Block(params, ops, [cloner.operand(r) for r in self.block.results])
 
     def value(self) -> Any:
-        """What ``vjp`` answers, without the pullback."""
+        """What ``vjp`` returns, without the pullback."""
         return self.tree(self.primals)
 
     def pull(self, y_bar: Any) -> Any:
@@ -210,7 +210,7 @@ class Point(OfTrace):
         return pull_block(self.recorder, self._block(), given, active, seeds)[1]
 
     def _pulled_many(self, bars: dict[int, Any], count: int) -> list[Any]:
-        """By pushing them, as tangents, through the way back of one: it is linear."""
+        """By pushing them, as tangents, through the reverse pass of one: it is linear."""
         recorder, block = self.recorder, Block()
         likes = {k: recorder.as_symbol(self.primals[k]) for k in bars}
         block.params = [Value(recorder.resolved(y.type)) for y in likes.values()]
@@ -267,7 +267,7 @@ def _leaf_by_leaf(y: Any, y_bar: Any) -> list[Any]:
 
 
 def pull(point: Point, y_bar: Any) -> Any:
-    """What a pullback of a traced program answers."""
+    """What a pullback of a traced program returns."""
     message = f"the pullback of {function_name(point.at.f)} was made while a program was traced"
     raise RuntimeError(message)
 

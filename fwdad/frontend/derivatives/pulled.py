@@ -1,4 +1,4 @@
-"""Reverse mode inside traced programs: gradients, and values with their ways back."""
+"""Reverse mode inside traced programs: gradients, and values with their reverse passes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def value_and_pullback(f: Any, argnums: Any, args: Any, kwargs: Any, options: An
 
 
 def measured_value(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
-    """:func:`pulled_value`, with a mark where the way back begins."""
+    """:func:`pulled_value`, with a mark where the reverse pass begins."""
     _refuse_outside("pullback", f)
 
 
@@ -118,7 +118,7 @@ def _value_and_pullback(
 ) -> Any:
     """A function's value and the cotangents of its arguments.
 
-    ``bars_of`` is called with the leaves of the value that have cotangents, and answers these.
+    ``bars_of`` is called with the leaves of the value that have cotangents, and returns these.
     """
     args, kwargs = given
     has_aux = options["has_aux"]
@@ -148,7 +148,7 @@ def _traced_halves(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, op
 
     def bars_of(chosen: list[Any]) -> list[Any]:
         types[:] = [recorder.as_symbol(leaf).type for leaf in chosen]
-        recorder.turns = True  # the next way back is that of f itself
+        recorder.turns = True  # the next reverse pass is that of f itself
         return [recorder.apply_typed(bar_of, (k,), t) for k, t in enumerate(types)]
 
     y, parts = _value_and_pullback(tracer, f, argnums, (args, kwargs), options, bars_of)

@@ -102,7 +102,7 @@ def _placed(y, q, rank, axis, keepdims):
         for k in axes:
             y = np.expand_dims(y, k + np.ndim(q))
         return y
-    return y if np.ndim(y) else y[()]  # np.where answers an array for one number
+    return y if np.ndim(y) else y[()]  # np.where returns an array for one number
 
 
 # -- how numbers are spread, and go together

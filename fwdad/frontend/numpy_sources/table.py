@@ -1,6 +1,6 @@
 """What is traced in the place of NumPy's functions, and the words that it is written in.
 
-A source answers ``NotImplemented`` for arguments that it does not know; then NumPy's function is
+A source returns ``NotImplemented`` for arguments that it does not know; then NumPy's function is
 one operation.
 """
 

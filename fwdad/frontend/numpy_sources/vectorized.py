@@ -19,7 +19,7 @@ def elements(arrays):
 
 
 def first_result(function, rows):
-    """What the function answers for the first elements, which are NumPy's numbers or arrays."""
+    """What the function returns for the first elements, which are NumPy's numbers or arrays."""
     if len(rows[0]) == 0:
         raise ValueError(_EMPTY)
     return function(*[row[0] for row in rows])

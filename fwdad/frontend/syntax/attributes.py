@@ -112,7 +112,7 @@ class Attributes:
         raise UntraceableError(message, self.location())
 
     def plain_attribute(self, o: Any, name: str) -> Any:
-        """What ``object.__getattribute__`` answers."""
+        """What ``object.__getattribute__`` returns."""
         found = class_attribute(type(o), name)
         held: Any = namespace_of(o)
         own = isinstance(held, dict) and self.recorder.is_own(held)

@@ -35,7 +35,7 @@ class Side:
     block : Block
         Its operations.
     value : object
-        What it answers.
+        What it returns.
     changes : list
         Of the heap: ``(container, before, now)``.
     raises : AlwaysRaises or None
@@ -202,7 +202,7 @@ def close(
     join : callable
         Merges two sides.
     value : object
-        What the way on which nothing was raised answers.
+        What the way on which nothing was raised returns.
     failed : AlwaysRaises, optional
         What it ends in.
     catcher : Catcher, optional

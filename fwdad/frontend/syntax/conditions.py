@@ -177,7 +177,7 @@ class Conditions(Calls):
         return x if known else self.recorder.apply(bool, (x,), {})
 
     def _is_met(self, xs: Any, item: Any) -> bool:
-        """Whether an iterator answers something; it stands behind it then."""
+        """Whether an iterator returns something; it stands behind it then."""
         for x in iteration.walk(self, xs):
             same = self.truth(self.binary(operator.eq, item, x))
             if type(same) is Symbol:

@@ -27,7 +27,7 @@ _Leave = Callable[[AlwaysRaises | None], Any]
 
 
 class OfGenerator(OfTrace):
-    """What a function under ``contextlib.contextmanager`` answers.
+    """What a function under ``contextlib.contextmanager`` returns.
 
     Parameters
     ----------
@@ -184,13 +184,13 @@ def _refuse(tracer: Any, manager: Any) -> Any:
 
 
 def _answers_nothing(node: ast.AST) -> bool:
-    """Whether ``__exit__`` answers nothing that would suppress an exception."""
+    """Whether ``__exit__`` returns nothing that would suppress an exception."""
     answers = [n.value for n in ast.walk(node) if isinstance(n, ast.Return) and n.value is not None]
     return all(isinstance(v, ast.Constant) and not v.value for v in answers)
 
 
 class Stack(OfTrace):
-    """What ``contextlib.ExitStack()`` answers.
+    """What ``contextlib.ExitStack()`` returns.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ def branch(
     then: Callable[[], Any],
     other: Callable[[], Any],
 ) -> Any:
-    """Trace both sides of a branch and merge what they answer and what they changed.
+    """Trace both sides of a branch and merge what they return and what they changed.
 
     A side that always raises becomes a check, and the other is taken in line. What a ``try``
     catches is no check: ``catching``.
@@ -171,7 +171,7 @@ def _merge_sides(
 
 
 def _values(then: Side, other: Side) -> tuple[Any, Any]:
-    """What the sides answer; a side that is dead answers nothing, as a statement does."""
+    """What the sides return; a side that is dead returns nothing, as a statement does."""
     if then.dead and other.value is None:
         return None, None
     return (None, None) if other.dead and then.value is None else (then.value, other.value)

@@ -144,7 +144,7 @@ def _finally(tracer: Any, statements: list[ast.stmt]) -> Generator[Any, Any, boo
 
 
 def _value(tracer: Any, node: ast.expr) -> _Items:
-    """What a ``yield`` answers: what is sent, or what another generator returns."""
+    """What a ``yield`` returns: what is sent, or what another generator returns."""
     if isinstance(node, ast.Yield):
         return (yield None if node.value is None else tracer.evaluate(node.value))
     if isinstance(node, ast.YieldFrom):

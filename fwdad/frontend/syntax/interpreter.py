@@ -34,7 +34,7 @@ class Interpreter(Exceptions):
         return containers.call_method(self, owner, name, args, kwargs)
 
     def generator(self, frame: Frame, node: Any, key: Any) -> Any:
-        """What a call of a generator function answers."""
+        """What a call of a generator function returns."""
         run = generators.executed(self, frame, node)
         return Iterator(self, generators.resumed(self, frame, key, run))
 

@@ -192,7 +192,7 @@ def _use(tracer: Expressions, x: Any) -> None:
 
 
 def iterable(tracer: Expressions, x: Any) -> Any:
-    """What is iterated over: what an object of the user's answers when it is asked."""
+    """What is iterated over: what an object of the user's returns when it is asked."""
     if isinstance(x, ITERATORS) and x.begun is not None:
         return x.begun
     if isinstance(x, enum.EnumMeta):
@@ -226,7 +226,7 @@ def _like(t: Number) -> Any:
 
 
 def _calls(tracer: Expressions, following: Any, x: Any) -> Any:
-    """The items that ``__next__`` answers."""
+    """The items that ``__next__`` returns."""
     ops = tracer.recorder.block.ops
     while True:
         before = len(ops)

@@ -66,7 +66,7 @@ class Merger:
             self._before = set()
 
     def pair(self, a: Any, b: Any) -> Build:
-        """Answer how to build the merged value from the symbols of the leaves."""
+        """Return how to build the merged value from the symbols of the leaves."""
         if a is b:
             return lambda _: a
         key = (id(a), id(b))

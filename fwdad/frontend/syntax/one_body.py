@@ -89,7 +89,7 @@ def loop(
     test : callable or None
         Evaluates the condition of a ``while``.
     body : callable
-        Traces one iteration; takes the counter; answers whether to leave the loop.
+        Traces one iteration; takes the counter; returns whether to leave the loop.
 
     Returns
     -------

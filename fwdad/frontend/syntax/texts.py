@@ -93,12 +93,12 @@ def _modulo(text: str, *values: Any) -> str:
 
 
 def text_of_method(text: str, name: str, args: Any, kwargs: Any, place: Location | None) -> str:
-    """What a method of a text answers, where it is given what is not known.
+    """What a method of a text returns, where it is given what is not known.
 
     Raises
     ------
     UntraceableError
-        If the method does not answer a text, or perhaps an empty one.
+        If the method does not return a text, or perhaps an empty one.
     """
     if name == "format":
         return formatted(text, args, kwargs, place)

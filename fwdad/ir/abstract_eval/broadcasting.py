@@ -38,7 +38,7 @@ def broadcast(
 
 
 def _element(function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand]) -> Any:
-    """What an elementwise function answers for one element; what has been tried is known."""
+    """What an elementwise function returns for one element; what has been tried is known."""
 
     def single(value: Value) -> Any:
         t = value.type
@@ -76,6 +76,6 @@ def _with_shape(made: Any, shape: tuple[Dimension, ...]) -> Any:
         return ArrayType(made.dtype, shape)
     found = number_type(made)
     if found is None:
-        message = f"it answers {type_in_words(made)}"
+        message = f"it returns {type_in_words(made)}"
         raise CannotInferError(message)
     return found

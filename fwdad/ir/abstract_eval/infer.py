@@ -240,7 +240,7 @@ def _is_data_typed_if_real(function: Callable[..., Any]) -> bool:
 def _type(first: Any, second: Any, dimensions: _Dimensions | None) -> Any:
     if isinstance(first, (tuple, list)):
         if getattr(first, "__dict__", None):
-            message = f"it answers {type_in_words(first)}, which holds more than its items"
+            message = f"it returns {type_in_words(first)}, which holds more than its items"
             raise CannotInferError(message)
         if len(first) != len(second):
             message = "the number of its results depends on a length that is not known"
@@ -261,7 +261,7 @@ def _type(first: Any, second: Any, dimensions: _Dimensions | None) -> Any:
         return number
     if first is None or isinstance(first, (str, bytes, np.dtype, type)):
         return first
-    message = f"it answers {type_in_words(first)}"
+    message = f"it returns {type_in_words(first)}"
     raise CannotInferError(message)
 
 

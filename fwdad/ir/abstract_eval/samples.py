@@ -94,7 +94,7 @@ def run_on_sample(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 def call_on_sample(
     function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], sizes: dict[Size, int]
 ) -> Any:
-    """What a function answers for samples of its arguments' types, at one scale or another."""
+    """What a function returns for samples of its arguments' types, at one scale or another."""
     home = (getattr(function, "__module__", None) or "").partition("._")[0]
     reason: Exception | None = None
     for scale in (1.0, *_OTHER_SCALES.get(home, ())):

@@ -33,7 +33,7 @@ from fwdad.rules.core.registry import find_rule
 
 Roots = dict[Value, set[Value]]
 
-# Functions of NumPy whose result may be a window on an argument, by name: what is not there in
+# Functions of NumPy whose result may be a view of an argument, by name: what is not there in
 # the oldest NumPy is simply not met.
 _WINDOWS = {
     "array", "array_split", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray",
@@ -52,14 +52,14 @@ _OWN = {
     "most_of_unknown", "places_beside", "trips", "with_derivative_of", "is_window",
     "element_place", "lie_apart",
 }  # fmt: skip
-_FIRST = {"window_or_copy", "window_or_zeros"}  # may answer their first argument, of all
+_FIRST = {"window_or_copy", "window_or_zeros"}  # may return their first argument, of all
 _LAYERS = ("fwdad.tangents.", "fwdad.ir.", "fwdad.transforms.", "fwdad.frontend.")
 _COPYING_FUNCTIONS = {("fwdad.evaluation.evaluators", "stop_gradient")}  # in a layer above
 _COPYING_METHODS: set[Any] = {np.ndarray.copy, np.ndarray.flatten}
 
 
 def windows(op: Apply) -> list[Operand]:
-    """The arguments whose memory an array that a call answers may be.
+    """The arguments whose memory an array that a call returns may be.
 
     Of functions that are not known, all.
 
@@ -76,7 +76,7 @@ def windows(op: Apply) -> list[Operand]:
 
 
 def _copies(op: Apply) -> bool:
-    """Whether a call of what may answer a window answers a copy."""
+    """Whether a call of what may return a view returns a copy."""
     if op.kwargs.get("copy") is True and _is_of_numpy(op.function):
         return True
     if op.function is np.array:
@@ -95,7 +95,7 @@ def _copies(op: Apply) -> bool:
 
 
 def is_rearranged(op: Apply) -> bool:
-    """Whether a call is an ``einsum`` that answers a window: a diagonal, axes in another order."""
+    """Whether a call is an ``einsum`` that returns a view: a diagonal, axes in another order."""
     return op.function is np.einsum and _letters(op) == "kept"
 
 
@@ -110,7 +110,7 @@ def _letters(op: Apply) -> str:
 
 
 def may_be_window(function: Callable[..., Any]) -> bool:
-    """Whether a function is one of NumPy's whose result may be a window on an argument."""
+    """Whether a function is one of NumPy's whose result may be a view of an argument."""
     return getattr(function, "__name__", "") in _WINDOWS and _is_of_numpy(function)
 
 
@@ -125,7 +125,7 @@ def _is_own(function: Callable[..., Any]) -> bool:
 
 
 def makes_its_own(function: Callable[..., Any]) -> bool:
-    """Whether a function's result is never a window on an argument."""
+    """Whether a function's result is never a view of an argument."""
     if own_name(function) not in ("", "_identity"):
         return True
     name = getattr(function, "__module__", ""), getattr(function, "__name__", "")
@@ -153,7 +153,7 @@ def _is_of_numpy(function: Callable[..., Any]) -> bool:
 
 
 def memory_of(program: Program, roots: Roots | None = None) -> Roots:
-    """For each array value the parameters and allocations that it may be a window on.
+    """For each array value the parameters and allocations that it may be a view of.
 
     Parameters
     ----------

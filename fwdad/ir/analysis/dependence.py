@@ -36,7 +36,7 @@ def is_independent(loop: Loop, roots: Roots, arguments: Collection[Value]) -> bo
     loop : Loop
         Any loop.
     roots : dict
-        As :func:`fwdad.ir.analysis.alias.memory_of` answers.
+        As :func:`fwdad.ir.analysis.alias.memory_of` returns.
     arguments : collection of Value
         The program's: two of their elements may be one.
     """

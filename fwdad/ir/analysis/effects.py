@@ -243,7 +243,7 @@ def reads(op: Op, roots: Roots) -> set[Value]:
     op : Op
         Any.
     roots : dict
-        As :func:`fwdad.ir.analysis.alias.memory_of` answers.
+        As :func:`fwdad.ir.analysis.alias.memory_of` returns.
     """
     if isinstance(op, (Branch, Loop)):
         return set().union(*(reads(inner, roots) for b in op.blocks() for inner in b.ops))
@@ -266,7 +266,7 @@ def writes(op: Op, roots: Roots) -> set[Value]:
     op : Op
         Any.
     roots : dict
-        As :func:`fwdad.ir.analysis.alias.memory_of` answers.
+        As :func:`fwdad.ir.analysis.alias.memory_of` returns.
     """
     found = memory(op.writes(), roots)
     if op.nests:

@@ -21,7 +21,7 @@ class Definitions(Protocol):
 
     @property
     def definition(self) -> Mapping[Value, Op]:
-        """The operation that answers a value."""
+        """The operation that returns a value."""
 
     @property
     def home(self) -> Mapping[Value, Block]:
@@ -157,7 +157,7 @@ def counter_loop(v: Value, known: Definitions) -> Loop | None:
 
 
 def are_apart(read: list[Interval], written: list[Interval]) -> bool:
-    """Whether two windows have no element in common, for the same values of all counters.
+    """Whether two views have no element in common, for the same values of all counters.
 
     Parameters
     ----------
@@ -241,11 +241,11 @@ def is_apart_throughout(op: Load, at: tuple[Operand, ...], loop: Loop, known: De
 def is_window_apart(
     window: Value, array: Value, index: tuple[Operand, ...], known: Definitions
 ) -> bool:
-    """Whether a window has no element in common with what an index means of the same array.
+    """Whether a view has no element in common with what an index means of the same array.
 
     Parameters
     ----------
-    window : Value
+    view : Value
         An array.
     array : Value
         Another one, in whose memory it may lie.
@@ -266,7 +266,7 @@ def is_window_apart(
 def is_same_window(
     window: Value, array: Value, index: tuple[Operand, ...], known: Definitions
 ) -> bool:
-    """Whether a window is what an index means of an array; parameters as before."""
+    """Whether a view is what an index means of an array; parameters as before."""
     op = known.definition.get(window)
     if not (isinstance(op, Load) and op.view and op.array is array and op.index == index):
         return False

@@ -1,6 +1,6 @@
 """In which order the elements of arrays lie, where a program can tell.
 
-NumPy's ``reshape`` and ``ravel`` answer a window or a copy, as their argument lies, and what NumPy
+NumPy's ``reshape`` and ``ravel`` return a view or a copy, as their argument lies, and what NumPy
 makes keeps the order of what it is made of: ``a.T * 2`` lies column by column. Compiled code makes
 arrays row by row. Where a program could tell, it runs under NumPy, with all that made what it
 looks at.
@@ -64,7 +64,7 @@ class Like(enum.IntEnum):
     OTHER = 2
 
 
-# New arrays that lie row by row whatever they are made of, unless an order is given.
+# New arrays that are C-contiguous whatever they are made of, unless an order is given.
 _ROW_BY_ROW: set[Any] = {
     np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.arange, np.tri, np.ndarray.copy,
     np.ndarray.flatten, np.dot, np.inner, np.tensordot, np.outer, np.repeat, np.take, scatter_add,
@@ -190,7 +190,7 @@ class Orders:
         return [op for op in looking if _looks(op, told, roots)]
 
     def _told_apart(self, roots: Roots) -> set[Value]:
-        """Memory that is written, or answered under several names."""
+        """Memory that is written, or returned under several names."""
         ops = list(walk(self._program.block))
         told = {r for op in ops for v in op.writes() for r in roots.get(v, {v})}
         answered: set[Value] = set()
@@ -300,7 +300,7 @@ def _looks(op: Apply, told: set[Value], roots: Roots) -> bool:
     return not plain and any(roots.get(v, {v}) & told for v in op.outputs)
 
 
-# -- how the arrays lie that operations answer, and whether those of compiled code do not
+# -- how the arrays lie that operations return, and whether those of compiled code do not
 
 
 def _loaded(orders: Orders, op: Load, v: Value) -> tuple[Order, Like]:

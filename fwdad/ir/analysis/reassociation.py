@@ -23,7 +23,7 @@ PRODUCTS = {operator.matmul, np.matmul}
 
 
 def free_products(ops: Sequence[Op]) -> None:
-    """Mark the products of matrices among operations that the way back consists of.
+    """Mark the products of matrices among operations that the reverse pass consists of.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class Arrays(Writer):
         x : Symbol
             Of as many axes.
         shape : tuple
-            Lengths as :meth:`static_length` answers them.
+            Lengths as :meth:`static_length` returns them.
         """
         sizes = tuple(n.size if type(n) is Length else n for n in shape)
         return self.apply_typed(sum_to, (x, *shape), ArrayType(x.dtype, sizes))
@@ -103,7 +103,7 @@ class Arrays(Writer):
         return items or np.zeros(0, np.intp)  # an array of no items would have NumPy's floats
 
     def _beside(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Symbol, tuple[Any, ...]]:
-        """An index whose arrays stand beside each other, and the window that it is one of.
+        """An index whose arrays stand beside each other, and the view that it is one of.
 
         ``a[i, :, j]`` is ``a.transpose(0, 2, 1)[i, j]``: what arrays apart from each other mean
         comes first, and so would lanes.
@@ -131,7 +131,7 @@ class Arrays(Writer):
         return window, (*(at[k] for k in advanced), *others)
 
     def _masks_have_axes(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Symbol, tuple[Any, ...]]:
-        """An index whose truth values are masks of one element, and the window that it is one of.
+        """An index whose truth values are masks of one element, and the view that it is one of.
 
         ``a[1:, m]`` is ``a[:, None][1:, np.array([m])]``: a truth value takes no axis and makes
         one, which whoever counts axes would have to know of.
@@ -155,7 +155,7 @@ class Arrays(Writer):
         return self.load(a, tuple(whole)), tuple(parts)
 
     def indexed(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Type, bool]:
-        """The type of ``a[at]``, and whether it is a window.
+        """The type of ``a[at]``, and whether it is a view.
 
         Parameters
         ----------

@@ -42,7 +42,7 @@ _MADE_ARRAYS: dict[str, set[Any]] = {  # by kind of rule
 _OF_UFUNCS = {"dtype", "casting", "order", "subok"}
 _OF_PYTHON: dict[str, Any] = {"i": int, "f": float, "c": complex}
 
-# Questions about types: answered when the tape is written.
+# Questions about types: returned when the tape is written.
 STATIC: dict[Any, Callable[..., Any]] = {
     np.iscomplexobj: lambda x: _dtype_of(x).kind == "c",
     np.isrealobj: lambda x: _dtype_of(x).kind != "c",
@@ -95,7 +95,7 @@ class Recorder(Arrays):
                 return self._cast_before(function, args, kwargs)
         if found is None and isinstance(function, types.BuiltinFunctionType):
             message = (
-                f"{function_name(function)} answers nothing: it writes into an array that it is "
+                f"{function_name(function)} returns nothing: it writes into an array that it is "
                 "given, which a tape cannot follow"
             )
             raise UntraceableError(message, self.place())
@@ -180,7 +180,7 @@ class Recorder(Arrays):
         return args, {key: made(a, key) for key, a in kwargs.items()}
 
     def _apply_out(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call that writes what it answers into arrays that are given."""
+        """A call that writes what it returns into arrays that are given."""
         out = kwargs.pop("out")
         # of a reduction it is the elements that count, of these those of `out` that are written
         of_out = isinstance(function, np.ufunc) or function is np.clip

@@ -47,7 +47,7 @@ class Writer(Journal, KnownLengths):
     block : Block
         The block that is open.
     place : callable
-        Answers the location of the expression that is being evaluated.
+        Returns the location of the expression that is being evaluated.
     """
 
     def __init__(self) -> None:
@@ -62,12 +62,12 @@ class Writer(Journal, KnownLengths):
         self.assumed: set[Value] = set()  # arrays whose contents are taken for granted
         self._definitions: dict[Value, Op] = {}
         self.prints = False  # whether the traced function prints: output is left out
-        self.rows = True  # whether it is likely that the inputs lie row by row
+        self.rows = True  # whether it is likely that the inputs are C-contiguous
         self.threads = 1  # the cores that chunks of a Jacobian's columns are spread over
         self.differentiates = False  # whether what is written now is differentiated
         self.derives = False  # whether derivatives are among what is written
         self.split = 0  # how many arrays in loops became numbers
-        self.turns = False  # whether it is written down where a way back begins
+        self.turns = False  # whether it is written down where a reverse pass begins
         self.generators: dict[int, tuple[Any, Any]] = {}  # of random numbers, and where made
         self.carried: set[Value] = set()  # by loops: in another iteration, other arrays
         self.alone: set[Value] = set()  # inputs that must not share memory: a copy is written into
@@ -156,7 +156,7 @@ class Writer(Journal, KnownLengths):
             if v in self.unwritten or v in self.carried:
                 message = (
                     "an array is written that a function under `functools.lru_cache` reads, or has "
-                    "answered: Python would keep its first answer. This cannot be traced; give it "
+                    "returned: Python would keep its first result. This cannot be traced; give it "
                     "what changes as an argument"
                 )
                 raise UntraceableError(message, op.location)
@@ -204,7 +204,7 @@ class Writer(Journal, KnownLengths):
         return found
 
     def may_share(self, a: Value, b: Value) -> bool:
-        """Whether two arrays may be windows on the same memory."""
+        """Whether two arrays may be views of the same memory."""
         one, other = self.owners(a), self.owners(b)
         if not one.isdisjoint(other):
             return True
@@ -390,7 +390,7 @@ class Writer(Journal, KnownLengths):
     # -- types
 
     def infer(self, function: Any, inputs: Any, options: Any) -> Any:
-        """The type of what a call answers, in its structure.
+        """The type of what a call returns, in its structure.
 
         Raises
         ------
@@ -409,7 +409,7 @@ class Writer(Journal, KnownLengths):
         except CannotInferError as error:
             reason = error
         message = (
-            f"the type of what {function_name(function)} answers cannot be told beforehand: "
+            f"the type of what {function_name(function)} returns cannot be told beforehand: "
             f"{reason}"
         )
         raise UntraceableError(message, self.place()) from reason

@@ -162,7 +162,7 @@ class Layout:
 
 
 def _arrange(rows: list[list[Box]], links: dict[Box, list[Box]]) -> tuple[float, float]:
-    """Put rows below each other and order them; answer width and height."""
+    """Put rows below each other and order them; return width and height."""
     y = 0.0
     row_of = {}
     for k, row in enumerate(rows):

@@ -13,7 +13,7 @@ def sum_to(x: np.ndarray, *lengths: int) -> Any:
     Parameters
     ----------
     x : ndarray
-        Of as many axes; it is answered itself where nothing was broadcast.
+        Of as many axes; it is returned itself where nothing was broadcast.
     *lengths : int
         The lengths.
     """

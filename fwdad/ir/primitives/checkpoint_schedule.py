@@ -128,7 +128,7 @@ def next_snapshot(p: int, end: int, used: int, places: int, leaf: int) -> int:
 def most_of_unknown(p: int, places: int) -> int:
     """How many states are kept at an iteration of a loop whose end is not known; an even number.
 
-    Half of the places: the others are needed on the way back.
+    Half of the places: the others are needed in the reverse pass.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class Whole:
     location : Location or None
         Where the user calls it.
     makes_its_own : bool
-        Whether what it answers is never a window on an argument, whatever the function answers.
+        Whether what it returns is never a view of an argument, whatever the function returns.
     reason : str
         Why its rule could not be written down.
     mistaken : bool
@@ -114,7 +114,7 @@ class PushWhole(Whole):
     active : tuple
         In the structure of ``(args, kwargs)``: True for what carries a tangent.
     types : list of Type
-        Those of the values that the function answers.
+        Those of the values that the function returns.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class PushWhole(Whole):
         values = list(leaves_in(y))
         if len(values) != len(self.types):
             message = (
-                f"{self.__name__} answers {len(values)} values where {len(self.types)} are due"
+                f"{self.__name__} returns {len(values)} values where {len(self.types)} are due"
             )
             raise ChunkMismatchError(message)
         found = []
@@ -193,7 +193,7 @@ class PushWhole(Whole):
                 values[k] = value = value.astype(own.dtype)
             elif kind != own.dtype.kind:
                 message = (
-                    f"{function_name(self.function)} answers dtype {value.dtype} here, and the "
+                    f"{function_name(self.function)} returns dtype {value.dtype} here, and the "
                     f"program was traced for {own.dtype}: the dtype depends on values"
                 )
                 raise UntraceableError(message)
@@ -211,7 +211,7 @@ class PushWhole(Whole):
         if lanes.dtype.kind == "c" and own.dtype.kind != "c":
             lanes = lanes.real
         if tuple(lanes.shape) != shape:
-            message = f"{self.__name__} answers lanes of shape {lanes.shape} where {shape} is due"
+            message = f"{self.__name__} returns lanes of shape {lanes.shape} where {shape} is due"
             raise ChunkMismatchError(message)
         if hasattr(lanes, "__fwdad_tag__"):
             return lanes

@@ -37,7 +37,7 @@ def sum_of_outer(*vectors: np.ndarray) -> Any:
 
 
 class OuterProducts:
-    """Outer products that are added to windows of a matrix, many at a time: as one product.
+    """Outer products that are added to views of a matrix, many at a time: as one product.
 
     They may be added later than they are said, so nobody reads the matrix before ``add_all``.
 
@@ -64,7 +64,7 @@ class OuterProducts:
         Parameters
         ----------
         rows, columns : slice
-            The window.
+            The view.
         u, v : ndarray
             Doubles; they are read now.
         """
@@ -78,7 +78,7 @@ class OuterProducts:
         a, b = _ends(rows, self._left.shape[1])
         c, d = _ends(columns, self._right.shape[1])
         useful = (b - a) * (d - c)
-        if k:  # the window that holds all windows
+        if k:  # the view that holds all views
             useful += self._useful
             top, bottom, left, right = self._box
             a, b, c, d = min(a, top), max(b, bottom), min(c, left), max(d, right)
@@ -98,7 +98,7 @@ class OuterProducts:
         if k > 1 and math.isfinite(np.vdot(left, left) + np.vdot(right, right)):
             a, b, c, d = self._box
             add_product(self._matrix[a:b, c:d], left[:, a:b], right[:, c:d])
-        else:  # outside its window an infinite factor would meet zeros
+        else:  # outside its view an infinite factor would meet zeros
             for u, v, (rows, columns) in zip(left, right, self._places, strict=True):
                 add_outer(self._matrix[rows, columns], u[rows], v[columns])
         left.fill(0.0)

@@ -1,4 +1,4 @@
-"""Stacks: what a loop writes down on its way forward, and is read on the way back.
+"""Stacks: what a loop writes down in its forward pass, and is read in the reverse pass.
 
 A stack is memory of the tape: pushing and popping write it. Backends have their own way for each
 of these functions.
@@ -39,12 +39,12 @@ def thin(stack: list[Any]) -> None:
 
 
 def turn() -> None:
-    """Stand where the way forward ends, in programs whose memory is to be measured."""
+    """Stand where the forward pass ends, in programs whose memory is to be measured."""
 
 
 def bar_of(k: int) -> Any:
     """Stand for the cotangent of the k-th leaf of a value: a program with it is cut in two."""
-    message = f"cotangent {k} is an input of the way back: the program has to be cut"
+    message = f"cotangent {k} is an input of the reverse pass: the program has to be cut"
     raise AssertionError(message)
 
 

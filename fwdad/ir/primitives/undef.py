@@ -12,7 +12,7 @@ from fwdad.ir.primitives.stacks import new_stack, pop, push, top
 
 
 def missing_on_some_way(program: Program) -> set[Value]:
-    """What branches answer, loops carry and stacks hold that is not there on every way.
+    """What branches return, loops carry and stacks hold that is not there on every way.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def missing_on_some_way(program: Program) -> set[Value]:
 
 
 def _missing(program: Program, known: dict[int, set[Value]]) -> set[Value]:
-    """:func:`missing_on_some_way`, with the answers for programs that call this one, and others."""
+    """:func:`missing_on_some_way`, with the results for programs that call this one, and others."""
     found = known[id(program)] = set(program.absent)
     sources: list[tuple[Value, Any]] = []
     own: set[Value] = set()  # stacks of which all is seen here

@@ -1,8 +1,9 @@
-"""What undoes the way back: the elements that it puts back are swapped with what stands there.
+"""What undoes the reverse pass: the elements that it restores are swapped with what stands there.
 
-A way back that is to be run again leaves memory as it has found it. Before an element is put back,
-its present content and its address go into a log; when the way back has ended, or has been left,
-the log is read from its end, and all is as before. A backend has its own form of :func:`note`.
+A reverse pass that is to be run again leaves memory as it has found it. Before an element is
+restored, its present content and its address go into a log; when the reverse pass has ended, or has
+been left, the log is read from its end, and all is as before. A backend has its own form of
+:func:`note`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def note(
 
 
 class RedoLog:
-    """What arrays had where a way back has put something back.
+    """What arrays had where a reverse pass has put something back.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ class RedoLog:
     dtype : dtype
         Theirs.
     room : int
-        How many elements are put back at most.
+        How many elements are restored at most.
     """
 
     def __init__(self, arrays: list[np.ndarray], dtype: np.dtype[Any], room: int) -> None:
@@ -75,7 +76,7 @@ class RedoLog:
 
     @property
     def noted(self) -> int:
-        """How many elements have been put back."""
+        """How many elements have been restored."""
         return int(self._height[0])
 
     @property
@@ -114,7 +115,7 @@ def copied_together(arrays: list[np.ndarray]) -> list[np.ndarray]:
     Parameters
     ----------
     arrays : list of ndarray
-        Some may be windows on others, or the same.
+        Some may be views of others, or the same.
     """
     bounds = [_bounds(a) for a in arrays]
     made: list[Any] = [None] * len(arrays)

@@ -1,4 +1,4 @@
-"""What ``reshape`` and ``ravel`` answer: a window or a copy, as memory lies."""
+"""What ``reshape`` and ``ravel`` return: a view or a copy, as memory lies."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from fwdad.rules.core.registry import share
 
 
 def window_or_zeros(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
-    """The cotangent of an array: a window on that of its base where the array is a window, too.
+    """The cotangent of an array: a view of that of its base where the array is a view, too.
 
     Parameters
     ----------
     mirrored : ndarray
-        What the function answers for the cotangent of the base.
+        What the function returns for the cotangent of the base.
     held : ndarray
         The cotangent of the base.
     v, base : ndarray
-        What it answers for the base, and the base.
+        What it returns for the base, and the base.
     """
     if not np.may_share_memory(v, base):
         return np.zeros_like(mirrored)
@@ -28,22 +28,22 @@ def window_or_zeros(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
 
 
 def give_back(held: Any, own: Any, order: Any) -> None:
-    """Add the cotangent of a copy to that of what was copied; that of a window is there."""
+    """Add the cotangent of a copy to that of what was copied; that of a view is there."""
     if not np.may_share_memory(own, held):
         held += np.reshape(own, held.shape, order=order)
 
 
 def window_or_copy(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
-    """The lanes of an array: a window on those of its base where the array is a window, too.
+    """The lanes of an array: a view of those of its base where the array is a view, too.
 
     Parameters
     ----------
     mirrored : ndarray
-        What the function answers for the lanes of the base.
+        What the function returns for the lanes of the base.
     held : ndarray
         The lanes of the base.
     v, base : ndarray
-        What it answers for the base, and the base.
+        What it returns for the base, and the base.
     """
     if not np.may_share_memory(v, base):
         return mirrored.copy() if np.may_share_memory(mirrored, held) else mirrored
@@ -51,12 +51,12 @@ def window_or_copy(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
 
 
 def is_window(v: Any, base: Any) -> bool:
-    """Whether what a reshape answered is a window on its argument.
+    """Whether what a reshape returned is a view of its argument.
 
     Parameters
     ----------
     v, base : ndarray
-        What it answered, and of what.
+        What it returned, and of what.
     """
     return not v.size or np.may_share_memory(v, base)
 
@@ -73,8 +73,8 @@ def lie_apart(a: Any, b: Any) -> bool:
 
 
 def _window(mirrored: Any, held: Any) -> Any:
-    """What a function has answered, if it is a window on what it was given."""
+    """What a function has returned, if it is a view of what it was given."""
     if not np.may_share_memory(mirrored, held):
-        message = "a window on an array that does not lie row by row, and is written: copy it"
+        message = "a view of an array that is not C-contiguous and is written: copy it"
         raise UntraceableError(message)
     return mirrored

@@ -1,6 +1,6 @@
 """The adjoints of linear primitives: how one is registered, and what its body is written with.
 
-Also what the way back of a product of vectors with matrices adds, where it does so in place.
+Also what the reverse pass of a product of vectors with matrices adds, where it does so in place.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def transpose(
     Returns
     -------
     callable
-        A decorator. The decorated ``body(y_bar, *primals, **options)`` answers the cotangent of
+        A decorator. The decorated ``body(y_bar, *primals, **options)`` returns the cotangent of
         that argument; ``y_bar`` is a ``Chunk``, and the linear argument is given as a ``Space``
         (shape and dtype). It is the adjoint under Re<., .>.
 
@@ -107,7 +107,7 @@ def transpose(
 def _checked(
     body: Callable[..., Any], function: Any, argnum: int, origin: str
 ) -> Callable[..., Any]:
-    """A user's transpose, whose answer is looked at each time."""
+    """A user's transpose, whose result is looked at each time."""
     place = f"the transpose of {function_name(function)} for argument {argnum} ({origin})"
 
     @functools.wraps(body)

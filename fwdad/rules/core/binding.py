@@ -103,7 +103,7 @@ class Binder:
     def bind(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Answer ``(primals, options)``; raises TypeError as a wrong call would."""
+        """Return ``(primals, options)``; raises TypeError as a wrong call would."""
         if self._simple and not kwargs and len(args) == len(self.primals):
             return args, dict(self.default_options)
         primals, values = self._split(args, kwargs)

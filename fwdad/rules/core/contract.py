@@ -123,7 +123,7 @@ def checked(rule: Rule, answer: Any, primals: Any, n: int, options: Any = None) 
     ----------
     rule : Rule
         The rule.
-    answer : object
+    return : object
         What its body has returned.
     primals : tuple
         What it was given.

@@ -61,7 +61,7 @@ def frule(
     Returns
     -------
     callable
-        A decorator. The decorated ``rule(primals, tangents, **options)`` answers ``(y, y_dot)``;
+        A decorator. The decorated ``rule(primals, tangents, **options)`` returns ``(y, y_dot)``;
         a tangent is a ``Chunk`` or ``ZERO``, and ``y_dot`` mirrors the structure of ``y``.
 
     Raises

@@ -50,7 +50,7 @@ class Factors:
         self._factors = factors
 
     def solve(self, b_dot: Any) -> Any:
-        """Answer A⁻¹ b_dot, for a tangent of shape (n,) or (n, m)."""
+        """Return A⁻¹ b_dot, for a tangent of shape (n,) or (n, m)."""
         dtype = self._factors[0].dtype
         if not _has_plain_lanes(b_dot) or np.result_type(b_dot.dtype, dtype) != dtype:
             return np.linalg.solve(self._a, b_dot)
@@ -66,7 +66,7 @@ class Unfactorised:
         self._a = a
 
     def solve(self, b_dot: Any) -> Any:
-        """Answer A⁻¹ b_dot, all lanes as columns of one system."""
+        """Return A⁻¹ b_dot, all lanes as columns of one system."""
         return np.linalg.solve(self._a, b_dot)
 
 
@@ -89,7 +89,7 @@ def solve_and_factorize(a: Any, b: Any) -> tuple[Any, Factors | Unfactorised]:
 
 
 def cholesky_tangent(lower: Any, a_dot: Any) -> Any:
-    r"""Answer L Φ(L⁻¹ Ȧ L⁻ᴴ), Φ the lower triangle with half the diagonal.
+    r"""Return L Φ(L⁻¹ Ȧ L⁻ᴴ), Φ the lower triangle with half the diagonal.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def _writeable(a: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def solve_lower(lower: Any, b_dot: Any) -> Any:
-    """Answer L⁻¹ b_dot for a lower triangle and a tangent of shape (n, m).
+    """Return L⁻¹ b_dot for a lower triangle and a tangent of shape (n, m).
 
     Parameters
     ----------

@@ -263,7 +263,7 @@ def _block_lower(n: int) -> np.ndarray:
 
 
 def agrees(found: NumpyLapack) -> bool:
-    """Whether the routines answer what NumPy answers, on one small system per field."""
+    """Whether the routines return what NumPy returns, on one small system per field."""
     a = np.array([[1.0, 2.0, 0.5], [4.0, -3.0, 3.0], [0.25, 7.0, 1.0]])
     for field in (1.0, 1.0 + 0.5j):
         matrix, b = a * field + np.eye(3), np.array([1.0, -2.0, 0.75]) * field

@@ -120,7 +120,7 @@ class RecordingTangent(Chunk):
     ) -> Any:
         """Record one application of a linear primitive (see ``fwdad.rules.core.define``).
 
-        ``y``, where it is known, is what the function answered: it has the result's shape.
+        ``y``, where it is known, is what the function returned: it has the result's shape.
         """
         value = self._applied(apply, x_dot, y)
         if not isinstance(value, Chunk):
@@ -372,7 +372,7 @@ def _accumulate(cotangents: dict[int, Any], tangent: RecordingTangent, x_bar: An
     if isinstance(x_bar, Zero):
         return
     if not same_shape(tuple(getattr(x_bar, "shape", (None,))), tuple(tangent.shape)):
-        message = f"a transpose answered {x_bar!r} as the cotangent of {tangent!r}"
+        message = f"a transpose returned {x_bar!r} as the cotangent of {tangent!r}"
         raise ChunkOperationError(message)
     known = cotangents.get(id(tangent))
     cotangents[id(tangent)] = x_bar if known is None else known + x_bar

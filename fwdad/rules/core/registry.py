@@ -464,7 +464,8 @@ def changed() -> None:
 def registering_place() -> str:
     """The file and line that registers a rule."""
     frame = sys._getframe(1)  # noqa: SLF001  (who registers is told in errors)
-    own = (__name__, *(f"fwdad.rules.core.{name}" for name in ("define", "reverse_rules", "adjoints")))
+    core = __name__.rpartition(".")[0]
+    own = (__name__, *(f"{core}.{name}" for name in ("define", "reverse_rules", "adjoints")))
     while frame.f_back is not None and frame.f_globals.get("__name__") in own:
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

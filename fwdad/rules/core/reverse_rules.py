@@ -1,4 +1,4 @@
-"""Rules for reverse mode: what a function answers, and how its cotangents are pulled back."""
+"""Rules for reverse mode: what a function returns, and how its cotangents are pulled back."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def rrule(
     mutates : sequence of int, optional
         Positions of the primals that the function writes into, which must be arrays. The rule
         itself writes nothing: it returns ``(y, *new), pullback`` with the new contents of these
-        primals, and the pullback takes cotangents ``(y_bar, *new_bar)``. What it answers for such a
+        primals, and the pullback takes cotangents ``(y_bar, *new_bar)``. What it returns for such a
         primal is the cotangent of its old contents.
     override : bool, default False
         Replace a reverse rule that exists.
@@ -104,8 +104,8 @@ def rrule(
     Returns
     -------
     callable
-        A decorator. The decorated ``rule(primals, **options)`` answers ``(y, pullback)``.
-        ``pullback(y_bar)`` takes one cotangent of the structure of ``y``, and answers a tuple with
+        A decorator. The decorated ``rule(primals, **options)`` returns ``(y, pullback)``.
+        ``pullback(y_bar)`` takes one cotangent of the structure of ``y``, and returns a tuple with
         a cotangent for each of ``primals``, of its shape; None or ``ZERO`` where there is none.
 
     Raises
@@ -124,7 +124,7 @@ def rrule(
     -----
     All of reverse mode uses the rule where an argument of ``function`` is active. The pullback is
     the adjoint under Re<., .>. It is called once for each cotangent, any number of times, and must
-    answer the same each time. The rule gets copies of its arrays, and its answer is copied, so
+    return the same each time. The rule gets copies of its arrays, and its result is copied, so
     that the pullback may keep both whatever is written later.
 
     Forward mode uses the :func:`frule` of ``function``, else its Python source. Second derivatives

@@ -39,7 +39,7 @@ class SciPyLapack:
         columns[...] = solution.T
 
     def add_outer(self, a: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
-        """Add ``u[:, None] * v`` to a matrix; SciPy's routine would copy what is a window."""
+        """Add ``u[:, None] * v`` to a matrix; SciPy's routine would copy what is a view."""
         a += u[:, np.newaxis] * v
 
     def add_product(self, a: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""Memory pushed forward: loads, stores and windows are mirrored on shadow lanes."""
+"""Memory pushed forward: loads, stores and views are mirrored on shadow lanes."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from fwdad.transforms.forward.views import Windows
 
 
 class Memory(Windows):
-    """Pushes loads, stores and windows forward."""
+    """Pushes loads, stores and views forward."""
 
     def _look_through(self, op: Apply) -> None:
-        """A window on memory that has shadows is one on its shadows, too."""
+        """A view of memory that has shadows is one on its shadows, too."""
         held = [v for o in windows(op) for v in values_in(o)]
         seen = [v for v in held if v in self.shadow or v in self.windows]
         if not seen or not any(is_array(v) for v in op.outputs):
@@ -71,7 +71,7 @@ class Memory(Windows):
         library = (getattr(called, "__module__", None) or "").split(".")[0]
         if library == "numpy" and self._is_written_later(op):
             message = (
-                f"{function_name(called)} may answer a window on an array that is written "
+                f"{function_name(called)} may return a view of an array that is written "
                 "later, and that carries derivatives: say .copy(), or write it before"
             )
             raise UntraceableError(message, op.location)
@@ -89,23 +89,23 @@ class Memory(Windows):
         return self._known_orders[rows]
 
     def _beside(self, op: Apply, a: Value, lanes: Symbol) -> Symbol:
-        """The lanes of a reshape, which are a window where it is one."""
+        """The lanes of a reshape, which are a view where it is one."""
         (v,) = op.outputs
         args = (lanes, self.shadow[a], self._here(v), self._here(a))
         return self.recorder.apply_typed(window_or_copy, args, lanes.type)
 
     def _is_window(self, op: Apply, a: Value) -> None:
-        """Check, when it runs, that a reshape is a window, as tangents in slots have it."""
+        """Check, when it runs, that a reshape is a view, as tangents in slots have it."""
         (v,) = op.outputs
         found = self.recorder.apply_typed(is_window, (self._here(v), self._here(a)), BOOL)
         message = (
-            f"{function_name(op.function)} answers a copy of an array that does not lie row by "
+            f"{function_name(op.function)} returns a copy of an array that does not lie row by "
             "row, and it is written: derivatives by a tape would be wrong. Say .copy() before it"
         )
         self.recorder.check(found, ValueError, (message,), op.location)
 
     def _mirrored(self, op: Apply, a: Value) -> list[Symbol]:
-        """The same windows on the shadow; none if they cannot be told."""
+        """The same views of the shadow; none if they cannot be told."""
         held = Chunk.of(self.n, self._shape(a.type), {Lanes(self.shadow[a]): None})
         if op.function in PASSING:
             dots = [held] if len(op.args) == 1 and not op.kwargs else []
@@ -131,7 +131,7 @@ class Memory(Windows):
         return found
 
     def _is_written_later(self, op: Apply) -> bool:
-        """Whether memory that an operation's results may be is written after it."""
+        """Whether memory that an operation's returns may be is written after it."""
         roots = set().union(*(self.memory.get(v, {v}) for v in op.outputs))
         after = False
         for outer in self.block.ops:

@@ -35,7 +35,7 @@ GATHERING = {
 }  # fmt: skip
 
 
-# answer a window exactly where the same call on the lanes, which are laid out alike, answers one
+# return a view exactly where the same call on the lanes, which are laid out alike, returns one
 MIRRORED = {
     np.reshape, np.ravel, np.transpose, np.swapaxes, np.squeeze, np.expand_dims, np.moveaxis,
     np.broadcast_to, np.asarray, np.asanyarray, np.real, np.imag, np.diagonal, np.flip, np.flipud,

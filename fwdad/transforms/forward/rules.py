@@ -40,7 +40,7 @@ from fwdad.transforms.integer_derivatives import check_derivatives_fit
 
 
 class _Wanted(Lanes):
-    """Lanes that a rule answers by itself; it is told if somebody uses them."""
+    """Lanes that a rule returns by itself; it is told if somebody uses them."""
 
     __slots__ = ("_index", "_push")
 
@@ -277,7 +277,7 @@ class Rules(Memory):
         function = ruled_function(op)
         push = PushWhole(function, rule, self.n, active, [v.type for v in op.outputs])
         push.because(reason, op.location)
-        if may_be_window(op.function):  # what may be a window on an argument stays one
+        if may_be_window(op.function):  # what may be a view of an argument stays one
             self._copy(op)
             values = tuple(Value(v.type) for v in op.outputs)
         else:
@@ -301,7 +301,7 @@ class Rules(Memory):
         self.tangent[v] = Chunk.of(self.n, self._shape(v.type), lanes.terms)
 
     def _as_python(self, y: Symbol, wanted: Type) -> Symbol:
-        """A number of NumPy's as one of Python's of the same dtype: rules answer the former."""
+        """A number of NumPy's as one of Python's of the same dtype: rules return the former."""
         if not (isinstance(wanted, Number) and wanted.python and isinstance(y.type, Number)):
             return y
         convert = {"f": float, "c": complex}.get(wanted.dtype.kind)
@@ -310,7 +310,7 @@ class Rules(Memory):
         return self.recorder.apply(convert, (y,), {})
 
     def _answer(self, outputs: tuple[Value, ...], y: Any, y_dot: Any) -> None:
-        """What a rule answered, as the primals and tangents of the outputs."""
+        """What a rule returned, as the primals and tangents of the outputs."""
         values = list(y) if isinstance(y, (tuple, list)) else [y]
         dots = list(y_dot) if isinstance(y_dot, (tuple, list)) else [y_dot] * len(values)
         dots = [t for p, t in zip(values, dots, strict=True) if p is not None]
@@ -318,7 +318,7 @@ class Rules(Memory):
         for v, p, t in zip(outputs, values, dots, strict=True):
             symbol = self._as_python(self.recorder.as_symbol(p), v.type)
             if not _agrees(symbol, v.type) or not _fits(getattr(t, "shape", v.type.shape), v.type):
-                message = f"a rule answers a {symbol.type} where a {v.type} is due"
+                message = f"a rule returns a {symbol.type} where a {v.type} is due"
                 raise UntraceableError(message)
             if symbol.value.name is None:
                 symbol.value.name = v.name

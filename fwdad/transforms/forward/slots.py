@@ -73,14 +73,14 @@ class Slots:
 
 
 class Window:
-    """A window on memory whose tangent is in slots; the memory itself, without steps.
+    """A view of memory whose tangent is in slots; the memory itself, without steps.
 
     Parameters
     ----------
     slots : Slots
         The memory's.
     steps : tuple
-        What leads from an array of the memory's shape to the window.
+        What leads from an array of the memory's shape to the view.
     """
 
     def __init__(self, slots: Slots, steps: tuple[Step, ...] = ()) -> None:
@@ -104,17 +104,17 @@ class Window:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The window's shape."""
+        """The view's shape."""
         return np.shape(self._here(self.slots.order))
 
     def at(self, index: tuple[Any, ...]) -> Window:
-        """The window of a basic index of numbers."""
+        """The view of a basic index of numbers."""
         return Window(self.slots, (*self.steps, (np.ndarray.__getitem__, (index,), {})))
 
     def through(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Window | None:
-        """The window that a function answers; None if it answers a copy."""
+        """The view that a function returns; None if it returns a copy."""
         made = Window(self.slots, (*self.steps, (function, args, kwargs)))
         order = made._here(self.slots.order)
         if isinstance(order, np.ndarray) and np.shares_memory(order, self.slots.order):
@@ -122,7 +122,7 @@ class Window:
         return None
 
     def chunk(self, *, copy: bool = True) -> Chunk:
-        """The tangent of what the window shows now."""
+        """The tangent of what the view shows now."""
         slots = self.slots
         shape = self.shape
         terms: dict[Lanes, Any] = {}

@@ -90,7 +90,7 @@ class State:
         raise NotImplementedError
 
     def _is_written(self, value: Value) -> bool:
-        """Whether an array is memory that the block writes, or a window that a rule takes on it."""
+        """Whether an array is memory that the block writes, or a view that a rule takes on it."""
         origins = {self._origin[v] for v in self.recorder.owners(value) if v in self._origin}
         return any(self.memory.get(v, {v}) & self.written for v in origins)
 
@@ -237,7 +237,7 @@ class State:
             )
         # of the array's own dtype: the tangent of `x + 0j` is real, until something is stored
         lanes = self._cast(self._multiplied(held), v.type)
-        # a plain copy of what is broadcast does not lie row by row, and its reshape is a copy
+        # a plain copy of what is broadcast is not C-contiguous, and its reshape is a copy
         lanes = self.recorder.apply(np.ascontiguousarray, (lanes,), {})
         return self.recorder.apply(np.array, (lanes,), {})
 

@@ -1,4 +1,4 @@
-"""Memory whose tangent is in slots, pushed forward: loads, stores and windows of fixed indices.
+"""Memory whose tangent is in slots, pushed forward: loads, stores and views of fixed indices.
 
 Whatever is not known by its places any more (an index of the program's, a store in a loop or under
 a condition, a tangent with dense lanes) makes the memory's shadow a dense one, from the start.
@@ -25,7 +25,7 @@ class Windows(Indexing):
     """Pushes memory forward whose tangent is in slots."""
 
     def _window_through(self, op: Apply, a: Value) -> None:
-        """A window on memory whose tangent is in slots; a copy has its tangent already."""
+        """A view of memory whose tangent is in slots; a copy has its tangent already."""
         (v,) = op.outputs
         rest = (*op.args[1:], op.kwargs)
         if op.function in (np.real, np.imag) and a.type.dtype.kind == "c":
@@ -40,7 +40,7 @@ class Windows(Indexing):
             self._must_be_dense(a)
 
     def _load_placed(self, op: Load, index: tuple[Any, ...]) -> None:
-        """A window on memory whose tangent is in slots, or a copy of some of its elements."""
+        """A view of memory whose tangent is in slots, or a copy of some of its elements."""
         (v,) = op.outputs
         window = self.windows[op.array]
         if not op.view:
@@ -81,7 +81,7 @@ class Windows(Indexing):
         return index
 
     def _updated(self, op: Update, index: tuple[Any, ...], t: Chunk | None) -> Chunk:
-        """Update the primal in place; answers the tangent of what is there now."""
+        """Update the primal in place; returns the tangent of what is there now."""
         if op.function in (operator.add, operator.sub):
             self._copy(op)
             held = self._held(op, index)

@@ -1,4 +1,4 @@
-"""Passes: each rewrites a program in place and answers whether it changed anything."""
+"""Passes: each rewrites a program in place and returns whether it changed anything."""
 
 from __future__ import annotations
 

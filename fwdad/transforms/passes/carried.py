@@ -22,7 +22,7 @@ from fwdad.ir.types import BOOL, INT, covers, number_type
 
 
 def simplify_carried(program: Program) -> bool:
-    """Simplify what the loops of a program carry; answer whether anything changed.
+    """Simplify what the loops of a program carry; return whether anything changed.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def _test_holds(op: Loop) -> bool:
 
 
 def runs(op: Loop) -> tuple[Apply, Value]:
-    """An operation that answers whether a loop's body runs at all, and its answer.
+    """An operation that returns whether a loop's body runs at all, and its result.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class _Simplifier:
         block.ops = made
 
     def _loop(self, op: Loop) -> list[Op]:
-        """Simplify one loop; answer what has to stand after it."""
+        """Simplify one loop; return what has to stand after it."""
         late: list[Op] = []
         flags = self._leave_flags(op)
         seen: dict[object, int] = {}

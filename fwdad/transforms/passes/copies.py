@@ -1,4 +1,4 @@
-"""Copies that nobody needs: of arrays that are never written, nor answered."""
+"""Copies that nobody needs: of arrays that are never written, nor returned."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def drop_copies(program: Program) -> bool:
 
 
 def told_orders(program: Program) -> Orders | None:
-    """How arrays lie, if it could be seen that a copy lies row by row and its source does not."""
+    """How arrays lie, if it could be seen that a copy is C-contiguous and its source is not."""
     found = Orders(program, copied=False)
     return found if found.told() else None
 
 
 def _is_own(op: Op) -> bool:
-    """Whether what an operation answers is not still a stack's, nor one element many times."""
+    """Whether what an operation returns is not still a stack's, nor one element many times."""
     return not (isinstance(op, Apply) and op.function in _NOT_OWN)
 
 

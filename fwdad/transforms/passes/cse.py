@@ -34,7 +34,7 @@ from fwdad.ir.types import Size
 
 
 def cse(program: Program) -> bool:
-    """Merge common subexpressions; answer whether there were any.
+    """Merge common subexpressions; return whether there were any.
 
     Parameters
     ----------

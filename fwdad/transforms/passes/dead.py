@@ -20,7 +20,7 @@ from fwdad.ir.rewrite import all_inside, blocks_of, defined_by
 
 
 def dead(program: Program) -> bool:
-    """Remove what nothing depends on; answer whether anything was removed.
+    """Remove what nothing depends on; return whether anything was removed.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def dead(program: Program) -> bool:
 
 
 def drop_unread(program: Program) -> bool:
-    """Remove what loops carry and branches answer for nobody; all operations stay.
+    """Remove what loops carry and branches return for nobody; all operations stay.
 
     A traced loop carries each name that its body binds, for what may stand behind it.
 
@@ -64,7 +64,7 @@ class _Marker:
         self._holders: dict[Op, Op] = {}  # the operation whose block an operation stands in
         self._definitions: dict[Value, Op] = {}
         self._writers: dict[Value, list[Op]] = {}
-        self._slots: dict[Value, tuple[Op, int]] = {}  # what a loop carries, a branch answers
+        self._slots: dict[Value, tuple[Op, int]] = {}  # what a loop carries, a branch returns
         self._work: list[Op | Value] = []
         for block in blocks_of(program.block):
             for op in block.ops:

@@ -48,7 +48,7 @@ class Found(NamedTuple):
 
 
 def find_extremes(program: Program) -> bool:
-    """Replace the loops of a program that look for an extreme; answer whether there were any.
+    """Replace the loops of a program that look for an extreme; return whether there were any.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ _UNFOLDED: Any = object()
 
 
 def fold(program: Program) -> bool:
-    """Compute what is constant; answer whether there was anything.
+    """Compute what is constant; return whether there was anything.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def fold(program: Program) -> bool:
 
 
 def _block(block: Block, mapping: Mapping) -> bool:
-    """Fold what stands in a block; answer whether products were written in another way."""
+    """Fold what stands in a block; return whether products were written in another way."""
     kept = []
     changed = False
     for op in block.ops:

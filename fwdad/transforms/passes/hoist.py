@@ -5,9 +5,9 @@ rest is moved where the loop surely runs; and of a loop over a range, calls of f
 operations on arrays are moved under ``if start < stop``. Of a program without warnings, numbers
 that might warn are moved as they are. What may raise moves only where it is the
 first thing of an iteration that may, so that the same exception is raised in the same state.
-Allocations that are written or answered stay, and so do reads of memory that the loop writes, but
+Allocations that are written or returned stay, and so do reads of memory that the loop writes, but
 for an element that has just been read or written before the loop, where no index in the loop means
-it: it is a number in a register then, and its cotangent a sum that the way back carries.
+it: it is a number in a register then, and its cotangent a sum that the reverse pass carries.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from fwdad.transforms.passes.carried import bounded, runs, surely_runs
 
 
 def hoist(program: Program) -> bool:
-    """Move loop-invariant code before its loop; answer whether there was any.
+    """Move loop-invariant code before its loop; return whether there was any.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class _Hoister:
         return changed
 
     def _out_of(self, loop: Loop, before: list[Op]) -> list[Op]:
-        """Take the invariant operations out of a loop; answer what stands before it."""
+        """Take the invariant operations out of a loop; return what stands before it."""
         plain, guarded = self._invariant(loop, before)
         surely = surely_runs(loop)
         if not surely:

@@ -1,6 +1,6 @@
 """Copies that are read before what they were taken of changes: it is read where it is.
 
-On the way back a store takes the cotangent of what it wrote, and leaves zeros. The zeros are
+In the reverse pass a store takes the cotangent of what it wrote, and leaves zeros. The zeros are
 written later, where nothing minds: then the cotangent is read where it is.
 """
 
@@ -28,7 +28,7 @@ _READERS = {scale_lanes, np.sum}
 
 
 def read_in_place(program: Program) -> bool:
-    """Leave copies out; answer whether there were any.
+    """Leave copies out; return whether there were any.
 
     Parameters
     ----------

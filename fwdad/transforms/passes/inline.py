@@ -8,14 +8,14 @@ from fwdad.ir.rewrite import blocks_of, substitute
 
 
 def inline(program: Program, *, adjoints: bool = True) -> bool:
-    """Write the called programs in the place of their calls; answer whether there were any.
+    """Write the called programs in the place of their calls; return whether there were any.
 
     Parameters
     ----------
     program : Program
         Rewritten in place.
     adjoints : bool, default True
-        Whether calls that have a way back of their own are written in line, too.
+        Whether calls that have a reverse pass of their own are written in line, too.
     """
     mapping: dict[Value, Operand] = {}
     for block in list(blocks_of(program.block)):

@@ -1,6 +1,6 @@
 """Lengths that are found to be equal once a program has been rewritten.
 
-The length of ``a[i:]`` goes by the length of a and by the value i: two such windows have one
+The length of ``a[i:]`` goes by the length of a and by the value i: two such views have one
 ``Size`` if they were given the same i. What was computed twice when the program was traced, and a
 program that was written again with values of its own, have types from before; here all values are
 given the types of now.
@@ -22,7 +22,7 @@ from fwdad.ir.types import ArrayType, Dimension, Size, Type, sliced
 
 
 def share_lengths(program: Program) -> bool:
-    """Give windows of equal lengths types that say so.
+    """Give views of equal lengths types that say so.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ class _Lengths:
 
     def __init__(self, block: Block) -> None:
         self._same: dict[Size, Dimension] = {}
-        self._current: set[Dimension] = set()  # lengths that windows have now
-        self._cut: dict[Any, Dimension] = {}  # of windows on a known length, by their bounds
+        self._current: set[Dimension] = set()  # lengths that views have now
+        self._cut: dict[Any, Dimension] = {}  # of views of a known length, by their bounds
         ops = [op for op in walk(block) if len(op.outputs) == 1 and is_array(op.outputs[0])]
         for op in ops:
             if isinstance(op, Load) and op.view and all(map(_is_basic, op.index)):
@@ -166,7 +166,7 @@ def _is_basic(i: Operand) -> bool:
 
 
 def _by_element(op: Apply) -> bool:
-    """Whether a call broadcasts its arguments, and answers one array of that shape."""
+    """Whether a call broadcasts its arguments, and returns one array of that shape."""
     f = op.function
     if op.kwargs:
         return False

@@ -47,7 +47,7 @@ Known = dict[Value, bool]
 
 
 def simplify(program: Program) -> bool:
-    """Simplify branches, checks and what loops carry; answer whether anything changed.
+    """Simplify branches, checks and what loops carry; return whether anything changed.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ class _Conditions:
 
 
 def _only(a: Operand, b: Operand, inside: set[Value]) -> Operand | None:
-    """The operand that a branch answers whichever side runs, if it is there before the branch."""
+    """The operand that a branch returns whichever side runs, if it is there before the branch."""
     if isinstance(a, Missing):
         a = b
     elif not isinstance(b, Missing) and key_of(a) != key_of(b):

@@ -34,7 +34,7 @@ class Control(Recursion):
             self.op = outer
 
     def _check(self, _op: Check) -> None:
-        """What held on the way forward holds."""
+        """What held in the forward pass holds."""
 
     def _effect(self, _op: Effect) -> None:
         """What was put out on the forward pass is not put out again."""
@@ -69,7 +69,7 @@ class Control(Recursion):
         self._joined(op, sides, list(numbers))
 
     def _joined(self, op: Branch, sides: list[Region], numbers: list[Value]) -> None:
-        """Write the branch; it answers the cotangents of numbers from outside."""
+        """Write the branch; it returns the cotangents of numbers from outside."""
         for side in sides:
             with self.writing(side):
                 found = [self.current(v) for v in numbers]
@@ -87,7 +87,7 @@ class Control(Recursion):
             self.region.bars[v] = Symbol(made, self.recorder)
 
     def _bar_of_output(self, v: Value) -> object:
-        """The cotangent of what a branch answers; None if it has none of its own."""
+        """The cotangent of what a branch returns; None if it has none of its own."""
         if not self.structure.is_active(v):
             return None
         if is_array(v) and self.structure.is_memory(v):
@@ -95,7 +95,7 @@ class Control(Recursion):
         return self.take(v)
 
     def _is_chosen(self, op: Branch, k: int) -> bool:
-        """Whether a branch answers memory that one of its sides may have made."""
+        """Whether a branch returns memory that one of its sides may have made."""
         v = op.outputs[k]
         return (
             any(self._is_own(b.results[k], b) for b in (op.then, op.other))

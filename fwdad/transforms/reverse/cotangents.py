@@ -29,7 +29,7 @@ from fwdad.transforms.reverse.normalize.array_phis import Choices
 from fwdad.transforms.reverse.region import Region, bar_dtype
 from fwdad.transforms.reverse.structure import Structure, may_be_missing
 
-# what these answer is a window in every case
+# what these return is a view in every case
 WINDOWS = {
     np.broadcast_to, np.broadcast_arrays, np.diagonal, np.split, np.array_split, np.hsplit,
     np.vsplit, np.dsplit, np.lib.stride_tricks.sliding_window_view,
@@ -140,7 +140,7 @@ class Cotangents:
             if op.function not in WINDOWS and self.is_overwritten_before_use(op):
                 name = function_name(op.function)
                 self.fail(
-                    f"what {name} answers may be a window on an array that is written before it is "
+                    f"what {name} returns may be a view of an array that is written before it is "
                     "used: give it a copy"
                 )
             self.add_through(op, v, x_bar)
@@ -274,7 +274,7 @@ class Cotangents:
         self.recorder.update(self.buffer(v), Ellipsis, operator.add, x_bar)
 
     def _lasting(self, x_bar: Any) -> Any:
-        """A cotangent in memory of its own: what is an array of the program may be put back."""
+        """A cotangent in memory of its own: what is an array of the program may be restored."""
         if type(x_bar) is Symbol and x_bar.is_array and x_bar.value in self.structure.home:
             if self.structure.is_memory(x_bar.value):
                 return self.recorder.apply(np.ndarray.copy, (x_bar,), {})
@@ -320,7 +320,7 @@ class Cotangents:
     # -- memory: see ``windows``
 
     def is_followed(self, v: Value) -> bool:
-        """Whether the cotangent of an array that is memory can be a window where the array is."""
+        """Whether the cotangent of an array that is memory can be a view where the array is."""
         raise NotImplementedError
 
     def memory_of(self, v: Value) -> Symbol:

@@ -1,8 +1,8 @@
-"""Stores that need not be put back, because another one that is put back later hides them.
+"""Stores that need not be restored, because another one that is restored later hides them.
 
-Backwards, what a store overwrote is put back before what was overwritten earlier. A store that
-writes a whole array hides, when it is put back, all stores that follow it, up to the next of its
-kind: only what the way back reads in between shows them.
+Backwards, what a store overwrote is restored before what was overwritten earlier. A store that
+writes a whole array hides, when it is restored, all stores that follow it, up to the next of its
+kind: only what the reverse pass reads in between shows them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def hidden_stores(structure: Structure, stores: Iterable[Op], reads: list[Read])
     structure : Structure
         The program.
     stores : iterable of Op
-        What would be put back.
+        What would be restored.
     reads : list of tuple
-        What the way back reads: the memory, and the block and position at which it has the
+        What the reverse pass reads: the memory, and the block and position at which it has the
         content that is meant.
     """
     places: dict[tuple[Value, int], list[int]] = {}

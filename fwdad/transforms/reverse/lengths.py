@@ -1,7 +1,7 @@
 """Lengths that the program's operations show to be equal.
 
 Two arrays that are added up, or multiplied as matrices, have lengths in common, whatever their
-types say. Where the way back knows that, nothing has to be summed over what might have been
+types say. Where the reverse pass knows that, nothing has to be summed over what might have been
 broadcast. The operation may be left out later: what is made use of here is checked.
 """
 
@@ -103,7 +103,7 @@ def check_lengths(recorder: Recorder, equal: dict[Size, Size], block: Block) -> 
     recorder : Recorder
         Writes.
     equal : dict
-        As :func:`equal_lengths` answers.
+        As :func:`equal_lengths` returns.
     block : Block
         Of which it does.
     """

@@ -117,7 +117,7 @@ class Loops(Residuals):
         self._end(op, carried, region, iter(Symbol(v, self.recorder) for v in outputs))
 
     def _ends(self, op: Loop, carried: Carried) -> list[Operand]:
-        """What the way back begins with: the cotangents of what the loop answers."""
+        """What the reverse pass begins with: the cotangents of what the loop returns."""
         made: list[Operand] = []
         for k in carried.numbers:
             bar = self.take(op.outputs[k])
@@ -203,7 +203,7 @@ class Loops(Residuals):
             self._put_back(op, k, array)
 
     def _put_back(self, op: Loop, k: int, found: Symbol) -> None:
-        """Where the arrays of all iterations are kept, what was put back is put back into them."""
+        """Where the arrays of all iterations are kept, what was restored is restored into them."""
         first = op.initial[k]
         if op.body.results[k] in op.carried or not isinstance(first, Value):
             return

@@ -1,7 +1,7 @@
 """Loads and stores run backwards: cotangents are taken and added in place.
 
 A store takes the cotangent of the elements that it wrote, and leaves zero there. What it has
-overwritten is put back first, if something that is run backwards later reads it.
+overwritten is restored first, if something that is run backwards later reads it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Memory(Rules):
         if self.structure.is_memory(v):
             return self.memory_of(v)
         op = self.structure.definition.get(v)
-        if isinstance(op, Load) and op.view:  # what is added up for the window itself is apart
+        if isinstance(op, Load) and op.view:  # what is added up for the view itself is apart
             return self.recorder.load(self._target(op.array), self.symbols(op.index))
         return self.buffer(v)
 
@@ -170,7 +170,7 @@ class Memory(Rules):
             y_bar = self.recorder.apply(np.ndarray.copy, (y_bar,), {})
         of_value = self.scaled(partials[1], y_bar) if active[1] else None
         self.recorder.store(bar, at, self.scaled(partials[0], y_bar))
-        if of_value is not None:  # last: the value may be a window on the array itself
+        if of_value is not None:  # last: the value may be a view of the array itself
             self._give(op.value, of_value)
 
     def _of_new_content(
@@ -202,7 +202,7 @@ class Memory(Rules):
     # -- what was overwritten
 
     def old_content(self, op: Op) -> Symbol:
-        """What a store is about to overwrite, read and kept on the way forward."""
+        """What a store is about to overwrite, read and kept in the forward pass."""
         return Symbol(self.kept_before(op), self.recorder)
 
     def kept_before(self, op: Op) -> Value:
@@ -232,7 +232,7 @@ class Memory(Rules):
         return made
 
     def is_restored(self, op: Op) -> bool:
-        """Whether what an operation overwrites is put back on the way back."""
+        """Whether what an operation overwrites is restored in the reverse pass."""
         return self.structure.source_of[op] in self.facts.restored
 
     def _restore(self, op: Op) -> None:
@@ -241,6 +241,6 @@ class Memory(Rules):
             old = self.old_content(op)
             array, index = Symbol(target.array, self.recorder), self.symbols(target.at)
             found = self.structure.definition[old.value]
-            if isinstance(found, Apply) and found.function is np.ndarray.copy:  # of a window
+            if isinstance(found, Apply) and found.function is np.ndarray.copy:  # of a view
                 array, index = self.recorder.load(array, index), Ellipsis
             self.recorder.store(array, index, old)

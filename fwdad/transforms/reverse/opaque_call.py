@@ -24,7 +24,7 @@ def install(pull: Callable[..., Any]) -> None:
     Parameters
     ----------
     pull : callable
-        ``pull(function, args, kwargs, active, given, bars)`` answers the cotangents of the active
+        ``pull(function, args, kwargs, active, given, bars)`` returns the cotangents of the active
         arguments, None where there is none.
     """
     _RECORD[:] = [pull]

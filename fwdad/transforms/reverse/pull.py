@@ -1,9 +1,9 @@
 """Reverse mode on a tape: the program, and behind it the program backwards.
 
 Every operation is linearized by its frule and transposed, in the opposite order: calls by partials
-and transposes, stores by taking cotangents, loops and branches as loops and branches. What the way
-back needs of an iteration is computed again or kept (``residuals``); what was overwritten is put
-back only where it is read (``memory``).
+and transposes, stores by taking cotangents, loops and branches as loops and branches. What the
+reverse pass needs of an iteration is computed again or kept (``residuals``); what was overwritten
+is restored only where it is read (``memory``).
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ _ON_STACKS = (push, pop, top, thin)
 
 
 class Facts:
-    """What is found on the way back, and needed on the way forward.
+    """What is found in the reverse pass, and needed in the forward pass.
 
     Attributes
     ----------
     restored : set of Op
-        Stores and updates that put back what they overwrite.
+        Stores and updates that restore what they overwrite.
     groups : dict
-        Programs that are called, with their ways back.
+        Programs that are called, with their reverse passes.
     """
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ class Pullback(Overwriting):
         alike: bool = False,
         stays: Callable[[Value], bool] | None = None,
     ) -> list[Any]:
-        """Write the way back.
+        """Write the reverse pass.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Pullback(Overwriting):
         outer_block = recorder.block
         way_forward = outer_block.ops[self.first :]
         before = outer_block.ops[: self.first]
-        # the source block is what keeps the operations of the way forward from here on
+        # the source block is what keeps the operations of the forward pass from here on
         back = Block()
         region.block = recorder.block = back
         later = way_forward[len(source.ops) :]
@@ -180,7 +180,7 @@ class Pullback(Overwriting):
         return found
 
     def restored_results(self) -> list[int]:
-        """The results that are memory which the way back changes."""
+        """The results that are memory which the reverse pass changes."""
         touched = {
             root
             for op, target in self.stores()
@@ -194,7 +194,7 @@ class Pullback(Overwriting):
         ]
 
     def needed(self) -> set[Op]:
-        """The stores whose old contents the way back reads."""
+        """The stores whose old contents the reverse pass reads."""
         found = []
         for op, target in self.stores():
             roots = self.structure.roots(target.array)
@@ -214,7 +214,7 @@ class Pullback(Overwriting):
         return {self.structure.source_of[op] for op in found}
 
     def _check_other_writers(self) -> None:
-        """What functions overwrite is not put back: nothing may read it on the way back."""
+        """What functions overwrite is not restored: nothing may read it in the reverse pass."""
         for block in blocks_of(self.structure.top):
             for op in block.ops:
                 if target_of(op) is not None or op not in self.structure.source_of:
@@ -224,13 +224,13 @@ class Pullback(Overwriting):
                 roots = {root for v in op.writes() for root in self.structure.roots(v)}
                 if self.restores and roots & set(self.region.source.params):
                     self.op = op
-                    self.fail("a function overwrites an argument that the way back reads")
+                    self.fail("a function overwrites an argument that the reverse pass reads")
                 for place, where, position in self.read:
                     if place.root in roots and (
                         self.is_before(where, position, op) or self.share_loop(where, op)
                     ):
                         self.op = op
-                        self.fail("a function overwrites an array that the way back reads")
+                        self.fail("a function overwrites an array that the reverse pass reads")
 
 
 def pull_block(
@@ -255,7 +255,7 @@ def pull_block(
     active : list of bool
         Which parameters are differentiated with respect to.
     seeds : callable
-        Called with the results' symbols; answers their cotangents, None for those without.
+        Called with the results' symbols; returns their cotangents, None for those without.
     stays : callable, optional
         Which of the arrays from outside are left as the block leaves them.
 
@@ -296,7 +296,7 @@ def pull_block(
             recorder.forget(mark)
     finally:
         recorder.place, recorder.same = place, same
-    message = "what the way back reads does not settle"
+    message = "what the reverse pass reads does not settle"
     raise UntraceableError(message)
 
 
@@ -306,7 +306,7 @@ def write_block(
     given: list[Symbol],
     left: dict[Value, Value] | None = None,
 ) -> list[Any]:
-    """Write a block again, on copies of what it writes outside of itself; answer its results.
+    """Write a block again, on copies of what it writes outside of itself; return its results.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """Recursion run backwards: a program that calls itself, and another one that undoes its calls.
 
-Forwards each call puts what its way back needs on stacks, as its last deed; the calls that it made
-have put theirs there before. Backwards they take it off again, the latest call first. So the
-stacks are parameters of both programs, and neither grows with the depth. The way back of a call is
-given the call's arguments once more, and memory to which the cotangents of its arrays are added.
+Forwards each call puts what its reverse pass needs on stacks, as its last deed; the calls that it
+made have put theirs there before. Backwards they take it off again, the latest call first. So the
+stacks are parameters of both programs, and neither grows with the depth. The reverse pass of a call
+is given the call's arguments once more, and memory to which the cotangents of its arrays are added.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class Ways:
     active : tuple of bool
         Which of its parameters carry derivatives.
     restores : bool
-        Whether what it overwrites in its arguments is put back.
+        Whether what it overwrites in its arguments is restored.
 
     Attributes
     ----------
     forward, back : Program
         Both take the stacks last. ``back`` takes the arguments but stacks, a cotangent for each
         result that is active, and memory for that of each active array, a stack for that of a
-        stack; it answers those of active numbers.
+        stack; it returns those of active numbers.
     is_stack : list of bool
-        Which parameters are stacks: of a way forward or back that is run backwards itself.
+        Which parameters are stacks: of a forward pass or back that is run backwards itself.
     returned : list of bool
         Which results are active.
     own, stacks : list of Value
@@ -75,7 +75,7 @@ class Ways:
         self.back.written = [*again, *[False] * sum(self.returned), *[True] * sum(held)]
 
     def arguments(self, given: Sequence[Any]) -> list[Any]:
-        """Those of a call's arguments, or of what there is for each, that the way back is given."""
+        """Those of a call's arguments, or of what is there for each, that the reverse pass gets."""
         return [x for x, stacked in zip(given, self.is_stack, strict=True) if not stacked]
 
 
@@ -107,7 +107,7 @@ class Group:
 
 
 def _note_written(program: Program) -> bool:
-    """Note which parameters a program writes; answer whether that is new."""
+    """Note which parameters a program writes; return whether that is new."""
     before, program.written = program.written, written_parameters(program)
     return before != program.written
 
@@ -116,7 +116,7 @@ class Recursion(Checkpoints):
     """Runs calls of programs backwards."""
 
     group: Group | None = None  # of a program that is called: that in which it is
-    restores = False  # of such a program: whether it puts back what it overwrites in its arguments
+    restores = False  # of such a program: whether it restores what it overwrites in its arguments
     stack_values: dict[Value, Value]
     stacks: list[Op]
     given: list[Symbol]
@@ -147,7 +147,7 @@ class Recursion(Checkpoints):
         raise NotImplementedError
 
     def _call_back(self, op: Call, bars: list[Any]) -> None:
-        """Call the way back of a program, and let the way forward keep what that needs."""
+        """Call the reverse pass of a program, and let the forward pass keep what that needs."""
         name, restores = op.program.name, self.is_restored(op)
         writes = self.structure.any_active(op.writes())
         if all(bar is None for bar in bars) and not (writes or restores):
@@ -237,7 +237,7 @@ class Recursion(Checkpoints):
             if needed <= facts.restored:
                 return
             facts.restored |= needed
-        message = "what the way back reads does not settle"
+        message = "what the reverse pass reads does not settle"
         raise UntraceableError(message)
 
     def write_ways(self, ways: Ways, group: Group) -> None:
@@ -263,7 +263,7 @@ class Recursion(Checkpoints):
         on = [p for p, is_on in zip(params, ways.active, strict=True) if is_on]
         arrays = [p for p in on if is_array(p)]
         held = [self.bar_value(p) for p in arrays]
-        region.parent = Region(Block(), Block())  # what it needs of the way forward is kept
+        region.parent = Region(Block(), Block())  # what it needs of the forward pass is kept
         region.resolved.update(zip(params, again, strict=True))
         region.block = recorder.block = Block()
         for op in source.ops:

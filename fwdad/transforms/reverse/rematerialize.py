@@ -1,4 +1,4 @@
-"""What stands on the way back for a value of the program: found, computed again, or kept."""
+"""What stands in the reverse pass for a value of the program: found, computed again, or kept."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Resolver:
     region : Region
         Where.
     position : int
-        The place in the source block that the way back has reached.
+        The place in the source block that the reverse pass has reached.
     """
 
     def __init__(self, writer: Residuals, region: Region, position: int) -> None:
@@ -90,7 +90,7 @@ class Resolver:
         return region.resolved[v]
 
     def _is_read_again(self, v: Value) -> bool:
-        """Take a window again on what nothing has been written into; its indices may be kept."""
+        """Take a view again on what nothing has been written into; its indices may be kept."""
         structure, region = self.writer.structure, self.region
         op = structure.definition.get(v)
         if not (isinstance(op, Load) and op.view and op in structure.source_of):
@@ -103,7 +103,7 @@ class Resolver:
         return True
 
     def _hangs_on_one_number(self, v: Value) -> bool:
-        """Whether no more than one number would be kept so that a window can be taken again."""
+        """Whether no more than one number would be kept so that a view can be taken again."""
         definition = self.writer.structure.definition.get(v)
         if not isinstance(definition, Load):
             return False
@@ -123,7 +123,7 @@ class Resolver:
         return found
 
     def _found(self, v: Value) -> bool:
-        """Find memory itself: what is put back must not be put into a copy."""
+        """Find memory itself: what is restored must not be put into a copy."""
         structure, choices = self.writer.structure, self.writer.choices
         op = structure.definition.get(v)
         if v in choices.meant:
@@ -175,7 +175,7 @@ class Resolver:
         if key not in self.writer.lengths:
             made = Value(op.outputs[0].type)
             definition = structure.definition.get(array)
-            # what a branch or a loop answers may not be there
+            # what a branch or a loop returns may not be there
             plain = isinstance(definition, (Apply, Load))
             plain = plain and not may_be_missing(array, structure.definition)
             function = length_of if plain else length_if_any
@@ -259,7 +259,7 @@ class Resolver:
         return 20 if getattr(op.function, "__name__", "") in _DEAR else 1
 
     def _cost_of_array(self, op: Apply, v: Value) -> int | None:
-        """The same of a call that answers an array: a window is no work."""
+        """The same of a call that returns an array: a view is no work."""
         is_memory = self.writer.structure.is_memory(v)
         if is_memory and windows(op):
             return 0
@@ -269,7 +269,7 @@ class Resolver:
         return 1 if own_function(op) and not self._reads_written(op) else None
 
     def _is_there(self, op: Apply, a: Value) -> bool:
-        """Whether an array that an operation reads can be read again, and is put back anyway."""
+        """Whether an array that an operation reads can be read again, and is restored anyway."""
         structure = self.writer.structure
         if not structure.roots(a) & structure.written:
             return True
@@ -281,7 +281,7 @@ class Resolver:
         return any(structure.roots(a) & structure.written for a in read_by(op))
 
     def _if_unwritten(self, op: Load, cost: int) -> int | None:
-        """The cost of a load, if nothing has been written there that is not put back."""
+        """The cost of a load, if nothing has been written there that is not restored."""
         structure = self.writer.structure
         roots = structure.roots(op.array)
         if roots & structure.written and not self.writer.is_untouched(op):
@@ -307,5 +307,5 @@ class Resolver:
 
 
 def read_by(op: Op) -> Iterator[Value]:
-    """The arrays whose content an operation of the way back reads."""
+    """The arrays whose content an operation of the reverse pass reads."""
     yield from reads(op, {v: {v} for o in op.operands() for v in values_in(o)})

@@ -1,8 +1,8 @@
-"""What the way back needs of the way forward: computed again if that is cheap, else kept.
+"""What the reverse pass needs of the forward pass: computed again if that is cheap, else kept.
 
-On the way back through a loop or a branch the values of that iteration, or side, are gone. Each one
-that is needed is computed again, where all that it is made of is at hand and costs little; else it
-is kept: a branch answers it, a loop pushes it onto a stack.
+In the reverse pass through a loop or a branch the values of that iteration, or side, are gone. Each
+one that is needed is computed again, where all that it is made of is at hand and costs little; else
+it is kept: a branch returns it, a loop pushes it onto a stack.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Residuals(Memory):
         position : int
             Of the operation of the source block that they reverse.
         results : tuple of operands
-            What they answer, beside cotangents.
+            What they return, beside cotangents.
         """
         self._prune(region, start, results)
         made = region.block.ops[start:]
@@ -83,7 +83,7 @@ class Residuals(Memory):
             self._rewrite(op, resolver)
             region.block.ops.extend(resolver.take())
             region.block.ops.append(op)
-        for v, bar in list(region.bars.items()):  # which the region may answer as it is
+        for v, bar in list(region.bars.items()):  # which the region may return as it is
             if type(bar) is Symbol and self.structure.home.get(bar.value) is region.source:
                 found = resolver.value(bar.value)
                 region.block.ops.extend(resolver.take())
@@ -123,11 +123,11 @@ class Residuals(Memory):
         block.results = [resolver.operand(r) for r in block.results]
 
     def is_untouched(self, op: Load) -> bool:
-        """Whether a load reads the same when it is done again on the way back."""
+        """Whether a load reads the same when it is done again in the reverse pass."""
         raise NotImplementedError
 
     def is_stale(self, op: Apply) -> bool:
-        """Whether a call that may answer a copy would, run again, copy something else."""
+        """Whether a call that may return a copy would, run again, copy something else."""
         raise NotImplementedError
 
     def is_there(self, op: Apply, a: Value, position: int) -> bool:
@@ -137,11 +137,11 @@ class Residuals(Memory):
     # -- what is read
 
     def _note_reads(self, ops: list[Op], region: Region, position: int) -> None:
-        """Note the memory of the program whose content the way back reads, and when."""
+        """Note the memory of the program whose content the reverse pass reads, and when."""
         for op in ops:
             if isinstance(op, Load) and (op.view or op in self.certain):
                 found = [] if op in self.certain else self.places_of([op.array])
-                if found:  # a window on a window: all of it
+                if found:  # a view of a view: all of it
                     self.windows[op.outputs[0]] = [Place(p.root, None, None) for p in found]
                 continue
             if isinstance(op, Apply) and op.outputs and is_array(op.outputs[0]):
@@ -167,7 +167,7 @@ class Residuals(Memory):
                 return  # it is there
             if isinstance(op, Apply) and self.is_stale(op):
                 name = function_name(op.function)
-                self.fail(f"what {name} answers may be a copy of what is written later")
+                self.fail(f"what {name} returns may be a copy of what is written later")
             v = next(a for a in values_in(op.operands()) if structure.roots(a) & structure.roots(v))
 
     def places_of(self, operands: list[Operand]) -> list[Place]:
@@ -181,7 +181,7 @@ class Residuals(Memory):
         return found
 
     def place_of(self, v: Value) -> list[Place]:
-        """The memory that an array of the program is a window on, and where."""
+        """The memory that an array of the program is a view of, and where."""
         roots = self.structure.roots(v) & self.structure.written
         op = self.structure.definition.get(v)
         if isinstance(op, Load) and op.view:
@@ -192,13 +192,13 @@ class Residuals(Memory):
     # -- what is kept
 
     def keep(self, v: Value, region: Region) -> Value:
-        """Keep a value of the region's source block; answer what stands for it in the region."""
+        """Keep a value of the region's source block; return what stands for it in the region."""
         if region.is_side:
             return self._answer(v, region)
         return self._pushed(v, region)
 
     def _answer(self, v: Value, region: Region) -> Value:
-        """A value of a side of a branch, as one more answer of the branch."""
+        """A value of a side of a branch, as one more result of the branch."""
         branch: Any = region.owner
         made = Value(v.type, v.name)
         for side in (branch.then, branch.other):

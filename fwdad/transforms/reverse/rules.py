@@ -71,7 +71,7 @@ class Rules(Windows):
                 self._by_rule(op, np.multiply if function is scale_lanes else function, bars)
 
     def _written(self, op: Apply) -> bool:
-        """Run a call that writes into its first argument backwards; answers whether it is one."""
+        """Run a call that writes into its first argument backwards; returns whether it is one."""
         if op.function in (push, pop, top, thin):
             self._stack(op)
         elif is_scatter(op):
@@ -337,7 +337,7 @@ class Rules(Windows):
             if isinstance(t, RecordingTangent) and y_bar is not None:
                 outputs.append((t, y_bar))
             elif isinstance(t, Chunk) and not isinstance(t, RecordingTangent):
-                message = "a rule answers a tangent that does not come from its arguments'"
+                message = "a rule returns a tangent that does not come from its arguments'"
                 raise UntraceableError(message)
         x_bars = pull_back(outputs)
         return [(v, x_bars[id(t)]) for v, t in inputs if id(t) in x_bars]

@@ -1,4 +1,4 @@
-"""Updates of cotangents by what a branch answers, moved into the branch.
+"""Updates of cotangents by what a branch returns, moved into the branch.
 
 Where a value is used on one side of a branch only, the other side adds zero to its cotangent, which
 costs a load and a store in every iteration: ``if x[i] > largest: largest = x[i]``.
@@ -21,7 +21,7 @@ def sink_updates(block: Block) -> None:
     Parameters
     ----------
     block : Block
-        A way back; it is rewritten.
+        A reverse pass; it is rewritten.
     """
     blocks = list(blocks_of(block))
     if not any(isinstance(op, Branch) for b in blocks for op in b.ops):

@@ -1,8 +1,9 @@
-"""A function and its way back as two programs: one that keeps, and one that takes what was kept.
+"""Forward and reverse pass as two programs: one that keeps, and one that takes what was kept.
 
-Both are traced and optimised as one program, and cut where the way back begins. What the way back
-reads of the way forward is handed over: numbers, arrays, stacks. A window on an array is taken
-again; other arrays that may be the same memory, where it is written, are said to lie together.
+Both are traced and optimised as one program, and cut where the reverse pass begins. What the
+reverse pass reads of the forward pass is handed over: numbers, arrays, stacks. A view of an array
+is taken again; other arrays that may be the same memory, where it is written, are said to lie
+together.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ _SHAPE_ONLY = {np.zeros_like, np.ones_like, np.empty_like, np.full_like}
 
 
 class Cut(NamedTuple):
-    """What is told of a program that is a value and its way back.
+    """What is told of a program that is a value and its reverse pass.
 
     Attributes
     ----------
     bars : list of Type
         The types of the cotangents that it is given.
-    answers : int
-        How many of its results, the last ones, are the way back's.
+    returns : int
+        How many of its results, the last ones, are the reverse pass's.
     """
 
     bars: list[Type]
@@ -51,7 +52,7 @@ class Cut(NamedTuple):
 
 
 class Stacked(NamedTuple):
-    """What the way back does with a stack.
+    """What the reverse pass does with a stack.
 
     Attributes
     ----------
@@ -74,21 +75,21 @@ class Halves(NamedTuple):
     Attributes
     ----------
     forward : Program
-        Its parameters are those of the whole; it answers the value, then what is kept.
+        Its parameters are those of the whole; it returns the value, then what is kept.
     back : Program
         Its parameters are what is kept, then the cotangents.
     values : int
         How many results of ``forward`` are the value's.
     read : list of int
-        The parameters of the whole that the way back may read: they must not change.
+        The parameters of the whole that the reverse pass may read: they must not change.
     shared : list of int
         The results of ``forward`` that may be memory that is kept.
     apart : list of int
-        Those that it copies itself, because the way back changes the memory that they are.
+        Those that it copies itself, because the reverse pass changes the memory that they are.
     hollow : list of int
         What is kept for its shape alone.
     written : list of int
-        The arrays among what is kept that the way back writes into.
+        The arrays among what is kept that the reverse pass writes into.
     stacks : dict of int to Stacked
         The stacks among what is kept, by position.
     """
@@ -105,12 +106,12 @@ class Halves(NamedTuple):
 
 
 def cut(program: Program, told: Cut) -> Halves:
-    """Cut a program where its way back begins.
+    """Cut a program where its reverse pass begins.
 
     Parameters
     ----------
     program : Program
-        A value and its way back, with a mark between, after all passes.
+        A value and its reverse pass, with a mark between, after all passes.
     told : Cut
         What was told when it was traced.
 
@@ -155,7 +156,7 @@ def cut(program: Program, told: Cut) -> Halves:
 
 
 def _begun_late(front: list[Op], back: list[Op]) -> tuple[list[Op], list[Op]]:
-    """Stacks that the way forward leaves empty begin with the way back, which is pushed alone."""
+    """Stacks that the forward pass leaves empty begin with the reverse pass, pushed alone."""
     used = {v for op in front for v in all_used(op)}
     late = [
         op for op in front
@@ -181,7 +182,7 @@ def _program(
 def _handed_over(
     front: list[Op], params: list[Value], back: list[Op], answers: list[Operand]
 ) -> tuple[list[Value], list[Op]]:
-    """What the way back uses of the way forward, and the windows that it takes again."""
+    """What the reverse pass uses of the forward pass, and the views that it takes again."""
     definitions: dict[Value, Op | None] = dict.fromkeys(params)
     definitions.update((v, op) for op in front for v in defined_by(op))
     order = {v: k for k, v in enumerate(definitions)}
@@ -202,7 +203,7 @@ def _handed_over(
 
 
 def _apart(results: list[Operand], front: list[Op], roots: Roots, written: set[Value]) -> list[int]:
-    """The results that are copies of memory which the way back writes; no line asks for them."""
+    """The results that are copies of memory that the reverse pass writes; no line asks for them."""
     copies = {
         op.outputs[0] for op in front
         if isinstance(op, Apply) and op.function is np.ndarray.copy and op.location is None
@@ -252,7 +253,7 @@ def _calls(ops: list[Op], *functions: object) -> list[Apply]:
 
 
 def _use_of(stack: Value, back: list[Op], roots: Roots, written: set[Value]) -> Stacked:
-    """What the way back does with a stack; what it hands on to another program may be written."""
+    """What the reverse pass does with a stack; what it passes to another program may be written."""
     taken, found, handed = _taken(stack, back), {stack}, False
     for op in walk(Block(ops=back)):
         if isinstance(op, Call) and stack in op.args:

@@ -52,7 +52,7 @@ class Structure:
     source_of : dict
         The operations that those of the block were written from.
     roots : dict, optional
-        The memory that parameters may be, where they may be windows on each other's.
+        The memory that parameters may be, where they may be views of each other's.
     natural : iterable of Value
         Numbers from outside that are not negative.
     """
@@ -188,7 +188,7 @@ class Structure:
 
 
 def is_differentiable(op: Apply) -> bool:
-    """Whether what a call answers depends on its arguments' values, and smoothly."""
+    """Whether what a call returns depends on its arguments' values, and smoothly."""
     function = ruled_function(op)
     if function in CONSTANT or function in _FLAT or own_function(op) in _OWN_CONSTANTS:
         return False

@@ -1,6 +1,6 @@
-"""A way back that swaps: what it puts back is exchanged with what stands there, through a log.
+"""A reverse pass that swaps: what it restores is exchanged with what stands there, through a log.
 
-The log undoes it, so the arrays of the way forward need not be copied for each cotangent. It holds
+The log undoes it, so the arrays of the forward pass need not be copied for each cotangent. It holds
 no more than what was saved; where more was saved than the arrays hold, a copy of them is shorter.
 """
 
@@ -32,7 +32,7 @@ class Log(NamedTuple):
     arrays : list of int
         The parameters that it is for.
     room : list
-        What is put back: parameters, by position; None for a single number.
+        What is restored: parameters, by position; None for a single number.
     """
 
     dtype: np.dtype[Any]
@@ -41,7 +41,7 @@ class Log(NamedTuple):
 
 
 class Swapping(NamedTuple):
-    """A way back that writes down what it overwrites.
+    """A reverse pass that writes down what it overwrites.
 
     Attributes
     ----------
@@ -56,12 +56,12 @@ class Swapping(NamedTuple):
 
 
 def swapping(program: Program, written: list[int]) -> Swapping | None:
-    """A way back with logs; None where what it writes is not known to be as much as was saved.
+    """A reverse pass with logs; None where what it writes is not known to be as much as was saved.
 
     Parameters
     ----------
     program : Program
-        The way back.
+        The reverse pass.
     written : list of int
         The parameters that it writes into, and that are to be left as they were.
     """
@@ -93,9 +93,9 @@ _UNKNOWN = object()
 
 
 def _stores(program: Program, kept: set[Value]) -> dict[Store, Any] | None:
-    """The stores into some parameters, and what the elements lie in that they put back.
+    """The stores into some parameters, and what the elements lie in that they restore.
 
-    No answer where anything else writes into them, or what is put back may be more.
+    No result where anything else writes into them, or what is restored may be more.
     """
     block, roots = program.block, memory_of(program)
     dtypes: dict[Value, set[Any]] = {}
@@ -122,9 +122,9 @@ def _origin(
     homes: dict[Value, tuple[Op, Loop | None]],
     params: list[Value],
 ) -> Any:
-    """The stack or the array among the parameters that has what a store puts back.
+    """The stack or the array among the parameters that has what a store restores.
 
-    None for a single number; each element is put back once at most.
+    None for a single number; each element is restored once at most.
     """
     value = op.value
     if not is_array(value) and not _is_element(op):

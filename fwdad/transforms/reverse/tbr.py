@@ -1,4 +1,4 @@
-"""Which stores of a program may change what was read, and whether that has been put back."""
+"""Which stores of a program may change what was read, and whether that has been restored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Overwriting(Control):
     _by_functions: set[Value] | None = None
 
     def runs_again(self, op: Op) -> bool:
-        """Whether an operation is in a loop that is run again on the way back."""
+        """Whether an operation is in a loop that is run again in the reverse pass."""
         around = loops_around(self.structure.block_of[op], self.structure)
         return any(loop.checkpoint is not None for loop in around)
 
@@ -47,14 +47,14 @@ class Overwriting(Control):
         return self.stores_in(self.structure.top)
 
     def is_untouched(self, op: Load) -> bool:
-        """Whether a load reads the same when it is done again on the way back."""
+        """Whether a load reads the same when it is done again in the reverse pass."""
         block, position = self.structure.block_of[op], self.structure.position[op]
         return not any(self._writing(Target(op.array, op.index), block, position))
 
     def stays_written(self, op: Op) -> bool:
         """Whether what a store writes is there, while what comes before it is run backwards.
 
-        Nothing may write there later, and the way back may not put there what was before.
+        Nothing may write there later, and the reverse pass may not put there what was before.
         """
         target = target_of(op)
         if target is None or self.group is not None or self.runs_again(op) or self.is_restored(op):
@@ -89,7 +89,7 @@ class Overwriting(Control):
                     yield store
 
     def is_stale(self, op: Apply) -> bool:
-        """Whether a call that may answer a copy would, run again, copy something else."""
+        """Whether a call that may return a copy would, run again, copy something else."""
         structure = self.structure
         if op not in structure.block_of or self.is_surely_window(op):
             return False
@@ -104,7 +104,7 @@ class Overwriting(Control):
         """Whether the memory that an operation reads is as it was when its block is at a place.
 
         That is so where nothing writes there between the operation and the place, and what is
-        written there later has been put back.
+        written there later has been restored.
         """
         structure = self.structure
         block, start = structure.block_of[op], structure.position[op]
@@ -121,7 +121,7 @@ class Overwriting(Control):
                 continue
             if not self.is_restored(store) or self.runs_again(store):
                 return False
-            # what is inside a loop at the place is put back behind it
+            # what is inside a loop at the place is restored behind it
             is_between = not self.is_before(block, position + 1, store)
             if is_between and self.is_before(block, start, store):
                 if any(self._meets(target, p) for p in places):

@@ -1,6 +1,6 @@
-"""The cotangents of memory: of each window of the program the same window.
+"""The cotangents of memory: of each view of the program the same view.
 
-Where a window cannot be followed, because it may have been a copy, its cotangent is memory of its
+Where a view cannot be followed, because it may have been a copy, its cotangent is memory of its
 own that is added to that of the base.
 """
 
@@ -19,7 +19,7 @@ from fwdad.ir.symbol import Symbol
 from fwdad.transforms.forward.rule_table import MIRRORED
 from fwdad.transforms.reverse.cotangents import WINDOWS, Cotangents
 
-# may answer a window, or a copy
+# may return a view, or a copy
 _COPYING = {np.reshape, np.ravel}
 # what else MIRRORED names cannot be added into, or has several results
 _FOLLOWED = MIRRORED - {np.broadcast_to, np.diagonal, np.split, np.array_split}
@@ -32,7 +32,7 @@ class Windows(Cotangents):
     _orders: Orders | None = None
 
     def is_followed(self, v: Value) -> bool:
-        """Whether the cotangent of an array that is memory can be a window where the array is."""
+        """Whether the cotangent of an array that is memory can be a view where the array is."""
         op = self.structure.definition.get(v)
         if v in self.refs or v in self.choices.meant:
             return True
@@ -109,9 +109,9 @@ class Windows(Cotangents):
         return self.refs[v]
 
     def _mirrored(self, op: Apply) -> Symbol:
-        """The same window on the cotangent as a call answers on its argument."""
+        """The same view of the cotangent as a call returns on its argument."""
         if not self.is_followed(op.outputs[0]):
-            return self.fail("a window on an array that is written cannot be followed")
+            return self.fail("a view of an array that is written cannot be followed")
         if op.function is window_or_zeros:
             return self._beside(op)
         (base,) = _bases(op)
@@ -137,7 +137,7 @@ class Windows(Cotangents):
         return home.buffers[v]
 
     def _beside(self, op: Apply) -> Symbol:
-        """The cotangent of a cotangent: a window where that one is."""
+        """The cotangent of a cotangent: a view where that one is."""
         (v,) = op.outputs
         home = self.home_of(v)
         if v not in home.buffers:
@@ -152,12 +152,12 @@ class Windows(Cotangents):
         """What a cotangent gave to another one, backwards: it is given what that one has."""
         held, own, order = op.args
         if not self.is_followed(own):
-            self.fail("a window on an array that is written cannot be followed")
+            self.fail("a view of an array that is written cannot be followed")
         args = (self.memory_of(own), self.memory_of(held), order)
         self.recorder.mutate(give_back, args, {})
 
     def give_back(self, op: Apply) -> None:
-        """Where a window may have been a copy, add its cotangent to that of the base."""
+        """Where a view may have been a copy, add its cotangent to that of the base."""
         (v,) = op.outputs
         if op.function in _COPYING and v in self.region.buffers:
             (base,) = _bases(op)
@@ -165,7 +165,7 @@ class Windows(Cotangents):
             self.recorder.mutate(give_back, args, {})
 
     def is_surely_window(self, op: Apply) -> bool:
-        """Whether what a call answers is never a copy."""
+        """Whether what a call returns is never a copy."""
         if op.function in _COPYING:
             if self._orders is None:
                 top = Program("", self.structure.top, rows=self.recorder.rows)
@@ -175,7 +175,7 @@ class Windows(Cotangents):
         return op.function in MIRRORED or op.function in WINDOWS or is_rearranged(op)
 
     def _lies_plainly(self, v: Value) -> bool:
-        """Whether an array surely lies row by row without gaps, and so does its cotangent."""
+        """Whether an array surely is C-contiguous without gaps, and so is its cotangent."""
         op, meant = self.structure.definition.get(v), self.choices.meant.get(v)
         if meant or op is None:  # a parameter is a copy, because it is written
             params = self.structure.top.params

@@ -91,7 +91,7 @@ _METHODS = (
     "`out[k] = v`, `pop` and other methods than `append`, `extend`, `insert(0, v)` and `copy`"
 )
 _OPERATORS = "`in` and `==`, `+` with another list"
-_ANSWERED = "a derivative of a function that answers such a list"
+_ANSWERED = "a derivative of a function that returns such a list"
 
 
 @refuses(_ITEMS, V, part="a list as an item")
@@ -267,7 +267,7 @@ def appended_by_a_derivative(a):
     return fwdad.jacobian(f, a)
 
 
-@refuses(_ANSWERED, V, part="answering from a function that is differentiated")
+@refuses(_ANSWERED, V, part="returning from a function that is differentiated")
 def answered_by_a_derivative(a):
     def f(w):
         out = []

@@ -1,4 +1,4 @@
-"""Programs that are refused for their objects, and for what they answer."""
+"""Programs that are refused for their objects, and for what they return."""
 
 import collections
 import copy
@@ -89,18 +89,16 @@ def copied(x):
     return copy.copy(Reduced(x)).x  # here
 
 
-# -- answers
+# -- returns
 
 
-@refuses(
-    "an answer that is a `deque`, `defaultdict` or set of values", V, part="a deque that holds"
-)
+@refuses("a result that is a `deque`, `defaultdict` or set of values", V, part="a deque that holds")
 def answers_a_deque(a):
     return collections.deque([a[0]])  # here
 
 
 @refuses(
-    "an answer that is a `deque`, `defaultdict` or set of values",
+    "a result that is a `deque`, `defaultdict` or set of values",
     V,
     part="a defaultdict that holds",
 )
@@ -110,16 +108,12 @@ def answers_a_defaultdict(a):
     return found  # here
 
 
-@refuses(
-    "an answer that is an iterator, or a function defined inside", V, part="cannot be returned"
-)
+@refuses("a result that is an iterator, or a function defined inside", V, part="cannot be returned")
 def answers_an_iterator(a):
     return (x for x in a)  # here
 
 
-@refuses(
-    "an answer that is an iterator, or a function defined inside", V, part="cannot be returned"
-)
+@refuses("a result that is an iterator, or a function defined inside", V, part="cannot be returned")
 def answers_a_function(a):
     return lambda: a  # here
 
@@ -139,11 +133,11 @@ def mutated_beside(a):
     return fwdad.jacfwd(into_both, outputs="mutated")(a * 1, a * 1)  # here
 
 
-_FITTED = "tuples with attributes beside their items (what `scipy.stats.linregress` answers)"
+_FITTED = "tuples with attributes beside their items (what `scipy.stats.linregress` returns)"
 
 
 class Fitted(collections.namedtuple("Fitted", "slope")):  # noqa: SLOT002 - has attributes
-    """Made as SciPy makes its own: what those answer under a trace differs with its version."""
+    """Made as SciPy makes its own: what those return under a trace differs with its version."""
 
 
 FITTED = Fitted(2.0)

@@ -26,8 +26,9 @@ def asynchronous(x):
 
 
 _PUTS_OUT = (
-    "a `finally` or an `__exit__` that puts something out, around `raise` or `assert` under a "
-    "condition that they do not catch"
+    "a `finally` or an `__exit__` that puts something out, stores into an array from outside, "
+    "raises, returns, breaks or continues, around `raise` or `assert` under a condition that they "
+    "do not catch"
 )
 
 

@@ -156,7 +156,7 @@ def without_source(x):
 
 
 _TYPES = (
-    "`np.vectorize` without `otypes` of a function that answers, or computes with, whole numbers on "
+    "`np.vectorize` without `otypes` of a function that returns, or computes with, whole numbers on "
     "one way and others on another"
 )
 
@@ -193,10 +193,10 @@ def counted(x):
     return total * calls[0]
 
 
-_AGAIN = "one that reads, or has answered, names, lists or arrays that change between its calls"
+_AGAIN = "one that reads, or has returned, names, lists or arrays that change between its calls"
 
 
-@refuses(_AGAIN, 1.5, part="first answer")
+@refuses(_AGAIN, 1.5, part="first result")
 def cached_before_it_changes(x):
     held = [x]
 

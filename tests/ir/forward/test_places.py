@@ -438,5 +438,5 @@ def test_a_window_in_a_list_of_one_is_refused():
         z[0] = 7.0
         return y
 
-    with pytest.raises(fwdad.errors.UntraceableError, match="meshgrid may answer a window"):
+    with pytest.raises(fwdad.errors.UntraceableError, match="meshgrid may return a view"):
         fwdad.jit(fwdad.jacfwd(f), backend="numpy")(np.array([1.0, 2.0]))

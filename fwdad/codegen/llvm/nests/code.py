@@ -1,7 +1,7 @@
 """A loop as LLVM code, in a function of its own that is called with what the loop reads.
 
 Each operation is the one that Numba would take, so that it means the same; arrays are given as
-pointers with lengths and steps, and windows on them are such pointers, too. Importing this module
+pointers with lengths and steps, and views of them are such pointers, too. Importing this module
 needs Numba.
 """
 

@@ -1,4 +1,4 @@
-"""Expressions of a nest as LLVM values: names, numbers, elements and windows of arrays.
+"""Expressions of a nest as LLVM values: names, numbers, elements and views of arrays.
 
 Importing this module needs Numba.
 """
@@ -131,7 +131,7 @@ class Expressions:
         return [self.typed.of[x] for x in operands], [self._value(x) for x in operands]
 
     def _call(self, node: ast.AST, kinds: Sequence[Any], args: Sequence[Any]) -> tuple[Any, Any]:
-        """Call Numba's implementation; answers the type, too."""
+        """Call Numba's implementation; returns the type, too."""
         function, signature = self.typed.calls[node]
         called = implementation(self.context, function, signature)
         args = [as_array(self.context, self.builder, x) if isinstance(x, Held) else x for x in args]
@@ -233,7 +233,7 @@ class Expressions:
             made.add_incoming(value, block)
         return made
 
-    # -- elements and windows
+    # -- elements and views
 
     def _item(self, e: ast.Subscript) -> Any:
         if isinstance(self.typed.of[e.value], types.BaseTuple):

@@ -174,7 +174,7 @@ class _Cutter:
     def _prepared(
         self, before: Sequence[ast.stmt], loop: ast.For, live: set[str]
     ) -> list[ast.stmt]:
-        """A loop behind what nobody else needs: windows and numbers for it, and its checks.
+        """A loop behind what nobody else needs: views and numbers for it, and its checks.
 
         These may stand behind other statements that only define names.
         """
@@ -302,7 +302,7 @@ class _Cutter:
             if f.value.id in self.local:
                 return False
             function = getattr(self.namespace.get(f.value.id), f.attr, None)
-            # other functions of NumPy's answer arrays
+            # other functions of NumPy's return arrays
             return isinstance(function, (np.ufunc, type)) or hasattr(math, f.attr)
         return False
 

@@ -71,7 +71,7 @@ class Typed:
 
     @property
     def result(self) -> Any:
-        """The type of what the nest answers."""
+        """The type of what the nest returns."""
         if not self.results:
             return types.none
         return self.results[0] if len(self.results) == 1 else types.Tuple(self.results)
@@ -82,7 +82,7 @@ class Typed:
         before = {name: t for name, t in self.env.items() if isinstance(t, types.Array)}
         for s in body:
             self._statement(s)
-        for name, t in list(self.env.items()):  # a window is known as long as its block lasts
+        for name, t in list(self.env.items()):  # a view is known as long as its block lasts
             if isinstance(t, types.Array) and name not in before:
                 del self.env[name]
 
@@ -133,7 +133,7 @@ class Typed:
             message = f"a name for {known} and {t}"
             raise NestError(message)
         if is_window and target.id in self.nest.results:
-            message = "a window as a result"
+            message = "a view as a result"
             raise NestError(message)
 
     # -- expressions
@@ -246,7 +246,7 @@ class Typed:
             raise NestError(message)
         self.calls[node] = known, found
         if isinstance(found.return_type, types.Array):
-            message = f"{function} answers an array"
+            message = f"{function} returns an array"
             raise NestError(message)
         return types.unliteral(found.return_type)
 
@@ -272,7 +272,7 @@ def whole_exponent(e: ast.BinOp) -> int | None:
 
 
 def layout_of(held: Any, parts: Sequence[ast.expr]) -> str:
-    """The layout of a window: behind ints and at most one part of an axis, the order stays.
+    """The layout of a view: behind ints and at most one part of an axis, the order stays.
 
     In Fortran order that is from the last axis on. What has one dimension is in C order then.
     """

@@ -162,7 +162,7 @@ class NestWriter(Expressions):
     def _apart(self, s: ast.For, loop: SharedLoop) -> None:
         """Call the function that a loop is; a step between elements that is known is no argument.
 
-        So a window on an array is one kind with the array, whose elements are neighbours too.
+        So a view of an array is one kind with the array, whose elements are neighbours too.
         """
         kinds: list[tuple[Any, list[Any], bool]] = []
         given: list[tuple[Any, Any]] = []  # Numba's types, LLVM's values

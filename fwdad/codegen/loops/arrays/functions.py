@@ -1,6 +1,6 @@
 """NumPy's functions of whole arrays as loops, for the Numba source.
 
-A handler is called as the function is, after the writer and the operation. It answers the source of
+A handler is called as the function is, after the writer and the operation. It returns the source of
 the result, or None if it has written the definition.
 """
 

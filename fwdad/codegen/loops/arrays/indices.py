@@ -32,7 +32,7 @@ class _Places(NamedTuple):
 
     Attributes
     ----------
-    window : Leaf
+    view : Leaf
         The array after the slices of the index.
     parts : list of _Part
         What chooses along the other axes.

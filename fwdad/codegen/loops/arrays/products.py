@@ -214,7 +214,7 @@ def _einsum(w, op, subscripts, *operands, optimize=False, dtype=None, order="K",
     lengths = _letter_lengths(w, terms, [a.type for a in arrays], names)
     summed = [c for c in lengths if c not in result]
     if len(operands) == 1 and not summed and w.is_written_later(out):
-        message = "that is a window, and is written"
+        message = "that is a view, and is written"
         raise TypeError(message)
     index = dict(zip([*result, *summed], w.index_names(len(lengths)), strict=True))
     wide = WIDE.get(dtype, dtype)
@@ -239,7 +239,7 @@ def _einsum(w, op, subscripts, *operands, optimize=False, dtype=None, order="K",
         spread(w, first, SUM, wide)
         if not is_array(out):
             return made
-        w.new_array(out, [])  # what an optimised einsum answers has no axes, and is an array
+        w.new_array(out, [])  # what an optimised einsum returns has no axes, and is an array
         w.line(f"{w.name(out)}[()] = {made}")
         return None
     w.line(f"{w.name(out)}[{w.at([index[c] for c in result])}] = {made}")

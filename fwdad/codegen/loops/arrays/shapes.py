@@ -33,17 +33,17 @@ def _reshaped(w: Writer, a: Value, shape: str) -> str:
     name = w.array(a)
     if w.is_written_later(a):
         if not w.is_in_order(a):
-            message = "of an array that does not lie row by row, and is written"
+            message = "of an array that is not C-contiguous and is written"
             raise TypeError(message)
-        return f"{_in_rows(w, a)}.reshape({shape})"  # only a window will do
+        return f"{_in_rows(w, a)}.reshape({shape})"  # only a view will do
     return f"np.ascontiguousarray({name}).reshape({shape})"
 
 
 def _in_rows(w: Writer, a: Value) -> str:
-    """An array of which only a window will do: other layouts do not compile.
+    """An array of which only a view will do: other layouts do not compile.
 
-    What stands for one of several arrays has a type with an open layout. Where all of them lie row
-    by row, its layout is known.
+    What stands for one of several arrays has a type with an open layout. Where all of them are
+    C-contiguous, its layout is known.
     """
     name = w.array(a)
     return f"{w.help('by_rows')}({name})" if w.lies_by_rows(a) and w.is_in_order(a) else name
@@ -78,7 +78,7 @@ def _ravel(w, op, a, order="C"):
         return f"{_reshaped(w, a, '-1')}.copy()"  # of what stays as it is a copy is as good
     if w.is_written(op.outputs[0]):
         if not rows:
-            message = "of an array that may not lie row by row, and is written"
+            message = "of an array that may not be C-contiguous, and is written"
             raise TypeError(message)
         return f"{_in_rows(w, a)}.reshape(-1)"
     return _reshaped(w, a, "-1") if a.type.ndim else f"{w.array(a)}.reshape(1)"
@@ -87,7 +87,7 @@ def _ravel(w, op, a, order="C"):
 @handles(window_or_zeros, window_or_copy)
 def _window_beside(w, op, mirrored, held, v, base):  # noqa: ARG001
     if not w.lies_by_rows(base):
-        message = "of an array that may not lie row by row"
+        message = "of an array that may not be C-contiguous"
         raise TypeError(message)
     return w.array(mirrored)
 
@@ -97,15 +97,15 @@ def _give_back(w, op, held, own, order):  # noqa: ARG001
     made = (o for o in w.program.walk() if own in o.outputs or held in o.outputs)
     if not any(isinstance(o, Apply) and o.function is window_or_zeros and w.lies_by_rows(o.args[3])
                for o in made):  # fmt: skip
-        message = "of an array that may not lie row by row"
+        message = "of an array that may not be C-contiguous"
         raise TypeError(message)
-    # a window: what was added into it is there
+    # a view: what was added into it is there
 
 
 @handles(is_window)
 def _is_window(w, op, v, base):  # noqa: ARG001
     if not w.lies_by_rows(base):
-        message = "of an array that may not lie row by row"
+        message = "of an array that may not be C-contiguous"
         raise TypeError(message)
     return "True"
 
@@ -174,7 +174,7 @@ def _broadcast_to(w, op, a, shape, subok=False):  # noqa: ARG001
     if not is_array(a):
         filled(w, op, shape_text(w, shape), a)
         return None
-    # a window of which nothing may be written, as in NumPy; what repeats has a stride of zero
+    # a view of which nothing may be written, as in NumPy; what repeats has a stride of zero
     return f"np.broadcast_to({w.array(a)}, {tuple_text(shape_text(w, shape))})"
 
 

@@ -2,7 +2,7 @@
 
 Numbers that one iteration pushes, and one takes off again, lie side by side on one stack, and a
 loop over a range makes room for all its iterations before it begins. An array on a stack is a copy
-of its elements; taken off, it is a window on the stack, which nobody writes before the next push. A
+of its elements; taken off, it is a view of the stack, which nobody writes before the next push. A
 push may move the memory, so what stays on a stack while others are pushed is looked at in a copy.
 """
 
@@ -222,7 +222,7 @@ def _memory(w: Writer, t: Type) -> str:
 
 
 def given(w: Writer, stack: Value, name: str) -> None:
-    """Begin with a stack that is a parameter: a tuple, as :func:`answer` makes it."""
+    """Begin with a stack that is a parameter: a tuple, as :func:`return` makes it."""
     begun(w, stack)
     w.line(f"{_parts(w.stacks.held[stack])} = {name}")
 
@@ -245,7 +245,7 @@ def _note_inside(w: Writer, held: Held) -> None:
 
 
 def parts(w: Writer, stack: Value) -> list[str]:
-    """A stack as arguments of a program that is called, and as what that answers last."""
+    """A stack as arguments of a program that is called, and as what that returns last."""
     return _parts(w.stacks.held[stack]).split(", ")
 
 
@@ -268,7 +268,7 @@ def as_list(parts: tuple[Any, ...], rank: int) -> list[Any]:
     Parameters
     ----------
     parts : tuple
-        As :func:`answer` says.
+        As :func:`return` says.
     rank : int
         That of what lies on it.
     """
@@ -443,7 +443,7 @@ def _window(w: Writer, op: Apply, name: str, start: str, lengths: list[str], the
 
 
 def _shaped(text: str, lengths: list[str]) -> str:
-    """A window of a stack in its lengths."""
+    """A view of a stack in its lengths."""
     return text if len(lengths) == 1 else f"{text}.reshape({_tuple(lengths)})"
 
 

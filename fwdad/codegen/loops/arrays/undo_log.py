@@ -1,4 +1,4 @@
-"""The log of a way back in the Numba source: what elements had, and where they lie."""
+"""The log of a reverse pass in the Numba source: what elements had, and where they lie."""
 
 from __future__ import annotations
 

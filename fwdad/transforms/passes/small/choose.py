@@ -2,7 +2,7 @@
 
 An array is chosen if its length is known, every index into it is a constant, and nobody could tell
 the difference: what is written into it is written under a name that certainly is this array, or a
-window on it; what a loop carries and a branch answers, and windows that a function may answer, are
+view of it; what a loop carries and a branch returns, and views that a function may return, are
 taken as the content at that moment, so no memory that they may be is written afterwards.
 
 What uses a chosen array otherwise is handed a new array of its numbers. That must be worth it:
@@ -67,7 +67,7 @@ class Choice:
     Attributes
     ----------
     chosen : set of Value
-        Arrays that are made here, windows on them, what loops carry and branches answer.
+        Arrays that are made here, views of them, what loops carry and branches return.
     """
 
     def __init__(self, program: Program) -> None:
@@ -155,7 +155,7 @@ class Choice:
         return not roots & self._writes.keys() and taken(op) is not None
 
     def _base(self, v: Value) -> Value:
-        """The array that a value is a window on, through constant indices."""
+        """The array that a value is a view of, through constant indices."""
         op = self._definitions.get(v)
         while isinstance(op, Load) and op.view and is_small(op.array.type):
             v = op.array
@@ -199,7 +199,7 @@ class Choice:
         return {r for r in roots if any(w > limit for w in self._writes.get(r, ()))}
 
     def _drop_merged(self) -> None:
-        """What loops carry and branches answer whose memory is written afterwards."""
+        """What loops carry and branches return whose memory is written afterwards."""
         for v, sources in self._merges.items():
             op = self._merging[v]
             start, end = self._span[op]
@@ -230,7 +230,7 @@ class Choice:
                 for root in memory(v, self._roots):
                     results.setdefault(root, set()).add(v)
             if isinstance(self._definitions.get(r), Load):
-                self._reject({r})  # it may be a window on an argument
+                self._reject({r})  # it may be a view of an argument
         for root, held in results.items():
             if len(held) > 1 and not self._is_input(root):
                 self._reject({root, *held})

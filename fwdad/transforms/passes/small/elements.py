@@ -30,7 +30,7 @@ class Writing(Protocol):
     """Who writes the operations on numbers."""
 
     def apply(self, function: Callable[..., Any], args: tuple[Operand, ...], t: Type) -> Value:
-        """Write a call, and answer its value."""
+        """Write a call, and return its value."""
 
     def load(self, array: Value, index: tuple[Operand, ...]) -> Value:
         """Write the load of an element."""

@@ -61,7 +61,7 @@ def split_arrays(program: Program) -> Split:
     """Let small arrays be numbers, where every use of them is known.
 
     Results keep every bit, but for sums in matrix products (a few units in the last place). What
-    a loop or branch answers to the caller is an array of its own.
+    a loop or branch returns to the caller is an array of its own.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ class _Splitter:
         return list(found)
 
     def _new(self, v: Value) -> list[Value]:
-        """New numbers for the elements of an array that a block answers."""
+        """New numbers for the elements of an array that a block returns."""
         made = [Value(number_of(v)) for _ in range(size(v))]
         self._hold(v, elements_of(made, (len(made),)))
         return made

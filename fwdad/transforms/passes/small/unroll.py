@@ -32,7 +32,7 @@ from fwdad.transforms.passes.lengths import share_lengths
 from fwdad.transforms.passes.small.elements import SMALL, is_small
 
 _MOST = 400  # operations that a loop may be written out as
-_ROUNDS = 8  # of lengths that are found by those of other windows
+_ROUNDS = 8  # of lengths that are found by those of other views
 
 
 def unroll(program: Program, chosen: Callable[[Program], set[Value]]) -> None:
@@ -115,7 +115,7 @@ def _write_out(program: Program, loops: set[Op]) -> None:
         substitute(program.block, writer.mapping)
         give_name(writer.mapping)
         fold(program)
-        for _ in range(_ROUNDS):  # lengths of windows that change in a loop never settle
+        for _ in range(_ROUNDS):  # lengths of views that change in a loop never settle
             if not share_lengths(program):
                 break
             fold(program)
@@ -130,7 +130,7 @@ class _Writer:
     Attributes
     ----------
     mapping : dict
-        What stands for what they answered.
+        What stands for what they returned.
     inside : set of Op
         The loops that are written in iterations now.
     """
@@ -156,7 +156,7 @@ class _Writer:
 
     def _iterations(self, op: Loop) -> list[Op]:
         assert op.span is not None
-        substitute(op.body, self.mapping)  # what loops inside it answered
+        substitute(op.body, self.mapping)  # what loops inside it returned
         lengths = self._lengths_of(op)
         counters = range(*op.span)
         state = list(op.initial)

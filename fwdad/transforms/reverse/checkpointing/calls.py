@@ -1,4 +1,4 @@
-"""A call that is run again on the way back: what it needs of itself is not kept until then."""
+"""A call that is run again in the reverse pass: what it needs of itself is not kept until then."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fwdad.transforms.reverse.checkpointing.loop_states import State, States
 
 
 class Called(States):
-    """Writes a call's way forward, which keeps copies of what it overwrites, and its way back.
+    """Writes a call's forward pass, which keeps copies of what it overwrites, and its reverse pass.
 
     Parameters
     ----------

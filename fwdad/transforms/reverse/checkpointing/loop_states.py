@@ -156,7 +156,7 @@ class States:
         return [(self.positions, INT), *given, *own]
 
     def _branch(self, condition: Any, types: list[Any], then: Any, other: Any = None) -> list[Any]:
-        """A branch whose sides answer operands; answer its outputs."""
+        """A branch whose sides return operands; return its outputs."""
         recorder, sides = self.recorder, []
         outer, mark = recorder.block, recorder.mark()
         for run in (then, other):
@@ -170,10 +170,10 @@ class States:
         recorder.emit(Branch(condition.value, *sides, outputs=outputs))
         return [Symbol(v, recorder) for v in outputs]
 
-    # -- the way forward
+    # -- the forward pass
 
     def write_down(self) -> None:
-        """Let the loop write states down on its way forward."""
+        """Let the loop write states down in its forward pass."""
         recorder, op = self.recorder, self.op
         outer, mark, before = recorder.block, recorder.mark(), Block()
         recorder.block = before
@@ -217,7 +217,7 @@ class States:
         self.structure.definition[self.used] = op
 
     def _thinned(self, at: Any, used: Any, spacing: Any) -> list[Any]:
-        """Give up every second state where there are too many; answer how many, and how far."""
+        """Give up every second state where there are too many; return how many, and how far."""
         recorder = self.recorder
         most = self._number(most_of_unknown, at, 0 if self.saved is None else self.saved)
         even = self._number(operator.eq, self._number(operator.mod, used, 2), 0, t=BOOL)
@@ -333,7 +333,7 @@ def _from_outside(op: Loop) -> list[Value]:
 
 
 def _base(v: Value, structure: Any) -> Value:
-    """The array that a window was taken of."""
+    """The array that a view was taken of."""
     op = structure.definition.get(v)
     while isinstance(op, Load) and op.view:
         v = op.array

@@ -1,10 +1,10 @@
 """Loops run backwards from checkpoints: some states are kept, from which the loop is run again.
 
-On the way forward a loop writes down its state at the beginning of some iterations, and nothing
-else. On the way back it is run again from the last of these states, which keeps further states,
-until a few iterations are left (a *leaf*); these are run once more, now with what their way back
-needs, and backwards. A state is what the loop carries, and the arrays that it writes, if what an
-iteration reads in them is overwritten later. Which states: ``checkpoint_schedule.py``.
+In the forward pass a loop writes down its state at the beginning of some iterations, and nothing
+else. In the reverse pass it is run again from the last of these states, which keeps further states,
+until a few iterations are left (a *leaf*); these are run once more, now with what their reverse
+pass needs, and backwards. A state is what the loop carries, and the arrays that it writes, if what
+an iteration reads in them is overwritten later. Which states: ``checkpoint_schedule.py``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Checkpoints(Loops):
 
     def _can_run_again(self, op: Loop, state: State) -> bool:
         """Whether copies of what a loop carries are as good as the arrays themselves."""
-        if op.sealed:  # what it answers is made inside
+        if op.sealed:  # what it returns is made inside
             made = [op.body.results[k] for k in state.written]
             return len(set(made)) == len(made) and all(
                 self.structure.home.get(r) is op.body and self.structure.roots(r) == {r}
@@ -93,7 +93,7 @@ class Checkpoints(Loops):
         self, block: Block, active: list[bool], roots: Any, natural: list[Value], bars: list[Any],
         begin: Callable[[Any], None],
     ) -> list[Any]:  # fmt: skip
-        """Write a block and the block backwards, in line; answer its parameters' cotangents.
+        """Write a block and the block backwards, in line; return its parameters' cotangents.
 
         Parameters
         ----------
@@ -122,5 +122,5 @@ class Checkpoints(Loops):
                 return found
             facts.restored |= needed
             del recorder.block.ops[first:]
-        message = "what the way back reads does not settle"
+        message = "what the reverse pass reads does not settle"
         raise UntraceableError(message)

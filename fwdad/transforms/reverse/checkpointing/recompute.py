@@ -16,7 +16,7 @@ from fwdad.transforms.reverse.region import zero_number
 
 
 class Rerun(States):
-    """Writes one loop's way forward, and its way back."""
+    """Writes one loop's forward pass, and its reverse pass."""
 
     def write(self) -> None:
         """Both ways."""
@@ -28,7 +28,7 @@ class Rerun(States):
         self.write_down()
         self._back(source)
 
-    # -- the way back
+    # -- the reverse pass
 
     def _back(self, source: Loop) -> None:
         recorder, writer, state = self.recorder, self.writer, self.state
@@ -63,7 +63,7 @@ class Rerun(States):
                 writer.add(source.initial[k], bar, alike=True)
 
     def _while(self, params: list[Value], initial: list[Any], test: Any, body: Any) -> list[Any]:
-        """A loop under a condition; answer what it leaves."""
+        """A loop under a condition; return what it leaves."""
         recorder = self.recorder
         outer, mark, blocks = recorder.block, recorder.mark(), (Block(), Block(params))
         for v in params:
@@ -89,7 +89,7 @@ class Rerun(States):
         return [*self.state.numbers, *self.state.arrays, *self.state.memory]
 
     def _bars(self, source: Loop) -> list[Any]:
-        """The cotangents of what the loop answers."""
+        """The cotangents of what the loop returns."""
         writer, made = self.writer, []
         for k in self._active():
             v = source.outputs[k]
@@ -185,7 +185,7 @@ class Rerun(States):
         self, source: Loop, p: Any, end: Value, carried: list[Any], bars: list[Value],
         numbers: list[Value], cotangents: dict[Value, Symbol],
     ) -> list[Any]:  # fmt: skip
-        """The last iterations, run once more and backwards; answer the cotangents before them."""
+        """The last iterations, run once more and backwards; return the cotangents before them."""
         recorder, state, structure = self.recorder, self.state, self.structure
         run = self._iterations(source, p, Symbol(end, recorder), carried)
         given = [x.value for x in carried]

@@ -1,9 +1,9 @@
 """Which array a name means, where loops and branches let arrays change places.
 
-An array that is written is memory: its cotangent is memory, too, and what is put back on the way
-back is put into the array itself. Where a loop lets names change places (``a, b = b, a``), the
-program is given a number beside each such name that says which array it means. The way back chooses
-arrays, and their cotangents, by these numbers.
+An array that is written is memory: its cotangent is memory, too, and what is restored in the
+reverse pass is put into the array itself. Where a loop lets names change places (``a, b = b, a``),
+the program is given a number beside each such name that says which array it means. The reverse pass
+chooses arrays, and their cotangents, by these numbers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Choices:
     Parameters
     ----------
     structure : Structure
-        Of the program, which is changed: loops carry the numbers, branches answer them.
+        Of the program, which is changed: loops carry the numbers, branches return them.
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
-"""Names that are, from iteration to iteration, windows on arrays that are written.
+"""Names that are, from iteration to iteration, views of arrays that are written.
 
 ``x = s[k]`` in a loop that stores into ``s``: what the loop carries as ``x`` is other memory in
 each iteration. Where nothing is written between the end of an iteration and what reads ``x`` then,
-a copy is as good as the window, and a copy is an array like any other.
+a copy is as good as the view, and a copy is an array like any other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fwdad.ir.rewrite import blocks_of
 
 
 def copy_windows(block: Block) -> None:
-    """Let loops carry copies of windows on memory that is written, where nobody can tell.
+    """Let loops carry copies of views of memory that is written, where nobody can tell.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def _is_window(r: object, op: Loop, roots: Roots) -> bool:
 
 
 def _copy(home: Block, op: Loop, k: int, roots: Roots) -> None:
-    """Carry a copy from iteration to iteration, and into the first if that is a window, too."""
+    """Carry a copy from iteration to iteration, and into the first if that is a view, too."""
     op.body.results[k] = _copied(op.body, len(op.body.ops), op.body.results[k], op)
     if _is_window(op.initial[k], op, roots):
         op.initial[k] = _copied(home, home.ops.index(op), op.initial[k], op)
@@ -83,7 +83,7 @@ class _Reads:
         self.op = op
         self.roots = roots
         self.memory = roots[op.carried[k]]
-        self.windows = {op.carried[k], op.outputs[k]}  # and the windows on these, as they are met
+        self.windows = {op.carried[k], op.outputs[k]}  # and the views of these, as they are met
 
     def well(self, home: Block) -> bool:
         """Whether it is only read, and always before anything is written into its memory."""
@@ -112,7 +112,7 @@ class _Reads:
         return True
 
     def _enter(self, op: Op) -> None:
-        """Windows on a window are windows."""
+        """Views of a view are views."""
         if isinstance(op, Load) and op.view:
             self.windows.update(op.outputs)
         elif isinstance(op, Apply):

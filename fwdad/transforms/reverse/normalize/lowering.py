@@ -21,7 +21,7 @@ from fwdad.transforms.forward.rule_table import RULE_OF
 
 
 def lower(recorder: Recorder, block: Block) -> None:
-    """Write the updates in a block that have no way back of their own as loads and stores.
+    """Write the updates in a block that have no reverse pass of their own as loads and stores.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from fwdad.ir.rewrite import all_inside, all_used, defined_by, substitute
 
 
 class Choice(NamedTuple):
-    """What one branch answers on one of its sides: the side, and where among its results."""
+    """What one branch returns on one of its sides: the side, and where among its results."""
 
     side: Block
     at: int
@@ -35,7 +35,7 @@ def store_over(op: Loop, k: int, chosen: Value, local: Roots) -> bool:
         The place among what it carries. Nobody uses what it carries there, nor what replaces it,
         behind the branch that chooses, but by the name that the branch gives.
     chosen : Value
-        What the branch in the loop's body answers.
+        What the branch in the loop's body returns.
     local : dict
         Which memory the values of one iteration may be.
 
@@ -70,7 +70,7 @@ def store_over(op: Loop, k: int, chosen: Value, local: Roots) -> bool:
 
 
 def _choices(home: Block, v: Value) -> Iterator[Choice]:
-    """The sides of the branch in a block that answers a value, and of those that it is from."""
+    """The sides of the branch in a block that returns a value, and of those that it is from."""
     owner = next(b for b in home.ops if isinstance(b, Branch) and v in b.outputs)
     at = owner.outputs.index(v)
     for side in owner.blocks():
@@ -81,7 +81,7 @@ def _choices(home: Block, v: Value) -> Iterator[Choice]:
 
 
 def _is_nested(choice: Choice) -> bool:
-    """Whether what a side answers is chosen by a branch inside of it."""
+    """Whether what a side returns is chosen by a branch inside of it."""
     r = choice.side.results[choice.at]
     return any(isinstance(b, Branch) and r in b.outputs for b in choice.side.ops)
 

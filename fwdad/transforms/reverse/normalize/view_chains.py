@@ -16,18 +16,18 @@ from fwdad.ir.builder.index_parts import spelled_out
 from fwdad.ir.ops import Apply, Load, Op, Operand, Value, is_array, values_in
 from fwdad.ir.types import ArrayType, Size, Type
 
-# functions whose answer is always a window on their first argument
+# functions whose result is always a view of their first argument
 _ALWAYS: set[Any] = {
     np.transpose, np.matrix_transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.flip, np.flipud,
     np.fliplr, np.rot90, np.expand_dims, np.squeeze, np.atleast_1d, np.atleast_2d,
 }  # fmt: skip
 _IF_BY_ROWS: set[Any] = {np.reshape, np.ravel}
-"""Functions whose answer is one on an array that lies row by row."""
-_MOST = 6  # steps between an array and a window on it
+"""Functions whose result is one on an array that is C-contiguous."""
+_MOST = 6  # steps between an array and a view of it
 
 
 class Step(NamedTuple):
-    """One window taken of another.
+    """One view taken of another.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Step(NamedTuple):
 
 
 class Window(NamedTuple):
-    """An array, and the steps from it to a window."""
+    """An array, and the steps from it to a view."""
 
     base: Value
     steps: tuple[Step, ...]
@@ -105,12 +105,12 @@ class Window(NamedTuple):
                 yield x, step.of, axis
 
     def of(self, base: Value, numbers: Sequence[Operand]) -> Window:
-        """The same window on another array, by other numbers."""
+        """The same view of another array, by other numbers."""
         given = iter(numbers)
         return Window(base, tuple(step.by(given) for step in self.steps))
 
     def alike(self, others: Sequence[Window]) -> Window:
-        """The same window, with the types that it and others of its kind have in common."""
+        """The same view, with the types that it and others of its kind have in common."""
         steps = list(self.steps)
         for other in others:
             steps = [
@@ -131,7 +131,7 @@ class Window(NamedTuple):
 
 
 def whole(v: Value) -> Window:
-    """An array as a window on itself."""
+    """An array as a view of itself."""
     parts = (slice(0, None, 1),) * v.type.ndim
     return Window(v, (Step(v, v.type, parts),))
 
@@ -139,7 +139,7 @@ def whole(v: Value) -> Window:
 def chain(
     r: Value, definition: dict[Value, Op], lies_by_rows: Callable[[Value], bool]
 ) -> list[Window]:
-    """What an array is a window on: with one step, with two, and so on; the array itself is last.
+    """What an array is a view of: with one step, with two, and so on; the array itself is last.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def chain(
     definition : dict
         The operations that define values.
     lies_by_rows : callable
-        Whether an array is known to lie row by row.
+        Whether an array is known to be C-contiguous.
     """
     found: list[Window] = []
     steps: tuple[Step, ...] = ()
@@ -163,7 +163,7 @@ def chain(
 
 
 def _step(op: Op | None, v: Value, lies_by_rows: Callable[[Value], bool]) -> Step | None:
-    """How an array is taken of another one; None if it is no window, or one of another kind."""
+    """How an array is taken of another one; None if it is no view, or one of another kind."""
     if isinstance(op, Load) and op.view:
         parts = _parts(op)
         return None if parts is None else Step(op.array, v.type, parts)

@@ -1,9 +1,9 @@
 """Windows that branches choose and loops move: the array and the index, told apart.
 
 ``w = a[:3] if c else b[1:]`` is written as a choice among arrays and one among numbers, with the
-window behind it; a loop that begins with ``w = a[:2]`` and ends with ``w = a[k:k + 2]`` carries
-two numbers. Then a window is taken of an array that is there, and so is that of its cotangent.
-Windows of windows are one array and several indices, with reshapes and transposes among them.
+view behind it; a loop that begins with ``w = a[:2]`` and ends with ``w = a[k:k + 2]`` carries
+two numbers. Then a view is taken of an array that is there, and so is that of its cotangent.
+Windows of views are one array and several indices, with reshapes and transposes among them.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from fwdad.transforms.reverse.normalize.view_chains import Window, chain, either
 
 
 class _Moved(NamedTuple):
-    """A window that a loop moves.
+    """A view that a loop moves.
 
     Attributes
     ----------
     output, result : Value
-        The last window, and that which an iteration leaves.
+        The last view, and that which an iteration leaves.
     base : Value
         The array that it is taken of: one from outside, or one that the loop carries.
-    first : Window
+    first : View
         The one that the loop begins with, with the types that all have.
     numbers : tuple of operands
-        Those of the window that an iteration begins with.
+        Those of the view that an iteration begins with.
     places : list of int
         Which of them are carried.
     """
@@ -61,19 +61,19 @@ class _Moved(NamedTuple):
 
 
 def tell_windows_apart(block: Block, *, rows: bool = False) -> None:
-    """Let branches and loops choose arrays and numbers, where they choose windows on memory.
+    """Let branches and loops choose arrays and numbers, where they choose views of memory.
 
     Parameters
     ----------
     block : Block
         A program of the caller's own; rewritten. It may use values from outside.
     rows : bool
-        Whether the arrays among its parameters are known to lie row by row.
+        Whether the arrays among its parameters are known to be C-contiguous.
 
     Raises
     ------
     NotReversibleError
-        If a loop moves a window in a way that cannot be told.
+        If a loop moves a view in a way that cannot be told.
     """
     if any(isinstance(op, (Branch, Loop)) for op in block.ops):
         _Writer(block, rows=rows).write(block)
@@ -87,13 +87,13 @@ class _Writer:
     top : Block
         The program.
     rows : bool
-        Whether the arrays among its parameters lie row by row.
+        Whether the arrays among its parameters are C-contiguous.
     """
 
     def __init__(self, top: Block, *, rows: bool) -> None:
         self.orders = Orders(Program("", top, rows=rows))
-        self.in_rows: set[Value] = set()  # what is chosen among arrays that lie row by row
-        self.wanted: dict[Value, Any] = {}  # the kind of window that a name is to be
+        self.in_rows: set[Value] = set()  # what is chosen among arrays that are C-contiguous
+        self.wanted: dict[Value, Any] = {}  # the kind of view that a name is to be
         self.roots: Roots = memory_of(Program("", top))
         self.written = {
             root for op in walk(top) for v in op.writes() for root in self.roots.get(v, {v})
@@ -119,13 +119,13 @@ class _Writer:
         return v in self.in_rows or self.orders.of(v) is Order.ROWS
 
     def _windows(self, r: Value) -> list[Window]:
-        """What an array is a window on, in one step or more; the array itself is last."""
+        """What an array is a view of, in one step or more; the array itself is last."""
         return chain(r, self.definition, self._lies_by_rows)
 
     # -- branches
 
     def _branch(self, block: Block, op: Branch, v: Value) -> None:
-        """Write what a branch answers as a window on what it answers instead."""
+        """Write what a branch returns as a view of what it returns instead."""
         at = op.outputs.index(v)
         sides = (op.then, op.other)
         results = [side.results[at] for side in sides]
@@ -155,11 +155,11 @@ class _Writer:
         self._take(block.ops, block.ops.index(op) + 1, v, window, op)
 
     def _is_made_of(self, r: Value, within: set[Value]) -> bool:
-        """Whether an array is a window that is taken in a side."""
+        """Whether an array is a view that is taken in a side."""
         return r in within and self.roots.get(r, {r}) != {r}
 
     def _answer(self, op: Branch, results: tuple[Operand, Operand]) -> Value:
-        """One more answer of a branch."""
+        """One more result of a branch."""
         one, other = results
         kind = either(one.type, other.type) if is_array(one) else INT
         made = Value(kind, getattr(one, "name", None))
@@ -173,7 +173,7 @@ class _Writer:
         return made
 
     def _chosen(self, op: Branch, first: Window, second: Window) -> tuple[Operand, ...]:
-        """The numbers of a window that is one of two."""
+        """The numbers of a view that is one of two."""
         found: list[Operand] = []
         for (a, of, axis), (b, other_of, _) in zip(first.ends(), second.ends(), strict=True):
             if _same(a, b):
@@ -194,7 +194,7 @@ class _Writer:
             self._close(block, op, window)
 
     def _moving(self, op: Loop) -> list[tuple[Value, list[Window]]]:
-        """What a loop carries that is always a window on an array from outside, or carried too."""
+        """What a loop carries that is always a view of an array from outside, or carried too."""
         within = all_inside(op.body)
         found = []
         for k, p in enumerate(op.carried):
@@ -226,7 +226,7 @@ class _Writer:
     def _is_there(self, base: Value, p: Value, op: Loop, within: set[Value]) -> bool:
         """Whether an array is one from outside of a loop's body, or one of those by another name.
 
-        The name that is moved itself is none: a window on it is shorter each time.
+        The name that is moved itself is none: a view of it is shorter each time.
         """
         if base not in within:
             return True
@@ -258,7 +258,7 @@ class _Writer:
             yield from self._leaves(way, seen, names)
 
     def _open(self, block: Block, op: Loop, p: Value, windows: list[Window]) -> _Moved:
-        """Let a loop carry the numbers of a window in the place of the window."""
+        """Let a loop carry the numbers of a view in the place of the view."""
         first = windows[0].alike(windows[1:])
         before: list[Op] = []
         numbers: list[Operand] = []
@@ -286,7 +286,7 @@ class _Writer:
         return moved
 
     def _other_base(self, op: Loop, k: int, bases: list[Value]) -> Value:
-        """Let a loop carry the array that a window is taken of, one of several."""
+        """Let a loop carry the array that a view is taken of, one of several."""
         kind = functools.reduce(either, [v.type for v in bases])
         base, last = Value(kind, bases[0].name), Value(kind, bases[0].name)
         self.roots[base] = self.roots[last] = {r for v in bases for r in self.roots.get(v, {v})}
@@ -298,11 +298,11 @@ class _Writer:
         return base
 
     def _close(self, block: Block, op: Loop, moved: _Moved) -> None:
-        """Carry the numbers of the window that an iteration leaves, and take the last one."""
+        """Carry the numbers of the view that an iteration leaves, and take the last one."""
         first = moved.first
         ways = [w for w in self._windows(moved.result) if w.kinds == first.kinds]
         if not ways:
-            message = "a loop moves a window on an array that is written, in more than one way"
+            message = "a loop moves a view of an array that is written, in more than one way"
             raise NotReversibleError(message, op.location)
         last = ways[0]
         ends, numbers = list(last.ends()), list(moved.numbers)
@@ -321,7 +321,7 @@ class _Writer:
     # -- numbers
 
     def _number(self, ops: list[Op], x: Operand, base: Value, axis: int) -> Operand:
-        """A number of a window as an int; where the array ends, if it is None."""
+        """A number of a view as an int; where the array ends, if it is None."""
         if not isinstance(x, Value) and x is not None:
             return x
         if isinstance(x, Value) and x.type == INT:
@@ -341,7 +341,7 @@ class _Writer:
             self.definition[out] = step
             self.roots[out] = self.roots.get(window.base, {window.base})
             if isinstance(step, Apply) and step.function is np.reshape:
-                self.in_rows.add(out)  # of an array that lies row by row
+                self.in_rows.add(out)  # of an array that is C-contiguous
 
 
 def _carry(op: Loop, first: Operand) -> Value:
