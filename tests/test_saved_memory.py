@@ -204,7 +204,7 @@ def overwriting(x, w):
     return np.sum(x**2)
 
 
-def windows(x):
+def views(x):
     y = np.sin(x)
     return np.sum(y[1:] * y[:-1])
 
@@ -221,7 +221,7 @@ TABLE = np.cos(np.arange(100_000.0))
             (np.linspace(0.1, 1.0, 100_000), TABLE[::-1].copy()),
             marks=pytest.mark.slow,
         ),
-        (windows, (np.linspace(0.1, 1.0, 100_000),)),
+        (views, (np.linspace(0.1, 1.0, 100_000),)),
         (layers, (np.linspace(0.1, 1.0, 100_000),)),
         (smoothing, (np.linspace(0.0, 1.0, 100_000), 10)),
     ],

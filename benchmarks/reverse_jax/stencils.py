@@ -36,8 +36,8 @@ def seidel_2d(a, steps):
 
     def column(j, ai):
         a, i = ai
-        window = jax.lax.dynamic_slice(a, (i - 1, j - 1), (3, 3))
-        return a.at[i, j].set(jnp.sum(window) / 9.0), i
+        view = jax.lax.dynamic_slice(a, (i - 1, j - 1), (3, 3))
+        return a.at[i, j].set(jnp.sum(view) / 9.0), i
 
     def row(i, a):
         return fori_loop(1, n - 1, column, (a, i))[0]

@@ -30,8 +30,8 @@ def conv2d(x, kernel):
     out = np.empty((x.shape[0], height, width, kernel.shape[3]))
     for i in range(height):
         for j in range(width):
-            window = x[:, i : i + k, j : j + k, :, np.newaxis]
-            out[:, i, j, :] = np.sum(window * kernel[np.newaxis], axis=(1, 2, 3))
+            view = x[:, i : i + k, j : j + k, :, np.newaxis]
+            out[:, i, j, :] = np.sum(view * kernel[np.newaxis], axis=(1, 2, 3))
     return np.sum(out)
 
 

@@ -274,7 +274,7 @@ class _Entry:
             self.known[signature] = False
             self.made.left.append(error)
             frozen = any(isinstance(t, numba.types.Array) and not t.mutable for t in signature)
-            if not frozen and not _only_window(error):
+            if not frozen and not _only_view(error):
                 _report(f"compiling {self.program.name}", error)
 
     def _compile(self, signature: tuple[Any, ...]) -> None:
@@ -337,7 +337,7 @@ def _leaves_type(error: Exception) -> bool:
     return isinstance(error, OverflowError) or str(error) in (NO_INT, NO_FLOAT, BROADCAST)
 
 
-def _only_window(error: Exception) -> bool:
+def _only_view(error: Exception) -> bool:
     """Whether a view is asked for by `reshape` of an array that turns out to have gaps."""
     return "reshape() supports contiguous array only" in str(error)
 

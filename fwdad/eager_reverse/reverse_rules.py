@@ -219,7 +219,7 @@ def run_reverse_rule(
     _wrote_nothing(rule, primals, given)
     (y,) = with_explicit((y,))
     leaves = list(_leaves(rule, y))
-    _is_no_window(rule, y, given)
+    _is_no_view(rule, y, given)
     y = rebuild(y, lambda _, v: own_copy(v) if _is_array(v) else v)
     if not leaves or not inputs:
         return y, ZERO
@@ -290,7 +290,7 @@ def _wrote_nothing(rule: ReverseRule, primals: Any, given: Any) -> None:
                 raise RuleError(message)
 
 
-def _is_no_window(rule: ReverseRule, y: Any, given: Any) -> None:
+def _is_no_view(rule: ReverseRule, y: Any, given: Any) -> None:
     """Raise if what a rule returns shares memory with an argument: a copy would be another value.
 
     Whoever writes into what the function returns would write into the argument as well.

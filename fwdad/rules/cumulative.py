@@ -39,7 +39,7 @@ def cumprod_frule(primals, tangents, *, axis, dtype, out):
     if _divisible(plain(a)):
         y_dot = y * np.cumsum(a_dot / a, axis=axis)
     else:
-        rows_dot = _by_windows(np.moveaxis(a, axis, -1), np.moveaxis(a_dot, axis, -1))
+        rows_dot = _by_views(np.moveaxis(a, axis, -1), np.moveaxis(a_dot, axis, -1))
         y_dot = np.moveaxis(rows_dot, -1, axis)
     return y, cast(y_dot, plain(y).dtype)
 
@@ -53,7 +53,7 @@ def _divisible(a):
     return bool(np.all((size > limit) & (size < 1 / limit)))
 
 
-def _by_windows(a, a_dot):
+def _by_views(a, a_dot):
     """The tangent of the running products along the last axis.
 
     A view's product is kept as a number near one times a power of two, and its tangent in that

@@ -56,11 +56,11 @@ def fortran_order(x):
 
 
 @mutation(X)
-def strided_windows(x):
+def strided_views(x):
     y = np.zeros(7)
-    windows = np.lib.stride_tricks.sliding_window_view(y, 3)
+    views = np.lib.stride_tricks.sliding_window_view(y, 3)
     y[1:6] = x**2
-    return windows.sum(axis=1)
+    return views.sum(axis=1)
 
 
 @mutation(X)

@@ -152,11 +152,11 @@ def higher_order(x):
 
 @program(X)
 def itertools_and_collections(x):
-    window = collections.deque(maxlen=3)
+    view = collections.deque(maxlen=3)
     total = x[0] * 0.0
     for value in itertools.chain(x, x[:1]):
-        window.append(value)
-        total = total + window[0] * window[-1]
+        view.append(value)
+        total = total + view[0] * view[-1]
     groups = collections.defaultdict(list)
     for value in x:
         groups[bool(value > 1)].append(value)

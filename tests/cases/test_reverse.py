@@ -60,7 +60,7 @@ def test_table(program):
             gradient(total, copy.deepcopy(x))
     else:
         assert_allclose(gradient(total, copy.deepcopy(x)), expected, **tolerance)
-    if str(program) not in RECORDED | {"strided_windows"}:
+    if str(program) not in RECORDED | {"strided_views"}:
         pushed = fwdad.jit(fwdad.jacfwd(f, chunk=3), backend="numpy")(copy.deepcopy(x))
         scale = 1 + np.max(np.abs(forward), initial=0.0)
         assert_allclose(pushed, forward, rtol=1e-9, atol=1e-10 * scale)
@@ -110,7 +110,7 @@ def test_mutation_and_aliasing_compiled(first):
 @pytest.mark.parametrize("first", range(0, len(COMPILED), 8))
 def test_mutation_and_aliasing_compiled_forward(first):
     # lanes of `.flat` are a view that Numba does not reshape: NumPy runs that program forwards
-    left = {"strided_windows", "store_through_flat"}
+    left = {"strided_views", "store_through_flat"}
     group = [p for p in COMPILED[first : first + 8] if str(p) not in left]
 
     def jacobians(arguments):

@@ -321,9 +321,9 @@ def repeated(m, v, n):
     for k in range(n):
         total = total + rows[k] * columns
     v = v.copy()
-    window = np.broadcast_to(v, (2, 3))
+    view = np.broadcast_to(v, (2, 3))
     v[0] = 7.0  # seen through the view
-    return rows, columns * m, stack[1], total, window, columns.reshape(-1), columns.T @ v
+    return rows, columns * m, stack[1], total, view, columns.reshape(-1), columns.T @ v
 
 
 @case((np.array(2.0), 3.0), (np.array(-1.0), 0.5))

@@ -38,7 +38,7 @@ class Writer:
     def number(self):
         return self.random.choice([self.element(), self.element(), "s", "0.5"])
 
-    def window(self):
+    def view(self):
         name, rank = self.random.choice(self.arrays)
         if rank == 1:
             return f"{name}[{self.index()}:{self.random.choice(['', self.index()])}]", 1
@@ -65,7 +65,7 @@ class Writer:
         indent = "    " * (depth + 1)
         kind = self.random.random()
         if kind < 0.2:
-            text, rank = self.window()
+            text, rank = self.view()
             made = self.name("v")
             self.lines += [f"{indent}{made} = {text}", f"{indent}s = s + {made}.sum()"]
             self.arrays.append((made, rank))

@@ -62,7 +62,7 @@ def swept_twice_answered(x):
     return q, q, t
 
 
-def swept_with_a_window(x):
+def swept_with_a_view(x):
     q, t = swept(x)
     return q, q[1:], t
 
@@ -130,7 +130,7 @@ def test_order(f, made):
     assert made in code if made else ".T" not in code and ".transpose" not in code
 
 
-def test_windows_that_lie_apart_need_no_temporary():
+def test_views_that_lie_apart_need_no_temporary():
     assert "np.empty" not in source(columns, M)
     assert "np.empty" in source(from_the_end, M)  # column -1 may be column 0
 
@@ -148,7 +148,7 @@ def test_values(f):
 
 
 @pytest.mark.parametrize(
-    "f", every(2, [swept, swept_twice_answered, swept_with_a_window, swept_by_calls]),
+    "f", every(2, [swept, swept_twice_answered, swept_with_a_view, swept_by_calls]),
 )  # fmt: skip
 def test_what_is_answered_lies_row_by_row(f):
     jitted = fwdad.jit(f, backend="numba")

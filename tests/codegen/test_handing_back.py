@@ -54,7 +54,7 @@ def test_two_answers_with_one_memory_still_share_it():
     assert whole[1] == 9.0
 
 
-def test_a_window_on_an_argument_is_still_one():
+def test_a_view_on_an_argument_is_still_one():
     x = np.arange(4.0)
     run(lambda x: x[1:], x)[0] = 7.0
     assert x[1] == 7.0
@@ -64,7 +64,7 @@ def test_a_window_on_an_argument_is_still_one():
     assert run(lambda x: x, x) is x
 
 
-def test_windows_on_new_memory():
+def test_views_on_new_memory():
     x = np.arange(6.0).reshape(2, 3)
     assert np.array_equal(run(lambda x: (2 * x).T, x), 2 * x.T)
     assert np.array_equal(run(lambda x: (2 * x)[1:], x), 2 * x[1:])

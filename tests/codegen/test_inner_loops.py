@@ -11,8 +11,8 @@ import fwdad
 pytest.importorskip("numba")
 
 
-def windows(a, b, i, j):
-    """Windows whose lengths only the call knows, stored, added up, and multiplied."""
+def views(a, b, i, j):
+    """Views whose lengths only the call knows, stored, added up, and multiplied."""
     a = a.copy()
     a[:i] += b[:j]
     a[1:i] = a[1:i] * b[0] + a[:1]
@@ -50,14 +50,14 @@ def exchanged(b, l):
 
 @pytest.fixture(scope="module")
 def compiled():
-    return fwdad.jit(windows)
+    return fwdad.jit(views)
 
 
 @pytest.mark.parametrize(("i", "j"), [(4, 4), (4, 1), (1, 4), (5, 9), (0, 0), (3, 1)])
-def test_windows(compiled, i, j):
+def test_views(compiled, i, j):
     a, b = np.arange(1.0, 6.0), np.linspace(0.5, 1.5, 5)
     try:
-        expected = windows(a, b, i, j)
+        expected = views(a, b, i, j)
     except ValueError:
         with pytest.raises(ValueError, match="broadcast"):
             compiled(a, b, i, j)
@@ -91,7 +91,7 @@ def test_sums():
         assert_array_equal(running, np.cumsum(a))
 
 
-def test_products_of_windows_backwards():
+def test_products_of_views_backwards():
     gradient = fwdad.jit(fwdad.value_and_grad(solved, argnums=(0, 1)))
     for n in (1, 2, 7):
         draw = np.random.default_rng(n)

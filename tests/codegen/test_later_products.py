@@ -42,7 +42,7 @@ def added(matrix, products):
     return found, expected
 
 
-def windows_of(name, m, n):
+def views_of(name, m, n):
     """Pairs of slices."""
     if name == "growing":
         return [(slice(None), slice(k, None)) for k in range(n - 1, -1, -1)]
@@ -57,7 +57,7 @@ def windows_of(name, m, n):
 
 @pytest.mark.parametrize("shape", [(150, 90), (9, 7), (1, 5), (5, 1), (20000, 2), (0, 4)], ids=str)
 @pytest.mark.parametrize("name", ["growing", "shrinking", "diagonal", "far apart", "steps"])
-def test_every_window_gets_its_product(name, shape):
+def test_every_view_gets_its_product(name, shape):
     rng = np.random.default_rng(0)
     held = rng.normal(size=(shape[0], 2 * shape[1]))[:, : shape[1]]  # rows are not neighbours
     products = [
@@ -67,7 +67,7 @@ def test_every_window_gets_its_product(name, shape):
             rng.normal(size=len(held[rows])),
             rng.normal(size=held[:, columns].shape[1]),
         )
-        for rows, columns in windows_of(name, *shape)
+        for rows, columns in views_of(name, *shape)
     ]
     found, expected = added(held, products)
     assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
@@ -82,7 +82,7 @@ def test_every_window_gets_its_product(name, shape):
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan, 1e200])
-def test_an_infinite_factor_stays_in_its_window(bad):
+def test_an_infinite_factor_stays_in_its_view(bad):
     u = np.array([1.0, bad, 0.5])
     products = [(slice(0, 3), slice(k, k + 2), u, np.array([1.0, 2.0])) for k in range(4)]
     found, expected = added(np.zeros((4, 6)), products)

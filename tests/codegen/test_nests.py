@@ -75,7 +75,7 @@ def test_a_step_of_zero():
         Machine(source(code), None, {}).kernel(1, 0)
 
 
-def test_windows(rng):
+def test_views(rng):
     code = """
 def f(a, out, lo, hi):
     for k in range(a.shape[0]):

@@ -149,7 +149,7 @@ def test_grown(dtype):
         assert_array_equal(found[:n], (np.arange(n) % 5).astype(dtype))
 
 
-def windows(v, m, n):
+def views(v, m, n):
     return (
         np.broadcast_to(v, (n, v.shape[0])), np.broadcast_to(m, (2, n, m.shape[0], m.shape[1])),
         np.broadcast_to(v[:1], (n,)), np.broadcast_to(m[:, :1], (m.shape[0], n)),
@@ -159,9 +159,9 @@ def windows(v, m, n):
 @pytest.mark.parametrize("n", [0, 1, 4])
 def test_broadcast_to(n, rng):
     v, m = rng.standard_normal(3), rng.standard_normal((2, 3))
-    compiled = njit(windows)
+    compiled = njit(views)
     for a, b in ((v, m), (v[::-1], m.T)):
-        for found, wanted in zip(compiled(a, b, n), windows(a, b, n), strict=True):
+        for found, wanted in zip(compiled(a, b, n), views(a, b, n), strict=True):
             assert_array_equal(found, wanted)
             assert not found.flags.writeable
             assert found.size == 0 or np.may_share_memory(found, a) or np.may_share_memory(found, b)
@@ -179,7 +179,7 @@ def test_new_axes(rng):
             assert np.shares_memory(found, given)
 
 
-def test_a_window_keeps_its_array_alive():
+def test_a_view_keeps_its_array_alive():
     @njit
     def made(n):
         return np.broadcast_to(np.full((n,), 2.5, np.float64), (3, n))

@@ -54,7 +54,7 @@ def test_the_sum_is_one_operation_in_derivatives_only():
     assert "sum_of_outer" not in compiled
 
 
-def windows(a):
+def views(a):
     """Products of columns with what is right of them."""
     out = np.zeros((a.shape[1], a.shape[1]))
     for i in range(a.shape[1]):
@@ -71,10 +71,10 @@ def backwards(a):
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (1, 3), (5, 1), (1, 1), (170, 9)], ids=str)
-@pytest.mark.parametrize("f", [windows, backwards])
+@pytest.mark.parametrize("f", [views, backwards])
 def test_outer_products_are_added_in_place(f, shape):
     a = np.random.default_rng(2).normal(size=shape)
-    assert "add_later(" in fwdad.show(fwdad.grad(windows), np.ones((4, 3)))
+    assert "add_later(" in fwdad.show(fwdad.grad(views), np.ones((4, 3)))
     expected = fwdad.jacobian(f, a, mode="forward")
     assert_allclose(fwdad.grad(f)(a), expected, rtol=1e-12, atol=1e-12)
 
@@ -98,18 +98,18 @@ def test_long_sums_are_written_in_blocks(rows):
     assert_allclose(sum_of_outer(u, v, p, q), np.outer(u, v) + np.outer(p, q), atol=1e-13)
 
 
-def test_an_outer_product_into_any_window():
+def test_an_outer_product_into_any_view():
     rng = np.random.default_rng(0)
     held, u, v = rng.normal(size=(12, 12)), rng.normal(size=24), rng.normal(size=24)
     for rows in (slice(0, 5), slice(None, None, 2), slice(11, 6, -1), slice(3, 4)):
         for columns in (slice(2, 9), slice(0, 12, 3), slice(4, 5), slice(None, None, -1)):
             made = held.copy()
-            window = made[rows, columns]
-            m, n = window.shape
+            view = made[rows, columns]
+            m, n = view.shape
             for left, right in ((u[:m], v[:n]), (u[::2][:m], v[::-1][:n]), (u[:1], v[:n])):
-                expected = window + left[:, None] * right
-                add_outer(window, left, right)
-                assert_allclose(window, expected, rtol=1e-14)
+                expected = view + left[:, None] * right
+                add_outer(view, left, right)
+                assert_allclose(view, expected, rtol=1e-14)
             outside = np.ones((12, 12), dtype=bool)
             outside[rows, columns] = False
             assert_allclose(made[outside], held[outside], rtol=0)

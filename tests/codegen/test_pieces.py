@@ -232,7 +232,7 @@ def stored_between_pieces(x):
     return np.sum(v * np.arange(6.0))
 
 
-def test_windows_of_a_piece_are_written_elsewhere():
+def test_views_of_a_piece_are_written_elsewhere():
     x = np.linspace(0.2, 1.4, 6)
     gradient = fwdad.jit(fwdad.grad(stored_between_pieces), backend="numba")(x)
     assert_allclose(gradient, fwdad.jacobian(stored_between_pieces, x), rtol=1e-13)

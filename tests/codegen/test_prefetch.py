@@ -28,7 +28,7 @@ def orthonormal(a):
 
 
 def repeated(x, times):
-    """Windows of whatever length, of which each keeps its old content."""
+    """Views of whatever length, of which each keeps its old content."""
     y = x.copy()
     for k in range(times):
         y[1:] = np.sin(y[1:]) * y[:-1] + 0.1 * k / times
@@ -57,8 +57,8 @@ def test_gradient_of_columns(shape):
 
 
 @pytest.mark.parametrize(("n", "times"), [(8, 30_000), (40, 5_000), (900, 300), (6000, 60)])
-def test_gradient_of_windows(n, times):
-    """Windows shorter than what is asked for, as long, and longer; stacks longer than 1 MB."""
+def test_gradient_of_views(n, times):
+    """Views shorter than what is asked for, as long, and longer; stacks longer than 1 MB."""
     rng = np.random.default_rng(1)
     x, v = rng.normal(size=(2, n))
     assert n * times * 8 > 2**20

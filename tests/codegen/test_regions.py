@@ -138,7 +138,7 @@ def steps(x, n):
     return u
 
 
-def windows(x):
+def views(x):
     y = np.zeros_like(x)
     y[1:-1] = np.exp(x[1:-1]) * (x[2:] - x[:-2]) + np.sin(x[1:-1])
     return y + np.log1p(y * y)
@@ -157,7 +157,7 @@ PROGRAMS = [
     (tables, (np.outer(X[:6], X), X, X[:6, None] + 2)),
     (stores, (X,)),
     (steps, (X, 4)),
-    (windows, (X,)),
+    (views, (X,)),
     (nested, (X, 3)),
 ]
 

@@ -53,7 +53,7 @@ def written_after(p, r):
     return y + filled * r[0]
 
 
-def written_by_a_window(p, r):
+def written_by_a_view(p, r):
     filled = np.full((len(r), len(p)), 2.0)
     filled[1:, 1] *= 3
     return filled[:, ::-1] * p + filled[:, :1]
@@ -97,7 +97,7 @@ PROGRAMS = [
     single_precision,
     written_before,
     written_after,
-    written_by_a_window,
+    written_by_a_view,
     written_in_a_loop,
     new_in_a_loop,
     filled_with_a_result,

@@ -43,12 +43,12 @@ def same_as_python(code, *args, inner=("i", "j")):
     return functions(made)
 
 
-def adding(*windows, into="a", of="t"):
+def adding(*views, into="a", of="t"):
     """Adds to views one after the other; a statement between them keeps them apart."""
     lines = [f"def f({into}, {of}):", "    last = 0"]
-    for k, window in enumerate(windows):
+    for k, view in enumerate(views):
         lines += [
-            f"    w{k} = {into}[{window}]",
+            f"    w{k} = {into}[{view}]",
             f"    for i in range(w{k}.shape[0]):",
             f"        for j in range(w{k}.shape[1]):",
             f"            w{k}[i, j] = w{k}[i, j] + {of}[i, j]",
@@ -57,13 +57,13 @@ def adding(*windows, into="a", of="t"):
     return "\n".join([*lines, "    return (last,)"])
 
 
-WINDOWS = ["1:, 1:", "1:, :-1", ":-1, 1:", ":-1, :-1"]
+VIEWS = ["1:, 1:", "1:, :-1", ":-1, 1:", ":-1, :-1"]
 
 
 @pytest.mark.fast_code
-def test_loops_over_windows_are_one_function(rng):
+def test_loops_over_views_are_one_function(rng):
     a, t = rng.normal(size=(6, 20)), rng.normal(size=(5, 19))
-    assert same_as_python(adding(*WINDOWS), a, t) == 1
+    assert same_as_python(adding(*VIEWS), a, t) == 1
 
 
 @pytest.mark.parametrize("kind", ["C", "F", "strided", "float32", "complex128", "empty"])
@@ -77,7 +77,7 @@ def test_kinds_of_arrays(rng, kind):
         a, t = a[:1], t[:0]
     elif kind != "C":
         a, t = a.astype(kind), t.astype(kind)
-    same_as_python(adding(*WINDOWS[:2]), a, t)
+    same_as_python(adding(*VIEWS[:2]), a, t)
 
 
 @pytest.mark.fast_code

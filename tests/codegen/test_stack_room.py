@@ -26,7 +26,7 @@ def rectangle(m, steps):
 
 
 def triangle(x, steps):
-    """Windows that grow with the counter, upwards and downwards, by steps of two, too."""
+    """Views that grow with the counter, upwards and downwards, by steps of two, too."""
     u = x.copy()
     for _ in range(steps):
         for k in range(1, len(u)):
@@ -123,7 +123,7 @@ def triples(x, steps):
     return total
 
 
-def windows(x, steps):
+def views(x, steps):
     """By steps of two, downwards; no view is as long as the array."""
     u = x.copy()
     for _ in range(steps):
@@ -133,7 +133,7 @@ def windows(x, steps):
 
 
 @pytest.mark.fast_code
-@pytest.mark.parametrize("f", [pairs, triples, windows])
+@pytest.mark.parametrize("f", [pairs, triples, views])
 @pytest.mark.parametrize("steps", [3, 0])
 def test_much_room_is_counted(f, steps, monkeypatch):
     """To the element, as a run of the program under NumPy has it."""
@@ -142,8 +142,8 @@ def test_much_room_is_counted(f, steps, monkeypatch):
     monkeypatch.setattr(stack_reservation, "_LARGE", -1)
     found = run_lines(source(f, X, steps), "wanted", steps)
     lines = fwdad.memory_report(f, X, steps).lines
-    pushed = sum(k.number if f is not windows else k.nbytes // 8 for k in lines if is_pushed(k))
-    assert found == (pushed // 2 if f is windows else pushed)  # there are two stacks of views
+    pushed = sum(k.number if f is not views else k.nbytes // 8 for k in lines if is_pushed(k))
+    assert found == (pushed // 2 if f is views else pushed)  # there are two stacks of views
     assert bounded > found or not steps  # what is little is not counted
 
 

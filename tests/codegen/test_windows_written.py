@@ -18,13 +18,13 @@ def diagonal_written(x):
     return np.sum(m * m) + np.sum(e * np.arange(3))
 
 
-def test_einsum_of_one_array_is_a_window():
+def test_einsum_of_one_array_is_a_view():
     """Compiled it was a copy: what was written into one was not seen in the other."""
     x = np.array([0.7, 1.3, -0.4])
     assert_allclose(fwdad.jit(diagonal_written)(x), diagonal_written(x), rtol=1e-14)
 
 
-def swapped_with_a_window_of_each(x):
+def swapped_with_a_view_of_each(x):
     """The array whose reshape is written is another one in each iteration."""
     a, b = x * 1.0, np.cos(x)
     for k in range(5):
@@ -38,7 +38,7 @@ def swapped_with_a_window_of_each(x):
     return np.concatenate([a, b])
 
 
-def a_window_that_changes_with_the_array(x):
+def a_view_that_changes_with_the_array(x):
     a, b = x * 1.0, np.cos(x)
     m = a.reshape(2, 2)
     for k in range(5):
@@ -83,10 +83,10 @@ def compiled_whole(f, *args):
 
 
 @pytest.mark.parametrize(
-    "f", [swapped_with_a_window_of_each, a_window_that_changes_with_the_array,
+    "f", [swapped_with_a_view_of_each, a_view_that_changes_with_the_array,
           a_copy_in_order_behind_all_stores],
 )  # fmt: skip
-def test_windows_on_arrays_that_change_places_are_compiled(f):
+def test_views_on_arrays_that_change_places_are_compiled(f):
     assert_allclose(compiled_whole(fwdad.jit(f), POINT), f(POINT), rtol=1e-13)
     wanted = differences(f, POINT)
     for way in (fwdad.jacfwd, fwdad.jacrev):

@@ -174,7 +174,7 @@ FLAT = {
 
 
 @pytest.mark.parametrize("name", FLAT)
-def test_what_may_be_a_window_by_flat(name):
+def test_what_may_be_a_view_by_flat(name):
     check(FLAT[name], M, traced=False)
     with pytest.raises(FwdadError, match=r"a\.flat"):
         fwdad.jit(FLAT[name], backend="numpy")(M)
@@ -250,7 +250,7 @@ def test_array_of_an_object_that_answers_its_own(cls, make, stored):
 
 
 @pytest.mark.parametrize("make", [np.array, np.asarray, lambda a: np.array(a, copy=None)])
-def test_array_of_flat_is_a_window(make):
+def test_array_of_flat_is_a_view(make):
     """A view or, of `np.array` in NumPy 2.0, a copy: derivatives are those of what NumPy did."""
 
     def f(x, turned):

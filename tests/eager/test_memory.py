@@ -27,7 +27,7 @@ OBLONG = np.array([[0.7, 1.3, 0.4], [0.2, -0.5, 0.9]])
 
 
 @aliased(X)
-def windows_on_a_bytearray(x):
+def views_on_a_bytearray(x):
     memory = bytearray(32)
     whole, part = np.frombuffer(memory), np.frombuffer(memory, offset=8, count=2)
     whole[:] = x
@@ -37,7 +37,7 @@ def windows_on_a_bytearray(x):
 
 
 @aliased(X)
-def windows_on_an_array_array(x):
+def views_on_an_array_array(x):
     memory = array.array("d", [0.0] * 4)
     a, b = np.frombuffer(memory), np.asarray(memory)
     a[:] = x
@@ -46,7 +46,7 @@ def windows_on_an_array_array(x):
 
 
 @aliased(X)
-def windows_on_ctypes(x):
+def views_on_ctypes(x):
     memory = (ctypes.c_double * 4)()
     a, b = np.ctypeslib.as_array(memory), np.frombuffer(memory)
     a[:] = x
@@ -55,7 +55,7 @@ def windows_on_ctypes(x):
 
 
 @aliased(X)
-def window_of_a_memoryview(x):
+def view_of_a_memoryview(x):
     y = np.zeros(4)
     whole, part = np.asarray(memoryview(y)), np.asarray(memoryview(y)[1:3])
     y[:] = x
@@ -67,11 +67,11 @@ def window_of_a_memoryview(x):
 def shapes_assigned_between_stores(x):
     y = np.zeros(4)
     y[:] = x
-    window = y[1:3]
-    window[0] *= x[0]
+    view = y[1:3]
+    view[0] *= x[0]
     y.shape = (2, 2)
-    window.shape = (2, 1)
-    window[1, 0] += x[3] * window[0, 0]
+    view.shape = (2, 1)
+    view[1, 0] += x[3] * view[0, 0]
     y[1] *= y[0]
     return y
 
@@ -118,11 +118,11 @@ def sliding_windows_that_are_written(x):
 def array_interface_of_another_object(x):
     y = np.zeros(4)
 
-    class Window:
+    class View:
         __array_interface__ = y.__array_interface__
         owner = y
 
-    z = np.asarray(Window())
+    z = np.asarray(View())
     y[:] = x
     return z * 2
 
@@ -145,7 +145,7 @@ def complex_view_of_reals(x):
 
 
 @aliased(X)
-def real_and_imaginary_windows(x):
+def real_and_imaginary_views(x):
     z = np.zeros(4, complex)
     re, im = z.real, z.imag
     z[:] = x * (1 + 2j)
@@ -187,7 +187,7 @@ def fortran_order(x):
 
 
 @aliased(X)
-def zero_dimensional_windows(x):
+def zero_dimensional_views(x):
     y = np.zeros(2)
     v = y[0:1].reshape(())
     s = np.array(0.0)
@@ -211,7 +211,7 @@ def rows_in_two_lists(x):
 # NumPy 2.5 deprecates the assignment of shapes, which programs do all the same
 @pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")
 @pytest.mark.parametrize(("program", "chunk"), with_widths(ALIASES))
-def test_windows_on_one_memory(program, chunk):
+def test_views_on_one_memory(program, chunk):
     check_jacobian(program, chunk)
 
 

@@ -19,7 +19,7 @@ def one_element(x):
     return np.sum(y * x)
 
 
-def a_window(x):
+def a_view(x):
     y = x**4
     y[::2] = [1.0, 2.0]
     return np.sum(y * x) + y[1] ** 2
@@ -32,7 +32,7 @@ def what_is_constant_in_the_outer_call(x):
     return np.sum(y**2)
 
 
-@pytest.mark.parametrize("f", [one_element, a_window, what_is_constant_in_the_outer_call])
+@pytest.mark.parametrize("f", [one_element, a_view, what_is_constant_in_the_outer_call])
 @pytest.mark.parametrize("chunk", [1, 2, None])
 def test_second_and_third_derivatives(f, chunk):
     """Against central differences of the derivative below."""

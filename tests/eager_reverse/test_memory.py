@@ -28,11 +28,11 @@ def repeated_under_two_indices(x):
     return y.ravel() * 3.0
 
 
-def overlapping_windows(x):
+def overlapping_views(x):
     y = np.zeros(6)
     y[1:5] = x * x
-    windows = np.lib.stride_tricks.sliding_window_view(y, 3)
-    return np.sum(windows * np.arange(12.0).reshape(4, 3), axis=1)
+    views = np.lib.stride_tricks.sliding_window_view(y, 3)
+    return np.sum(views * np.arange(12.0).reshape(4, 3), axis=1)
 
 
 def broadcast_store(x):
@@ -113,7 +113,7 @@ PROGRAMS = [
     constant_arrays_beside,
     repeated_places,
     repeated_under_two_indices,
-    overlapping_windows,
+    overlapping_views,
     broadcast_store,
     leading_axes_dropped,
     parts_of_complex_memory,

@@ -509,7 +509,7 @@ def partial_keywords():
 
 COUNT = 2.0
 TABLE = np.array([2.0])
-WINDOW = collections.deque([2.0])
+VIEW = collections.deque([2.0])
 
 
 def _count():
@@ -526,7 +526,7 @@ def _global(name, before, after, read):
 
 _global("COUNT", 2.0, 3.0, lambda: COUNT)
 _global("TABLE", np.array([2.0]), np.array([3.0]), lambda: TABLE[0])
-_global("WINDOW", collections.deque([2.0]), collections.deque([3.0]), lambda: WINDOW[0])
+_global("VIEW", collections.deque([2.0]), collections.deque([3.0]), lambda: VIEW[0])
 _global("_count", lambda: 2.0, lambda: 3.0, lambda: _count())
 
 

@@ -138,7 +138,7 @@ def snapshots(x):
 
 
 @program
-def windows(x):
+def views(x):
     u = x * 1.0
     seen = []
     for _ in range(70):

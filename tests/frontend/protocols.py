@@ -258,9 +258,9 @@ def special_methods_of_arrays(a):
 
 @program((V, 3), (W, 9))
 def containers_of_collections(a, n):
-    window = deque([a[0], a[1]], maxlen=2)
+    view = deque([a[0], a[1]], maxlen=2)
     for k in range(n):
-        window.append(window[0] * 0.5 + window[1] * k)
+        view.append(view[0] * 0.5 + view[1] * k)
     found = defaultdict(list)
     found["a"].append(a[0])
     found["b"].extend(a)
@@ -270,7 +270,7 @@ def containers_of_collections(a, n):
     ordered.move_to_end("x")
     one = dict.fromkeys("ab", a[2])
     return (
-        window[1], found["a"], found["b"], zero["q"], list(ordered), one,
+        view[1], found["a"], found["b"], zero["q"], list(ordered), one,
         list.copy([a[0]]), sum(frozenset(range(3))),
     )  # fmt: skip
 

@@ -127,7 +127,7 @@ def written_between(a):
     return total
 
 
-def written_by_a_window(a):
+def written_by_a_view(a):
     b = a.reshape(3, 1).T
 
     @functools.cache
@@ -237,7 +237,7 @@ class Held:
     pass
 
 
-REFUSED = [written_between, written_by_a_window, read_by_another_function, bound_again,
+REFUSED = [written_between, written_by_a_view, read_by_another_function, bound_again,
            answer_that_is_written, answer_that_changes, two_kinds_of_one_key]  # fmt: skip
 WRITTEN_OUT = [inner_lists_that_change, objects_that_change]  # their iterations are not one body
 

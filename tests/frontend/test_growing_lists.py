@@ -221,7 +221,7 @@ def written_behind_the_loop(x):
     return np.sum(np.array(out) ** 2)
 
 
-def written_through_a_window(x):
+def written_through_a_view(x):
     m = np.outer(x, x)
     out = []
     for k in range(len(x)):
@@ -301,7 +301,7 @@ def latest_part_is_written(x):
 
 WRITTEN = [written_in_a_tuple, written_before_the_others, part_is_written, latest_part_is_written,
            written_in_place, first_is_written, written_in_the_next_iteration, written_behind_the_loop, item_is_written,
-           written_through_a_window, last_is_written, written_in_a_loop_over_it]  # fmt: skip
+           written_through_a_view, last_is_written, written_in_a_loop_over_it]  # fmt: skip
 
 
 @pytest.mark.parametrize("f", WRITTEN)

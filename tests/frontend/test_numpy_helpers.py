@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.lib.stride_tricks import sliding_window_view as windows
+from numpy.lib.stride_tricks import sliding_window_view as views
 
 import fwdad
 
@@ -90,18 +90,18 @@ def test_short_slices_have_known_lengths():
     np.testing.assert_array_equal(fwdad.jit(f, backend="numpy")(X[:2]), f(X[:2]))
 
 
-WINDOWED = {
-    "longer than samples": lambda x: windows(np.concatenate([x, x]), 5),
-    "in two axes": lambda x: windows(np.pad(np.outer(x, x), 1, mode="reflect"), (3, 4)),
-    "of an axis twice": lambda x: windows(x[x > -9.0], (3, 2), axis=(0, 0)),
-    "of unknown length": lambda x: windows(np.outer(x, x), len(x) // 2, axis=-1)[:, ::2],
+VIEWED = {
+    "longer than samples": lambda x: views(np.concatenate([x, x]), 5),
+    "in two axes": lambda x: views(np.pad(np.outer(x, x), 1, mode="reflect"), (3, 4)),
+    "of an axis twice": lambda x: views(x[x > -9.0], (3, 2), axis=(0, 0)),
+    "of unknown length": lambda x: views(np.outer(x, x), len(x) // 2, axis=-1)[:, ::2],
 }
 
 
-@pytest.mark.parametrize("name", WINDOWED)
+@pytest.mark.parametrize("name", VIEWED)
 def test_sliding_windows(name):
     def f(x):
-        return np.sum(WINDOWED[name](x) ** 3)
+        return np.sum(VIEWED[name](x) ** 3)
 
     expected, x = fwdad.jacobian(f, X, chunk=4), np.linspace(0.2, 1.1, 7)
     for derive in (fwdad.grad, fwdad.jacfwd):

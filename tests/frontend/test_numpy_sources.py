@@ -83,7 +83,7 @@ PROGRAMS = {
     "trim_zeros": lambda x: np.trim_zeros(np.where(x < 0.4, 0.0, x)),
     "trim_zeros of nothing": lambda x: x + np.sum(np.trim_zeros(x[x > 100.0])),
     "vander": lambda x: np.vander(x, 3, increasing=True),
-    "windows": lambda x: np.hamming(6) * x + np.kaiser(6, 3.0),
+    "views": lambda x: np.hamming(6) * x + np.kaiser(6, 3.0),
 }
 
 

@@ -143,7 +143,7 @@ def test_what_raises():
 
 
 VIEWS = {
-    "window": lambda b: b[1:],
+    "view": lambda b: b[1:],
     "transpose": lambda b: b.reshape(5, 1).T[0, 1:],
     "reshape": lambda b: b.reshape(5, 1)[1:, 0],
 }

@@ -24,7 +24,7 @@ def parts_of_flat(x):
     return y
 
 
-def flat_of_windows(x):
+def flat_of_views(x):
     y = np.outer(x, x)
     y.T.flat[3:9] = x
     y[::-1, 1:].flat = x**2
@@ -81,7 +81,7 @@ def into_one_element(x):
     return y * x
 
 
-FUNCTIONS = [parts_of_flat, flat_of_windows, without_axes, masks, modes, in_a_loop, arrays_apart,
+FUNCTIONS = [parts_of_flat, flat_of_views, without_axes, masks, modes, in_a_loop, arrays_apart,
              into_one_element]  # fmt: skip
 
 

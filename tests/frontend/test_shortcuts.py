@@ -211,7 +211,7 @@ def test_a_captured_array_that_is_written_and_shares_memory_takes_another_way():
 
     for _ in range(3):
         assert f(np.ones(3)) == 4.0
-    window = held[1:]
+    view = held[1:]
     for k in range(3):
-        assert f(window) == 2.0 * (k + 1)
+        assert f(view) == 2.0 * (k + 1)
         assert held[1] == k + 1

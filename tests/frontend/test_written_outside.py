@@ -15,7 +15,7 @@ def whole(x, m):
     return x * x
 
 
-def through_a_window(x, m):
+def through_a_view(x, m):
     v = x[::-1]
     v[...] = np.sin(m[0])
     return x
@@ -51,7 +51,7 @@ DERIVATIVES = {
 
 @pytest.mark.parametrize("derive", DERIVATIVES)
 @pytest.mark.parametrize(
-    "f", [whole, through_a_window, by_out, with_constants, in_a_loop], ids=lambda f: f.__name__
+    "f", [whole, through_a_view, by_out, with_constants, in_a_loop], ids=lambda f: f.__name__
 )
 def test_arguments_are_as_before_and_captured_arrays_as_f_leaves_them(f, derive):
     def beside(x, m):

@@ -188,7 +188,7 @@ def closure(x):
 X = np.array([1.2, 0.7, 2.1])
 
 
-def shrinking_windows(x):
+def shrinking_views(x):
     """A length that the loop's body has, too, each time another one, is asked for behind it."""
     while len(x) > 2:
         x = x[1:] * x[:-1]
@@ -241,7 +241,7 @@ PROGRAMS = {
             elementwise, unequal_ranks, recurrence, running_sums, in_place, through_views,
             swapped_buffers, lorenz, tuple_state, record_state, list_of_scalars, growing_slices,
             inactive_side, branch_stores, best_so_far, captured_matrix, closure,
-            shrinking_windows, sides_of_other_lengths, gathered_then_stored, tiled_then_stored,
+            shrinking_views, sides_of_other_lengths, gathered_then_stored, tiled_then_stored,
             broadcast_then_stored,
         )
     },

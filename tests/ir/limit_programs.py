@@ -101,7 +101,7 @@ def returned_early(x):
 
 
 @not_backwards("where they are no slices of one kind", "chosen by a branch")
-def windows_of_two_kinds(x):
+def views_of_two_kinds(x):
     m = np.outer(x, x)
     w = m[1] if x[0] > 0 else m[:, 2]
     w[0] = x[3] ** 2  # here
@@ -179,7 +179,7 @@ def rule_for_lanes(x):
 
 
 @not_backwards("(raises when it runs)", "C-contiguous")
-def window_on_columns(x):
+def view_on_columns(x):
     m = np.zeros((6, 6), order="F")
     m[:] = np.outer(x, x)
     w = m.T.reshape(-1)
@@ -264,7 +264,7 @@ NOT_FOLLOWED = {
 
 
 def lanes_row_by_row(x):
-    """Windows and copies, told by how the arrays themselves lie."""
+    """Views and copies, told by how the arrays themselves lie."""
     m = np.outer(x, x)
     m[0, 1] = x[2]
     v, w = m.reshape(-1), m.T.reshape(-1)
@@ -273,7 +273,7 @@ def lanes_row_by_row(x):
     return np.sum(m * m) + np.sum(w * w)
 
 
-def window_the_lanes_do_not_have(x):
+def view_the_lanes_do_not_have(x):
     m = np.zeros((6, 6), order="F")
     m[:] = np.outer(x, x)
     w = m.reshape(-1, order="F")

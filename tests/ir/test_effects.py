@@ -6,7 +6,7 @@ import operator
 import numpy as np
 import pytest
 
-from fwdad.ir.analysis.alias import makes_its_own, memory_of, windows
+from fwdad.ir.analysis.alias import aliased_arguments, makes_its_own, memory_of
 from fwdad.ir.analysis.effects import Risk, commute, reads, risk, writes
 from fwdad.ir.ops import Apply, Block, Load, Loop, Program, Store, Value
 from fwdad.ir.types import COMPLEX, FLOAT, INT, ArrayType, Number, Size
@@ -151,7 +151,7 @@ def test_what_shares_memory_is_known_to(case):
         assert not makes_its_own(f)
 
 
-def test_window_of_a_window_is_found():
+def test_view_of_a_view_is_found():
     x, v, w, c = (Value(VECTOR) for _ in range(4))
     program = Program(
         "f",
@@ -169,7 +169,7 @@ def test_window_of_a_window_is_found():
     assert roots[v] == {x}
     assert roots[w] == {x, w}
     assert roots[c] == {c}
-    assert windows(program.block.ops[2]) == []
+    assert aliased_arguments(program.block.ops[2]) == []
 
 
 def test_operations_on_one_memory_keep_their_order():

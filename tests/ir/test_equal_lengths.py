@@ -1,4 +1,4 @@
-"""Windows of one length have one ``Size``: found again after what was computed twice is one."""
+"""Views of one length have one ``Size``: found again after what was computed twice is one."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_a_gradient_keeps_no_lengths_that_it_knows():
 
 
 def stops(a, n, m):
-    """Windows of computed lengths that differ, one of which broadcasts."""
+    """Views of computed lengths that differ, one of which broadcasts."""
     total = 0.0
     for i in range(2):
         total = total + np.sum(a[: n + i] * a[: m + 1])
@@ -66,7 +66,7 @@ def test_other_stops_are_other_lengths():
 
 
 def krylov(x):
-    """Windows up to a counter, on an array whose length is known."""
+    """Views up to a counter, on an array whose length is known."""
     basis, total = np.zeros((6, 3)), 0.0
     for k in range(5):
         basis[k + 1] = np.sin(basis[k]) + x
@@ -75,7 +75,7 @@ def krylov(x):
     return total
 
 
-def test_windows_on_a_known_length_settle():
+def test_views_on_a_known_length_settle():
     x = np.array([0.7, -0.4, 1.1])
     program = fwdad.jit(krylov, backend="numpy")
     program(x)

@@ -241,7 +241,7 @@ def turned_in_a_loop(x):
     return np.sum(z.real**3)
 
 
-def turned_in_a_window(x):
+def turned_in_a_view(x):
     z = np.array(x, dtype=complex)
     w = z[:2]
     w *= 1j * z[1:]
@@ -255,7 +255,7 @@ def turned_on_one_side(x):
     return np.sum((z * z * (1 + 1j)).imag)
 
 
-@pytest.mark.parametrize("f", [turned_in_a_loop, turned_in_a_window, turned_on_one_side])
+@pytest.mark.parametrize("f", [turned_in_a_loop, turned_in_a_view, turned_on_one_side])
 def test_complex_numbers_are_stored_where_the_tangent_was_real(f):
     """The lanes of `x + 0j` are real; those of the memory that is written are not."""
     x, v = np.array([0.7, 1.3, -0.4]), np.array([0.3, -1.0, 0.5])
@@ -275,7 +275,7 @@ def read_through_the_transposed(x):
     return np.sum(t**3) + np.sum(m)
 
 
-def test_a_transposed_stack_is_a_window_of_lanes_too():
+def test_a_transposed_stack_is_a_view_of_lanes_too():
     x = np.array([0.7, 1.3, -0.4])
     found = fwdad.jit(fwdad.jacfwd(read_through_the_transposed), backend="numpy")(x)
     assert_allclose(found, fwdad.jacobian(read_through_the_transposed, x), rtol=1e-12)

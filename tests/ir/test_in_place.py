@@ -85,7 +85,7 @@ def written(x):
     return a, old * 2.0
 
 
-def through_a_window(x):
+def through_a_view(x):
     a = x * 2.0
     old = a.copy()
     part = old[::2]
@@ -111,7 +111,7 @@ def read_in_a_loop(x):
 
 @pytest.mark.parametrize(
     ("f", "kept"),
-    [(overwritten, 1), (zeros_are_read, 1), (answered, 1), (written, 1), (through_a_window, 1),
+    [(overwritten, 1), (zeros_are_read, 1), (answered, 1), (written, 1), (through_a_view, 1),
      (of_an_argument, 1), (read_in_a_loop, 1), (two_in_turn, 1)],
 )  # fmt: skip
 def test_what_has_to_be_copied(f, kept):

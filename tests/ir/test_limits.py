@@ -42,7 +42,7 @@ def test_few_are_refused():
 def test_programs_that_are_refused_are_listed():
     assert {str(program) for program in PROGRAMS} == LISTED
     # views that are written are run backwards
-    assert LISTED == RECORDED | {"strided_windows"}
+    assert LISTED == RECORDED | {"strided_views"}
 
 
 def test_none_is_a_form_of_the_cases_of_mutation():
@@ -246,7 +246,7 @@ def test_lengths_of_the_example():
 
 
 @shows(ASSUMED, "A view of an array that carries derivatives and is written later")
-def test_windows():
+def test_views():
     item = next(item for item in bullets("What is assumed") if item.startswith("A view"))
     assert set(re.findall("`[^`]+`", item)) == {*programs.FOLLOWED, *programs.NOT_FOLLOWED}
     for name, view in {**programs.FOLLOWED, **programs.NOT_FOLLOWED}.items():
@@ -265,7 +265,7 @@ def test_lanes_lie_row_by_row():
     f = programs.lanes_row_by_row
     assert_allclose(fwdad.jit(fwdad.jacfwd(f), backend="numpy")(X), fwdad.jacfwd(f)(X), rtol=1e-13)
     with pytest.raises(UntraceableError, match="C-contiguous"):
-        fwdad.jit(fwdad.jacfwd(programs.window_the_lanes_do_not_have), backend="numpy")(X)
+        fwdad.jit(fwdad.jacfwd(programs.view_the_lanes_do_not_have), backend="numpy")(X)
 
 
 @shows(ASSUMED, "The tangent that a rule run whole calls undefined")

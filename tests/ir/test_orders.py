@@ -281,8 +281,8 @@ def test_copies_lie_as_what_they_are_taken_of():
             assert_allclose(c, x)
             assert not np.may_share_memory(c, x)
             for shape, order in itertools.product([-1, (x.shape[0], -1), (1, *x.shape)], "CF"):
-                window = np.may_share_memory(x.reshape(shape, order=order), x)
-                assert np.may_share_memory(c.reshape(shape, order=order), c) == window
+                view = np.may_share_memory(x.reshape(shape, order=order), x)
+                assert np.may_share_memory(c.reshape(shape, order=order), c) == view
             assert_allclose(c.ravel("K"), x.ravel("K"))
             many = [k for k, n in enumerate(x.shape) if n > 1]
             assert [(x * 2).strides[k] for k in many] == [(c * 2).strides[k] for k in many]

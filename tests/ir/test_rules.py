@@ -144,7 +144,7 @@ def test_a_computed_length_may_turn_out_to_be_one(k, n):
         np.testing.assert_allclose(got[1], want[1], rtol=1e-13)
 
 
-def test_a_store_through_a_window_reaches_what_it_looks_into():
+def test_a_store_through_a_view_reaches_what_it_looks_into():
     def through_view(x):
         a = np.zeros((2, 2))
         v = a.reshape(-1)
@@ -171,7 +171,7 @@ def test_a_store_through_a_window_reaches_what_it_looks_into():
         )
 
 
-def test_a_window_that_cannot_be_mirrored_is_refused_if_it_is_written_later():
+def test_a_view_that_cannot_be_mirrored_is_refused_if_it_is_written_later():
     def f(x):
         a = np.zeros((2, 2))
         a[0] = x

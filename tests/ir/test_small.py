@@ -66,7 +66,7 @@ def scratch(p, n):
     return s
 
 
-def through_windows(p, n):
+def through_views(p, n):
     s = np.array([1.0, 2.0, 3.0, 4.0])
     head, back = s[:2], s[::-1]
     for _ in range(n):
@@ -127,7 +127,7 @@ def while_small(p, n):
     return s
 
 
-LOOPS = [carried, scratch, through_windows, under_branches, elementwise, sums, narrow_types,
+LOOPS = [carried, scratch, through_views, under_branches, elementwise, sums, narrow_types,
          while_small]  # fmt: skip
 
 
@@ -231,7 +231,7 @@ def test_arguments_that_are_written():
     split(f, (P, 3), (P, 0))
 
 
-def test_result_stays_a_window_on_the_argument():
+def test_result_stays_a_view_on_the_argument():
     def f(p):
         s = p[:2]
         return s, s[0] + s[1]

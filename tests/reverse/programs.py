@@ -271,7 +271,7 @@ def sides_of_other_lengths(x):
     return np.sum(np.sin(y))
 
 
-def shrinking_windows(x):
+def shrinking_views(x):
     """Lengths are asked for inside the loop and behind it."""
     while len(x) > 4:
         x = (x[1:] * x[:-1]).reshape(-1)
@@ -352,7 +352,7 @@ PROGRAMS = [
     (sides_of_other_lengths, LONG),
     (sides_of_other_lengths, -LONG),
     (shrinking_sides, LONG),
-    (shrinking_windows, LONG),
+    (shrinking_views, LONG),
     (pivoted, X),
     (written_or_read, X),
     (written_or_read, -X),

@@ -11,7 +11,7 @@ LENGTH = 6
 POINT = np.linspace(0.35, 1.3, LENGTH)
 
 _HEAD = "def f(x):\n    y = np.sin(x)\n    z = x * 0.5\n    w = {view}\n    s = 0.0\n"
-_WINDOWS = ("y[::-1]", "y[1:]", "z[:]", "y", "z[::-1]", "np.cos(x)")
+_VIEWS = ("y[::-1]", "y[1:]", "z[:]", "y", "z[::-1]", "np.cos(x)")
 
 
 class _Writer:
@@ -114,6 +114,6 @@ def source(seed: int) -> str:
     for _ in range(2):
         writer.block(0)
     body = "\n".join(writer.lines)
-    window = writer.random.choice(_WINDOWS)
+    view = writer.random.choice(_VIEWS)
     end = "    return s + np.sum(y * x) + np.sum(z * z) + np.sum(w)"
-    return _HEAD.format(window=window) + body + "\n" + end
+    return _HEAD.format(view=view) + body + "\n" + end

@@ -19,7 +19,7 @@ class Writer:
         self.rng = np.random.default_rng(seed)
         self.lines = []
         self.counters = []
-        self.views = 0
+        self.count = 0
 
     def pick(self, items):
         return items[self.rng.integers(len(items))]
@@ -39,13 +39,13 @@ class Writer:
             f"s * {a}[{self.index()}]", f"{a}[{self.index()}] - 0.5 * s", f"np.sum({a}[1:4] ** 2)",
         ])  # fmt: skip
 
-    def window(self, length):
+    def view(self, length):
         """A slice of u or v of the same length as another one."""
         same = [s for s in SLICES if (s in SLICES[:3]) == (length == 4)]
         return f"{self.pick('uv')}[{self.pick(same)}]"
 
     def array(self, at):
-        a, b = (self.window(4 if at in SLICES[:3] else 6) for _ in range(2))
+        a, b = (self.view(4 if at in SLICES[:3] else 6) for _ in range(2))
         return self.pick([
             f"np.sin({a}) * {b}", f"{a} * {b} - 0.3", f"np.cos({a}) + s * {b}", f"{a} ** 2", a,
         ])  # fmt: skip
@@ -60,8 +60,8 @@ class Writer:
             operator = self.pick(["=", "=", "+=", "*="])
             self.line(f"{self.pick('uv')}[{self.index()}] {operator} {self.number()}", depth)
         elif kind < 0.6:
-            self.views += 1
-            name = f"w{self.views}"
+            self.count += 1
+            name = f"w{self.count}"
             self.line(f"{name} = {self.pick('uv')}[{self.pick(SLICES[:3])}]", depth)
             self.line(f"{name}[{self.rng.integers(4)}] = {self.number()}", depth)
             self.line(f"{name} *= np.cos({name})", depth)
@@ -123,8 +123,8 @@ class Wide(Writer):
         self.line(f"s = np.tanh({text})", depth)
 
     def matrix(self, depth):
-        self.views += 1
-        name, a, b = f"m{self.views}", self.pick("uv"), self.pick("uv")
+        self.count += 1
+        name, a, b = f"m{self.count}", self.pick("uv"), self.pick("uv")
         make = self.pick(["{}.reshape(2, 3)", "{}.reshape(3, 2).T", "{}.reshape(2, 3)[:, ::-1]"])
         self.line(f"{name} = {make.format(a)}", depth)
         self.line(self.pick([
@@ -157,8 +157,8 @@ class Wide(Writer):
     def until(self, depth):
         if depth >= 3:
             return
-        self.views += 1
-        counter = f"n{self.views}"
+        self.count += 1
+        counter = f"n{self.count}"
         self.line(f"{counter} = 0", depth)
         self.line(f"while {counter} < 4 and abs(u[{self.rng.integers(6)}]) < 2.0:", depth)
         self.line(f"{counter} += 1", depth + 1)
@@ -169,8 +169,8 @@ class Wide(Writer):
         self.body(depth + 1)
 
     def chosen(self, depth):
-        self.views += 1
-        name = f"c{self.views}"
+        self.count += 1
+        name = f"c{self.count}"
         self.line(f"{name} = u if {self.number()} > 0.0 else v", depth)
         self.line(f"{name}[{self.index()}] = {self.number()}", depth)
         self.line(f"{name}[1:] *= {self.pick('uv')}[:-1]", depth)
@@ -181,15 +181,15 @@ class Moving(Wide):
 
     def statement(self, depth):
         if depth < 3 and self.rng.random() < 0.5:
-            self.pick([self.window_chosen, self.window_moved, self.taken_over, self.taken_in_turn])(
+            self.pick([self.view_chosen, self.view_moved, self.taken_over, self.taken_in_turn])(
                 depth
             )
         else:
             super().statement(depth)
 
     def name(self, letter):
-        self.views += 1
-        return f"{letter}{self.views}"
+        self.count += 1
+        return f"{letter}{self.count}"
 
     def part(self, at):
         """A view of two elements of u or v."""
@@ -207,7 +207,7 @@ class Moving(Wide):
                 f"s = np.tanh(s + np.sum({name} ** 2))", f"{name}[:1] += {name}[1:] * s",
             ]), depth)  # fmt: skip
 
-    def window_chosen(self, depth):
+    def view_chosen(self, depth):
         name, at = self.name("c"), str(self.rng.integers(3))
         if self.counters:
             at = self.pick([at, f"abs({self.counters[-1]} - 2)"])
@@ -220,7 +220,7 @@ class Moving(Wide):
             self.line(f"{name} = {other}", depth + 1)
         self.use(name, depth)
 
-    def window_moved(self, depth):
+    def view_moved(self, depth):
         name, k = self.name("w"), self.name("k")
         a = self.pick("uv")
         self.line(f"{name} = {a}[{self.pick(['1:3', '4:6', ':2'])}]", depth)
@@ -286,7 +286,7 @@ class Sweeping(Writer):
 
     def statement(self, depth):
         if depth > 1:
-            (self.windows if self.rng.random() < 0.3 else self.elements)(depth)
+            (self.views if self.rng.random() < 0.3 else self.elements)(depth)
             return
         spans = ["range(1, 5)", "range(1, 5)", "range(4, 0, -1)", "range(1, 5, 2)"]
         self.line(f"for i in {self.pick(spans)}:", depth)
@@ -302,7 +302,7 @@ class Sweeping(Writer):
         value = self.pick([f"np.sin({a}[{of}])", f"{a}[{of}] * {a}[i]", f"np.cos({a}[{of}]) * s"])
         self.line(f"{a}[{to}] {operator} {value}", depth)
 
-    def windows(self, depth):
+    def views(self, depth):
         a, to, of = self.pick("uv"), *(self.pick(["i:i + 2", "i - 1:i + 1"]) for _ in range(2))
         operator = self.pick(["=", "=", "+=", "*="])
         value = self.pick([f"np.sin({a}[{of}])", f"{a}[{of}] ** 2", f"{a}[{of}] * {a}[i]"])

@@ -23,7 +23,7 @@ def value_of_jvp(x):
     return y
 
 
-def window_of_jvp(x):
+def view_of_jvp(x):
     w = 1.0 * x
     y = fwdad.jvp(lambda p: p[::-1], w, x)[0]
     written(w, x)
@@ -90,7 +90,7 @@ def given_and_captured(x):
 
 PROGRAMS = [
     value_of_jvp,
-    window_of_jvp,
+    view_of_jvp,
     captured_of_vjp,
     beside_vjp,
     argument_beside_a_gradient,

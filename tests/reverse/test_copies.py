@@ -46,7 +46,7 @@ def handed_back(x, a):
     return x
 
 
-def window(x, a):
+def view(x, a):
     y = np.zeros((2, N))
     y[0] = x
     y[1] = x * a
@@ -61,7 +61,7 @@ CASES = [  # copies of arguments that are written, further copies, all memory of
     (captured, 0, 3, 4),  # x, a and the table
     (only_forward, 0, 0, 1),
     (handed_back, 0, 1, 1),  # y
-    (window, 0, 2, 2),  # a, y
+    (view, 0, 2, 2),  # a, y
 ]
 
 

@@ -53,7 +53,7 @@ def test_captured_arrays():
     assert_allclose(gradient(X), W + V)
 
 
-def test_windows_are_taken_again():
+def test_views_are_taken_again():
     """A view of what is never written is not kept, though its index is."""
 
     def f(x, w):

@@ -183,7 +183,7 @@ def in_turn(x):
     return np.sum(a * b)
 
 
-WINDOWS = [of_two_arrays, of_one_array, rows_and_elements, or_made_there, moves_on, moves_at_times,
+VIEWS = [of_two_arrays, of_one_array, rows_and_elements, or_made_there, moves_on, moves_at_times,
            moves_to_another_array, until]  # fmt: skip
 ARRAYS = [best_so_far, best_so_far_written, made_on_one_side, written_after_the_loop,
           golden_section, heavy_ball, in_turn]  # fmt: skip
@@ -205,7 +205,7 @@ def reshaped_with_the_array(x):
     return np.sum(a * a) + np.sum(np.sin(b)) + m[1, 0]
 
 
-def windows_of_windows(x):
+def views_of_views(x):
     """A reshape, an index and a slice of it; two loops choose the array."""
     a, b = np.sin(x[:6]), x[:6] * x[:6]
     w = a.reshape(3, 2)[0][:1]
@@ -233,7 +233,7 @@ def reshaped_to_other_lengths(x):
     return np.sum(a * a * b) + np.sum(m) + t[2, 1]
 
 
-RESHAPED = [reshaped_with_the_array, windows_of_windows, reshaped_to_other_lengths]
+RESHAPED = [reshaped_with_the_array, views_of_views, reshaped_to_other_lengths]
 
 
 def differences(f, x):
@@ -241,7 +241,7 @@ def differences(f, x):
     return np.array([(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(len(x))])
 
 
-@pytest.mark.parametrize("f", [*WINDOWS, *ARRAYS, *RESHAPED])
+@pytest.mark.parametrize("f", [*VIEWS, *ARRAYS, *RESHAPED])
 def test_gradients(f):
     gradient = fwdad.jit(fwdad.grad(f), backend="numpy")  # on a tape: `jit` records nothing
     for x in (X, X[::-1].copy(), np.append(X, 0.3)):
@@ -251,7 +251,7 @@ def test_gradients(f):
         assert_allclose(fwdad.vjp(f, x)[1](np.array([1.0, 2.0]))[1], 2 * expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("f", [*WINDOWS[:3], *WINDOWS[4:], *ARRAYS[1:3], RESHAPED[0]])
+@pytest.mark.parametrize("f", [*VIEWS[:3], *VIEWS[4:], *ARRAYS[1:3], RESHAPED[0]])
 def test_second_derivatives(f):
     v = np.cos(np.arange(len(X)))
 
@@ -264,7 +264,7 @@ def test_second_derivatives(f):
 
 
 @pytest.mark.parametrize(
-    "programs", every(2, [WINDOWS, ARRAYS, RESHAPED]), ids=["windows", "arrays", "reshaped"]
+    "programs", every(2, [VIEWS, ARRAYS, RESHAPED]), ids=["views", "arrays", "reshaped"]
 )
 def test_compiled(programs):
     pytest.importorskip("numba")

@@ -24,7 +24,7 @@ def layers(w, s):
     return total
 
 
-def from_a_window(w, s):
+def from_a_view(w, s):
     """The first one is a view, too; views of it are read."""
     s = s * w
     x = s[0]
@@ -78,7 +78,7 @@ def written_through(w, s):
     return np.sum(s)
 
 
-@pytest.mark.parametrize("f", [layers, from_a_window])
+@pytest.mark.parametrize("f", [layers, from_a_view])
 def test_copies(f):
     gradient = fwdad.jit(fwdad.grad(f), backend="numpy")  # on a tape: `jit` records nothing
     expected = fwdad.jacobian(f, W, args=(S,), mode="forward")
@@ -105,7 +105,7 @@ def test_a_name_that_begins_with_an_array_from_outside():
 @pytest.mark.parametrize(
     "f", [overwritten, overwritten_later, overwritten_in_a_loop, written_through]
 )
-def test_windows_are_windows(f):
+def test_views_are_views(f):
     expected = fwdad.jacobian(f, W, args=(S,), mode="forward")
     assert_allclose(fwdad.grad(f)(W, S), expected, rtol=1e-13)  # recorded as it runs
     with pytest.raises(NotReversibleError, match="changes places"):

@@ -81,7 +81,7 @@ def test_what_was_read(name):
         assert_allclose(gradient(X), second, rtol=1e-8)
 
 
-def test_what_may_be_a_window_is_refused_by_a_tape():
+def test_what_may_be_a_view_is_refused_by_a_tape():
     """A function of the user's that may return a view of its argument: `grad` records it."""
     f = overwritten(cubed_somewhere)
     with pytest.raises(NotReversibleError, match="cubed_somewhere returns may be a view"):

@@ -129,7 +129,7 @@ def packed(x):
     return total
 
 
-def test_the_length_of_a_window_is_that_of_the_window_taken_again():
+def test_the_length_of_a_view_is_that_of_the_view_taken_again():
     x = np.linspace(0.1, 0.9, 24).reshape(4, 6)
     assert_allclose(fwdad.grad(packed)(x), fwdad.jacobian(packed, x, mode="forward"), rtol=1e-11)
     code = fwdad.show(fwdad.value_and_grad(packed), x, backend="tape")

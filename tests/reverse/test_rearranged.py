@@ -1,4 +1,4 @@
-"""Windows by ``einsum``: stores through diagonals and axes in another order."""
+"""Views by ``einsum``: stores through diagonals and axes in another order."""
 
 import itertools
 
@@ -17,7 +17,7 @@ MADE = {
     "strided": "np.outer(np.concatenate((x, x)), np.concatenate((x, x)))[::2, 1::2]",
     "reversed": "np.outer(x, x + 1.0)[::-1]",
 }
-WINDOWS = {
+VIEWS = {
     "diagonal": 'np.einsum("ii->i", m)',
     "turned": 'np.einsum("ij->ji", m)[1]',
     "of a view": 'np.einsum("ii->i", m[1:, 1:])',
@@ -37,14 +37,14 @@ DONE = {
     "        m[k] += w * d[k]",
     "never": "for k in range(2):\n        if x[0] > 99:\n            d[k] = 0.0",
 }
-FORMS = list(itertools.product(MADE, WINDOWS, DONE))
+FORMS = list(itertools.product(MADE, VIEWS, DONE))
 
 
-def written(made, window, done):
+def written(made, view, done):
     lines = [
         "def f(x):",
         f"    m = {MADE[made]}",
-        f"    d = {WINDOWS[window]}",
+        f"    d = {VIEWS[view]}",
         "    before = np.sum(d**2) * x[1]",
         f"    {DONE[done]}",
         "    return before + np.sum(m * m * np.arange(16.0).reshape(4, 4)) + np.sum(d**3)",
@@ -74,12 +74,12 @@ def test_some(form, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("made", "window"), list(itertools.product(MADE, WINDOWS)))
-def test_all(made, window, tmp_path):
+@pytest.mark.parametrize(("made", "view"), list(itertools.product(MADE, VIEWS)))
+def test_all(made, view, tmp_path):
     for k, done in enumerate(DONE):
         folder = tmp_path / str(k)
         folder.mkdir()
-        f = check((made, window, done), folder)
+        f = check((made, view, done), folder)
         both = fwdad.jit(lambda x, f=f: (f(x), fwdad.grad(f)(x), fwdad.jacobian(f, x)))(X)
         expected = fwdad.jacobian(f, X)
         assert_allclose(both[0], f(X), rtol=1e-12)

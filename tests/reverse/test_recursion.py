@@ -267,14 +267,14 @@ def test_results_of_two_calls_have_lengths_of_their_own(n):
     assert_allclose(forward, moved, rtol=1e-7)
 
 
-def windows_summed(v):
+def views_summed(v):
     if len(v) == 1:
         return np.sin(v[0])
     h = len(v) // 2
-    return windows_summed(v[:h]) * 0.5 + np.cos(windows_summed(v[h:]))
+    return views_summed(v[:h]) * 0.5 + np.cos(views_summed(v[h:]))
 
 
-@pytest.mark.parametrize(("f", "x", "args"), [(windows_summed, V, ()), (of_halves, V[:4], (2,))])
+@pytest.mark.parametrize(("f", "x", "args"), [(views_summed, V, ()), (of_halves, V[:4], (2,))])
 def test_gradients_of_gradients_of_recursion_on_arrays(f, x, args):
     """The reverse pass of a call adds to the cotangents of its arrays, and can be run backwards."""
     v = np.cos(np.arange(len(x)))

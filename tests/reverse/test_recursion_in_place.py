@@ -153,7 +153,7 @@ def arrays_in_turn(x):
     return r * np.sum(a * a) + np.sum(b)
 
 
-def windows_of_one(x):
+def views_of_one(x):
     a = x * 1.0
     r = both(a[:3], a[3:], 2)
     return r * np.sum(a * a)
@@ -223,7 +223,7 @@ def from_checkpoints(x):
 
 
 PROGRAMS = [merge_sort, quick_sort, fourier, lu, read_before, in_loops_and_branches, permutation,
-            arrays_in_turn, windows_of_one, loops, of_columns, numbers,
+            arrays_in_turn, views_of_one, loops, of_columns, numbers,
             from_checkpoints]  # fmt: skip
 
 

@@ -86,7 +86,7 @@ def stored_over_another(x):
     return s + np.sum(y * x)
 
 
-def by_window(x):
+def by_view(x):
     y = x * 1.0
     w = y[::-1]
     for i in range(len(x)):
@@ -125,7 +125,7 @@ def of_float32(x):
 SAVES_NOTHING = [elimination, elimination_of_columns, recurrence]
 PROGRAMS = [
     *SAVES_NOTHING, quotients, spelled_out, overwritten_next, divided_twice, stored_over_another,
-    in_a_branch, places_from_a_list, by_window,
+    in_a_branch, places_from_a_list, by_view,
 ]  # fmt: skip
 
 

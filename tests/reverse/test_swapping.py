@@ -20,7 +20,7 @@ TABLE = np.cos(np.arange(N))
 
 
 def rows(x):
-    """Windows of rows, of columns, with steps and from the end; elements of them."""
+    """Views of rows, of columns, with steps and from the end; elements of them."""
     y = np.zeros((3, 4))
     y[...] = x.reshape(3, 4)
     column, row = y[:, 1], y[2, ::-1]
@@ -184,7 +184,7 @@ def test_compiled(always, monkeypatch):
     check(pullback, fwdad.jacobian(branching, X, mode="forward"), counts=())
 
 
-def test_compiled_windows(always):
+def test_compiled_views(always):
     pytest.importorskip("numba")
     f = fwdad.jit(rows, backend="numba")
     _, pullback = fwdad.vjp(f, X)

@@ -25,7 +25,7 @@ def a_copy_of_columns(x):
     return np.sum(y * y) + np.sum(r)
 
 
-def a_window_and_a_copy(x):
+def a_view_and_a_copy(x):
     y = np.zeros((3, 4))
     y[:] = x
     z = y.reshape(4, 3)
@@ -56,13 +56,13 @@ def broadcast(x):
 
 def sliding(x):
     y = x[0] * x[1]
-    windows = np.lib.stride_tricks.sliding_window_view(y, 2)
+    views = np.lib.stride_tricks.sliding_window_view(y, 2)
     y[1:3] = x[2, :2] ** 2
-    return np.sum(windows[:, 0] * windows[:, 1])
+    return np.sum(views[:, 0] * views[:, 1])
 
 
 @pytest.mark.parametrize(
-    "f", [ravelled, a_copy_of_columns, a_window_and_a_copy, copies_in_a_loop, broadcast, sliding]
+    "f", [ravelled, a_copy_of_columns, a_view_and_a_copy, copies_in_a_loop, broadcast, sliding]
 )
 def test_gradient(f):
     expected = fwdad.jacobian(f, X, mode="forward")
@@ -157,7 +157,7 @@ def test_a_tape_for_arguments_that_lie_otherwise():
         tape(WITH_GAPS)
 
 
-def test_a_store_through_a_window_that_cannot_be_followed():
+def test_a_store_through_a_view_that_cannot_be_followed():
     def f(x):
         y = x * 1.0
         np.einsum(y[:, :3], [0, 0], [0])[:] = x[0, 0]
@@ -186,13 +186,13 @@ def test_gradient_of_a_gradient_through_a_reshape(order):
     assert_allclose(fwdad.jit(fwdad.grad(g), backend="numpy")(x), expected, rtol=1e-13)
 
 
-def through_a_window(x):
+def through_a_view(x):
     y = x * x
     y.reshape(4, 3)[1:] *= y.reshape(4, 3)[:-1]
     return np.sum(y**2)
 
 
-def through_windows_in_a_loop(x):
+def through_views_in_a_loop(x):
     y = np.zeros((3, 4))
     for k in range(3):
         y.ravel()[k::3] += np.sin(np.sum(x[:, k]) + y.ravel()[k])
@@ -201,7 +201,7 @@ def through_windows_in_a_loop(x):
 
 
 @pytest.mark.parametrize(
-    "f", [ravelled, through_a_window, through_windows_in_a_loop, broadcast, sliding]
+    "f", [ravelled, through_a_view, through_views_in_a_loop, broadcast, sliding]
 )
 def test_gradient_of_a_gradient(f):
     v = np.cos(np.arange(12.0)).reshape(3, 4)
@@ -217,7 +217,7 @@ def test_gradient_of_a_gradient(f):
     assert_allclose(third, slopes, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("f", [a_copy_of_columns, a_window_and_a_copy, copies_in_a_loop])
+@pytest.mark.parametrize("f", [a_copy_of_columns, a_view_and_a_copy, copies_in_a_loop])
 def test_gradient_of_a_gradient_that_is_recorded(f):
     """What the reverse pass adds into cannot be restored, and was read."""
     v = np.cos(np.arange(12.0)).reshape(3, 4)
@@ -252,7 +252,7 @@ def copied_on_one_side(x):
     return s + np.sum(m)
 
 
-def windows_in_a_loop(x):
+def views_in_a_loop(x):
     """The same of what is C-contiguous: views, which see what is written."""
     m = np.outer(x, np.sin(x)) + 0.1
     s = 0.0
@@ -263,7 +263,7 @@ def windows_in_a_loop(x):
     return s + np.sum(m)
 
 
-@pytest.mark.parametrize("f", [copied_in_a_loop, copied_on_one_side, windows_in_a_loop])
+@pytest.mark.parametrize("f", [copied_in_a_loop, copied_on_one_side, views_in_a_loop])
 def test_copies_that_are_read_when_their_source_has_changed(f):
     x = np.array([0.7, 1.3, -0.4, 0.9])
     expected = fwdad.jacobian(f, x, mode="forward")
@@ -272,14 +272,14 @@ def test_copies_that_are_read_when_their_source_has_changed(f):
     assert_allclose(expected, moved, rtol=1e-6)
     assert_allclose(fwdad.grad(f)(x), expected, rtol=1e-12)
     gradient = fwdad.jit(fwdad.grad(f), backend="numpy")
-    if f is windows_in_a_loop:
+    if f is views_in_a_loop:
         assert_allclose(gradient(x), expected, rtol=1e-12)
     else:
         with pytest.raises(fwdad.UntraceableError, match="may be a copy"):
             gradient(x)
 
 
-def test_imaginary_parts_of_reals_are_no_window():
+def test_imaginary_parts_of_reals_are_no_view():
     def f(x):
         y = x * 2.0
         y[1:] *= y[:-1]

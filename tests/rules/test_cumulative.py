@@ -61,11 +61,11 @@ def test_both_ways_to_a_running_product_agree():
     x = draw.real(37)
     _, quotients = call_rule(np.cumprod, (x,), (Chunk(np.eye(37)),))
     padded = np.append(x, 0.0)  # the zero sends it down the way without division
-    _, windows = call_rule(np.cumprod, (padded,), (Chunk(np.eye(38)),))
-    assert_allclose(windows.lanes[:37, :37], quotients.lanes, rtol=1e-12, atol=1e-14)
+    _, views = call_rule(np.cumprod, (padded,), (Chunk(np.eye(38)),))
+    assert_allclose(views.lanes[:37, :37], quotients.lanes, rtol=1e-12, atol=1e-14)
 
 
-def test_windows_neither_overflow_nor_underflow():
+def test_views_neither_overflow_nor_underflow():
     x = np.array([1e-200, 1e-100, 1e200, 1e150, 0.0])
     _, y_dot = call_rule(np.cumprod, (x,), (Chunk(np.eye(5)),))
     assert_allclose(y_dot.lanes[:, 3], [1e250, 1e150, 1e-150, 1e-100, 0.0], rtol=1e-14)

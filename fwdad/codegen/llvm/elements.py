@@ -161,7 +161,7 @@ class NewAxis:
 NEW_AXIS = NewAxis()
 
 
-def window(
+def view(
     context: Any,
     builder: Any,
     array: Held,
@@ -260,7 +260,7 @@ def as_array(context: Any, builder: Any, array: Held, owner: Any = None) -> Any:
     return made
 
 
-def as_window(context: Any, builder: Any, array: Held, of_type: Any, of: Any) -> Any:
+def as_view(context: Any, builder: Any, array: Held, of_type: Any, of: Any) -> Any:
     """A view of an array as Numba knows it, counted as an owner of the memory.
 
     Parameters
@@ -292,6 +292,6 @@ def owner_of(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
 
 
 __all__ = [
-    "NEW_AXIS", "Held", "NewAxis", "Part", "all_steps", "as_array", "as_window", "element",
-    "get_itemsize", "held", "item_of", "load_item", "own_steps", "owner_of", "store_item", "window",
+    "NEW_AXIS", "Held", "NewAxis", "Part", "all_steps", "as_array", "as_view", "element",
+    "get_itemsize", "held", "item_of", "load_item", "own_steps", "owner_of", "store_item", "view",
 ]  # fmt: skip

@@ -197,12 +197,12 @@ class ProgramLower(Lower):  # type: ignore[misc]
             place = elements.element(self.context, self.builder, parts, index)
             item = elements.load_item(self.context, self.builder, array_type, place)
             return self.context.cast(self.builder, item, array_type.dtype, resty)
-        window = self._window(array_type, expr.index, static=static)
-        if window is not None and isinstance(resty, types.Array):
+        view = self._view(array_type, expr.index, static=static)
+        if view is not None and isinstance(resty, types.Array):
             array = self.loadvar(expr.value.name)
             parts = elements.held(self.context, self.builder, array_type, array)
-            made = elements.window(self.context, self.builder, parts, window, resty)
-            return elements.as_window(self.context, self.builder, made, array_type, array)
+            made = elements.view(self.context, self.builder, parts, view, resty)
+            return elements.as_view(self.context, self.builder, made, array_type, array)
         return None
 
     def _attribute(self, resty: Any, expr: Any) -> Any:
@@ -219,7 +219,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         parts = elements.held(self.context, self.builder, t, array)
         steps = elements.own_steps(self.context, self.builder, t, array)
         made = elements.Held(resty, parts.data, parts.lengths[::-1], steps[::-1])
-        return elements.as_window(self.context, self.builder, made, t, array)
+        return elements.as_view(self.context, self.builder, made, t, array)
 
     def _slice(self, resty: Any, expr: Any) -> Any:
         """A slice without a step, or None: Numba looks for the sign of one that is not there."""
@@ -275,7 +275,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
             self._known = {key: met(each) for key, each in calls.items()}
         return self._known
 
-    def _window(self, array_type: Any, index: Any, *, static: bool) -> list[Any] | None:
+    def _view(self, array_type: Any, index: Any, *, static: bool) -> list[Any] | None:
         """The index of a view, as :func:`numba_elements.view` takes it, or None."""
         if not isinstance(array_type, types.Array):
             return None

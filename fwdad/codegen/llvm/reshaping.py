@@ -20,7 +20,7 @@ from fwdad.codegen.llvm.checks import require
 from fwdad.codegen.llvm.elements import (
     Held,
     all_steps,
-    as_window,
+    as_view,
     get_itemsize,
     held,
     own_steps,
@@ -50,7 +50,7 @@ def transposed(
     old = held(context, builder, array_type, array)
     steps = own_steps(context, builder, array_type, array)
     new = Held(made, old.data, [old.lengths[k] for k in order], [steps[k] for k in order])
-    return as_window(context, builder, new, array_type, array)
+    return as_view(context, builder, new, array_type, array)
 
 
 def reshaped(
@@ -90,7 +90,7 @@ def reshaped(
     fits = builder.and_(fits, builder.not_(undecided))
     require(context, builder, fits, ValueError, "an array cannot be reshaped to such lengths")
     settled = [builder.select(o, rest, n) for o, n in zip(is_open, lengths, strict=True)]
-    return as_window(context, builder, Held(made, old.data, settled, []), array_type, array)
+    return as_view(context, builder, Held(made, old.data, settled, []), array_type, array)
 
 
 @intrinsic
@@ -215,7 +215,7 @@ def broadcast_to(_typing: Any, array: Any, shape: Any) -> Any:
         message = "operands could not be broadcast together with remapped shapes"
         require(context, builder, agree, ValueError, message)
         new = Held(sig.return_type, old.data, lengths, steps)
-        return as_window(context, builder, new, t, args[0])
+        return as_view(context, builder, new, t, args[0])
 
     return made(array, shape), code
 

@@ -23,11 +23,11 @@ _NEW: set[Any] = {
     *allocation.REPLACED.keys(), *allocation.REPLACED.values(), allocation.growing,
     np.arange, reshaping.arange,
 }  # fmt: skip
-_WINDOWS: set[Any] = {
+_VIEWS: set[Any] = {
     np.ascontiguousarray, np.broadcast_to, reshaping.ascontiguousarray,
     reshaping.broadcast_to, reshaping.by_rows,
 }  # fmt: skip
-_WINDOW_METHODS = ("transpose", "reshape")
+_VIEW_METHODS = ("transpose", "reshape")
 _OUTSIDE = "outside"
 """The memory of all arguments, which may overlap."""
 
@@ -128,9 +128,9 @@ class Arrays:
             return id(made), None
         if function is allocation.grown:
             return id(made), made.args[0].name
-        if function in _WINDOWS:
+        if function in _VIEWS:
             return None, made.args[0].name
-        return None, of if method in _WINDOW_METHODS else None
+        return None, of if method in _VIEW_METHODS else None
 
     def _called(self, call: Any) -> tuple[Any, str | None, str | None]:
         """The function that is called; or the method, and the array that has it."""
@@ -166,7 +166,7 @@ class Arrays:
             axis = self.neighbours(made.value.name)
             return None if axis is None else t.ndim - 1 - axis
         if made.op in ("getitem", "static_getitem"):
-            return self._of_window(made)
+            return self._of_view(made)
         if made.op == "call":
             _, method, of = self._called(made)
             if method == "transpose" and of is not None and len(made.args) == 1:
@@ -174,7 +174,7 @@ class Arrays:
                 return order.index(axis) if axis is not None and axis in order else None
         return None
 
-    def _of_window(self, made: Any) -> int | None:
+    def _of_view(self, made: Any) -> int | None:
         of = made.value.name
         if not isinstance(self._typeof(of), types.Array):
             return None

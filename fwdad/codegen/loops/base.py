@@ -25,7 +25,7 @@ from fwdad.codegen.passes.registers import in_registers, lane_memory, width
 from fwdad.errors import type_in_words
 from fwdad.ir.analysis.alias import memory_of
 from fwdad.ir.analysis.def_use import used_in_own_block
-from fwdad.ir.analysis.indices import Places, is_window_apart
+from fwdad.ir.analysis.indices import Places, is_view_apart
 from fwdad.ir.analysis.layout import Order, Orders
 from fwdad.ir.notation import words
 from fwdad.ir.ops import (
@@ -191,7 +191,7 @@ class BaseWriter(Writer):
     def may_change(self, array: Value, at: tuple[Operand, ...], read: Value) -> bool:
         """Whether a store to ``array[at]`` may change an element of another array."""
         overlaps = self.may_overlap(array, read)
-        return overlaps and not is_window_apart(read, array, at, self.known)
+        return overlaps and not is_view_apart(read, array, at, self.known)
 
     def is_written(self, value: Value) -> bool:
         """Whether anything is ever written into the memory of an array."""

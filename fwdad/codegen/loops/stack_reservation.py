@@ -217,7 +217,7 @@ class _Bounds:
         if d is not None or depth == 0:
             return d
         if isinstance(op, Load) and op.view:
-            return self._of_window(op, axis, depth)
+            return self._of_view(op, axis, depth)
         if isinstance(op, Apply) and arity(op) is not None:
             for a in op.args:
                 if is_array(a) and a.type.ndim == v.type.ndim and a.type.shape[axis] != 1:
@@ -226,7 +226,7 @@ class _Bounds:
                         return found
         return None
 
-    def _of_window(self, op: Load, axis: int, depth: int) -> str | None:
+    def _of_view(self, op: Load, axis: int, depth: int) -> str | None:
         """The length of an axis of the array that a view is taken of, or less."""
         if any(i is None or is_array(i) for i in op.index):
             return None

@@ -9,7 +9,7 @@ from fwdad.codegen.loops.arrays import indices
 from fwdad.codegen.loops.arrays.functions import Leaf, length_text
 from fwdad.codegen.loops.elementwise import LoopWriter
 from fwdad.codegen.loops.number_terms import Term, numpy_number
-from fwdad.ir.analysis.indices import is_same_window
+from fwdad.ir.analysis.indices import is_same_view
 from fwdad.ir.builder.index_parts import spelled_out
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Block, Load, Operand, Store, Update, Value, is_array
@@ -56,7 +56,7 @@ class StoreWriter(LoopWriter):
             return
         raise self.cannot("this index")
 
-    def window_of(self, a: Value, index: tuple[Operand, ...]) -> tuple[str, tuple[Dimension, ...]]:
+    def view_of(self, a: Value, index: tuple[Operand, ...]) -> tuple[str, tuple[Dimension, ...]]:
         """The source of ``a[index]`` for ints and slices, and its lengths: none of an element."""
         shape = _shape_of_view(a.type.shape, index)
         if all(i is Ellipsis for i in index):
@@ -102,7 +102,7 @@ class StoreWriter(LoopWriter):
         array = self.array(op.array)
         target = array
         if not (plain and not ints):
-            target = self.temporary("window")
+            target = self.temporary("view")
             self.line(f"{target} = {array}[{self._view_index(index)}]", op)
         self.write_into(Leaf(target, shape, op.array), op.value, function, index)
 
@@ -204,7 +204,7 @@ class StoreWriter(LoopWriter):
 
     def _disturbs(self, array: Value, at: tuple[Operand, ...], read: Value) -> bool:
         """Whether a loop that writes a view's elements may change those that it reads later."""
-        return self.may_change(array, at, read) and not is_same_window(read, array, at, self.known)
+        return self.may_change(array, at, read) and not is_same_view(read, array, at, self.known)
 
     def _buffer(
         self,

@@ -199,28 +199,28 @@ def write_ahead(w: Writer, loop: Loop, ahead: Ahead) -> tuple[str, str]:
     w.line(f"{stop} = {start} + {_LENGTH}")  # Numba compiles `min` as a function of its own
     w.line(f"if {stop} > {last}:")
     w.line(f"    {stop} = {last}")
-    windows: dict[Load, str] = {}
+    views: dict[Load, str] = {}
     for load, shift in ahead.loads.items():
         if shift is None:
-            windows[load] = w.temporary("t")
-            w.line(f"{windows[load]} = {w.array(load.array)}[{w.at(indices[load])}]")
+            views[load] = w.temporary("t")
+            w.line(f"{views[load]} = {w.array(load.array)}[{w.at(indices[load])}]")
             continue
         ends = [f"{end} + {shift}" if shift else end for end in (start, stop)]
-        windows[load] = w.temporary("ahead")
+        views[load] = w.temporary("ahead")
         index = w.at([*indices[load], ":".join(ends)])
-        w.line(f"{windows[load]} = {w.array(load.array)}[{index}]")
+        w.line(f"{views[load]} = {w.array(load.array)}[{index}]")
     w.line(f"{n} = {stop} - {start}")
-    for load, window in windows.items():  # what is outside raises in its iteration
+    for load, view in views.items():  # what is outside raises in its iteration
         if ahead.loads[load] is not None:
-            w.line(f"if {n} > {window}.shape[0]:")
-            w.line(f"    {n} = {window}.shape[0]")
+            w.line(f"if {n} > {view}.shape[0]:")
+            w.line(f"    {n} = {view}.shape[0]")
     rooms = [w.temporary("strip") for _ in ahead.calls]
     w._open[0].made += [f"{room} = np.empty(({_LENGTH + width},), np.float64)" for room in rooms]
     (k,) = w.index_names(1)
     w.line(f"for {k} in range(0, {n}, {width}):")
     with w.indented():
         for op, room in zip(ahead.calls, rooms, strict=True):
-            given = _text(ahead, op.args[0], fixed, windows, f"{width}, {n}", k)
+            given = _text(ahead, op.args[0], fixed, views, f"{width}, {n}", k)
             text = f"vector_write(vector_{library_name(op.function)}({given}), None, {room}, {k})"
             w.vector_functions.update(libmvec.called(text))
             w.line(text, op)
@@ -242,7 +242,7 @@ def _name_fixed(w: Writer, ahead: Ahead, x: Operand, fixed: dict[Value, str]) ->
 
 
 def _text(
-    ahead: Ahead, x: Operand, fixed: dict[Value, str], windows: dict[Load, str], ends: str, k: str
+    ahead: Ahead, x: Operand, fixed: dict[Value, str], views: dict[Load, str], ends: str, k: str
 ) -> str:
     """W values of an argument as source."""
     if not isinstance(x, Value):
@@ -252,9 +252,9 @@ def _text(
     op = ahead.made[x]
     if isinstance(op, Load):
         is_fixed = ahead.loads[op] is None
-        return windows[op] if is_fixed else f"vector_read({ends}, {windows[op]}, {k})"
+        return views[op] if is_fixed else f"vector_read({ends}, {views[op]}, {k})"
     assert isinstance(op, Apply)
-    parts = [_text(ahead, a, fixed, windows, ends, k) for a in op.args]
+    parts = [_text(ahead, a, fixed, views, ends, k) for a in op.args]
     if len(parts) == 1:
         return f"(-{parts[0]})"
     ufunc = as_ufunc(op.function)

@@ -170,7 +170,7 @@ class _Writer:
         self.body = body
         self.width = lanes_of(_DOUBLE)
         self.held: dict[Value, Elements] = {}
-        self.windows: dict[tuple[Any, ...], str] = {}
+        self.views: dict[tuple[Any, ...], str] = {}
 
     def line(self, text: str, op: Op | None = None) -> None:
         self.w.vector_functions.update(libmvec.called(text))
@@ -193,7 +193,7 @@ class _Writer:
         w.line(f"if {self.n} > 0:")
         with w.indented():
             for op, shift in self.body.shifts.items():
-                self._window(op, shift, first, last)
+                self._view(op, shift, first, last)
             w.line(f"for {self.k} in range(0, {self.n}, {self.width}):", loop)
             with w.indented():
                 for op in loop.body.ops:
@@ -205,12 +205,12 @@ class _Writer:
     def _key(self, op: Load | Store, shift: int) -> tuple[Any, ...]:
         return (op.array, shift, *map(str, op.index[:-1]))
 
-    def _window(self, op: Load | Store, shift: int, first: str, last: str) -> None:
+    def _view(self, op: Load | Store, shift: int, first: str, last: str) -> None:
         """Name the elements of all iterations; what is outside raises before the first one."""
         w, key = self.w, self._key(op, shift)
-        if key in self.windows:
+        if key in self.views:
             return
-        made = self.windows[key] = w.temporary("row")
+        made = self.views[key] = w.temporary("row")
         ends = [f"{end} + {shift}" if shift else end for end in (first, last)]
         index = [w.atom(w.term(i)).text for i in op.index[:-1]]
         w.line(f"{made} = {w.array(op.array)}[{w.at([*index, ':'.join(ends)])}]", op)
@@ -232,11 +232,11 @@ class _Writer:
     def _op(self, op: Op) -> None:
         around = self.body.around
         if isinstance(op, Store):
-            row = self.windows[self._key(op, self.body.shifts[op])]
+            row = self.views[self._key(op, self.body.shifts[op])]
             self.line(f"vector_write({self._vector(op.value)}, {self.n}, {row}, {self.k})", op)
             return
         if isinstance(op, Load):
-            row = self.windows[self._key(op, self.body.shifts[op])]
+            row = self.views[self._key(op, self.body.shifts[op])]
             self._define(op, f"vector_read({self.width}, {self.n}, {row}, {self.k})")
             return
         assert isinstance(op, Apply)

@@ -37,7 +37,7 @@ class _Added(NamedTuple):
     """An outer product that is added to a view of a matrix."""
 
     matrix: Value
-    window: tuple[slice, slice]
+    view: tuple[slice, slice]
     vectors: tuple[Value, Value]
     ops: list[Op]
 
@@ -79,7 +79,7 @@ class _Later:
                 continue
             products = waiting[matrix] = Value(stack_type(matrix.type), "later")
             for added in each:
-                args = (products, *added.window, *added.vectors)
+                args = (products, *added.view, *added.vectors)
                 *taken, last = added.ops
                 later = Apply(OuterProducts.add_later, args, mutated=(0,), location=last.location)
                 instead.update({id(last): [later], **{id(op): [] for op in taken}})
@@ -99,8 +99,8 @@ class _Later:
                 found.append(_Added(matrix, (slice(None), slice(None)), tuple(vectors), [op]))
             elif self._uses[matrix] == 1 and load.view and load.array.type.ndim == 2:
                 if all(isinstance(i, slice) for i in load.index):
-                    window = (*load.index, slice(None))[:2]
-                    found.append(_Added(load.array, window, tuple(vectors), [load, op]))
+                    view = (*load.index, slice(None))[:2]
+                    found.append(_Added(load.array, view, tuple(vectors), [load, op]))
         return found
 
     def _is_read(self, matrix: Value, loop: Loop, blocks: list[Block], adding: set[int]) -> bool:

@@ -127,11 +127,11 @@ class _Sums:
             return
         if any(_acts(o) for o in self._ops[first:last]):
             return
-        window, taken = op.array, []
+        view, taken = op.array, []
         if op.index != (Ellipsis,):
-            window = Value(ArrayType(t.dtype, (Size(), Size())))
-            taken = [Load(op.array, op.index, True, outputs=(window,), location=op.location)]
-        added = Apply(add_outer, (window, *pair), mutated=(0,), location=op.location)
+            view = Value(ArrayType(t.dtype, (Size(), Size())))
+            taken = [Load(op.array, op.index, True, outputs=(view,), location=op.location)]
+        added = Apply(add_outer, (view, *pair), mutated=(0,), location=op.location)
         self.inside.update(map(id, inside))
         self.found[id(op)] = [*taken, added]
 

@@ -27,7 +27,7 @@ from fwdad.eager.memory.reach import check_objects, check_reach, holds_state
 from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.eager.memory.stale import ARRAYS, check_copied, check_lists
 from fwdad.errors import PACKAGE, FwdadError, is_library_file
-from fwdad.ir.analysis.alias import may_be_window
+from fwdad.ir.analysis.alias import may_be_view
 from fwdad.rules.core.by_position import by_position
 from fwdad.rules.core.lifter import set_lifter
 from fwdad.rules.core.registry import RULES, find_rule
@@ -218,7 +218,7 @@ def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if active and numpy_calls.holds_chunk(args):
         return f(*args, **kwargs)
     if not active:
-        viewing = may_be_window(f)
+        viewing = may_be_view(f)
         numpy_calls.note_inactive(f, args, kwargs, reads=not viewing)
         if rule is not None or is_inert((*args, *kwargs.values())):
             y = f(*args, **kwargs)

@@ -19,7 +19,7 @@ from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.syntax.frame import Closure, names_of
 from fwdad.frontend.syntax.merge import container_of
 from fwdad.frontend.syntax.symbols import OfTrace
-from fwdad.ir.analysis.alias import windows
+from fwdad.ir.analysis.alias import aliased_arguments
 from fwdad.ir.analysis.effects import own_function
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Apply, Block, Load, Op, Value, is_array, values_in, walk
@@ -260,7 +260,7 @@ def _writes_outside(recorder: Recorder, ops: list[Op]) -> bool:
         if isinstance(op, Load) and op.view:
             waiting.append(op.array)
         elif isinstance(op, Apply):
-            waiting.extend(a for a in values_in(windows(op)) if is_array(a))
+            waiting.extend(a for a in values_in(aliased_arguments(op)) if is_array(a))
         elif op is None or op.nests:  # a name that means several arrays
             return True
     return False

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from fwdad.errors import Location
-from fwdad.ir.analysis.alias import windows
+from fwdad.ir.analysis.alias import aliased_arguments
 from fwdad.ir.ops import (
     Apply,
     Block,
@@ -140,7 +140,7 @@ class _Reads:
         if isinstance(op, Load):
             return [] if op.view else [op.array]
         if isinstance(op, Apply):
-            if not is_differentiable(op) or (not op.mutated and windows(op)):
+            if not is_differentiable(op) or (not op.mutated and aliased_arguments(op)):
                 return []
             return op.operands()
         return op.operands() if isinstance(op, Call) else []

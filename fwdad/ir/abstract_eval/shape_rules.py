@@ -141,9 +141,9 @@ def _taken(args: Operand, kwargs: dict[str, Operand]) -> Type:
 
 def _windowed(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     """``sliding_window_view``: a sample may be shorter than the view."""
-    x, window = (_argument(args, kwargs, k, n) for k, n in ((0, "x"), (1, "window_shape")))
+    x, view = (_argument(args, kwargs, k, n) for k, n in ((0, "x"), (1, "window_shape")))
     axis = args[2] if len(args) > 2 else kwargs.get("axis")
-    dims, lengths = list(x.type.shape), _lengths(window)
+    dims, lengths = list(x.type.shape), _lengths(view)
     axes = range(len(dims)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     if len(axes) != len(lengths) or not all(-len(dims) <= k < len(dims) for k in axes):
         message = "the view must have a length for each axis"

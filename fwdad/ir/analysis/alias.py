@@ -35,7 +35,7 @@ Roots = dict[Value, set[Value]]
 
 # Functions of NumPy whose result may be a view of an argument, by name: what is not there in
 # the oldest NumPy is simply not met.
-_WINDOWS = {
+_VIEWS = {
     "array", "array_split", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray",
     "asfortranarray", "astype", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays",
     "broadcast_to", "diag", "diagonal", "dsplit", "einsum", "expand_dims", "fix", "flip", "fliplr",
@@ -49,16 +49,16 @@ _OWN = {
     "_identity", "length_if_any", "length_of", "range_length", "scale_lanes", "load_lanes",
     "zero_lanes", "unit_lanes", "place_lanes", "new_stack", "push", "pop", "top", "thin", "bar_of",
     "default_snapshots", "snapshots_in", "leaf_of_numbers", "next_stop", "next_snapshot",
-    "most_of_unknown", "places_beside", "trips", "with_derivative_of", "is_window",
+    "most_of_unknown", "places_beside", "trips", "with_derivative_of", "is_view",
     "element_place", "lie_apart",
 }  # fmt: skip
-_FIRST = {"window_or_copy", "window_or_zeros"}  # may return their first argument, of all
+_FIRST = {"view_or_copy", "view_or_zeros"}  # may return their first argument, of all
 _LAYERS = ("fwdad.tangents.", "fwdad.ir.", "fwdad.transforms.", "fwdad.frontend.")
 _COPYING_FUNCTIONS = {("fwdad.evaluation.evaluators", "stop_gradient")}  # in a layer above
 _COPYING_METHODS: set[Any] = {np.ndarray.copy, np.ndarray.flatten}
 
 
-def windows(op: Apply) -> list[Operand]:
+def aliased_arguments(op: Apply) -> list[Operand]:
     """The arguments whose memory an array that a call returns may be.
 
     Of functions that are not known, all.
@@ -109,9 +109,9 @@ def _letters(op: Apply) -> str:
     return "kept" if set(terms) == set(answered) else "summed"
 
 
-def may_be_window(function: Callable[..., Any]) -> bool:
+def may_be_view(function: Callable[..., Any]) -> bool:
     """Whether a function is one of NumPy's whose result may be a view of an argument."""
-    return getattr(function, "__name__", "") in _WINDOWS and _is_of_numpy(function)
+    return getattr(function, "__name__", "") in _VIEWS and _is_of_numpy(function)
 
 
 def own_name(function: Callable[..., Any]) -> str:
@@ -144,7 +144,7 @@ def makes_its_own(function: Callable[..., Any]) -> bool:
         return rule.returns == "new"  # which is checked whenever it runs
     if (getattr(function, "__module__", None) or "").startswith("scipy."):
         return find_rule(function) is not None
-    return _is_of_numpy(function) and not may_be_window(function)
+    return _is_of_numpy(function) and not may_be_view(function)
 
 
 def _is_of_numpy(function: Callable[..., Any]) -> bool:
@@ -194,7 +194,7 @@ def _block(block: Block, roots: Roots, *, here: bool = False) -> None:
         if isinstance(op, Apply):
             arrays = [v for v in op.outputs if type(v.type) is ArrayType]
             if arrays:
-                shared = memory(windows(op), roots)
+                shared = memory(aliased_arguments(op), roots)
                 roots.update((v, {v} | shared) for v in arrays)
         elif isinstance(op, Load) and op.view:
             roots[op.outputs[0]] = memory(op.array, roots)

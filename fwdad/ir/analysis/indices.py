@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
-from fwdad.ir.analysis.alias import windows
+from fwdad.ir.analysis.alias import aliased_arguments
 from fwdad.ir.builder.index_parts import spelled_out
 from fwdad.ir.ops import Apply, Block, Load, Loop, Op, Operand, Program, Value, is_array
 from fwdad.ir.rewrite import blocks_of, defined_by
@@ -238,8 +238,8 @@ def is_apart_throughout(op: Load, at: tuple[Operand, ...], loop: Loop, known: De
     return are_apart(read, reached)
 
 
-def is_window_apart(
-    window: Value, array: Value, index: tuple[Operand, ...], known: Definitions
+def is_view_apart(
+    view: Value, array: Value, index: tuple[Operand, ...], known: Definitions
 ) -> bool:
     """Whether a view has no element in common with what an index means of the same array.
 
@@ -254,7 +254,7 @@ def is_window_apart(
     known : Definitions
         The program.
     """
-    op = known.definition.get(window)
+    op = known.definition.get(view)
     if not (isinstance(op, Load) and op.view and op.array is array):
         return False
     if not has_own_elements(array, known):
@@ -263,11 +263,9 @@ def is_window_apart(
     return read is not None and written is not None and are_apart(read, written)
 
 
-def is_same_window(
-    window: Value, array: Value, index: tuple[Operand, ...], known: Definitions
-) -> bool:
+def is_same_view(view: Value, array: Value, index: tuple[Operand, ...], known: Definitions) -> bool:
     """Whether a view is what an index means of an array; parameters as before."""
-    op = known.definition.get(window)
+    op = known.definition.get(view)
     if not (isinstance(op, Load) and op.view and op.array is array and op.index == index):
         return False
     return has_own_elements(array, known)
@@ -278,4 +276,4 @@ def has_own_elements(array: Value, known: Definitions) -> bool:
     op = known.definition.get(array)
     while isinstance(op, Load) and op.view:
         op = known.definition.get(op.array)
-    return isinstance(op, Apply) and not windows(op)
+    return isinstance(op, Apply) and not aliased_arguments(op)

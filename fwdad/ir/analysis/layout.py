@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.ir.analysis.alias import Roots, memory_of, own_name, windows
+from fwdad.ir.analysis.alias import Roots, aliased_arguments, memory_of, own_name
 from fwdad.ir.ops import (
     Apply,
     Block,
@@ -33,7 +33,7 @@ from fwdad.ir.ops import (
 )
 from fwdad.ir.primitives.broadcast_sums import sum_to
 from fwdad.ir.primitives.opaque_call import Whole
-from fwdad.ir.primitives.view_mirrors import give_back, is_window, window_or_copy, window_or_zeros
+from fwdad.ir.primitives.view_mirrors import give_back, is_view, view_or_copy, view_or_zeros
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.sparse import scatter_add
 
@@ -79,22 +79,22 @@ _KEEPING: set[Any] = {  # but for axes without a step
     np.linalg.inv, np.linalg.solve, np.linalg.cholesky, np.pad, np.select, np.choose,
     np.take_along_axis,
 }  # fmt: skip
-# Windows
+# Views
 _SAME: set[Any] = {np.expand_dims, np.squeeze, np.atleast_1d, np.atleast_2d}
 _FALLING: set[Any] = {np.flip, np.flipud, np.fliplr, np.split, np.array_split, np.real, np.imag}
 _TURNED: set[Any] = {
     np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.matrix_transpose, np.rot90, np.diagonal,
 }  # fmt: skip
 
-# Windows or copies, as an array lies.
+# Views or copies, as an array lies.
 _EITHER: set[Any] = {
     np.reshape, np.ravel, np.ascontiguousarray, np.asfortranarray, np.require, np.array, np.asarray,
     np.asanyarray, np.ndarray.astype,
 }  # fmt: skip
 _READING: set[Any] = {np.reshape, np.ravel, np.ndarray.flatten}  # in the order of memory, if told
 _LOOKING: set[Any] = {
-    np.lib.stride_tricks.as_strided, np.frombuffer, window_or_zeros, window_or_copy, give_back,
-    is_window,
+    np.lib.stride_tricks.as_strided, np.frombuffer, view_or_zeros, view_or_copy, give_back,
+    is_view,
 }  # fmt: skip
 _CONCERNED = _EITHER | _READING | _LOOKING
 _PLACE = {
@@ -285,8 +285,8 @@ def _any_looks(program: Program, seen: set[int]) -> bool:
 
 def _enough_for(op: Apply) -> Like:
     """What is enough of an array's likeness for an operation that looks at how it lies."""
-    windows_only = _called_with(op)[0] in _EITHER and order_of(op) not in ("K", "A")
-    return Like.WRITTEN if windows_only else Like.SAME
+    views_only = _called_with(op)[0] in _EITHER and order_of(op) not in ("K", "A")
+    return Like.WRITTEN if views_only else Like.SAME
 
 
 def _looks(op: Apply, told: set[Value], roots: Roots) -> bool:
@@ -294,7 +294,7 @@ def _looks(op: Apply, told: set[Value], roots: Roots) -> bool:
     f = _called_with(op)[0]
     if f in _LOOKING or (f in _READING and order_of(op) in ("K", "A")):
         return True
-    if not windows(op):
+    if not aliased_arguments(op):
         return False
     plain = op.function is np.reshape and all(a.type.ndim < 2 for a in _arrays(op))
     return not plain and any(roots.get(v, {v}) & told for v in op.outputs)
@@ -324,7 +324,7 @@ def _called(orders: Orders, op: Apply, v: Value) -> tuple[Order, Like]:
     f, arrays = op.function, list(_arrays(op))
     worst = max((orders.of(a) for a in arrays), default=Order.ROWS)
     like = max(map(orders.like, arrays), default=Like.SAME)
-    if not windows(op) or f is scatter_add:
+    if not aliased_arguments(op) or f is scatter_add:
         if f is np.ndarray.copy and not orders.copied:
             return worst, Like.OTHER
         return _new(v, _order_of_new(op, worst))
@@ -336,7 +336,7 @@ def _called(orders: Orders, op: Apply, v: Value) -> tuple[Order, Like]:
         return max(worst, Order.REPEATED), like
     if f in _TURNED:
         return (Order.ANY if v.type.ndim > 1 else Order.REPEATED), like
-    if f in (window_or_zeros, window_or_copy) and orders.of(op.args[3]) is Order.ROWS:
+    if f in (view_or_zeros, view_or_copy) and orders.of(op.args[3]) is Order.ROWS:
         return orders.of(op.args[0]), orders.like(op.args[0])
     if f is np.ascontiguousarray:
         return Order.ROWS, Like.SAME

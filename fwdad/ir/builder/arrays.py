@@ -127,8 +127,8 @@ class Arrays(Writer):
             axis += n
             if k not in taken:
                 others += [slice(None)] * n if i is ... else [i]
-        window = self.apply(np.transpose, (a, (*first, *rest, *range(axis, rank))), {})
-        return window, (*(at[k] for k in advanced), *others)
+        view = self.apply(np.transpose, (a, (*first, *rest, *range(axis, rank))), {})
+        return view, (*(at[k] for k in advanced), *others)
 
     def _masks_have_axes(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Symbol, tuple[Any, ...]]:
         """An index whose truth values are masks of one element, and the view that it is one of.

@@ -11,7 +11,7 @@ import numpy as np
 from fwdad.errors import Location, UntraceableError, type_in_words
 from fwdad.ir.abstract_eval.infer import infer
 from fwdad.ir.abstract_eval.purity import FACTORS
-from fwdad.ir.analysis.alias import windows
+from fwdad.ir.analysis.alias import aliased_arguments
 from fwdad.ir.builder.array_contents import Contents
 from fwdad.ir.builder.heap_journal import Journal, Region
 from fwdad.ir.builder.shape_env import KnownLengths, length_of
@@ -195,7 +195,7 @@ class Writer(Journal, KnownLengths):
             if isinstance(op, Load) and op.view:
                 waiting.append(op.array)
             elif isinstance(op, Apply):
-                waiting.extend(values_in(windows(op)))
+                waiting.extend(values_in(aliased_arguments(op)))
             elif isinstance(op, (Branch, Loop)):
                 given = [b.results for b in op.blocks()]
                 waiting.extend(values_in([given, op.operands()]))

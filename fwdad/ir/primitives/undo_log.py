@@ -37,16 +37,16 @@ def note(
         Ints, slices, None and Ellipsis.
     """
     spread = index if Ellipsis in index else (*index, Ellipsis)
-    window = a[spread]
-    if not window.size:
+    view = a[spread]
+    if not view.size:
         return
-    at: Any = window.__array_interface__["data"][0]
-    for n, step in zip(window.shape, window.strides, strict=True):
+    at: Any = view.__array_interface__["data"][0]
+    for n, step in zip(view.shape, view.strides, strict=True):
         at = np.add.outer(at, np.arange(n) * step)
     start = int(height[0])
-    end = start + window.size
+    end = start + view.size
     addresses[start:end] = np.reshape(at, -1)
-    contents[start:end] = window.reshape(-1)
+    contents[start:end] = view.reshape(-1)
     height[0] = end  # last: what is interrupted before has written nothing yet
 
 

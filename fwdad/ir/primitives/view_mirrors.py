@@ -10,7 +10,7 @@ from fwdad.errors import UntraceableError
 from fwdad.rules.core.registry import share
 
 
-def window_or_zeros(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
+def view_or_zeros(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
     """The cotangent of an array: a view of that of its base where the array is a view, too.
 
     Parameters
@@ -24,7 +24,7 @@ def window_or_zeros(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
     """
     if not np.may_share_memory(v, base):
         return np.zeros_like(mirrored)
-    return _window(mirrored, held)
+    return _view(mirrored, held)
 
 
 def give_back(held: Any, own: Any, order: Any) -> None:
@@ -33,7 +33,7 @@ def give_back(held: Any, own: Any, order: Any) -> None:
         held += np.reshape(own, held.shape, order=order)
 
 
-def window_or_copy(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
+def view_or_copy(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
     """The lanes of an array: a view of those of its base where the array is a view, too.
 
     Parameters
@@ -47,10 +47,10 @@ def window_or_copy(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
     """
     if not np.may_share_memory(v, base):
         return mirrored.copy() if np.may_share_memory(mirrored, held) else mirrored
-    return _window(mirrored, held)
+    return _view(mirrored, held)
 
 
-def is_window(v: Any, base: Any) -> bool:
+def is_view(v: Any, base: Any) -> bool:
     """Whether what a reshape returned is a view of its argument.
 
     Parameters
@@ -72,7 +72,7 @@ def lie_apart(a: Any, b: Any) -> bool:
     return not share(a, b)
 
 
-def _window(mirrored: Any, held: Any) -> Any:
+def _view(mirrored: Any, held: Any) -> Any:
     """What a function has returned, if it is a view of what it was given."""
     if not np.may_share_memory(mirrored, held):
         message = "a view of an array that is not C-contiguous and is written: copy it"

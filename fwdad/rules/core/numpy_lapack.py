@@ -275,8 +275,8 @@ def agrees(found: NumpyLapack) -> bool:
         found.trtrs(lower, third)
         lanes = np.tril(lower @ np.conjugate(lower.T))[None]  # for Ȧ = A, L̇ = L / 2
         found.differentiate_cholesky(lower, lanes)
-        window = np.zeros((3, 5))
-        found.add_outer(window[:, 1:4], matrix.real[:, 1], matrix.real[2])
+        view = np.zeros((3, 5))
+        found.add_outer(view[:, 1:4], matrix.real[:, 1], matrix.real[2])
         left, right, sums = matrix.real[:2].copy(), np.arange(8.0).reshape(2, 4), np.ones((3, 5))
         found.add_product(sums[:, 1:4], left, right[:, 1:])
         wide = _block_lower(BASE + 7).astype(matrix.dtype) * field
@@ -289,8 +289,8 @@ def agrees(found: NumpyLapack) -> bool:
             and np.allclose(third, b, rtol=1e-12)
             and np.allclose(lanes[0], 0.5 * lower, rtol=1e-12)
             and np.allclose(blocks[0], 0.5 * wide, rtol=1e-12)
-            and np.allclose(window[:, 1:4], np.outer(matrix.real[:, 1], matrix.real[2]))
-            and not window[:, ::4].any()
+            and np.allclose(view[:, 1:4], np.outer(matrix.real[:, 1], matrix.real[2]))
+            and not view[:, ::4].any()
             and np.allclose(sums[:, 1:4], 1.0 + left.T @ right[:, 1:])
             and np.array_equal(sums[:, ::4], np.ones((3, 2)))
         ):

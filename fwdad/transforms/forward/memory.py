@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError
-from fwdad.ir.analysis.alias import is_rearranged, windows
+from fwdad.ir.analysis.alias import aliased_arguments, is_rearranged
 from fwdad.ir.analysis.layout import Order, Orders, order_of
 from fwdad.ir.leaves import Leaves
 from fwdad.ir.ops import (
@@ -25,7 +25,7 @@ from fwdad.ir.ops import (
 )
 from fwdad.ir.primitives.scatter_add import is_scatter, scattered, target_of
 from fwdad.ir.primitives.stacks import new_stack, push, stack_type, thin
-from fwdad.ir.primitives.view_mirrors import is_window, window_or_copy
+from fwdad.ir.primitives.view_mirrors import is_view, view_or_copy
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import BOOL, ArrayType, Number, Type, number_type
 from fwdad.rules.core.lifter import written_down
@@ -35,28 +35,28 @@ from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.zero import ZERO, Zero
 from fwdad.transforms.forward.lanes import load_lanes
 from fwdad.transforms.forward.rule_table import MIRRORED, PASSING, ruled_function
-from fwdad.transforms.forward.views import Windows
+from fwdad.transforms.forward.views import ViewTangents
 
 
-class Memory(Windows):
+class Memory(ViewTangents):
     """Pushes loads, stores and views forward."""
 
     def _look_through(self, op: Apply) -> None:
         """A view of memory that has shadows is one on its shadows, too."""
-        held = [v for o in windows(op) for v in values_in(o)]
-        seen = [v for v in held if v in self.shadow or v in self.windows]
+        held = [v for o in aliased_arguments(op) for v in values_in(o)]
+        seen = [v for v in held if v in self.shadow or v in self.views]
         if not seen or not any(is_array(v) for v in op.outputs):
             return
-        if seen[0] in self.windows and op.function in MIRRORED and len(op.outputs) == 1:
+        if seen[0] in self.views and op.function in MIRRORED and len(op.outputs) == 1:
             if self._may_copy(op, seen[0], rows=self.recorder.rows):
                 self._must_be_dense(seen[0])
-            self._window_through(op, seen[0])
+            self._view_through(op, seen[0])
             if self._may_copy(op, seen[0]):
-                self._is_window(op, seen[0])
+                self._is_view(op, seen[0])
             return
         mirrored: list[Symbol] = []
         if op.function in MIRRORED or is_rearranged(op):
-            if seen[0] in self.windows:
+            if seen[0] in self.views:
                 self._must_be_dense(seen[0])
             mirrored = self._mirrored(op, seen[0])
             if len(mirrored) == 1 and self._may_copy(op, seen[0]):
@@ -92,12 +92,12 @@ class Memory(Windows):
         """The lanes of a reshape, which are a view where it is one."""
         (v,) = op.outputs
         args = (lanes, self.shadow[a], self._here(v), self._here(a))
-        return self.recorder.apply_typed(window_or_copy, args, lanes.type)
+        return self.recorder.apply_typed(view_or_copy, args, lanes.type)
 
-    def _is_window(self, op: Apply, a: Value) -> None:
+    def _is_view(self, op: Apply, a: Value) -> None:
         """Check, when it runs, that a reshape is a view, as tangents in slots have it."""
         (v,) = op.outputs
-        found = self.recorder.apply_typed(is_window, (self._here(v), self._here(a)), BOOL)
+        found = self.recorder.apply_typed(is_view, (self._here(v), self._here(a)), BOOL)
         message = (
             f"{function_name(op.function)} returns a copy of an array that does not lie row by "
             "row, and it is written: derivatives by a tape would be wrong. Say .copy() before it"
@@ -152,7 +152,7 @@ class Memory(Windows):
         array = target.array
         if array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(array)):
             self._shadow_stored(array)
-        if array in self.windows:
+        if array in self.views:
             self._must_be_dense(array)
         self._copy(op)
         if array in self.shadow and isinstance(t, Chunk):
@@ -217,7 +217,7 @@ class Memory(Windows):
                 self.shadow[v] = made
             else:
                 self.tangent[v] = self._read(shadow, index, v.type)
-        elif op.array in self.windows:
+        elif op.array in self.views:
             self._load_placed(op, index)
         elif op.array in self.tangent:
             chunk = self._indexed(self.tangent[op.array], index, v.type)
@@ -241,7 +241,7 @@ class Memory(Windows):
             op.check_derivatives_fit()
         if op.array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(op.array)):
             self._shadow_stored(op.array)
-        if op.array in self.windows:
+        if op.array in self.views:
             self._place_store(op, t if isinstance(t, Chunk) else None)
             return None
         if op.array not in self.shadow:

@@ -17,7 +17,7 @@ from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.placed import NOWHERE, Placed
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.zero import ZERO
-from fwdad.transforms.forward.slots import Slots, Window
+from fwdad.transforms.forward.slots import Slots, View
 
 if TYPE_CHECKING:
     from fwdad.ir.builder.recorder import Recorder
@@ -163,7 +163,7 @@ class Placer:
         """The tangent of an array made of others, at indices; None if it has too many terms."""
         first = parts[0][1]
         dtype = np.result_type(*(t.dtype for _, t in parts))
-        whole = Window(Slots(self.recorder, first.n, shape, dtype, self))
+        whole = View(Slots(self.recorder, first.n, shape, dtype, self))
         if not all(whole.store(index, t) for index, t in parts):
             return None
         return whole.chunk(copy=False)

@@ -16,7 +16,7 @@ from fwdad.errors import (
     is_library_file,
 )
 from fwdad.ir.abstract_eval.rule_trials import check_lengths_of
-from fwdad.ir.analysis.alias import may_be_window
+from fwdad.ir.analysis.alias import may_be_view
 from fwdad.ir.analysis.reassociation import hand_on
 from fwdad.ir.ops import Apply, Value, is_array, values_in
 from fwdad.ir.primitives.opaque_call import PushWhole, Whole
@@ -277,7 +277,7 @@ class Rules(Memory):
         function = ruled_function(op)
         push = PushWhole(function, rule, self.n, active, [v.type for v in op.outputs])
         push.because(reason, op.location)
-        if may_be_window(op.function):  # what may be a view of an argument stays one
+        if may_be_view(op.function):  # what may be a view of an argument stays one
             self._copy(op)
             values = tuple(Value(v.type) for v in op.outputs)
         else:

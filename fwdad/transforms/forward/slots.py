@@ -72,7 +72,7 @@ class Slots:
         return self.slots[-1]
 
 
-class Window:
+class View:
     """A view of memory whose tangent is in slots; the memory itself, without steps.
 
     Parameters
@@ -107,15 +107,15 @@ class Window:
         """The view's shape."""
         return np.shape(self._here(self.slots.order))
 
-    def at(self, index: tuple[Any, ...]) -> Window:
+    def at(self, index: tuple[Any, ...]) -> View:
         """The view of a basic index of numbers."""
-        return Window(self.slots, (*self.steps, (np.ndarray.__getitem__, (index,), {})))
+        return View(self.slots, (*self.steps, (np.ndarray.__getitem__, (index,), {})))
 
     def through(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Window | None:
+    ) -> View | None:
         """The view that a function returns; None if it returns a copy."""
-        made = Window(self.slots, (*self.steps, (function, args, kwargs)))
+        made = View(self.slots, (*self.steps, (function, args, kwargs)))
         order = made._here(self.slots.order)
         if isinstance(order, np.ndarray) and np.shares_memory(order, self.slots.order):
             return made

@@ -32,7 +32,7 @@ from fwdad.tangents.placed import NOWHERE, Placed
 from fwdad.tangents.zero import ZERO, Undefined
 from fwdad.transforms.forward.lanes import Basis, lanes_type, zero_lanes
 from fwdad.transforms.forward.placing import Placer
-from fwdad.transforms.forward.slots import Slots, Window
+from fwdad.transforms.forward.slots import Slots, View
 
 _LISTED = 64  # lanes of a number that are written as a list
 
@@ -77,7 +77,7 @@ class State:
         self.tangent: dict[Value, Any] = {}
         self.shadow: dict[Value, Symbol] = {}
         self._known_orders: dict[bool, Orders] = {}
-        self.windows: dict[Value, Window] = {}  # the shadows that are known by their places
+        self.views: dict[Value, View] = {}  # the shadows that are known by their places
         self.placer = Placer(recorder)
         self.has_basis = False
         self.again = False  # a fact is new: this attempt goes on, to find others, and is given up
@@ -161,7 +161,7 @@ class State:
     def _shadow_stored(self, v: Value) -> None:
         """The same, where the store is reached: the shadow is there."""
         self._shadow_all(v)
-        if v not in self.shadow and v not in self.windows:
+        if v not in self.shadow and v not in self.views:
             if self.again:
                 self._begin_shadow(v)
                 return
@@ -170,14 +170,14 @@ class State:
 
     def _begin_shadow(self, v: Value) -> None:
         """Memory that active values will be stored into: its tangent so far."""
-        window = self._placed_shadow(v)
-        if window is None:
+        view = self._placed_shadow(v)
+        if view is None:
             self.shadow[v] = self._materialised(v)
         else:
-            self.windows[v] = window
+            self.views[v] = view
         self.tangent.pop(v, None)
 
-    def _placed_shadow(self, v: Value) -> Window | None:
+    def _placed_shadow(self, v: Value) -> View | None:
         """A shadow known by its places, if there can be one."""
         shape = self._shape(v.type)
         if not self.has_basis or self.memory.get(v, {v}) != {v} or v in self.facts.dense:
@@ -185,9 +185,9 @@ class State:
         if self._is_nested() or not all(type(m) is int for m in shape):
             return None
         slots = Slots(self.recorder, self.n, shape, self._lanes_type(v.type).dtype, self.placer)
-        window = Window(slots)
+        view = View(slots)
         held = self.tangent.get(v)
-        return window if held is None or window.store((Ellipsis,), held) else None
+        return view if held is None or view.store((Ellipsis,), held) else None
 
     def _is_nested(self) -> bool:
         """Whether what is written may run several times, or not at all."""
@@ -209,8 +209,8 @@ class State:
             if x in self.shadow:
                 copy = self.recorder.apply(np.ndarray.copy, (self.shadow[x],), {})
                 return Chunk.of(self.n, self._shape(x.type), {Lanes(copy): None})
-            if x in self.windows:
-                return self.windows[x].chunk()
+            if x in self.views:
+                return self.views[x].chunk()
             found = self.tangent.get(x, ZERO)
             if isinstance(found, Undefined):
                 found.use()
@@ -223,7 +223,7 @@ class State:
 
     def is_active(self, v: Value) -> bool:
         """Whether a value has a tangent that is not structurally zero."""
-        return v in self.tangent or v in self.shadow or v in self.windows
+        return v in self.tangent or v in self.shadow or v in self.views
 
     def _activity(self, r: Operand) -> bool:
         return isinstance(r, Value) and self.is_active(r)
@@ -246,7 +246,7 @@ class State:
         if isinstance(x, Value):
             if x in self.shadow:
                 return self.shadow[x]
-            if x in self.windows:
+            if x in self.views:
                 self._must_be_dense(x)
             if x in self.tangent:
                 return self._cast(self._multiplied(self.tangent[x]), t)
@@ -292,8 +292,8 @@ class State:
         t = r.type if isinstance(r, Value) else None
         if t is None:
             return self.recorder.apply(np.zeros, (self.n,), {})
-        if r in self.windows:
-            return self._cast(self.windows[r].chunk(copy=False).lanes, t)
+        if r in self.views:
+            return self._cast(self.views[r].chunk(copy=False).lanes, t)
         return self._lanes(r, t)
 
     def _copy(self, op: Op, **changed: Any) -> None:
@@ -307,7 +307,7 @@ class State:
     def _settled(self, op: Op) -> None:
         """Shadows for outputs whose memory has them."""
         for v in op.outputs:
-            if self._is_shadowed(v) and v not in self.shadow and v not in self.windows:
+            if self._is_shadowed(v) and v not in self.shadow and v not in self.views:
                 self._begin_shadow(v)
 
     def _scaled(self, t: Chunk, d: Any, out: Type) -> Chunk:

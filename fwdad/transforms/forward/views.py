@@ -21,10 +21,10 @@ from fwdad.transforms.forward.indexing import Indexing
 from fwdad.transforms.forward.rule_table import RULE_OF
 
 
-class Windows(Indexing):
+class ViewTangents(Indexing):
     """Pushes memory forward whose tangent is in slots."""
 
-    def _window_through(self, op: Apply, a: Value) -> None:
+    def _view_through(self, op: Apply, a: Value) -> None:
         """A view of memory whose tangent is in slots; a copy has its tangent already."""
         (v,) = op.outputs
         rest = (*op.args[1:], op.kwargs)
@@ -32,23 +32,23 @@ class Windows(Indexing):
             self._must_be_dense(a)  # one part of an element has no slot of its own
         if op.args[0] is not a or any(True for _ in values_in(rest)):
             self._must_be_dense(a)
-        made = self.windows[a].through(op.function, op.args[1:], op.kwargs)
+        made = self.views[a].through(op.function, op.args[1:], op.kwargs)
         if made is not None:
             self.tangent.pop(v, None)
-            self.windows[v] = made
+            self.views[v] = made
         elif op.function not in (np.reshape, np.ravel):  # these two may be copies
             self._must_be_dense(a)
 
     def _load_placed(self, op: Load, index: tuple[Any, ...]) -> None:
         """A view of memory whose tangent is in slots, or a copy of some of its elements."""
         (v,) = op.outputs
-        window = self.windows[op.array]
+        view = self.views[op.array]
         if not op.view:
-            found = self._indexed(window.chunk(copy=False), index, v.type)
+            found = self._indexed(view.chunk(copy=False), index, v.type)
             if isinstance(found, Chunk):
                 self.tangent[v] = found
         elif is_fixed(index):
-            self.windows[v] = window.at(index)
+            self.views[v] = view.at(index)
         else:
             self._must_be_dense(op.array)
 
@@ -62,11 +62,11 @@ class Windows(Indexing):
             t = self._updated(op, index, t)
         else:
             self._copy(op)
-        self._window_store(op.array, index, t)
+        self._view_store(op.array, index, t)
 
-    def _window_store(self, array: Value, index: tuple[Any, ...], t: Chunk | None) -> None:
+    def _view_store(self, array: Value, index: tuple[Any, ...], t: Chunk | None) -> None:
         try:
-            done = self.windows[array].store(index, t)
+            done = self.views[array].store(index, t)
         except ValueError:  # shapes that do not fit: said when the program runs
             done = False
         if not done:
@@ -75,7 +75,7 @@ class Windows(Indexing):
     def _fixed_index(self, op: Store | Update) -> tuple[Any, ...]:
         """The index of a store, which must be known and happen once."""
         index = tuple(self._symbols(i) for i in op.index)
-        shape = self.windows[op.array].shape
+        shape = self.views[op.array].shape
         if self._is_nested() or not is_fixed(index) or not _fits_in(shape, index):
             self._must_be_dense(op.array)
         return index
@@ -95,8 +95,8 @@ class Windows(Indexing):
 
     def _held(self, op: Update, index: tuple[Any, ...]) -> Chunk:
         """The tangent of what an update finds, in slots."""
-        window = self.windows[op.array].at(index)
-        return window.chunk()
+        view = self.views[op.array].at(index)
+        return view.chunk()
 
     def _old(self, op: Update, index: tuple[Any, ...]) -> Symbol:
         old = self.recorder.load(self._here(op.array), index)

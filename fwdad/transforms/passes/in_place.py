@@ -64,10 +64,10 @@ class _Reader:
         }
         blocks = list(blocks_of(program.block))
         self.answered = memory([b.results for b in blocks], self.roots)
-        self.windows: dict[Value, int] = {}  # how many arrays may lie in an array's memory
+        self.views: dict[Value, int] = {}  # how many arrays may lie in an array's memory
         for v, owners in self.roots.items():
             for root in owners - {v}:
-                self.windows[root] = self.windows.get(root, 0) + 1
+                self.views[root] = self.views.get(root, 0) + 1
 
     @functools.cached_property
     def told(self) -> Orders | None:
@@ -93,7 +93,7 @@ class _Reader:
             and self.roots.get(made, {made}) == {made}
             and made not in self.written
             and made not in self.answered
-            and not self.windows.get(made)
+            and not self.views.get(made)
             and (self.told is None or self.told.of(source) is Order.ROWS)
         )
 

@@ -103,7 +103,7 @@ class _Lengths:
         ops = [op for op in walk(block) if len(op.outputs) == 1 and is_array(op.outputs[0])]
         for op in ops:
             if isinstance(op, Load) and op.view and all(map(_is_basic, op.index)):
-                shape = self._window(op.outputs[0], self._shape(op.array), op.index)
+                shape = self._view(op.outputs[0], self._shape(op.array), op.index)
                 self._current.update(shape)
                 self._note(op.outputs[0], shape)
             elif isinstance(op, Apply) and _by_element(op):
@@ -126,7 +126,7 @@ class _Lengths:
             d = self._same[d]
         return d
 
-    def _window(
+    def _view(
         self, value: Value, whole: tuple[Dimension, ...], index: tuple[Operand, ...]
     ) -> tuple[Dimension, ...]:
         """The shape of ``a[index]``, which a value is."""

@@ -30,7 +30,7 @@ from fwdad.transforms.reverse.region import Region, bar_dtype
 from fwdad.transforms.reverse.structure import Structure, may_be_missing
 
 # what these return is a view in every case
-WINDOWS = {
+VIEWS = {
     np.broadcast_to, np.broadcast_arrays, np.diagonal, np.split, np.array_split, np.hsplit,
     np.vsplit, np.dsplit, np.lib.stride_tricks.sliding_window_view,
 }  # fmt: skip
@@ -137,7 +137,7 @@ class Cotangents:
     def _add_memory(self, v: Value, x_bar: Any) -> None:
         op = self.structure.definition.get(v)
         if not self.is_followed(v) and isinstance(op, Apply):
-            if op.function not in WINDOWS and self.is_overwritten_before_use(op):
+            if op.function not in VIEWS and self.is_overwritten_before_use(op):
                 name = function_name(op.function)
                 self.fail(
                     f"what {name} returns may be a view of an array that is written before it is "
@@ -317,7 +317,7 @@ class Cotangents:
         self.region.owned.discard(v)
         return self.region.bars.pop(v, None)
 
-    # -- memory: see ``windows``
+    # -- memory: see ``view_cotangents``
 
     def is_followed(self, v: Value) -> bool:
         """Whether the cotangent of an array that is memory can be a view where the array is."""

@@ -211,17 +211,17 @@ class Memory(Rules):
             return self.kept[op]
         target: Any = target_of(op)
         block = self.structure.block_of[op]
-        found, view = self.recorder.indexed(
+        found, is_view = self.recorder.indexed(
             Symbol(target.array, self.recorder), self.symbols(target.at)
         )
         made = Value(found, f"{target.array.name}_old" if target.array.name else None)
         before: list[Any] = [
-            Load(target.array, target.at, view, outputs=(made,), location=op.location)
+            Load(target.array, target.at, is_view, outputs=(made,), location=op.location)
         ]
-        if view:
-            window, made = made, Value(found, made.name)
-            window.name = None
-            before.append(Apply(np.ndarray.copy, (window,), outputs=(made,), location=op.location))
+        if is_view:
+            view, made = made, Value(found, made.name)
+            view.name = None
+            before.append(Apply(np.ndarray.copy, (view,), outputs=(made,), location=op.location))
         at = block.ops.index(op)
         block.ops[at:at] = before
         self.structure.home[made] = block

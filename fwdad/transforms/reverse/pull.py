@@ -36,9 +36,9 @@ from fwdad.transforms.reverse.dead_restores import hidden_stores
 from fwdad.transforms.reverse.lengths import check_lengths, equal_lengths
 from fwdad.transforms.reverse.normalize.array_phis import Choices
 from fwdad.transforms.reverse.normalize.copy_insertion import copy_taken_over
-from fwdad.transforms.reverse.normalize.loop_views import copy_windows
+from fwdad.transforms.reverse.normalize.loop_views import copy_views
 from fwdad.transforms.reverse.normalize.lowering import lower
-from fwdad.transforms.reverse.normalize.view_phis import tell_windows_apart
+from fwdad.transforms.reverse.normalize.view_phis import tell_views_apart
 from fwdad.transforms.reverse.region import Region
 from fwdad.transforms.reverse.residuals import Place
 from fwdad.transforms.reverse.sinking import sink_updates
@@ -102,7 +102,7 @@ class Pullback(Overwriting):
         self.first = len(recorder.block.ops)
         ops = [cloner.op(op) for op in block.ops]
         source = Block(params, ops, [cloner.operand(r) for r in block.results])
-        copy_windows(source)
+        copy_views(source)
         share_lengths_in(source)
         wrt = [s.value for s, is_on in zip(given, active, strict=True) if is_on]
         structure = Structure(source, wrt, cloner.origin, roots, natural)
@@ -118,7 +118,7 @@ class Pullback(Overwriting):
         self.stack_values = {}
         self.bar_stacks: dict[Value, Value] = {}
         self.read: list[tuple[Place, Block, int]] = []
-        self.windows: dict[Value, list[Place]] = {}
+        self.views: dict[Value, list[Place]] = {}
         recorder.block.ops.extend(source.ops)
         self.results = source.results
 
@@ -273,7 +273,7 @@ def pull_block(
     """
     facts = Facts()
     lower(recorder, block)
-    tell_windows_apart(block, rows=recorder.rows)
+    tell_views_apart(block, rows=recorder.rows)
     copy_taken_over(block)
     outer, mark, first = recorder.block, recorder.mark(), len(recorder.block.ops)
     place, same = recorder.place, recorder.same

@@ -24,7 +24,7 @@ from fwdad.transforms.passes import called_from
 from fwdad.transforms.reverse.checkpointing.loops import Checkpoints
 from fwdad.transforms.reverse.normalize.copy_insertion import copy_taken_over
 from fwdad.transforms.reverse.normalize.lowering import lower
-from fwdad.transforms.reverse.normalize.view_phis import tell_windows_apart
+from fwdad.transforms.reverse.normalize.view_phis import tell_views_apart
 from fwdad.transforms.reverse.region import Region, zero_number
 
 _ATTEMPTS = 100
@@ -222,7 +222,7 @@ class Recursion(Checkpoints):
         facts = type(self.facts)()
         block = Cloner({}).block(program.block)
         lower(Recorder(), block)
-        tell_windows_apart(block)
+        tell_views_apart(block)
         copy_taken_over(block)
         for _ in range(_ATTEMPTS):
             recorder = Recorder()

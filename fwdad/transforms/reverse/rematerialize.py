@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fwdad.ir.analysis.alias import windows
+from fwdad.ir.analysis.alias import aliased_arguments
 from fwdad.ir.analysis.effects import Risk, own_function, reads, risk
 from fwdad.ir.builder.shape_env import length_if_any, length_of
 from fwdad.ir.builder.writer import _identity
@@ -153,7 +153,7 @@ class Resolver:
         made = Value(v.type, v.name)
         sides = (Block(results=[then]), Block(results=[other]))
         self.made.append(Branch(condition, *sides, outputs=(made,)))
-        self.writer.windows[made] = self.writer.place_of(v)
+        self.writer.views[made] = self.writer.place_of(v)
         return made
 
     def length(self, op: Apply) -> None:
@@ -247,8 +247,8 @@ class Resolver:
     def _cost(self, op: Apply | Load, v: Value) -> int | None:
         """What computing a value again costs, without its operands; None if it is kept instead."""
         if isinstance(op, Load):
-            is_window = op.view and is_array(v) and self.writer.structure.is_memory(v)
-            return 0 if is_window else self._if_unwritten(op, 1)
+            is_view = op.view and is_array(v) and self.writer.structure.is_memory(v)
+            return 0 if is_view else self._if_unwritten(op, 1)
         own = own_function(op)
         if risk(op) >= Risk.RAISES and not own:
             return None
@@ -261,7 +261,7 @@ class Resolver:
     def _cost_of_array(self, op: Apply, v: Value) -> int | None:
         """The same of a call that returns an array: a view is no work."""
         is_memory = self.writer.structure.is_memory(v)
-        if is_memory and windows(op):
+        if is_memory and aliased_arguments(op):
             return 0
         if op.function in _PLAIN and v.type.dtype.kind in "fc" and not is_memory:
             there = all(self._is_there(op, a) for a in values_in(op.args) if is_array(a))
@@ -303,7 +303,7 @@ class Resolver:
             if is_array(op.outputs[0]):
                 found = self.writer.place_of(op.outputs[0])
                 if found:
-                    self.writer.windows[made.outputs[0]] = found
+                    self.writer.views[made.outputs[0]] = found
 
 
 def read_by(op: Op) -> Iterator[Value]:

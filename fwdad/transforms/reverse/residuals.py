@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from fwdad.ir.analysis.alias import windows
+from fwdad.ir.analysis.alias import aliased_arguments
 from fwdad.ir.analysis.indices import Interval, intervals
 from fwdad.ir.builder.shape_env import length_if_any, length_of
 from fwdad.ir.ops import (
@@ -27,7 +27,7 @@ from fwdad.ir.ops import (
     values_in,
 )
 from fwdad.ir.primitives.stacks import new_stack, pop, push, stack_type
-from fwdad.ir.primitives.view_mirrors import window_or_zeros
+from fwdad.ir.primitives.view_mirrors import view_or_zeros
 from fwdad.ir.rewrite import all_used, blocks_of
 from fwdad.ir.symbol import Symbol
 from fwdad.rules.core.registry import function_name
@@ -48,7 +48,7 @@ class Residuals(Memory):
     """Finds, for what is written in a region, the values of the program that it uses."""
 
     lengths: dict[Any, Value]
-    windows: dict[Value, list[Place]]
+    views: dict[Value, list[Place]]
     read: list[tuple[Place, Block, int]]
     group: Any
 
@@ -142,15 +142,15 @@ class Residuals(Memory):
             if isinstance(op, Load) and (op.view or op in self.certain):
                 found = [] if op in self.certain else self.places_of([op.array])
                 if found:  # a view of a view: all of it
-                    self.windows[op.outputs[0]] = [Place(p.root, None, None) for p in found]
+                    self.views[op.outputs[0]] = [Place(p.root, None, None) for p in found]
                 continue
             if isinstance(op, Apply) and op.outputs and is_array(op.outputs[0]):
-                found = self.places_of(windows(op))
+                found = self.places_of(aliased_arguments(op))
                 if found:
                     for v in op.outputs:
-                        self.windows[v] = [Place(p.root, None, None) for p in found]
+                        self.views[v] = [Place(p.root, None, None) for p in found]
             used = op.operands() if isinstance(op, (Branch, Loop)) else list(read_by(op))
-            if not (isinstance(op, Apply) and op.function is window_or_zeros):  # asks for addresses
+            if not (isinstance(op, Apply) and op.function is view_or_zeros):  # asks for addresses
                 for v in values_in(used):
                     self._reads_no_stale_copy(v)
             for place in self.places_of(used):
@@ -174,8 +174,8 @@ class Residuals(Memory):
         """The memory of the program that arrays among operands are."""
         found: list[Place] = []
         for v in values_in(operands):
-            if v in self.windows:
-                found.extend(self.windows[v])
+            if v in self.views:
+                found.extend(self.views[v])
             elif v in self.structure.home and is_array(v):
                 found.extend(self.place_of(v))
         return found

@@ -37,10 +37,10 @@ from fwdad.transforms.reverse.lengths import equal_inside
 from fwdad.transforms.reverse.opaque_call import PullWhole
 from fwdad.transforms.reverse.region import zero_number
 from fwdad.transforms.reverse.structure import is_differentiable
-from fwdad.transforms.reverse.view_cotangents import Windows
+from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 
-class Rules(Windows):
+class Rules(ViewCotangents):
     """Runs calls of functions backwards."""
 
     stacks: list[Op]
@@ -54,7 +54,7 @@ class Rules(Windows):
             return
         if not self.structure.any_active(op.operands()):
             return
-        if len(op.outputs) == 1 and self._is_window(op):
+        if len(op.outputs) == 1 and self._is_view(op):
             self.give_back(op)
             return  # else the cotangent is a view of that of the argument
         function = ruled_function(op)
@@ -132,7 +132,7 @@ class Rules(Windows):
         bars = [x_bar if out is v else None for out in op.outputs]
         self._by_rule(op, ruled_function(op), bars)
 
-    def _is_window(self, op: Apply) -> bool:
+    def _is_view(self, op: Apply) -> bool:
         (v,) = op.outputs
         return is_array(v) and self.structure.is_memory(v) and self.structure.roots(v) != {v}
 

@@ -91,7 +91,7 @@ class Overwriting(Control):
     def is_stale(self, op: Apply) -> bool:
         """Whether a call that may return a copy would, run again, copy something else."""
         structure = self.structure
-        if op not in structure.block_of or self.is_surely_window(op):
+        if op not in structure.block_of or self.is_surely_view(op):
             return False
         block, position = structure.block_of[op], structure.position[op]
         roots = structure.roots(op.outputs[0])

@@ -14,10 +14,10 @@ import numpy as np
 from fwdad.ir.analysis.alias import is_rearranged
 from fwdad.ir.analysis.layout import Order, Orders
 from fwdad.ir.ops import Apply, Block, Branch, Load, Missing, Program, Value, is_array
-from fwdad.ir.primitives.view_mirrors import give_back, window_or_zeros
+from fwdad.ir.primitives.view_mirrors import give_back, view_or_zeros
 from fwdad.ir.symbol import Symbol
 from fwdad.transforms.forward.rule_table import MIRRORED
-from fwdad.transforms.reverse.cotangents import WINDOWS, Cotangents
+from fwdad.transforms.reverse.cotangents import VIEWS, Cotangents
 
 # may return a view, or a copy
 _COPYING = {np.reshape, np.ravel}
@@ -26,7 +26,7 @@ _FOLLOWED = MIRRORED - {np.broadcast_to, np.diagonal, np.split, np.array_split}
 _ROW_BY_ROW = {np.zeros, np.ones, np.empty, np.full, np.eye, np.ndarray.copy}
 
 
-class Windows(Cotangents):
+class ViewCotangents(Cotangents):
     """Finds the cotangents of arrays that are memory."""
 
     _orders: Orders | None = None
@@ -38,7 +38,7 @@ class Windows(Cotangents):
             return True
         if isinstance(op, Load) and op.view:
             return self.is_followed(op.array)
-        if isinstance(op, Apply) and op.function is window_or_zeros:
+        if isinstance(op, Apply) and op.function is view_or_zeros:
             return self.is_followed(op.args[0])
         if isinstance(op, Apply) and self.structure.roots(v) != {v}:
             bases = _bases(op)
@@ -112,28 +112,28 @@ class Windows(Cotangents):
         """The same view of the cotangent as a call returns on its argument."""
         if not self.is_followed(op.outputs[0]):
             return self.fail("a view of an array that is written cannot be followed")
-        if op.function is window_or_zeros:
+        if op.function is view_or_zeros:
             return self._beside(op)
         (base,) = _bases(op)
         if op.function in _COPYING and not (_order(op) == "C" and self._lies_plainly(base)):
-            return self._window_or_own(op, base)
-        return self._same_window(op, base)
+            return self._view_or_own(op, base)
+        return self._same_view(op, base)
 
-    def _same_window(self, op: Apply, base: Value) -> Symbol:
+    def _same_view(self, op: Apply, base: Value) -> Symbol:
         held = self.memory_of(base)
         args = tuple(held if a is base else self.symbols(a) for a in op.args)
         kwargs = {key: self.symbols(a) for key, a in op.kwargs.items()}
         return self.recorder.apply(op.function, args, kwargs)
 
-    def _window_or_own(self, op: Apply, base: Value) -> Symbol:
+    def _view_or_own(self, op: Apply, base: Value) -> Symbol:
         """The cotangent of what may be a copy: then it is memory of its own, added later."""
         (v,) = op.outputs
         home = self.home_of(v)
         if v not in home.buffers:
             with self.writing(home):
-                mirrored, held = self._same_window(op, base), self.memory_of(base)
+                mirrored, held = self._same_view(op, base), self.memory_of(base)
                 args = (mirrored, held, *self.symbols((v, base)))
-                home.buffers[v] = self.recorder.apply_typed(window_or_zeros, args, mirrored.type)
+                home.buffers[v] = self.recorder.apply_typed(view_or_zeros, args, mirrored.type)
         return home.buffers[v]
 
     def _beside(self, op: Apply) -> Symbol:
@@ -145,7 +145,7 @@ class Windows(Cotangents):
                 mirrored, held, *alike = op.args
                 first = self.memory_of(mirrored)
                 args = (first, self.memory_of(held), *self.symbols(tuple(alike)))
-                home.buffers[v] = self.recorder.apply_typed(window_or_zeros, args, first.type)
+                home.buffers[v] = self.recorder.apply_typed(view_or_zeros, args, first.type)
         return home.buffers[v]
 
     def gave_back(self, op: Apply) -> None:
@@ -164,7 +164,7 @@ class Windows(Cotangents):
             args = (self.memory_of(base), self.region.buffers[v], _order(op))
             self.recorder.mutate(give_back, args, {})
 
-    def is_surely_window(self, op: Apply) -> bool:
+    def is_surely_view(self, op: Apply) -> bool:
         """Whether what a call returns is never a copy."""
         if op.function in _COPYING:
             if self._orders is None:
@@ -172,7 +172,7 @@ class Windows(Cotangents):
                 self._orders = Orders(top)
             (base,) = _bases(op)
             return _order(op) == "C" and self._orders.of(base) is Order.ROWS
-        return op.function in MIRRORED or op.function in WINDOWS or is_rearranged(op)
+        return op.function in MIRRORED or op.function in VIEWS or is_rearranged(op)
 
     def _lies_plainly(self, v: Value) -> bool:
         """Whether an array surely is C-contiguous without gaps, and so is its cotangent."""

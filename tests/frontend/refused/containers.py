@@ -137,7 +137,7 @@ def kinds_on_a_list(a):
 
 
 @refuses(_LENGTHS, V, part="a length that is not known")
-def windows_on_a_list(a):
+def views_on_a_list(a):
     out = []
     for k in range(len(a)):
         out.append(a[:k])

@@ -34,7 +34,7 @@ PARTS = {
     "element": lambda a: a[2, 1],
     "column": lambda a: a[:, 1],
     "last axis": lambda a: a[..., 1],
-    "window": lambda a: a[1:, 1:],
+    "view": lambda a: a[1:, 1:],
     "reversed": lambda a: a[::2, ::-1],
     "index arrays": lambda a: a[[0, 1], [1, 2]],
     "rows and columns": lambda a: a[I][:, I],
@@ -73,7 +73,7 @@ LISTS = {
     "arrays": lambda x: np.array([x, x**2]),
     "arrays, nested": lambda x: np.array([[x, x**2], [x * 0, np.sin(x)]]),
     "an array and constants": lambda x: np.array([x[:3], C]),
-    "windows": lambda x: np.array([x[1:], x[:-1]]),
+    "views": lambda x: np.array([x[1:], x[:-1]]),
     "pairs": lambda x: np.array([(x[i], x[j]) for i in range(2) for j in range(2)]),
     "ndmin": lambda x: np.array([x[0], x[1]], ndmin=3),
     "ndmin of arrays": lambda x: np.array([x, x], ndmin=4),
@@ -169,7 +169,7 @@ def test_casts(wrap):
     np.testing.assert_allclose(fwdad.jit(wrap(f), backend="numpy")(X), expected, rtol=1e-6)
 
 
-def test_cast_to_another_dtype_is_never_a_window():
+def test_cast_to_another_dtype_is_never_a_view():
     def f(x):
         a = x.astype(np.float32, copy=False)
         a *= 2

@@ -381,7 +381,7 @@ def sums(a, k):
     return s
 
 
-def through_windows(a, k):
+def through_views(a, k):
     return a[1:][k] + a.reshape(2, 2).T[0, 1] + a[::-1][k]
 
 
@@ -389,7 +389,7 @@ def of_rows(a, k):
     return a.reshape(2, 2)[k, 1]
 
 
-@pytest.mark.parametrize("f", [element, sums, through_windows, of_rows])
+@pytest.mark.parametrize("f", [element, sums, through_views, of_rows])
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 def test_an_index_out_of_range_raises(f, backend):
     x = np.array([0.5, -1.0, 2.0, 3.5])
@@ -431,7 +431,7 @@ def test_rolled_by_a_number_that_is_not_known():
         assert_allclose(derivative(x, k), fwdad.jacfwd(lambda x, k: np.roll(x, k) * x)(x, k))
 
 
-def test_a_window_in_a_list_of_one_is_refused():
+def test_a_view_in_a_list_of_one_is_refused():
     def f(x):
         y = x * 1.0
         (z,) = np.meshgrid(y, copy=False)

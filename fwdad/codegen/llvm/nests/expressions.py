@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba.core import cgutils, typing
 from numba.core import types as _types
 
-from fwdad.codegen.llvm.elements import Held, Part, as_array, element, load_item, window
+from fwdad.codegen.llvm.elements import Held, Part, as_array, element, load_item, view
 from fwdad.codegen.llvm.nests.extraction import known_int
 from fwdad.codegen.llvm.nests.types import Typed, index_parts, whole_exponent
 
@@ -249,7 +249,7 @@ class Expressions:
             place = element(self.context, self.builder, array, self._index(e))
             return load_item(self.context, self.builder, array.type, place)
         index = [self._part(part) for part in parts]
-        return window(self.context, self.builder, array, index, self.typed.of[e])
+        return view(self.context, self.builder, array, index, self.typed.of[e])
 
     def _index(self, e: ast.Subscript) -> list[tuple[Any, Any, bool]]:
         return [self._place(part) for part in index_parts(e)]

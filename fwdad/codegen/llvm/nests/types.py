@@ -128,11 +128,11 @@ class Typed:
         if wanted is not None and not agrees(t, wanted):
             message = f"a name for {t}, which should be {wanted}"
             raise NestError(message)
-        is_window = isinstance(t, types.Array)
-        if known != t or (is_window and target.id in self.nest.params):
+        is_view = isinstance(t, types.Array)
+        if known != t or (is_view and target.id in self.nest.params):
             message = f"a name for {known} and {t}"
             raise NestError(message)
-        if is_window and target.id in self.nest.results:
+        if is_view and target.id in self.nest.results:
             message = "a view as a result"
             raise NestError(message)
 

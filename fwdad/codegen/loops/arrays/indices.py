@@ -46,7 +46,7 @@ class _Places(NamedTuple):
         For index arrays that may be broadcast.
     """
 
-    window: Leaf
+    view: Leaf
     parts: list[_Part]
     first: int
     rank: int
@@ -63,7 +63,7 @@ def is_index_array(i: Operand) -> bool:
 def _places(w: Writer, a: Value, index: Sequence[Operand], copied: bool = False) -> _Places:
     """Write down what an index needs before its loops; ``copied`` if `a` is going to be written."""
     items = _expanded(w, a, index)
-    window, shape = _windowed(w, a, items)
+    view, shape = _windowed(w, a, items)
     parts: list[_Part] = []
     at: list[int] = []
     axis = 0
@@ -71,7 +71,7 @@ def _places(w: Writer, a: Value, index: Sequence[Operand], copied: bool = False)
         if isinstance(i, Value) and is_array(i):
             name = _own_name(w, i, a if copied else None)
             if i.type.dtype.kind == "b":
-                lengths = [f"{window}.shape[{axis + j}]" for j in range(i.type.ndim)]
+                lengths = [f"{view}.shape[{axis + j}]" for j in range(i.type.ndim)]
                 parts += _true_places(w, i, name, axis, lengths)
                 axis += i.type.ndim
             elif i.type.dtype.kind in "iu":
@@ -96,11 +96,11 @@ def _places(w: Writer, a: Value, index: Sequence[Operand], copied: bool = False)
     together = at == list(range(at[0], at[-1] + 1))
     first = min(chosen) if together else 0
     rest = [k for k in range(len(shape)) if k not in chosen]
-    lengths = [length_text(shape[k], window, k) for k in rest]
+    lengths = [length_text(shape[k], view, k) for k in rest]
     dims = [shape[k] for k in rest]
     lengths[first:first] = inner
     dims[first:first] = _broadcast_dims(w, leaves, rank)
-    return _Places(Leaf(window, tuple(shape), a), parts, first, rank, lengths, dims, steps)
+    return _Places(Leaf(view, tuple(shape), a), parts, first, rank, lengths, dims, steps)
 
 
 def _expanded(w: Writer, a: Value, index: Sequence[Operand]) -> list[Any]:
@@ -148,9 +148,9 @@ def _windowed(w: Writer, a: Value, items: list[Any]) -> tuple[str, list[Dimensio
                 basic.append(slice(None))
     if all(isinstance(i, slice) and i == slice(None) for i in basic):
         return name, shape
-    window = w.temporary("window")
-    w.line(f"{window} = {name}[{w._view_index(tuple(basic))}]")
-    return window, shape
+    view = w.temporary("view")
+    w.line(f"{view} = {name}[{w._view_index(tuple(basic))}]")
+    return view, shape
 
 
 def _own_name(w: Writer, i: Value, written: Value | None) -> str:
@@ -218,8 +218,8 @@ def _each(w: Writer, p: _Places) -> Iterator[tuple[list[str], str]]:
             w.line(f"for {loop[depth]} in range({p.lengths[depth]}):")
             w._indent += 1
     rest = iter([*loop[: p.first], *loop[p.first + p.rank :]])
-    at = [made[k] if k in made else next(rest) for k in range(len(p.window.shape))]
-    yield loop, f"{p.window.name}[{w.at(at)}]"
+    at = [made[k] if k in made else next(rest) for k in range(len(p.view.shape))]
+    yield loop, f"{p.view.name}[{w.at(at)}]"
     w.close_loops(loop)
 
 
@@ -230,7 +230,7 @@ def _place(w: Writer, p: _Places, part: _Part, loop: list[str]) -> str:
         name, shape, _ = part.leaf
         text = f"{name}[{w.at(w.index_into(name, shape, loop, p.steps))}]"
     if not part.inside:
-        text = f"{w.help('place')}({text}, {p.window.name}.shape[{part.axis}])"
+        text = f"{w.help('place')}({text}, {p.view.name}.shape[{part.axis}])"
     made = w.temporary("place")
     w.inside.append(made)
     w.line(f"{made} = {text}")
@@ -255,7 +255,7 @@ def _stored_value(w: Writer, p: _Places, value: Operand, dtype: np.dtype[Any] | 
         waits = _waiting(w, p, value)
         if waits is not None:
             return waits
-    name = _own_name(w, value, p.window.value)
+    name = _own_name(w, value, p.view.value)
     steps: dict[tuple[str, int], str] = {}
     for axis, d in enumerate(value.type.shape):
         wanted = axis + rank - value.type.ndim
@@ -276,7 +276,7 @@ def _waiting(w: Writer, p: _Places, value: Value) -> Any:
     same = len(value.type.shape) == len(p.dims) and all(
         w.length_of(d) == w.length_of(e) for d, e in zip(value.type.shape, p.dims, strict=True)
     )
-    if not same or any(w.may_overlap(v, p.window.value) for v in w._leaf_values(value)):
+    if not same or any(w.may_overlap(v, p.view.value) for v in w._leaf_values(value)):
         return None
     leaves = w.prepare(w._lazy[value])
     if value not in w._lazy:
@@ -291,8 +291,8 @@ def _waiting(w: Writer, p: _Places, value: Value) -> Any:
 
 def _write(w: Writer, p: _Places, value: Operand, function: Any) -> None:
     """Store into places, or combine with what is there, one after the other."""
-    assert p.window.value is not None
-    dtype = p.window.value.type.dtype
+    assert p.view.value is not None
+    dtype = p.view.value.type.dtype
     item = _stored_value(w, p, value, None if function else dtype)
     with _each(w, p) as (loop, target):
         text = item(loop)
@@ -455,10 +455,10 @@ def _last_writes(w, op, a, index, values):  # noqa: ARG001 (they have the result
     (out,) = op.outputs
     p = _places(w, a, index)
     whole, count = w.temporary("last"), w.temporary("count")
-    array = p.window.name
-    lengths = [length_text(d, array, k) for k, d in enumerate(p.window.shape)]
+    array = p.view.name
+    lengths = [length_text(d, array, k) for k, d in enumerate(p.view.shape)]
     w.line(f"{whole} = {w.empty(lengths, np.dtype(np.int64))}")
-    over = p._replace(window=p.window._replace(name=whole))
+    over = p._replace(view=p.view._replace(name=whole))
     w.line(f"{count} = 0")
     with _each(w, over) as (_, place):
         w.line(f"{place} = {count}")

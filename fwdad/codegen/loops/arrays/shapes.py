@@ -21,7 +21,7 @@ from fwdad.codegen.loops.arrays.functions import (
 from fwdad.codegen.loops.number_terms import literal
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Operand, Value, is_array
-from fwdad.ir.primitives.view_mirrors import give_back, is_window, window_or_copy, window_or_zeros
+from fwdad.ir.primitives.view_mirrors import give_back, is_view, view_or_copy, view_or_zeros
 from fwdad.ir.types import Size
 
 Writer = Any  # the NumbaWriter: it knows this module, not the other way round
@@ -84,8 +84,8 @@ def _ravel(w, op, a, order="C"):
     return _reshaped(w, a, "-1") if a.type.ndim else f"{w.array(a)}.reshape(1)"
 
 
-@handles(window_or_zeros, window_or_copy)
-def _window_beside(w, op, mirrored, held, v, base):  # noqa: ARG001
+@handles(view_or_zeros, view_or_copy)
+def _view_beside(w, op, mirrored, held, v, base):  # noqa: ARG001
     if not w.lies_by_rows(base):
         message = "of an array that may not be C-contiguous"
         raise TypeError(message)
@@ -95,15 +95,15 @@ def _window_beside(w, op, mirrored, held, v, base):  # noqa: ARG001
 @handles(give_back)
 def _give_back(w, op, held, own, order):  # noqa: ARG001
     made = (o for o in w.program.walk() if own in o.outputs or held in o.outputs)
-    if not any(isinstance(o, Apply) and o.function is window_or_zeros and w.lies_by_rows(o.args[3])
+    if not any(isinstance(o, Apply) and o.function is view_or_zeros and w.lies_by_rows(o.args[3])
                for o in made):  # fmt: skip
         message = "of an array that may not be C-contiguous"
         raise TypeError(message)
     # a view: what was added into it is there
 
 
-@handles(is_window)
-def _is_window(w, op, v, base):  # noqa: ARG001
+@handles(is_view)
+def _is_view(w, op, v, base):  # noqa: ARG001
     if not w.lies_by_rows(base):
         message = "of an array that may not be C-contiguous"
         raise TypeError(message)

@@ -366,11 +366,11 @@ def _push(w: Writer, op: Apply, stack: Value, x: Any) -> None:
             _require_part(w, shapes, f"{shapes}_top", str(kept))
         _require_part(w, name, top, size)
         w.line(f"{w.help('ahead')}({name}, {top}, {size}, 1)")
-        window = w.temporary("window")
-        w.line(f"{window} = {_shaped(f'{name}[{top}:{top} + {size}]', lengths)}")
+        view = w.temporary("view")
+        w.line(f"{view} = {_shaped(f'{name}[{top}:{top} + {size}]', lengths)}")
         index = w.open_loops(lengths)
         item = w.stored(w.element(value, index, steps), t.dtype)
-        w.line(f"{window}[{w.at(index)}] = {item}")
+        w.line(f"{view}[{w.at(index)}] = {item}")
         w.close_loops(index)
     w.line(f"{top} += {size}")
     for k, axis in enumerate(held.unknown):
@@ -391,7 +391,7 @@ def _pop(w: Writer, op: Apply, stack: Value) -> str:
         size = " * ".join(lengths)
         w.line(f"{held.top} -= {size}")
         w.line(f"{w.help('ahead')}({held.name}, {held.top}, {size}, -1)")
-        return _window(w, op, held.name, held.top, lengths)
+        return _view(w, op, held.name, held.top, lengths)
     if op in held.lowers:
         w.line(f"{held.top} -= {len(held.stacks)}", op)
     return _item(w, op, held.place(stack))
@@ -407,7 +407,7 @@ def _top(w: Writer, op: Apply, stack: Value) -> str:
             _require_part(w, held.shapes, f"{held.shapes}_top - {len(held.unknown)}", "1")
         start = w.temporary("start", INT)
         w.line(f"{start} = {held.top} - {' * '.join(lengths)}", op)
-        return _window(w, op, held.name, start, lengths, ".copy()")
+        return _view(w, op, held.name, start, lengths, ".copy()")
     _require_part(w, held.name, f"{held.top} - 1", "1")
     return _item(w, op, f"{held.name}[{held.top} - 1]")
 
@@ -436,10 +436,10 @@ def _require_part(w: Writer, name: str, start: str, size: str) -> None:
         w.line(f"{w.help('part_inside')}({name}, {start}, {size})")
 
 
-def _window(w: Writer, op: Apply, name: str, start: str, lengths: list[str], then: str = "") -> str:
+def _view(w: Writer, op: Apply, name: str, start: str, lengths: list[str], then: str = "") -> str:
     _require_part(w, name, start, " * ".join(lengths))
-    window = _shaped(f"{name}[{start}:{start} + {' * '.join(lengths)}]", lengths) + then
-    return f"{w.help('loose')}({window})" if op.outputs[0] in w._loose else window
+    view = _shaped(f"{name}[{start}:{start} + {' * '.join(lengths)}]", lengths) + then
+    return f"{w.help('loose')}({view})" if op.outputs[0] in w._loose else view
 
 
 def _shaped(text: str, lengths: list[str]) -> str:

@@ -25,13 +25,13 @@ def _note(
     array, counter = w.array(a), w.temporary("noted", INT)
     log = [w.array(x) for x in (addresses, contents, height)]
     w.line(f"{counter} = {log[2]}[0]", op)
-    window, shape = w.window_of(a, index)
+    view, shape = w.view_of(a, index)
     if not shape:
         place = w.scalar_index(index, a)
         _note_element(w, log, counter, array, place)
     else:
-        name = w.temporary("window")
-        w.line(f"{name} = {window}")
+        name = w.temporary("view")
+        w.line(f"{name} = {view}")
         loop = w.open_loops([length_text(d, name, k) for k, d in enumerate(shape)], inner=True)
         _note_element(w, log, counter, name, w.at(loop))
         w.line(f"{counter} += 1")

@@ -98,7 +98,7 @@ class Choice:
             self.chosen.clear()  # a part of a program, which does not know what shares memory
         self._drop_merged()
         self._drop_indexed()
-        self._drop_windows()
+        self._drop_views()
         self._settle()
         while self._drop_worthless():
             self._settle()
@@ -222,7 +222,7 @@ class Choice:
             elif isinstance(op, Branch):
                 self._reject(set(values_in(op.condition)))
 
-    def _drop_windows(self) -> None:
+    def _drop_views(self) -> None:
         """Arrays whose memory something else may show that is not rewritten."""
         results: dict[Value, set[Operand]] = {}
         for r in self._program.block.results:

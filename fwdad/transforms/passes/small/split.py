@@ -81,7 +81,7 @@ class _Splitter:
     def __init__(self, chosen: set[Value]) -> None:
         self._chosen = chosen
         self._held: dict[Value, Elements] = {}  # what each array holds now, flat
-        self._windows: dict[Value, tuple[Value, Any]] = {}  # whose elements, and which
+        self._views: dict[Value, tuple[Value, Any]] = {}  # whose elements, and which
         self._mapping: Mapping = {}
         self._out: list[Op] = []
         self._op: Op | None = None
@@ -145,7 +145,7 @@ class _Splitter:
             return elements_of([self._mapping.get(operand, operand)
                                 if isinstance(operand, Value) else operand], ())  # fmt: skip
         if operand in self._chosen:
-            root, at = self._windows[operand]
+            root, at = self._views[operand]
             return self._held[root][at]
         shape = operand.type.shape
         return elements_of([self.load(operand, k) for k in np.ndindex(shape)], shape)
@@ -164,7 +164,7 @@ class _Splitter:
 
     def _hold(self, v: Value, found: Elements) -> None:
         """Let an array hold these elements."""
-        self._windows[v] = (v, places(v))
+        self._views[v] = (v, places(v))
         self._held[v] = elements_of(list(found.ravel()), (found.size,))
         for k, x in enumerate(self._held[v]):
             if isinstance(x, Value) and x.name is None and v.name is not None:
@@ -196,17 +196,17 @@ class _Splitter:
             self._hold(out, elements_of(loaded, indices.shape))
             return
         at = places_at(op.array, op.index)
-        root, own = self._windows[op.array]
+        root, own = self._views[op.array]
         held = own.ravel()[at]
         if not is_array(out):
             self._mapping[out] = self._held[root][held]
         elif op.view:
-            self._windows[out] = (root, held)
+            self._views[out] = (root, held)
         else:
             self._hold(out, self._held[root][held])
 
     def _store(self, op: Store | Update) -> None:
-        root, own = self._windows[op.array]
+        root, own = self._views[op.array]
         at = own.ravel()[places_at(op.array, op.index)]
         dtype = op.array.type.dtype
         new = stored_elements(self.elements(op.value), np.shape(at))
@@ -299,14 +299,14 @@ class _Splitter:
     def _written_in(self, op: Loop) -> list[Value]:
         """The arrays from before a loop that it writes into."""
         found: dict[Value, None] = {}
-        windows = dict(self._windows)
+        views = dict(self._views)
         for block in op.blocks():
             for inner in walk(block):
-                if isinstance(inner, Load) and inner.view and inner.array in windows:
-                    windows[inner.outputs[0]] = windows[inner.array]
+                if isinstance(inner, Load) and inner.view and inner.array in views:
+                    views[inner.outputs[0]] = views[inner.array]
                 for v in inner.writes():
-                    if v in windows:
-                        found[windows[v][0]] = None
+                    if v in views:
+                        found[views[v][0]] = None
         return list(found)
 
     def _new(self, v: Value) -> list[Value]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fwdad.ir.analysis.alias import windows
+from fwdad.ir.analysis.alias import aliased_arguments
 from fwdad.ir.ops import (
     Apply,
     Block,
@@ -311,7 +311,7 @@ def _renamed(op: Op, names: set[Value]) -> list[Value]:
     if isinstance(op, Load):
         return list(op.outputs) if op.view and op.array in names else []
     if isinstance(op, Apply):
-        seen = names.intersection(values_in(windows(op)))
+        seen = names.intersection(values_in(aliased_arguments(op)))
         return [v for v in op.outputs if is_array(v)] if seen else []
     sources: list[list[Operand]] = []
     slots: list[list[Value]] = []

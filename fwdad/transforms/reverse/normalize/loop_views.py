@@ -29,7 +29,7 @@ from fwdad.ir.ops import (
 from fwdad.ir.rewrite import blocks_of
 
 
-def copy_windows(block: Block) -> None:
+def copy_views(block: Block) -> None:
     """Let loops carry copies of views of memory that is written, where nobody can tell.
 
     Parameters
@@ -44,18 +44,18 @@ def copy_windows(block: Block) -> None:
             for k, p in enumerate(op.carried):
                 if not is_array(p) or not roots[p] & written:
                     continue
-                if _is_window(op.body.results[k], op, roots) and _Reads(op, k, roots).well(home):
+                if _is_view(op.body.results[k], op, roots) and _Reads(op, k, roots).well(home):
                     _copy(home, op, k, roots)
 
 
-def _is_window(r: object, op: Loop, roots: Roots) -> bool:
+def _is_view(r: object, op: Loop, roots: Roots) -> bool:
     return isinstance(r, Value) and r not in op.carried and r not in roots.get(r, {r})
 
 
 def _copy(home: Block, op: Loop, k: int, roots: Roots) -> None:
     """Carry a copy from iteration to iteration, and into the first if that is a view, too."""
     op.body.results[k] = _copied(op.body, len(op.body.ops), op.body.results[k], op)
-    if _is_window(op.initial[k], op, roots):
+    if _is_view(op.initial[k], op, roots):
         op.initial[k] = _copied(home, home.ops.index(op), op.initial[k], op)
 
 
@@ -83,30 +83,30 @@ class _Reads:
         self.op = op
         self.roots = roots
         self.memory = roots[op.carried[k]]
-        self.windows = {op.carried[k], op.outputs[k]}  # and the views of these, as they are met
+        self.views = {op.carried[k], op.outputs[k]}  # and the views of these, as they are met
 
     def well(self, home: Block) -> bool:
         """Whether it is only read, and always before anything is written into its memory."""
         after = home.ops[home.ops.index(self.op) + 1 :]
         bodies = [(self.op.body.ops, self.op.body.results), (after, home.results)]
         return all(
-            self._scan(ops, stale=False) and not self.windows.intersection(values_in(results))
+            self._scan(ops, stale=False) and not self.views.intersection(values_in(results))
             for ops, results in bodies
         )
 
     def _scan(self, ops: list[Op], *, stale: bool) -> bool:
         for op in ops:
-            if self.windows.intersection(values_in(op.operands())):
+            if self.views.intersection(values_in(op.operands())):
                 if stale or isinstance(op, (Loop, Branch, Call)):
                     return False
-                if self.windows.intersection(op.writes()):
+                if self.views.intersection(op.writes()):
                     return False
                 self._enter(op)
             writes = bool(_written([op, *_inside(op)], self.roots) & self.memory)
             for block in op.blocks():  # an iteration comes after the others' writes
                 if not self._scan(block.ops, stale=stale or (writes and isinstance(op, Loop))):
                     return False
-                if self.windows.intersection(values_in(block.results)):
+                if self.views.intersection(values_in(block.results)):
                     return False
             stale = stale or writes
         return True
@@ -114,9 +114,9 @@ class _Reads:
     def _enter(self, op: Op) -> None:
         """Views of a view are views."""
         if isinstance(op, Load) and op.view:
-            self.windows.update(op.outputs)
+            self.views.update(op.outputs)
         elif isinstance(op, Apply):
-            self.windows.update(v for v in op.outputs if self.roots.get(v, {v}) != {v})
+            self.views.update(v for v in op.outputs if self.roots.get(v, {v}) != {v})
 
 
 def _inside(op: Op) -> list[Op]:

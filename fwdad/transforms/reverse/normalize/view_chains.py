@@ -1,6 +1,6 @@
-"""Windows as an array and what is taken of it: indices and rearrangements, one behind the other.
+"""Views as an array and what is taken of it: indices and rearrangements, one behind the other.
 
-``a.reshape(3, 2)[k]`` is the array ``a``, a reshape to two numbers and an index of one. Windows of
+``a.reshape(3, 2)[k]`` is the array ``a``, a reshape to two numbers and an index of one. Views of
 the same kind differ in the array and in numbers only, and these can be chosen and carried.
 """
 
@@ -82,7 +82,7 @@ class Step(NamedTuple):
         return Apply(self.call.function, args, kwargs, outputs=(v,), location=location)
 
 
-class Window(NamedTuple):
+class View(NamedTuple):
     """An array, and the steps from it to a view."""
 
     base: Value
@@ -104,12 +104,12 @@ class Window(NamedTuple):
             for x, axis in step.ends():
                 yield x, step.of, axis
 
-    def of(self, base: Value, numbers: Sequence[Operand]) -> Window:
+    def of(self, base: Value, numbers: Sequence[Operand]) -> View:
         """The same view of another array, by other numbers."""
         given = iter(numbers)
-        return Window(base, tuple(step.by(given) for step in self.steps))
+        return View(base, tuple(step.by(given) for step in self.steps))
 
-    def alike(self, others: Sequence[Window]) -> Window:
+    def alike(self, others: Sequence[View]) -> View:
         """The same view, with the types that it and others of its kind have in common."""
         steps = list(self.steps)
         for other in others:
@@ -117,7 +117,7 @@ class Window(NamedTuple):
                 s._replace(made=either(s.made, t.made))
                 for s, t in zip(steps, other.steps, strict=True)
             ]
-        return Window(self.base, tuple(steps))
+        return View(self.base, tuple(steps))
 
     def written(self, v: Value, location: Any) -> list[Op]:
         """The operations that take it, and call it by a name."""
@@ -130,15 +130,15 @@ class Window(NamedTuple):
         return [*made, self.steps[-1].written(of, v, location)]
 
 
-def whole(v: Value) -> Window:
+def whole(v: Value) -> View:
     """An array as a view of itself."""
     parts = (slice(0, None, 1),) * v.type.ndim
-    return Window(v, (Step(v, v.type, parts),))
+    return View(v, (Step(v, v.type, parts),))
 
 
 def chain(
     r: Value, definition: dict[Value, Op], lies_by_rows: Callable[[Value], bool]
-) -> list[Window]:
+) -> list[View]:
     """What an array is a view of: with one step, with two, and so on; the array itself is last.
 
     Parameters
@@ -150,7 +150,7 @@ def chain(
     lies_by_rows : callable
         Whether an array is known to be C-contiguous.
     """
-    found: list[Window] = []
+    found: list[View] = []
     steps: tuple[Step, ...] = ()
     v = r
     while len(steps) < _MOST:
@@ -158,7 +158,7 @@ def chain(
         if step is None:
             break
         steps, v = (step, *steps), step.of
-        found.append(Window(v, steps))
+        found.append(View(v, steps))
     return [*found, whole(r)]
 
 

@@ -1,9 +1,9 @@
-"""Windows that branches choose and loops move: the array and the index, told apart.
+"""Views that branches choose and loops move: the array and the index, told apart.
 
 ``w = a[:3] if c else b[1:]`` is written as a choice among arrays and one among numbers, with the
 view behind it; a loop that begins with ``w = a[:2]`` and ends with ``w = a[k:k + 2]`` carries
 two numbers. Then a view is taken of an array that is there, and so is that of its cotangent.
-Windows of views are one array and several indices, with reshapes and transposes among them.
+Views of views are one array and several indices, with reshapes and transposes among them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fwdad.ir.ops import (
 from fwdad.ir.rewrite import all_inside, defined_by, substitute
 from fwdad.ir.types import INT
 from fwdad.transforms.reverse.cotangents import NotReversibleError
-from fwdad.transforms.reverse.normalize.view_chains import Window, chain, either, whole
+from fwdad.transforms.reverse.normalize.view_chains import View, chain, either, whole
 
 
 class _Moved(NamedTuple):
@@ -55,12 +55,12 @@ class _Moved(NamedTuple):
     output: Value
     result: Value
     base: Value
-    first: Window
+    first: View
     numbers: tuple[Operand, ...]
     places: list[int]
 
 
-def tell_windows_apart(block: Block, *, rows: bool = False) -> None:
+def tell_views_apart(block: Block, *, rows: bool = False) -> None:
     """Let branches and loops choose arrays and numbers, where they choose views of memory.
 
     Parameters
@@ -118,7 +118,7 @@ class _Writer:
     def _lies_by_rows(self, v: Value) -> bool:
         return v in self.in_rows or self.orders.of(v) is Order.ROWS
 
-    def _windows(self, r: Value) -> list[Window]:
+    def _views(self, r: Value) -> list[View]:
         """What an array is a view of, in one step or more; the array itself is last."""
         return chain(r, self.definition, self._lies_by_rows)
 
@@ -133,7 +133,7 @@ class _Writer:
             return
         inside = [all_inside(side) for side in sides]
         options = [
-            [w for w in self._windows(r) if not self._is_made_of(w.base, within)]
+            [w for w in self._views(r) if not self._is_made_of(w.base, within)]
             for r, within in zip(results, inside, strict=True)
         ]
         pairs = [(a, b) for a in options[0] for b in options[1] if a.kinds == b.kinds]
@@ -151,8 +151,8 @@ class _Writer:
         op.outputs = tuple(o for o in op.outputs if o is not v)
         for side in sides:
             del side.results[at]
-        window = first.alike([second]).of(base, numbers)
-        self._take(block.ops, block.ops.index(op) + 1, v, window, op)
+        view = first.alike([second]).of(base, numbers)
+        self._take(block.ops, block.ops.index(op) + 1, v, view, op)
 
     def _is_made_of(self, r: Value, within: set[Value]) -> bool:
         """Whether an array is a view that is taken in a side."""
@@ -172,7 +172,7 @@ class _Writer:
         self.roots[made] = {root for r in results if is_array(r) for root in self.roots.get(r, {r})}
         return made
 
-    def _chosen(self, op: Branch, first: Window, second: Window) -> tuple[Operand, ...]:
+    def _chosen(self, op: Branch, first: View, second: View) -> tuple[Operand, ...]:
         """The numbers of a view that is one of two."""
         found: list[Operand] = []
         for (a, of, axis), (b, other_of, _) in zip(first.ends(), second.ends(), strict=True):
@@ -187,13 +187,13 @@ class _Writer:
     # -- loops
 
     def _loop(self, block: Block, op: Loop) -> None:
-        moved = [self._open(block, op, p, windows) for p, windows in self._moving(op)]
+        moved = [self._open(block, op, p, views) for p, views in self._moving(op)]
         for inner in op.blocks():
             self.write(inner)
-        for window in moved:
-            self._close(block, op, window)
+        for view in moved:
+            self._close(block, op, view)
 
-    def _moving(self, op: Loop) -> list[tuple[Value, list[Window]]]:
+    def _moving(self, op: Loop) -> list[tuple[Value, list[View]]]:
         """What a loop carries that is always a view of an array from outside, or carried too."""
         within = all_inside(op.body)
         found = []
@@ -206,18 +206,17 @@ class _Writer:
             if not later or not all(map(is_array, later)):
                 continue
             options = [
-                [w for w in self._windows(r) if self._is_there(w.base, p, op, within)]
-                for r in later
+                [w for w in self._views(r) if self._is_there(w.base, p, op, within)] for r in later
             ]
             if all(w[:1] == [whole(r)] for w, r in zip(options, later, strict=True)):
                 continue  # arrays are carried as they are
-            begun = [self._windows(first), *options]
+            begun = [self._views(first), *options]
             kinds = [w.kinds for w in options[0]]
             kinds.sort(key=lambda kind: kind != self.wanted.get(op.outputs[k]))
             for kind in kinds:
-                windows = [[w for w in ways if w.kinds == kind][:1] for ways in begun]
-                if all(windows):
-                    found.append((p, [w for (w,) in windows]))
+                views = [[w for w in ways if w.kinds == kind][:1] for ways in begun]
+                if all(views):
+                    found.append((p, [w for (w,) in views]))
                     self.wanted.update((v, kind) for v in names)
                     break
         moved = {p for p, _ in found}  # no array stands for these in the loop any more
@@ -257,14 +256,14 @@ class _Writer:
         for way in ways:
             yield from self._leaves(way, seen, names)
 
-    def _open(self, block: Block, op: Loop, p: Value, windows: list[Window]) -> _Moved:
+    def _open(self, block: Block, op: Loop, p: Value, views: list[View]) -> _Moved:
         """Let a loop carry the numbers of a view in the place of the view."""
-        first = windows[0].alike(windows[1:])
+        first = views[0].alike(views[1:])
         before: list[Op] = []
         numbers: list[Operand] = []
         places: list[int] = []
         for at, (x, of, axis) in enumerate(first.ends()):
-            if all(_same(w.numbers[at], x) for w in windows):
+            if all(_same(w.numbers[at], x) for w in views):
                 numbers.append(x)
                 continue
             numbers.append(_carry(op, self._number(before, x, of, axis)))
@@ -274,10 +273,10 @@ class _Writer:
         k = op.carried.index(p)
         base = first.base
         output, result = op.outputs[k], op.body.results[k]
-        if all(w.base is base for w in windows):
+        if all(w.base is base for w in views):
             _forget(op, k)
         else:
-            base = self._other_base(op, k, [w.base for w in windows])
+            base = self._other_base(op, k, [w.base for w in views])
         moved = _Moved(output, result, base, first, tuple(numbers), places)
         for inner in op.blocks():
             v = Value(p.type, p.name)
@@ -300,7 +299,7 @@ class _Writer:
     def _close(self, block: Block, op: Loop, moved: _Moved) -> None:
         """Carry the numbers of the view that an iteration leaves, and take the last one."""
         first = moved.first
-        ways = [w for w in self._windows(moved.result) if w.kinds == first.kinds]
+        ways = [w for w in self._views(moved.result) if w.kinds == first.kinds]
         if not ways:
             message = "a loop moves a view of an array that is written, in more than one way"
             raise NotReversibleError(message, op.location)
@@ -315,8 +314,8 @@ class _Writer:
         if base in op.carried:
             k = op.carried.index(base)
             op.body.results[k], base = last.base, op.outputs[k]
-        window = first.of(base, tuple(numbers))
-        self._take(block.ops, block.ops.index(op) + 1, moved.output, window, op)
+        view = first.of(base, tuple(numbers))
+        self._take(block.ops, block.ops.index(op) + 1, moved.output, view, op)
 
     # -- numbers
 
@@ -333,13 +332,13 @@ class _Writer:
         self.definition[made] = call
         return made
 
-    def _take(self, ops: list[Op], at: int, v: Value, window: Window, op: Op) -> None:
-        made = window.written(v, op.location)
+    def _take(self, ops: list[Op], at: int, v: Value, view: View, op: Op) -> None:
+        made = view.written(v, op.location)
         ops[at:at] = made
         for step in made:
             (out,) = step.outputs
             self.definition[out] = step
-            self.roots[out] = self.roots.get(window.base, {window.base})
+            self.roots[out] = self.roots.get(view.base, {view.base})
             if isinstance(step, Apply) and step.function is np.reshape:
                 self.in_rows.add(out)  # of an array that is C-contiguous
 
