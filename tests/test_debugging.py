@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fwdad
+from tests.tiers import every
 
 PROGRAM = """
 import pdb
@@ -47,7 +48,7 @@ def run(tmp_path, stop, call):
 
 
 @pytest.mark.parametrize("stop", ["breakpoint()", "pdb.set_trace()", "set_trace()"])
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", every(2, CALLS))
 def test_stops_in_the_users_frame(tmp_path, stop, call):
     path, done = run(tmp_path, stop, CALLS[call])
     stops = [line for line in done.stdout.splitlines() if line.startswith("> ")]

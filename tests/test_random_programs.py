@@ -138,7 +138,7 @@ def folder(tmp_path_factory):
 
 
 @settings(
-    max_examples=300,
+    max_examples=150,
     deadline=None,
     derandomize=True,
     database=None,

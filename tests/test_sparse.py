@@ -24,6 +24,7 @@ from tests.sparse_cases import (
     differences,
     rng,
 )
+from tests.tiers import every
 
 
 def scaled_in_place(a):
@@ -112,7 +113,7 @@ PROGRAMS = {
 NOT_OF_DIA = {"A.sqrt()", "written"}
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", every(3, PROGRAMS))
 @pytest.mark.parametrize("layout", FORMATS)
 def test_program(layout, name):
     if layout == "dia" and name in NOT_OF_DIA:

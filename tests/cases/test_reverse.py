@@ -78,7 +78,7 @@ COMPILED = [p for p in MUTATIONS + ALIASING if str(p) not in RECORDED]
 
 @NO_NUMBA
 @pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
-@pytest.mark.parametrize("first", every(3, range(0, len(COMPILED), 8)))
+@pytest.mark.parametrize("first", every(6, range(0, len(COMPILED), 8)))
 def test_mutation_and_aliasing_compiled(first):
     """Eight programs are one function: compiling it takes the time."""
     group = COMPILED[first : first + 8]

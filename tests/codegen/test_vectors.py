@@ -12,6 +12,7 @@ numba = pytest.importorskip("numba")
 
 from fwdad.codegen.llvm.vector_functions import FUNCTIONS  # noqa: E402
 from fwdad.codegen.runtime import libmvec  # noqa: E402  (needs Numba)
+from tests.tiers import every  # noqa: E402
 
 LIBRARY = libmvec.register_bits() > 0
 needs_library = pytest.mark.skipif(not LIBRARY, reason="no vector functions here")
@@ -79,7 +80,7 @@ def unit(value, dtype):
 
 
 @needs_library
-@pytest.mark.parametrize("name", sorted(libmvec.ARGUMENTS))
+@pytest.mark.parametrize("name", every(2, sorted(libmvec.ARGUMENTS)))
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_function_of_the_library(name, dtype):
     """Within 4 units in the last place; special values, and the sign of zero, as NumPy has them."""

@@ -18,6 +18,7 @@ from numpy.testing import assert_allclose
 import fwdad
 from fwdad.eager.lifting import carried
 from fwdad.eager.lifting.reached import sources_of
+from tests.tiers import every
 
 ROOT = pathlib.Path(fwdad.__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
@@ -142,7 +143,7 @@ def run(*command, **options):
     return done.stdout
 
 
-@pytest.mark.parametrize("program", ["in a file", "on the command line"])
+@pytest.mark.parametrize("program", every(2, ["in a file", "on the command line"]))
 def test_functions_of_main(tmp_path, program):
     pytest.importorskip("cloudpickle")
     made = tmp_path / "made.pickle"

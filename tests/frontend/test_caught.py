@@ -9,6 +9,7 @@ from fwdad.errors import UntraceableError
 from fwdad.ir.ops import Loop
 from tests.frontend.agreement import traced
 from tests.frontend.caught import StepError, WorseError, positive, searched, staged
+from tests.tiers import every
 
 POINTS = np.array(
     [[0.5, -1.25, 2.0], [-2.5, 0.5, 0.25], [1.7, 0.4, -0.6], [-0.5, -3.0, 6.0], [0.2, 0.3, 0.6]]
@@ -75,7 +76,7 @@ def passed_on(x):
 
 
 @pytest.mark.parametrize("f", [by_classes, out_of_a_loop, passed_on], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("backend", every(2, ["numpy", "numba"]))
 def test_derivatives(f, backend):
     if backend == "numba":
         pytest.importorskip("numba")

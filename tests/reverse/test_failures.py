@@ -16,6 +16,7 @@ from fwdad.drivers import residual_store
 from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.eager.run import STATE
 from tests.stepping import count_lines, interrupted
+from tests.tiers import every
 
 N = 6
 X = np.linspace(0.3, 1.1, N)
@@ -173,7 +174,7 @@ def _works_again():
 @pytest.mark.filterwarnings("ignore:checkpoint has no effect")
 @pytest.mark.parametrize("writeable", [True, False])
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("f", PROGRAMS)
+@pytest.mark.parametrize("f", every(2, PROGRAMS))
 def test_forward(f, way, writeable, monkeypatch):
     if way == "jit of grad" and f is not in_place:
         pytest.skip("it is refused")

@@ -21,6 +21,7 @@ from fwdad.transforms.forward import push_forward
 from fwdad.transforms.reverse.pull import pull_block
 from tests.ir.rule_cases import OnTape, _Place
 from tests.ir.test_rules import ROWS, is_refused
+from tests.tiers import every
 
 
 def pulled(held, pattern, bars):
@@ -130,7 +131,7 @@ def check_many(program, pull, given, rtol):
             np.testing.assert_allclose(of_lanes[k], x_bar, rtol=0, atol=rtol * scale)
 
 
-@pytest.mark.parametrize("case", ROWS)
+@pytest.mark.parametrize("case", every(3, ROWS))
 def test_a_rule_backwards_agrees_with_the_rule(case):
     if is_refused(case):
         pytest.skip("cannot be traced")
