@@ -18,7 +18,7 @@ from fwdad.ir.check import check_program
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-# what a test run compiles is its own; tests/codegen/test_cache.py has directories of its own
+# what a test run compiles is its own; tests/codegen/test_disk_cache.py has directories of its own
 os.environ["FWDAD_CACHE_DIR"] = ""
 _CONFIG = tempfile.TemporaryDirectory(prefix="fwdad-tests-")
 os.environ["XDG_CONFIG_HOME"] = _CONFIG.name  # and so is the key that signs it

@@ -1,4 +1,4 @@
-"""Programs that a process runs with compiled code from the disk; see test_cache.py."""
+"""Programs that a process runs with compiled code from the disk; see test_disk_cache.py."""
 
 import json
 import logging

@@ -281,7 +281,7 @@ def test_drawing_twice_gives_the_same():
 
 def test_the_text_does_not_depend_on_the_hash_seed():
     code = (
-        "from tests.ir.test_draw import bounce, smooth; import numpy as np, fwdad\n"
+        "from tests.ir.test_graph import bounce, smooth; import numpy as np, fwdad\n"
         "print(fwdad.trace(bounce, 30.0, 2).draw(), fwdad.trace(smooth, np.arange(4.0)).draw())"
     )
     texts = {
@@ -384,7 +384,7 @@ def test_the_picture_fits_the_axes_that_are_given(pyplot):
 def test_matplotlib_is_imported_by_pictures_only():
     code = (
         "import sys, fwdad\n"
-        "from tests.ir.test_draw import bounce\n"
+        "from tests.ir.test_graph import bounce\n"
         "tape = fwdad.trace(bounce, 30.0, 2)\n"
         "tape.draw()\n"
         "assert 'matplotlib' not in sys.modules\n"

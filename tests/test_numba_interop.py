@@ -237,7 +237,7 @@ def test_what_cannot_be_called_from_compiled_code_says_why():
     assert "an argument of type ListType[float64]" in text
     text = rejected(fwdad.jit(lambda x: opaque(x) + 1.0), X)
     assert "Say fwdad.pure(f)" in text
-    assert "test_numba_calls.py" in text  # the user's line
+    assert "test_numba_interop.py" in text  # the user's line
     work = np.zeros(2)
 
     def fill(x):

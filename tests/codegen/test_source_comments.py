@@ -47,7 +47,7 @@ def test_lines_of_the_user_stand_above_what_comes_from_them():
     first = diffuse.__code__.co_firstlineno
 
     def at(k):
-        return f"test_annotate.py:{first + k}"
+        return f"test_source_comments.py:{first + k}"
 
     last = half.__code__.co_firstlineno - first + 1
     assert fwdad.show(diffuse, *ARGS).splitlines() == [
@@ -78,7 +78,7 @@ def test_one_comment_for_each_run_of_lines():
     first = diffuse.__code__.co_firstlineno
     comments = [line.strip() for line in shown.splitlines() if line.strip().startswith("# ")]
     for k in (1, 2, 4, 5, 6, 9, 10):
-        assert f"# test_annotate.py:{first + k}: {diffuse_lines()[k].strip()}" in comments, k
+        assert f"# test_source_comments.py:{first + k}: {diffuse_lines()[k].strip()}" in comments, k
     assert all(one != following for one, following in itertools.pairwise(comments))
     assert len(comments) <= len(set(comments)) + 1  # what is moved out of a loop parts its line
     assert (
@@ -123,7 +123,7 @@ def test_source_is_the_same_in_every_process(backend):
         pytest.importorskip("numba")
     code = (
         "import numpy as np, fwdad\n"
-        "from tests.codegen.test_annotate import diffuse, ARGS\n"
+        "from tests.codegen.test_source_comments import diffuse, ARGS\n"
         "from tests.ir.forward_programs import lorenz\n"
         f"print(fwdad.show(fwdad.jacfwd(diffuse), *ARGS, backend={backend!r}))\n"
         f"print(fwdad.show(fwdad.jacfwd(lorenz), np.ones(3), backend={backend!r}))\n"
