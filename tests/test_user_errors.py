@@ -66,36 +66,36 @@ def third_frule(primals, tangents):
 WITHOUT_SOURCE = eval("lambda x: x * 2")
 
 MISTAKES = {
-    "no function": (lambda: fwdad.grad(3), TypeError, "a function is wanted; an int came"),
+    "no function": (lambda: fwdad.grad(3), TypeError, "expected a function; got an int"),
     "arguments swapped": (
         lambda: fwdad.jacobian(X, total),
         TypeError,
-        "the first argument is the function; an ndarray came",
+        "the first argument is the function; got an ndarray",
     ),
     "a point beside the function": (
         lambda: fwdad.grad(total, X),
         TypeError,
-        "an ndarray came. What takes f alone returns a function: write grad(f)(x), not grad(f, x)",
+        "got an ndarray. What takes f alone returns a function: write grad(f)(x), not grad(f, x)",
     ),
     "a name as argnums": (
         lambda: fwdad.jacobian(pair, X, argnums="x"),
         TypeError,
-        "argnums is an int or a tuple of ints; a str came",
+        "argnums is an int or a tuple of ints; got a str",
     ),
     "a truth value as argnums": (
         lambda: fwdad.grad(total, True)(X, X),
         TypeError,
-        "argnums is an int or a tuple of ints; a bool came",
+        "argnums is an int or a tuple of ints; got a bool",
     ),
     "truth values as argnums of jacobian": (
         lambda: fwdad.jacobian(pair, X, argnums=(False,)),
         TypeError,
-        "argnums is an int or a tuple of ints; (False,) came",
+        "argnums is an int or a tuple of ints; got (False,)",
     ),
     "False as argnums of jvp": (
         lambda: fwdad.jvp(pair, X, X, argnums=False),
         TypeError,
-        "argnums is an int or a tuple of ints; a bool came",
+        "argnums is an int or a tuple of ints; got a bool",
     ),
     "no lanes for a gradient": (
         lambda: fwdad.grad(total, chunk=0),
@@ -120,7 +120,7 @@ MISTAKES = {
     "a trace of no function": (
         lambda: fwdad.trace(3, X),
         TypeError,
-        "trace takes a function; an int came",
+        "trace takes a function; got an int",
     ),
     "a product of unlike tangents": (
         lambda: fwdad.inner_product(np.ones((2, 3)), np.ones((3, 2))),
@@ -147,7 +147,7 @@ MISTAKES = {
         TypeError,
         "or let it return what it has updated",
     ),
-    "jit of no function": (lambda: fwdad.jit(3), TypeError, "jit takes a function; an int came"),
+    "jit of no function": (lambda: fwdad.jit(3), TypeError, "jit takes a function; got an int"),
     "no such backend": (
         lambda: fwdad.jit(pair, backend="cuda"),
         ValueError,
@@ -168,7 +168,7 @@ MISTAKES = {
         TypeError,
         "pair is not under jit: give the function that jit(f) returns",
     ),
-    "explain of no function": (lambda: fwdad.explain(3), TypeError, "an int came"),
+    "explain of no function": (lambda: fwdad.explain(3), TypeError, "got an int"),
     "a report without arguments": (
         lambda: fwdad.memory_report(total),
         TypeError,
@@ -177,17 +177,17 @@ MISTAKES = {
     "too few partials": (
         lambda: fwdad.elementwise(lambda x, y: x * y, lambda x, y, z: y),
         TypeError,
-        "has 2 arguments, and 1 partials came",
+        "has 2 arguments, and got 1 partials",
     ),
     "a partial that is a number": (
         lambda: fwdad.elementwise(lambda x: 3 * x, 3.0),
         TypeError,
-        "a partial is a function of primals and y; a float came",
+        "a partial is a function of primals and y; got a float",
     ),
     "inverse of a plain function": (
         lambda: fwdad.check_inverse(pair, X),
         TypeError,
-        "a function under @fwdad.reversible is wanted; a function came",
+        "expected a function under @fwdad.reversible; got a function",
     ),
     "gradient check of a plain function": (
         lambda: fwdad.check_gradient(pair, X),
@@ -197,12 +197,12 @@ MISTAKES = {
     "a rule of no function": (
         lambda: fwdad.frule(3),
         TypeError,
-        "frule takes a function, or its dotted name; an int came",
+        "frule takes a function, or its dotted name; got an int",
     ),
     "a rule made of no function": (
         lambda: fwdad.build_frule(3),
         TypeError,
-        "build_frule takes a function; an int came",
+        "build_frule takes a function; got an int",
     ),
     "a tape with other types": (
         lambda: fwdad.trace(total, X)(np.ones((2, 2))),
@@ -252,17 +252,17 @@ MISTAKES = {
     "a kernel of what is not reversible": (
         lambda: fwdad.cuda_kernel(total),
         TypeError,
-        "a function under @fwdad.reversible is wanted; a function came",
+        "expected a function under @fwdad.reversible; got a function",
     ),
     "argnums of names": (
         lambda: fwdad.grad(total, argnums=("x",)),
         TypeError,
-        "argnums is an int or a tuple of ints; ('x',) came",
+        "argnums is an int or a tuple of ints; got ('x',)",
     ),
     "no argnums": (
         lambda: fwdad.grad(total, argnums=None),
         TypeError,
-        "argnums is an int or a tuple of ints; None came",
+        "argnums is an int or a tuple of ints; got None",
     ),
     "the argument by its name": (
         lambda: fwdad.grad(total)(x=X),
@@ -272,7 +272,7 @@ MISTAKES = {
     "kwargs that are no dict": (
         lambda: fwdad.jacobian(pair, X, kwargs=[2.0]),
         TypeError,
-        "kwargs is a dict of f's keyword arguments; a list came",
+        "kwargs is a dict of f's keyword arguments; got a list",
     ),
     "a list of ints": (
         lambda: fwdad.grad(lambda x: x[0] * x[1])([1, 2]),
@@ -297,17 +297,17 @@ MISTAKES = {
     "a frule that is no function": (
         lambda: fwdad.frule(total)(3),
         TypeError,
-        "frule(f) decorates the rule, a function; an int came",
+        "frule(f) decorates the rule, a function; got an int",
     ),
     "an rrule that is no function": (
         lambda: fwdad.rrule(total)(3),
         TypeError,
-        "rrule(f) decorates the rule, a function; an int came",
+        "rrule(f) decorates the rule, a function; got an int",
     ),
     "support of a name": (
         lambda: fwdad.supported("numpy.sin"),
         TypeError,
-        "supported takes a function; a str came",
+        "supported takes a function; got a str",
     ),
     "a negative capacity": (lambda: fwdad.Stack(-1), ValueError, "the capacity is -1"),
 }

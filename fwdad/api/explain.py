@@ -254,7 +254,7 @@ def asked(evaluator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Aske
         raise UnsupportedTypeError(message)
     f, x, *rest = args
     if not callable(f):
-        message = f"a function is wanted behind {evaluator.__name__}; {type_in_words(f)} came"
+        message = f"a function is wanted behind {evaluator.__name__}; got {type_in_words(f)}"
         raise UnsupportedTypeError(message)
     known = inspect.signature(evaluator).parameters
     rest = rest[1:] if "v" in known else rest  # a direction changes nothing

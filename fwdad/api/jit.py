@@ -113,7 +113,7 @@ def jit(
     if f is None:
         return lambda g: jit(g, backend=backend, parallel=parallel)
     if not callable(f):
-        message = f"jit takes a function; {type_in_words(f)} came"
+        message = f"jit takes a function; got {type_in_words(f)}"
         raise UnsupportedTypeError(message)
     return f if isinstance(f, Jitted) else Jitted(f, backend, parallel=parallel)
 

@@ -78,7 +78,7 @@ def supported(f: Callable[..., Any]) -> Support:
     Support(forward=True, transpose=False, argnums=('x',), reason='elementwise rule')
     """
     if not callable(f):
-        message = f"supported takes a function; {type_in_words(f)} came"
+        message = f"supported takes a function; got {type_in_words(f)}"
         raise UnsupportedTypeError(message)
     rule = find_rule(f)
     if rule is not None:

@@ -362,7 +362,7 @@ class _Transformed(Carrier):
 
     def __init__(self, evaluate: Any, f: Function, argnums: Argnums, **options: Any) -> None:
         if not callable(f):
-            message = f"a function is wanted; {type_in_words(f)} came"
+            message = f"expected a function; got {type_in_words(f)}"
             raise UnsupportedTypeError(message)
         self._evaluate = evaluate
         self._options = options

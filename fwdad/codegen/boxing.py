@@ -1,9 +1,9 @@
-"""Arrays that Python gives to compiled code, and those that it returns.
+"""Arrays passed from Python to compiled code, and those returned to it.
 
-Numba's reverse pass looks the class of arrays up and makes an object that counts references to the
-memory: more work than a whole small program. Here a small new array becomes one of NumPy's own,
-with a copy of the elements; the others are handed over as Numba does it, without the look-up. What
-takes arguments apart is one function for all of them.
+Numba's boxing looks up the array class and creates an object that counts references to the memory:
+more work than a whole small program. Here a small new array becomes a NumPy array that owns its
+memory, with a copy of the elements; the others are boxed as Numba does it, without the look-up. One
+function unpacks all arguments.
 
 Importing this module needs Numba.
 """
@@ -32,8 +32,8 @@ types: Any = _types
 _MOST = 4096  # bytes that are copied
 _MAKE = "fwdad_new_array"  # PyArray_NewFromDescr
 _CLASS = "fwdad_array_class"
-_PLACE = 94  # of that function in NumPy's table, which keeps its order
-_COUNT, _SIZE = 0, 4  # of what Numba knows of memory: references; bytes, 0 if it is not its own
+_PLACE = 94  # index of that function in NumPy's API table, whose order is stable
+_COUNT, _SIZE = 0, 4  # fields of Numba's memory info: references; bytes, 0 if not its own
 
 _word = ir.IntType(types.intp.bitwidth)
 _number = ir.IntType(32)
@@ -52,18 +52,18 @@ register_default(Answer)(ArrayModel)
 
 
 class Given(types.Array):
-    """An array that Python gives."""
+    """An array that Python passes."""
 
 
 @register_default(Given)
 class _GivenModel(ArrayModel):
     def traverse(self, _builder: Any) -> list[Any]:
-        """What holds memory: nothing that Numba would have to free."""
+        """The members that hold memory: none that Numba would have to free."""
         return []
 
 
 def _provide() -> None:
-    """Let compiled code find NumPy's function, and its class."""
+    """Register NumPy's constructor and array class as symbols that compiled code can link."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     table = get(np._core._multiarray_umath._ARRAY_API, None)  # type: ignore[attr-defined]
@@ -76,7 +76,7 @@ _provide()
 
 
 def answered(fndesc: Any) -> Any:
-    """A function's description, with results that are handed back in this way."""
+    """A function's description in which arguments and results are boxed in this way."""
     made = copy.copy(fndesc)
     made.restype = _answer(fndesc.restype)
     made.argtypes = tuple(_as(Given, t) for t in fndesc.argtypes)
@@ -147,7 +147,7 @@ def _handed_back(typ: Any, val: Any, c: Any) -> Any:
 
 
 def _can_be_copied(builder: Any, typ: Any, array: Any, size: Any) -> Any:
-    """Whether an array is small, and nothing else refers to its memory, which is Numba's."""
+    """Whether an array is small, owned by Numba, and the only reference to its memory."""
     found = cgutils.alloca_once_value(builder, ir.Constant(ir.IntType(1), 0))
     if typ.layout == "C" and typ.mutable:
         small = builder.icmp_unsigned("<=", size, _word(_MOST))
@@ -171,14 +171,14 @@ def _class(builder: Any) -> Any:
 
 
 def _copied(c: Any, typ: Any, array: Any, dtype: Any, size: Any) -> Any:
-    """A new array of NumPy's."""
+    """A new NumPy array with a copy of the elements."""
     builder = c.builder
     signature = ir.FunctionType(
         _pointer, [_pointer, _pointer, _number, _lengths, _lengths, _pointer, _number, _pointer]
     )
     make = cgutils.get_or_insert_function(builder.module, signature, _MAKE)
     lengths = builder.bitcast(cgutils.alloca_once_value(builder, array.shape), _lengths)
-    c.pyapi.incref(dtype)  # the new array has it
+    c.pyapi.incref(dtype)  # the new array owns it
     null = ir.Constant(_pointer, None)
     given = [dtype, _number(typ.ndim), lengths, ir.Constant(_lengths, None), null, _number(0), null]
     made = builder.call(make, [_class(builder), *given])
@@ -192,7 +192,7 @@ def _copied(c: Any, typ: Any, array: Any, dtype: Any, size: Any) -> Any:
 
 
 def _handed_over(c: Any, typ: Any, val: Any, dtype: Any) -> Any:
-    """An array of Numba's memory, or the very array that came as an argument."""
+    """An array over Numba's memory, or the very array that came in as an argument."""
     builder = c.builder
     signature = ir.FunctionType(_pointer, [_pointer, _pointer, _number, _number, _pointer])
     name = "NRT_adapt_ndarray_to_python_acqref"

@@ -39,33 +39,16 @@ Backend = Literal["numpy", "numba"]
 
 
 def _done(*_: Any) -> None:
-    """There is nothing to prepare."""
+    """Do nothing: there is nothing to prepare."""
 
 
 @dataclass
 class Compiled:
-    """A program that can be called.
+    """A callable program: ``call(*leaves)`` returns a tuple of its results.
 
-    Attributes
-    ----------
-    call : callable
-        ``call(*leaves)`` returns a tuple of the program's results.
-    source : Source
-        What was generated for the backend in use.
-    backend : str
-        ``"numpy"`` or ``"numba"``; that of a program in pieces is ``"numba"``.
-    left : list of CannotCompileError
-        Why something runs under NumPy although Numba was asked for; empty if nothing does.
-    kernel : object
-        Numba's dispatcher, or None.
-    serves : callable
-        Whether ``kernel`` serves a signature, for which it is compiled if need be.
-    pieces : list of Compiled
-        If the program could not be compiled as a whole.
-    size : int
-        How many operations there are.
-    prepare : callable
-        ``prepare(*leaves)`` compiles what a first call with such leaves would compile.
+    ``left`` says why something runs under NumPy although Numba was requested; ``kernel`` is Numba's
+    dispatcher, or None, and ``serves`` compiles it for a signature if need be. ``pieces`` is empty
+    unless the program was cut, and ``backend`` is ``"numba"`` then, too.
     """
 
     call: Callable[..., tuple[Any, ...]]
@@ -79,7 +62,7 @@ class Compiled:
     prepare: Callable[..., None] = _done
 
     def reasons(self) -> list[CannotCompileError]:
-        """Why something runs under NumPy, in the pieces as well."""
+        """Why something runs under NumPy, in the program or in its pieces."""
         return [*self.left, *(e for p in self.pieces for e in p.reasons())]
 
     def compiled_parts(self) -> list[Compiled]:
@@ -90,19 +73,10 @@ class Compiled:
 
 
 def compile_program(program: Program, backend: Backend = "numba") -> Compiled:
-    """Make a program callable.
+    """Make a traced program callable under NumPy or Numba.
 
-    Parameters
-    ----------
-    program : Program
-        A traced program.
-    backend : {"numpy", "numba"}
-        What runs it. What Numba cannot compile of a program runs under NumPy, between compiled
-        pieces where these are worth it; ``left`` tells.
-
-    Returns
-    -------
-    Compiled
+    What Numba cannot compile runs under NumPy, between compiled pieces where these pay off;
+    ``left`` of the result says why.
     """
     plain = _Plain(program)
     if backend == "numpy" or not have_numba():
@@ -120,37 +94,31 @@ def compile_program(program: Program, backend: Backend = "numba") -> Compiled:
 def _in_pieces(
     program: Program, plain: _Plain, errors: list[CannotCompileError], made: Cut
 ) -> Compiled:
-    """A program that has no compiled form as a whole."""
+    """A callable for a program that has no compiled form as a whole."""
     if not made.pieces or made.pieces[0].count() == program.count():
         return Compiled(plain.run, plain.source, "numpy", made.left or errors, size=program.count())
     return _Glue(program, made, plain).made
 
 
 class _Plain:
-    """A program under NumPy; most programs that are compiled never need it."""
+    """A program under NumPy, built on demand: most compiled programs never need it."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
 
     @functools.cached_property
     def source(self) -> Source:
-        """Its source."""
+        """The generated source."""
         return numpy_source(self._program)
 
     @functools.cached_property
     def run(self) -> Callable[..., Any]:
-        """Its function."""
+        """The function that the source defines."""
         return compiled(self.source)
 
 
 class _InterruptedError(Exception):
-    """A piece has raised after it may have written: it cannot be run again by itself.
-
-    Parameters
-    ----------
-    given : Exception
-        What compiled code has raised.
-    """
+    """A piece has raised after it may have written: it cannot be run again by itself."""
 
     def __init__(self, given: Exception) -> None:
         super().__init__(given)
@@ -188,18 +156,7 @@ class _Glue:
 class _Entry:
     """Compiles for the types of arguments as they come, and decides what to do when that fails.
 
-    Parameters
-    ----------
-    program : Program
-        What is run.
-    source : Source
-        For Numba.
-    types : dict
-        The types that its variables must have.
-    plain : _Plain
-        The program under NumPy.
-    within : dict, optional
-        The names of the function that calls it, if it is a piece.
+    ``within`` holds the global names of the function that calls it, if it is a piece.
     """
 
     def __init__(
@@ -235,7 +192,7 @@ class _Entry:
         return self.made.call(*leaves)
 
     def _prepare(self, *leaves: Any) -> None:
-        """Compile, and compare Numba's types with the tape's."""
+        """Compile for some arguments; cut the program into pieces if Numba refuses it."""
         if self._serves(leaves):
             self._settle(self._fast)
             return
@@ -251,7 +208,7 @@ class _Entry:
             self.within[self.program.name] = call
 
     def _serves(self, leaves: tuple[Any, ...]) -> bool:
-        """Whether arguments of these types have compiled code, which is made if it is new."""
+        """Whether arguments of these types have compiled code; new types are compiled."""
         signature = signature_of(leaves)
         if signature is None:
             self.made.left.append(CannotCompileError("an argument has a type unknown to Numba"))
@@ -278,7 +235,7 @@ class _Entry:
                 _report(f"compiling {self.program.name}", error)
 
     def _compile(self, signature: tuple[Any, ...]) -> None:
-        """Load code that a process has compiled before, or compile and keep it."""
+        """Load code that a process has compiled before, or compile and store it."""
         entry = None if self._digest is None else disk_cache.entry_digest(self._digest, signature)
         made = None if entry is None else disk_cache.load(entry, signature)
         if made is not None:
@@ -292,18 +249,18 @@ class _Entry:
             disk_cache.save(entry, self.kernel.overloads[signature])
 
     def _failed(self, error: BaseException, leaves: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return, or raise, for arguments with which compiled code has raised.
+        """Return or raise for arguments with which compiled code has raised.
 
-        Types that are new are compiled. Otherwise the program is run again under NumPy, which
-        raises the exception in full, or knows better (ints of more than 64 bits, roots that are
-        complex). A program that writes into its arguments is not run twice.
+        New types are compiled. Otherwise the program is run again under NumPy, which raises the
+        exception in full or has the result (ints of more than 64 bits, complex roots). A program
+        that writes into its arguments is not run twice.
         """
         if not isinstance(error, Exception):
             raise error
         if isinstance(error, BoundsError):
             raise self._told(error) from None
         if any(type(x) is int and not -(2**63) <= x < 2**63 for x in leaves):
-            return self.plain.run(*leaves)  # nothing has run: the arguments were not taken
+            return self.plain.run(*leaves)  # nothing has run: the arguments were not accepted
         new = isinstance(error, TypeError) and self._is_new(leaves)
         if new and self._serves(leaves):
             return self._fast(*leaves)
@@ -312,14 +269,14 @@ class _Entry:
                 raise _InterruptedError(error) from error
             raise error
         answer = self.plain.run(*leaves)
-        if CHECK_BOUNDS and isinstance(error, IndexError):  # by a function that programs call
+        if CHECK_BOUNDS and isinstance(error, IndexError):  # raised by a run-time helper
             raise BoundsError(0, -1, 1, 0) from error
         if not (new or _leaves_type(error)) and self._serves(leaves):
             _report(f"the compiled code of {self.program.name}", error)
         return answer
 
     def _told(self, error: BoundsError) -> BoundsError:
-        """The error with the line of the source, and the user's: that of the last one with any."""
+        """The error with its line of the source, and the closest user's line at or before it."""
         line, source = error.given[0], self._machine.source
         text = source.code.splitlines()[line - 1] if line else ""
         return error.at(text, next((p for p in reversed(source.places[:line]) if p), None))
@@ -330,28 +287,28 @@ class _Entry:
 
 
 def _leaves_type(error: Exception) -> bool:
-    """Whether compiled code has raised because a result is not of its value's type: Python's is.
+    """Whether compiled code has raised because a result leaves its value's type, as Python's may.
 
-    Or not of its lengths: a cotangent of what was broadcast.
+    Or its lengths: the cotangent of something that was broadcast.
     """
     return isinstance(error, OverflowError) or str(error) in (NO_INT, NO_FLOAT, BROADCAST)
 
 
 def _only_view(error: Exception) -> bool:
-    """Whether a view is asked for by `reshape` of an array that turns out to have gaps."""
+    """Whether `reshape` has failed because the array, of which only a view will do, has gaps."""
     return "reshape() supports contiguous array only" in str(error)
 
 
 def _report(what: str, error: Exception) -> None:
-    """Tell of a mistake that NumPy makes good."""
+    """Report a mistake of ours that running under NumPy makes good."""
     report(what, error, "NumPy runs what it should have run", getattr(error, "location", None))
 
 
 def signature_of(leaves: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Numba's types of some arguments; None where it has none: another byte order, for one.
+    """Numba's types of some arguments; None if one has no such type, as another byte order.
 
-    Python's ints are of 64 bits with a sign: of one with more Numba would make another type, in
-    which the program's arithmetic wraps.
+    Python's ints are always int64: Numba would give larger ones another type, in which the
+    program's arithmetic wraps.
     """
     try:
         return tuple(numba.int64 if type(x) is int else numba.typeof(x) for x in leaves)
@@ -386,13 +343,13 @@ def _wrapper(program: Program, kernel: Any, failed: Callable[..., Any]) -> Calla
     filename = f"<fwdad entry of {program.name} {abs(hash(text)):x}>"
     call: Any = define(text, filename, namespace, "call")
     if all(k is None for k in kinds):
-        call.direct = kernel, failed  # what a caller may do itself
+        call.direct = kernel, failed  # what a caller may call directly
     made: Callable[..., Any] = call
     return made
 
 
 def _conversion(result: Any) -> Any:
-    """What makes a result of compiled code what NumPy would return, or None."""
+    """What converts a result of compiled code to the type that NumPy would return, or None."""
     t = getattr(result, "type", None)
     if isinstance(t, Number) and not t.python:
         return np.dtype(t.dtype).type

@@ -1,4 +1,4 @@
-"""Generated source made into machine code by Numba, with the types that the tape has.
+"""Compiles generated source to machine code with Numba, with the types that the tape has.
 
 Importing this module needs Numba.
 """
@@ -37,17 +37,7 @@ _DEPTH = 50_000  # calls: four for each loop, and Numba gives up long before ten
 
 
 class Machine:
-    """A source's functions under Numba.
-
-    Parameters
-    ----------
-    source : Source
-        For Numba.
-    digest : str or None
-        What the code depends on, if it is to be cached.
-    types : dict
-        The types that the variables must have.
-    """
+    """A source's functions under Numba; they are cached if there is a ``digest``."""
 
     def __init__(self, source: Source, digest: str | None, types: dict[str, Type]) -> None:
         self.source = source
@@ -61,7 +51,7 @@ class Machine:
     def _functions(
         self, refused: Iterable[str] = ()
     ) -> tuple[Any, dict[str, Any], list[NestFunction]]:
-        """Numba's functions: the first, those that it calls, and the loops cut out of them."""
+        """Numba's functions: the first, its callees, and the loop nests cut out of them."""
         source, nests = without_nests(self.source, self.types, NestFunction, refused)
         run = defined(source)
         run.__dict__[INNER] = frozenset(source.inner)
@@ -71,7 +61,7 @@ class Machine:
             made = _declared(_jit(run.__globals__[callee.name], self._digest), callee)
             called[callee.name] = run.__globals__[callee.name] = made
         made_nests = [source.namespace[name] for name in nests]
-        # a loop that is shared is not told all lengths
+        # a shared loop is not given all lengths
         shared = {} if CHECK_BOUNDS else shared_loops(nests.values())
         for nest in made_nests:
             nest.shared = shared
@@ -79,17 +69,9 @@ class Machine:
         return _jit(run, self._digest), called, made_nests
 
     def compile(self, signature: tuple[Any, ...]) -> None:
-        """Compile for the types of some arguments.
+        """Compile for Numba's types of some arguments.
 
-        Parameters
-        ----------
-        signature : tuple
-            Numba's types of the arguments.
-
-        Raises
-        ------
-        CannotCompileError
-            If Numba refuses, or has understood a type in another way.
+        Raises :class:`CannotCompileError` if Numba refuses, or infers a type other than the tape's.
         """
         kernel, called, nests = self.kernel, self.called, self.nests
         refused: set[str] = set()
@@ -122,11 +104,11 @@ class Machine:
             self.kernel.disable_compile()
 
     def _compiled(self, kernel: Any, signature: tuple[Any, ...]) -> Any:
-        """What Numba makes of a kernel."""
+        """The compile result of a kernel."""
         try:
             with (
                 warnings.catch_warnings(),
-                numba.core.compiler_lock.global_compiler_lock,  # the limit is every thread's
+                numba.core.compiler_lock.global_compiler_lock,  # the recursion limit is global
                 _Deep() as deep,
                 deep,
                 NoCollection() as resting,
@@ -144,7 +126,7 @@ class Machine:
 
 
 class _Deep(EnteredTwice):
-    """Numba may recurse: its search for definitions goes a few calls deeper with each loop."""
+    """Raises the recursion limit: Numba's search for definitions recurses deeper with each loop."""
 
     def __init__(self) -> None:
         self._limit = sys.getrecursionlimit()
@@ -159,15 +141,15 @@ class _Deep(EnteredTwice):
 
 
 def _jit(f: Callable[..., Any], digest: str | None) -> Any:
-    """Numba's dispatcher; code that is cached has a name that no other program has."""
+    """Numba's dispatcher; cached code gets a name that no other program has."""
     if digest is not None:
-        f.__module__ = __name__  # it must be one that can be imported
+        f.__module__ = __name__  # must be importable
         f.__qualname__ = f"{digest}.{f.__name__}"
     return numba.njit(pipeline_class=ProgramCompiler, **OPTIONS)(f)
 
 
 def _declared(function: Any, callee: Callee) -> Any:
-    """A dispatcher that knows what it returns: of a recursion Numba could not always tell."""
+    """A dispatcher with a declared result type: Numba cannot always infer that of a recursion."""
     plain = len(callee.results) - callee.stacked
     found = [_type_of(t, "A" if k < plain else "C") for k, t in enumerate(callee.results)]
     answer = numba.core.types.BaseTuple.from_types(found)
@@ -178,7 +160,7 @@ def _declared(function: Any, callee: Callee) -> Any:
 
 
 def _type_of(t: Type, layout: str) -> Any:
-    """Numba's type; the layout "A" is left open."""
+    """Numba's type of a type of the tape; layout "A" leaves the layout open."""
     item = numba.from_dtype(t.dtype)
     return numba.core.types.Array(item, t.ndim, layout) if isinstance(t, ArrayType) else item
 
@@ -192,19 +174,19 @@ def _compare(made: Any, types: dict[str, Type]) -> None:
 
 
 def _own_name(name: str) -> str:
-    """The name in the source of one of Numba's: ``x.1`` is a second x, ``arg.x`` an argument x."""
+    """The source's name for a Numba variable: ``x.1`` is a second x, ``arg.x`` an argument x."""
     first, _, rest = name.partition(".")
     return rest if first == "arg" and rest[:1].isidentifier() else first
 
 
 def _place_of(error: BaseException, source: Source) -> Location | None:
-    """The user's line of the last line of a source that Numba speaks of, if it speaks of one."""
+    """The user's location of the last generated line that a Numba error mentions, or None."""
     lines = re.findall(rf'File "<fwdad {source.name} [0-9a-f]+>", line (\d+)', str(error))
     return source.places[int(lines[-1]) - 1] if lines else None
 
 
 def _gist(error: BaseException) -> str:
-    """What Numba's many lines say, without its frame."""
+    """The first lines of a long Numba error message, without its frames."""
     lines = [line.strip() for line in str(error).splitlines()]
     kept = [
         x for x in lines if x and not x.startswith(("Failed in", "During:", "File ", "<source"))

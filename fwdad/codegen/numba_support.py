@@ -1,4 +1,4 @@
-"""Whether Numba is there, and what it is asked for; everything that needs it asks here first."""
+"""Whether Numba is available, and its options; everything that needs Numba asks here first."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ HELPERS = frozenset({
     "scaled_in_vectors", "smaller", "snapshots_in", "stack_place", "summed", "thinned",
     "thinned_numbers", "to_int", "trips",
 })  # fmt: skip
-"""The names of ``compiled_math`` that generated code may use."""
+"""The names of ``runtime.arithmetic`` that generated code may use."""
 LINALG_HELPERS = frozenset({
     "cofactors", "eigh_upper", "lu_factor", "lu_solve_matrix", "lu_solve_vector", "matrix_power",
 })  # fmt: skip
-"""Those of ``compiled_linalg``, which stand on LAPACK."""
+"""Those of ``runtime.lapack``."""
 TABLE_HELPERS = frozenset({
     "bin_of", "check_table", "convolved", "direction", "distinct", "interpolate", "part_of_full",
     "search",
 })  # fmt: skip
-"""Those of ``compiled_tables``."""
+"""Those of ``runtime.lookups``."""
 SPECIAL_HELPERS = frozenset(f"special_{name}" for name in (
     "agm", "bdtr", "bdtrc", "bdtri", "bdtrik", "bdtrin", "bei", "beip", "ber", "berp",
     "besselpoly", "beta", "betainc", "betaincc", "betainccinv", "betaincinv", "betaln", "binom",
@@ -74,12 +74,7 @@ SPECIAL_HELPERS = frozenset(f"special_{name}" for name in (
 class CannotCompileError(Exception):
     """A program holds something that the Numba source cannot express.
 
-    Parameters
-    ----------
-    what : str
-        The operation.
-    location : Location or None
-        The user's line.
+    ``what`` names the operation; ``location`` is the user's line, or None if unknown.
     """
 
     def __init__(self, what: str, location: Location | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Generated source with the lines of the user's that it comes from, as comments."""
+"""Generated source annotated with the user's lines that it comes from, as comments."""
 
 from __future__ import annotations
 
@@ -7,21 +7,11 @@ from typing import Any
 
 
 def annotated(code: str, places: list[Any]) -> str:
-    """Generated source as it is shown.
+    """Generated source with the user's lines as comments, as it is shown.
 
-    Parameters
-    ----------
-    code : str
-        The source that runs.
-    places : list of Location or None
-        Where each of its lines comes from.
-
-    Returns
-    -------
-    str
-        With the user's line above the first of the lines that come from it, or behind it where
-        both are the same. What stands inside a loop or a branch does not repeat the line of that.
-        Of a file that cannot be read, the place alone.
+    A user's line stands above the first generated line that comes from it, and is not repeated
+    inside its own loop or branch. The location alone is shown where both lines are the same, or the
+    file cannot be read.
     """
     made: list[str] = []
     open_blocks: list[tuple[int, Any]] = []  # the indentation of a block's head, and its line
@@ -48,5 +38,5 @@ def annotated(code: str, places: list[Any]) -> str:
 
 
 def _plain(text: str) -> str:
-    """A line without the comment behind it; quotes may hold what looks like one."""
+    """A line without the comment behind it; a ``#`` inside quotes may be taken for one."""
     return text.partition("  #")[0].rstrip()

@@ -1,6 +1,6 @@
-"""What every room stands on: tracebacks, contexts, generated source, the log of fallbacks.
+"""Infrastructure that the other packages share: tracebacks, contexts, generated source, fallbacks.
 
-Nothing of derivatives is here. The exceptions themselves are in ``fwdad.errors``, which users
-import. In come source files, frames and functions that may fail; out go errors that show the
-user's own line, and calls of a slower method where a faster one has a mistake.
+Nothing here concerns derivatives. The exceptions themselves are in ``fwdad.errors``, which users
+import. In come source files, frames and functions that may fail; out go errors that point at the
+user's own line, and calls of a slower method where a faster one has a bug.
 """

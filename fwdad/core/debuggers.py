@@ -1,4 +1,4 @@
-"""Calls that stop a program in a debugger, which looks at the frame that makes them."""
+"""Recognising calls that stop a program in a debugger, which inspects the frame that makes them."""
 
 from __future__ import annotations
 
@@ -13,25 +13,13 @@ _MODULES = {"pdb", "bdb", "code", "ipdb", "pudb", "pdbp", "pdbpp", "IPython", "d
 
 
 def name_of_stop(called: ast.expr) -> str:
-    """The name of what an expression calls, if that may stop the program; else nothing.
-
-    Parameters
-    ----------
-    called : ast.expr
-        As in ``breakpoint()`` and ``pdb.set_trace()``.
-    """
+    """The called name if it may stop the program, as in ``pdb.set_trace()``; else empty."""
     name = getattr(called, "id", None) or getattr(called, "attr", None)
     return name if name in _NAMES else ""
 
 
 def stops(f: Any) -> bool:
-    """Whether a function stops the program in a debugger.
-
-    Parameters
-    ----------
-    f : object
-        What is called.
-    """
+    """Whether a function stops the program in a debugger."""
     if f is breakpoint or f is sys.breakpointhook or f is sys.__breakpointhook__:
         return True
     if not isinstance(f, (types.FunctionType, types.MethodType)):

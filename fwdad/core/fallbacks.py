@@ -1,11 +1,13 @@
-"""Failures of the library that a slower way makes good: the result is right, and someone is told.
+"""Failures of the library that a slower method makes up for: the result stays right, and is logged.
 
-A tape that cannot be made, or that raises, is no error to who asks for a derivative: the function
-is run in another way. So is a rule that cannot be written down. That is meant for what is refused
-with an error of its own, and for programs that raise. Any other exception is a mistake of ours: it
-goes to the logger ``fwdad.fallbacks``, once for each place, and with ``FWDAD_STRICT=1`` it is
-raised.
-Whose an exception is, the place says where it was raised: the innermost frame that is no library's.
+A tape that cannot be made, or that raises, is no error for whoever asks for a derivative: the
+function is run in another way. The same holds for a rule that cannot be recorded. This is meant for
+refusals, which have errors of their own, and for programs that raise. Any other exception is a bug
+of ours: it goes to the logger ``fwdad.fallbacks``, once for each place, and with ``FWDAD_STRICT=1``
+it is raised.
+
+Whose exception it is depends on where it was raised: on the innermost frame outside other
+libraries.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ _RAISE = dis.opmap["RAISE_VARARGS"]
 
 
 class Raised(Enum):
-    """Whose code has raised an exception."""
+    """Whose code raised an exception."""
 
     USER = "code of the user's, which Python ran as it is"
     PROGRAM = "fwdad, which has met a `raise` of the program, or an operation that raises"
@@ -68,19 +70,13 @@ class Origin(NamedTuple):
 
 
 def for_programs(f: F) -> F:
-    """Enter a function of ours that raises what a program would."""
+    """Register a function of ours that raises what the user's program would."""
     _FOR_PROGRAMS.add(f.__code__)
     return f
 
 
 def origin(error: BaseException) -> Origin:
-    """Where an exception was raised.
-
-    Parameters
-    ----------
-    error : Exception
-        With its traceback.
-    """
+    """Where an exception was raised, from its traceback."""
     noted = [n.place for n in getattr(error, "__notes__", ()) if isinstance(n, PlaceNote)]
     place: Location | None = None
     innermost: TracebackType | None = None
@@ -91,7 +87,7 @@ def origin(error: BaseException) -> Origin:
         places = PLACES.get(filename)
         if places is not None:
             place = places[trace.tb_lineno - 1] or place
-        elif not is_library_file(filename):  # of the user's: run as it is, or lifted
+        elif not is_library_file(filename):  # the user's code: run as it is, or lifted
             place = Location(filename, trace.tb_lineno, 1)
         if is_own_file(filename) or not is_library_file(filename):
             innermost = trace
@@ -108,45 +104,25 @@ def origin(error: BaseException) -> Origin:
     if code.co_filename.startswith("<"):
         return Origin(Raised.TAPE, place)
     meant = code.co_code[innermost.tb_lasti] == _RAISE and not isinstance(error, AssertionError)
-    ours = type(error).__module__.startswith("fwdad.")  # of which none is meant to arrive
+    ours = type(error).__module__.startswith("fwdad.")  # none of which should arrive
     return Origin(Raised.MEANT if meant and not ours else Raised.MISTAKE, place)
 
 
 def is_own(error: Exception) -> bool:
-    """Whether code of the library's has raised something that it is not meant to.
-
-    Parameters
-    ----------
-    error : Exception
-        What arrives at a public function.
-    """
-    # how deep calls may be, and how much memory there is, is the user's to decide
+    """Whether an exception that reaches a public function is a bug of the library."""
+    # the depth of calls and the amount of memory are the user's decision
     if isinstance(error, (FwdadError, MemoryError, RecursionError)):
         return isinstance(error, InternalError)
     return origin(error).by is Raised.MISTAKE
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether an exception says that something is not supported.
-
-    Parameters
-    ----------
-    error : Exception
-        What was raised on the way that was tried first.
-    """
+    """Whether an exception says that something is not supported."""
     return isinstance(error, FwdadError) and error.refuses
 
 
 def is_mistake(error: Exception, run: Callable[[], object]) -> bool:
-    """Whether an exception is neither a refusal nor raised by the user's program.
-
-    Parameters
-    ----------
-    error : Exception
-        What was raised on the way that was tried first.
-    run : callable
-        Runs the program in another way.
-    """
+    """Whether an exception is neither a refusal nor one that running the program raises, too."""
     if is_refusal(error):
         return False
     try:
@@ -157,24 +133,14 @@ def is_mistake(error: Exception, run: Callable[[], object]) -> bool:
 
 
 def internal(what: str, error: BaseException, location: Location | None = None) -> InternalError:
-    """The error that says that the library is wrong, to be raised from what has been raised.
-
-    Parameters
-    ----------
-    what : str
-        What has failed.
-    error : Exception
-        What it has raised.
-    location : Location, optional
-        Where in the user's code.
-    """
+    """The ``InternalError`` that says that ``what`` failed, to be raised from ``error``."""
     raised = f"{type(error).__name__}: {message_of(error)} (raised at {_raised_at(error)})"
     return InternalError(f"{what} failed: {raised}. {please_report()}", location or place_of(error))
 
 
 @functools.cache
 def please_report() -> str:
-    """Whose mistake it is, and where reports go, as the package's metadata say."""
+    """A sentence that says this is a bug, and where the package's metadata wants it reported."""
     from importlib import metadata  # noqa: PLC0415  (it imports much, and is rarely needed)
 
     try:
@@ -189,27 +155,15 @@ def please_report() -> str:
 
 
 def report(what: str, error: BaseException, instead: str, location: Location | None = None) -> None:
-    """Log a mistake, each place once; at level DEBUG with the traceback. Strictly, raise it.
+    """Log a bug once for each place, at level DEBUG with the traceback; strict runs raise it.
 
-    Parameters
-    ----------
-    what : str
-        What has failed.
-    error : Exception
-        What it has raised.
-    instead : str
-        What is done in its place.
-    location : Location, optional
-        Where in the user's code; the innermost frame of it by default.
-
-    Raises
-    ------
-    InternalError
-        With ``FWDAD_STRICT=1`` in the environment, if code of the library's has raised.
+    ``instead`` says what is done in its place; ``location`` defaults to the user's innermost frame.
+    ``BoundsError`` is always raised again; with ``FWDAD_STRICT=1`` an ``InternalError`` is raised
+    unless user code has raised. Running out of memory is not reported.
     """
     if isinstance(error, MemoryError):  # nobody's mistake
         return
-    if isinstance(error, BoundsError):  # who checks bounds wants to know
+    if isinstance(error, BoundsError):  # whoever checks bounds wants to know
         raise error
     place = location or locate()
     by_user = _is_by_user(error)
@@ -221,7 +175,7 @@ def report(what: str, error: BaseException, instead: str, location: Location | N
 
 
 def blame(error: BaseException) -> str:
-    """A sentence about whose mistake an exception is."""
+    """A sentence about whose bug an exception is."""
     if not _is_by_user(error):
         return please_report()
     place = origin(error).place
@@ -235,7 +189,7 @@ def _is_by_user(error: BaseException) -> bool:
 
 
 def is_strict() -> bool:
-    """Whether mistakes of the library are raised where a slower way would make them good."""
+    """Whether bugs of the library are raised where a slower method would make up for them."""
     return os.environ.get("FWDAD_STRICT", "0") not in ("", "0")
 
 
@@ -257,7 +211,7 @@ def _log(what: str, error: BaseException, instead: str, place: Location | None) 
 
 
 def forget() -> None:
-    """Tell of each place again."""
+    """Report every place again."""
     with _LOCK:
         _TOLD.clear()
 
@@ -274,19 +228,9 @@ def _raised_at(error: BaseException) -> str:
 class Untraced:
     """No result from the tape of a function.
 
-    Parameters
-    ----------
-    f : callable
-        The function.
-    error : Exception or None
-        What the tape, or making it, has raised; None if there is none.
-    refuse : callable, optional
-        Called if it is the tape that is to blame: it need not be tried again.
-
-    Raises
-    ------
-    RuleError
-        If it is that: a broken promise is reported, and not made good in another way.
+    ``error`` is what the tape, or making it, has raised, if anything; a ``RuleError`` is raised
+    again at once, because a broken promise is not made up for. ``refuse`` is called if the tape is
+    to blame and need not be tried again.
     """
 
     def __init__(
@@ -305,8 +249,8 @@ class Untraced:
     def instead(self) -> Iterator[None]:
         """Run the function in another way, and report what the tape has raised.
 
-        Nothing is reported of a refusal, or where the same exception is raised now: then it is that
-        of the user's program; or where there was no memory for the tape.
+        Refusals are not reported, nor is an exception that the function itself raises now, nor a
+        lack of memory for the tape.
         """
         error = self.error
         if error is None:
@@ -315,7 +259,7 @@ class Untraced:
         try:
             yield
         except Exception as own:  # whatever f raises, compared with what its tape has raised
-            # of a rule whose tangents do not fit its author is told
+            # a rule whose tangents do not fit: its author sees that error
             if not (_is_of_same_place(own, error) or isinstance(own, ChunkMismatchError)):
                 self._blame(error, own)
             raise
@@ -334,7 +278,7 @@ class Untraced:
 
 
 def _was_run(error: Exception) -> bool:
-    """Whether generated source has raised, and not what makes it."""
+    """Whether an exception comes from running generated source, not from making it."""
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename.startswith("<fwdad "):
@@ -344,10 +288,7 @@ def _was_run(error: Exception) -> bool:
 
 
 def _is_of_same_place(own: Exception, error: Exception) -> bool:
-    """Whether what a program raises when it is run, and what its tape raises, is one thing.
-
-    Of what is raised while a tape is made, the line of the user's tells.
-    """
+    """Whether a program and its tape raised for the same reason: the user's line decides."""
     if isinstance(own, FwdadError) != isinstance(error, FwdadError):
         return False
     if not isinstance(error, FwdadError) and _was_run(error):

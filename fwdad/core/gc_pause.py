@@ -1,7 +1,7 @@
-"""The collector of garbage rests while programs are written, optimised and compiled.
+"""A pause of the garbage collector while programs are traced, optimised and compiled.
 
-Of all that is made then, most stays until the end, and the collector would look at it again and
-again: a tenth of the time that a large gradient takes to compile.
+Most of what is made then stays until the end, and the collector would look at it again and again: a
+tenth of the time that a large gradient takes to compile.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ _resting: dict[object, bool] = {}  # for each that is under way: whether the col
 
 
 class NoCollection(EnteredTwice):
-    """The collector is off, and on again if it was on when nobody wants it off any more."""
+    """Turn the collector off; the last to leave turns it on again if it was on."""
 
     def begin(self) -> None:
-        """See the class."""
+        """Turn the collector off."""
         with _LOCK:
             _resting[self] = gc.isenabled() or any(_resting.values())
             gc.disable()
 
     def end(self) -> None:
-        """See the class."""
+        """Turn it on again if nobody else wants it off and it was on before."""
         with _LOCK:
             if _resting.get(self) and len(_resting) == 1:
                 gc.enable()

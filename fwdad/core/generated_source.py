@@ -1,4 +1,4 @@
-"""Generated source, which tracebacks, tracers and errors find as long as its function is there."""
+"""Generated source that tracebacks, tracers and errors can find as long as its function lives."""
 
 from __future__ import annotations
 
@@ -15,25 +15,10 @@ _HELD: dict[str, list[weakref.ref[CodeType]]] = {}  # the same source may be def
 def define(
     text: str, filename: str, namespace: dict[str, Any], name: str, places: Any = None
 ) -> FunctionType:
-    """The function that a source defines.
+    """The function ``name`` that a source defines in ``namespace``.
 
-    Parameters
-    ----------
-    text : str
-        The source.
-    filename : str
-        The name that tracebacks show.
-    namespace : dict
-        Where it is run.
-    name : str
-        The function's.
-    places : list of (Location or None), optional
-        The user's location of each line.
-
-    Notes
-    -----
-    The text is forgotten with the last function of it: a long-lived process that traces ever new
-    programs keeps none.
+    ``filename`` is what tracebacks show, ``places`` the user's location of each line. The text is
+    dropped with its last function, so that a long-lived process that keeps tracing does not leak.
     """
     exec(compile(text, filename, "exec"), namespace)  # noqa: S102  (our own text)
     function: FunctionType = namespace[name]

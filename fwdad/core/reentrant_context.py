@@ -1,4 +1,4 @@
-"""What is set for the time of a block, and is restored whatever happens, an interrupt too."""
+"""Settings that hold for a block and are restored whatever happens, even on an interrupt."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Self
 class EnteredTwice:
     """A context manager that is entered twice: ``with M() as m, m:``.
 
-    An interrupt may come in any line of Python, those of ``__enter__`` and ``__exit__`` among them.
-    What only the outer block is entered for sets nothing; the inner one sets; and if its
-    beginning or its end is left in the middle, the outer one's end does what is left to do.
-    A generator under ``contextlib.contextmanager`` could not: what it does last may be done when
-    the traceback is dropped, much later.
+    An interrupt may arrive at any line of Python, those of ``__enter__`` and ``__exit__`` included.
+    Entering the outer block sets nothing; entering the inner one does. If the inner one's beginning
+    or end is interrupted, the end of the outer one does what is left. A generator under
+    ``contextlib.contextmanager`` could not do this: its last part may only run when the traceback
+    is dropped, much later.
     """
 
     _entered_once = False
@@ -27,9 +27,9 @@ class EnteredTwice:
         self.end()
 
     def begin(self) -> None:
-        """Set it."""
+        """Set what the block needs."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """Put back what was there when this was made; called twice, and after half a beginning."""
+        """Restore what was there when this was made; called twice, also after half a ``begin``."""
         raise NotImplementedError

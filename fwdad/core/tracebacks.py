@@ -1,6 +1,6 @@
-"""Exceptions that leave a public function, as the user sees them: without frames of fwdad's own.
+"""Exceptions as users see them when they leave a public function: without fwdad's own frames.
 
-Nothing is done, and nothing costs, until an exception arrives at the outermost call of fwdad's.
+Nothing is done, and nothing costs time, until an exception reaches the outermost call of fwdad.
 """
 
 from __future__ import annotations
@@ -18,16 +18,9 @@ R = TypeVar("R")
 
 
 def public(f: Callable[P, R]) -> Callable[P, R]:
-    """Hide fwdad's frames in the exceptions that leave a function.
+    """Hide fwdad's frames in the exceptions that leave a function that users call.
 
-    Parameters
-    ----------
-    f : function
-        One that users call.
-
-    Notes
-    -----
-    What is called very often says the same in its own body, without another call::
+    A function that is called very often has the same in its own body, which saves a call::
 
         try:
             ...
@@ -44,7 +37,7 @@ def public(f: Callable[P, R]) -> Callable[P, R]:
             leaving(error)
             raise
 
-    # in f's own namespace, so that who looks for the functions of a module finds it there
+    # in f's own namespace, so that a search for the functions of a module finds it there
     made: Any = FunctionType(door.__code__, f.__globals__, f.__name__, None, door.__closure__)
     for name in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
         setattr(made, name, getattr(f, name))
@@ -56,16 +49,10 @@ def public(f: Callable[P, R]) -> Callable[P, R]:
 def leave(error: BaseException) -> None:
     """Make an exception that leaves the outermost public function what the user expects.
 
-    Parameters
-    ----------
-    error : BaseException
-        Caught in the public function, which raises it again.
-
-    Notes
-    -----
-    Frames of fwdad's are taken out of its traceback, and of those of the exceptions that it is
-    chained to. An exception that was caught by fwdad itself (what an attempt has raised, before
-    another way was taken) is no context of it. ``FWDAD_TRACEBACK=full`` leaves everything.
+    The caller caught it and raises it again. fwdad's frames are removed from its traceback and from
+    those of the exceptions that it is chained to. Exceptions that fwdad itself caught (a failed
+    attempt before another method was tried) are dropped from its context. ``FWDAD_TRACEBACK=full``
+    keeps everything.
     """
     if os.environ.get("FWDAD_TRACEBACK") == "full" or _is_inside(sys._getframe(1).f_back):  # noqa: SLF001
         return
@@ -73,7 +60,7 @@ def leave(error: BaseException) -> None:
 
 
 def _is_inside(frame: FrameType | None) -> bool:
-    """Whether one of the callers is fwdad's."""
+    """Whether a frame, or one of its callers, is fwdad's."""
     while frame is not None:
         if is_own_file(frame.f_code.co_filename):
             return True
@@ -99,13 +86,13 @@ def _filter(error: BaseException, done: set[int]) -> None:
 
 
 def _was_caught_here(error: BaseException) -> bool:
-    """Whether it was fwdad's code that caught an exception: where its traceback begins."""
+    """Whether fwdad's code caught an exception: its traceback begins there."""
     trace = error.__traceback__
     return trace is not None and is_own_file(trace.tb_frame.f_code.co_filename)
 
 
 def _kept(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames of fwdad's own."""
+    """A traceback without fwdad's own frames."""
     kept = []
     while trace is not None:
         if not is_own_file(trace.tb_frame.f_code.co_filename):

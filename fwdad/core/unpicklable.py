@@ -1,4 +1,4 @@
-"""What holds what one run of a function has kept: it is never copied, nor pickled."""
+"""A base class for objects that hold what one run of a function kept: not copied, not pickled."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any, NoReturn, Self
 
 
 class OfOneRun:
-    """A linear map at a point, of which nothing ever changes: its copy is the map itself.
+    """A linear map at a point, which never changes: its copy is the map itself.
 
-    ``made_by`` says how another process makes its own.
+    ``made_by`` is the call by which another process makes its own.
     """
 
     made_by = ""

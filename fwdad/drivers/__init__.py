@@ -1,5 +1,5 @@
-"""How a derivative that was asked for is computed: by a tape, by a recorded run, or forward.
+"""The choice of how a derivative is computed: by a tape, by a recorded run, or in forward mode.
 
 In come a function and its arguments. Its tape is found or traced, transformed, compiled and kept
-for the next call, with what it assumes; out go values, gradients and pullbacks.
+for the next call together with its assumptions; out go values, gradients and pullbacks.
 """

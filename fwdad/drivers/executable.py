@@ -1,4 +1,4 @@
-"""A program's function, made for the backend that was asked for."""
+"""A program made callable for the backend that was asked for."""
 
 from __future__ import annotations
 
@@ -13,15 +13,7 @@ from fwdad.ir.ops import Program
 
 
 class Runner:
-    """A program's function, made for the backend that was asked for.
-
-    Parameters
-    ----------
-    program : Program
-        What to run.
-    backend : str
-        As :func:`jit` takes it.
-    """
+    """A program as a function under the backend that was asked for, one of those of :func:`jit`."""
 
     def __init__(self, program: Program, backend: str) -> None:
         self._made: Any = None
@@ -33,16 +25,16 @@ class Runner:
             self._plain = compiled(numpy_source(program))
 
     def __call__(self, *leaves: Any) -> Any:
-        """Run it."""
+        """Run the program."""
         return self._plain(*leaves) if self._made is None else self._made.call(*leaves)
 
     def prepare(self, leaves: list[Any]) -> None:
-        """Compile for leaves like these, if that has not been done."""
+        """Compile for leaves like these unless that has been done."""
         if self._made is not None:
             self._made.prepare(*leaves)
 
     def serves(self, leaves: tuple[Any, ...]) -> bool:
-        """Whether Numba has compiled the program as a whole, for leaves like these."""
+        """Whether Numba has compiled the program as a whole for leaves like these."""
         from fwdad.codegen.call_entry import signature_of  # noqa: PLC0415  (imports Numba)
 
         if self._made is None or self._made.kernel is None:
@@ -52,16 +44,16 @@ class Runner:
 
     @property
     def compiled(self) -> Any:
-        """What Numba runs, or None."""
+        """The program compiled for Numba, or None under NumPy."""
         return self._made
 
     @property
     def function(self) -> Callable[..., Any]:
-        """The function itself, as it is after the first call."""
+        """The underlying function, without this object around it."""
         return self._plain if self._made is None else self._made.call
 
     def explain(self) -> str:
-        """What runs the program, and why Numba does not."""
+        """What runs the program, and the reasons where it is not Numba."""
         if self._made is None:
             return "NumPy"
         reasons = "".join(f"\n  {_place(e)}{e.what}" for e in self._made.reasons())
@@ -80,14 +72,14 @@ def _place(error: Any) -> str:
 
 
 def check_backend(backend: str) -> None:
-    """Raise if a backend is none that there is."""
+    """Raise ``ValueError`` for an unknown backend."""
     if backend not in ("auto", "numpy", "numba"):
         message = f'backend is "auto", "numpy" or "numba", not {backend!r}'
         raise ValueError(message)
 
 
 def uses_numba(backend: str) -> bool:
-    """Whether Numba runs what is asked for; where it is missing, the log is told once."""
+    """Whether Numba runs the program; if ``"auto"`` does not find it, that is logged once."""
     check_backend(backend)
     if backend == "numpy" or have_numba():
         return backend != "numpy"

@@ -1,7 +1,7 @@
-"""Gradients by reverse mode.
+"""Gradients in reverse mode.
 
-A function's tape is run forwards and backwards. What cannot be traced is written down as it runs,
-and that is run backwards.
+A function's tape is run forward and backward. A function that cannot be traced is recorded as it
+runs, and the record is run backward.
 """
 
 from __future__ import annotations
@@ -43,25 +43,17 @@ from fwdad.transforms.reverse import opaque_call
 def value_and_gradient(
     f: Function, argnums: Argnums, args: tuple[Any, ...], kwargs: dict[str, Any], options: Any
 ) -> Any:
-    """Value and gradient of a function with one real number as its value.
+    """Value and gradient of a function whose value is one real number.
 
-    Parameters
-    ----------
-    f : callable
-        The function.
-    argnums : int or tuple of int
-        With respect to which of ``args``.
-    args, kwargs
-        All arguments.
-    options : dict
-        ``has_aux``: whether f returns ``(y, aux)``. ``value``: whether the value is wanted; a tape
-        does without what it alone needs, and returns None.
+    The ``options`` are ``has_aux``, whether f returns ``(y, aux)``, and ``value``, whether the
+    value is wanted: if not, a tape skips what only the value needs, and None is returned in its
+    place.
     """
     if not (kwargs or SHADOWED):
         held, failed = tape_for(pulled_gradient, f, argnums, options), None
         try:
             answer = AGAIN if held is None else held.quickly(args)
-        except Exception as error:  # noqa: BLE001  (told, unless it is the program's)
+        except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
             answer, failed = AGAIN, Untraced(f, error)
         if answer is not AGAIN:
             return answer
@@ -82,9 +74,9 @@ def _without_shortcut(f: Function, argnums: Argnums, args: Any, kwargs: Any, opt
 
 
 def _untraced(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
-    """Without a tape of its own: as it runs, or forwards."""
+    """Value and gradient without a tape: from a recorded run, or in forward mode."""
     if is_active((*args, *kwargs.values())):
-        noted, NOTE.sink = NOTE.sink, None  # what is refused here is done in another way
+        noted, NOTE.sink = NOTE.sink, None  # what is refused here is run in another way
         try:
             return _at_once(f, argnums, args, kwargs, options)
         except MissingTransposeError:  # a second derivative needs no reverse pass
@@ -96,7 +88,7 @@ def _untraced(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: An
 
 
 def _at_once(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
-    """By writing down what a run does, without a tape of its source."""
+    """Value and gradient from a recorded run of f."""
     has_aux = options["has_aux"]
     arguments, single = arguments_of(f, args[0], args[1:], kwargs, argnums)
     outcome = run_recorded(f, arguments, has_aux=has_aux)
@@ -113,7 +105,7 @@ def _at_once(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 
 
 def _forward(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
-    """By forward mode."""
+    """Value and gradient in forward mode."""
     has_aux = options["has_aux"]
     scalar = _ScalarValued(f, has_aux=has_aux)
     result = value_and_jacobian(
@@ -124,7 +116,7 @@ def _forward(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 
 
 class _ScalarValued:
-    """f, checked to return one real number."""
+    """f, with a check that it returns one real number."""
 
     def __init__(self, f: Function, *, has_aux: bool) -> None:
         self.f = f
@@ -141,7 +133,7 @@ class _ScalarValued:
 
 
 def written_out(x_bars: list[Any], leaves: list[Any]) -> list[Any]:
-    """Cotangents of leaves, zeros where there are none."""
+    """Cotangents of leaves, with zeros written out where there are none."""
     return [
         _zeros(leaf) if isinstance(x_bar, Zero) else x_bar
         for x_bar, leaf in zip(x_bars, leaves, strict=True)
@@ -154,7 +146,7 @@ def _zeros(leaf: Any) -> Any:
 
 
 def in_trees(parts: list[Any], arguments: Any, *, single: bool) -> Any:
-    """One thing for each leaf of the arguments in their structures."""
+    """One item for each leaf of the arguments, in the structures of the arguments."""
     parts = [_as_wide(part, x) for part, x in zip(parts, arguments.leaves, strict=True)]
     trees, start = [], 0
     for structure, count in zip(arguments.structures, arguments.counts, strict=True):
@@ -164,7 +156,7 @@ def in_trees(parts: list[Any], arguments: Any, *, single: bool) -> Any:
 
 
 def _as_wide(part: Any, x: Any) -> Any:
-    """A cotangent under a derivative; a complex number's may have come as its real part only."""
+    """A cotangent under a derivative, made complex for a complex x even if it came as real."""
     if not isinstance_dual(part) or leaf_dtype(x).kind != "c" or part.dtype.kind == "c":
         return part
     return call(operator.add, part, 0j)
@@ -204,7 +196,7 @@ def _collect(active: Any, values: Any, found: list[Any]) -> None:
 
 
 def _with(active: Any, values: Any, leaves: Any) -> Any:
-    """Values with others in the place of the active ones."""
+    """Values with ``leaves`` in place of the active ones."""
     if isinstance(active, dict):
         return {key: _with(item, values[key], leaves) for key, item in active.items()}
     if isinstance(active, (tuple, list)):

@@ -1,4 +1,4 @@
-r"""Roots that SciPy finds, by the implicit function theorem.
+r"""Derivatives of roots that SciPy finds, by the implicit function theorem.
 
 A root x of f depends on what f holds, and not on the way in which it was found:
 
@@ -6,9 +6,9 @@ A root x of f depends on what f holds, and not on the way in which it was found:
 
 The derivative of a solver's iterations is another number: they stop at a tolerance of the value, a
 first guess that is the root has none at all, and differences of neighbouring iterates, as in the
-secant method, leave mostly rounding of second derivatives. So the solver runs on plain numbers,
-and its result takes Newton steps whose value is not used. As power series in the arguments,
-k steps from a constant agree with the root up to order 2\ :sup:`k` - 1.
+secant method, leave mostly rounding errors in second derivatives. So the solver runs on plain
+numbers, and its result takes Newton steps whose value is not used. As power series in the
+arguments, k steps from a constant agree with the root up to order 2\ :sup:`k` - 1.
 
 Source: Griewank and Walther (2008), "Evaluating Derivatives", chapter 15.
 """
@@ -33,7 +33,7 @@ _STEPS = 3  # derivatives up to the seventh
 
 
 def _without(g: Any, extra: tuple[Any, ...], more: dict[str, Any]) -> Any:
-    """A function of the user's with its arguments, whose results carry no derivative."""
+    """A user's function with its extra arguments bound, whose results carry no derivative."""
     if not callable(g):
         return g
 
@@ -44,7 +44,7 @@ def _without(g: Any, extra: tuple[Any, ...], more: dict[str, Any]) -> Any:
 
 
 def _polished(f: Callable[[Any], Any], x: Any, solver: Any, *, by_element: bool) -> Any:
-    """The root x with its derivatives; x itself where f carries none."""
+    """The root x with its derivatives, or x itself where f carries none."""
     if not is_active((call(f, x),)):
         return x
     if np.iscomplexobj(x):
@@ -113,7 +113,7 @@ def _solve(solver: Any, given: dict[str, Any], extra: tuple[Any, ...], **changed
 
 
 def _scalar(solver: Any) -> Callable[..., Any]:
-    """``brentq`` and the like, and ``newton``."""
+    """The handler of ``newton`` and of ``brentq`` and its relatives."""
 
     def find(args: Any, kwargs: Any) -> Any:
         given = _bound(solver, args, kwargs)
@@ -152,7 +152,7 @@ def _fsolve(solver: Any) -> Callable[..., Any]:
 
 
 def _reported(solver: Any, name: str) -> Callable[..., Any]:
-    """``root`` and ``root_scalar``, which return an object."""
+    """The handler of ``root`` and ``root_scalar``, which return an object."""
 
     def find(args: Any, kwargs: Any) -> Any:
         given = _bound(solver, args, kwargs)
@@ -177,10 +177,11 @@ def _reported(solver: Any, name: str) -> Callable[..., Any]:
 
 
 def _minimum(solver: Any) -> Callable[..., Any]:
-    """``minimize`` and the like, whose iterations differentiated are not the minimum's derivative.
+    """The handler of ``minimize`` and its relatives, which refuses derivatives.
 
     Line searches, parabolas through three points and differences of values leave numbers that are
-    far from it, and nobody could see that. Where a minimum needs no derivative, it is found.
+    far from the derivative of the minimum, and nobody would notice. The minimum of a function that
+    carries no derivative is found as usual.
     """
 
     def find(args: Any, kwargs: Any) -> Any:

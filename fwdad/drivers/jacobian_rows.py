@@ -1,4 +1,4 @@
-"""Jacobians by reverse mode: the rows are cotangents of units, pulled back."""
+"""Jacobians in reverse mode: the rows are unit cotangents, pulled back."""
 
 from __future__ import annotations
 
@@ -34,14 +34,10 @@ def jacrev_at(
     stack: bool,
     auto: bool = False,
 ) -> Any:
-    """Value and Jacobian of a function by reverse mode; see :func:`fwdad.jacobian`.
+    """Value and Jacobian of a function in reverse mode; parameters as for :func:`fwdad.jacobian`.
 
-    Parameters
-    ----------
-    f, x, chunk, argnums, args, kwargs, has_aux, outputs, stack
-        See :func:`fwdad.jacobian`.
-    auto : bool
-        Whether to return an :class:`~fwdad.core.fallbacks.Untraced` where forward mode is better.
+    With ``auto`` it returns an :class:`~fwdad.core.fallbacks.Untraced` where forward mode is
+    better.
     """
     if auto:
         pays = rows_pay(f, x, args, kwargs, argnums, {"has_aux": has_aux, "outputs": outputs})
@@ -79,7 +75,7 @@ def jacrev_at(
 
 
 def _unit_cotangents(leaves: list[Any]) -> list[np.ndarray]:
-    """One row for each element of a value, and another one, i times it, where it is complex."""
+    """One row for each element of a value, and a second one, i times it, where it is complex."""
     sizes = [math.prod(leaf_shape(leaf)) for leaf in leaves]
     counts = [size * (1 + _is_complex(leaf)) for size, leaf in zip(sizes, leaves, strict=True)]
     total, start = sum(counts), 0
@@ -95,7 +91,7 @@ def _unit_cotangents(leaves: list[Any]) -> list[np.ndarray]:
 
 
 def _rows_of_leaves(leaves: list[Any], parts: list[np.ndarray]) -> list[list[np.ndarray]]:
-    """For each leaf of a value its rows of the Jacobian: of real arguments, as Re<., .> has them.
+    """The rows of the Jacobian for each leaf of a value.
 
     A cotangent i times a unit gives the imaginary part: Re(conj(i) J) = Im J.
     """
@@ -118,15 +114,7 @@ def _is_complex(leaf: Any) -> bool:
 def rows_pay(
     f: Function, x: Any, args: Any, kwargs: Any, argnums: Argnums, options: dict[str, Any]
 ) -> bool | Untraced:
-    """Whether rows are cheaper than columns: far fewer, and of a function that can be traced.
-
-    Parameters
-    ----------
-    f, x, args, kwargs, argnums
-        See :func:`fwdad.jacobian`.
-    options : dict
-        ``has_aux`` and ``outputs``.
-    """
+    """True if rows are far fewer than columns and f can be traced; else an ``Untraced``."""
     arguments, _ = arguments_of(f, x, args, kwargs, argnums)
     columns = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
     given = [arguments.args[k] for k in arguments.argnums]

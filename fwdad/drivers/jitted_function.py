@@ -1,4 +1,4 @@
-"""Functions under ``jit``: a tape for each kind of arguments, found again at each call."""
+"""Functions under ``jit``: one tape for each kind of arguments, looked up at each call."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _forget_tapes() -> None:
 
 @dataclass(eq=False)
 class Specialisation:
-    """A function for one kind of arguments: its tape, and the functions made of it."""
+    """A function for one kind of arguments: its tape, and what is compiled from it."""
 
     tape: Tape
     backend: str
@@ -60,11 +60,11 @@ class Specialisation:
 
     @functools.cached_property
     def run(self) -> Runner:
-        """The tape's function."""
+        """The tape's program as a function."""
         return Runner(self.tape.program, self.backend)
 
     def left_to_others(self, leaves: list[Any]) -> Shapes:
-        """The lengths for which a tape of their own has not been tried."""
+        """The lengths of these inputs if no tape of their own was tried yet; else ``()``."""
         if self.gaining is None or len(self.tried) >= _OWN_TAPES:
             return ()
         shapes = known_lengths(leaves, self.gaining)
@@ -127,14 +127,14 @@ class Jitted(Carrier):
         return made.tape.rebuild(made.run(*leaves), containers)
 
     def _raise_in_full(self, error: Exception, args: Any, kwargs: Any) -> None:
-        """Raise what a derivative raises without a tape; or say that the mistake is ours.
+        """Raise what a derivative raises without a tape, or report an exception of ours as a bug.
 
-        A tape's error is that of an operation on lanes or cotangents: it names their shapes, and an
-        axis too much. Arguments that the tape has written into are not what they were. What the
-        program puts out, the tape has put out.
+        A tape's error comes from an operation on lanes or cotangents, so its message names their
+        shapes, with one axis too many. The function is not run again if the tape has written into
+        its arguments, and the second run makes no effects: the tape has made them.
         """
         program = None if self.last is None else self.last.tape.program
-        derives = hasattr(self.__wrapped__, "evaluate")  # jacfwd(f) and its kin
+        derives = hasattr(self.__wrapped__, "evaluate")  # jacfwd(f) and its relatives
         if program is not None:
             derives = (derives or program.quiet) and not any(program.written)
         if derives:
@@ -177,7 +177,7 @@ class Jitted(Carrier):
 
     @functools.cached_property
     def _numba_type_(self) -> Any:
-        """What Numba asks for where a function under ``numba.njit`` calls this one."""
+        """The attribute that Numba reads where a function under ``numba.njit`` calls this one."""
         from fwdad.drivers.numba_interop import JittedType  # noqa: PLC0415  (imports Numba)
 
         return JittedType(self)
@@ -257,7 +257,7 @@ class Jitted(Carrier):
 
     @staticmethod
     def _tried_equal(held: list[Specialisation], flat: Flattened) -> bool:
-        """Whether a tape only fails because its arguments' lengths are not equal any more."""
+        """Whether a tape in ``held`` assumes equal lengths that these arguments do not have."""
         return any(
             leaves[k].shape[axis] != leaves[other].shape[at]
             for made in held
@@ -266,7 +266,7 @@ class Jitted(Carrier):
         )
 
     def _threads(self) -> int:
-        """How many cores chunks of columns are spread over."""
+        """The number of cores that chunks of columns are spread over."""
         if not self._parallel or self._backend == "numpy" or not have_numba():
             return 1
         from fwdad.codegen.loops.parallel_elements import count_threads  # noqa: PLC0415  (imports Numba)
@@ -274,14 +274,14 @@ class Jitted(Carrier):
         return count_threads()
 
     def _wide(self, held: list[Specialisation], flat: Flattened) -> Specialisation | None:
-        """A tape that fits, beside which small arrays may have their own."""
+        """A tape that fits, for all lengths, beside which small arrays may have their own."""
         fits = (
             m for m in held if m.gaining is not None and m.tape.holds(m.tape.leaves(flat.leaves))
         )
         return next(fits, None) if flat.examples else None
 
     def _own_tape(self, general: Specialisation, flat: Flattened) -> Specialisation:
-        """A tape for small arrays of these shapes, if loops gain from it."""
+        """A tape for small arrays of these shapes if loops gain from it; else the general one."""
         shapes = general.left_to_others(general.tape.leaves(flat.leaves))
         if not shapes or general.gaining is None:
             return general
@@ -300,7 +300,7 @@ class Jitted(Carrier):
         return Specialisation(tape, self._backend) if gained else general
 
     def _note_shortcut(self, made: Specialisation, args: tuple[Any, ...]) -> None:
-        """Let calls like this one find their tape at once: no leaf needs to be looked at."""
+        """Let calls like this one find their tape without flattening their arguments."""
         key = key_of(args)
         if key not in made.shortcuts:
             made.shortcuts[key] = self._written_shortcut(made, args)

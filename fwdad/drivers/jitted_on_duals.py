@@ -1,4 +1,4 @@
-"""A call of a function under ``jit`` by lifted code, whose arguments may be duals."""
+"""Calls of functions under ``jit`` from lifted code, whose arguments may be duals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fwdad.tangents.namespaces import namespace_of
 
 
 def call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What the traced program returns, pushed forward where an argument is active."""
+    """The result of the traced program, pushed forward where an argument is active."""
     args = with_explicit(args)
     if _held_by_objects((*args, *kwargs.values())):
         return call(f.__wrapped__, *args, **kwargs)
@@ -36,7 +36,7 @@ def call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     made, leaves, _ = f.find(*flat.primals)
     changes = any(made.tape.program.written) or made.tape.rebuild.needs_containers
     changes = changes or made.tape.entangled(leaves)
-    if changes or is_active(leaves) or STATE.run is None:  # the duals' containers are others
+    if changes or is_active(leaves) or STATE.run is None:  # the duals are in other containers
         return call(f.__wrapped__, *args, **kwargs)
     missing = len(leaves) - len(flat.tangents)
     tangents = [*flat.tangents, *[None] * missing]
@@ -50,7 +50,7 @@ def call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 
 
 def _held_by_objects(values: Any, met: tuple[int, ...] = ()) -> bool:
-    """Whether an object among values, or among their items, has an attribute that is active."""
+    """Whether an object among values, or nested in them, has an active attribute."""
     for x in values:
         t = type(x)
         if t is list or t is tuple or t is dict:
@@ -75,7 +75,7 @@ def _dual(p: Any, lanes: Any, tag: Any) -> Any:
 
 
 class _DualArguments:
-    """Arguments on duals of one call: primals in their structure, and the leaves' tangents."""
+    """The arguments of a call split into primals, in their structure, and the leaves' tangents."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.tag = top_tag((*args, *kwargs.values()))

@@ -1,7 +1,7 @@
-"""The tape of a function at a point, and its derivatives there: what ``linearize`` keeps.
+"""A function's tape at a point, and its derivatives there: what ``linearize`` keeps.
 
-The inputs of the tape are kept, what the function reads from outside among them: copies of the
-arrays, so that both directions are those of the point, whatever the caller changes later.
+All inputs of the tape are kept, with copies of the arrays that it reads from outside too, so that
+both directions are those at the point whatever the caller changes later.
 """
 
 from __future__ import annotations
@@ -34,16 +34,9 @@ _OPTIONS = {"has_aux": False, "outputs": "returned"}
 
 
 class Frozen:
-    """A traced program as a function of its inputs, which returns some of its results.
+    """A traced program as a function of its inputs that returns the results numbered ``results``.
 
-    Parameters
-    ----------
-    program : Program
-        It writes into none of its inputs.
-    results : list of int
-        Which results.
-    backend : str
-        As :func:`fwdad.jit` takes it.
+    The program must not write into its inputs.
     """
 
     def __init__(self, program: Program, results: list[int], backend: str) -> None:
@@ -54,12 +47,12 @@ class Frozen:
         self._pushed: dict[Any, Any] = {}
 
     def __call__(self, *leaves: Any) -> Any:
-        """Run it."""
+        """Run the program."""
         found = Runner(self.program, self.tape_backend)(*leaves)
         return tuple(found[k] for k in self.results)
 
     def push(self, positions: list[int], width: int) -> tuple[Runner, list[Any]]:
-        """What pushes some tangents of the inputs at these positions, and its constants."""
+        """The program that pushes tangents of the inputs at these positions, and its constants."""
         if width not in self._pushed:
             program, first = self.program, len(self.program.block.results)
             active = [k in positions for k in range(len(program.block.params))]
@@ -74,7 +67,7 @@ _KNOWN: weakref.WeakKeyDictionary[Any, dict[Any, Frozen]] = weakref.WeakKeyDicti
 
 
 def _frozen(made: Any, results: list[int]) -> Frozen:
-    """That of a specialisation, made once: it has the tapes of its derivatives."""
+    """The :class:`Frozen` of a specialisation, made once: it holds the tapes of its derivatives."""
     known = _KNOWN.setdefault(made, {})
     return known.setdefault(tuple(results), Frozen(made.tape.program, results, made.backend))
 
@@ -89,23 +82,10 @@ CALLED[Frozen] = _inlined
 
 
 class Linearized:
-    """A function's value and derivatives at a point; made by :func:`linearized`.
+    """A function's value ``y`` and its derivatives at a point; made by :func:`linearized`.
 
-    Parameters
-    ----------
-    made : object
-        The specialisation of its value.
-    leaves : list
-        The inputs of its tape; nobody else changes them.
-    positions : list of int
-        Those that are x.
-    chunk : int, str or None
-        How many directions travel together.
-
-    Attributes
-    ----------
-    y : object
-        The value.
+    ``leaves`` are the inputs of the tape, which nobody else may change, and ``positions`` those
+    that belong to x. ``complete`` is False if a part of the value is no result of the tape.
     """
 
     def __init__(
@@ -130,7 +110,7 @@ class Linearized:
         return min(count, found if isinstance(found, int) else found(None))
 
     def push(self, rows: list[np.ndarray]) -> list[np.ndarray]:
-        """The tangents of the value's leaves for K directions of x's."""
+        """The tangents of the value's leaves along K directions of x's leaves."""
         dtypes = [leaf_dtype(self._leaves[k]) for k in self._positions]
         given = [_cast(row, dtype) for row, dtype in zip(rows, dtypes, strict=True)]
         count = len(given[0])
@@ -146,7 +126,7 @@ class Linearized:
         return [np.concatenate(column)[:count] for column in zip(*parts, strict=True)]
 
     def pull(self, rows: list[np.ndarray]) -> list[np.ndarray]:
-        """The cotangents of x's leaves for K of the value's."""
+        """The cotangents of x's leaves for K cotangents of the value's leaves."""
         given = [_cast(row, dtype) for row, dtype in zip(rows, self._outputs, strict=True)]
         count = len(given[0])
         if self._kept is None:
@@ -163,7 +143,7 @@ class Linearized:
         ]
 
     def way_back(self) -> Kept | Untraced:
-        """Run the tape forward, and keep what its reverse pass needs; or why there is none."""
+        """What a forward run of the tape keeps for the reverse pass, or why there is none."""
         given: tuple[Any, ...] = (
             self._frozen,
             tuple(self._positions),
@@ -176,11 +156,11 @@ class Linearized:
             return at
         try:
             return sweeps_of(at[0]).run(at[1], copied=False)[1]
-        except Exception as error:  # noqa: BLE001  (told, unless it is the program's)
+        except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
             return Untraced(self._frozen, error)
 
     def _by_columns(self, bars: list[np.ndarray], count: int) -> list[np.ndarray]:
-        """The same of a function that cannot be run backwards on a tape: by all directions."""
+        """The result of :meth:`pull` by pushing all directions, where no tape runs backward."""
         xs = [np.asarray(self._leaves[k]) for k in self._positions]
         ends = np.cumsum([x.size for x in xs])
         total = np.zeros((count, ends[-1]))
@@ -201,17 +181,7 @@ _COLUMNS = 32
 def linearized(
     f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], chunk: Any
 ) -> Linearized | Untraced:
-    """A function's tape at a point, run once.
-
-    Parameters
-    ----------
-    f : callable
-        The function.
-    args, kwargs
-        Its arguments; the first is differentiated with respect to.
-    chunk : int, str or None
-        How many directions travel together.
-    """
+    """A function's tape at a point, run once; the first argument is x."""
     at = _tape(f, args, kwargs)
     if isinstance(at, Untraced):
         return at
@@ -224,19 +194,13 @@ def linearized(
     kept = [alike(x) if k in read else x for k, x in enumerate(leaves)]
     try:
         found = Linearized(made, kept, containers, list(range(len(xs))), chunk)
-    except Exception as error:  # noqa: BLE001  (told, unless it is the program's)
+    except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
         return Untraced(f, error)
     return found if found.complete else Untraced(f)
 
 
 def copied(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[np.ndarray]:
-    """The arrays that ``linearize`` copies of a function with a tape; none if it has none.
-
-    Parameters
-    ----------
-    f, args, kwargs
-        As :func:`linearized` takes them.
-    """
+    """The arrays that ``linearize`` copies; none for a function without a tape."""
     at = _tape(f, args, kwargs)
     return [] if isinstance(at, Untraced) else [at[1][k] for k in _read(at[0].tape.program, at[1])]
 
@@ -252,7 +216,7 @@ def _tape(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _read(program: Program, leaves: list[Any]) -> list[int]:
-    """The arrays among the inputs that a program uses."""
+    """The positions of the arrays among the inputs that a program uses."""
     used = {v for op in program.block.ops for v in all_used(op)}
     used.update(values_in(program.block.results))
     params = program.block.params
@@ -260,8 +224,8 @@ def _read(program: Program, leaves: list[Any]) -> list[int]:
 
 
 def _cast(row: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-    """Directions in the dtype of what moves along them."""
+    """Directions in the dtype of what they move."""
     if row.dtype.kind == "c" and dtype.kind != "c":
-        message = f"a complex vector came for a real one of dtype {dtype}"
+        message = f"got a complex vector for a real one of dtype {dtype}"
         raise SeedError(message)
     return row.astype(dtype)

@@ -1,4 +1,4 @@
-"""A gradient's program, run once and looked at: what it keeps for the reverse pass."""
+"""A memory profile of a gradient's program: what one run keeps for the reverse pass."""
 
 from __future__ import annotations
 
@@ -16,16 +16,9 @@ from fwdad.tangents.quiet import quietly
 
 
 class Found(NamedTuple):
-    """Memory that was found.
+    """Memory of one kind that one row of the program's source made: ``number`` values, at the peak.
 
-    Attributes
-    ----------
-    kind : str
-        ``"saved"``, ``"copy"``, ``"array"`` or ``"cotangent"``.
-    row : int
-        The line of the program's source that made it.
-    number, nbytes : int
-        How many values, and their bytes: the most at once.
+    The kinds are ``"saved"``, ``"copy"``, ``"array"`` and ``"cotangent"``.
     """
 
     kind: str
@@ -49,14 +42,10 @@ def _owner(a: np.ndarray) -> np.ndarray:
 
 
 class _Counts:
-    """What the stacks of a program hold, by row of its source.
+    """The bytes on the stacks of a program, by row of its source.
 
-    Attributes
-    ----------
-    rows : dict
-        For each row: how many values now, their bytes, and both when the bytes were most.
-    most : int
-        The bytes on all stacks, the most at once.
+    ``rows`` holds for each row the number of values now, their bytes, and both at the row's peak;
+    ``most`` is the peak of all stacks together.
     """
 
     def __init__(self) -> None:
@@ -64,7 +53,7 @@ class _Counts:
         self.most = 0
 
     def functions(self) -> dict[Any, Callable[..., Any]]:
-        """Those of ``fwdad.ir.primitives.stacks``, counting."""
+        """The functions of ``fwdad.ir.primitives.stacks``, with counting."""
         rows, total, frame = self.rows, 0, sys._getframe  # noqa: SLF001
 
         def counted_push(stack: list[Any], x: Any) -> None:
@@ -108,14 +97,9 @@ class _Counts:
 
 
 class MeasuredRun:
-    """A program, run once and looked at.
+    """A program that is run once, with a look at its variables at the turn and at the end.
 
-    Parameters
-    ----------
-    source : Source
-        Of the program for NumPy, with marks where reverse passes begin.
-    leaves : list
-        Its inputs.
+    ``source`` is the program's for NumPy, with marks where reverse passes begin.
     """
 
     def __init__(self, source: Source, leaves: list[Any]) -> None:
@@ -152,11 +136,11 @@ class MeasuredRun:
 
     @property
     def saved(self) -> int:
-        """The bytes that are kept for the reverse pass, the most at once."""
+        """The peak of the bytes that are kept for the reverse pass."""
         return sum(k.nbytes for k in self._variables() if k.kind == "saved") + self.counts.most
 
     def found(self) -> Iterator[Found]:
-        """By line of the source."""
+        """All memory that was found, by row of the source."""
         for row, (_, _, number, nbytes) in self.counts.rows.items():
             if nbytes:
                 yield Found("saved", row, number, nbytes)
@@ -164,7 +148,7 @@ class MeasuredRun:
         yield from self._cotangents()
 
     def _statements(self) -> tuple[list[ast.stmt], list[ast.stmt]]:
-        """What stands before the reverse pass, and what is the reverse pass."""
+        """The statements before the reverse pass, and those of the reverse pass."""
         body = self.function.body
         turns = [
             k
@@ -202,7 +186,7 @@ class MeasuredRun:
             seen.add(id(owner))
             kind = "array" if id(owner) in own else "saved"
             if name in copies and self._is_ours(rows[name]):
-                continue  # told below, whether it is read or not
+                continue  # reported below, whether it is read or not
             yield Found(kind, rows.get(name, 0), 1, owner.nbytes)
         for name in sorted(copies):
             x = self.at_turn.get(name)
@@ -210,11 +194,11 @@ class MeasuredRun:
                 yield Found("copy", rows[name], 1, _owner(x).nbytes)
 
     def _is_ours(self, row: int) -> bool:
-        """Whether no line of the user's asks for something."""
+        """Whether a row of the source comes from no line of the user's code."""
         return self.source.places[row - 1] is None
 
     def _cotangents(self) -> list[Found]:
-        """The arrays that the reverse pass has made, and that have names at its end."""
+        """The arrays that the reverse pass made and that still have names at its end."""
         _, after = self._statements()
         _, rows, _ = _definitions(after, set())
         known = {
@@ -237,7 +221,7 @@ def _names(node: ast.AST, kind: type[ast.expr_context]) -> Iterator[str]:
 
 
 def _read(statements: list[ast.stmt], defined: set[str], used: dict[str, None]) -> set[str]:
-    """Note the names that are read before they are bound; return what is bound afterwards."""
+    """Note in ``used`` the names read before they are bound; return those bound at the end."""
     for s in statements:
         if isinstance(s, (ast.If, ast.While, ast.For)):
             head = s.iter if isinstance(s, ast.For) else s.test
@@ -260,7 +244,7 @@ def _read(statements: list[ast.stmt], defined: set[str], used: dict[str, None]) 
 def _definitions(
     statements: list[ast.stmt], params: set[str]
 ) -> tuple[set[str], dict[str, int], set[str]]:
-    """Names that are written in place, the row that each is bound in, and copies of parameters."""
+    """The names written in place, the row that binds each name, and the copies of parameters."""
     written: set[str] = set()
     rows: dict[str, int] = {}
     copies: set[str] = set()

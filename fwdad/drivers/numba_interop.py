@@ -1,9 +1,9 @@
-"""Functions under ``jit`` that are called by functions under ``numba.njit``.
+"""Calls of functions under ``jit`` from functions under ``numba.njit``.
 
-Numba asks for the type of a global by its attribute ``_numba_type_``, and a callable type for the
-type of a call. Here the types of the arguments choose among the tapes that the function has, or one
-is traced for them; the call is a small function that Numba compiles, which looks at the lengths and
-calls the compiled tape. Importing this module needs Numba.
+Numba asks for the type of a global by its attribute ``_numba_type_``, and asks a callable type for
+the type of a call. Here the types of the arguments select among the tapes that the function has, or
+one is traced for them; the call is a small function that Numba compiles, which looks at the lengths
+and calls the compiled tape. Importing this module needs Numba.
 """
 
 from __future__ import annotations
@@ -29,13 +29,7 @@ TypingError: Any = numba.core.errors.TypingError
 
 
 class JittedType(types.Callable, types.Dummy):
-    """The Numba type of one function under ``jit``.
-
-    Parameters
-    ----------
-    jitted : Jitted
-        The function.
-    """
+    """The Numba type of one function under ``jit``."""
 
     def __init__(self, jitted: Any) -> None:
         self.jitted = jitted
@@ -47,11 +41,11 @@ class JittedType(types.Callable, types.Dummy):
 
     @property
     def key(self) -> Any:
-        """The function itself: no two have one type."""
+        """The function itself: no two functions share a type."""
         return self.jitted
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
-        """The signature of a call, whose code is made if it is new."""
+        """The signature of a call, for which code is generated if it is new."""
         given = (tuple(args), tuple(kws.items()))
         try:
             dispatcher = self._dispatcher(given)
@@ -69,7 +63,7 @@ class JittedType(types.Callable, types.Dummy):
         return found
 
     def _dispatcher(self, given: Any) -> Any:
-        """The function for a call; a new one if the world outside has changed since."""
+        """The function for a call; a new one if what the tapes read from outside has changed."""
         if given not in self._arguments:
             self._arguments[given] = _Arguments(*given)
         arguments = self._arguments[given]
@@ -85,7 +79,7 @@ class JittedType(types.Callable, types.Dummy):
         return held[1]
 
     def _fitting(self, given: Any, arguments: _Arguments) -> list[Any]:
-        """The specialisations for a call; the last resort is one that is traced for its types."""
+        """The specialisations that may serve a call; the last one is traced for its types alone."""
         key = arguments.flat.key
         known = [s for s in self.jitted.specialisations() if _stands(s.tape)]
         found = [s for s in known if _shape(s.tape.key) == _shape(key)]
@@ -108,12 +102,12 @@ class JittedType(types.Callable, types.Dummy):
             raise TypingError(message) from error
 
     def get_call_signatures(self) -> tuple[list[Any], bool]:
-        """The signatures that are known; others may come."""
+        """The signatures known so far, and True: there may be others."""
         known = [s for _, d in self._dispatchers.values() for s in d.nopython_signatures]
         return known, True
 
     def get_impl_key(self, sig: Any) -> Any:
-        """The compiled function of a signature."""
+        """The compiled function for a signature."""
         return self._found[sig.args, tuple(sig.pysig.parameters)].get_overload(sig)
 
 
@@ -122,11 +116,11 @@ register_model(JittedType)(models.OpaqueModel)
 
 @lower_constant(JittedType)
 def _constant(context: Any, builder: Any, t: Any, _value: Any) -> Any:
-    """A global that holds a function under ``jit``; what calls it is not cached on disk.
+    """A global that holds a function under ``jit``; callers are not cached on disk.
 
-    The code of the tape is linked in, and Numba's cache would not see when it becomes stale. It
-    leaves out functions that use an address of this process: here is one, and an instruction of
-    no length that keeps it from being removed.
+    The code of the tape is linked in, and Numba's cache would not notice when it becomes stale.
+    Numba does not cache functions that use an address of this process, so one is used here, by an
+    empty instruction that keeps it from being removed.
     """
     address = context.add_dynamic_addr(builder, id(t.jitted), info=str(t))
     builder.asm(ir.FunctionType(ir.VoidType(), [address.type]), "", "r", [address], True)
@@ -145,14 +139,14 @@ def _box(_type: Any, value: Any, context: Any) -> Any:
 
 
 class _Leaf(NamedTuple):
-    """A number or an array among the arguments: how it is written, and its Numba type."""
+    """A number or an array among the arguments: its source text and its Numba type."""
 
     text: str
     type: Any
 
 
 class _Arguments:
-    """The types of a call's arguments, and stand-ins of these types, flattened as by ``jit``."""
+    """The types of a call's arguments, and examples of these types, flattened as ``jit`` does."""
 
     def __init__(self, args: tuple[Any, ...], kws: tuple[tuple[str, Any], ...]) -> None:
         self.leaves: list[_Leaf] = []
@@ -194,13 +188,13 @@ class _Arguments:
 
 
 def _captured(tape: Any) -> list[Any]:
-    """What a tape reads from outside, as something that can be compared."""
+    """What a tape reads from outside, in a form that can be compared."""
     found = [c.fetch() for c in tape.captures]
     return [(x.shape, x.tobytes()) if isinstance(x, np.ndarray) else repr(x) for x in found]
 
 
 def _assumed(tape: Any) -> int:
-    """How much a tape assumes: what assumes less serves what is left."""
+    """The number of a tape's assumptions; a tape with fewer serves what others leave."""
     return len(tape.length_guards) + len(tape.equal_lengths) + len(tape.value_guards)
 
 
@@ -209,7 +203,7 @@ def _assumes(tape: Any) -> bool:
 
 
 def _stands(tape: Any) -> bool:
-    """Whether what a tape found outside its arguments is still there."""
+    """Whether what a tape reads from outside still has the types and values that it assumes."""
     if not tape.stands():
         return False
     first = len(tape.program.block.params) - len(tape.captures)
@@ -225,7 +219,7 @@ def _stands(tape: Any) -> bool:
 
 
 def _shape(key: Any) -> Hashable:
-    """A tape's key without the lengths that it tells apart."""
+    """A tape's key without lengths."""
     if is_leaf_key(key):
         return (key[0], len(key[1]), "array") if isinstance(key[1], tuple) else key
     if isinstance(key, tuple):

@@ -1,4 +1,4 @@
-"""The source of a call from compiled code: it chooses a tape by lengths and calls its kernel."""
+"""The source of a call from compiled code, which selects a tape by lengths and calls its kernel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _leaf_keys(key: Any) -> Iterator[Any]:
 
 
 class _Place(NamedTuple):
-    """Stands for a result of a program."""
+    """A placeholder for a result of a program."""
 
     place: int
 
@@ -40,12 +40,9 @@ class _Place(NamedTuple):
 
 
 class CallWriter:
-    """Writes the function that chooses a tape by lengths and calls it.
+    """A writer of the function that selects a tape by lengths and calls it.
 
-    Attributes
-    ----------
-    open : bool
-        Whether there may be arguments that no tape serves yet.
+    ``open`` is True as long as some arguments are served by no tape yet.
     """
 
     def __init__(self, name: str, given: Any) -> None:
@@ -57,7 +54,7 @@ class CallWriter:
         self._count = 0
 
     def add(self, made: Any) -> None:
-        """Write the call of one specialisation, under its conditions."""
+        """Write the call of one specialisation under its conditions."""
         tape, k = made.tape, self._count
         conditions = self._conditions(tape)
         test = " and ".join(conditions)
@@ -85,7 +82,7 @@ class CallWriter:
         self._lines.append(f"{indent}return {answer}")
 
     def dispatcher(self) -> Any:
-        """The function, under Numba."""
+        """The written function, under Numba."""
         if self.open:
             what = (
                 f"{self._name} has no tape for arguments of these lengths or values: call it once "
@@ -115,7 +112,7 @@ class CallWriter:
         return found
 
     def _kernel(self, made: Any) -> Any:
-        """The compiled tape; Numba's types of what it captures are those of constants."""
+        """The compiled tape; what it captures has Numba's types of constants."""
         tape, compiled = made.tape, made.run.compiled
         if compiled is None:
             message = f"{self._name} was made for NumPy: it cannot be called from compiled code"
@@ -140,7 +137,7 @@ class CallWriter:
         return compiled.kernel
 
     def _overlaps(self, tape: Any) -> Iterator[str]:
-        """Pairs of array arguments that must not share memory, since one of them is written."""
+        """Pairs of array arguments that must not share memory, because one of them is written."""
         arrays = [
             (k, leaf.text)
             for k, leaf in enumerate(self._given.leaves)
@@ -178,7 +175,7 @@ class CallWriter:
 
 @numba.njit
 def _extent(a: Any) -> Any:
-    """The first address of an array's elements, and the one behind the last."""
+    """The address of an array's first element, and the one after its last."""
     first = last = a.ctypes.data
     for k in range(a.ndim):
         if a.shape[k] == 0:

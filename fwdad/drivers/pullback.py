@@ -138,7 +138,7 @@ class Pullback(OfOneRun):
         chunk: int | str | None,
     ) -> None:
         self._arguments, self._single = arguments_of(f, x, args, kwargs, argnums)
-        width_of(chunk, 1, self._arguments.leaves)  # raises if it is none
+        width_of(chunk, 1, self._arguments.leaves)  # raises if it is invalid
         self._f = f
         self._argnums = argument_numbers(argnums)
         self._options = options
@@ -203,7 +203,7 @@ class Pullback(OfOneRun):
         return in_trees(parts, self._arguments, single=self._single)
 
     def _rows(self, bars: list[Any], count: int, width: int) -> list[np.ndarray]:
-        """The cotangents of x, leaf by leaf, for K of the value."""
+        """K cotangents of x's leaves for K cotangents of the value."""
         x_bar = self._kept.pull_many(bars, count, width)
         found = leaves_of_x(self._arguments, x_bar, single=self._single)
         return [
@@ -212,7 +212,7 @@ class Pullback(OfOneRun):
         ]
 
     def _pull_active(self, bars: list[Any]) -> Any:
-        """The cotangents for some that carry derivatives: a linear map of real numbers."""
+        """The cotangents of x for ones that carry derivatives: a linear map of real numbers."""
         parts = []
         for bar, y in zip(bars, self._leaves, strict=True):
             flat = call(np.reshape, bar, (-1,))
@@ -230,14 +230,14 @@ class Pullback(OfOneRun):
         return in_trees(found, self._arguments, single=self._single)
 
     def _pull_vector(self, vector: np.ndarray) -> np.ndarray:
-        """A cotangent of the value, as real numbers, pulled back to numbers."""
+        """The cotangent of x as a real vector, for one of the value as a real vector."""
         bars = [row[0] for row in self._split(vector[None])]
         x_bar = self._kept.pull([_like(b, y) for b, y in zip(bars, self._leaves, strict=True)])
         parts = _x_leaves(x_bar, single=self._single)
         return np.concatenate([np.reshape(p, (-1,)) for p in parts]).astype(float)
 
     def _push_vector(self, vector: np.ndarray) -> np.ndarray:
-        """The adjoint of that: a row of the Jacobian for each number of the value."""
+        """The adjoint of :meth:`_pull_vector`: the Jacobian times a vector, by rows."""
         total = sum(y.size * (1 + (y.dtype.kind == "c")) for y in map(np.asarray, self._leaves))
         made = np.empty(total)
         for start in range(0, total, _ROWS):
@@ -248,7 +248,7 @@ class Pullback(OfOneRun):
         return made
 
     def _split(self, rows: np.ndarray) -> list[np.ndarray]:
-        """Rows of real numbers as stacked cotangents of the value's leaves."""
+        """Real rows as stacked cotangents of the value's leaves."""
         found, start = [], 0
         for y, shape in zip(self._leaves, self._shapes, strict=True):
             size = math.prod(shape)
@@ -261,13 +261,13 @@ class Pullback(OfOneRun):
         return found
 
     def _stacked(self, rows: list[list[Any]]) -> Any:
-        """The cotangents for some of the value, which carry derivatives, one by one."""
+        """The cotangents of x for several that carry derivatives, pulled one by one."""
         found = [_x_leaves(self._pull(row), single=self._single) for row in rows]
         parts = [call(np.stack, list(column)) for column in zip(*found, strict=True)]
         return in_trees(parts, self._arguments, single=self._single)
 
     def _run_forward(self) -> Untraced:
-        """Run f's tape forward, and keep what its reverse pass needs; returns why not, if not."""
+        """Run f's tape forward and keep what its reverse pass needs; the result says why if not."""
         untraced = Untraced(self._f)
         given = (self._f, self._argnums, self._args, self._kwargs, self._options)
         try:
@@ -279,20 +279,21 @@ class Pullback(OfOneRun):
         made, leaves, _ = at
         try:
             answer, kept = sweeps_of(made).run(leaves)
-        except Exception as error:  # noqa: BLE001  (told, unless it is the program's)
+        except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
             return Untraced(self._f, error)
         y, aux = answer if self._options["has_aux"] else (answer, None)
         for o, _, _ in opaque_parts(y):
             message = f"what is returned holds {type_in_words(o)}, which has no tangent type"
             return Untraced(self._f, UntraceableError(message))
-        if y is not None:  # else who runs at once says what is wrong
+        if y is not None:  # otherwise the recorded run raises the error
             self.y, self.aux, self._kept = y, aux, kept
         return untraced
 
     def _value(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """The value where there is no tape, or under a derivative: of the arguments themselves.
+        """The value of f on the arguments themselves, where there is no tape or under a derivative.
 
-        Copies of them would be apart from what f reads from outside, which may be one of them.
+        Copies would no longer share memory with what f reads from outside, which may be an
+        argument.
         """
         failed = Untraced(self._f)
         if self._active and self._traceable():
@@ -322,7 +323,7 @@ class Pullback(OfOneRun):
         return not self._shared and all(is_real(self._args[k]) for k in given)
 
     def _count(self, bars: list[Any]) -> int | None:
-        """How many cotangents there are; None for one without an axis for them."""
+        """The number of stacked cotangents; None for a single one, without an axis for them."""
         shapes = self._shapes
         both = [(np.shape(plain(b)), s) for b, s in zip(bars, shapes, strict=True) if b is not ZERO]
         if all(given == shape for given, shape in both):
@@ -355,7 +356,7 @@ class Pullback(OfOneRun):
         return self._recorded_pull(bars, None)
 
     def _recorded_pull(self, bars: list[Any], count: int | None) -> Any:
-        """By the record of one run, where there is no tape."""
+        """The cotangents of x from a recorded run, where there is no tape."""
         if self._outcome is None:
             x, *args = self._args  # as they were
             arguments, _ = arguments_of(self._f, x, tuple(args), self._kwargs, self._argnums)
@@ -376,7 +377,7 @@ class Pullback(OfOneRun):
 
 
 def leaves_of_x(arguments: Arguments, x_bar: Any, *, single: bool) -> list[Any]:
-    """What stands for each leaf of the arguments, also where one array stands for two of them."""
+    """The cotangent of each leaf of the arguments, repeated where two leaves are one array."""
     trees = zip(arguments.structures, (x_bar,) if single else x_bar, strict=True)
     return [leaf for structure, tree in trees for leaf in match(structure, tree)]
 
@@ -387,50 +388,50 @@ def _x_leaves(x_bar: Any, *, single: bool) -> list[Any]:
 
 
 def _share_memory(args: tuple[Any, ...]) -> bool:
-    """Whether arrays of two arguments share memory: on copies they would be apart."""
+    """Whether arrays of two arguments share memory, which copies of them would not."""
     leaves = [leaf for x in args for leaf in flatten(x)[0]]
     return share_memory([leaf for leaf in leaves if type(leaf) is np.ndarray])
 
 
 def _fit(bar: Any, y: Any) -> Any:
-    """A cotangent of one leaf of the value: an array, a dual or ``ZERO``."""
+    """A cotangent of one leaf of the value as an array, a dual or ``ZERO``."""
     if isinstance(bar, Zero):
         return bar
-    if isinstance_dual(bar):  # a copy: who gave it may write into it, and into what is returned
+    if isinstance_dual(bar):  # a copy: the caller may write into it, and into the result
         return call(np.ndarray.copy, bar) if isinstance(plain(bar), np.ndarray) else bar
     if bar is None or bar is NoTangent:
-        message = f"{bar} came as the cotangent of a part that has one: write ZERO"
+        message = f"got {bar} as the cotangent of a part that has one: write ZERO"
         raise SeedError(message)
     check_one_array(bar, "cotangent")
     check_unmasked(bar, "cotangent")
     try:
         made, dtype = np.asarray(bar), leaf_dtype(plain(y))
     except ValueError as error:  # a ragged list
-        message = f"{type_in_words(bar)} came that is no array: {error}"
+        message = f"got {type_in_words(bar)} that is no array: {error}"
         raise SeedError(message) from error
     if made.dtype.kind == "c" and dtype.kind != "c":
-        message = f"a complex cotangent came for a real value of dtype {dtype}"
+        message = f"got a complex cotangent for a real value of dtype {dtype}"
         raise SeedError(message)
     if made.dtype.kind not in "biufc":
         what = f"{type(bar).__name__} of dtype {made.dtype}"
-        message = f"a {what} came as a cotangent; a float array is wanted"
+        message = f"expected a float array; got a {what} as a cotangent"
         raise SeedError(message)
     return made
 
 
 def _sum(a: Any, b: Any) -> Any:
-    """The sum of the cotangents of an array that stands in two places of the value."""
+    """The sum of the cotangents of an array that occurs twice in the value."""
     if a is ZERO or b is ZERO:
         return b if a is ZERO else a
     shapes = np.shape(plain(a)), np.shape(plain(b))
     if shapes[0] != shapes[1]:
-        message = f"cotangents of shapes {list(shapes)} came for two places of one array"
+        message = f"got cotangents of shapes {list(shapes)} for two places of one array"
         raise SeedError(message)
     return call(operator.add, a, b)
 
 
 def _like(bar: Any, y: Any) -> Any:
-    """A cotangent of its value's type, in memory of its own."""
+    """A cotangent in its value's type, and in memory of its own."""
     if isinstance_dual(bar):
         return bar
     y = plain(y)

@@ -1,4 +1,4 @@
-"""A function run forward once, and its reverse pass run for each cotangent that is asked."""
+"""A function's forward pass, run once, and its reverse pass, run for each cotangent."""
 
 from __future__ import annotations
 
@@ -22,16 +22,13 @@ from fwdad.transforms.passes import optimise
 from fwdad.transforms.reverse.split_passes import Cut, Halves, Stacked, cut
 from fwdad.transforms.reverse.swap_log import Log, swapping
 
-_LESS = 16  # times as many bytes as a log has a copy must have: it is copied faster than noted
+_LESS = 16  # a copy must have this many times the bytes of a log, since copying is faster
 
 
 class Sweeps:
-    """The two programs of one specialisation, and what runs them.
+    """The forward and reverse programs of one specialisation, and what runs them.
 
-    Parameters
-    ----------
-    made : object
-        The specialisation; its tape has a value and its reverse pass.
+    The specialisation's tape computes a value and its reverse pass.
     """
 
     def __init__(self, made: Any) -> None:
@@ -43,7 +40,7 @@ class Sweeps:
         self.results = len(made.tape.program.block.results)
         self._pushed: dict[int, Any] = {}
         self._swapping: dict[Any, Any] = {}
-        self._lock = threading.RLock()  # rules are run here, which may ask for derivatives
+        self._lock = threading.RLock()  # rules are run here, which may take derivatives
 
     @functools.cached_property
     def forward(self) -> Runner:
@@ -56,9 +53,9 @@ class Sweeps:
         return _WayBack(self.halves.back, self.backend, self.halves.stacks)
 
     def pushed(self, width: int) -> Any:
-        """The reverse pass of some cotangents together, its program, and its constants.
+        """The reverse pass of ``width`` cotangents together, its program, and its constants.
 
-        None where they go one by one: a view that may be a copy cannot be pushed.
+        None where they must go one by one, because a view that may be a copy cannot be pushed.
         """
         with self._lock:
             if width not in self._pushed:
@@ -78,12 +75,9 @@ class Sweeps:
         return _WayBack(made, self.backend, self.halves.stacks), made, constants
 
     def swapping(self, program: Program) -> tuple[_WayBack, list[Log]] | None:
-        """A reverse pass that notes what it overwrites, and its logs; None where there can be none.
+        """A reverse pass that logs what it overwrites, and its logs; None where it cannot.
 
-        Parameters
-        ----------
-        program : Program
-            :attr:`back`'s, or one of :meth:`pushed`.
+        ``program`` is that of :attr:`back` or of one of :meth:`pushed`.
         """
         with self._lock:
             if program not in self._swapping:
@@ -94,24 +88,14 @@ class Sweeps:
             return self._swapping[program]
 
     def copied(self, leaves: list[Any]) -> list[int]:
-        """The inputs, by position, of which a pullback has copies: its reverse pass reads them.
-
-        Parameters
-        ----------
-        leaves : list
-            The inputs of the whole.
-        """
+        """The positions of the inputs that a pullback copies, since its reverse pass reads them."""
         return [k for k in self.halves.read if isinstance(leaves[k], np.ndarray)]
 
     def run(self, leaves: list[Any], *, copied: bool = True) -> tuple[Any, Kept]:
-        """The value for some inputs, and what is kept for the reverse pass.
+        """The value for the inputs of the whole tape, and what is kept for the reverse pass.
 
-        Parameters
-        ----------
-        leaves : list
-            The inputs of the whole.
-        copied : bool
-            Whether those are copied that the reverse pass reads: somebody else may change them.
+        Without ``copied``, the caller promises not to change the arrays that the reverse pass
+        reads.
         """
         halves = self.halves
         values, kept = self._run(leaves, copied=copied)[1:]
@@ -123,7 +107,7 @@ class Sweeps:
     def _run(
         self, leaves: list[Any], *, copied: bool = True
     ) -> tuple[list[Any], list[Any], list[Any]]:
-        """What the forward pass returns as the value, the same in its own memory, what is kept."""
+        """The value as the forward pass returns it, the value in its own memory, what is kept."""
         halves = self.halves
         own = list(leaves)
         for k in self.copied(leaves) if copied else ():
@@ -133,13 +117,7 @@ class Sweeps:
         return values, _apart(values, [*own, *(values[k] for k in halves.shared)]), kept
 
     def copied_values(self, leaves: list[Any]) -> list[np.ndarray]:
-        """The arrays of the value that are copies, because the caller may change them.
-
-        Parameters
-        ----------
-        leaves : list
-            The inputs of the whole.
-        """
+        """The arrays of the value that are copies, because the caller may change them."""
         found, values, _ = self._run(leaves)
         return [
             v
@@ -149,17 +127,7 @@ class Sweeps:
 
 
 class _WayBack:
-    """Runs a reverse pass on stacks as the forward pass has left them.
-
-    Parameters
-    ----------
-    program : Program
-        The reverse pass.
-    backend : str
-        As :func:`fwdad.jit` takes it.
-    stacks : dict
-        The stacks among its inputs.
-    """
+    """A reverse pass that takes stacks (``stacks``, by input) as the forward pass left them."""
 
     def __init__(self, program: Program, backend: str, stacks: dict[int, Stacked]) -> None:
         self._program = program
@@ -171,7 +139,7 @@ class _WayBack:
         return Runner(self._program, "numpy")
 
     def __call__(self, *inputs: Any) -> Any:
-        """Compiled if the forward pass was, and Numba knows the types."""
+        """Run it: compiled if the forward pass was and Numba knows the types, else under NumPy."""
         if self._run.compiled is None or not self._stacks:
             return self._run(*inputs)
         if all(type(inputs[k]) is tuple for k in self._stacks):
@@ -185,15 +153,7 @@ class _WayBack:
 
 
 class Kept:
-    """What one run has kept for its reverse pass.
-
-    Parameters
-    ----------
-    sweeps : Sweeps
-        The programs.
-    values : list
-        What is kept; nothing else refers to it.
-    """
+    """What one forward run keeps for its reverse pass; nothing else may refer to ``values``."""
 
     def __init__(self, sweeps: Sweeps, values: list[Any]) -> None:
         self.sweeps = sweeps
@@ -205,7 +165,7 @@ class Kept:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of what is kept, numbers apart; memory that is there twice counts once."""
+        """The bytes that are kept, numbers excluded; memory that is held twice counts once."""
         arrays: dict[int, int] = {}
         total = 0
         hollow = {id(self.values[k]) for k in self.sweeps.halves.hollow}
@@ -224,16 +184,16 @@ class Kept:
     def pull(self, bars: list[Any]) -> Any:
         """The cotangents of the arguments, in their structures, for one of the value.
 
-        Parameters
-        ----------
-        bars : list
-            One for each leaf of the value, in its type, and in memory that may be written.
+        ``bars`` has one for each leaf of the value, in its type, in memory that may be written.
         """
         sweeps = self.sweeps
         return self._rebuilt(self._run(sweeps.back, sweeps.halves.back, bars))
 
     def pull_many(self, bars: list[Any], count: int, width: int) -> Any:
-        """The same for K cotangents, some at a time; 0 for a number that nothing depends on."""
+        """The result of :meth:`pull` for ``count`` cotangents, ``width`` at a time.
+
+        A number that nothing depends on has the cotangent 0.
+        """
         sweeps, parts = self.sweeps, []
         pushed = sweeps.pushed(width)
         if pushed is None:
@@ -254,10 +214,11 @@ class Kept:
         return self._rebuilt([np.concatenate(rows)[:count] for rows in zip(*parts, strict=True)])
 
     def _run(self, run: _WayBack, program: Program, given: list[Any]) -> list[Any]:
-        """What a reverse pass returns, in memory that nobody else has; what is kept stays as it is.
+        """The result of a reverse pass in memory of its own, with what is kept left unchanged.
 
-        What it restores is swapped with what is there, which is swapped again when it has ended,
-        or raised; where a copy of all of the arrays is shorter than the log, they are copied.
+        What the reverse pass restores is swapped with the present content, and swapped back when it
+        ends or raises; where a copy of all the arrays is smaller than the log, they are copied
+        instead.
         """
         logs = self._logs_for(program)
         with self._lock:
@@ -270,7 +231,7 @@ class Kept:
         return _apart(run(*own, *given), own)
 
     def _run_swapping(self, run: _WayBack, made: list[Any], given: list[Any]) -> list[Any]:
-        """The same by logs."""
+        """The result of :meth:`_run`, by logs."""
         self._undo()
         self._logs = [RedoLog(*each) for each in made]
         parts = [part for log in self._logs for part in log.parts]
@@ -283,25 +244,25 @@ class Kept:
             self._undo()
 
     def _copies(self) -> list[Any]:
-        """Copies of what is kept, as the forward pass has left it."""
+        """Copies of what is kept, as the forward pass left it."""
         if not self._swapped:
             self._undo()
             return self._own(copied=True)
-        with ExitStack() as stack:  # a rule that the reverse pass runs may ask for another one
+        with ExitStack() as stack:  # a rule that the reverse pass runs may start another one
             for log in self._logs:
                 stack.enter_context(log.undone())
             return self._own(copied=True)
 
     def _undo(self) -> None:
-        """Leave what is kept as the forward pass did; what was interrupted is done again."""
+        """Return what is kept to its state after the forward pass; repeat an interrupted undo."""
         for log in self._logs:
             log.undo()
         self._logs = []
 
     def _logs_for(self, program: Program) -> tuple[_WayBack, list[Any]] | None:
-        """A reverse pass that swaps, and the arrays, the dtype and the room of each of its logs.
+        """A swapping reverse pass, and the arrays, dtype and capacity of each of its logs.
 
-        None where nothing is restored, or a copy of all is made faster.
+        None where nothing is restored, or where copying everything is faster.
         """
         written = [self.values[k] for k in self.sweeps.halves.written]
         arrays = [a for a in written if isinstance(a, np.ndarray)]  # a branch may leave one out
@@ -322,7 +283,7 @@ class Kept:
         return None if _LESS * needed > sum(a.nbytes for a in arrays) else (run, made)
 
     def _elements(self, k: int | None) -> int:
-        """How many numbers a stack or an array holds; 1 of a number."""
+        """The number of numbers in a stack or an array; 1 for a number."""
         if k is None:
             return 1
         if k not in self._sizes:
@@ -334,7 +295,7 @@ class Kept:
         return self._sizes[k]
 
     def _own(self, *, copied: bool) -> list[Any]:
-        """What is kept: stacks to take from and, if they are copied, arrays to restore into."""
+        """What is kept: stacks to pop from and, if ``copied``, arrays to restore into."""
         halves = self.sweeps.halves
         values = list(self.values)
         if copied:
@@ -346,7 +307,7 @@ class Kept:
         return values
 
     def _rebuilt(self, answers: list[Any]) -> Any:
-        """What the reverse pass returns, in f's structures."""
+        """The results of a reverse pass, in the structures of f's arguments."""
         _, x_bar = self.sweeps.rebuild([*[None] * self.sweeps.halves.values, *answers])
         return x_bar
 
@@ -355,13 +316,7 @@ _KNOWN: weakref.WeakKeyDictionary[Any, Sweeps] = weakref.WeakKeyDictionary()
 
 
 def sweeps_of(made: Any) -> Sweeps:
-    """The two programs of a specialisation, made once.
-
-    Parameters
-    ----------
-    made : object
-        As :class:`Sweeps` takes it.
-    """
+    """The :class:`Sweeps` of a specialisation, made once."""
     found = _KNOWN.get(made)
     if found is None:
         found = _KNOWN.setdefault(made, Sweeps(made))
@@ -377,12 +332,12 @@ def _typed(x: np.ndarray, t: Type) -> Any:
 
 
 def _hollow(a: np.ndarray) -> np.ndarray:
-    """An array of the same shape, without its memory."""
+    """An array of the same shape, without the memory."""
     return np.lib.stride_tricks.as_strided(np.zeros((), a.dtype), a.shape, (0,) * a.ndim)
 
 
 def _own_stack(stack: Any, use: Stacked) -> Any:
-    """A stack that may be changed: a list, or the memory of compiled code and its height."""
+    """A stack that may be changed: a list, or the memory and height of a compiled one."""
     if type(stack) is list:
         return [_own(x) for x in stack] if use.deep else list(stack)
     if not use.deep and not use.grows:
@@ -395,7 +350,7 @@ def _own(x: Any) -> Any:
 
 
 def _apart(values: Any, others: list[Any]) -> list[Any]:
-    """Arrays, copied where they are no memory of their own: views, inputs, and one array twice."""
+    """Values, copied where they are views, inputs or duplicates, so that each owns its memory."""
     taken = [x for x in others if type(x) is np.ndarray]
     made = []
     for v in values:

@@ -1,4 +1,4 @@
-"""How a function is differentiated by reverse mode: by which tape, or why by none."""
+"""The choice of a tape by which reverse mode differentiates a function, or the reason for none."""
 
 from __future__ import annotations
 
@@ -15,18 +15,10 @@ from fwdad.tangents.composite import flatten
 
 
 class Path(NamedTuple):
-    """How a function is differentiated by reverse mode.
+    """How a function is differentiated in reverse mode.
 
-    Attributes
-    ----------
-    made : object
-        The specialisation whose tape is run; None if there is none.
-    leaves : list
-        The tape's inputs.
-    reason : str
-        Why there is none.
-    error : Exception or None
-        What making it has raised, or running it.
+    ``made`` is the specialisation whose tape is run and ``leaves`` are its inputs. Without a tape
+    it is None: ``reason`` says why, and ``error`` is what tracing or running it has raised.
     """
 
     made: Any
@@ -36,12 +28,9 @@ class Path(NamedTuple):
 
 
 def differentiated(f: Any) -> tuple[Any, Argnums]:
-    """What ``grad(f)``, or ``jit`` of it, differentiates, and with respect to which arguments.
+    """The function that ``grad(f)``, or ``jit`` of it, differentiates, and its argnums.
 
-    Parameters
-    ----------
-    f : callable
-        Any; another function is itself, with respect to its first argument.
+    Any other function is returned as it is, with 0.
     """
     argnums: Any = 0
     while hasattr(f, "_argnums") or isinstance(f, Jitted):
@@ -56,14 +45,7 @@ def written_path(
 ) -> Path:  # fmt: skip
     """The tape that reverse mode runs for some arguments, or why there is none.
 
-    Parameters
-    ----------
-    evaluate : callable
-        :func:`pulled_gradient`, :func:`value_and_pullback` or :func:`measured_value`.
-    f, argnums, args, kwargs, options
-        As :func:`value_and_gradient` takes them.
-    with_value : bool
-        Whether a cotangent of f's value, ones, is one more argument.
+    With ``with_value``, a cotangent of ones for f's value becomes an additional last argument.
     """
     noted, NOTE.sink = NOTE.sink, None
     try:
@@ -86,19 +68,13 @@ def written_path(
 
 
 def ones_like(y: Any) -> tuple[Any, ...]:
-    """A cotangent of ones, leaf by leaf, as the tape of a reverse pass takes it.
-
-    Parameters
-    ----------
-    y : object
-        The value.
-    """
+    """A cotangent of ones for each leaf of y, as the tape of a reverse pass takes them."""
     leaves, _ = flatten(y)
     return tuple(np.ones_like(v) if isinstance(v, np.ndarray) else type(v)(1) for v in leaves)
 
 
 def _said(error: Exception) -> str:
-    """What an error says, with the user's line."""
+    """An error's message, with the user's line."""
     place = getattr(error, "filename", None)
     line = getattr(error, "lineno", None)
     text = (getattr(error, "text", None) or "").strip()

@@ -1,7 +1,7 @@
-"""The tapes of gradients and pullbacks, found again by what a function is made of.
+"""A cache of the tapes of gradients and pullbacks, keyed by what a function consists of.
 
-A function is traced, its tape is run backwards, and both are run as one program; the tape is kept
-for the next call.
+A function is traced, the reverse pass is derived from its tape, and both are run as one program;
+the tape is kept for the next call.
 """
 
 from __future__ import annotations
@@ -39,18 +39,9 @@ _MOST_CLOSURES = 4  # of one piece of code that are traced, with other cells or 
 
 
 class Reversed:
-    """A function whose value and gradient, or pullback, are traced as one.
+    """A function whose value and gradient, or pullback, are traced together.
 
-    Parameters
-    ----------
-    evaluate : callable
-        :func:`pulled_gradient` or :func:`pulled_value`.
-    f : callable
-        What is differentiated.
-    argnums : int or tuple of int
-        With respect to which arguments.
-    options : dict
-        ``has_aux`` and ``outputs``.
+    ``evaluate`` is :func:`pulled_gradient`, :func:`pulled_value` or the like.
     """
 
     def __init__(self, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> None:
@@ -62,12 +53,12 @@ class Reversed:
         self.__qualname__ = getattr(f, "__qualname__", "f")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Evaluate it, at once or in a trace."""
+        """Evaluate it, directly or in a trace."""
         return self.evaluate(self.f, self.argnums, args, kwargs, self.options)
 
 
 class Tapes:
-    """The traced gradients of functions, found again by what a function is made of."""
+    """The traced gradients of functions, keyed by what a function consists of."""
 
     def __init__(self) -> None:
         self._known: dict[Any, tuple[Any, Jitted | None]] = {}
@@ -76,7 +67,7 @@ class Tapes:
         self._lock = threading.Lock()
 
     def find(self, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Jitted | None:
-        """The function that is traced; None where it is not worth while, or impossible."""
+        """The function to be traced; None where tracing does not pay or is impossible."""
         key = _joint_key(evaluate, f, argnums, options)
         with self._lock:
             known = self._known.get(key)
@@ -102,7 +93,7 @@ class Tapes:
         return made
 
     def _keep(self, key: Any, f: Function, made: Jitted | None) -> None:
-        """Keep a tape; what holds an object alive, and all that it captures, is soon dropped."""
+        """Keep a tape; one that keeps an object and all that it captures alive is dropped soon."""
         self._known[key] = (f, made)
         own = key[-1]
         if isinstance(own, tuple) and isinstance(own[0], types.CodeType):
@@ -122,7 +113,7 @@ class Tapes:
             self._keep(key, f, None)
 
     def forget(self) -> None:
-        """Drop all: a function that they call, or that could not be traced, has a rule now."""
+        """Drop all entries: a rule was registered that may change them."""
         with self._lock:
             self._known.clear()
             self._single.clear()
@@ -134,7 +125,7 @@ when_changed(TAPES.forget)
 
 
 def _key(f: Any) -> Any:
-    """What makes two functions the same: code and namespace, or the object itself."""
+    """The identity of a function: its code and namespace, or the object itself."""
     if isinstance(f, types.FunctionType) and f.__closure__ is None:
         defaults = f.__defaults__ or ()
         if not (defaults or f.__kwdefaults__):
@@ -155,14 +146,14 @@ def _joint_key(evaluate: Any, f: Function, argnums: Argnums, options: Any) -> An
 
 
 def tape_for(evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Jitted | None:
-    """The function whose tape reverse mode runs; None where it does not pay, or cannot be."""
+    """The function whose tape reverse mode runs; None where that does not pay or is impossible."""
     return TAPES.find(evaluate, f, argnums, options)
 
 
 def traced(
     evaluate: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
-    """What the tape of a function returns; an :class:`Untraced` where there can be none."""
+    """The result of a function's tape, or an :class:`Untraced` where there is none."""
     if is_active((*args, *kwargs.values())):
         held = tape_for(evaluate, f, argnums, options)
         if held is None:
@@ -179,7 +170,7 @@ def traced(
     made, leaves, containers = at
     try:
         values = made.run(*leaves)
-    except Exception as error:  # noqa: BLE001  (told, unless it is the program's)
+    except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
         return Untraced(f, error)
     return made.tape.rebuild(apart(values, leaves), containers)
 
@@ -189,7 +180,7 @@ def tape_at(
 ) -> Any:
     """The specialisation for some arguments, its inputs and their containers.
 
-    An :class:`Untraced` where there can be none, or where f does more than its tape.
+    An :class:`Untraced` where there is none, or where f does more than its tape.
     """
     held = tape_for(evaluate, f, argnums, options)
     if held is None:
@@ -201,15 +192,15 @@ def tape_at(
 
 
 def _tried(trace: Any, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Any:
-    """What tracing a function returns; an :class:`Untraced` where it cannot be traced."""
-    noted, NOTE.sink = NOTE.sink, None  # what is refused here is done in another way
+    """The result of tracing a function, or an :class:`Untraced` where it cannot be traced."""
+    noted, NOTE.sink = NOTE.sink, None  # what is refused here is run in another way
     try:
         return trace()
-    except NonScalarOutputError:  # told with the lengths that the value has
+    except NonScalarOutputError:  # the run without a tape raises it, with actual lengths
         return Untraced(f)
     except (UnsupportedTypeError, SeedError, NoOutputError):
         raise
-    except Exception as error:  # noqa: BLE001  (told, unless it is the program's)
+    except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
 
         def refuse() -> None:
             TAPES.refuse(evaluate, f, argnums, options)
@@ -222,7 +213,7 @@ def _tried(trace: Any, evaluate: Any, f: Function, argnums: Argnums, options: An
 
 
 def found(held: Jitted, args: Any, kwargs: Any) -> Any:
-    """The specialisation for some arguments, its inputs, and their containers."""
+    """The specialisation for some arguments, its inputs and their containers."""
     with WithoutWarnings() as silent, silent:
         at = held.find(args, kwargs)
     if held.tapes_beside(at[0]) > _MOST_OF_ONE_KIND:
@@ -232,15 +223,7 @@ def found(held: Jitted, args: Any, kwargs: Any) -> Any:
 
 
 def hindrance(tape: Any, leaves: list[Any]) -> str:
-    """What a function does that its tape does not; empty if nothing.
-
-    Parameters
-    ----------
-    tape : Tape
-        Its tape.
-    leaves : list
-        The tape's inputs.
-    """
+    """What a function does that its tape cannot reproduce; empty if nothing."""
     if any(given_written(tape, leaves)) or tape.rebuild.needs_containers:
         return "it changes what it is given"
     run = STATE.run
@@ -265,19 +248,19 @@ def given_written(tape: Any, leaves: list[Any]) -> list[bool]:
 
 
 def on_copies(tape: Any, leaves: list[Any]) -> list[Any]:
-    """A tape's inputs, copies of those that it writes into: nobody is to see that it has run."""
+    """A tape's inputs, with copies of those that it writes into: running it leaves no trace."""
     written = tape.program.written
     return [alike(x) if w else x for x, w in zip(leaves, written, strict=True)]
 
 
 def share_memory(leaves: list[Any]) -> bool:
-    """Whether two arguments share memory: a tape takes them to be apart."""
+    """Whether two arrays share memory, which a tape assumes they do not."""
     arrays = [leaf for leaf in leaves if isinstance(leaf, np.ndarray)]
     return any(np.may_share_memory(a, b) for k, a in enumerate(arrays) for b in arrays[k + 1 :])
 
 
 def is_real(x: Any) -> bool:
-    """Whether an argument to differentiate consists of real floats: those that a tape takes."""
+    """Whether an argument to differentiate consists of real floats, which a tape requires."""
     x = plain(x)
     if isinstance(x, (list, tuple)):
         return bool(x) and all(is_real(item) for item in x)
@@ -289,7 +272,7 @@ def is_real(x: Any) -> bool:
 
 
 def apart(values: Any, leaves: Any) -> list[Any]:
-    """What a program returns, in memory that is not its inputs'."""
+    """The results of a program, in memory that is not its inputs'."""
     return [v.copy() if type(v) is np.ndarray and _held(v, leaves) else v for v in values]
 
 

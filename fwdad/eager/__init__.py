@@ -1,6 +1,6 @@
-"""Forward mode: any Python function, run once on duals.
+"""Forward mode for any Python function, which is run once on duals.
 
-In come a function, its arguments and their tangents; out come values and tangents, and the world
-as one plain call would leave it. ``lifting`` rewrites source, ``hooks`` are what it then calls,
-``calls`` says where each call goes, ``duals`` carry tangents and ``memory`` writes them.
+In come a function, its arguments and their tangents; out come values and tangents, and the world as
+a plain call would leave it. ``lifting`` rewrites source, ``hooks`` are what the rewritten code
+calls, ``calls`` directs each call, ``duals`` carry tangents and ``memory`` writes them.
 """

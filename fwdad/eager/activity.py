@@ -1,4 +1,4 @@
-"""Which values carry tangents, and which can neither carry any nor reach code that does."""
+"""Tests for which values carry tangents, and which can neither carry nor reach any."""
 
 from __future__ import annotations
 

@@ -19,16 +19,9 @@ from fwdad.tangents.plain import plain
 
 
 class Arguments:
-    """The arguments of a call, those to differentiate flattened into leaves.
+    """The arguments of a call, with those to differentiate (at ``argnums``) flattened into leaves.
 
-    Parameters
-    ----------
-    args : tuple
-        ``(x, *args)``.
-    kwargs : dict
-        Keyword arguments, inactive.
-    argnums : tuple of int
-        The positions to differentiate with respect to.
+    ``args`` is ``(x, *args)``; ``kwargs`` are inactive.
     """
 
     def __init__(
@@ -43,7 +36,7 @@ class Arguments:
         self.composite = False
         for k in argnums:
             if not -len(args) <= k < len(args):
-                message = f"argnums holds {k}, and {len(args)} arguments came"
+                message = f"argnums holds {k}, but got {len(args)} arguments"
                 raise UnsupportedTypeError(message)
             leaves, structure = flatten(args[k], strict=True)
             if not leaves:
@@ -56,13 +49,13 @@ class Arguments:
             self.leaves.extend(leaves)
 
     def with_duals(self, run: Run, tangents: list[Any]) -> list[Any]:
-        """The arguments of one run: copies of the leaves, as duals where a tangent came."""
+        """The arguments of one run: copies of the leaves, as duals where there is a tangent."""
         duals = [
             run.dual(alike(leaf) if isinstance(leaf, np.ndarray) else leaf, t)
             for leaf, t in zip(self.leaves, tangents, strict=True)
         ]
         if ARRAYS:
-            for _, a in self.arrays():  # what is given is no result that was kept
+            for _, a in self.arrays():  # an argument is not a stale result
                 overwrite(plain(a))
         made = list(self.args)
         if len(self.argnums) == 1:
@@ -101,14 +94,9 @@ def _no_tangent(k: int, x: Any) -> str:
 
 
 def check_numbers(k: int, x: Any) -> None:
-    """Raise for an int among the floats of a list: a vector is meant, and it would have no slope.
+    """Raise for an int among the floats of a list, which would have no derivative.
 
-    Parameters
-    ----------
-    k : int
-        The position of the argument.
-    x : object
-        The argument; only plain lists and tuples of numbers, or of such lists, are looked at.
+    Only plain lists and tuples of numbers, or of such lists, are checked; k is the position of x.
     """
     left, seen = [(x, "")], set()  # a list may contain itself
     while left:
@@ -134,7 +122,7 @@ def _check_items(k: int, x: Any, kinds: list[str], where: str) -> None:
 
 
 def _number_kind(x: Any) -> str:
-    """The kind of a number's dtype; nothing of what is no number, or a truth value."""
+    """The kind of a number's dtype; empty for booleans and anything that is no number."""
     if hasattr(type(x), "__fwdad_symbolic__"):
         return "" if x.is_array else x.dtype.kind
     x = plain(x)
@@ -159,22 +147,16 @@ def copied(x: Any) -> Any:
 
 
 def check_read_again(args: Any) -> None:
-    """Raise if there is an iterator among the arguments of a function that is run more than once.
-
-    Parameters
-    ----------
-    args : object
-        All of them, in containers.
-    """
+    """Raise if there is an iterator among the arguments of a function that is run repeatedly."""
     iterators, _ = flatten(args, leaf=_is_read_once)
     if iterators:
         message = (
-            f"{type_in_words(iterators[0])} came among the arguments: it can be read once, and "
+            f"got {type_in_words(iterators[0])} among the arguments: it can be read once, and "
             "the function is run more than once here. Pass a list"
         )
         raise UnsupportedTypeError(message)
 
 
 def _is_read_once(x: Any) -> bool:
-    """Whether a value is an iterator of Python's; where one of the user's stands is restored."""
+    """Whether a value is an iterator in C; the position of a user's iterator is restored."""
     return isinstance(x, Iterator) and not isinstance(type(x).__next__, types.FunctionType)

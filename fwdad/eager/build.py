@@ -1,4 +1,4 @@
-"""``build_frule``, and the running of a function on duals: one chunk of tangents, one call."""
+"""``build_frule``, and runs of a function on duals: one chunk of tangents, one call."""
 
 from __future__ import annotations
 
@@ -74,61 +74,19 @@ operators.PROTOCOL.update(
 
 
 class Run(EnteredTwice):
-    """One run of a function on duals, and what it does to the world outside.
+    """One run of a function on duals, and all that it does to the world outside.
 
-    A context manager, ``with Run(n) as run, run:``. Inside it duals of ``tag`` are alive. At its
-    end the world is as one plain call leaves it, also where f raises; as it was before where fwdad
-    refuses, or another run is still to come.
+    A context manager, ``with Run(n) as run, run:``, inside which duals of ``tag`` are alive. At its
+    end the world is as a plain call leaves it, even if f raises; it is as before if fwdad refuses,
+    or unless the run ``stays``.
 
-    Parameters
-    ----------
-    n : int
-        The number of lanes.
-    stays : bool, default True
-        Whether what it writes outside stays.
-    repeats : bool, default False
-        Whether f has been run before for the same derivative: nothing stays if it raises, and its
-        effects have been there already.
-    silent : bool, default False
-        Whether no effects are to be made: somebody looks at f only.
-    tentative : bool, default False
-        Whether another run follows if it raises, whatever it raises: then nothing stays, and it
-        raises where it would put something out.
-    journal : list, optional
-        The effects of the first of several runs (see :mod:`fwdad.eager.effects`): those that are
-        in it are not made again, and those that are made are entered.
-    keeps : UndoLog, optional
-        Filled with what the world was before this run.
-    eager : bool, default False
-        Whether numbers have their tangents multiplied out (outside of other derivatives, whose
-        duals might be among the coefficients).
-    tag : Tag, optional
-        The call's tag, if it is made already.
-
-    Attributes
-    ----------
-    log : UndoLog
-        What was written, with its content from before.
-    memo : dict
-        What functions with a cache have returned.
-    generators : dict
-        Random generators with their states before the first draw, by id.
-    noting : list of dict
-        The same since later moments: the begins of calls that are run again.
-    outer : Run or None
-        The run in which this one began.
-    stays : bool
-        As above.
-    before : UndoLog or None
-        What the world is set to for this run.
-    drawn : dict
-        The generators, and to which states they are set for it.
-    given : tuple
-        The caller's arguments of f: what f writes into them does not stay.
-    overwritten : dict
-        By the id of an array's owner, which of the bytes that earlier calls have left are written.
-    effects : Effects
-        What it does outside of Python's objects.
+    A run that ``repeats`` makes no effect that ``journal`` already has, and a ``silent`` one makes
+    none; a ``tentative`` one raises instead, as another run follows. Nothing of these stays if they
+    raise. ``keeps`` is filled with the world before the run; ``before`` and ``drawn`` are what
+    world and generators are set to for it. ``generators``, by id, and ``noting``, for each call
+    that will be run again, hold generators' states before the first draw. Writes into ``given``,
+    the caller's arguments, do not stay. ``overwritten`` marks the bytes left by earlier calls that
+    this run has written.
     """
 
     def __init__(
@@ -162,7 +120,7 @@ class Run(EnteredTwice):
         self.given: tuple[Any, ...] = ()
 
     def begin(self) -> None:
-        """Let this thread be in the run."""
+        """Let this thread enter the run."""
         STATE.run = self
         errors.NOTE.sink = self.errors
         if self.before is not None:
@@ -182,7 +140,7 @@ class Run(EnteredTwice):
         self.end()
 
     def end(self) -> None:
-        """Leave the world as the run has to, and let the duals die."""
+        """Leave the world as the run has to, and end the life of its duals."""
         if self._ended:
             return
         STATE.run, STATE.hidden, errors.NOTE.sink = self._found
@@ -208,7 +166,7 @@ class Run(EnteredTwice):
         self._ended = True
 
     def _note_left(self, left: list[Any]) -> None:
-        """What stays outside has carried derivatives of this call: later calls must not read it."""
+        """Note values left outside that have carried derivatives, for later calls to refuse."""
         tag = self.tag
         numbers = [x for x in left if type(plain(x)) in stale.NUMBER_TYPES]
         arrays = [plain(x) for x in left if isinstance(x, np.ndarray)]
@@ -225,7 +183,7 @@ class Run(EnteredTwice):
                 stale.leave_lanes(shadow, tag, self.log.before(shadow.owner))
 
     def writes(self, a: np.ndarray, index: Any = Ellipsis) -> None:
-        """Keep an array's content before it, or a part of it, is written."""
+        """Keep an array's content before the array, or a part of it, is written."""
         self.log.array(a)
         if stale.ARRAYS:
             stale.overwrite(a, index)
@@ -236,7 +194,7 @@ class Run(EnteredTwice):
         return self.effects.make(f, perform, args, kwargs)
 
     def raise_swallowed(self) -> None:
-        """Raise an error that user code has caught: its value would be that of another branch."""
+        """Raise an error that user code has caught, since the value comes from the wrong branch."""
         if self.errors:
             raise self.errors[0]
 
@@ -253,7 +211,7 @@ class Run(EnteredTwice):
                     self.outer.note_generator(o)
 
     def rewind_generators(self) -> None:
-        """Set the generators back to where this run found them."""
+        """Return the generators to the states in which this run found them."""
         for o, state in self.generators.values():
             set_generator_state(o, state)
 
@@ -265,7 +223,7 @@ class Run(EnteredTwice):
             self.log.name(vars(o), name)
 
     def dual(self, x: Any, t: Any) -> Any:
-        """A dual of this run; ``ZERO`` gives the value itself."""
+        """A dual of this run, or x itself if t is no chunk (``ZERO``)."""
         if not isinstance(t, Chunk):
             return x
         if isinstance(x, np.ndarray):
@@ -291,7 +249,7 @@ class Run(EnteredTwice):
 
 
 class Repeated:
-    """A call that is made more than once, each time in the world that the first one has found."""
+    """A call that is made several times, each time in the world that the first one found."""
 
     def __init__(self) -> None:
         self._journal: Journal = []
@@ -305,19 +263,19 @@ class Repeated:
         return run
 
     def again(self) -> Run:
-        """A later one, of which nothing stays."""
+        """A later run, of which nothing stays."""
         run = Run(1, stays=False, repeats=True, journal=self._journal)
         run.before, run.drawn = self._found, self._generators
         return run
 
 
 def unseen() -> Run:
-    """A run around what f does when it is only looked at: nothing of that stays, or is put out."""
+    """A run in which f is only looked at: nothing stays, and no effects are made."""
     return Run(1, stays=False, silent=True)
 
 
 def generator_state(o: Any) -> Any:
-    """A random generator's state, or None if it has none that can be set back."""
+    """A random generator's state, or None if it has none that can be restored."""
     if isinstance(o, np.random.Generator):
         return o.bit_generator.state
     if isinstance(o, np.random.RandomState):
@@ -331,7 +289,7 @@ def generator_state(o: Any) -> Any:
 
 
 def set_generator_state(o: Any, state: Any) -> None:
-    """Set a random generator back."""
+    """Set a random generator's state."""
     if isinstance(o, np.random.Generator):
         o.bit_generator.state = state
     elif isinstance(o, np.random.RandomState):
@@ -341,7 +299,7 @@ def set_generator_state(o: Any, state: Any) -> None:
 
 
 def run_on_duals(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function through the dispatcher (inside a :class:`Run`)."""
+    """Call a function through the dispatcher, inside a :class:`Run`."""
     return call(f, *args, **kwargs)
 
 
@@ -369,7 +327,7 @@ def build_frule(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
         When the rule meets a function that has neither a rule nor a source.
     """
     if not callable(f):
-        message = f"build_frule takes a function; {type_in_words(f)} came"
+        message = f"build_frule takes a function; got {type_in_words(f)}"
         raise UnsupportedTypeError(message)
     rule = find_rule(f)
     name = f"build_frule({function_name(f)})"
@@ -396,7 +354,7 @@ def build_frule(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
 def _push_through_source(
     rule: Rule, primals: tuple[Any, ...], tangents: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[Any, Any]:
-    """Forward mode of a function that has an rrule and no frule."""
+    """Forward mode through the source of a function that has an rrule but no frule."""
     function = rule.function
     python = function if isinstance(function, types.FunctionType) else python_inside(function)
     source = None if python is None else lift(python)
@@ -421,7 +379,7 @@ def _push_through_source(
 
 
 def _is_lifted(function: Any) -> bool:
-    """Whether a function was made by code that is being differentiated: its rule is not asked."""
+    """Whether code that is being differentiated made a function, whose rule then does not apply."""
     return id(getattr(function, "__code__", None)) in LIFTED
 
 

@@ -1,7 +1,7 @@
 """Effects outside of Python's objects: what f prints, logs, draws or writes into files.
 
 They are made once for all the runs of one derivative call, with plain values. The first run makes
-them, and enters what they have returned into a journal; a run that repeats it reads it there.
+them, and enters their results into a journal; a run that repeats it reads them there.
 """
 
 from __future__ import annotations
@@ -26,25 +26,11 @@ Journal = list[tuple[Any, Any, "BaseException | None"]]
 class Effects:
     """The effects of one run.
 
-    Parameters
-    ----------
-    journal : list or None
-        Those of the first of several runs; None if there is only one.
-    repeats : bool
-        Whether all that this run does has been done before.
-    silent : bool
-        Whether none may be made: the run is not one that the user has asked for.
-    tentative : bool
-        Whether another run follows if this one raises: it would make them again.
-
-    Attributes
-    ----------
-    journals : list of list
-        What is entered into: the run's journal, and those of calls that will be made once more.
-    given : list
-        The objects that effects were given: they may hold duals.
-    texts : set of str
-        The numbers that carry derivatives and have become text.
+    ``journal`` has those of the first of several runs. If the run ``repeats``, all that it does has
+    been done before; if it is ``silent``, no effects are made, since the user has not asked for it;
+    if it is ``tentative``, another run follows should it raise, so an effect raises. ``journals``
+    also has those of calls that will be run again. ``given`` are objects passed to effects, which
+    may hold duals; ``texts`` are numbers that carry derivatives and became text.
     """
 
     def __init__(
@@ -63,7 +49,7 @@ class Effects:
     def make(
         self, f: Any, perform: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Make an effect, or return what it has returned before."""
+        """Make an effect, or return its earlier result."""
         if self.tentative:
             message = f"it calls {function_name(f)}, which a second run would call once more"
             raise UntraceableError(message)
@@ -94,7 +80,7 @@ class Effects:
 
     @staticmethod
     def _leave_out(f: Any) -> None:
-        """What only puts something out is left out; what returns something cannot be."""
+        """Skip a call that only produces output; refuse one that returns something."""
         name = getattr(f, "__name__", "")
         if name.startswith(("open", "read", "input", "mkstemp", "fork", "load", "from")):
             message = (
@@ -106,11 +92,11 @@ class Effects:
     # -- derivatives that have left, and must not be read back as plain numbers
 
     def note_text(self, text: str | bytes) -> None:
-        """Note a number that carries a derivative and has become text."""
+        """Note that a number that carries a derivative has become text."""
         self.texts.add(_as_text(text))
 
     def check_text(self, text: Any) -> None:
-        """Refuse to read a number that carried a derivative out of a text."""
+        """Refuse to parse a number that carried a derivative from a text."""
         if self.texts and isinstance(text, (str, bytes)):
             read = _as_text(text)
             if read in self.texts:
@@ -122,12 +108,12 @@ class Effects:
                 raise DualLeakError(message)
 
     def note_file(self, file: Any) -> None:
-        """Note a file into which a value that carries a derivative was written."""
+        """Note that a value that carries a derivative was written into a file."""
         for key in _names_of(file):
             self._written[key] = file
 
     def check_file(self, file: Any) -> None:
-        """Refuse to read such a file."""
+        """Refuse to read a file into which derivatives were written."""
         if self._written and any(key in self._written for key in _names_of(file)):
             message = (
                 "a file is read into which this call has written values that carry derivatives: "
@@ -141,7 +127,7 @@ def _as_text(text: str | bytes) -> str:
 
 
 def _names_of(file: Any) -> list[Any]:
-    """What a file is known by: the object, and the path."""
+    """The keys of a file: the object, and the path."""
     keys: list[Any] = []
     name = file
     if isinstance(file, io.IOBase):

@@ -1,4 +1,4 @@
-"""Running a function forward on chunks of tangents, chunk after chunk."""
+"""Forward runs of a function, chunk of tangents after chunk."""
 
 from __future__ import annotations
 
@@ -34,26 +34,10 @@ def run_forward(
 ) -> Outcome:
     """Run f once per chunk of directions and collect the tangents.
 
-    Parameters
-    ----------
-    f : callable
-        The function.
-    arguments : Arguments
-        Where to differentiate.
-    seeds : BasisSeeds or GivenSeeds
-        The directions.
-    width : int or callable
-        Directions per run; or ``width(leaves of the value, bytes of the largest array that a rule
-        answered)``, before the first run ``width(None)``.
-    has_aux, outputs
-        See :func:`fwdad.jvp`.
-
-    Raises
-    ------
-    NondeterministicFunctionError
-        If the value differs between chunks.
-    NoOutputError
-        If f returns None.
+    ``width`` is the number of directions per run, or a function ``width(leaves of the value, bytes
+    of the largest array that a rule returned)``, called as ``width(None)`` before the first run.
+    ``NondeterministicFunctionError`` if the value differs between chunks; ``NoOutputError`` if f
+    returns None.
     """
     collector = Collector(seeds.count)
     start, stop = 0, min(seeds.count, width(None) if callable(width) else width)
@@ -93,14 +77,7 @@ def run_once(
 ) -> tuple[list[tuple[Any, Any]], Structure, Any]:
     """Run f inside a :class:`Run`, with a tangent for each leaf of its arguments.
 
-    Returns
-    -------
-    pairs : list
-        Each leaf of the value with its tangent.
-    structure : Structure
-        The value without its leaves.
-    aux : object
-        What came beside the value with ``has_aux``.
+    Returns the leaves of the value with their tangents, the value's structure, and aux.
     """
     args = arguments.with_duals(run, tangents)
     run.given = (*arguments.args, *arguments.kwargs.values())
@@ -112,7 +89,7 @@ def run_once(
 def taken_apart(
     f: Callable[..., Any], y: Any, args: list[Any], run: Run, *, has_aux: bool, outputs: str
 ) -> tuple[list[tuple[Any, Any]], Structure, Any]:
-    """What f returned, as :func:`run_once` returns it."""
+    """The result of f in the form of :func:`run_once`."""
     run.raise_swallowed()
     y = _chosen(f, y, args, run, outputs)
     aux = None
@@ -127,7 +104,7 @@ def taken_apart(
 
 
 def _numbers(y: Any) -> Any:
-    """A bare integer output is a constant of the reals: its derivative is zero, not missing."""
+    """A value with a bare integer as a float: a constant has derivative zero, not none at all."""
     if is_leaf(y) or isinstance(y, (bool, np.bool_)):
         return y
     if isinstance(y, (int, np.integer)):
@@ -198,7 +175,7 @@ def _plain_object(o: Any, run: Run, seen: dict[int, Any]) -> Any:
 
 
 def _chosen(f: Any, y: Any, args: list[Any], run: Run, outputs: str) -> Any:
-    """The outputs asked for: what f returned, or the arguments that it wrote into."""
+    """The requested outputs: what f returned, or the arguments that it wrote into."""
     if outputs == "returned":
         if y is None:
             raise NoOutputError(returned_nothing(_name(f)))
@@ -222,7 +199,7 @@ NUMBERS = (int, float, complex, bool, str, type(None), np.float64)
 
 
 def _forbid_aliased_writes(arguments: Arguments, args: list[Any], run: Run) -> None:
-    """Two arguments that share memory are independent here; writing into one would not be."""
+    """Make writes into arguments that share memory raise, because here they are independent."""
     if not arguments.composite:
         every = arguments.args
         if len(every) == 1 or sum([type(x) not in NUMBERS for x in every]) == 1:

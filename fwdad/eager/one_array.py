@@ -1,4 +1,4 @@
-"""The commonest derivative: of a function of one array, along all directions in one run."""
+"""A shortcut for the commonest derivative: of a function of one array, in one run."""
 
 from __future__ import annotations
 
@@ -22,17 +22,10 @@ from fwdad.tangents.seeds import fit_doubles, multiplies_out
 def push_array(
     f: Callable[..., Any], x: Any, v: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None
 ) -> tuple[Any, Any] | None:
-    """``y, y_dot`` of ``f(x, *args, **kwargs)``, or None where the general way has to be taken.
+    """``y, y_dot`` of ``f(x, *args, **kwargs)``, or None where the general method is needed.
 
-    Parameters
-    ----------
-    f : callable
-        The function.
-    x, v : object
-        An array of doubles of rank one or more, and one direction or several stacked in front: for
-        anything else the result is None.
-    args, kwargs
-        Further arguments; with arrays among them the result is None.
+    That is unless x is an array of doubles of rank one or more, v one direction or several stacked
+    in front, and no other argument an array.
     """
     fitted = fit_doubles(x, v)
     if fitted is None or SHADOWED or not x.shape or not callable(f):

@@ -1,4 +1,4 @@
-"""What a function returned, gathered from chunk to chunk: its value and its tangents."""
+"""The value of a function and its tangents, collected from chunk to chunk."""
 
 from __future__ import annotations
 
@@ -17,19 +17,7 @@ from fwdad.tangents.zero import NoTangent, Undefined
 
 
 class Outcome:
-    """What a function returned: its value, and the tangents of the value's leaves.
-
-    Attributes
-    ----------
-    y, aux : object
-        The value, and what came beside it with ``has_aux``.
-    leaves : list
-        The leaves of the value.
-    structure : Structure
-        The value without its leaves.
-    tangents : list
-        ``(K, *leaf.shape)`` for each leaf.
-    """
+    """A function's value, and the tangents of its leaves, each ``(K, *leaf.shape)``."""
 
     def __init__(
         self, y: Any, aux: Any, leaves: list[Any], structure: Structure, tangents: list[Any]
@@ -41,25 +29,25 @@ class Outcome:
         self.tangents = tangents
 
     def pushed(self, *, single: bool) -> Any:
-        """The tangents in the value's structure; of a single direction, without the lane axis."""
+        """The tangents in the value's structure; for a single direction, without the lane axis."""
         if not single:
             return self.tangent_tree(self.tangents)
         pairs = zip(self.tangents, self.leaves, strict=True)
         return self.tangent_tree([_only_direction(t, leaf) for t, leaf in pairs])
 
     def tangent_tree(self, parts: list[Any]) -> Any:
-        """Put one thing per leaf into the value's structure."""
+        """One item for each leaf, in the value's structure."""
         return unflatten(self.structure, parts, lambda _: NoTangent)
 
 
 def _only_direction(lanes: Any, leaf: Any) -> Any:
-    """The tangent of a single direction, of the leaf's own type."""
+    """The tangent along a single direction, in the leaf's own type."""
     t = lanes[0]
     return t.item() if type(plain(leaf)) in (float, complex) and hasattr(t, "item") else t
 
 
 class Collector:
-    """Gathers the tangents of the chunks, and compares their values."""
+    """A collector of the chunks' tangents, which also compares their values."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -71,7 +59,7 @@ class Collector:
     def add(
         self, start: int, stop: int, pairs: list[tuple[Any, Any]], structure: Structure, aux: Any
     ) -> None:
-        """Take what one run returned, along directions ``start`` to ``stop``."""
+        """Add the result of one run, along directions ``start`` to ``stop``."""
         values = [p for p, _ in pairs]
         if self.values is None:
             self.values, self.structure, self.aux = values, structure, aux
@@ -121,7 +109,7 @@ class Collector:
         return whole[start:stop]
 
     def outcome(self) -> Outcome:
-        """All chunks together."""
+        """The outcome of all chunks together."""
         values = self.values
         assert values is not None
         assert self.structure is not None
@@ -145,7 +133,7 @@ def owned(lanes: Any) -> Any:
 
 
 def _identical(a: Any, b: Any) -> bool:
-    if type(plain(a)) in OWN:  # whether two of them are equal only their class would know
+    if type(plain(a)) in OWN:  # only their class knows whether two of them are equal
         return type(plain(a)) is type(plain(b))
     a, b = np.asarray(plain(a)), np.asarray(plain(b))
     return a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))

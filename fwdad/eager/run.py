@@ -1,4 +1,4 @@
-"""What belongs to one derivative call: its tag, its undo log, and which call a thread is in."""
+"""The state of one derivative call: its tag, its undo log, and which call a thread is in."""
 
 from __future__ import annotations
 
@@ -14,23 +14,12 @@ _order = itertools.count(1)
 class Tag:
     """The identity of one derivative call: duals of different calls never mix.
 
-    Attributes
-    ----------
-    order : int
-        Calls nest: the one that began later is the inner one.
-    n : int
-        The number of lanes.
-    eager : bool
-        Whether numbers have their tangents multiplied out, with one coefficient for each lane. A
-        sum of scaled lanes would have as many terms as there are directed numbers in it.
-    most : int
-        How many terms the tangent of a number may have; 1 once some have arrays of coefficients.
-    alive : bool
-        False once the call has ended.
-    largest : int
-        Bytes of the largest array that a rule has returned.
-    record : object or None
-        Where tangents are written down, instead of being computed; then there are no lanes.
+    Calls nest, and inner ones have a higher ``order``. In an ``eager`` call the tangents of numbers
+    are multiplied out, with one coefficient per lane, because a sum of scaled lanes would have as
+    many terms as there are directed numbers in it. ``most`` is how many terms the tangent of a
+    number may have, 1 once some have arrays of coefficients; ``largest`` the bytes of the largest
+    array that a rule returned. A call with a ``record`` writes tangents down there, and has no
+    lanes.
     """
 
     __slots__ = ("alive", "eager", "largest", "most", "n", "order", "record")
@@ -51,15 +40,10 @@ LEFT.alive = False
 
 
 class _State(threading.local):
-    """Each thread's innermost derivative call.
+    """Each thread's innermost derivative call, ``run``.
 
-    Attributes
-    ----------
-    run : Run or None
-        The call.
-    hidden : tuple of Tag
-        The calls whose rules are being run: a rule sees the values of its arguments, and not what
-        their memory holds for the call that the rule is applied for.
+    ``hidden`` are the calls whose rules are running: a rule sees the values of its arguments, and
+    not what their memory holds for the call that the rule is applied for.
     """
 
     run: Any = None
@@ -70,9 +54,9 @@ STATE = _State()
 
 
 class Hiding:
-    """Leave a call's tangents in the memory of arrays unseen.
+    """A context manager that hides a call's tangents in the memory of arrays.
 
-    Where its end is interrupted, the end of the :class:`Run` around it restores what it has set.
+    If its end is interrupted, the end of the enclosing :class:`Run` restores what it has set.
     """
 
     __slots__ = ("_found", "_tag")

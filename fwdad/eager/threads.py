@@ -1,4 +1,4 @@
-"""Threads, each of which starts outside of every derivative call."""
+"""Threads and pools, whose functions run as a part of the derivative call that starts them."""
 
 from __future__ import annotations
 

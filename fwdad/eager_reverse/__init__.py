@@ -1,4 +1,4 @@
-"""Reverse mode of whatever Python runs: tangents are written down as they arise, then run back."""
+"""Reverse mode for whatever Python runs: operations on tangents are recorded, then run backward."""
 
 from fwdad.eager_reverse.run import Outcome, gradient, run_recorded
 

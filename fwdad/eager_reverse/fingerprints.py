@@ -1,4 +1,4 @@
-"""What a part of a record says, in a few numbers: whether a second run has recorded the same."""
+"""Fingerprints of parts of a record, which show whether a second run has recorded the same."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fwdad.tangents.plain import plain
 
 
 def created(operations: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """The nodes and memories that operations have made, each with a key.
+    """The nodes and memories that operations have made, each with its key.
 
     A second run of the same code gives the same keys.
     """
@@ -34,16 +34,12 @@ def created(operations: list[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 class Fingerprint:
-    """All that the reverse pass will do with some operations, without what they hold.
+    """All that the reverse pass does with some operations, without the arrays that they hold.
 
-    Attributes
-    ----------
-    digest : int
-        Of every number, array and index, and of how operations hang together.
-    outside : list
-        The nodes and memories from before that they name, in order.
-    stored : dict
-        Those memories among them that are written.
+    ``digest`` covers every number, array and index, and how operations depend on each other.
+    ``outside`` lists the nodes and memories from before that they use, in order; ``stored`` are
+    those memories among them that are written. Fingerprints are equal if digests and ``outside``
+    are.
     """
 
     def __init__(self, operations: list[Any]) -> None:
@@ -90,7 +86,7 @@ class Fingerprint:
                 self.stored[memory] = None
 
     def _place(self, made: Any) -> None:
-        """Which node or memory it is."""
+        """Add the identity of a node or memory."""
         key = self._own.get(made)
         if key is None:
             key = self._known.get(made)

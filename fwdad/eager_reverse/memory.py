@@ -1,9 +1,9 @@
-"""Memory whose loads and stores are written down.
+"""Memory whose loads and stores are recorded.
 
 Where forward mode keeps copies of the owner's bytes for tangents, a recorded run keeps only the
-order of the loads and stores. Backwards, the cotangent of an owner is one buffer of its bytes, and
-a view of the array is the same view of that buffer: a load adds to it, a store takes from it what
-it overwrote, and leaves zeros. So each costs what it cost forwards.
+order of loads and stores. Backward, the cotangent of an owner is one buffer of its bytes, and a
+view of the array is the same view of that buffer: a load adds to it, a store takes the cotangent of
+what it stored and leaves zeros. So each costs what it cost forward.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Memory:
     # -- an inner derivative restores what it wrote
 
     def copy(self) -> Saved | None:
-        """Keep the present tangents; the record's own run puts nothing back that it could tell."""
+        """A mark for the present tangents; None in the record's own run, which restores nothing."""
         if STATE.run is not None and STATE.run.tag is self.record.tag:
             return None
         saved = Saved(self)
@@ -85,13 +85,13 @@ class View:
         return node
 
     def assign(self, index: tuple[Any, ...], t: Any) -> None:
-        """Store a tangent under an index; ``ZERO`` stores zeros."""
+        """Record the store of a tangent under an index; ``ZERO`` stores zeros."""
         t = self.memory.record.adopt(t)
         terms = t.terms if type(t) is Recorded else None
         self._store(own_index(index), terms, t.shape if terms is not None else ())
 
     def assign_terms(self, index: tuple[int, ...], terms: Terms) -> None:
-        """Store the tangent of a number at one element."""
+        """Record the store of a number's tangent at one element."""
         self._store(index, terms, ())
 
     def _store(self, index: tuple[Any, ...], terms: Terms | None, shape: Any) -> None:
@@ -101,7 +101,7 @@ class View:
         self.memory.record.append(Store(self, index, terms, shape))
 
     def _stores_twice(self, index: tuple[Any, ...]) -> bool:
-        """Whether a part of a view with overlaps has some itself; no memory is looked at."""
+        """Whether the part of an overlapping view at an index overlaps itself, by strides alone."""
         if not is_basic(index):
             return True
         part = as_strided(np.empty(1, self.dtype), self.shape, self.strides)
@@ -109,12 +109,12 @@ class View:
         return _overlaps(target.shape, target.strides, self.dtype.itemsize)
 
     def touched(self) -> bool:
-        """Whether a tangent was stored where this view looks, whatever it takes the bytes for."""
+        """Whether a tangent was stored in the bytes that this view covers, with whatever dtype."""
         record, memory = self.memory.record, self.memory
         return bool(np.any(self._bytes(stored_bytes(record, [memory])[memory])))
 
     def mark(self, marks: np.ndarray, index: tuple[Any, ...]) -> None:
-        """Set the bytes of the elements at an index."""
+        """Set the bytes of the elements at an index to 1."""
         self._bytes(marks)[lane_last_index(index)] = 1
 
     def _bytes(self, buffer: np.ndarray) -> np.ndarray:
@@ -122,12 +122,12 @@ class View:
         return np.ndarray(shape, np.uint8, buffer, self.offset, (*self.strides, 1))
 
     def accumulate(self, t: Recorded) -> None:
-        """Add a tangent of the view's shape to the whole view."""
+        """Record the addition of a tangent of the view's shape to the whole view."""
         self.memory.record.append(Accumulation(self, t.terms))
 
 
 def stored_bytes(record: Any, memories: list[Memory]) -> dict[Memory, np.ndarray]:
-    """Of which bytes of some memories a tangent was stored."""
+    """For each memory, a mask of the bytes in which a tangent was stored."""
     found = {memory: np.zeros(memory.nbytes, np.uint8) for memory in memories}
     for op in record.all_operations():
         for memory in getattr(op, "stored", ()):  # by a call that is run again
@@ -145,7 +145,7 @@ def _parts(terms: Terms | None) -> Iterable[Any]:
 
 
 def _overlaps(shape: Any, strides: Any, itemsize: int) -> bool:
-    """Whether two elements of a view may lie in the same place."""
+    """Whether two elements of a view may share memory."""
     if 0 in shape:
         return False
     reach = itemsize
@@ -157,7 +157,7 @@ def _overlaps(shape: Any, strides: Any, itemsize: int) -> bool:
 
 
 class Allocated:
-    """A memory begins, in a call that is run again."""
+    """The beginning of a memory in a call that is run again."""
 
     __slots__ = ("node",)
 
@@ -169,7 +169,7 @@ class Allocated:
         sweep.drop_memory(self.node)
 
     def held(self) -> Iterable[Any]:
-        """What it keeps in memory: nothing of size."""
+        """The objects whose memory it keeps: none of size."""
         return ()
 
 
@@ -199,12 +199,12 @@ class Load:
             sweep.add_at(flat, (places,), bar, False)
 
     def held(self) -> Iterable[Any]:
-        """What it keeps in memory: nothing of size."""
+        """The objects whose memory it keeps: none of size."""
         return ()
 
 
 class Store:
-    """``view[index] = v``; no terms where v has no tangent."""
+    """``view[index] = v``; ``terms`` is None where v has no tangent."""
 
     __slots__ = ("index", "shape", "terms", "view")
 
@@ -215,7 +215,7 @@ class Store:
         self.shape = shape
 
     def pull(self, sweep: Any) -> None:
-        """Take the cotangent of what was stored, and leave zeros: the old value was lost."""
+        """Take the cotangent of what was stored, and leave zeros, since the old value was lost."""
         if not sweep.has_memory(self.view):
             return
         target = sweep.memory(self.view)
@@ -228,12 +228,12 @@ class Store:
         sweep.clear(target, self.index)
 
     def held(self) -> Iterable[Any]:
-        """What it keeps in memory: the index, the sum and its scalings."""
+        """The objects whose memory it keeps: the index, the sum and its scalings."""
         return [self.index, *self.index, *_parts(self.terms)]
 
 
 class Accumulation:
-    """``view += v``: the cotangent of the memory is that of v, too."""
+    """``view += v``: the memory's cotangent is also that of v."""
 
     __slots__ = ("terms", "view")
 
@@ -242,12 +242,12 @@ class Accumulation:
         self.terms = terms
 
     def pull(self, sweep: Any) -> None:
-        """Hand the cotangent of the memory on, and leave it as it is."""
+        """Pass the memory's cotangent on to v, and leave it as it is."""
         if sweep.has_memory(self.view):
             sweep.spread(self.terms, sweep.read(sweep.memory(self.view), (Ellipsis,)))
 
     def held(self) -> Iterable[Any]:
-        """What it keeps in memory: the sum and its scalings."""
+        """The objects whose memory it keeps: the sum and its scalings."""
         return _parts(self.terms)
 
 
@@ -260,16 +260,16 @@ class Saved:
         self.memory = memory
 
     def pull(self, sweep: Any) -> None:
-        """What was restored adds to what was read meanwhile."""
+        """Add the cotangent that was set aside for what was restored."""
         sweep.join_saved(self)
 
     def held(self) -> Iterable[Any]:
-        """What it keeps in memory: nothing of size."""
+        """The objects whose memory it keeps: none of size."""
         return ()
 
 
 class PutBack:
-    """An inner derivative has ended: the memory has the tangents from before."""
+    """The end of an inner derivative: the memory has its earlier tangents again."""
 
     __slots__ = ("memory", "saved")
 
@@ -278,11 +278,11 @@ class PutBack:
         self.saved = saved
 
     def pull(self, sweep: Any) -> None:
-        """Set the cotangent aside until the saved tangents come."""
+        """Set the cotangent aside until the reverse pass comes to the saved tangents."""
         sweep.set_aside(self.memory, self.saved)
 
     def held(self) -> Iterable[Any]:
-        """What it keeps in memory: nothing of size."""
+        """The objects whose memory it keeps: none of size."""
         return ()
 
 

@@ -1,4 +1,4 @@
-"""What a record consists of: each operation knows how to hand a cotangent to what it read."""
+"""The operations of a record, each of which passes its cotangent to what it read."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Combination:
         self.terms = terms
 
     def pull(self, sweep: Any) -> None:
-        """Scale the cotangent, and hand it to each node of the sum."""
+        """Scale the cotangent and add it to each node of the sum."""
         bar = sweep.take(self.node)
         if bar is not None:
             sweep.spread(self.terms, bar)
 
     def held(self) -> Iterable[Any]:
-        """What it keeps in memory: the sum and its scalings."""
+        """The objects whose memory it keeps: the sum and its scalings."""
         return [self.terms, *self.terms.values()]
 
 
@@ -50,7 +50,7 @@ class Gathered:
         self.rows = rows
 
     def pull(self, sweep: Any) -> None:
-        """Hand each element's cotangent to its number."""
+        """Pass each element's cotangent to its number."""
         bar = sweep.take(self.node)
         if bar is None:
             return
@@ -59,13 +59,13 @@ class Gathered:
                 sweep.spread(terms, part)
 
     def held(self) -> Iterable[Any]:
-        """What it keeps in memory: the sums and their scalings."""
+        """The objects whose memory it keeps: the sums and their scalings."""
         rows = [terms for terms in self.rows if terms is not None]
         return [self.rows, *rows, *(d for terms in rows for d in terms.values())]
 
 
 class Indexed:
-    """``node = source[index]``; backwards, it adds to some places of the source only."""
+    """``node = source[index]``; backward, it adds to some elements of the source only."""
 
     __slots__ = ("index", "node", "source", "unique")
 
@@ -76,18 +76,18 @@ class Indexed:
         self.unique = is_unique(self.index)
 
     def pull(self, sweep: Any) -> None:
-        """Add the cotangent where the elements were taken from."""
+        """Add the cotangent at the elements that were read."""
         bar = sweep.take(self.node)
         if bar is not None:
             sweep.add_at(sweep.own(self.source), self.index, bar, self.unique)
 
     def held(self) -> Iterable[Any]:
-        """What it keeps in memory: the index."""
+        """The objects whose memory it keeps: the index."""
         return [self.index, *self.index]
 
 
 class Call:
-    """A linear primitive or an entry of the closed list, run backwards by its transposes."""
+    """A linear primitive or a function of the closed list, run backward by its transposes."""
 
     __slots__ = ("node", "operation")
 
@@ -107,12 +107,12 @@ class Call:
                 sweep.add(node, sweep.from_argument(x_bar, node, self.operation.function))
 
     def arrays(self) -> list[Any]:
-        """The arrays that the transposes read, duals of enclosing calls among them."""
+        """The arrays that the transposes read, among them duals of enclosing calls."""
         held = (self.operation.primals, self.operation.options)
         return [v for _, v in walk(held) if type(v) is Array or isinstance(v, np.ndarray)]
 
     def copy_from(self, owner: Any, copies: dict[int, Any]) -> None:
-        """Keep copies of what views some memory, which is about to be written."""
+        """Replace views of a memory that is about to be written by copies."""
 
         def copied(_path: Any, v: Any) -> Any:
             if type(v) is not Array and not isinstance(v, np.ndarray):
@@ -128,12 +128,12 @@ class Call:
         operation.options = rebuild(operation.options, copied)
 
     def held(self) -> Iterable[Any]:
-        """What it keeps in memory: the primals."""
+        """The objects whose memory it keeps: the primals."""
         return [self.operation, *self.arrays()]
 
 
 def own_copy(v: Any) -> Any:
-    """A copy with the tangents of enclosing calls; those of the recorded call are no part of it."""
+    """A copy with the tangents of enclosing calls, but not those of the recorded call."""
     return Array(own_copy(v.p), v.t, v.tag) if type(v) is Array else v.copy()
 
 
@@ -154,7 +154,7 @@ def _own_part(i: Any) -> Any:
 
 
 def is_unique(index: tuple[Any, ...]) -> bool:
-    """Whether no element can be taken twice: a basic index, or one with masks only."""
+    """Whether no element can be selected twice: a basic index, or one with masks only."""
     if is_basic(index):
         return True
     return all(

@@ -1,4 +1,4 @@
-"""The record of one run: every operation on tangents, in the order in which they happened."""
+"""The record of one run: every operation on tangents, in order of execution."""
 
 from __future__ import annotations
 
@@ -38,28 +38,12 @@ _OPERATION_BYTES = sys.getsizeof(Combination(Node((), np.dtype(float)), {})) + s
 class Record:
     """What a recorded run writes down; the builder reaches it as ``tag.record``.
 
-    Attributes
-    ----------
-    tag : Tag
-        The tag of the run's duals.
-    operations : list
-        In the order in which they happened.
-    closed : bool
-        Whether the run has ended.
-    most : int
-        How many scaled nodes the tangent of a number may have, before the sum is made a node.
-    kept : dict
-        The memory that the record reads: by its owner's id, the owner, and what reads it.
-    segment : Segment or None
-        The innermost call under way that is run again in the reverse pass.
-    contents : dict
-        What calls that are run again have found last, so that it is kept once.
-    whole : callable or None
-        The function that is recorded, until it is called.
-    thread : int
-        The thread in which the run began.
-    lock : RLock
-        Held by the thread that runs such a call again: with the run's tag.
+    ``operations`` are in order of execution; while a ``segment`` is open (the innermost call under
+    way that is run again in the reverse pass), they are that call's. ``kept`` maps the id of an
+    array's owner to the owner and whatever reads its memory in the reverse pass. ``contents`` holds
+    the last content found by calls that are run again, so that it is kept once. ``whole`` is the
+    recorded function until it is called, ``thread`` the one in which the run began; ``lock`` is
+    held by the thread that runs a call again.
     """
 
     most = 6
@@ -89,7 +73,7 @@ class Record:
         return Recorded.made(self, shape, terms)
 
     def adopt(self, t: Any) -> Any:
-        """A tangent of this run as it is kept, ``ZERO`` for zeros that a rule wrote out."""
+        """A tangent of this run in recorded form; ``ZERO`` for zeros that a rule wrote out."""
         if type(t) is Recorded or not isinstance(t, Chunk):
             return t
         # scaled nodes that somebody has combined as a chunk's lanes
@@ -105,7 +89,7 @@ class Record:
         return ZERO
 
     def product(self, a_dot: Recorded, b_dot: Recorded, p: Any, q: Any) -> Recorded:
-        """The tangent of ``p * q``, of one shape; a primal that becomes a scaling is copied."""
+        """The tangent of ``p * q`` of one shape; a primal that becomes a scaling is copied."""
         first, second = a_dot.factors(), b_dot.factors()
         terms = {}
         for node, d in first.items():
@@ -124,23 +108,23 @@ class Record:
         return {node: 1.0 if d is None else _number(d) for node, d in t.terms.items()}
 
     def fewer(self, terms: Terms) -> Terms:
-        """A long sum as one node."""
+        """A long sum as a sum of one node."""
         return {self.combination(terms, (), Recorded.made(self, (), terms).dtype): 1.0}
 
     def combination(self, terms: Terms, shape: tuple[int, ...], dtype: Any) -> Node:
-        """Write a sum of scaled nodes down."""
+        """Record a sum of scaled nodes as one node."""
         node = Node(shape, dtype)
         self.append(Combination(node, terms))
         return node
 
     def gather(self, rows: list[Terms | None], dtype: Any) -> Recorded:
-        """The tangent of an array of numbers."""
+        """Record the tangent of an array of numbers."""
         node = Node((len(rows),), dtype)
         self.append(Gathered(node, rows))
         return Recorded.made(self, node.shape, {node: None})
 
     def element(self, source: Node, index: tuple[int, ...]) -> Node:
-        """The node of one element, written down once."""
+        """The node of one element, recorded once."""
         if self.segment is not None:
             parts = self.segment.parts.setdefault(source, {})
         else:
@@ -155,13 +139,13 @@ class Record:
         return part
 
     def indexed(self, source: Node, index: tuple[Any, ...], shape: tuple[int, ...]) -> Node:
-        """The node of a part of an array."""
+        """Record the node of a part of an array."""
         node = Node(shape, source.dtype)
         self.append(Indexed(node, source, index))
         return node
 
     def memory(self, owner: Any, nbytes: int) -> Memory:
-        """What records the loads and stores of one piece of memory."""
+        """A recorder of the loads and stores of one piece of memory."""
         memory = Memory(self, owner, nbytes)
         if self.segment is not None:
             self.append(Allocated(memory))
@@ -170,9 +154,9 @@ class Record:
     # -- linear primitives
 
     def operation(self, value: Chunk, operation: Operation) -> Recorded:
-        """Write down an operation of the closed list, or a linear primitive."""
+        """Record a function of the closed list or a linear primitive."""
         operation = _with_own_lists(operation)
-        transposes_for(operation)  # one that is missing is told where it is needed
+        transposes_for(operation)  # a missing one is reported where it is needed
         for _, source in operation.sources:
             source.settle()  # type: ignore[attr-defined]
         node = Node(value.shape, value.dtype)
@@ -182,7 +166,7 @@ class Record:
     def run_rule(
         self, rule: Rule, body: Callable[..., Any], primals: Any, tangents: Any, options: Any
     ) -> tuple[Any, Any]:
-        """Run a rule's body; one that looks into its tangents is known by its transposes only."""
+        """Run a rule's body; if it inspects its tangents, its transposes are recorded instead."""
         if rule.function in RRULES:
             return run_reverse_rule(self, RRULES[rule.function], primals, tangents, options)
         tangents = tuple([self.adopt(t) if type(t) is Chunk else t for t in tangents])
@@ -206,10 +190,10 @@ class Record:
             y_dot = y_dot + self.operation(value, Operation(rule.function, arguments, options))
         return y, y_dot
 
-    # -- arrays that are read backwards
+    # -- arrays that the reverse pass reads
 
     def write_down(self, call: Any) -> None:
-        """Write down an operation that reads arrays in the reverse pass."""
+        """Record an operation that reads arrays in the reverse pass."""
         self.append(call)
         for v in call.arrays():
             owner = owner_of(plain(v))
@@ -217,7 +201,7 @@ class Record:
             keep(owner, call)
 
     def all_operations(self) -> Iterator[Any]:
-        """Those that have been written down, those of calls under way among them."""
+        """All recorded operations, those of calls under way included."""
         lists, segment = [self.operations], self.segment
         while segment is not None:
             lists.append(segment.before)
@@ -226,11 +210,11 @@ class Record:
             yield from operations
 
     def stored_bytes(self, memories: list[Any]) -> dict[Any, np.ndarray]:
-        """Of which bytes of some memories a tangent was stored."""
+        """For each memory, a mask of the bytes in which a tangent was stored."""
         return stored_bytes(self, memories)
 
     def release(self, *, copies: bool) -> None:
-        """The run has ended: take copies of what somebody else could still write."""
+        """End the run: copy what somebody else could still write."""
         kept, self.kept = self.kept, {}
         while kept:
             _, (owner, calls) = kept.popitem()
@@ -264,9 +248,9 @@ def _number(d: Any) -> Any:
 
 
 def _references(owner: Any, calls: list[Call]) -> int:
-    """How many references to an array there are beside those of some calls of the record.
+    """The number of references to an array beyond those of some calls of the record.
 
-    A view counts as one more: nobody knows who else has it.
+    A view of it counts as another reference, since nobody knows who else has the view.
     """
     held = 0
     if type(owner) is not np.ndarray:
@@ -277,7 +261,7 @@ def _references(owner: Any, calls: list[Call]) -> int:
 
 
 def _our_references() -> int:
-    """What :func:`_references` returns in :meth:`Record.release` for an array of nobody else's."""
+    """What :func:`_references` gives in :meth:`Record.release` for an array that is not shared."""
     kept: dict[int, tuple[Any, list[Call]]] = {0: (np.zeros(1), [])}
     operation = Operation(np.multiply, (kept[0][0],), {})
     kept[0][1].append(Call(Node((), np.dtype(float)), operation))
@@ -289,7 +273,7 @@ _OUR_REFERENCES = _our_references()
 
 
 def _with_own_lists(operation: Operation) -> Operation:
-    """An operation whose lists and dicts nobody changes: what f did to its own is undone."""
+    """An operation with its own lists and dicts, unaffected when f's changes are undone."""
     options, primals = operation.options, operation.primals
     if not any(map(is_composite, (*primals, *options.values()))):
         return operation

@@ -1,4 +1,4 @@
-"""Functions with an rrule in a recorded run: one operation, whose transpose is the pullback."""
+"""Functions with an rrule in a recorded run: one operation, transposed by the rule's pullback."""
 
 from __future__ import annotations
 
@@ -37,20 +37,10 @@ from fwdad.tangents.zero import ZERO, NoTangentType, Zero
 
 
 class Pullback:
-    """What a reverse rule has returned to pull cotangents back, and what it pulls them through.
+    """A reverse rule's pullback ``pull``, and the leaves that it goes between.
 
-    Parameters
-    ----------
-    rule : ReverseRule
-        The rule.
-    pull : callable
-        The rule's own pullback.
-    y : object
-        What the rule has returned.
-    leaves : list of tuple
-        Path, shape and dtype of each float or complex leaf of y.
-    arguments : list of tuple
-        Path, shape and dtype of each active argument.
+    ``leaves`` and ``arguments`` are ``(path, shape, dtype)`` of each float or complex leaf of y,
+    and of each active argument.
     """
 
     def __init__(
@@ -63,7 +53,7 @@ class Pullback:
         self.arguments = arguments
 
     def pulled(self, y_bar: Chunk) -> tuple[Any, ...]:
-        """For each active argument its cotangents, ``ZERO`` where the rule has none."""
+        """The cotangents of each active argument, ``ZERO`` where the rule returns none."""
         lanes = y_bar.lanes
         nested = STATE.run is not None
         found = [self._one(getitem(lanes, k) if nested else lanes[k]) for k in range(y_bar.n)]
@@ -77,7 +67,7 @@ class Pullback:
         return Chunk(call(np.stack, written) if top_tag(written) is not None else np.stack(written))
 
     def _one(self, bar: Any) -> list[Any]:
-        """The cotangents of the active arguments, for one of what the function returns."""
+        """The cotangents of the active arguments for one cotangent of the value."""
         parts = {
             path: part for (path, _, _), part in zip(self.leaves, self._parts(bar), strict=True)
         }
@@ -102,7 +92,7 @@ class Pullback:
         return [self._checked(x_bars, argument) for argument in self.arguments]
 
     def _parts(self, bar: Any) -> Iterator[Any]:
-        """The cotangent of each leaf, in memory of its own."""
+        """The cotangent of each leaf of y, in memory of its own."""
         if len(self.leaves) == 1:
             ((_, _, dtype),) = self.leaves
             yield _own(bar, dtype)
@@ -119,7 +109,7 @@ class Pullback:
             yield _own(part, dtype)
 
     def _checked(self, x_bars: tuple[Any, ...], argument: tuple[Any, ...]) -> Any:
-        """The cotangent of one argument, or None."""
+        """The cotangent of one argument, checked; None if there is none."""
         path, shape, dtype = argument
         x_bar: Any = x_bars
         for key in path:
@@ -152,7 +142,7 @@ class Pullback:
 
 
 def _own(bar: Any, dtype: np.dtype[Any]) -> Any:
-    """A cotangent of a dtype, in memory of its own; a number is one of NumPy's."""
+    """A cotangent of a dtype, in memory of its own; numbers become NumPy's."""
     if dtype.kind != "c" and np.asarray(plain(bar)).dtype.kind == "c":
         bar = call(np.real, bar)
     if isinstance_dual(bar):
@@ -161,7 +151,7 @@ def _own(bar: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _pulled(parts: Any, pullback: Pullback) -> Any:
-    """The key of the transpose below; tangents go through it, values never do."""
+    """The key of the transpose below, by which only tangents are mapped, never values."""
     raise NotImplementedError
 
 
@@ -177,34 +167,12 @@ def run_reverse_rule(
     tangents: tuple[Any, ...],
     options: dict[str, Any],
 ) -> tuple[Any, Any]:
-    """Run a reverse rule, and write its pullback down.
+    """Run a reverse rule and record its pullback; returns ``(y, y_dot)`` that own their memory.
 
-    Parameters
-    ----------
-    record : Record
-        The run.
-    rule : ReverseRule
-        The rule.
-    primals, tangents : tuple
-        What it is called with; primals may be duals of enclosing derivatives.
-    options : dict
-        The function's options.
-
-    Returns
-    -------
-    tuple
-        ``(y, y_dot)``, both of nobody else's memory.
-
-    Raises
-    ------
-    MissingRuleError
-        If derivatives reach the function in another way than by its arguments.
-    RuleError
-        If the rule writes into an argument, or returns its memory.
-    UnsupportedTypeError
-        If the rule returns what is neither numbers nor arrays.
-    ChunkMismatchError
-        If the rule returns no pair of a value and a pullback.
+    Primals may be duals of enclosing derivatives. ``MissingRuleError`` if derivatives reach the
+    function other than by its arguments; ``RuleError`` if the rule writes into an argument or
+    returns its memory; ``UnsupportedTypeError`` if it returns anything but numbers and arrays;
+    ``ChunkMismatchError`` if that is no pair of a value and a pullback.
     """
     _only_by_arguments(record, rule, primals)
     tangents = rebuild(tangents, lambda _, t: record.adopt(t))
@@ -239,7 +207,7 @@ def run_reverse_rule(
 
 
 def _unpacked(packed: Recorded, leaves: list[Any]) -> Iterator[tuple[Path, Any]]:
-    """The tangent of each leaf, out of that of all in a row."""
+    """The path and tangent of each leaf, from the tangent of all leaves in one vector."""
     if len(leaves) == 1:
         yield leaves[0][0], packed
         return
@@ -258,7 +226,7 @@ def _is_array(v: Any) -> bool:
 
 
 def _leaves(rule: ReverseRule, y: Any) -> Iterator[tuple[Path, tuple[int, ...], Any]]:
-    """Path, shape and dtype of what can carry a tangent in a value."""
+    """Path, shape and dtype of the parts of a value that can carry a tangent."""
     for path, v in walk(y):
         raw = plain(v)
         if raw is None or isinstance(raw, (str, bool, int)):
@@ -277,7 +245,7 @@ def _leaves(rule: ReverseRule, y: Any) -> Iterator[tuple[Path, tuple[int, ...], 
 
 
 def _wrote_nothing(rule: ReverseRule, primals: Any, given: Any) -> None:
-    """Raise if the rule has written into the copies that it was given."""
+    """Raise ``RuleError`` if a rule has written into the copies that it was given."""
     for (path, before), (_, after) in zip(walk(primals), walk(given), strict=True):
         if _is_array(before):
             a, b = plain(before), plain(after)
@@ -291,9 +259,9 @@ def _wrote_nothing(rule: ReverseRule, primals: Any, given: Any) -> None:
 
 
 def _is_no_view(rule: ReverseRule, y: Any, given: Any) -> None:
-    """Raise if what a rule returns shares memory with an argument: a copy would be another value.
+    """Raise ``RuleError`` if a rule returns memory of an argument, since a copy would differ.
 
-    Whoever writes into what the function returns would write into the argument as well.
+    Whoever writes into the function's result would write into the argument as well.
     """
     owners = {id(owner_of(plain(v))) for _, v in walk(given) if _is_array(v)}
     for _, v in walk(y):
@@ -306,7 +274,7 @@ def _is_no_view(rule: ReverseRule, y: Any, given: Any) -> None:
 
 
 def _only_by_arguments(record: Any, rule: ReverseRule, primals: Any) -> None:
-    """Raise if the run's duals are where the rule has no cotangent for them."""
+    """Raise if duals of the run are where the rule returns no cotangent for them."""
     for f in (rule.function, rule.body):
         for name, cell in zip(
             getattr(getattr(f, "__code__", None), "co_freevars", ()),

@@ -1,4 +1,4 @@
-"""Running a function while its tangents are written down, and pulling cotangents back."""
+"""Recorded runs of functions, through which cotangents are pulled back."""
 
 from __future__ import annotations
 
@@ -26,21 +26,9 @@ from fwdad.tangents.zero import ZERO, NoTangentType, Undefined, Zero
 
 
 class Outcome:
-    """What a recorded run returned, and the reverse pass.
+    """The value of a recorded run, and its reverse pass.
 
-    Attributes
-    ----------
-    y, aux : object
-        The value, and what came beside it with ``has_aux``.
-    leaves : list
-        The leaves of the value.
-    structure : Structure
-        The value without its leaves.
-    operations : int
-        How many operations were recorded.
-    nbytes : int
-        The bytes that the record holds: partials, primals that transposes read, index arrays,
-        and the operations themselves.
+    ``leaves`` and ``structure`` make up the value ``y``, ``operations`` is the number recorded.
     """
 
     def __init__(
@@ -65,29 +53,16 @@ class Outcome:
 
     @property
     def nbytes(self) -> int:
-        """See the class."""
+        """The bytes of the record: partials, primals and indices that it reads, and operations."""
         with self._record.lock:
             return self._record.nbytes
 
     def pull(self, y_bars: list[Any]) -> list[Any]:
-        """Pull cotangents of the value's leaves back to those of the argument's leaves.
+        """Pull cotangents of the value's leaves back to the argument's leaves.
 
-        Parameters
-        ----------
-        y_bars : list
-            For each leaf of the value a number or array of its shape, or a ``Chunk`` of K of
-            them; ``ZERO`` where there is none.
-
-        Returns
-        -------
-        list
-            For each leaf of the argument one cotangent, or a ``Chunk`` of K; ``ZERO`` where the
-            value does not depend on it. It is the adjoint under Re<., .>: with a complex value,
-            ``x_bar = conj(dy/dx) y_bar``.
-
-        Notes
-        -----
-        It may be called again, and by several threads at once.
+        Each is a number or array of its leaf's shape, a ``Chunk`` of K of them, or ``ZERO``; so are
+        the results. It is the adjoint under Re<., .>: with a complex value, ``x_bar = conj(dy/dx)
+        y_bar``. It may be called again, and by several threads at once.
         """
         given = [
             _fitted(y_bar, shape, dtype)
@@ -132,7 +107,7 @@ class Outcome:
 
 
 def _fitted(y_bar: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Any, int | None]:
-    """A cotangent as the sweep takes it, and how many it is."""
+    """A cotangent as the sweep takes it, and its number of lanes."""
     if isinstance(y_bar, (Zero, NoTangentType)) or y_bar is None:
         return ZERO, None
     n = y_bar.n if isinstance(y_bar, Chunk) else None
@@ -140,13 +115,13 @@ def _fitted(y_bar: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[A
     given = np.shape(plain(bar))
     wanted = shape if n is None else (n, *shape)
     if given != wanted:
-        message = f"a cotangent of shape {given} came for a value of shape {shape}"
+        message = f"got a cotangent of shape {given} for a value of shape {shape}"
         raise ChunkMismatchError(message)
     if isinstance_dual(bar):
         return bar, n
     bar = np.asarray(bar)
     if bar.dtype.kind == "c" and dtype.kind != "c":
-        message = "a complex cotangent came for a real value"
+        message = "got a complex cotangent for a real value"
         raise ChunkMismatchError(message)
     if dtype.kind in "fc":
         bar = bar.astype(dtype)  # a copy: the caller's stays the caller's
@@ -165,36 +140,12 @@ def run_recorded(
     outputs: str = "returned",
     once: bool = False,
 ) -> Outcome:
-    """Run f once, and write every operation on tangents down.
+    """Run f once, and record every operation on tangents.
 
-    Parameters
-    ----------
-    f : callable
-        Any function that ``jvp`` can run.
-    arguments : Arguments
-        Where to differentiate.
-    has_aux, outputs
-        See :func:`fwdad.jvp`.
-    once : bool, default False
-        The cotangents are pulled back before anybody else can write into an array that f has
-        read: then none is copied for later.
-
-    Returns
-    -------
-    Outcome
-        Whose ``pull`` runs the record backwards.
-
-    Raises
-    ------
-    MissingTransposeError
-        If f uses a rule that looks into its tangents and has no transpose.
-
-    Notes
-    -----
-    Loops are unrolled: the record grows with every operation that runs. Of a number it holds the
-    partials, of an array operation its partials or the arrays that its transpose reads; an array
-    that is written later is copied once before, and one that the caller could write is copied at
-    the end.
+    Loops are unrolled: the record grows with every operation that runs. Arrays that it reads are
+    copied before they are written, and at the end if the caller could write them; with ``once``
+    they are not, because the caller pulls back before that. ``MissingTransposeError`` if a rule
+    inspects its tangents and has no transpose.
     """
     if OWN and any(type(plain(leaf)) in OWN for leaf in arguments.leaves):
         message = (
@@ -215,7 +166,7 @@ def run_recorded(
                     t.use()
             record.closed = True
     finally:
-        # a run that has failed is read by nobody
+        # nobody reads a run that has failed
         record.release(copies=record.closed and not once)
         record.contents.clear()
     inputs = list(zip(arguments.leaves, tangents, strict=True))

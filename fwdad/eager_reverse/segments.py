@@ -1,11 +1,11 @@
-"""Calls that are run again in the reverse pass, instead of being kept.
+"""Calls that are run again in the reverse pass instead of being recorded.
 
-Forwards, such a call is recorded by itself. What it has recorded is then dropped, but for a
-fingerprint; kept is what the call could reach when it began (:class:`Surroundings`), and which of
-the nodes and memories that it has made are still in use. Backwards, the call is made once more
-under the tag of its run, with all that set back. It records the same operations on the same nodes
-from outside, and these are run backwards where the call stood. A run that records anything else
-is an error: its derivative would be another one.
+In the forward pass, such a call is recorded by itself. Its record is then dropped except for a
+fingerprint; kept are what the call could reach when it began (:class:`Surroundings`), and which of
+its nodes and memories are still in use. In the reverse pass the call is made again under the tag of
+its run, with all that restored. It records the same operations on the same nodes from outside, and
+these are run backward in the place of the call. If it records anything else, that is an error: its
+derivative would be another one.
 """
 
 from __future__ import annotations
@@ -30,18 +30,12 @@ from fwdad.rules.core.registry import function_name
 
 
 class Segment:
-    """What is recorded while one call runs: a context manager.
+    """A context manager for what is recorded while one call runs.
 
-    Attributes
-    ----------
-    operations, before : list
-        What the call has recorded, and the list that it would have gone to.
-    parts : dict
-        The nodes of elements, by the node of the array: outside of the call they are others.
-    settled : list
-        Sums that have become one node, each with its terms from before.
-    outer : Segment or None
-        The call around this one.
+    ``operations`` are the call's and ``before`` the list that they would have gone to. ``parts``
+    are the nodes of elements by the node of the array, which are not shared with the outside.
+    ``settled`` are sums that have become one node, each with its former terms; ``outer`` is the
+    enclosing call.
     """
 
     def __init__(self, record: Any) -> None:
@@ -70,7 +64,7 @@ class Segment:
         self.parts.clear()
 
     def keep(self) -> None:
-        """Record what the call has recorded as if it were part of what is around it."""
+        """Make what the call has recorded a part of the enclosing record."""
         self.before.extend(self.operations)
         if self.outer is not None:
             self.outer.settled.extend(self.settled)
@@ -78,13 +72,13 @@ class Segment:
             self.record.kept.setdefault(key, (owner, []))[1].extend(calls)
 
     def unsettle(self) -> None:
-        """Give sums that have become one node their terms again."""
+        """Give sums that have become one node their former terms."""
         for tangent, terms in reversed(self.settled):
             tangent.terms = terms
         self.settled.clear()
 
     def forget(self) -> None:
-        """Nobody has to be told before the arrays of the call's operations are written."""
+        """Stop copying the arrays of the call's operations before they are written."""
         kept, self.kept = self.kept, {}
         for owner, calls in kept.values():
             let_go(owner, calls)
@@ -93,10 +87,7 @@ class Segment:
 def run_segment(record: Any, f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Call a function that is run again in the reverse pass.
 
-    Raises
-    ------
-    NotRepeatableError
-        Before anything is done, if it cannot be made again.
+    ``NotRepeatableError``, raised before anything is done, if the call cannot be repeated.
     """
     if threading.get_ident() != record.thread:
         message = "it is called in another thread than what is differentiated"
@@ -116,7 +107,7 @@ def run_segment(record: Any, f: Callable[..., Any], args: Any, kwargs: Any) -> A
         with segment:
             y = call(f, *args, **kwargs)
     except BaseException:
-        # the caller may go on, with what the call has done until then
+        # the caller may continue, with what the call has done until then
         segment.keep()
         again.release()
         raise
@@ -134,17 +125,11 @@ def run_segment(record: Any, f: Callable[..., Any], args: Any, kwargs: Any) -> A
 
 
 class Again:
-    """A call that is made once more in the reverse pass.
+    """A call that is repeated in the reverse pass.
 
-    Attributes
-    ----------
-    nodes : dict
-        The nodes and memories that the call has made and that were in use when it had ended, each
-        with the key that :func:`created` gives it.
-    fingerprint : Fingerprint
-        What the call has recorded.
-    stored : dict
-        The memories from before into which it stores.
+    ``nodes`` are the nodes and memories that the call made and that were still in use at its end,
+    by the key of :func:`created`. ``fingerprint`` is that of the recorded operations, ``stored``
+    the memories from before into which they store.
     """
 
     def __init__(self, record: Any, f: Any, args: Any, kwargs: Any, memo: dict[Any, Any]) -> None:
@@ -162,10 +147,10 @@ class Again:
         self.nodes: dict[Any, Any] = {}
         self._made: dict[Any, weakref.ref[Any]] = {}
 
-    # -- forwards
+    # -- forward
 
     def close(self, segment: Segment, noted: dict[int, tuple[Any, Any]]) -> None:
-        """The call has ended: keep what tells its record from another one, and drop the record."""
+        """End the call: keep the fingerprint of its record, and drop the record."""
         self.generators = list(noted.values())
         self.fingerprint = Fingerprint(segment.operations)
         segment.unsettle()
@@ -175,21 +160,21 @@ class Again:
         segment.operations.clear()
 
     def find_outputs(self) -> None:
-        """Which nodes and memories of the call somebody still refers to."""
+        """Find the nodes and memories of the call to which there are still references."""
         found = ((key, ref()) for key, ref in self._made.items())
         self.nodes = {key: made for key, made in found if made is not None}
         self._made.clear()
 
     def release(self) -> None:
-        """The call is not made again."""
+        """Give up repeating the call."""
         mine = self.surroundings
         for a in mine.arrays():
             let_go(owner_of(a), [mine])
 
-    # -- backwards
+    # -- backward
 
     def pull(self, sweep: Any) -> None:
-        """Make the call once more, and run what it records backwards."""
+        """Repeat the call, and run what it records backward."""
         bars, buffers = sweep.bars, sweep.buffers
         if not any(made in bars or made in buffers for made in self.nodes.values()):
             if not any(memory in buffers for memory in self.stored):
@@ -212,7 +197,7 @@ class Again:
                 segment.unsettle()
 
     def _run(self) -> Segment:
-        """Make the call once more; all else stays as it is."""
+        """Repeat the call and leave everything else unchanged."""
         record = self.record
         segment = Segment(record)
         try:
@@ -254,10 +239,10 @@ class Again:
         return NondeterministicFunctionError(message)
 
     def held(self) -> Iterable[Any]:
-        """What it keeps in memory."""
+        """The objects whose memory it keeps."""
         return [self, self.args, self.nodes, self.fingerprint.outside, *self.surroundings.held()]
 
 
 def _unwarned(floating: Any) -> dict[str, Any]:
-    """What NumPy does about floating-point errors; it has warned already."""
+    """NumPy's floating-point settings without warnings, which the first run has given."""
     return {k: "ignore" if v in ("warn", "print", "log") else v for k, v in floating.items()}

@@ -1,7 +1,8 @@
-"""What a call can reach, as it is when the call begins, so that it can be made once more.
+"""What a call can reach, as it is when the call begins, so that the call can be repeated.
 
-Arrays are not copied until somebody writes into their memory: the undo log tells before. Of
-containers, objects, closures and globals the content is kept, which holds references only.
+Arrays are not copied until somebody is about to write into their memory, which the undo log
+announces. For containers, objects, closures and globals the content is kept, which holds references
+only.
 """
 
 from __future__ import annotations
@@ -50,23 +51,14 @@ _CONTAINERS = (list, dict, set, deque, bytearray, array)
 
 
 class NotRepeatableError(Exception):
-    """A call cannot be made again: something that it can reach cannot be set back."""
+    """A call cannot be repeated: something that it can reach cannot be restored."""
 
 
 class Surroundings:
-    """What a call can reach: it tells how that was when the call began, and sets it back.
+    """All that a call of a function (``roots``: it and its arguments) can reach at its beginning.
 
-    Parameters
-    ----------
-    record : Record
-        The record of the run in which the call is made.
-    roots : tuple
-        The function and its arguments.
-
-    Raises
-    ------
-    NotRepeatableError
-        If something there can be read once only, or is written in ways that nobody sees.
+    ``NotRepeatableError`` if that includes something that can be read only once, or that may be
+    written without notice.
     """
 
     def __init__(self, record: Any, roots: tuple[Any, ...]) -> None:
@@ -106,7 +98,7 @@ class Surroundings:
             self._object(x)
 
     def _dual(self, x: Any) -> None:
-        """What is inside; the tangent of an array is made one node, which no later use replaces."""
+        """Visit what a dual holds; an array's tangent becomes a node that no later use replaces."""
         self._found.append(x.p)
         if type(x) is Array:
             if x.tag is self.record.tag:
@@ -169,7 +161,7 @@ class Surroundings:
             self._names(f.__code__, f.__globals__)
 
     def _names(self, code: types.CodeType, namespace: dict[str, Any]) -> None:
-        """The globals that some code can name, also in modules of the user's."""
+        """The globals that some code can name, also in the user's modules."""
         for name in code.co_names:
             value = namespace.get(name, MISSING)
             if value is MISSING:
@@ -222,7 +214,7 @@ class Surroundings:
             self._items(content.slots.values())
 
     def _note(self, target: Any, content: Any) -> None:
-        """Keep a content; what has not changed since an earlier call is kept once."""
+        """Keep a content; one that has not changed since an earlier call is kept once."""
         key = (id(target[0]), target[1]) if type(target) is tuple else id(target)
         known = self.record.contents.get(key)
         if known is not None and _same(known[1], content):
@@ -231,14 +223,14 @@ class Surroundings:
         made = self.record.contents[key] = (target, content)
         self.contents.append(made)
 
-    # -- arrays, as the log of what is about to be written tells of them
+    # -- arrays, before they are written
 
     def arrays(self) -> list[Any]:
-        """The arrays whose own memory still has their content."""
+        """The arrays that have not been written since, and so hold their content themselves."""
         return [a for a, content, _ in self.views if content is None]
 
     def copy_from(self, owner: Any, copies: dict[int, Any]) -> None:
-        """Keep copies of what views some memory, which is about to be written."""
+        """Copy the views of a memory that is about to be written."""
         for view in self.views:
             a = view[0]
             if view[1] is None and owner_of(a) is owner:
@@ -248,7 +240,7 @@ class Surroundings:
                 view[1] = copies[key][1]
 
     def _copied(self, a: np.ndarray, shadowed: bool) -> Any:
-        """A copy; with the derivatives of enclosing calls, where memory has them."""
+        """A copy, with the derivatives of enclosing calls that its memory carries."""
         shadow = SHADOWED.get(id(owner_of(a)))
         if shadow is None or not shadowed:
             return alike(a)
@@ -261,22 +253,14 @@ class Surroundings:
             STATE.hidden = hidden
 
     def held(self) -> list[Any]:
-        """What it keeps in memory."""
+        """The objects whose memory it keeps."""
         contents = [content for _, content in self.contents if isinstance(content, _CONTAINERS)]
         return [self.views, *contents, *(a if c is None else plain(c) for a, c, _ in self.views)]
 
     # -- once more
 
     def set_back(self, run: Any, changed: Changed) -> None:
-        """Set all back to how it was.
-
-        Parameters
-        ----------
-        run : Run
-            Its log restores what other objects hold.
-        changed : Changed
-            Is told of arrays, since the log would copy all of the memory of each.
-        """
+        """Restore everything; arrays through ``changed``, as the log would copy whole owners."""
         for target, content in self.contents:
             _set_content(run.log, target, content)
         for a, content, shadowed in self.views:
@@ -297,9 +281,9 @@ class Surroundings:
 
 
 class Changed(EnteredTwice):
-    """What was there before surroundings were set back, beside what a run's log has.
+    """A context manager around a repeated run: what was there before surroundings were restored.
 
-    A context manager, ``with Changed(record) as changed, changed:``, around that run.
+    It has what the run's own log does not. Use it as ``with Changed(record) as changed, changed:``.
     """
 
     def __init__(self, record: Any) -> None:
@@ -310,7 +294,7 @@ class Changed(EnteredTwice):
         self._found = STATE.hidden, record.thread, record.operations
 
     def begin(self) -> None:
-        """Let this thread record; what began after the run had ended did not exist in it."""
+        """Let this thread record, and hide calls that began after the run, which it never saw."""
         record = self._record
         later = {t for s in list(SHADOWED.values()) for t in list(s.lanes)}
         order = record.tag.order
@@ -318,19 +302,19 @@ class Changed(EnteredTwice):
         record.thread = threading.get_ident()
 
     def set(self, a: np.ndarray, content: np.ndarray) -> None:
-        """Give an array a content."""
+        """Set an array's content."""
         before_write(owner_of(a))
         self.arrays.append((a, a.copy()))
         a[...] = content
 
     def draw_again(self, run: Any, o: Any, state: Any) -> None:
-        """Give a random generator a state."""
+        """Set a random generator's state."""
         run.note_generator(o)
         self.generators.append((o, generator_state(o)))
         set_generator_state(o, state)
 
     def end(self) -> None:
-        """Put everything back; what an interrupted end has restored is restored again."""
+        """Restore everything; an interrupted end may be repeated."""
         record = self._record
         record.segment, record.closed = None, True
         STATE.hidden, record.thread, record.operations = self._found
@@ -346,7 +330,7 @@ class Changed(EnteredTwice):
 
 
 def _set_content(log: Any, target: Any, content: Any) -> None:
-    """Give something the content that it had, if it has another one now."""
+    """Restore the content of something if it has another one now."""
     if type(target) is tuple or type(target) is types.CellType:
         if _held_under(target) is not content:
             _log_name(log, target)
@@ -361,7 +345,7 @@ def _set_content(log: Any, target: Any, content: Any) -> None:
 
 
 def _held_under(target: Any) -> Any:
-    """What a cell holds, or a name in a namespace or class."""
+    """What a cell holds, or a namespace or class under a name; ``MISSING`` if nothing."""
     if type(target) is types.CellType:
         try:
             return target.cell_contents
@@ -381,7 +365,7 @@ def _log_name(log: Any, target: Any) -> None:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two contents hold the same things."""
+    """Whether two contents hold identical objects in the same places."""
     if a is b or type(a) is not type(b):
         return a is b
     if isinstance(a, dict):
@@ -396,7 +380,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _is_users(cls: type) -> bool:
-    """Whether a class is written in Python, in a file of the user's."""
+    """Whether a class is written in Python, in one of the user's files."""
     if cls.__module__ == "builtins" or not cls.__flags__ & _HEAP_TYPE:
         return False
     for value in vars(cls).values():
@@ -410,5 +394,5 @@ _HEAP_TYPE = 1 << 9
 
 
 def _holds_arrays(held: Any) -> bool:
-    """Whether an object of a library's class has arrays as attributes (sparse matrices)."""
+    """Whether an object of a library's class has arrays as attributes, as sparse matrices do."""
     return isinstance(held, dict) and any(isinstance(v, (np.ndarray, Array)) for v in held.values())

@@ -1,8 +1,7 @@
-"""One run of a record backwards: the cotangents of nodes and of memory, and what is done to them.
+"""One backward run over a record: the cotangents of nodes and of memory, and operations on them.
 
-With one cotangent they are plain numbers and arrays, with N of them arrays ``(N, *shape)``. Inside
-an enclosing derivative they may be duals, and whatever is written goes through the builder's
-stores.
+A single cotangent consists of plain numbers and arrays, N of them are arrays ``(N, *shape)``.
+Inside an enclosing derivative they may be duals, and all writes go through the builder's stores.
 """
 
 from __future__ import annotations
@@ -30,24 +29,19 @@ from fwdad.tangents.laws.listing import given
 from fwdad.tangents.plain import plain
 from fwdad.tangents.scaling import scale_lanes
 
-# Their transposes say the same with an array as with a chunk, in a fraction of the time.
+# Their transposes give the same with an array as with a chunk, in a fraction of the time.
 _TAKE_ARRAYS = frozenset(
     {np.matmul, np.sum, np.mean, np.transpose, np.reshape, np.swapaxes, np.concatenate, np.stack}
 )
 
 
 class Sweep:
-    """The state of one run backwards.
+    """The state of one backward run, with n cotangents; None is a single one, without a lane axis.
 
-    Parameters
-    ----------
-    n : int or None
-        The number of cotangents; None for a single one, without a lane axis.
-    careful : bool
-        Whether a zero cotangent is kept from meeting an infinite partial. That costs a look at
-        each product, so it is done where the result without it is not finite.
-    nested : bool
-        Whether cotangents or partials may be duals.
+    If ``careful``, zero cotangents do not meet infinite partials. That costs a check of each
+    product, so it is used only where the result without it is not finite. If ``nested``, cotangents
+    or partials may be duals. The arrays of nodes in ``owned`` belong to nobody else, and are added
+    to in place.
     """
 
     def __init__(self, n: int | None, *, careful: bool, nested: bool) -> None:
@@ -57,7 +51,7 @@ class Sweep:
         self.nested = nested
         self.lift = lifted if nested else None
         self.bars: dict[Node, Any] = {}
-        self.owned: set[Node] = set()  # whose cotangents are arrays of nobody else's
+        self.owned: set[Node] = set()  # whose cotangents are arrays that nobody else has
         self.buffers: dict[Memory, np.ndarray] = {}
         self.views: dict[View, np.ndarray] = {}
         self.aside: dict[Saved, np.ndarray] = {}
@@ -65,7 +59,7 @@ class Sweep:
     # -- nodes
 
     def take(self, node: Node) -> Any:
-        """The cotangent of a node, which is then done with; None if there is none."""
+        """Remove and return the cotangent of a node; None if there is none."""
         bar = self.bars.pop(node, None)
         if node in self.owned:
             self.owned.discard(node)
@@ -74,7 +68,7 @@ class Sweep:
         return bar
 
     def spread(self, terms: Terms, bar: Any) -> None:
-        """Hand the cotangent of a sum of scaled nodes to the nodes."""
+        """Pass the cotangent of a sum of scaled nodes on to the nodes."""
         if type(bar) is float:
             if bar == 0.0:
                 return
@@ -90,7 +84,7 @@ class Sweep:
             self.add(node, self._scaled(node, d, bar))
 
     def _scaled(self, node: Node, d: Any, bar: Any) -> Any:
-        """The part of a node in the cotangent of ``d * node``, broadcast."""
+        """The share of a node in the cotangent of ``d * node``, with broadcasting undone."""
         if d is not None and not (type(d) is float and d == 1.0):
             if _is_complex(d):
                 d = np.conjugate(d)
@@ -100,7 +94,7 @@ class Sweep:
         return self.fit(bar, node.shape)
 
     def fit(self, bar: Any, shape: tuple[int, ...]) -> Any:
-        """Sum a cotangent over the axes along which something of this shape was broadcast."""
+        """Sum a cotangent over the axes along which a value of this shape was broadcast."""
         given = np.shape(plain(bar))
         target = (*self.lead, *shape)
         if given == target:
@@ -149,7 +143,7 @@ class Sweep:
     # -- what transposes see
 
     def as_argument(self, bar: Any, operation: Operation) -> Any:
-        """A cotangent as a transpose takes it: a chunk, or an array where that will do."""
+        """A cotangent as a transpose takes it: a chunk, or an array where that suffices."""
         if self.n is not None:
             return Chunk(bar)
         if isinstance_dual(bar):
@@ -174,13 +168,13 @@ class Sweep:
         return self._plain_number(x_bar)
 
     def _plain_number(self, bar: Any) -> Any:
-        """A single number as Python's, which is quicker than NumPy's."""
+        """A single number as Python's, which is faster than NumPy's."""
         if self.n is not None or np.shape(plain(bar)) or isinstance_dual(bar):
             return bar
         return bar.item() if hasattr(bar, "item") else bar
 
     def elements(self, bar: Any) -> Any:
-        """The elements of a vector's cotangent, one after another."""
+        """The elements of a vector's cotangent."""
         if self.n is None:
             return bar.tolist() if type(bar) is np.ndarray else [bar[k] for k in range(len(bar))]
         return [bar[:, k] for k in range(plain(bar).shape[1])]
@@ -188,7 +182,7 @@ class Sweep:
     # -- places of arrays
 
     def add_at(self, target: np.ndarray, index: tuple[Any, ...], bar: Any, unique: bool) -> None:
-        """``target[index] += bar``, also where places are named twice."""
+        """``target[index] += bar``, also where elements are selected twice."""
         target, index, bar = self._lanes_last(target, index, bar)
         if self.nested:
             if unique:
@@ -214,7 +208,7 @@ class Sweep:
         self._put_raw(last, index, 0.0)
 
     def only_last(self, bar: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
-        """Zero where a store's place was overwritten by a later element of the same store."""
+        """A store's cotangent, zero where a later element of the same store overwrote the place."""
         places = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)[index]
         order = np.zeros(int(np.prod(shape, dtype=int)), int)
         order[places.reshape(-1)] = np.arange(places.size)
@@ -237,7 +231,7 @@ class Sweep:
         return self._explicit(getitem(target, index))
 
     def _lanes_last(self, target: Any, index: tuple[Any, ...], bar: Any) -> Any:
-        """With N cotangents, an index holds for the axes before the lane axis, moved last."""
+        """Target, index and bar with the lane axis moved last, so that the index fits."""
         if self.n is None:
             return target, index, bar
         target = np.moveaxis(target, 0, -1)
@@ -253,7 +247,7 @@ class Sweep:
     # -- memory
 
     def has_memory(self, view: View) -> bool:
-        """Whether anything was read of this memory, later in the program."""
+        """Whether this memory was read later in the program."""
         return view.memory in self.buffers
 
     def memory(self, view: View) -> np.ndarray:
@@ -278,7 +272,7 @@ class Sweep:
         return buffer
 
     def flat_memory(self, view: View) -> tuple[np.ndarray, np.ndarray]:
-        """All elements of some memory in a row, and the place of each element of a view."""
+        """All elements of some memory as a vector, and the positions of a view's elements in it."""
         item = view.dtype.itemsize
         if any(s % item for s in view.strides) or view.offset % item:
             message = "a view whose elements overlap in part is read: it has no reverse mode"
@@ -295,20 +289,20 @@ class Sweep:
         return self.memory(flat), places
 
     def set_aside(self, memory: Memory, saved: Saved) -> None:
-        """Begin anew with zeros, and keep the cotangent for later."""
+        """Start from zeros, and keep the cotangent for later."""
         buffer = self.drop_memory(memory)
         if buffer is not None:
             self.aside[saved] = buffer
 
     def drop_memory(self, memory: Memory) -> Any:
-        """Take the cotangent of some memory out; None if there is none."""
+        """Remove and return the cotangent of some memory; None if there is none."""
         buffer = self.buffers.pop(memory, None)
         if buffer is not None:
             self.views = {v: a for v, a in self.views.items() if v.memory is not memory}
         return buffer
 
     def rename(self, old: Any, new: Any) -> None:
-        """Hand the cotangent of a node or of some memory to what stands for it from here on."""
+        """Move the cotangent of a node or memory to the one that replaces it from here on."""
         if isinstance(old, Memory):
             buffer = self.drop_memory(old)
             if buffer is not None:

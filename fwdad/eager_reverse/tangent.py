@@ -1,4 +1,4 @@
-"""The tangent of a recorded run: a sum of scaled nodes, each a tangent that was written down."""
+"""The tangent of a recorded run: a sum of scaled nodes, each of which is a recorded tangent."""
 
 from __future__ import annotations
 
@@ -21,14 +21,10 @@ from fwdad.tangents.zero import ZERO, Undefined, Zero
 
 
 class Node:
-    """A tangent that was written down: it stands where lanes stand in a sum of scaled lanes.
+    """A recorded tangent, which takes the place of lanes in a sum of scaled lanes.
 
-    Attributes
-    ----------
-    shape, dtype
-        Of the value whose tangent it is.
-    parts : dict or None
-        The nodes of its elements, by index, so that each is written down once.
+    ``shape`` and ``dtype`` are those of the value; ``parts`` are the nodes of its elements by
+    index, so that each is recorded once.
     """
 
     __slots__ = ("__weakref__", "dtype", "parts", "shape")
@@ -43,7 +39,7 @@ class Node:
 
     @property
     def array(self) -> NoReturn:
-        """Closed: a recorded run has no lanes."""
+        """Refuse: a recorded run has no lanes."""
         raise OpaqueTangentError(_NO_LANES)
 
 
@@ -51,9 +47,9 @@ _NO_LANES = "reverse mode has no lanes here: what reads them cannot be run backw
 
 
 class Recorded(RecordingTangent):
-    """``sum_k d_k * node_k``, with the scalings deferred as a chunk's are.
+    """``sum_k d_k * node_k``, with the scalings deferred as in a chunk.
 
-    It passes for one lane that nobody may read. Shapes and dtypes of results come from the laws
+    It acts as one lane that nobody may read. Shapes and dtypes of results come from the laws
     themselves, applied to chunks of no lanes, which costs no arithmetic.
     """
 
@@ -63,7 +59,7 @@ class Recorded(RecordingTangent):
 
     @classmethod
     def made(cls, record: Any, shape: tuple[int, ...], terms: dict[Any, Any]) -> Recorded:
-        """Make one from scaled nodes; the scalings must belong to nobody else."""
+        """Make a tangent from scaled nodes; the scalings must belong to nobody else."""
         tangent = cls.__new__(cls)
         tangent.record = record
         tangent.n = 1
@@ -73,14 +69,14 @@ class Recorded(RecordingTangent):
 
     @classmethod
     def short(cls, record: Any, shape: tuple[int, ...], terms: dict[Any, Any]) -> Recorded:
-        """As :meth:`made`; a sum of many is made one node."""
+        """Make a tangent as :meth:`made` does, with a long sum as one node."""
         made = Recorded.made(record, shape, terms)
         if len(terms) > (MAX_ARRAY_TERMS if shape else record.most):
             made.settle()
         return made
 
     def factors(self) -> dict[Any, Any]:
-        """The terms that a product with an array scales: one, so that one product is enough."""
+        """The terms that a product with an array scales: a single one, to need one product only."""
         if len(self.terms) > 1:
             self.settle()
         return self.terms
@@ -101,7 +97,7 @@ class Recorded(RecordingTangent):
         return Space(self.shape, self.dtype)
 
     def settle(self) -> Node:
-        """The sum as one node, which is written down if there is none yet."""
+        """The sum as one node, which is recorded if there is none yet."""
         terms = self.terms
         if len(terms) == 1:
             ((node, d),) = terms.items()
@@ -115,7 +111,7 @@ class Recorded(RecordingTangent):
 
     def _set_node(self, node: Node) -> None:
         segment = self.record.segment
-        if segment is not None:  # a second run has to find the sum that the first one has found
+        if segment is not None:  # a second run has to find the same sum as the first one
             segment.settled.append((self, self.terms))
         self.terms = {node: None}
 
@@ -131,7 +127,7 @@ class Recorded(RecordingTangent):
             raw = plain(y)
             if raw.dtype.kind in "fc":
                 return Chunk(np.empty((0, *raw.shape), raw.dtype))
-        # a function that is applied lane by lane shows its result's shape on a lane only
+        # a function applied lane by lane needs a lane to show its result's shape
         return apply(rebuild(x_dot, lambda _, v: _one_lane(v) if isinstance(v, Chunk) else v))
 
     # -- what stays deferred
@@ -178,17 +174,17 @@ class Recorded(RecordingTangent):
         return Chunk.__truediv__(self, divisor)
 
     def scale(self, d: Any, shape: tuple[int, ...] | None = None) -> Recorded:
-        """As :meth:`Chunk.scale`."""
+        """The product of :meth:`Chunk.scale`."""
         return quietly(self.scale_quietly, d, self.shape if shape is None else shape)
 
     def scale_quietly(self, d: Any, shape: tuple[int, ...]) -> Recorded:
-        """As :meth:`Chunk.scale_quietly`; a sum is not multiplied term by term by an array."""
+        """The product of :meth:`Chunk.scale_quietly`; by an array, a sum becomes one node first."""
         held_terms = self.factors() if getattr(d, "shape", ()) else self.terms
         terms = {node: d if held is None else held * d for node, held in held_terms.items()}
         return Recorded.made(self.record, shape, terms)
 
     def broadcast_to(self, shape: tuple[int, ...]) -> Recorded:
-        """As :meth:`Chunk.broadcast_to`: nodes and scalings broadcast by themselves."""
+        """The tangent in another shape; nodes and scalings broadcast by themselves."""
         return self if shape == self.shape else Recorded.made(self.record, shape, self.terms)
 
     def __getitem__(self, index: Any) -> Recorded:
@@ -203,7 +199,7 @@ class Recorded(RecordingTangent):
         return Recorded.made(self.record, part.shape, {part: None})
 
     def cut(self, part: slice, shape: tuple[int, ...]) -> Recorded:
-        """As :meth:`Chunk.cut`."""
+        """The part of a vector, as :meth:`Chunk.cut`."""
         node = self.record.indexed(self.settle(), (part,), shape)
         return Recorded.made(self.record, shape, {node: None})
 

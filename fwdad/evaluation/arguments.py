@@ -42,14 +42,14 @@ def arguments_of(
     Those that are ``seeded`` come with tangents, which say what has none.
     """
     if not callable(f):
-        message = f"the first argument is the function; {type_in_words(f)} came"
+        message = f"the first argument is the function; got {type_in_words(f)}"
         raise UnsupportedTypeError(message)
     code = getattr(f, "__code__", None)
     if code is not None and code.co_flags & inspect.CO_COROUTINE:
         message = f"{code.co_name} is an `async def`, of which a call runs nothing: write a `def`"
         raise UnsupportedTypeError(message)
     if kwargs is not None and not isinstance(kwargs, Mapping):
-        message = f"kwargs is a dict of f's keyword arguments; {type_in_words(kwargs)} came"
+        message = f"kwargs is a dict of f's keyword arguments; got {type_in_words(kwargs)}"
         raise UnsupportedTypeError(message)
     if not isinstance(args, tuple):
         args = (args,)
@@ -68,7 +68,7 @@ def argument_numbers(argnums: Any) -> Argnums:
         made = tuple([_index(k) for k in (argnums if several else (argnums,))])
     except TypeError:
         came = repr(argnums) if several else type_in_words(argnums)
-        message = f"argnums is an int or a tuple of ints; {came} came"
+        message = f"argnums is an int or a tuple of ints; got {came}"
         if isinstance(argnums, np.ndarray):
             message += ". What takes f alone returns a function: write grad(f)(x), not grad(f, x)"
         raise UnsupportedTypeError(message) from None

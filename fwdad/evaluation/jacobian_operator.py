@@ -105,7 +105,7 @@ def _fitting(v: Any, n: int, what: str, *, columns: bool) -> Any:
     if not fits and not _is_sparse(v):
         wanted = f"({n}, K)" if columns else f"({n},)"
         came = f"of shape {shape}" if shape or np.isscalar(v) else f": {type_in_words(v)}"
-        message = f"a {what} of shape {wanted} is wanted, and one {came} came"
+        message = f"expected a {what} of shape {wanted}; got one {came}"
         raise SeedError(message)
     return v
 
@@ -118,7 +118,7 @@ def _numbers(v: np.ndarray, what: str) -> np.ndarray:
     """The columns of a matrix, as rows."""
     check_unmasked(v, what)
     if v.dtype.kind not in "biufc":
-        message = f"a {what} of dtype {v.dtype} came; one of floats is wanted"
+        message = f"expected floats; got a {what} of dtype {v.dtype}"
         raise SeedError(message)
     return np.ascontiguousarray(v.T)
 

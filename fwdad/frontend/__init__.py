@@ -1,6 +1,6 @@
 """From a function's source to a program: its ``ast`` is evaluated on symbols.
 
-In come a function and the kinds of its arguments; out comes a ``Tape``, a program with what it
-assumes. ``syntax`` has Python's statements and expressions, ``calls`` what is called, and
-``derivatives`` what calls of ``jvp`` and ``grad`` mean inside.
+In come a function and the types of its arguments; out comes a ``Tape``, a program with its
+assumptions. ``syntax`` has Python's statements and expressions, ``calls`` what is called, and
+``derivatives`` calls of ``jvp``, ``grad`` and the like inside.
 """

@@ -1,7 +1,7 @@
-"""Arrays on lists that grow when the program runs: nobody may write into them later.
+"""A check of arrays on lists that grow while the program runs: they must not be written later.
 
-A list holds the arrays themselves, a stack what they were when they were put on it. It is one list
-as long as nobody can tell.
+A list holds the arrays themselves, but a stack holds their content at the time of the push. It acts
+as a list as long as nobody can tell the difference.
 """
 
 from __future__ import annotations
@@ -28,22 +28,14 @@ _READ = (
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an operation stands: its number, and the loops around it."""
+    """The position of an operation: its number, and the loops around it."""
 
     number: int
     loops: frozenset[Loop]
 
 
 def check_items(block: Block, lists: list[Any]) -> None:
-    """Raise if an array is written that is on a list.
-
-    Parameters
-    ----------
-    block : Block
-        All that has been traced of a function.
-    lists : list of Growing
-        Those that were made.
-    """
+    """Raise if an array is written that is an item of one of ``lists`` (the growing lists made)."""
     stacks = {held.stack.value for held in lists}
     rows = {v: ops for held in lists for v, ops in held.read()}
     if not stacks:
@@ -78,7 +70,7 @@ def _is_memory(x: Any) -> bool:
 
 
 def _places(block: Block, loops: frozenset[Loop], count: Any = None) -> Iterator[tuple[Op, _Place]]:
-    """Every operation with its place, in the order of the program."""
+    """Every operation with its position, in program order."""
     count = [0] if count is None else count
     for op in block.ops:
         count[0] += 1
@@ -98,7 +90,7 @@ def _comes_before(
     roots: Roots,
     here: Roots,
 ) -> bool:
-    """Whether each array that a write may mean is on the list later only.
+    """Whether each array that a write may mean is put on the list only later.
 
     It is if nothing is put on the list between the array's allocation and the write. What a loop
     carries may be an array of an earlier iteration.

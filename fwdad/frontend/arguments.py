@@ -1,4 +1,4 @@
-"""Arguments of a traced function: leaves that become inputs, and what is known beforehand."""
+"""Arguments of a traced function: leaves that become inputs, and parts that are static."""
 
 from __future__ import annotations
 
@@ -19,18 +19,12 @@ Build = Callable[[list[Any], dict[int, Any]], Any]
 
 
 class Flattened:
-    """Arguments flattened.
+    """Flattened arguments.
 
-    Attributes
-    ----------
-    leaves : list
-        Numbers and arrays, in order.
-    containers : list
-        The lists, dicts and objects that a function could change, in order.
-    key : hashable
-        Structure, types and static values: what a tape is specialised on.
-    examples : bool
-        Whether numbers and lengths are those of an example, which a tape may assume.
+    ``leaves`` are numbers and arrays, and ``containers`` the lists, dicts and objects that a
+    function could change, both in order. ``key`` is what a tape is specialised on: structure, types
+    and static values. ``examples`` says whether numbers and lengths are examples that a tape may
+    assume.
     """
 
     def __init__(
@@ -43,18 +37,7 @@ class Flattened:
         self.key, self._build = self._take((args, tuple(kwargs.items())))
 
     def rebuild(self, leaves: list[Any]) -> tuple[Any, Any, list[Any]]:
-        """The arguments with other leaves, and the containers among them.
-
-        Parameters
-        ----------
-        leaves : list
-            What stands for the numbers and arrays.
-
-        Returns
-        -------
-        tuple, dict, list
-            Positional arguments, keyword arguments, and what stands for each of the containers.
-        """
+        """Positional and keyword arguments with other leaves, and their containers in order."""
         made: dict[int, Any] = {}
         args, kwargs = self._build(leaves, made)
         return args, dict(kwargs), [made[k] for k in range(len(self.containers))]
@@ -129,7 +112,7 @@ class Flattened:
 
 
 def static_key(x: Any) -> Hashable:
-    """What a tape is specialised on for what is neither a number, an array nor a container."""
+    """The key of a tape for an argument that is neither a number, an array nor a container."""
     try:
         if kind_of(x) > CONSTANT:
             return ("contents", Same(x), contents(x))
@@ -144,7 +127,7 @@ def static_key(x: Any) -> Hashable:
 
 
 def refuse_attributes(x: Any, place: Location | None = None) -> None:
-    """A tuple of a class that holds more than its items, as what ``scipy.stats`` returns."""
+    """Refuse a tuple with attributes beside its items, as ``scipy.stats`` returns them."""
     if namespace_of(x):
         message = (
             f"{type_in_words(x)} is a tuple with attributes beside its items, which cannot be "
@@ -160,18 +143,12 @@ def new_object(cls: Any) -> Any:
 
 
 def traced_object(cls: Any) -> Any:
-    """An object without attributes, or what stands for one in a trace."""
+    """An object without attributes, or its stand-in in a trace."""
     return new_object(stand_in(cls) if has_slots(cls) else cls)
 
 
 def is_record(x: Any) -> bool:
-    """Whether an argument is an object whose attributes are arguments, too.
-
-    Parameters
-    ----------
-    x : object
-        An argument, or a part of one.
-    """
+    """Whether an argument, or a part of one, is an object whose attributes are arguments, too."""
     if isinstance(x, (type, types.ModuleType, types.FunctionType, types.MethodType)):
         return False
     if isinstance(x, BaseException):
@@ -188,30 +165,26 @@ def is_record(x: Any) -> bool:
 
 
 def leaf_key(x: Any) -> Hashable:
-    """What a tape is specialised on for a leaf: its type, and whether lengths are 0 or 1."""
+    """The key of a tape for a leaf: its type, and which lengths are 0 or 1."""
     if isinstance(x, np.ndarray):
         return (x.dtype, tuple(n if n < 2 else -1 for n in x.shape))
     t = number_type(x)
-    return (type(x),) if t is None else (t.dtype, t.python)  # no leaf is there any more
+    return (type(x),) if t is None else (t.dtype, t.python)  # there is no longer a leaf
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """Which lengths of inputs a tape takes as those of the example.
+    """The lengths of inputs that a tape takes from the example.
 
-    Attributes
-    ----------
-    at_most : int
-        Those of arrays that have no more elements.
-    axes : frozenset of tuple
-        ``(input, axis)``: those of these axes.
+    These are those of arrays with no more than ``at_most`` elements, and ``axes``, ``(input,
+    axis)``.
     """
 
     at_most: int = 0
     axes: frozenset[tuple[int, int]] = frozenset()
 
     def assumes(self, x: np.ndarray, k: int, axis: int) -> bool:
-        """Whether it takes that of one axis of input k."""
+        """Whether the length of one axis of input k is taken from the example."""
         return x.size <= self.at_most or (k, axis) in self.axes
 
 
@@ -226,9 +199,9 @@ def leaf_type(
     lengths: Lengths = UNKNOWN,
     shared: dict[int, Size] | None = None,
 ) -> Type:
-    """The type of input k: lengths of two and more are unknown, but for those that are assumed.
+    """The type of input k; lengths of two and more are unknown unless they are assumed.
 
-    Lengths that are equal in the example are one where they are ``shared``.
+    With ``shared``, lengths that are equal in the example are one ``Size``.
     """
     if isinstance(x, np.ndarray):
         shape: list[int | Size] = []
@@ -245,7 +218,7 @@ def leaf_type(
 
 
 def refuse_subclass(x: Any, place: Any = None) -> None:
-    """Raise if an array is of a class with operators of its own, or of dates: no tape has these."""
+    """Raise for arrays of a subclass, or of a dtype such as dates, which tapes do not support."""
     if not isinstance(x, np.ndarray):
         return
     if type(x) is not np.ndarray:

@@ -1,4 +1,4 @@
-"""What a program reads of the world outside: where it stands, and its inputs."""
+"""Captures: the inputs of a program that come from outside, and where they are found."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CAPTURED_AT_MOST = 512
 
 
 def fetch(path: Any) -> Any:
-    """What stands in a place of the world outside."""
+    """What is found at a path in the outside world; ``UNBOUND`` if nothing is."""
     kind, *where = path
     if kind == "cell":
         return where[0].cell_contents
@@ -65,7 +65,7 @@ COMPARED = ("structure", "contents", "partial", "defaults")
 
 
 def _contents(x: Any) -> Any:
-    """What an object holds, UNBOUND if nobody can tell any more."""
+    """What an object holds; ``UNBOUND`` if that can no longer be determined."""
     try:
         return contents(x)
     except OpaqueError:
@@ -73,7 +73,7 @@ def _contents(x: Any) -> Any:
 
 
 def _inside(x: Any, keys: tuple[Any, ...]) -> Any:
-    """A leaf of a container, UNBOUND if it is not there any more."""
+    """A leaf of a container; ``UNBOUND`` if it is no longer there."""
     for key in keys:
         try:
             x = attributes_of(x)[key] if is_record(x) else x[key]
@@ -84,19 +84,19 @@ def _inside(x: Any, keys: tuple[Any, ...]) -> Any:
 
 @dataclass
 class Capture:
-    """Something of the world outside that a program reads: where it stands, and its input."""
+    """A value from outside that a program reads: its path and its input."""
 
     path: Any
     value: Value
     key: Any
 
     def fetch(self) -> Any:
-        """What is there now."""
+        """The present value."""
         return fetch(self.path)
 
 
 class Captures:
-    """What is captured, each place and each array once."""
+    """The captures of a program, each place and each array once."""
 
     def __init__(self, recorder: Recorder, arguments: int, lengths: Lengths) -> None:
         self.recorder = recorder
@@ -126,7 +126,7 @@ class Captures:
         return self._by_place[place]
 
     def _note_name(self, x: np.ndarray, path: Any) -> None:
-        """Note in how many places an array stands: the tape has one input for all of them."""
+        """Note each path at which an array is found; the tape has one input for all of them."""
         first, *others = self._names.setdefault(id(x), [path])
         known = {_place_of(p) for p in (first, *others)}
         if _place_of(path) not in known:
@@ -144,7 +144,7 @@ class Captures:
         ]
 
     def container(self, x: Any, path: Any, name: str) -> Any:
-        """A list or dict from outside: its numbers and arrays become inputs, it may not change."""
+        """A list or dict from outside: its leaves become inputs, its structure must not change."""
         if id(x) not in self._containers:
             try:
                 flat = Flattened((x,), {})
@@ -166,7 +166,7 @@ class Captures:
         return self._containers[id(x)]
 
     def array(self, x: np.ndarray) -> Symbol:
-        """An array that is a constant of the program: the object itself is kept."""
+        """An array that is a constant of the program; the object itself is kept."""
         refuse_subclass(x, self.recorder.place())
         place = ("array", id(x))
         self._note_name(x, ("object", x))
@@ -185,7 +185,7 @@ def _place_of(path: Any) -> Any:
 
 
 def _find_leaves(x: Any, keys: tuple[Any, ...], found: list[Any], seen: set[int]) -> None:
-    """The leaves of a container in the order of :class:`Flattened`, and where they are."""
+    """Collect the leaves of a container with their keys, in the order of :class:`Flattened`."""
     if number_type(x) is not None or isinstance(x, np.ndarray):
         found.append((keys, x))
         return

@@ -1,4 +1,4 @@
-"""The shortest way from a call to its compiled code, for arguments that need no taking apart.
+"""The shortest path from a call to its compiled code, for arguments that need no flattening.
 
 What a tape assumes beside its arguments' types and shapes (functions that are not replaced) and
 what it reads (numbers and arrays of closures, modules and objects) is looked up by a function
@@ -19,12 +19,12 @@ from fwdad.frontend.tape import Tape
 AGAIN = object()
 """What a shortcut returns for other arguments, and where the tape does not hold any more."""
 
-# Arguments of these classes, and arrays, can be told apart without taking them apart.
+# Arguments of these classes, and arrays, can be distinguished without flattening them.
 _PLAIN = (float, int, complex, np.float64)
 
 
 def key_of(args: tuple[Any, ...]) -> Any:
-    """What calls have in common that take the same shortcut."""
+    """A key that is equal for calls that can take the same shortcut."""
     return tuple([(a.dtype, a.shape) if type(a) is np.ndarray else type(a) for a in args])
 
 
@@ -36,25 +36,11 @@ def shortcut(
     *,
     separate: bool = False,
 ) -> Callable[..., Any] | None:
-    """A function of a tuple of arguments that returns f's value, or ``AGAIN``.
+    """A function of a tuple of arguments that returns f's value, or ``AGAIN``; None if impossible.
 
-    Parameters
-    ----------
-    tape : Tape
-        What is run.
-    run : callable
-        Its compiled code, of the leaves of the arguments and what the tape reads beside them.
-    args : tuple
-        Of a call that the tape serves.
-    hits : list of int
-        Whose only number counts the calls that took the shortcut.
-    separate : bool
-        Whether it is for arrays only that share no memory, also where the tape writes into none.
-
-    Returns
-    -------
-    callable or None
-        None where more has to be looked at, or put together, than a shortcut does.
+    ``run`` is the tape's compiled code, of leaves and captures; ``args`` are those of a call that
+    the tape serves. ``hits`` holds one number, which counts the shortcut's calls. ``separate``
+    restricts it to arrays that share no memory, even if the tape writes into none.
     """
     if tape.value_guards or any(tape.program.written):
         return None
@@ -99,7 +85,7 @@ def shortcut(
     same = [_same(name, a, namespace) for name, a in zip(names, args, strict=True)]
     leaves = ", ".join(inputs)
     lines = [f"made = run({leaves})"]
-    if hasattr(run, "direct"):  # one call of Python's less
+    if hasattr(run, "direct"):  # saves a Python call
         namespace["kernel"], namespace["failed"] = run.direct
         lines = ["try:", f"    made = kernel({leaves})", "except BaseException as error:",
                  f"    made = failed(error, ({leaves}{',' if leaves else ''}))"]  # fmt: skip
@@ -112,7 +98,7 @@ def shortcut(
 
 
 def _same(name: str, a: Any, namespace: dict[str, Any]) -> str:
-    """Whether an input is like that of the first call; as :func:`key_of` compares them."""
+    """A source text that tests whether an input is like a, as :func:`key_of` compares them."""
     namespace.update({f"class_{name}": type(a)})
     test = f"type({name}) is class_{name}"
     if type(a) is not np.ndarray:
@@ -123,7 +109,7 @@ def _same(name: str, a: Any, namespace: dict[str, Any]) -> str:
 
 
 def _place(path: Any, name: str, namespace: dict[str, Any]) -> str | None:
-    """What stands in a place of the world outside, as an expression."""
+    """What is found at a path in the outside world, as a source text; None if it has none."""
     kind, *where = path
     namespace[name] = where[0]
     if kind == "item" and type(where[0]) is dict:
@@ -160,5 +146,5 @@ def _defined(
 
 
 def never(_args: tuple[Any, ...]) -> Any:
-    """The shortcut where there is none yet."""
+    """The shortcut before there is one."""
     return AGAIN

@@ -1,10 +1,10 @@
-"""How an object from outside is guarded: what a tape may keep of it, and how a change is seen.
+"""Guards of objects from outside: what a tape may keep of them, and how changes are detected.
 
 A number or a plain array is an *input*, read at each call. A list, a dict and a tuple of such are a
 *container*, whose structure is compared and whose leaves are inputs. A *constant* cannot change. Of
 an object with *fields* each attribute that is read is captured by itself; where code without a
-source reads the object, its contents are compared, as those of all other objects that can be looked
-into. What is *opaque*, as C code's own state is, cannot be kept on a tape.
+source reads the object, its contents are compared, as are those of all other objects that can be
+inspected. What is *opaque*, such as state in C code, cannot be kept on a tape.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ INPUT, CONTAINER, CONSTANT, FIELDS, CONTENTS, OPAQUE = range(6)
 
 _BYTES_AT_MOST = 1 << 20  # of arrays and items that are compared at each call
 _ITEM = 64  # what an item counts for
-_REACHED_AT_MOST = 20_000  # objects that are looked at for arrays
+_REACHED_AT_MOST = 20_000  # objects that are searched for arrays
 
 _C_FUNCTIONS = (
     types.MethodDescriptorType,
@@ -75,7 +75,7 @@ _MANAGED_DICT = 1 << 4
 
 
 class OpaqueError(Exception):
-    """An object of which nobody can tell whether it has changed."""
+    """An object whose changes cannot be detected."""
 
     def __init__(self, x: Any, why: str = "keeps a state that cannot be looked into") -> None:
         self.why = f"{with_article(type(x).__name__)}, which {why}"
@@ -83,7 +83,7 @@ class OpaqueError(Exception):
 
 
 class Same:
-    """An object as a part of a key: equal to itself only, and kept alive."""
+    """An object as a part of a key, equal only to itself, and kept alive."""
 
     __slots__ = ("held",)
 
@@ -98,7 +98,7 @@ class Same:
 
 
 def kind_of(x: Any) -> int:
-    """How an object from outside is guarded."""
+    """The kind of guard for an object from outside."""
     t = type(x)
     if isinstance(x, np.ndarray) or (number_type(x) is not None and t is not bool):
         return INPUT
@@ -118,9 +118,9 @@ def kind_of(x: Any) -> int:
     if t is types.MethodType:
         return max(FIELDS, kind_of(x.__self__))
     if t is functools.partial:
-        return CONSTANT  # what it holds is looked at where it is called
+        return CONSTANT  # what it holds is guarded where it is called
     if isinstance(x, _GENERATORS):
-        return FIELDS  # drawing is refused in its own words
+        return FIELDS  # drawing is refused with its own message
     if _is_unchanging(t) or is_callable_of_library(x):
         return CONSTANT
     if _reader(t) is not None:
@@ -129,12 +129,12 @@ def kind_of(x: Any) -> int:
 
 
 def _is_unchanging(cls: type) -> bool:
-    """Whether no object of a class changes: our own, and factors that C code keeps."""
+    """Whether no object of a class changes: our own, and factorisations kept by C code."""
     return cls.__module__.startswith("fwdad.") or cls.__name__ in FACTORS
 
 
 def is_callable_of_library(x: Any) -> bool:
-    """Whether something is a function by another name: Numba's and the like."""
+    """Whether something is a function under another name, such as Numba's."""
     module = type(x).__module__
     if module.startswith("numba.") or module == "uarray":
         return True
@@ -162,12 +162,8 @@ has_fields: Callable[[Any], bool] = functools.lru_cache(maxsize=1024)(_has_field
 def contents(x: Any, arrays: list[Any] | None = None) -> Hashable:
     """All that can be read of an object, as a key that is equal as long as nothing changes.
 
-    The arrays that were met are appended to ``arrays``.
-
-    Raises
-    ------
-    OpaqueError
-        If it holds something that cannot be looked into, or too much.
+    The arrays that were met are appended to ``arrays``. ``OpaqueError`` if the object holds
+    something that cannot be inspected, or too much.
     """
     reading = _Reading([] if arrays is None else arrays)
     return reading.of(x)
@@ -191,7 +187,7 @@ def arrays_inside(x: Any) -> list[np.ndarray]:
 
 
 def is_users(cls: Any) -> bool:
-    """Whether a class is defined in a file of the user's."""
+    """Whether a class is defined in one of the user's files."""
     module = sys.modules.get(cls.__module__)
     if cls.__module__ == "builtins" or module is None:
         return cls.__module__ != "builtins"
@@ -207,7 +203,7 @@ def is_library_module(x: types.ModuleType) -> bool:
 
 
 class _Reading:
-    """One look at all that hangs on an object."""
+    """One traversal of all that an object refers to."""
 
     def __init__(self, arrays: list[Any]) -> None:
         self.arrays = arrays
@@ -279,7 +275,7 @@ class _Reading:
         return tuple([(name, self.of(value)) for name, value in held.items()])
 
     def _class(self, cls: Any) -> Hashable:
-        """A class: of the user's with its methods, and what these can read."""
+        """A class; a user's with its methods, and what these can read."""
         if not is_users(cls) or cls in self.classes:
             return Same(cls)
         self.classes.add(cls)
@@ -301,7 +297,7 @@ class _Reading:
         return (Same(cls), *found)
 
     def _function(self, f: types.FunctionType) -> Hashable:
-        """A function: of the user's with what it reads from outside."""
+        """A function; a user's with what it reads from outside."""
         code = f.__code__
         if is_library_file(code.co_filename):
             return Same(f)
@@ -326,7 +322,7 @@ class _Reading:
 
 @functools.lru_cache(maxsize=1024)
 def _names_of(code: types.CodeType) -> tuple[str, ...]:
-    """The global names and attributes that some code, and what is defined in it, can ask for."""
+    """The global names and attributes that some code, and code inside it, can look up."""
     found = dict.fromkeys(code.co_names)
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
@@ -338,7 +334,7 @@ def _names_of(code: types.CodeType) -> tuple[str, ...]:
 
 
 def held_by_partial(f: Any) -> Hashable:
-    """What a partial function holds: numbers and texts as they are, other objects by identity."""
+    """What a partial function holds: numbers and texts by value, other objects by identity."""
     held = (*f.args, *f.keywords, *f.keywords.values())
     return (Same(f.func), len(f.args), *map(_shallow, held))
 
@@ -409,11 +405,11 @@ _READERS: dict[type, Any] = {
     functools.partial: lambda reading, x: _items(reading, (x.func, x.args, x.keywords)),
 }
 _OF_PANDAS = {"Series": _of_series, "DataFrame": _of_frame, "Index": _of_index}
-_WHOLE = (_of_generator, _of_series, _of_frame, _of_index)  # beside which attributes say nothing
+_WHOLE = (_of_generator, _of_series, _of_frame, _of_index)  # for these, attributes add nothing
 
 
 def _reader(cls: Any) -> Any:
-    """What reads the contents of a class's objects; None where their attributes are all."""
+    """A function that reads the contents of a class's objects; None if their attributes are all."""
     found = _READERS.get(cls)
     if found is not None:
         return found
@@ -422,14 +418,14 @@ def _reader(cls: Any) -> Any:
             return _OF_PANDAS[base.__name__]
         if base in _READERS:
             if base in _BASES and _overrides(cls):
-                return None  # what is read is not what it holds
+                return None  # reading does not give what it holds
             return _READERS[base]
     return None
 
 
 @functools.lru_cache(maxsize=512)
 def _overrides(cls: Any) -> bool:
-    """Whether a class of containers reads its items in a way of the user's."""
+    """Whether a class of containers overrides how its items are read."""
     return any(
         isinstance(vars(c).get(name), types.FunctionType) and is_users(c)
         for c in cls.__mro__

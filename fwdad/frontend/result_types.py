@@ -1,4 +1,4 @@
-"""What a function with a rule returns, told from its source: nothing is called for it."""
+"""Result types of functions with a rule, inferred from their source without calling them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,9 @@ def type_by_source(
     known: dict[Size, int],
     place: Callable[[], Location | None],
 ) -> Any:
-    """The type of what a function returns, in its structure.
+    """The type of a function's result, in its structure, from the function's source.
 
-    Raises
-    ------
-    CannotInferError
-        If its source cannot be read or traced.
+    ``CannotInferError`` if the source cannot be read or traced.
     """
     writer = writer_of(function)
     if writer is not None:
@@ -80,7 +77,7 @@ def _check_memory(
     returned: Any,
     place: Callable[[], Location | None],
 ) -> None:
-    """Refuse a function that is seen to write or return memory that its rule does not tell."""
+    """Refuse a function that visibly writes or returns memory that its rule does not declare."""
     given = {v: at for at, x in [*enumerate(args), *kwargs.items()] for v in values_in(x)}
     if rule.returns == "new":
         arrays = {v for v in given if is_array(v)}
@@ -99,7 +96,7 @@ def _check_memory(
 
 
 def _type(y: Any) -> Any:
-    """What stands for the result, as types."""
+    """A traced result as types."""
     if type(y) is Symbol:
         return y.recorder.resolved(y.type)
     if isinstance(y, (tuple, list)):

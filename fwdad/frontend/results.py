@@ -1,4 +1,4 @@
-"""What a traced function returns, and what it leaves in its arguments, from a program's results."""
+"""The results of a traced function, and its changes of arguments, from a program's results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
 
 
 class Run:
-    """One run's results: the program's values, the caller's containers, and what was made."""
+    """One run's results: the program's values, the caller's containers, and those made so far."""
 
     def __init__(self, values: list[Any], containers: list[Any]) -> None:
         self.values = values
@@ -36,25 +36,12 @@ Take = Callable[[Run], Any]
 
 
 class Results:
-    """Collects the leaves of what a traced function leaves behind, and puts them together again.
+    """A collector of the leaves that a traced function returns or leaves in its arguments.
 
-    Parameters
-    ----------
-    recorder : Recorder
-        Knows the program's values and its heap.
-    arguments : list
-        The containers among the traced arguments.
-    before : list
-        Their contents when the function was called.
-
-    Attributes
-    ----------
-    operands : list of operands
-        The program's results.
-    changes : bool
-        Whether containers of the caller's are changed.
-    single : bool
-        Whether the result is the first result, and nothing else is left behind.
+    It puts them together again when called. ``arguments`` are the containers among the traced
+    arguments, and ``before`` their former contents. ``operands`` are the program's results.
+    ``single`` says that the function's result is the first of these, and that nothing else is left
+    behind.
     """
 
     def __init__(self, recorder: Recorder, arguments: list[Any], before: list[Any]) -> None:
@@ -75,11 +62,11 @@ class Results:
 
     @property
     def changes(self) -> bool:
-        """Whether containers of the caller's are changed."""
+        """Whether containers of the caller are changed."""
         return bool(self._changes)
 
     def answer(self, y: Any) -> None:
-        """Collect what the function returns."""
+        """Collect the return value of the function."""
         self.single = not self._changes and (type(y) is Symbol or isinstance(y, np.ndarray))
         self._answer = self._take(y)
 
@@ -89,7 +76,7 @@ class Results:
         return self.changes or self._refers
 
     def __call__(self, values: list[Any], containers: list[Any] | None = None) -> Any:
-        """Change the caller's containers, and make what the function returns."""
+        """Change the caller's containers, and make the function's return value."""
         if containers is None:
             if self.needs_containers:
                 message = "the containers of the arguments are needed"
@@ -174,7 +161,7 @@ class Results:
         return self._memo[id(held)]
 
     def _listed(self, x: Items) -> Take:
-        """A list that grows when the program runs: one object a run, as other lists are."""
+        """A growing list, which becomes one object per run."""
         if isinstance(x, Tuples):
             return self._listed_tuples(x)
         if id(x) not in self._memo:
@@ -194,7 +181,7 @@ class Results:
         return self._memo[id(x)]
 
     def _listed_tuples(self, x: Tuples) -> Take:
-        """The same for a list of tuples, whose parts are on lists of their own."""
+        """A growing list of tuples, whose parts are on lists of their own."""
         if id(x) not in self._memo:
             columns, key = [self._listed(column) for column in x.columns], id(x)
             self._kept.append(x)
@@ -209,7 +196,7 @@ class Results:
         return self._memo[id(x)]
 
     def _made(self, x: Any, held: Any) -> Take:
-        """A container that the traced program makes: one object a run, however often it is met."""
+        """A container that the traced program makes: one object per run, wherever it occurs."""
         key = id(held)
         if isinstance(held, list):
             items = [self._take(item) for item in held]

@@ -1,4 +1,4 @@
-"""A trace begins anew where it meets a function or a list that has to be written in another way."""
+"""Restarts of a trace that meets a function or list which must be written in another way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fwdad.frontend.syntax.growing import ListGrows
 
 
 def until_traced(attempt: Callable[[dict[int, Any], dict[Any, Any]], Any]) -> Any:
-    """What an attempt makes that knows the functions that recur, and the lists that grow."""
+    """The result of an attempt, repeated until it knows all recursion and all growing lists."""
     recursive: dict[int, Any] = {}
     lists: dict[Any, Any] = {}
     while True:

@@ -1,8 +1,8 @@
-"""Objects of classes with ``__slots__``: in a trace their attributes lie in a dict, as others' do.
+"""Stand-ins for objects with ``__slots__``, whose attributes are in a ``__dict__`` during a trace.
 
-A tape's tracer keeps an object's attributes in its ``__dict__``, where changes are journalled and
-merged. An object with slots has none, or one that does not hold all: in a trace an object of a
-*stand-in* is in its place, a subclass with a ``__dict__`` whose slots are not used.
+A tracer keeps an object's attributes in its ``__dict__``, where changes are journalled and merged.
+An object with slots has none, or one that does not hold all: a trace replaces it by an object of a
+*stand-in*, a subclass with a ``__dict__`` whose slots are not used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STANDS_FOR = "__fwdad_stands_for__"
 
 
 class _Slot:
-    """What a stand-in has in the place of a slot; the ``__dict__`` of its objects comes first."""
+    """A stand-in's descriptor in place of a slot; its objects' ``__dict__`` takes precedence."""
 
     def __init__(self, name: str, descriptor: Any) -> None:
         self.name = name
@@ -32,26 +32,26 @@ class _Slot:
 
 
 class _Quiet:
-    """Comes before the class itself: that it has a subclass is nobody's business."""
+    """A base before the class itself, which does not notify it of the subclass."""
 
     __slots__ = ()
 
     def __init_subclass__(cls, **_options: Any) -> None:
-        """Nothing: the user's may register what it is told."""
+        """Do nothing, since a user's class might register its subclasses."""
 
 
 def original(cls: type) -> type:
-    """The class that a stand-in stands for; any other class is itself."""
+    """The class that a stand-in replaces; any other class is itself."""
     return cls.__dict__.get(_STANDS_FOR, cls)
 
 
 def is_stand_in(cls: type) -> bool:
-    """Whether a class stands for another one in a trace."""
+    """Whether a class is a stand-in for another one."""
     return _STANDS_FOR in cls.__dict__
 
 
 def slots_of(cls: Any) -> tuple[str, ...]:
-    """The slots of a class, by the names that Python gives them."""
+    """The slots of a class, by Python's (mangled) names."""
     return _slots_of(cls)
 
 
@@ -67,7 +67,7 @@ def _slots_of(cls: Any) -> tuple[str, ...]:
 
 
 def has_slots(cls: type) -> bool:
-    """Whether not all attributes of a class's objects lie in their ``__dict__``."""
+    """Whether some attributes of a class's objects are not in their ``__dict__``."""
     if not all(base.__flags__ & _HEAP for base in cls.__mro__[:-1]):
         return False
     return cls.__dictoffset__ == 0 or bool(slots_of(cls))
@@ -83,7 +83,7 @@ def has_slots_as_argument(x: Any) -> bool:
 
 @functools.lru_cache(maxsize=512)
 def stand_in(cls: Any) -> type:
-    """The class whose objects stand for those of a class with slots in a trace."""
+    """The stand-in for a class with slots, whose objects replace its objects in a trace."""
     own: dict[str, Any] = {name: _Slot(name, getattr(cls, name)) for name in slots_of(cls)}
     own[_STANDS_FOR] = cls
     own["__class__"] = property(lambda _: cls)
@@ -96,7 +96,7 @@ def stand_in(cls: Any) -> type:
 
 
 def class_attribute(t: type, name: str) -> Any:
-    """What a class or its bases hold under a name, not bound; None if nothing."""
+    """What a class or its bases hold under a name, unbound; None if nothing."""
     for cls in t.__mro__:
         if name in cls.__dict__:
             return cls.__dict__[name]
@@ -104,13 +104,13 @@ def class_attribute(t: type, name: str) -> Any:
 
 
 def may_have(cls: type, name: str) -> bool:
-    """Whether an object of a stand-in can have an attribute of its own by a name."""
+    """Whether an object of a stand-in can have an attribute of that name."""
     of = original(cls)
     return of.__dictoffset__ != 0 or name in slots_of(of)
 
 
 def attributes_of(x: Any) -> dict[str, Any]:
-    """The attributes of an object: those of its slots, and those of its ``__dict__``."""
+    """The attributes of an object, from its slots and its ``__dict__``."""
     held = namespace_of(x) or {}
     names = () if is_stand_in(type(x)) else slots_of(type(x))
     if not names:
@@ -130,7 +130,7 @@ def set_attributes(x: Any, content: dict[str, Any]) -> None:
 
 
 def delete_attribute(x: Any, name: str) -> None:
-    """Take an attribute of an object away."""
+    """Delete an attribute of an object."""
     if name in slots_of(type(x)):
         _slot(x, name).__delete__(x)
     else:

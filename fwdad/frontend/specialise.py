@@ -1,4 +1,4 @@
-"""Tapes for arguments of a kind, and tapes of their own for few elements where loops gain from it.
+"""Optimised tapes for arguments of a kind, and special ones for small arrays if loops gain from it.
 
 A tape serves all lengths, or all that are equal where those of the first call were: arrays of one
 length are one loop. Other lengths get a second tape, which serves all. A loop whose state is a
@@ -38,21 +38,9 @@ def trace_optimised(
 ) -> Tape:
     """A tape after all passes.
 
-    Parameters
-    ----------
-    f : callable
-        The function.
-    flat : Flattened
-        Its arguments.
-    lengths : Lengths
-        Those that are taken as those of the example.
-    equal : bool
-        Whether lengths of arguments that are equal in the example are assumed to be equal.
-    threads : int
-        How many cores chunks of columns are spread over.
-    rows : bool
-        Whether arrays are assumed to be C-contiguous, where it is seen how they lie, if those of
-        the example do.
+    The tape takes ``lengths`` from the example. ``equal``: lengths that agree in the example are
+    assumed to be equal. ``rows``: arrays are assumed to be C-contiguous if those of the example
+    are, wherever it matters. ``threads``: the cores that chunks of columns are spread over.
     """
     with NoCollection() as resting, resting:
         tape = trace_flat(f, flat, lengths, equal=equal, threads=threads, rows=rows)
@@ -67,7 +55,7 @@ def trace_optimised(
 
 
 def known_lengths(leaves: list[Any], lengths: Lengths) -> Shapes:
-    """The lengths that a tape of its own takes from its inputs."""
+    """The lengths of inputs for which a tape of their own is made."""
     return tuple(
         (k, axis, n)
         for k, x in enumerate(leaves)
@@ -78,23 +66,11 @@ def known_lengths(leaves: list[Any], lengths: Lengths) -> Shapes:
 
 
 def gaining(program: Program, leaves: list[Any]) -> Lengths | None:
-    """Which lengths loops may gain from: those of small arrays, and of what makes small arrays.
+    """The lengths that loops may gain from: of small arrays, and of what makes small arrays.
 
-    Where a loop has an array that is small by the lengths of some axes, as rows of a long matrix
-    are, these are taken, and with them all that are no first axis and not long: parts of such axes
-    are small, too.
-
-    Parameters
-    ----------
-    program : Program
-        That serves all lengths.
-    leaves : list
-        Its inputs.
-
-    Returns
-    -------
-    Lengths or None
-        None if no array in a loop has a length that is not known.
+    Where an array in a loop is small because of some axes, such as rows of a long matrix, these
+    axes are taken, and all that are neither first nor long, since parts along them are small, too.
+    None if no array in a loop has an unknown length.
     """
     loops = [op for op in walk(program.block) if isinstance(op, Loop)]
     shapes = {v.type.shape for op in loops for v in _arrays_in(op)}
@@ -119,7 +95,7 @@ def gaining(program: Program, leaves: list[Any]) -> Lengths | None:
 
 
 def _is_small(shape: tuple[Dimension, ...]) -> bool:
-    """Whether an array is small where lengths are those of the example."""
+    """Whether an array is small with the lengths of the example."""
     found = [(d.hint or 0) if isinstance(d, Size) else d for d in shape]
     return bool(found) and 0 < math.prod(found) <= SMALL
 

@@ -1,4 +1,4 @@
-"""``trace``: a function and example arguments make a tape."""
+"""``trace``: from a function and example arguments to a tape."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
         return np.sum(x**2)
     """
     if not callable(f):
-        message = f"trace takes a function; {type_in_words(f)} came"
+        message = f"trace takes a function; got {type_in_words(f)}"
         raise UnsupportedTypeError(message)
     return trace_flat(f, Flattened(args, kwargs))
 
@@ -100,12 +100,12 @@ def trace_flat(
     threads: int = 1,
     rows: bool = False,
 ) -> Tape:
-    """:func:`trace` for arguments that are flattened already.
+    """:func:`trace` for flattened arguments.
 
-    Some ``lengths`` are taken as those of the example; other lengths of arguments that are
-    ``equal`` there are assumed to be so. Columns of Jacobians are
-    written in chunks for several ``threads``. Where that is seen, arrays are assumed to lie by
-    ``rows`` if those of the example do.
+    The tape takes some ``lengths`` from the example; other lengths of arguments that are equal
+    there are assumed to be so if ``equal``. Columns of Jacobians are written in chunks for several
+    ``threads``. Where memory order matters, arrays are assumed to be C-contiguous if those of the
+    example are and ``rows`` is set.
     """
     by_rows, equal = rows and lie_by_rows(flat.leaves), equal and flat.examples
 
@@ -117,7 +117,7 @@ def trace_flat(
                 tape.rows = tape.program.rows = lie_by_rows(tape.leaves(flat.leaves))
             if tape.rows is None or tape.rows is by_rows:
                 return tape
-            by_rows = False  # what is captured lies otherwise
+            by_rows = False  # captured arrays have another memory order
 
     return until_traced(attempt)
 
@@ -136,7 +136,7 @@ def _inputs(recorder: Recorder, flat: Flattened, lengths: Lengths, *, equal: boo
 
 
 def _program(f: Callable[..., Any], recorder: Recorder) -> Program:
-    """What has been recorded, as a program with f's name."""
+    """The recorded operations as a program with f's name."""
     program = Program(function_name(f).split(".")[-1], recorder.block)
     drop_unread(program)
     code = getattr(f, "__code__", None)
@@ -218,7 +218,7 @@ def _trace(
 
 
 def _check_read_whole(tracer: Any, captures: Captures, alone: Any, first: int) -> None:
-    """Refuse to write into what code without a source has read through an object."""
+    """Refuse to write into an array that code without a source has read through an object."""
     for k in alone:
         written = captures.found[k - first].fetch() if k >= first else None
         if not isinstance(written, np.ndarray):
@@ -245,7 +245,7 @@ def _check_read_whole(tracer: Any, captures: Captures, alone: Any, first: int) -
 
 
 def _refuse_left(found: list[Capture], program: Program) -> None:
-    """Refuse a derivative that reads what an earlier one has left outside, and does not write."""
+    """Refuse a derivative that reads stale values from outside and does not write them."""
     first = len(program.block.params) - len(found)
     for c, written in zip(found, program.written[first:], strict=True):
         if not written and stale.is_left(c.fetch()):
@@ -260,7 +260,7 @@ def _settle_lengths(recorder: Recorder) -> None:
 
 
 def _equal_lengths(inputs: list[Value]) -> list[tuple[int, int, int, int]]:
-    """Which lengths of inputs are one ``Size`` with that of another axis."""
+    """The lengths of inputs that share a ``Size`` with another axis."""
     return [
         (k, axis, *d.origin)
         for k, value in enumerate(inputs)
@@ -270,7 +270,7 @@ def _equal_lengths(inputs: list[Value]) -> list[tuple[int, int, int, int]]:
 
 
 def _unique(guards: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Each place once; what calls of our own and of libraries met is not the user's to replace."""
+    """Each guard once, without those in modules of ours and of libraries, which nobody replaces."""
     found = {}
     for path, x in guards:
         place = tuple(p if isinstance(p, str) else id(p) for p in path)
@@ -283,7 +283,7 @@ def _unique(guards: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 
 @for_programs
 def _raise(raised: AlwaysRaises) -> NoReturn:
-    """The program raises whatever its arguments are."""
+    """Raise the exception of a program that raises whatever its arguments are."""
     exception = raised.exception
     if isinstance(exception, type):
         known = [known_part(a) if mentions_symbols(a) else a for a in raised.arguments]

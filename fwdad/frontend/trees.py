@@ -1,4 +1,4 @@
-"""Values flattened into the numbers and arrays of a tape, and put together again."""
+"""Values flattened into the numbers and arrays of a tape, and rebuilt from them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,7 @@ _Build = Callable[[list[Any], bool], Any]
 
 
 class Tree:
-    """How a value is put together again.
-
-    Parameters
-    ----------
-    build : callable
-        ``build(leaves, tangent)``.
-    """
+    """The structure of a flattened value, which rebuilds it by ``build(leaves, tangent)``."""
 
     def __init__(self, build: _Build) -> None:
         self._build = build
@@ -37,28 +31,17 @@ class Tree:
         return self._build(leaves, False)
 
     def tangent(self, leaves: list[Any]) -> Any:
-        """What has the leaves of a tangent: of a number with a format that is a float."""
+        """A tangent from its leaves; that of a number in a special format is a float."""
         return self._build(leaves, True)
 
 
 def flatten(
     x: Any, *, records: bool = False, place: Location | None = None
 ) -> tuple[list[Any], Tree]:
-    """Numbers and arrays of a value, and how to put others in their place.
+    """The numbers and arrays of a value, and the tree that rebuilds it from others.
 
-    Parameters
-    ----------
-    x : object
-        A value.
-    records : bool, default False
-        Whether objects of the user's are flattened, too.
-    place : Location, optional
-        Where the value comes from, for an error.
-
-    Raises
-    ------
-    UntraceableError
-        If a part may be None, or not be there.
+    With ``records``, the user's objects are flattened, too. ``UntraceableError``, at ``place``, if
+    a part may be None or missing.
     """
     leaves: list[Any] = []
 
@@ -106,7 +89,7 @@ def flatten(
 
 
 def made_in(recorder: Any, x: Any) -> Any:
-    """Say that a traced program has made the lists, dicts and objects of a value."""
+    """Mark the lists, dicts and objects of a value as made by the traced program."""
     if is_leaf(x):
         return x
     if isinstance(x, (tuple, list)):
@@ -130,7 +113,7 @@ def is_leaf(x: Any) -> bool:
 
 
 def signature(x: Any) -> Hashable:
-    """What is known of a value beforehand: structure, ranks, dtypes and everything static."""
+    """The static part of a value: structure, ranks, dtypes and everything that is no leaf."""
     if is_leaf(x):
         return kind(_type(x))
     if isinstance(x, (tuple, list)):

@@ -1,4 +1,4 @@
-"""The checker: whether a program is well formed. Every transform's output is put through it."""
+"""The checker: whether a program is well formed, as every transform's output must be."""
 
 from __future__ import annotations
 
@@ -25,30 +25,17 @@ from fwdad.ir.types import ArrayType, Number, Size, covers, number_type
 
 
 class MalformedTapeError(FwdadError):
-    """A program breaks a rule of the tape: a defect of a transform, not of the user's code."""
+    """A program violates an invariant of the IR: a defect of a transform, not of user code."""
 
     refuses = False
 
 
 def check_program(program: Program, *, assumed: bool = False) -> None:
-    """Raise unless a program is well formed.
+    """Raise ``MalformedTapeError`` unless a program, with those it calls, is well formed.
 
-    Every value is defined once, and before it is used, in the same block or in one around it; a
-    loop's condition and its body see each other's parameters and values as they run. Blocks return
-    as many results as their operation has outputs, of types that these hold. What is written is an
-    array. Conditions are booleans.
-
-    Parameters
-    ----------
-    program : Program
-        What to check, with the programs that it calls.
-    assumed : bool
-        Whether lengths may be known that no type tells: the tape is for arguments of these lengths.
-
-    Raises
-    ------
-    MalformedTapeError
-        Naming the operation, the user's line, and what is wrong.
+    Values are defined once, before their uses, in the same or a surrounding block; a loop's test
+    and body see each other's values. Results match outputs in number and type, written operands are
+    arrays, conditions are booleans. ``assumed``: unstated lengths may be relied on.
     """
     _Checker(program, set(), assumed).run()
 
@@ -97,7 +84,7 @@ class _Checker:
                 self.fail(f"{v!r} is used {late}")
 
     def block(self, block: Block, scope: set[Value]) -> set[Value]:
-        """Check a block whose parameters are in scope; return what is in scope at its end."""
+        """Check a block whose parameters are in scope; return the scope at its end."""
         scope = set(scope)
         for op in block.ops:
             outer, self.op = self.op, op
@@ -199,7 +186,7 @@ class _Checker:
 
 
 def _is_memory(x: Operand) -> bool:
-    """An array, or what stands for one in code that no run reaches."""
+    """Whether an operand is an array, or a placeholder for one in unreachable code."""
     return isinstance(x, (Value, Missing)) and isinstance(x.type, ArrayType)
 
 
@@ -207,20 +194,7 @@ Checked = Callable[[Program], bool]
 
 
 def checked(run: Checked, program: Program) -> bool:
-    """Run a pass and check what it leaves.
-
-    Parameters
-    ----------
-    run : callable
-        A pass.
-    program : Program
-        Well formed.
-
-    Returns
-    -------
-    bool
-        Whether the pass changed anything.
-    """
+    """Run a pass on a well-formed program, and check its output; whether it changed anything."""
     changed = run(program)
     try:
         check_program(program)

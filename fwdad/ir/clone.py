@@ -1,4 +1,4 @@
-"""Programs written again with values of their own."""
+"""Cloning of programs and blocks, with new values."""
 
 from __future__ import annotations
 
@@ -6,13 +6,7 @@ from fwdad.ir.ops import Block, Effect, Loop, Op, Operand, Program, Value, map_v
 
 
 def copied(program: Program) -> Program:
-    """A program written again, which can be changed; those that it calls are the same.
-
-    Parameters
-    ----------
-    program : Program
-        It is left as it is.
-    """
+    """A copy of a program that can be changed; the programs that it calls are shared."""
     fields = {k: v for k, v in vars(program).items() if k not in ("name", "block")}
     cloner = Cloner({})
     made = Program(program.name, cloner.block(program.block))
@@ -25,14 +19,10 @@ def copied(program: Program) -> Program:
 
 
 class Cloner:
-    """Writes blocks again; a value from outside stays itself.
+    """Clones blocks; a value from outside is itself, unless ``mapping`` replaces it.
 
-    Parameters
-    ----------
-    mapping : dict
-        What stands for values that are known already.
-    again : bool
-        Whether the copy runs once more what has run: it puts nothing out.
+    ``again``: the copy runs a second time what has already run, so that output effects are left
+    out.
     """
 
     def __init__(self, mapping: dict[Value, Operand], *, again: bool = False) -> None:
@@ -41,17 +31,17 @@ class Cloner:
         self.origin: dict[Op, Op] = {}  # of the new operations
 
     def operand(self, operand: Operand) -> Operand:
-        """An operand of the new program."""
+        """An operand of the clone."""
         return map_values(lambda v: self.mapping.get(v, v), operand)
 
     def fresh(self, value: Value) -> Value:
-        """A value of the new program for one that is defined here."""
+        """The clone's value for one that is defined in the original."""
         made = Value(value.type, value.name)
         self.mapping[value] = made
         return made
 
     def block(self, block: Block) -> Block:
-        """A block, its parameters and operations."""
+        """A block with its parameters and operations."""
         made = Block(params=[self.fresh(p) for p in block.params])
         made.ops = self.ops(block.ops)
         made.results = [self.operand(r) for r in block.results]

@@ -1,7 +1,8 @@
-"""Which values may share a name: ``s = s + x[i]`` instead of ``s_2 = s + x[i]; s = s_2``.
+"""Coalescing: which values can share a name, ``s = s + x[i]`` for ``s_2 = s + x[i]; s = s_2``.
 
-What a loop carries, or a branch returns, is one value on each way; all of them may be one variable
-if none is assigned while another is still needed (Chaitin's test, 1982, on a structured program).
+A carried value of a loop or the result of a branch is one value on each path; all of them may be
+one variable if none is assigned while another is live (Chaitin's test, 1982, on a structured
+program).
 """
 
 from __future__ import annotations
@@ -27,21 +28,10 @@ Pair = tuple[Value, Value]
 def shared_names(
     program: Program, inlined: Mapping[Value, Op], unused: Container[Value]
 ) -> dict[Value, list[Value]]:
-    """Groups of values that may be one variable.
+    """For each value that can share its variable, the group of values that do.
 
-    Parameters
-    ----------
-    program : Program
-        What is written.
-    inlined : dict
-        The operations of the values that are written where they are used, and have no name.
-    unused : container of Value
-        Values that are not written at all.
-
-    Returns
-    -------
-    dict
-        For each value that shares its name the group that it is in.
+    ``inlined`` values are written where they are used and have no name, ``unused`` ones are not
+    written.
     """
     wanted = [p for p in _pairs(program) if not any(v in inlined for v in p) and _alike(*p)]
     fixed = [
@@ -62,7 +52,7 @@ def shared_names(
 
 
 def _pairs(program: Program) -> Iterator[Pair]:
-    """Values between which a name would have to be copied; those inside loops first."""
+    """Pairs of values that need a copy unless they share a name; those inside loops first."""
     for op in walk(program.block):
         if isinstance(op, Loop):
             for p, r in zip(op.carried, op.body.results, strict=False):
@@ -87,7 +77,7 @@ def _alike(a: Value, b: Value) -> bool:
 
 
 class _Groups:
-    """Disjoint groups of values, joined where nothing speaks against it."""
+    """Disjoint groups of values, merged unless they conflict."""
 
     def __init__(self) -> None:
         self.of: dict[Value, list[Value]] = {}
@@ -97,14 +87,14 @@ class _Groups:
         return self.of.setdefault(v, [v])
 
     def join(self, a: Value, b: Value) -> None:
-        """Make one group of two."""
+        """Merge two groups."""
         one, two = self._group(a), self._group(b)
         if one is not two:
             one.extend(two)
             self.of.update(dict.fromkeys(two, one))
 
     def join_if_apart(self, a: Value, b: Value) -> None:
-        """Make one group of two whose members are never needed together, and have one name."""
+        """Merge two groups if no members are live at once, and at most one is named by the user."""
         one, two = self._group(a), self._group(b)
         names = {v.name for v in (*one, *two) if v.name is not None}
         members = set(two)
@@ -114,7 +104,7 @@ class _Groups:
 
 
 class _Liveness:
-    """Walks a program backwards and notes which values are needed where another is assigned."""
+    """Walks a program backwards and records which values are live where another is assigned."""
 
     def __init__(
         self, candidates: set[Value], inlined: Mapping[Value, Op], unused: Container[Value]
@@ -133,7 +123,7 @@ class _Liveness:
             self._assign(p, params)
 
     def _used(self, operands: Iterable[Operand]) -> set[Value]:
-        """The candidates that operands need, through what is written in line."""
+        """The candidates that operands use, directly or through inlined expressions."""
         found: set[Value] = set()
         work = list(values_in(list(operands)))
         while work:
@@ -145,7 +135,7 @@ class _Liveness:
         return found
 
     def _assign(self, v: Value, live: set[Value], source: Operand = None) -> None:
-        """Note that a value is assigned while others are live; a copy is no conflict."""
+        """Record that a value is assigned while others are live; ``source`` is no conflict."""
         if v in self.candidates:
             for w in live:
                 if w is not v and w is not source:
@@ -203,7 +193,7 @@ class _Liveness:
         return head.difference(op.body.params) | span | self._used(op.initial)
 
     def _inside(self, op: Loop) -> set[Value]:
-        """What an iteration may need of what there is before it."""
+        """The candidates from before an iteration that the iteration may use."""
         used: set[Value] = set()
         made: set[Value] = set()
         for block in op.blocks():

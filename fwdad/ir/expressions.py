@@ -1,4 +1,4 @@
-"""Names of values, and operations as expressions."""
+"""Names of values, and operations as source expressions."""
 
 from __future__ import annotations
 
@@ -36,16 +36,10 @@ _TAKEN = {"np", "math"}
 
 
 class Expressions:
-    """Names, lines and expressions of a program.
+    """The names, lines and expressions of a program.
 
-    Parameters
-    ----------
-    program : Program
-        What to write.
-    coalesce : bool
-        Whether values share a name where they may: for languages whose variables have no type.
-    sketch : bool
-        Whether it is only to be read: what will not be used is left out.
+    ``coalesce``: values share a name where they can, for languages with untyped variables.
+    ``sketch``: the source is only for reading, so that what is unused is left out.
     """
 
     def __init__(self, program: Program, *, coalesce: bool = False, sketch: bool = False) -> None:
@@ -75,7 +69,7 @@ class Expressions:
     # -- names
 
     def name(self, value: Value) -> str:
-        """A value's name: the user's where it has one, told apart by a number."""
+        """A value's name: the user's if it has one, made unique by a number."""
         if value not in self._names:
             group = self._groups.get(value, [value])
             wanted = next((v.name for v in group if v.name is not None), _hint(value))
@@ -83,7 +77,7 @@ class Expressions:
         return self._names[value]
 
     def names_of_arrays(self) -> set[str]:
-        """The names, given until now, of values that are arrays."""
+        """The names given so far to arrays."""
         return {name for value, name in self._names.items() if is_array(value)}
 
     def _unique(self, wanted: str) -> str:
@@ -100,7 +94,7 @@ class Expressions:
                     return made
 
     def reserve(self, name: str) -> None:
-        """Keep a name from being given to anything."""
+        """Reserve a name, so that no value gets it."""
         self._used[name] += 1
 
     def alias(self, value: Value, like: Value) -> None:
@@ -110,14 +104,14 @@ class Expressions:
     # -- lines
 
     def line(self, text: str, op: Op | None = None) -> None:
-        """Write one line."""
+        """Append one line."""
         self.lines.append("    " * self._indent + text)
         self.places.append(op.location if op is not None else self._here)
         self._here = None
 
     @contextmanager
     def indented(self) -> Iterator[None]:
-        """Lines inside a block."""
+        """Indent the lines of a block."""
         self._indent += 1
         yield
         self._indent -= 1
@@ -125,7 +119,7 @@ class Expressions:
     # -- expressions
 
     def text(self, operand: Operand, level: int = LOWEST) -> str:
-        """An operand as source, in parentheses if it binds weaker than ``level``."""
+        """An operand as source, in parentheses if it binds more weakly than ``level``."""
         if isinstance(operand, Value):
             if operand in self._inlined:
                 if operand in self._pending:
@@ -152,7 +146,7 @@ class Expressions:
         return self._constant(operand, level)
 
     def missing(self, _operand: Missing) -> str:
-        """A value that nobody will use."""
+        """The source of a value that is never used."""
         return "None"
 
     def _constant(self, x: Any, level: int) -> str:
@@ -211,7 +205,7 @@ class Expressions:
         return f"{self.function(f)}({', '.join([*(self.text(a) for a in args), *kwargs])})", ATOM
 
     def function(self, f: Any) -> str:
-        """How a function or class is called in the source; others than NumPy's become globals."""
+        """The name of a function or class in the source; a global, unless builtin or NumPy's."""
         name = getattr(f, "__name__", type(f).__name__)
         module = getattr(f, "__module__", None) or ""
         if getattr(builtins, name, None) is f:

@@ -1,4 +1,4 @@
-"""Returns that are nested, as their numbers and arrays."""
+"""Flattening of nested results into numbers and arrays."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ from fwdad.ir.types import number_type
 
 
 class Leaves:
-    """A function whose result is nested, or one item in a tuple, as one of its numbers and arrays.
-
-    Parameters
-    ----------
-    function : callable
-        The function.
-    """
+    """A function whose nested result, or tuple of one item, is flattened into its leaves."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -30,13 +24,13 @@ class Leaves:
         return hash((Leaves, self.function))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The leaves, as a tuple unless there is one."""
+        """The leaves of the result: a tuple, unless there is exactly one."""
         found = tuple(leaves_in(self.function(*args, **kwargs)))
         return found[0] if len(found) == 1 else found
 
 
 def leaves_in(x: Any) -> Iterator[Any]:
-    """The numbers and arrays in nested tuples, lists and dicts, duals among them."""
+    """The numbers and arrays in nested tuples, lists and dicts, including duals."""
     if isinstance(x, (tuple, list)):
         for item in x:
             yield from leaves_in(item)

@@ -1,6 +1,6 @@
-"""A program as data: values in single-assignment form, arrays as memory, structured control flow.
+"""A program as data: values in SSA form, arrays as memory, structured control flow.
 
-Every operation says what it reads, what it writes and what its results may alias; passes ask
+Every operation states what it reads, what it writes and what its results may alias; passes rely on
 nothing else. A ``Loop`` has one body whatever its trip count, a ``Branch`` both its sides.
 """
 
@@ -15,15 +15,7 @@ from fwdad.ir.types import INT, ArrayType, Type
 
 
 class Value:
-    """A result of an operation, or a parameter of a block: assigned once.
-
-    Attributes
-    ----------
-    type : Number or ArrayType
-        What is known of it.
-    name : str or None
-        The user's name for it, if it has one.
-    """
+    """A result of an operation, or a parameter of a block: assigned once."""
 
     __slots__ = ("name", "type")
 
@@ -37,7 +29,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Missing:
-    """Stands where a value would not be used: a name that one side of a branch leaves unbound."""
+    """Stands for a value that is never used: one side of a branch leaves a name unbound."""
 
     type: Type
 
@@ -95,17 +87,7 @@ def map_values(f: Callable[[Value], Operand], operand: Operand) -> Operand:
 
 @dataclass
 class Block:
-    """A sequence of operations with parameters and results.
-
-    Attributes
-    ----------
-    params : list of Value
-        Bound when the block is entered.
-    ops : list of Op
-        In the order of their effects.
-    results : list of operands
-        What the block returns.
-    """
+    """A sequence of operations, in the order of their effects, with parameters and results."""
 
     params: list[Value] = field(default_factory=list)
     ops: list[Op] = field(default_factory=list)
@@ -114,16 +96,9 @@ class Block:
 
 @dataclass(eq=False)
 class Op:
-    """One operation. Compared by identity.
+    """One operation, compared by identity; ``location`` is the user's line.
 
-    Attributes
-    ----------
-    outputs : tuple of Value
-        What it defines.
-    location : Location or None
-        The user's line.
-    nests : bool
-        Whether operations of its kind have blocks inside them.
+    ``nests``: operations of this kind have blocks inside them.
     """
 
     nests: ClassVar[bool] = False
@@ -132,11 +107,11 @@ class Op:
     location: Location | None = field(default=None, kw_only=True)
 
     def operands(self) -> list[Operand]:
-        """What it uses, blocks apart."""
+        """The operands, without those of its blocks."""
         raise NotImplementedError
 
     def replace(self, f: Callable[[Value], Operand]) -> None:
-        """Rewrite what it uses, blocks apart."""
+        """Replace values in the operands, without those of its blocks."""
         raise NotImplementedError
 
     def blocks(self) -> list[Block]:
@@ -144,12 +119,12 @@ class Op:
         return []
 
     def writes(self) -> list[Value]:
-        """The arrays that it writes by itself (not those that its blocks write)."""
+        """The arrays that it writes directly, not in its blocks."""
         return []
 
     @property
     def pure(self) -> bool:
-        """Whether leaving it out, if nobody uses its outputs, changes nothing."""
+        """Whether removing it changes nothing if its outputs are unused."""
         return not self.nests and not self.writes()
 
 
@@ -157,8 +132,8 @@ class Op:
 class Apply(Op):
     """A call of a function on values; ``mutated`` are the positions of arguments that it writes.
 
-    With ``any_order`` it is a sum of cotangents, whose order is free: an addition to what a loop
-    carries, or a product of matrices.
+    With ``any_order`` it is part of a sum of cotangents whose order is free: an addition to a
+    carried value, or a matrix product.
     """
 
     function: Callable[..., Any]
@@ -168,11 +143,11 @@ class Apply(Op):
     any_order: bool = False
 
     def operands(self) -> list[Operand]:
-        """Arguments."""
+        """The arguments."""
         return [*self.args, *self.kwargs.values()]
 
     def replace(self, f: Callable[[Value], Operand]) -> None:
-        """Rewrite the arguments."""
+        """Replace values in the arguments."""
         self.args = map_values(f, self.args)
         self.kwargs = map_values(f, self.kwargs)
 
@@ -185,11 +160,11 @@ class Apply(Op):
 
 @dataclass(eq=False)
 class Effect(Apply):
-    """A call that puts something out: made each time the program comes there, and in order."""
+    """A call with output, made each time execution gets there, and in order."""
 
     @property
     def pure(self) -> bool:
-        """It is seen outside: kept."""
+        """False: its effect is visible outside."""
         return False
 
 
@@ -206,13 +181,13 @@ class Load(Op):
         return [self.array, self.index]
 
     def replace(self, f: Callable[[Value], Operand]) -> None:
-        """Rewrite array and index."""
+        """Replace values in array and index."""
         self.array = f(self.array)
         self.index = map_values(f, self.index)
 
 
 class ElementWrite(Op):
-    """What writes a value into elements of an array: a store, or an update."""
+    """A write of a value into elements of an array: a store, or an update."""
 
     array: Value
     index: tuple[Operand, ...]
@@ -223,7 +198,7 @@ class ElementWrite(Op):
         return [self.array, self.index, self.value]
 
     def replace(self, f: Callable[[Value], Operand]) -> None:
-        """Rewrite array, index and value."""
+        """Replace values in array, index and value."""
         self.array = f(self.array)
         self.index = map_values(f, self.index)
         self.value = map_values(f, self.value)
@@ -233,7 +208,7 @@ class ElementWrite(Op):
         return [self.array]
 
     def check_derivatives_fit(self) -> None:
-        """Raise if the array's dtype has no derivatives; the value carries one."""
+        """Raise if the array's dtype has no derivatives; for a value that carries one."""
         if self.array.type.dtype.kind not in "fc":
             message = (
                 "a value that carries a derivative is stored into an array of "
@@ -271,17 +246,17 @@ class Check(Op):
     arguments: tuple[Operand, ...] = ()
 
     def operands(self) -> list[Operand]:
-        """Condition and arguments of the exception."""
+        """The condition, and the arguments of the exception."""
         return [self.condition, self.arguments]
 
     def replace(self, f: Callable[[Value], Operand]) -> None:
-        """Rewrite condition and arguments."""
+        """Replace values in the condition and the arguments."""
         self.condition = map_values(f, self.condition)
         self.arguments = map_values(f, self.arguments)
 
     @property
     def pure(self) -> bool:
-        """It may raise: kept."""
+        """False: it may raise."""
         return False
 
 
@@ -300,7 +275,7 @@ class Branch(Op):
         return [self.condition]
 
     def replace(self, f: Callable[[Value], Operand]) -> None:
-        """Rewrite the condition."""
+        """Replace values in the condition."""
         self.condition = map_values(f, self.condition)
 
     def blocks(self) -> list[Block]:
@@ -310,15 +285,10 @@ class Branch(Op):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """How a loop is to be run backwards: from some of its states, by running it again.
+    """How a loop is reversed by running it again from some of its states.
 
-    Attributes
-    ----------
-    snapshots : int or None
-        How many states may be kept.
-    memory : int or None
-        How many bytes they may take; with neither, their number grows with the cube root of the
-        number of iterations.
+    ``snapshots`` and ``memory`` limit how many states are kept, and how many bytes they take. If
+    both are None, the number grows with the cube root of the trip count.
     """
 
     snapshots: int | None = None
@@ -327,25 +297,25 @@ class Checkpoint:
 
 @dataclass(eq=False)
 class Loop(Op):
-    """A body that is run again and again, carrying values.
+    """A body that runs repeatedly, with carried values.
 
-    Over a range, ``test`` is None and the body's first parameter is the counter. Under a condition,
-    ``span`` is None and ``test`` is a block of the carried values that returns it. The other
-    parameters are the carried values, whose next values are the body's results. With ``leaves``,
-    the body's last result says whether to leave the loop.
+    Over a range, ``test`` is None and the body's first parameter is the counter; under a condition,
+    ``span`` is None and ``test`` is a block of the carried values that returns it. The body returns
+    their next values and, with ``leaves``, whether to leave the loop.
 
     Attributes
     ----------
     span : tuple of operands or None
         start, stop and step.
     initial : list of operands
-        The carried values at the entry; the outputs are those at the exit.
+        The carried values at entry; the outputs are those at exit.
     exec_count : Value
-        How many times the body ran (also one of the things that a tape may use).
+        The trip count, which other operations may use.
     checkpoint : Checkpoint or None
-        Whether reverse mode runs it again, instead of keeping what each iteration needs.
+        How reverse mode runs it again; None if the residuals of each iteration are kept.
     sealed : bool
-        Whether it is a call that is to be run again, once: nothing is moved out of it.
+        Whether it stands for a call that reverse mode runs again: a single iteration, out of which
+        nothing may be moved.
     """
 
     nests: ClassVar[bool] = True
@@ -360,16 +330,16 @@ class Loop(Op):
     sealed: bool = False
 
     def operands(self) -> list[Operand]:
-        """Range and initial values."""
+        """The range and the initial values."""
         return [self.span, self.initial]
 
     def replace(self, f: Callable[[Value], Operand]) -> None:
-        """Rewrite range and initial values."""
+        """Replace values in the range and the initial values."""
         self.span = map_values(f, self.span)
         self.initial = map_values(f, self.initial)
 
     def blocks(self) -> list[Block]:
-        """Condition and body."""
+        """Test and body."""
         return [self.body] if self.test is None else [self.test, self.body]
 
     @property
@@ -380,18 +350,10 @@ class Loop(Op):
 
 @dataclass(eq=False)
 class Call(Op):
-    """A call of another program: recursion, and functions that are not worth repeating.
+    """A call of another program: recursion, or a function that is not worth repeating.
 
-    Attributes
-    ----------
-    program : Program
-        What is called.
-    args : list
-        The values of its parameters.
-    adjoint : callable or None
-        For a function that has a reverse pass of its own: ``adjoint(args, outputs, bars)`` writes
-        it, from the arguments, what the call returned and the cotangents of that; it returns those
-        of the arguments.
+    ``adjoint(args, outputs, bars)`` is for functions with a reverse pass of their own: it records
+    that, given the cotangents of the outputs, and returns those of the arguments.
     """
 
     program: Program
@@ -399,11 +361,11 @@ class Call(Op):
     adjoint: Callable[..., list[Any]] | None = None
 
     def operands(self) -> list[Operand]:
-        """Arguments."""
+        """The arguments."""
         return [self.args]
 
     def replace(self, f: Callable[[Value], Operand]) -> None:
-        """Rewrite the arguments."""
+        """Replace values in the arguments."""
         self.args = map_values(f, self.args)
 
     def writes(self) -> list[Value]:
@@ -416,7 +378,7 @@ class Call(Op):
 
     @property
     def pure(self) -> bool:
-        """It may not come back, or raise: kept."""
+        """False: it may raise, or not return."""
         return False
 
 
@@ -424,32 +386,28 @@ class Call(Op):
 class Program:
     """A traced function: what a tape holds, and what a ``Call`` runs.
 
+    The block's parameters are the leaves of the arguments, then the captured values.
+
     Attributes
     ----------
-    name : str
-        The function's.
-    block : Block
-        Its parameters are the leaves of the arguments, then the captured values.
-    filename : str
-        The user's file.
     written : list of bool
         For each parameter, whether the program writes into it.
     quiet : bool
-        Whether it holds derivative arithmetic, which gives no floating-point warnings.
+        Whether it is derivative arithmetic, which gives no floating-point warnings.
     parallel : bool
-        Whether long loops over elements may run on several cores.
+        Whether long elementwise loops may run on several cores.
     shared : set of Value
-        In a program that is a part of another one: the arrays whose memory the rest writes into.
+        In a part of a larger program: the arrays whose memory the rest writes.
     rows : bool
-        Whether the arrays among its parameters are known to be C-contiguous, without gaps.
+        Whether its array parameters are known to be C-contiguous.
     together : list of int
-        In such a program: for each parameter the position of the one whose memory it may be, its
-        own if it is apart. Empty: all are.
+        In a part of a larger program: for each parameter, the position of the one that it may
+        alias, or its own position. Empty if none aliases another.
     absent : set of Value
-        In such a program: the parameters that may be missing, and are not used then.
+        In a part of a larger program: the parameters that may be missing, and are then unused.
     own : bool
-        Whether each parameter that it writes into is memory of its own, where another index means
-        another element.
+        Whether the memory of each parameter that it writes belongs to it alone, with distinct
+        elements for distinct indices.
     """
 
     name: str
@@ -465,7 +423,7 @@ class Program:
     own: bool = False
 
     def walk(self) -> Iterator[Op]:
-        """Every operation, in order, those inside blocks after the one that holds them."""
+        """Every operation in order, nested ones after the operation that contains them."""
         return walk(self.block)
 
     def count(self, kind: type[Op] | tuple[type[Op], ...] = Op) -> int:

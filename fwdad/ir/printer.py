@@ -1,4 +1,4 @@
-"""From operations to lines that a person can read; the same lines are Python source."""
+"""The printer: a program as readable lines, which are Python source."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Writer(Expressions):
         del self.lines[start:], self.places[start:]
 
     def _join_else(self, at: int) -> None:
-        """``else`` with nothing but an ``if`` in it becomes ``elif``."""
+        """Join an ``else`` that holds only an ``if`` to ``elif``."""
         indent = "    " * (self._indent + 1)
         first, *rest = self.lines[at + 1 :]
         inner = (indent + " ", indent + "else:", indent + "elif ")
@@ -150,7 +150,7 @@ class Writer(Expressions):
             self.line("    pass")
 
     def _filled(self, block: Block, op: Branch) -> bool:
-        """Write a side of a branch; return whether there is anything in it."""
+        """Write a side of a branch; return whether it is not empty."""
         self._indent += 1
         before = len(self.lines)
         self.body(block)
@@ -159,14 +159,14 @@ class Writer(Expressions):
         return len(self.lines) > before
 
     def _answer(self, block: Block, op: Branch) -> None:
-        """Give the outputs of a branch what a side returns."""
+        """Assign the results of a side to the outputs of a branch."""
         used = [(v, r) for v, r in zip(op.outputs, block.results, strict=True)
                 if self._uses[v]]  # fmt: skip
         self._assign([self.name(v) for v, _ in used], [r for _, r in used])
         self.flush()
 
     def _assign(self, names: list[str], operands: list[Operand]) -> None:
-        """Assign in parallel, leaving out what is already there."""
+        """Assign in parallel, without assignments of a name to itself."""
         held = [
             (n, self.text(x))
             for n, x in zip(names, operands, strict=True)
@@ -229,7 +229,7 @@ class Writer(Expressions):
             self._names[counter] = self._unique("k")
 
     def _ends_in_break(self, op: Loop) -> bool:
-        """Whether a body ends in a branch on the condition to leave, and all is in its place."""
+        """Whether a body ends in a branch on its leave condition, and its results are in place."""
         if not (self.coalesce and op.leaves and op.body.ops):
             return False
         last = op.body.ops[-1]
@@ -245,7 +245,7 @@ class Writer(Expressions):
         return all(isinstance(r, Value) and is_placed(p, r) for p, r in pairs)
 
     def _named(self, values: Iterable[Value]) -> Iterator[Value]:
-        """Values, and instead of those that are written in line what they are made of."""
+        """Values, with inlined ones replaced by what they are made of."""
         for v in values:
             if v in self._single:
                 yield from self._named(values_in(self._single[v].operands()))
@@ -253,7 +253,7 @@ class Writer(Expressions):
                 yield v
 
     def _break(self, op: Loop) -> None:
-        """A body whose last branch leaves the loop on one side and goes on on the other."""
+        """Write a body whose last branch breaks on one side and continues on the other."""
         last = op.body.ops[-1]
         assert isinstance(last, Branch)
         for k, inner in enumerate(op.body.ops[:-1]):
@@ -269,7 +269,7 @@ class Writer(Expressions):
         self._answer(last.other, last)
 
     def _leave(self, op: Loop) -> str | None:
-        """The condition to leave, read before the carried values change."""
+        """The leave condition, evaluated before the carried values change."""
         if not op.leaves:
             return None
         last = op.body.results[-1]
@@ -315,13 +315,13 @@ class Writer(Expressions):
         self.line(f"{outputs}{comma} = {name}({args})" if outputs else f"{name}({args})", op)
 
     def _like(self, program: Program) -> Writer:
-        """A writer for another program in the same manner."""
+        """A writer for another program with the same settings."""
         if type(self) is Writer:
             return Writer(program, coalesce=self.coalesce, sketch=self.sketch)
         return type(self)(program)
 
     def follow(self, program: Program) -> Writer:
-        """A writer for a program that is called, which writes its lines after this one's."""
+        """A writer for a called program, whose lines come after this one's."""
         made = self._like(program)
         made.lines, made.places, made.globals = self.lines, self.places, self.globals
         made.called, made._functions = self.called, self._functions
@@ -331,7 +331,7 @@ class Writer(Expressions):
 
 
 def _negation(text: str) -> str:
-    """The negation of a condition; nothing that is written binds weaker than ``not``."""
+    """The negation of a condition; nothing in it binds more weakly than ``not``."""
     return text[4:] if text.startswith("not ") else f"not {text}"
 
 
@@ -340,13 +340,7 @@ def _reads_memory(op: Op) -> bool:
 
 
 def show_program(program: Program) -> str:
-    """A program as readable lines, with the types of its parameters.
-
-    Parameters
-    ----------
-    program : Program
-        What to show.
-    """
+    """A program as readable lines, with the types of its parameters."""
     writer = Writer(program, coalesce=True, sketch=True)
     params = [f"{writer.name(p)}: {p.type}" for p in program.block.params]
     writer.line(f"tape {program.name}({', '.join(params)}):")

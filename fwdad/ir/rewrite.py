@@ -1,4 +1,4 @@
-"""Replacing values, and reading where they are defined and used."""
+"""Replacement of values, and queries of definitions and uses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Mapping = dict[Value, Operand]
 
 
 def substitute(block: Block, mapping: Mapping) -> None:
-    """Replace values by operands wherever a block, or a block inside it, uses them."""
+    """Replace values by operands in a block and the blocks inside it."""
 
     def found(value: Value) -> Operand:
         return map_values(found, mapping[value]) if value in mapping else value
@@ -47,14 +47,14 @@ def _substitute(block: Block, found: Any) -> None:
 
 
 def give_name(mapping: Mapping) -> None:
-    """Hand the users' names on to the values that replace theirs."""
+    """Pass the users' names on to the values that replace theirs."""
     for old, new in mapping.items():
         if isinstance(new, Value) and new.name is None:
             new.name = old.name
 
 
 def blocks_of(block: Block) -> Iterator[Block]:
-    """A block and all that are inside it."""
+    """A block and all blocks inside it."""
     yield block
     for op in block.ops:
         if op.nests:
@@ -63,19 +63,9 @@ def blocks_of(block: Block) -> Iterator[Block]:
 
 
 def give_types(block: Block, type_of: Callable[[Type], Type]) -> bool:
-    """Give all values of a block other types, and what stands where one of them is missing.
+    """Replace the types of all values and placeholders in a block; whether any changed.
 
-    Parameters
-    ----------
-    block : Block
-        Its values are changed, and those of the blocks inside it.
-    type_of : callable
-        The type that takes the place of one; itself, if it stays.
-
-    Returns
-    -------
-    bool
-        Whether a type changed.
+    ``type_of`` returns the same object for a type that stays.
     """
     changed = False
 
@@ -105,7 +95,7 @@ def count_uses(program: Program) -> Counter[Value]:
 
 
 def defined_by(op: Op) -> tuple[Value, ...]:
-    """The values that an operation defines for the block that it stands in."""
+    """The values that an operation defines in its block."""
     return (*op.outputs, op.exec_count) if isinstance(op, Loop) else op.outputs
 
 
@@ -115,7 +105,7 @@ def definitions(program: Program) -> dict[Value, Op]:
 
 
 def all_inside(block: Block) -> set[Value]:
-    """Everything that a block and the blocks inside it define, parameters included."""
+    """All values that a block and the blocks inside it define, including parameters."""
     return {
         v
         for b in blocks_of(block)
@@ -124,13 +114,7 @@ def all_inside(block: Block) -> set[Value]:
 
 
 def written_outside(block: Block) -> list[Value]:
-    """The arrays from outside that a block writes: it is given copies of them.
-
-    Parameters
-    ----------
-    block : Block
-        Any.
-    """
+    """The arrays from outside that a block writes, in a fixed order."""
     written = [v for op in walk(block) for v in op.writes()]
     if not written:
         return []
@@ -143,7 +127,7 @@ def written_outside(block: Block) -> list[Value]:
 
 
 def all_used(op: Op) -> set[Value]:
-    """Everything that an operation and the blocks inside it use, and do not define themselves."""
+    """The values that an operation and its blocks use, but do not define."""
     found = set(values_in(op.operands()))
     for block in op.blocks():
         for inner in block.ops:
@@ -156,7 +140,7 @@ def all_used(op: Op) -> set[Value]:
 
 
 def key_of(operand: Operand) -> Hashable:
-    """Equal for operands that are the same whatever runs: constants by type and by bits."""
+    """A key, equal for operands that are the same in every run: constants by type and bits."""
     if isinstance(operand, Value):
         return operand
     if isinstance(operand, (tuple, list)):

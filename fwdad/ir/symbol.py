@@ -1,4 +1,4 @@
-"""Symbols: what stands for a value while a program is written down."""
+"""Symbols: stand-ins for values while a program is recorded."""
 
 from __future__ import annotations
 
@@ -25,15 +25,7 @@ _WRITING = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_al
 
 
 class Symbol:
-    """A value of the tape that is being written, with the operators of the number that it will be.
-
-    Parameters
-    ----------
-    value : Value
-        The tape's value.
-    recorder : Recorder
-        Writes the tape.
-    """
+    """A value of the tape that is being recorded, with operators that record operations."""
 
     __slots__ = ("recorder", "value")
     __array_priority__ = 1e5
@@ -46,12 +38,12 @@ class Symbol:
 
     @property
     def type(self) -> Number | ArrayType:
-        """What is known of the value."""
+        """The type of the value."""
         return self.value.type
 
     @property
     def is_array(self) -> bool:
-        """Whether it is an array (0-d ones too), not a number."""
+        """Whether it is an array, perhaps 0-d, and not a number."""
         return type(self.value.type) is ArrayType
 
     def __repr__(self) -> str:
@@ -94,7 +86,7 @@ class Symbol:
 
     @property
     def flags(self) -> NoReturn:
-        """How an array lies in memory, which SciPy 1.13 asks for before it copies one."""
+        """Refuse: SciPy 1.13 reads the memory layout of an array before it copies it."""
         self._refuse("for its flags")
 
     def __hash__(self) -> int:
@@ -135,10 +127,10 @@ class Symbol:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The lengths: ints, and :class:`Length` where they are not known."""
+        """The lengths: ints, and :class:`Length` where they are unknown."""
         return tuple(self.recorder.static_length(d) for d in self.type.shape)
 
-    # what laws of linear operations ask of an array
+    # what laws of linear operations need of an array
 
     def reshape(self, *shape: Any, order: str = "C") -> Any:
         """As ``ndarray.reshape``."""
@@ -157,19 +149,19 @@ class Symbol:
         return self.recorder.apply(np.swapaxes, (self, first, second), {})
 
     def astype(self, dtype: Any) -> Any:
-        """As ``astype``."""
+        """As ``ndarray.astype``."""
         if not self.is_array:
             return self.recorder.apply(np.dtype(dtype).type, (self,), {})
         return self.recorder.apply(np.ndarray.astype, (self, np.dtype(dtype)), {})
 
     def copy(self) -> Any:
-        """A copy where the memory may be written later, else itself."""
+        """A copy if the memory may be written later, else itself."""
         if not self.is_array or not self.recorder.is_written(self.value):
             return self
         return self.recorder.apply(np.ndarray.copy, (self,), {})
 
     def conj(self) -> Any:
-        """The complex conjugate; of a real array itself, as in NumPy."""
+        """The complex conjugate; a real array itself, as in NumPy."""
         if self.is_array and self.dtype.kind != "c":
             return self
         return self.recorder.apply(np.conjugate, (self,), {})
@@ -190,14 +182,10 @@ class Symbol:
 
 
 def as_numpy_number(x: Any, dtype: Any = None) -> Any:
-    """A Python number as NumPy's, for partials: 1/0.0 is inf in them, as it is for arrays.
+    """A Python number as NumPy's, for partials, so that 1/0.0 is inf as for arrays.
 
-    Parameters
-    ----------
-    x : object
-        A number or symbol, or a list of numbers, which becomes an array; others are themselves.
-    dtype : dtype, optional
-        That of what the partial is of: beside single precision the number has single precision.
+    A list of numbers becomes an array; anything else but a number or symbol is returned as it is.
+    ``dtype`` is that of the result to differentiate: single precision narrows the number.
     """
     single = dtype is not None and dtype in SINGLE
     if type(x) is Symbol and isinstance(x.type, Number) and x.type.python:
@@ -215,14 +203,9 @@ _NARROW = {"f": np.float32, "c": np.complex64}
 
 
 def as_divisor(x: Any, dtype: Any) -> Any:
-    """An int of Python's as a float: arrays can be divided by zero, and so can what is 1 / x.
+    """A Python int as a float of the precision of ``dtype``, so that division by zero is defined.
 
-    Parameters
-    ----------
-    x : object
-        A number or symbol; others are themselves.
-    dtype : dtype
-        That of the quotient, whose precision the float has.
+    Anything but a number or symbol is returned as it is.
     """
     kind = np.zeros((), dtype).real.dtype.type
     if type(x) is Symbol and isinstance(x.type, Number) and x.type.python:
@@ -231,14 +214,10 @@ def as_divisor(x: Any, dtype: Any) -> Any:
 
 
 class UnknownText(str):
-    """A text that says numbers which are not known yet: the message of an exception.
+    """The text of a number that is not known yet: the message of an exception.
 
-    Attributes
-    ----------
-    place : Location or None
-        Where the user makes it.
-    recipe : tuple or None
-        A function and what it makes the text of, once the numbers are known.
+    ``recipe`` is a function and the arguments from which it makes the text once the numbers are
+    known; None if there is none.
     """
 
     __slots__ = ("place", "recipe")
@@ -249,42 +228,35 @@ class UnknownText(str):
     def __new__(
         cls, place: Location | None, text: str = "…", recipe: tuple[Any, ...] | None = None
     ) -> Self:
-        """A text to come; what is known of it, with ``…`` in the place of the rest."""
+        """A text to come, with ``…`` in place of what is unknown."""
         made = super().__new__(cls, text)
         made.place, made.recipe = place, recipe
         return made
 
     def __bool__(self) -> bool:
-        """A number has a text."""
+        """True, since the text of a number is not empty."""
         return True
 
     def known(self) -> str:
-        """What is known of it, as a plain text."""
+        """The known part, as a plain string."""
         return str.__str__(self)
 
     def refuse(self, *_: object) -> Any:
-        """Raise an ``UntraceableError``: it is asked for more than a text."""
+        """Raise an ``UntraceableError``: the characters themselves are needed."""
         message = (
             "the text of a number that is not known yet can only be the message of an error: as a "
             "key or a name take what is known, such as the counter of a loop over range(3)"
         )
         raise UntraceableError(message, self.place)
 
-    # what C code would ask of the characters: `len`, `max`, `in`, a key of a dict
+    # what C code would do with the characters: `len`, `max`, `in`, a key of a dict
     __len__ = __iter__ = __getitem__ = __contains__ = __hash__ = __eq__ = __ne__ = refuse
 
 
 class Length:
-    """A length that is not known: equal to itself only, a number of the tape in arithmetic.
+    """An unknown length: equal only to itself, a symbolic number in arithmetic.
 
     Products of lengths are lengths, and equal whatever the order of their factors.
-
-    Parameters
-    ----------
-    size : Size
-        The length.
-    recorder : Recorder
-        Writes the tape.
     """
 
     __slots__ = ("recorder", "size")
@@ -313,11 +285,11 @@ class Length:
 
     @property
     def may_be_one(self) -> bool:
-        """Whether it could be a length that broadcasts."""
+        """Whether it may be 1, and so broadcast."""
         return self.size.may_be_one
 
     def joined(self, other: Length) -> Length:
-        """The length of what is broadcast together with something of another length."""
+        """The length of what is broadcast from this length and another one."""
         return Length(joined(self.size, other.size), self.recorder)
 
     @property
@@ -337,7 +309,7 @@ class Length:
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Any) -> Any:
-        """A factor is taken out; other quotients are numbers of the tape."""
+        """Cancel a factor; other quotients are symbolic numbers."""
         coefficient, factors = self.size.factors
         if type(other) is int and other and coefficient % other == 0:
             return self._made(coefficient // other, factors)

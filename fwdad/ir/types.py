@@ -1,4 +1,4 @@
-"""The types of a tape's values: what is known of a value before any number is."""
+"""The types of a tape's values: what is known of a value before the program runs."""
 
 from __future__ import annotations
 
@@ -15,20 +15,14 @@ NUMERIC = "biufc"
 
 
 class CannotInferError(TypeError):
-    """The type of a value cannot be told before the program runs."""
+    """The type of a value is unknown before the program runs."""
 
 
 class Size:
-    """A length that is not known when a tape is made.
+    """A length that is unknown when a tape is made.
 
-    Two dimensions that share one ``Size`` are equal whenever the tape runs.
-
-    Parameters
-    ----------
-    origin : tuple or None
-        ``(input, axis)``: the input of the tape that has this length.
-    hint : int or None
-        The length in the example that was traced.
+    Dimensions that share one ``Size`` are equal in every run. ``origin`` is the ``(input, axis)``
+    that has this length, ``hint`` the length in the traced example; None if there is none.
     """
 
     __slots__ = (
@@ -50,26 +44,20 @@ class Size:
 
     @property
     def may_be_one(self) -> bool:
-        """Whether it could be a length that broadcasts: those of inputs are two or more."""
+        """Whether it may be 1, and so broadcast; lengths of inputs are at least two."""
         if self.smallest_of:
             return any(d.may_be_one if isinstance(d, Size) else d == 1 for d in self.smallest_of)
         return not all(f.origin for f in self.factors[1])
 
     def derive(self, key: Any) -> Size:
-        """A length that depends on this one and a key only: the same each time.
-
-        Parameters
-        ----------
-        key : hashable
-            What is done to the length.
-        """
+        """A length that depends only on this one and a key: the same object each time."""
         found = self._derived.get(key)
         if found is None:
             found = self._derived.setdefault(key, Size())
         return found
 
     def minus(self, k: int) -> Size:
-        """The length that is left when k elements are, or all."""
+        """The length after removing k elements, or as many as there are."""
         of, by = self.shortened
         if by + k == 0:
             return of
@@ -79,16 +67,10 @@ class Size:
 
 
 def sliced(d: Dimension, s: slice, unknown: Dimension | None = None) -> Dimension:
-    """The length of a slice of a dimension, where it can be told.
+    """The length of a slice of a dimension, where it is known.
 
-    Parameters
-    ----------
-    d : Dimension
-        The whole.
-    s : slice
-        Of ints, of None, and of hashable values that stand for ints.
-    unknown : int or Size, optional
-        The length of a part of a known length, if nothing tells it; a new one by default.
+    The slice has ints, None, or hashable values that stand for ints. ``unknown`` is returned for an
+    undetermined part of a known length; None makes a new length.
     """
     if s.start is None and s.stop is None and s.step in (None, -1, 1):
         return d
@@ -113,7 +95,7 @@ def sliced(d: Dimension, s: slice, unknown: Dimension | None = None) -> Dimensio
 
 
 def smallest(a: Dimension, b: Dimension) -> Dimension:
-    """The smaller of two lengths, which a factorisation of a matrix has."""
+    """The smaller of two lengths, as in a factorisation of a matrix."""
     if a == b or (isinstance(a, int) and isinstance(b, int)):
         return a if isinstance(a, Size) else min(a, b)  # type: ignore[type-var]
     first, other = (a, b) if isinstance(a, Size) else (b, a)
@@ -126,7 +108,7 @@ def smallest(a: Dimension, b: Dimension) -> Dimension:
 
 
 def joined(*sizes: Size) -> Size:
-    """The length of what is broadcast together, where each length may be one; in any order."""
+    """The length of what is broadcast together from lengths that may be one; in any order."""
     first, *rest = sorted(frozenset[Size]().union(*(d.joined_of for d in sizes)), key=_number)
     if not rest:
         return first
@@ -156,7 +138,7 @@ Dimension = int | Size
 
 @dataclass(frozen=True)
 class Number:
-    """A scalar; Python's and NumPy's are apart, because ``1/0.0`` raises for one of them."""
+    """A scalar; Python's and NumPy's differ, since ``1/0.0`` raises only for Python's."""
 
     dtype: np.dtype[Any]
     python: bool
@@ -212,23 +194,17 @@ _ORDER = (BOOL, INT, FLOAT, COMPLEX)
 
 
 def least_shape(t: ArrayType) -> tuple[int, ...]:
-    """The shape of the smallest array of a type: what is not known is 0."""
+    """The shape of the smallest array of a type: unknown lengths are 0."""
     return tuple(0 if isinstance(d, Size) else d for d in t.shape)
 
 
 def of_any_lengths(t: ArrayType) -> ArrayType:
-    """An array type like another, of which nothing says that its lengths are any other's."""
+    """An array type like another, with new lengths for unknown ones."""
     return ArrayType(t.dtype, tuple(Size() if isinstance(d, Size) else d for d in t.shape))
 
 
 def number_type(x: Any) -> Number | None:
-    """The type of a number, or None of anything else.
-
-    Parameters
-    ----------
-    x : object
-        Any value.
-    """
+    """The type of a number, or None for anything else."""
     known = _OF_PYTHON.get(type(x))
     if known is not None:
         return known
@@ -245,18 +221,18 @@ def type_of(x: Any) -> Type | None:
 
 
 def unsized(t: Type) -> Type:
-    """The type of a number that need not be the length that it is here."""
+    """The type of a number, without the length that it is equal to."""
     return Number(t.dtype, t.python) if isinstance(t, Number) and t.size is not None else t
 
 
 def join(a: Type, b: Type) -> Type | None:
     """The smallest type that holds values of both, or None if there is none.
 
-    Numbers widen as Python's arithmetic would: int to float, Python's to NumPy's. Arrays join if
-    dtype and rank agree; dimensions that differ become unknown.
+    Numbers widen as in Python's arithmetic: int to float, Python's to NumPy's. Arrays join if dtype
+    and rank agree; differing dimensions become unknown.
     """
     if isinstance(a, Number) and isinstance(b, Number) and a.size is not b.size:
-        a, b = unsized(a), unsized(b)  # an int that is a length on one way is none on the other
+        a, b = unsized(a), unsized(b)  # an int that is a length on one path is none on the other
     if a == b:
         return a
     if isinstance(a, Number) and isinstance(b, Number):
@@ -272,12 +248,12 @@ def join(a: Type, b: Type) -> Type | None:
 
 
 def _weak(t: Number) -> Any:
-    """A Python number promotes by its kind only, as in NumPy 2."""
+    """The promotion of a Python number, which depends only on its kind, as in NumPy 2."""
     return {"b": True, "i": 1, "f": 1.0, "c": 1j}[t.dtype.kind] if t.python else t.dtype
 
 
 def covers(wide: Type, narrow: Type) -> bool:
-    """Whether code for one type serves values of another without a conversion."""
+    """Whether code for one type accepts values of another without conversion."""
     if isinstance(wide, ArrayType) and isinstance(narrow, ArrayType):
         return (
             wide.dtype == narrow.dtype

@@ -57,7 +57,7 @@ def cuda_kernel(f: Reversible) -> CudaKernel:
         x_bar, v_bar, h_bar = kernel.adjoint((x, v, h), (x_bar, v_bar, None))
     """
     if not isinstance(f, Reversible):
-        message = f"a function under @fwdad.reversible is wanted; {type_in_words(f)} came"
+        message = f"expected a function under @fwdad.reversible; got {type_in_words(f)}"
         raise UnsupportedTypeError(message)
     return CudaKernel(f)
 
@@ -132,7 +132,7 @@ class CudaKernel:
         lengths = {a.shape[0] for a in args if _is_array(a) and a.ndim}
         if len(lengths) != 1:
             what = sorted(lengths) if lengths else [type(a).__name__ for a in args]
-            message = f"arrays of one length along their first axis are needed; came {what}"
+            message = f"arrays of one length along their first axis are needed; got {what}"
             raise UnsupportedTypeError(message)
         (n,) = lengths
         kinds = tuple(_instance_kind(a) for a in args)
@@ -245,7 +245,7 @@ def _instance_kind(a: Any) -> Numeric:
         return Numeric(a.dtype.name, a.ndim - 1, a.ndim > 1)
     if isinstance(a, (bool, int, float, complex, np.number)):
         return Numeric(np.asarray(a).dtype.name)
-    message = f"a kernel takes arrays and numbers; {type_in_words(a)} came"
+    message = f"a kernel takes arrays and numbers; got {type_in_words(a)}"
     raise UnsupportedTypeError(message)
 
 
@@ -261,7 +261,7 @@ def _cotangents(
         if _on_device(bar):
             if tuple(bar.shape) != tuple(shape) or bar.dtype != kind.dtype:
                 message = (
-                    f"a cotangent on the device has the shape and dtype of its value: came "
+                    f"a cotangent on the device has the shape and dtype of its value: got "
                     f"{bar.dtype}{tuple(bar.shape)}, not {kind.dtype}{tuple(shape)}"
                 )
                 raise UnsupportedTypeError(message)

@@ -264,7 +264,7 @@ class Definition:
         if len(kinds) != len(program.params):
             message = (
                 f"{self.forward.name} takes {len(program.params)} arguments "
-                f"({', '.join(program.params)}); {len(kinds)} came"
+                f"({', '.join(program.params)}); got {len(kinds)}"
             )
             raise TypeError(message)
         name = program.name + ("_adjoint" if adjoint else "")

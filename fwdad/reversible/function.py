@@ -303,6 +303,6 @@ def reversible(
     if f is None:
         return functools.partial(reversible, check=check, tolerance=tolerance)
     if not isinstance(f, FunctionType):
-        message = f"@reversible takes a function that 'def' defines; {type_in_words(f)} came"
+        message = f"@reversible takes a function that 'def' defines; got {type_in_words(f)}"
         raise UnsupportedTypeError(message)
     return Reversible(Definition(f, checked=check, tolerance=tolerance), False, None)

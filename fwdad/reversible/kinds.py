@@ -161,7 +161,7 @@ def kind_of(x: Any) -> Kind:  # noqa: PLR0911  (one return for each kind)
         return Record(type(x), tuple((n, kind_of(getattr(x, n))) for n in names))
     message = (
         f"a reversible function takes numbers, arrays, dataclasses and functions; a "
-        f"{type(x).__name__} came"
+        f"got {type(x).__name__}"
     )
     raise UnsupportedTypeError(message)
 

@@ -150,7 +150,7 @@ def check_gradient(
 def _unbound(f: Any, args: tuple[Any, ...]) -> tuple[Reversible, tuple[Any, ...]]:
     """A method as a function, with its object as the first argument."""
     if not isinstance(f, (Reversible, Bound)):
-        message = f"a function under @fwdad.reversible is wanted; {type_in_words(f)} came"
+        message = f"expected a function under @fwdad.reversible; got {type_in_words(f)}"
         raise UnsupportedTypeError(message)
     return (f.function, (f.owner, *args)) if isinstance(f, Bound) else (f, args)
 

@@ -75,7 +75,7 @@ class Grid:
 
     def __init__(self, bits: int) -> None:
         if type(bits) is not int or not 1 <= bits < _DIGITS:
-            message = f"{type(self).__name__} numbers have 1 to {_DIGITS - 1} bits; {bits!r} came"
+            message = f"{type(self).__name__} numbers have 1 to {_DIGITS - 1} bits; got {bits!r}"
             raise UnsupportedTypeError(message)
         self.bits = bits
         self.scale = 2.0**bits
@@ -150,7 +150,7 @@ class LogarithmicFormat(Grid):
 def _real(value: Any) -> Any:
     given = np.multiply(value, 1.0)  # a float, or an array of floats
     if given.dtype.kind != "f":
-        message = f"real numbers are wanted; {given.dtype} came"
+        message = f"real numbers are wanted; got {given.dtype}"
         raise UnsupportedTypeError(message)
     return given
 

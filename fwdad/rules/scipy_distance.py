@@ -109,7 +109,7 @@ def _refuse_functions(of: Any, metric: Any) -> None:
     if not isinstance(metric, str):
         message = (
             f"the frule of {function_name(of)} takes the name of a metric, and "
-            f"{type_in_words(metric)} came: say metric='euclidean', or call the function yourself "
+            f"got {type_in_words(metric)}: say metric='euclidean', or call the function yourself "
             "for each pair of rows"
         )
         raise MissingRuleError(message)

@@ -97,10 +97,10 @@ class Chunk:
         if not hasattr(lanes, "shape"):
             lanes = _as_lanes(lanes)
         if len(lanes.shape) == 0:
-            message = "a Chunk needs an array of lanes, shape (N, *shape); a 0-d array came"
+            message = "a Chunk needs an array of lanes, shape (N, *shape); got a 0-d array"
             raise ChunkMismatchError(message)
         if lanes.dtype.kind in "USmMV":
-            message = f"a Chunk needs lanes of floats; an array of dtype {lanes.dtype} came"
+            message = f"a Chunk needs lanes of floats; got an array of dtype {lanes.dtype}"
             raise ChunkMismatchError(message)
         self.n = lanes.shape[0]
         self.shape = tuple(lanes.shape[1:])
@@ -484,7 +484,7 @@ def map_lanes(f: Callable[[Any], Any], x_dot: Any) -> Any:
     if isinstance(x_dot, (Zero, Undefined)):
         return x_dot
     if not isinstance(x_dot, Chunk):
-        message = f"map_lanes takes a Chunk or ZERO; {type_in_words(x_dot)} came"
+        message = f"map_lanes takes a Chunk or ZERO; got {type_in_words(x_dot)}"
         raise ChunkMismatchError(message)
     rows = [f(lane) for lane in x_dot.lanes]
     if len({np.shape(plain(row)) for row in rows}) > 1 or any(row is None for row in rows):

@@ -346,7 +346,7 @@ def _match(
         if node.index in found and not _same(found[node.index], v):
             message = (
                 f"{path} is the same array as another part of the argument, so it has one "
-                f"tangent; two different {what}s came for it"
+                f"tangent; got two different {what}s for it"
             )
             raise SeedError(message)
         found[node.index] = v

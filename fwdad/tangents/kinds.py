@@ -98,7 +98,7 @@ class TangentType:
 
     def _checked(self, x: Any) -> Any:
         if not self.fits(x):
-            message = f"{type_in_words(x)} came, {x!r:.60}; a {self.primal!r} is wanted"
+            message = f"expected a {self.primal!r}; got {type_in_words(x)}, {x!r:.60}"
             raise UnsupportedTypeError(message)
         return x
 

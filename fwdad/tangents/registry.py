@@ -297,7 +297,7 @@ def register_tangent_type(
     6.0
     """
     if not isinstance(cls, type):
-        message = f"register_tangent_type wants a class; {type_in_words(cls)} came"
+        message = f"register_tangent_type wants a class; got {type_in_words(cls)}"
         raise UnsupportedTypeError(message)
     if not override and (cls in REGISTERED or cls in OWN):
         message = f"{cls.__qualname__} has a tangent type already; say override=True to replace it"

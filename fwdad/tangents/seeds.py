@@ -143,16 +143,16 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
         return _fit_own(OWN[type(plain(leaf))].tangent, seed)
     if not hasattr(seed, "__fwdad_tag__"):
         if seed is None or seed is NoTangent:
-            message = f"{seed} came as the seed of an argument that has tangents: write ZERO"
+            message = f"got {seed} as the seed of an argument that has tangents: write ZERO"
             raise SeedError(message)
         check_one_array(seed, "seed")
         check_unmasked(seed, "seed")
         seed = np.asarray(seed)
         if seed.dtype.kind == "c" and dtype.kind != "c":
-            message = f"a complex seed came for a real argument of dtype {dtype}"
+            message = f"got a complex seed for a real argument of dtype {dtype}"
             raise SeedError(message)
         if seed.dtype.kind not in "biufc":
-            message = f"a seed of dtype {seed.dtype} came; a float array is wanted"
+            message = f"expected a float array; got a seed of dtype {seed.dtype}"
             raise SeedError(message)
         seed = seed.astype(dtype)  # a copy: the function may write into what came
     elif leaf_shape(seed):
@@ -163,7 +163,7 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
     if given[1:] == shape and len(given) == len(shape) + 1:
         return seed, given[0]
     message = (
-        f"a seed of shape {given} came for an argument of shape {shape}: one direction has that "
+        f"got a seed of shape {given} for an argument of shape {shape}: one direction has that "
         f"shape, K of them are stacked in front, {('K', *shape)}".replace("'", "")
     )
     raise SeedError(message)
@@ -178,7 +178,7 @@ def check_one_array(given: Any, what: str) -> None:
     if type(given) in (tuple, dict) or (type(given) is list and not _has_numbers(given)):
         many = "" if len(given) == 1 else "; several of them are stacked in front, np.stack(…)"
         message = (
-            f"{type_in_words(given)} of length {len(given)} came as the {what} of one array or "
+            f"got {type_in_words(given)} of length {len(given)} as the {what} of one array or "
             f"number: write the {what} itself{many}"
         )
         raise SeedError(message)
@@ -195,7 +195,7 @@ def _has_numbers(items: Any) -> bool:
 def check_unmasked(x: Any, what: str) -> None:
     """Raise for a masked array that leaves elements out: what is under the mask would be taken."""
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        message = f"a {what} came of which elements are masked: write x.filled(0.0)"
+        message = f"got a {what} of which elements are masked: write x.filled(0.0)"
         raise SeedError(message)
 
 
@@ -205,7 +205,7 @@ def _fit_own(cls: type, seed: Any) -> tuple[Any, int | None]:
     given = [seed] if single else list(seed) if isinstance(seed, (list, tuple, np.ndarray)) else []
     if not given or any(type(t) is not cls for t in given):
         message = (
-            f"{type_in_words(seed)} came as the seed of an argument whose tangents are "
+            f"got {type_in_words(seed)} as the seed of an argument whose tangents are "
             f"{cls.__qualname__}: give one, or a sequence of K"
         )
         raise SeedError(message)

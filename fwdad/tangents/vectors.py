@@ -103,7 +103,7 @@ def add_tangents(a: Any, b: Any) -> Any:
     if isinstance(a, Zero) or isinstance(b, Zero):
         return b if isinstance(a, Zero) else a
     if a is None or b is None:
-        message = "add_tangents takes two tangents of one value; None came: say ZERO"
+        message = "add_tangents takes two tangents of one value; got None: say ZERO"
         raise ChunkMismatchError(message)
     first, second, structure = _paired(a, b)
     return unflatten(structure, [_sum(p, q) for p, q in zip(first, second, strict=True)])

@@ -275,7 +275,7 @@ def check_float32(trial: Trial, settings: Any) -> None:
     for (where, a), (_, b) in zip(walk(y), walk(want_y), strict=True):
         same = np.asarray(dict(walk(reference[0]))[where]).dtype == np.asarray(plain[where]).dtype
         if is_leaf(b) and np.asarray(a).dtype != np.asarray(b).dtype and same:
-            kinds = f"{np.asarray(a).dtype} came, {np.asarray(b).dtype} is right"
+            kinds = f"got {np.asarray(a).dtype}, expected {np.asarray(b).dtype}"
             trial.fail("float32", f"result{describe(where)} of float32 arguments: {kinds}")
     for path, value, tangent in result_tangents(y, y_dot):
         if not isinstance(tangent, Chunk) or not isinstance(wanted[path], Chunk):
@@ -284,7 +284,7 @@ def check_float32(trial: Trial, settings: Any) -> None:
         if not np.can_cast(dtype, space, "safe"):
             trial.fail(
                 "float32",
-                f"result{describe(path)}: a tangent of dtype {dtype} came for {space}",
+                f"result{describe(path)}: got a tangent of dtype {dtype} for {space}",
                 "a constant of dtype float64 in the rule promotes: use Python numbers",
             )
         got, want = {path: np.asarray(tangent.lanes)}, {path: np.asarray(wanted[path].lanes)}

@@ -21,19 +21,19 @@ def check_primal(trial: Trial, _settings: Any) -> None:
     hint = "compute the primal as the function itself does"
     got, want = dict(walk(y)), dict(walk(trial.y))
     if type(y) is not type(trial.y) or got.keys() != want.keys():
-        trial.fail("primal", f"{type(y).__name__} came, {type(trial.y).__name__} is right", hint)
+        trial.fail("primal", f"got {type(y).__name__}, expected {type(trial.y).__name__}", hint)
     for path, value in want.items():
         mine, where = got[path], f"result{describe(path)}"
         if type(mine) is not type(value):
-            names = f"{type(mine).__name__} came, {type(value).__name__} is right"
+            names = f"got {type(mine).__name__}, expected {type(value).__name__}"
             trial.fail("primal", f"{where}: {names}", hint)
         if not isinstance(value, (np.ndarray, np.generic, float, complex, int)):
             continue
         a, b = np.asarray(mine), np.asarray(value)
         if a.dtype != b.dtype:
-            trial.fail("primal", f"{where}: dtype {a.dtype} came, {b.dtype} is right", hint)
+            trial.fail("primal", f"{where}: got dtype {a.dtype}, expected {b.dtype}", hint)
         if a.shape != b.shape:
-            trial.fail("primal", f"{where}: shape {a.shape} came, {b.shape} is right", hint)
+            trial.fail("primal", f"{where}: got shape {a.shape}, expected {b.shape}", hint)
         if a.dtype != object and a.tobytes() != b.tobytes():
             error = np.max(np.abs(a - b)) if a.dtype.kind in "fc" else "an integer"
             trial.fail("primal", f"{where}: not bit-equal to the plain call, off by {error}", hint)
@@ -62,14 +62,14 @@ def check_structure(trial: Trial, _settings: Any) -> None:
         if tangent.n != n or tangent.shape != np.shape(value):
             trial.fail(
                 "structure",
-                f"{where}: {tangent!r} came for {n} lanes of shape {np.shape(value)}",
+                f"{where}: got {tangent!r} for {n} lanes of shape {np.shape(value)}",
                 "a tangent has its primal's shape",
             )
         dtype, space = tangent.lanes.dtype, np.asarray(value).dtype
         if not np.can_cast(dtype, space, "safe"):
             trial.fail(
                 "structure",
-                f"{where}: a tangent of dtype {dtype} came for a primal of dtype {space}",
+                f"{where}: got a tangent of dtype {dtype} for a primal of dtype {space}",
                 "real results have real tangents (take .real), float32 has float32",
             )
 

@@ -218,16 +218,16 @@ def check_value(pulls: _Pulls, _settings: Any) -> None:
     got, want = dict(walk(y)), dict(walk(trial.y))
     hint = "under a derivative the rule's value stands in for the function's"
     if got.keys() != want.keys():
-        trial.fail("primal", f"{type(y).__name__} came, {type(trial.y).__name__} is right", hint)
+        trial.fail("primal", f"got {type(y).__name__}, expected {type(trial.y).__name__}", hint)
     for path, value in want.items():
         where = f"result{describe(path)}"
         a, b = np.asarray(got[path]), np.asarray(value)
         for what, mine, right in (("dtype", a.dtype, b.dtype), ("shape", a.shape, b.shape)):
             if mine != right:
-                trial.fail("primal", f"{where}: {what} {mine} came, {right} is right", hint)
+                trial.fail("primal", f"{where}: got {what} {mine}, expected {right}", hint)
         if b.dtype.kind not in "fc":
             if not np.array_equal(a, b):
-                trial.fail("primal", f"{where}: {a!r} came, {b!r} is right", hint)
+                trial.fail("primal", f"{where}: got {a!r}, expected {b!r}", hint)
             continue
         rtol = SINGLE_RTOL if trial.single else PRIMAL_RTOL
         finite = np.isfinite(b)
@@ -334,7 +334,7 @@ def check_together(pulls: _Pulls, _settings: Any) -> None:
                 mine = np.asarray(got[path])
                 name = f"{count} cotangents, number {k}, of {trial.primal_name(path)}"
                 if mine.shape != (count, *np.shape(want)):
-                    trial.fail("cotangents", f"{name}: shape {mine.shape} came")
+                    trial.fail("cotangents", f"{name}: got shape {mine.shape}")
                 error = _largest(mine[k] - np.asarray(want))
                 if not error <= rtol * max(_largest(want), 1.0):
                     trial.fail(

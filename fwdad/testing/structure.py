@@ -47,7 +47,7 @@ def result_tangents(y: Any, y_dot: Any, path: Path = ()) -> Iterator[tuple[Path,
             y_dot = rebuild(tuple(y) if hasattr(y, "_fields") else y, lambda *_: y_dot)
         if not is_composite(y_dot) or len(y_dot) != len(y):
             came = f"{len(y_dot)} tangents" if is_composite(y_dot) else repr(y_dot)
-            message = f"the result is {type_in_words(y)} of {len(y)} parts, but {came} came"
+            message = f"the result is {type_in_words(y)} of {len(y)} parts, but got {came}"
             raise AssertionError(message)
         keys = list(y) if isinstance(y, dict) else range(len(y))
         for key in keys:

@@ -122,10 +122,10 @@ def inner(trial: Trial, x_bar: Any, x_dot: Any, path: Path, n: int) -> Any:
         return np.zeros(n)
     name = trial.primal_name(path)
     if x_bar.shape != np.shape(x_dot) or x_bar.n != n:
-        what = f"{x_bar!r} came as {n} cotangents of {name}, of shape {np.shape(x_dot)}"
+        what = f"got {x_bar!r} as {n} cotangents of {name}, of shape {np.shape(x_dot)}"
         trial.fail("transpose", what, "a cotangent has its primal's shape")
     if x_bar.lanes.dtype.kind == "c" and np.asarray(x_dot).dtype.kind != "c":
-        trial.fail("transpose", f"a complex cotangent came for the real {name}", "take .real")
+        trial.fail("transpose", f"got a complex cotangent for the real {name}", "take .real")
     return real_inner(x_bar.lanes, x_dot)
 
 

@@ -262,7 +262,7 @@ class Trial:
                 self.fail(check, f"{where}: result{describe(path)} has no tangent", hint)
             a = got[path]
             if a.shape != b.shape:
-                self.fail(check, f"{where}: shape {a.shape} came, {b.shape} is right", hint)
+                self.fail(check, f"{where}: got shape {a.shape}, expected {b.shape}", hint)
             if a.tobytes() == b.tobytes():
                 continue
             finite = np.isfinite(b)
@@ -277,7 +277,7 @@ class Trial:
                 self.fail(
                     check,
                     f"{where}: max error {worst:.3g} (allowed {rtol * scale + atol:.3g}) at "
-                    f"{place}: {a[at]!r} came, {b[at]!r} is right",
+                    f"{place}: got {a[at]!r}, expected {b[at]!r}",
                     hint,
                 )
 

@@ -1,4 +1,4 @@
-"""Where a program turns what carries a derivative into whole numbers or truth values."""
+"""Where a program converts values that carry derivatives to integers or booleans."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _CASTING = {np.copyto}  # into the dtype of their first argument
 
 
 def becomes_whole(op: Apply) -> bool:
-    """Whether a call turns a number, or an array, into whole ones: ``int``, a cast, a sum of ints.
+    """Whether a call converts numbers to integers or booleans: ``int``, a cast, a sum of ints.
 
-    The sum, or another linear function, has ``dtype=int`` then, or an integer array beside it.
+    A sum or another linear function does so by ``dtype=int``, or beside an integer array.
     """
     if not op.outputs or any(v.type.dtype.kind in "fc" for v in op.outputs):
         return False
@@ -35,20 +35,13 @@ def becomes_whole(op: Apply) -> bool:
 
 
 def _valued_operands(op: Apply) -> tuple[Any, ...]:
-    """The operands whose values a result has; of ``full_like``'s array it has the shape only."""
+    """The operands whose values end up in the result; ``full_like`` uses only its array's shape."""
     operands = tuple(op.operands())
     return operands[1:] if ruled_function(op) is np.full_like else operands
 
 
 def check_derivatives_fit(op: Op, is_active: Callable[[Value], bool]) -> None:
-    """Raise if an operation returns, or stores, a value without the derivative that it carries.
-
-    Parameters
-    ----------
-    op : Op
-    is_active : callable
-        Whether a value carries a derivative.
-    """
+    """Raise ``DualLeakError`` if an operation drops the derivative of what it returns or stores."""
     if isinstance(op, ElementWrite):
         if any(map(is_active, values_in(op.value))):
             op.check_derivatives_fit()

@@ -60,7 +60,10 @@ def second_differences(f, h):
 
 def references(g, f):
     """What each mode is to return."""
-    J, gradient = by_complex_steps(g, X), by_complex_steps(f, X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        J, gradient = by_complex_steps(g, X), by_complex_steps(f, X)
+    if not np.all(np.isfinite(gradient)):
+        pytest.skip("the program's numbers grow beyond what complex steps can follow")
     hessian = (4 * second_differences(f, 5e-6) - second_differences(f, 1e-5)) / 3
     value = g(X)
     return {
@@ -96,7 +99,10 @@ def check(source, folder, modes):
         ran += 1
         assert np.array_equal(x, X)
         if isinstance(own, Exception):
-            assert type(found) is type(own), f"{name}: {said} instead of {own!r}\n{text}"
+            # what a traced derivative does not need is not run: `limits.md`
+            unneeded = name.startswith("jit(") and isinstance(own, IndexError)
+            same = type(found) is type(own) or (unneeded and not isinstance(found, Exception))
+            assert same, f"{name}: {said} instead of {own!r}\n{text}"
             continue
         assert not isinstance(found, Exception), f"{name}: {said}\n{text}"
         tolerance = 1e-6 if name == "hessian" else 1e-10

@@ -273,9 +273,9 @@ def powers(x, exponents):
 def test_what_can_be_read_once(kind, name):
     """At zero the value tells nothing: f returns zeros, whether it has anything to read or not."""
     x, given = np.zeros(3), [1, 2, 3]
-    with pytest.raises(fwdad.UnsupportedTypeError, match=f"a {name} came among the arguments"):
+    with pytest.raises(fwdad.UnsupportedTypeError, match=f"got a {name} among the arguments"):
         fwdad.linearize(powers, x, args=(kind(given),))
-    with pytest.raises(fwdad.UnsupportedTypeError, match=f"a {name} came among the arguments"):
+    with pytest.raises(fwdad.UnsupportedTypeError, match=f"got a {name} among the arguments"):
         fwdad.jacobian(powers, x, args=(kind(given),), chunk=1)
     assert_array_equal(fwdad.jacobian(powers, x, args=(iter(given),)), np.eye(3))
     assert_array_equal(fwdad.linearize(powers, x, args=(given,))[1] @ x, x)

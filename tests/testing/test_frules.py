@@ -183,7 +183,7 @@ def test_wrong_dtype_of_the_primal(plant):
 
     plant(to_complex, sine_body)
     assert caught(to_complex, X) == ["primal"]
-    with pytest.raises(AssertionError, match="dtype float64 came, complex128 is right"):
+    with pytest.raises(AssertionError, match="got dtype float64, expected complex128"):
         check_frule(to_complex, X)
 
 
@@ -191,8 +191,8 @@ def test_wrong_dtype_of_the_primal(plant):
     ("wrap", "message"),
     [
         (lambda y: np.asarray(y * (1 + 3e-16)), "not bit-equal"),
-        (np.float64, "float64 came, ndarray is right"),
-        (lambda y: [y], "list came, ndarray is right"),
+        (np.float64, "got float64, expected ndarray"),
+        (lambda y: [y], "got list, expected ndarray"),
     ],
 )
 def test_wrong_primal(plant, wrap, message):
@@ -274,7 +274,7 @@ def test_tangents_of_too_few_results(plant):
         return both(x), (np.cos(x) * x_dot,)
 
     plant(both, body)
-    with pytest.raises(CheckError, match="a tuple of 2 parts, but 1 tangents came"):
+    with pytest.raises(CheckError, match="a tuple of 2 parts, but got 1 tangents"):
         check_frule(both, X)
 
 

@@ -75,5 +75,5 @@ def test_wrong_complex_transpose(plant, wrong):
         check_transpose(turn, X + 1j)
     transpose(turn, override=True)(lambda y_bar, x: (1 - 2j) * y_bar)
     check_transpose(turn, X + 1j)
-    with pytest.raises(CheckError, match="complex cotangent came for the real x"):
+    with pytest.raises(CheckError, match="got a complex cotangent for the real x"):
         check_transpose(turn, X)

@@ -1,5 +1,5 @@
-"""Compiled code on disk, for the processes to come.
+"""Compiled code on disk, shared by later processes.
 
-In come the source of a function and its machine code; out comes the function again, if the entry
-was signed by this user and nobody else can have written it.
+Takes the source of a function and its machine code; returns the function again, if the entry was
+signed by this user and nobody else can have written it.
 """

@@ -1,10 +1,10 @@
-"""Where the cache and its key are, and the key: a secret of this user's that signs entries.
+"""Where the cache and its key are kept, and the key: a secret of this user that signs entries.
 
-A file of the right owner is not yet of the right origin: it may have been unpacked from an archive,
-or copied from elsewhere. What signs an entry is therefore not kept beside the entries, but in the
-user's own configuration, where no archive of a stranger's is unpacked. The key is random, made when
-it is first needed, and replaced when it is damaged, or may have been read by others; then all
-entries are misses. So they are if it is removed.
+A file with the right owner need not have the right origin: it may have been unpacked from an
+archive, or copied from elsewhere. The key that signs entries is therefore not kept beside them, but
+in the user's own configuration, where no stranger's archive is unpacked. The key is random, created
+when it is first needed, and replaced when it is damaged or may have been read by others; then all
+entries are misses. So they are if the key is removed.
 """
 
 from __future__ import annotations
@@ -21,22 +21,11 @@ from fwdad.codegen.cache.private_files import Folder, UntrustedError, opened
 
 LOG = logging.getLogger("fwdad.cache")
 _NAME = "cache.key"
-_TEXT = re.compile(rb"[0-9a-f]{64}\n")  # a file full of zeros, as a lost disk leaves it, is no key
+_TEXT = re.compile(rb"[0-9a-f]{64}\n")  # a file full of zeros, as a crash may leave it, is no key
 
 
 def place(kind: Literal["cache", "config"]) -> Path | None:
-    """Where the platform keeps a user's caches, or their configuration.
-
-    Parameters
-    ----------
-    kind : {"cache", "config"}
-        What is to be kept.
-
-    Returns
-    -------
-    Path or None
-        None if there is no such place.
-    """
+    """Where the platform keeps a user's caches or configuration; None if there is no such place."""
     if sys.platform == "win32":
         local = Path(os.environ.get("LOCALAPPDATA", ""))
         return local / "fwdad" / kind.capitalize() if local.is_absolute() else None
@@ -50,17 +39,15 @@ def place(kind: Literal["cache", "config"]) -> Path | None:
         base = Path(os.environ.get(f"XDG_{kind.upper()}_HOME", ""))
         # a relative path there is to be ignored, as the XDG specification says
         base = base if base.is_absolute() else home / f".{kind}"
-    # nothing is kept in whatever folder the process happens to be in
+    # nothing is kept in the current folder
     return base / "fwdad" if base.is_absolute() else None
 
 
 def find_key() -> bytes | None:
     """The key, or None if there is none.
 
-    Raises
-    ------
-    OSError
-        If there may be one that cannot be read; :class:`UntrustedError` if others might change it.
+    Raises :class:`OSError` if there may be one that cannot be read, and :class:`UntrustedError` if
+    others might change it.
     """
     where = place("config")
     if where is None:
@@ -73,17 +60,10 @@ def find_key() -> bytes | None:
 
 
 def find_or_make_key() -> bytes | None:
-    """The key, which is made if there is none, or none that can be used.
+    """The key, created if there is none that can be used; None if there is no place for it.
 
-    Returns
-    -------
-    bytes or None
-        None if there is no place for it.
-
-    Raises
-    ------
-    OSError
-        If none can be kept; :class:`UntrustedError` if others might change it.
+    Raises :class:`OSError` if no key can be kept, and :class:`UntrustedError` if others might
+    change it.
     """
     where = place("config")
     if where is None:
@@ -103,7 +83,7 @@ def find_or_make_key() -> bytes | None:
 
 
 def _read(folder: Folder) -> bytes | None:
-    """The key in a folder, or None if it is damaged, or may be known to others."""
+    """The key in a folder, or None if it is damaged or may be known to others."""
     try:
         text = folder.read(_NAME, secret=True)
     except UntrustedError as error:

@@ -1,18 +1,18 @@
-"""Compiled code on disk, for the processes to come.
+"""Compiled code on disk, shared by later processes.
 
-An entry is a file, named after the digest of everything that its code came from: the source and
-what its names mean, the argument types, this package's part of the code, the versions of what
-compiles, the processor. What changes has another name, so that no entry is ever stale.
+An entry is a file, named after the digest of everything that its code depends on: the source and
+what its names mean, the argument types, this package's part of the code, the versions of the
+compilers, the processor. Whatever changes gets another name, so no entry is ever stale.
 
-Who writes an entry can make this user run code: machine code is what an entry is for, so no format
-could be harmless, and a pickle is no worse than the code in it. So an entry is trusted only if it
-is this user's own work. Its folder, and every folder above, and the file must be out of others'
-reach (`private_files.py`), and what is in it must be signed, under its name, with a key that only
-this user has (`cache_key.py`): HMAC-SHA256, verified before anything is unpickled. What fails the
-first is refused with one warning, and code is compiled in memory; what fails the second, as a
-damaged file does, is compiled anew and replaced.
+Whoever writes an entry can make this user run code: machine code is what an entry is for, so no
+format could be harmless, and a pickle is no worse than the code in it. An entry is therefore
+trusted only if it is this user's own work. Its file, its folder and every folder above must be out
+of others' reach (`private_files.py`), and its contents must be signed, under its name, with a key
+that only this user has (`cache_key.py`): HMAC-SHA256, verified before anything is unpickled. What
+fails the first test is refused with one warning, and code is compiled in memory; what fails the
+second, as a damaged file does, is compiled anew and replaced.
 
-Where nothing can be written there is no cache; nor where no key can be kept.
+There is no cache where nothing can be written, or where no key can be kept.
 
 Importing this module needs Numba.
 """
@@ -73,10 +73,7 @@ _TOLD: set[tuple[str, Path]] = set()
 def directory() -> Path | None:
     """Where entries are kept: ``FWDAD_CACHE_DIR``, else the platform's place for caches.
 
-    Returns
-    -------
-    Path or None
-        None if there is no such place, or if ``FWDAD_CACHE_DIR`` is empty.
+    None if there is no such place, or if ``FWDAD_CACHE_DIR`` is empty.
     """
     wanted = os.environ.get("FWDAD_CACHE_DIR")
     if wanted is None:
@@ -84,25 +81,13 @@ def directory() -> Path | None:
     return Path(wanted) if wanted else None
 
 
-# -- what an entry is named after
+# -- digests
 
 
 def program_digest(source: Source, types: dict[str, Type], options: dict[str, Any]) -> str | None:
-    """What a program's code depends on, the types of its arguments apart.
+    """A digest of all that a program's code depends on, except the types of its arguments.
 
-    Parameters
-    ----------
-    source : Source
-        The generated source.
-    types : dict
-        The types that its variables must have.
-    options : dict
-        What Numba is asked for.
-
-    Returns
-    -------
-    str or None
-        None if a name means something that another process could not find again.
+    None if a global name means something that another process could not find again.
     """
     own = _own_sources()
     names = {name: _meaning(name, value) for name, value in source.namespace.items()}
@@ -123,15 +108,7 @@ def program_digest(source: Source, types: dict[str, Type], options: dict[str, An
 
 
 def entry_digest(program: str, signature: tuple[Any, ...]) -> str:
-    """The name of an entry.
-
-    Parameters
-    ----------
-    program : str
-        Of :func:`program_digest`.
-    signature : tuple
-        Numba's types of the arguments.
-    """
+    """The name of an entry, from a program's digest and Numba's types of the arguments."""
     return _digest(repr((program, [t.name for t in signature])).encode())
 
 
@@ -147,7 +124,7 @@ def _texts(items: dict[str, Any]) -> list[tuple[str, str]]:
 def _own_sources() -> str | None:
     """A digest of the files of ``codegen``, which write the source or are called by it.
 
-    It is taken once: the code that has been imported does not change if a file does.
+    Computed once: the code that has been imported does not change if a file does.
     """
     try:
         found = sorted(_sources(importlib.resources.files("fwdad.codegen"), ""))
@@ -170,7 +147,7 @@ _own_sources()
 
 
 def _platform() -> list[str]:
-    """Whose work the code is, and what it runs on."""
+    """The versions that compiled the code, and the platform that it runs on."""
     codegen = cpu_target.target_context.codegen()
     return [
         f"Python {sys.version} {sys.implementation.cache_tag} {sys.maxsize}",
@@ -186,7 +163,7 @@ def _platform() -> list[str]:
 
 
 def _numba_settings() -> dict[str, Any]:
-    """Numba's settings; those that change nothing in the code of one function are left out."""
+    """Numba's settings, without those that do not affect the code of a single function."""
     return {
         name: value
         for name, value in vars(config).items()
@@ -197,13 +174,13 @@ def _numba_settings() -> dict[str, Any]:
     }
 
 
-_platform()  # what of it stays is looked up when this module is imported
+_platform()  # its constant parts are looked up when this module is imported
 
 _LANES = re.compile(rf"({'|'.join(LaneFunctions._fields)})_(\d+)")
 
 
 def _meaning(name: str, value: Any) -> str | None:
-    """What a global name of generated source means, in words that every process understands."""
+    """What a global name of generated source means, in words that hold in every process."""
     if isinstance(value, ModuleType):
         return f"module {value.__name__}" if value in (np, math) else None
     for module in (arithmetic, lapack):
@@ -222,7 +199,7 @@ def _meaning(name: str, value: Any) -> str | None:
 
 
 def _class_by_name(value: type) -> str | None:
-    """A class that is found where it says that it is; compiled code holds but this name."""
+    """The name of a class that can be imported by it; compiled code holds only this name."""
     module = sys.modules.get(value.__module__)
     if module is builtins or value.__module__ == "__main__":
         return f"builtins.{value.__name__}" if module is builtins else None
@@ -234,20 +211,7 @@ def _class_by_name(value: type) -> str | None:
 
 
 def load(digest: str, signature: tuple[Any, ...]) -> CompileResult | None:
-    """The compiled code of an entry.
-
-    Parameters
-    ----------
-    digest : str
-        Of :func:`entry_digest`.
-    signature : tuple
-        The same as there.
-
-    Returns
-    -------
-    CompileResult or None
-        None if there is no such entry, or if anything is wrong with it.
-    """
+    """The compiled code of an entry; None if there is none, or if anything is wrong with it."""
     path = directory()
     payload = None if path is None else _read(path, digest)
     if payload is None:
@@ -268,15 +232,7 @@ def load(digest: str, signature: tuple[Any, ...]) -> CompileResult | None:
 
 
 def save(digest: str, made: CompileResult) -> None:
-    """Keep compiled code, if it can be kept.
-
-    Parameters
-    ----------
-    digest : str
-        Of :func:`entry_digest`.
-    made : CompileResult
-        What Numba has made.
-    """
+    """Store compiled code under a digest, if it can be stored."""
     path = directory()
     if path is None or made.lifted or made.library.has_dynamic_globals:
         return
@@ -312,14 +268,14 @@ _REFUSED = (
 
 
 def _tell_once(level: int, text: str, path: Path, error: OSError) -> None:
-    """Log what is wrong with a folder."""
+    """Log what is wrong with a folder, once per folder and message."""
     if (text, path) not in _TOLD:
         _TOLD.add((text, path))
         LOG.log(level, text, path, error)
 
 
 class _Result(CompileResult):  # type: ignore[misc]
-    """A compile result that does not look through its module again."""
+    """A compile result that does not search its module again."""
 
     __slots__ = ()
 
@@ -330,7 +286,7 @@ class _Result(CompileResult):  # type: ignore[misc]
 
 
 def _packed(made: CompileResult) -> bytes | None:
-    """A compile result as bytes, if it has such a form."""
+    """A compile result as bytes, or None if it cannot be serialised."""
     try:
         return _serialised(made)
     except Exception as error:  # noqa: BLE001 (what cannot be serialised works without)
@@ -339,12 +295,12 @@ def _packed(made: CompileResult) -> bytes | None:
 
 
 def _serialised(made: CompileResult) -> bytes:
-    """A compile result as bytes, in which no function but the entry has a name.
+    """A compile result as bytes, in which only the entry function has a visible name.
 
-    Numba numbers functions as a process compiles them: under the same name another process may have
-    another function, which the linker would take for this one.
+    Numba numbers functions as a process compiles them: the same name may mean another function in
+    another process, and the linker would confuse the two.
     """
-    # nobody reads the listing of types, and writing it takes longer than all the rest
+    # nobody reads the type annotations, and formatting them takes longer than all the rest
     first, *rest = _Result(*made)._replace(type_annotation="")._reduce()
     name, kind, (code, bitcode) = first
     own = {
@@ -398,7 +354,7 @@ def _unchanged(folder: Folder, name: str) -> bytes | None:
 
 
 def _verified(data: bytes, digest: str) -> bytes | None:
-    """The payload in the bytes of a file, if they have been signed with the key of this user."""
+    """The payload in the bytes of a file, if it was signed with this user's key."""
     head = _MAGIC + bytes.fromhex(digest)
     key = find_key() if data.startswith(head) else None
     if key is None:
@@ -420,7 +376,7 @@ def _write(folder: Folder, digest: str, key: bytes, payload: bytes) -> None:
 
 
 def _prune(folder: Folder) -> None:
-    """Remove the entries that have not been used for longest, and drafts of killed processes."""
+    """Remove the least recently used entries, and drafts of killed processes."""
     folder.remove_drafts()
     entries = [
         (status.st_mtime, status.st_size, name)

@@ -1,18 +1,18 @@
 """Folders and files that nobody but their owner can have changed.
 
-A path is walked from the root, one name after the other, each opened below the one before: what has
-been looked at is what is used, whatever happens to the path meanwhile. Every folder on the way must
-be this user's or root's, and only they may write into it: who can write into a folder can put
-another one in the place of what is in it. A sticky folder, such as `/tmp`, where all may write but
-each rename and remove only what is their own, may be passed through. Links are followed by hand,
-under the same conditions. The folder itself, and each file in it, must be this user's, and nobody
+A path is walked from the root, one name after the other, each opened relative to the one before:
+what has been checked is what is used, whatever happens to the path meanwhile. Every folder on the
+way must belong to this user or to root, and only they may write into it: whoever can write into a
+folder can replace what is in it. A sticky folder, such as `/tmp`, where all may write but each may
+rename and remove only what is their own, may be passed through. Links are followed by hand, under
+the same conditions. The folder itself, and each file in it, must belong to this user, and nobody
 else may write there.
 
 What is created here is for its owner alone, whatever the umask is. Files appear whole, by renaming;
 there are no locks.
 
-Where the system does not know owners and modes (Windows), a user's folders are kept from others by
-the system, and nothing is verified but that a file is no link.
+Where the system does not know owners and modes (Windows), the system protects a user's folders from
+others, and the only check is that a file is no link.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from typing import Any
 _BY_HANDLE = os.open in os.supports_dir_fd and hasattr(os, "geteuid")
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)  # Windows has it
-# to pass through a folder takes no leave to list it, where the system makes that difference
+# passing through a folder needs no permission to list it, where the system distinguishes them
 _FOLDER = getattr(os, "O_DIRECTORY", 0) | _NO_LINK | getattr(os, "O_PATH", os.O_RDONLY)
-# nobody waits for the other end of a pipe
+# do not block on the other end of a pipe
 _READ = os.O_RDONLY | _NO_LINK | _BINARY | getattr(os, "O_NONBLOCK", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _BINARY
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _MOST_LINKS = 40
 _DRAFT = "writing-"
-_ABANDONED = 3600.0  # seconds after which a file that nobody has finished is removed
+_ABANDONED = 3600.0  # seconds after which an unfinished file is removed
 
 
 class UntrustedError(OSError):
@@ -45,14 +45,9 @@ class UntrustedError(OSError):
 
 
 class Folder:
-    """A folder that is this user's alone; see :func:`opened`.
+    """A folder that only this user can change; see :func:`opened`.
 
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-    handle : int or None
-        The open folder; None where the system has no such thing.
+    ``handle`` is the open folder, or None where the system has no such thing.
     """
 
     def __init__(self, path: Path, handle: int | None) -> None:
@@ -60,25 +55,14 @@ class Folder:
         self._handle = handle
 
     def _at(self, name: str) -> str:
-        """A file's path from the handle."""
+        """A file's path, relative to the handle if there is one."""
         return name if self._handle is not None else str(self.path / name)
 
     def read(self, name: str, *, secret: bool = False) -> bytes:
-        """The bytes of a file.
+        """The bytes of a file; with ``secret``, nobody else may even be able to read it.
 
-        Parameters
-        ----------
-        name : str
-            The file's.
-        secret : bool
-            Whether nobody else may even read it.
-
-        Raises
-        ------
-        UntrustedError
-            If it is a link, or no file, or may be the work of another user.
-        OSError
-            If it cannot be read; :class:`FileNotFoundError` if it is not there.
+        Raises :class:`UntrustedError` if it is a link, no ordinary file, or may be another user's
+        work, and :class:`OSError` if it cannot be read.
         """
         shown = f"{self.path}{os.sep}{name}"
         if not _NO_LINK and (self.path / name).is_symlink():
@@ -86,7 +70,7 @@ class Folder:
         try:
             handle = os.open(self._at(name), _READ, dir_fd=self._handle)
         except OSError as error:
-            if error.errno in (errno.ELOOP, errno.EMLINK):  # the second one is FreeBSD's
+            if error.errno in (errno.ELOOP, errno.EMLINK):  # the second is FreeBSD's
                 raise _untrusted(shown, "is a link") from error
             raise
         try:
@@ -100,17 +84,7 @@ class Folder:
             return file.read()
 
     def write(self, name: str, data: bytes, *, new: bool = False) -> None:
-        """Write a file as a whole.
-
-        Parameters
-        ----------
-        name : str
-            The file's.
-        data : bytes
-            What is in it.
-        new : bool
-            Whether a file that is there already stays, be it another process's of just now.
-        """
+        """Write a file as a whole; with ``new``, a file that is there already stays."""
         draft = f"{_DRAFT}{os.getpid()}-{os.urandom(8).hex()}.tmp"
         path = self._at(draft)
         handle = os.open(path, _CREATE, 0o600, dir_fd=self._handle)
@@ -126,7 +100,7 @@ class Folder:
             raise
 
     def _name(self, draft: str, name: str, new: bool) -> None:
-        """Give a draft its name."""
+        """Rename a draft to its final name."""
         by, source, target = self._handle, self._at(draft), self._at(name)
         if new:
             try:
@@ -142,16 +116,16 @@ class Folder:
             os.replace(source, target, src_dir_fd=by, dst_dir_fd=by)
 
     def touch(self, name: str) -> None:
-        """Note that a file has been used just now."""
+        """Mark a file as used just now."""
         os.utime(self._at(name), dir_fd=self._handle)
 
     def remove(self, name: str) -> None:
-        """Remove a file, which another process may have done."""
+        """Remove a file, unless another process has done so already."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._at(name), dir_fd=self._handle)
 
     def files(self) -> list[tuple[str, os.stat_result]]:
-        """The names and what the system says of everything there."""
+        """The name and the status of everything in the folder."""
         found = []
         listed: Any = self.path
         if self._handle is not None:
@@ -159,7 +133,7 @@ class Folder:
         try:
             with os.scandir(listed) as items:
                 for item in items:
-                    with contextlib.suppress(FileNotFoundError):  # another process removes, too
+                    with contextlib.suppress(FileNotFoundError):  # another process may remove it
                         found.append((item.name, item.stat(follow_symlinks=False)))
         finally:
             if self._handle is not None:
@@ -167,7 +141,7 @@ class Folder:
         return found
 
     def remove_drafts(self) -> None:
-        """Remove what killed processes have not finished."""
+        """Remove the drafts that killed processes have left."""
         before = time.time() - _ABANDONED
         for name, status in self.files():
             if name.startswith(_DRAFT) and status.st_mtime < before:
@@ -176,21 +150,10 @@ class Folder:
 
 @contextlib.contextmanager
 def opened(path: Path, *, make: bool) -> Iterator[Folder]:
-    """A folder that is this user's alone, open until the end of the block.
+    """A folder that only this user can change, open until the end of the block.
 
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-    make : bool
-        Whether it is created, with all above it, if it is not there.
-
-    Raises
-    ------
-    UntrustedError
-        If another user may have changed it, or what leads to it.
-    OSError
-        If it cannot be opened; :class:`FileNotFoundError` if it is not there.
+    With ``make`` it is created if missing, with all above it. Raises :class:`UntrustedError` if
+    another user may have changed it or its path, and :class:`OSError` if it cannot be opened.
     """
     if not _BY_HANDLE:
         if make:
@@ -205,7 +168,7 @@ def opened(path: Path, *, make: bool) -> Iterator[Folder]:
 
 
 def _walked(path: Path, make: bool) -> int:
-    """The folder at an absolute path, all names of which can be trusted."""
+    """A handle to the folder at an absolute path, every component of which can be trusted."""
     handle, shown, links = os.open("/", _FOLDER), "/", 0
     names = [*reversed(str(path).split("/"))]  # the next one is the last
     try:
@@ -237,7 +200,7 @@ def _walked(path: Path, make: bool) -> int:
 
 
 def _check_way(handle: int, shown: str) -> os.stat_result:
-    """Raise if others can put another folder in the place of one in this folder."""
+    """The status of a folder; raises if others can replace what is in it."""
     status = os.fstat(handle)
     # in a sticky folder they cannot
     others = 0 if status.st_mode & stat.S_ISVTX else _OTHERS_WRITE
@@ -246,7 +209,7 @@ def _check_way(handle: int, shown: str) -> os.stat_result:
 
 
 def _below(handle: int, name: str, make: bool) -> int:
-    """The folder of a name in an open folder."""
+    """A handle to the folder of a name in an open folder."""
     try:
         return os.open(name, _FOLDER, dir_fd=handle)
     except FileNotFoundError:
@@ -259,13 +222,13 @@ def _below(handle: int, name: str, make: bool) -> int:
 
 
 def _set_mode(name: str, mode: int, handle: int) -> None:
-    """Give the owner what a umask has taken away, on file systems that have modes."""
-    with contextlib.suppress(OSError):  # the modes are looked at before anything is trusted
+    """Set the mode regardless of the umask, on file systems that have modes."""
+    with contextlib.suppress(OSError):  # the modes are checked before anything is trusted
         os.chmod(name, mode, dir_fd=handle)
 
 
 def _link(handle: int, name: str, shown: str, error: OSError) -> str:
-    """What a link leads to that is no folder of its own; the error, if it is not a link."""
+    """The target of a link; raises the given error if it is not a link."""
     try:
         status = os.stat(name, dir_fd=handle, follow_symlinks=False)
         is_link = stat.S_ISLNK(status.st_mode)
@@ -278,14 +241,14 @@ def _link(handle: int, name: str, shown: str, error: OSError) -> str:
 
 
 def _check_file(status: os.stat_result, shown: str, others: int) -> None:
-    """Raise if it is no file of this user's."""
+    """Raise if it is no ordinary file, or not this user's alone."""
     if not stat.S_ISREG(status.st_mode):
         raise _untrusted(shown, "is no ordinary file")
     _check(status, shown, others)
 
 
 def _check(status: os.stat_result, shown: str, others: int, *, root: bool = False) -> None:
-    """Raise if another user owns it, or may do to it what only its owner may."""
+    """Raise if another user owns it, or has access that only its owner may have."""
     if not _BY_HANDLE:
         return
     if status.st_uid != os.geteuid() and not (root and status.st_uid == 0):

@@ -1,4 +1,4 @@
-"""New arrays in LLVM code, for the programs that fwdad writes.
+"""Allocation of arrays in LLVM code, for the programs that fwdad writes.
 
 Numba compiles ``np.zeros`` from a chain of five functions, each with a library and its own round of
 optimisation: more work than a whole small program. Importing this module needs Numba.
@@ -30,16 +30,16 @@ from fwdad.codegen.llvm.outlining import own_function
 from fwdad.codegen.numba_support import CHECK_BOUNDS
 
 types: Any = _types
-_ALIGNMENT = 32  # bytes, as Numba's own arrays
-_LONG = 2**22  # bytes of an array from which on it is worth while to ask for large pages
-_LONG_STACK = 2**24  # of a stack, whose last page is touched for the sake of one element
+_ALIGNMENT = 32  # bytes, as for Numba's own arrays
+_LONG = 2**22  # bytes: arrays of at least this size use large pages
+_LONG_STACK = 2**24  # the same for a stack, whose last page is touched for a single element
 _PAGE = 4096
 _SHORT = 1024  # elements of a stack
 _HUGE_PAGES = 14  # Linux's MADV_HUGEPAGE
 
 
 class New(NamedTuple):
-    """A new array: as Numba knows it, a pointer to its first element, its bytes."""
+    """A new array: Numba's value, a pointer to its first element, its size in bytes."""
 
     value: Any
     data: Any
@@ -53,7 +53,7 @@ is null if there is no memory, and the bytes are -1 if so many cannot be."""
 
 
 def allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) -> New:
-    """A new array in C order."""
+    """A new, uninitialised array in C order."""
 
     def write(inside: Any, given: Any) -> None:
         size, *rest = given
@@ -77,7 +77,7 @@ def allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) ->
 
 
 def _answer(context: Any, builder: Any, owner: Any, size: Any, long: int) -> None:
-    """Return new memory, whose owner may be null."""
+    """Return new memory from the function being written; its owner may be null."""
     with builder.if_then(cgutils.is_null(builder, owner), likely=False):
         builder.ret(_made(builder, _BYTE(None), _BYTE(None), size))
     data = context.nrt.meminfo_data(builder, owner)
@@ -94,7 +94,7 @@ def _made(builder: Any, *parts: Any) -> Any:
 
 
 def _new(context: Any, builder: Any, array_type: Any, lengths: list[Any], made: Any) -> New:
-    """The array in memory that was allocated; raises where that failed."""
+    """The array over newly allocated memory; raises where the allocation failed."""
     owner, data, size = (builder.extract_value(made, k) for k in range(3))
     fits = builder.icmp_signed(">=", size, size.type(0))
     require(context, builder, fits, ValueError, "an array cannot have such lengths")
@@ -106,13 +106,13 @@ def _new(context: Any, builder: Any, array_type: Any, lengths: list[Any], made: 
 
 
 def _wants_large_pages(builder: Any, data: Any, size: Any, least: int) -> None:
-    """Let the system back a long array by large pages, as NumPy does: fewer faults."""
+    """Let the system back a long array by large pages, as NumPy does: fewer page faults."""
 
     def write(inside: Any, given: Any) -> None:
         start, length, limit = given
         with inside.if_then(inside.icmp_unsigned(">=", length, limit), likely=False):
             address = inside.ptrtoint(start, _WORD)
-            # from the page on that it begins in: mremap takes memory only that was told one thing
+            # from the start of its first page: mremap needs memory with uniform advice
             first = inside.and_(address, _WORD(-_PAGE))
             rest = inside.sub(inside.add(address, length), first)
             arguments = [_BYTE, _WORD, ir.IntType(32)]
@@ -212,7 +212,7 @@ def full(_typing: Any, shape: Any, value: Any, dtype: Any) -> Any:
 
 
 def copied(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
-    """``array.copy()``: row by row, however the array lies."""
+    """``array.copy()``: C-contiguous, whatever the layout of the array."""
     old = held(context, builder, array_type, array)
     t = array_type.copy(layout="C", readonly=False)
     new = allocate(context, builder, t, old.lengths)
@@ -240,7 +240,7 @@ def copied(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
 
 @intrinsic
 def growing(_typing: Any, length: Any, dtype: Any) -> Any:
-    """A new array of one dimension, whose memory :func:`grown` makes longer where it lies."""
+    """A new one-dimensional array, whose memory :func:`grown` extends in place."""
     if not isinstance(length, types.Integer) or not isinstance(dtype, types.NumberClass):
         return None
 
@@ -263,11 +263,10 @@ def growing(_typing: Any, length: Any, dtype: Any) -> Any:
 
 @intrinsic
 def grown(_typing: Any, array: Any, needed: Any) -> Any:
-    """A longer array with the same beginning: twice as long, or as long as is needed.
+    """A longer array with the same beginning: twice as long, or as long as needed.
 
-    The memory of an array that :func:`growing` made is handed on: nobody may look into the old
-    array, or a view of it, any more. The C library moves the pages of what is long, so there are
-    never two of it. Of an array that Python has handed in, the beginning is copied.
+    It takes over the memory of an array that :func:`growing` made: the old array, and views of it,
+    must not be used any more. Of an array that Python passed in, the beginning is copied.
     """
     if not isinstance(array, types.Array) or array.ndim != 1 or array.layout != "C":
         return None
@@ -294,7 +293,7 @@ def grown(_typing: Any, array: Any, needed: Any) -> Any:
 
 
 def _write_grown(context: Any, builder: Any, given: Any) -> None:
-    """The function that makes an array longer: of an array's parts and what is needed."""
+    """Write the function that extends an array, from its parts and the length needed."""
     itemsize, length, wanted, owner, parent, data = given
     if CHECK_BOUNDS:
         _write_moved(context, builder, given)
@@ -302,7 +301,7 @@ def _write_grown(context: Any, builder: Any, given: Any) -> None:
     double = builder.add(length, length)
     longer = builder.select(builder.icmp_signed("<", double, wanted), wanted, double)
     size, nrt = _bytes(builder, itemsize, longer), context.nrt
-    with builder.if_then(cgutils.is_null(builder, parent)):  # not Python's
+    with builder.if_then(cgutils.is_null(builder, parent)):  # not passed in by Python
         moved = nrt.meminfo_varsize_realloc_unchecked(builder, owner, size)
         with builder.if_then(cgutils.is_null(builder, moved), likely=False):
             builder.ret(_made(builder, _BYTE(None), _BYTE(None), size))
@@ -318,9 +317,10 @@ def _write_grown(context: Any, builder: Any, given: Any) -> None:
 
 
 def _write_moved(context: Any, builder: Any, given: Any) -> None:
-    """The same where bounds are checked: nothing stays behind, and short ones have no spare room.
+    """The same where bounds are checked: always moves, and short arrays get no spare room.
 
-    Long ones have a quarter more than is needed, or each push would move all that is there.
+    The old memory is overwritten. Long arrays get a quarter more than needed, or each push would
+    move everything.
     """
     itemsize, length, wanted, _, parent, data = given
     is_short = builder.icmp_signed("<", wanted, wanted.type(_SHORT))
@@ -337,7 +337,7 @@ def _write_moved(context: Any, builder: Any, given: Any) -> None:
 
 @intrinsic
 def part_inside(_typing: Any, stack: Any, start: Any, size: Any) -> Any:
-    """Raise unless a stack has a part: slices would be cut off, or be counted from the end."""
+    """Raise unless a stack contains a part: slices would be truncated, or count from the end."""
     if not isinstance(stack, types.Array) or stack.ndim != 1:
         return None
     if not all(isinstance(t, types.Integer) for t in (start, size)):
@@ -356,7 +356,7 @@ def part_inside(_typing: Any, stack: Any, start: Any, size: Any) -> Any:
 
 
 def _bytes(builder: Any, itemsize: Any, length: Any) -> Any:
-    """The bytes of so many elements; returns that there cannot be as many."""
+    """The size of so many elements; returns from the function if it is not representable."""
     product = builder.smul_with_overflow(itemsize, length)
     size = builder.extract_value(product, 0)
     fits = builder.icmp_signed(">=", size, size.type(0))
@@ -368,7 +368,7 @@ def _bytes(builder: Any, itemsize: Any, length: Any) -> Any:
 
 @intrinsic
 def address_of(_typing: Any, array: Any, index: Any) -> Any:
-    """Where an element lies."""
+    """The address of an element."""
     if not isinstance(array, types.Array) or not isinstance(index, types.BaseTuple):
         return None
 

@@ -32,7 +32,7 @@ _KINDS = {types.float32, types.float64, types.complex64, types.complex128}
 
 
 class ProductType(types.Callable, types.Opaque):  # type: ignore[misc]
-    """The type of ``np.dot`` in compiled programs: ours for matrices as BLAS takes them."""
+    """The type of ``np.dot`` in compiled programs, with our own code where BLAS applies."""
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
         """The signature for some arguments."""
@@ -44,11 +44,11 @@ class ProductType(types.Callable, types.Opaque):  # type: ignore[misc]
         return typing.signature(types.Array(args[0].dtype, ranks - 2, "C"), *args)
 
     def get_call_signatures(self) -> Any:
-        """Nobody has written down any."""
+        """No signatures are listed; the type is a template."""
         return (), True
 
     def get_impl_key(self, sig: Any) -> Any:
-        """Written where it is called."""
+        """The key of an implementation, which is written at the call."""
         return type(self), sig
 
 
@@ -56,7 +56,7 @@ register_model(ProductType)(models.OpaqueModel)
 
 
 class Product:
-    """What a compiled program calls in the place of ``np.dot``."""
+    """What a compiled program calls in place of ``np.dot``."""
 
     _numba_type_ = ProductType("fwdad_product")
 
@@ -67,7 +67,7 @@ def plain(context: Any) -> Any:
 
 
 def fits(given: Any) -> bool:
-    """Whether :func:`product` writes the product of such arguments."""
+    """Whether :func:`product` supports such arguments."""
     if len(given) not in (2, 3) or not all(isinstance(t, types.Array) for t in given):
         return False
     left, right, *into = given
@@ -80,17 +80,7 @@ def fits(given: Any) -> bool:
 
 
 def product(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """The product of two arrays: a new array, or the third.
-
-    Parameters
-    ----------
-    context, builder
-        Numba's target context and LLVM builder.
-    signature : Signature
-        Whose arguments :func:`fits`.
-    args : sequence of LLVM value
-        The factors, and what to write into.
-    """
+    """The product of two arrays whose types :func:`fits`: a new array, or the third argument."""
     a, b, *into = (held(context, builder, t, x) for t, x in zip(signature.args, args, strict=True))
     lengths = [*a.lengths[:-1], *b.lengths[1:]]
     same = builder.icmp_signed("==", a.lengths[-1], b.lengths[0])
@@ -122,7 +112,7 @@ def product(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 def _without_steps(context: Any, builder: Any, x: Held, array: Any) -> tuple[Held, list[Any]]:
-    """A factor as BLAS takes it, and the copy that was made for that, with its type, if any was."""
+    """A factor as BLAS takes it, and the type and value of the copy made for it, if any."""
     if x.type.layout in "CF":
         return x, []
     t = x.type.copy(layout="C", readonly=False)
@@ -133,7 +123,7 @@ def _without_steps(context: Any, builder: Any, x: Held, array: Any) -> tuple[Hel
 def _write(
     context: Any, made_type: Any, ranks: tuple[int, int], builder: Any, given: Sequence[Any]
 ) -> None:
-    """The function that multiplies; it returns whether BLAS can count the elements."""
+    """Write the function that multiplies; it returns whether the lengths fit into BLAS's ints."""
     a, b, out, a_by_columns, b_by_columns, *lengths = given
     is_empty, fits = _BIT(0), _BIT(1)
     for n in lengths:
@@ -172,15 +162,7 @@ def _write(
 
 
 class _Blas:
-    """Calls of BLAS, for matrices that lie by rows or by columns.
-
-    Parameters
-    ----------
-    context, builder
-        Numba's target context and LLVM builder.
-    dtype : Type
-        Numba's, of the elements.
-    """
+    """Calls of BLAS, for matrices that are stored row by row or column by column."""
 
     def __init__(self, context: Any, builder: Any, dtype: Any) -> None:
         self.context = context
@@ -208,7 +190,7 @@ class _Blas:
     def matrices(
         self, a: Any, a_by_columns: Any, b: Any, b_by_columns: Any, lengths: Sequence[Any], out: Any
     ) -> None:
-        """``a @ b``: to BLAS, whose matrices lie by columns, the product of what is turned."""
+        """``a @ b``: for BLAS, which stores matrices by columns, the transposed product."""
         m, k, n = lengths
         one, zero = self.factors
         turned = [self._letter(held, "t", "n") for held in (b_by_columns, a_by_columns)]

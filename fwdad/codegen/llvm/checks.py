@@ -1,7 +1,7 @@
-"""Checks inside LLVM code: a condition, and one way out of the function for each message.
+"""Checks inside LLVM code: a condition, and one exit of the function for each message.
 
-Numba writes the exception anew wherever it may be raised, which is most of the code of an access to
-an element. Importing this module needs Numba.
+Numba writes the exception anew wherever it may be raised, which is most of the code of an element
+access. Importing this module needs Numba.
 """
 
 from __future__ import annotations
@@ -18,27 +18,19 @@ from fwdad.codegen.numba_support import CHECK_BOUNDS
 from fwdad.errors import BoundsError
 
 types: Any = _types
-_LINE = "_fwdad_line"  # the attribute of a builder: the line of the source that is written now
+_LINE = "_fwdad_line"  # the attribute of a builder: the source line that is being lowered
 
 
 def say_where(builder: Any, line: int) -> None:
-    """Note which line of the generated source is written now, for what its code may raise."""
+    """Record the line of generated source that is being lowered, for errors in its code."""
     setattr(builder, _LINE, line)
 
 
 def require_inside(context: Any, builder: Any, first: Any, length: Any, count: Any = None) -> None:
-    """Where bounds are checked: raise unless elements are inside, though they are known to be.
+    """Where bounds are checked, raise unless ``count`` elements from ``first`` on are inside.
 
-    Parameters
-    ----------
-    context, builder
-        Numba's target context and LLVM builder.
-    first : LLVM value
-        The index of the first of them, which is not counted from the end.
-    length : LLVM value
-        How many elements there are.
-    count : LLVM value, optional
-        How many are read or written; one by default.
+    A check of indices that are known to be inside; ``first`` does not count from the end, and
+    ``count`` is one by default.
     """
     if not CHECK_BOUNDS:
         return
@@ -57,7 +49,7 @@ def require_inside(context: Any, builder: Any, first: Any, length: Any, count: A
 
 
 def _write_outside(context: Any, builder: Any, given: Any) -> None:
-    """The function that makes the exception, and returns what its caller returns then."""
+    """Write the function that creates the exception; its caller returns what it returns."""
     line, _, *elements = given
     numbers = (line, *elements)
     context.call_conv.return_dynamic_user_exc(
@@ -68,19 +60,7 @@ def _write_outside(context: Any, builder: Any, given: Any) -> None:
 def require(
     context: Any, builder: Any, condition: Any, exception: type[Exception], message: str
 ) -> None:
-    """Go on if a condition holds, else leave the function with an exception.
-
-    Parameters
-    ----------
-    context, builder
-        Numba's target context and LLVM builder.
-    condition : LLVM value
-        One bit.
-    exception : type
-        The class to raise.
-    message : str
-        Its only argument.
-    """
+    """Go on if a condition (one bit) holds, else leave the function with an exception."""
     function = builder.function
     go_on = function.append_basic_block("holds")
     branch = builder.cbranch(condition, go_on, _exit(context, builder, exception, message))
@@ -89,7 +69,7 @@ def require(
 
 
 def _exit(context: Any, builder: Any, exception: type[Exception], message: str) -> Any:
-    """The block that raises, which all checks of a function with the same message share."""
+    """The block that raises, shared by all checks of a function with the same message."""
     exits = vars(builder.function).setdefault("_fwdad_exits", {})
     handler = getattr(builder, "_in_try_block", False)  # where a raise is a jump, not a return
     key = (exception, message, id(handler) if handler else None)

@@ -1,6 +1,6 @@
 """Elements of arrays and views of them in LLVM code, for the programs that fwdad writes.
 
-An index is checked at most once, and a view is a pointer with lengths and steps. Importing this
+An index is checked at most once, and a view is a pointer with lengths and strides. Importing this
 module needs Numba.
 """
 
@@ -20,23 +20,23 @@ from fwdad.codegen.llvm.checks import require, require_inside
 types: Any = _types
 
 
-_PARTS = "fwdad_parts"  # the attribute of an LLVM value that holds what it was made of
+_PARTS = "fwdad_parts"  # the attribute of an LLVM value that holds its parts
 
 
 _SIZES: dict[Any, int] = {}
 
 
 def get_itemsize(context: Any, array_type: Any) -> int:
-    """The bytes of an element: Numba asks LLVM anew for each array."""
+    """The bytes of an element, cached: Numba asks LLVM anew for each array."""
     if array_type.dtype not in _SIZES:
         _SIZES[array_type.dtype] = _get_itemsize(context, array_type)
     return _SIZES[array_type.dtype]
 
 
 class Held(NamedTuple):
-    """An array in LLVM code: its type, a pointer to its first element, lengths, steps in bytes.
+    """An array in LLVM code: its type, a pointer to its first element, lengths, strides in bytes.
 
-    There are no steps where the type's layout tells them.
+    ``steps`` is empty where the type's layout implies the strides.
     """
 
     type: Any
@@ -46,7 +46,7 @@ class Held(NamedTuple):
 
 
 def held(context: Any, builder: Any, array_type: Any, array: Any) -> Held:
-    """The parts of an array that access to its elements needs."""
+    """The parts of an array that are needed to access its elements."""
     known = vars(array).get(_PARTS) if hasattr(array, "__dict__") else None
     if known is not None:
         return known[0]._replace(type=array_type)
@@ -61,17 +61,10 @@ def held(context: Any, builder: Any, array_type: Any, array: Any) -> Held:
 
 
 def element(context: Any, builder: Any, array: Held, index: list[tuple[Any, Any, bool]]) -> Any:
-    """A pointer to an element; its index is checked, negative ones count from the end.
+    """A pointer to an element; the index is checked, and negative indices count from the end.
 
-    Parameters
-    ----------
-    context, builder
-        Numba's target context and LLVM builder.
-    array : Held
-        The array.
-    index : list of tuple
-        For each axis Numba's type and the LLVM value, or None and a Python int; and whether it is
-        inside for certain.
+    For each axis ``index`` has Numba's type and the LLVM value, or None and a Python int; and
+    whether it is known to be inside.
     """
     places = checked_places(context, builder, array.lengths, index)
     return cgutils.get_item_pointer2(
@@ -80,7 +73,7 @@ def element(context: Any, builder: Any, array: Held, index: list[tuple[Any, Any,
 
 
 def item_of(builder: Any, held: Any, k: int) -> Any:
-    """An item of a tuple in LLVM code: what was put there, if that is seen."""
+    """An item of a tuple in LLVM code: the value that was inserted, if that can be found."""
     made = held
     while isinstance(made, InsertValue):
         whole, item = made.operands
@@ -93,7 +86,7 @@ def item_of(builder: Any, held: Any, k: int) -> Any:
 
 
 def _known_length(n: Any) -> int | None:
-    """A length that is written down, or None."""
+    """The constant that a length is, or None."""
     found = n.constant if isinstance(n, Constant) else None
     return found if type(found) is int else None
 
@@ -101,7 +94,7 @@ def _known_length(n: Any) -> int | None:
 def checked_places(
     context: Any, builder: Any, lengths: list[Any], index: list[tuple[Any, Any, bool]]
 ) -> list[Any]:
-    """Indices from the start; raises where one is outside."""
+    """Indices counted from the start; raises where one is outside."""
     places = []
     inside = None
     for (t, given, is_inner), n in zip(index, lengths, strict=False):
@@ -129,7 +122,7 @@ def checked_places(
 
 
 def all_steps(context: Any, builder: Any, array: Held) -> list[Any]:
-    """The steps of an array, also of one that is told without, because of its layout."""
+    """The strides of an array, also where only its layout implies them."""
     if array.steps:
         return array.steps
     size = context.get_constant(types.intp, get_itemsize(context, array.type))
@@ -142,20 +135,20 @@ def all_steps(context: Any, builder: Any, array: Held) -> list[Any]:
 
 
 def own_steps(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
-    """The steps that an array has; its layout does not tell them along an axis of length 1."""
+    """The strides stored in an array, which its layout does not imply along axes of length 1."""
     model = context.data_model_manager[array_type]
     return cgutils.unpack_tuple(builder, model.get(builder, array, "strides"), array_type.ndim)
 
 
 class Part(NamedTuple):
-    """Where a slice starts and stops: Numba's types and LLVM values, Python ints, or None."""
+    """A slice's start and stop: Numba's type and an LLVM value, None and a Python int, or None."""
 
     start: tuple[Any, Any] | None
     stop: tuple[Any, Any] | None
 
 
 class NewAxis:
-    """An axis of length 1 that a view has and the array has not."""
+    """An axis of length 1 that a view has and its base does not."""
 
 
 NEW_AXIS = NewAxis()
@@ -168,18 +161,9 @@ def view(
     index: list[Part | NewAxis | tuple[Any, Any, bool]],
     t: Any,
 ) -> Held:
-    """A part of an array, without a copy.
+    """A basic-index view of an array, of type ``t``.
 
-    Parameters
-    ----------
-    context, builder
-        Numba's target context and LLVM builder.
-    array : Held
-        The array.
-    index : list
-        For the first axes: an index, as :func:`element` takes it, or a part; and new axes.
-    t : Array
-        The type of what is made.
+    For the first axes ``index`` has items as :func:`element` takes them, or parts; and new axes.
     """
     lengths, steps, starts = [], [], []
     known = all_steps(context, builder, array)
@@ -211,7 +195,7 @@ def view(
 
 
 def _bound(context: Any, builder: Any, given: tuple[Any, Any], n: Any) -> Any:
-    """Where a slice starts or stops: counted from the end if it is negative, and inside."""
+    """Where a slice starts or stops: clipped to the axis, negative values count from the end."""
     t, i = given
     zero = n.type(0)
     if t is None:
@@ -227,16 +211,9 @@ def _bound(context: Any, builder: Any, given: tuple[Any, Any], n: Any) -> Any:
 
 
 def as_array(context: Any, builder: Any, array: Held, owner: Any = None) -> Any:
-    """An array as Numba knows it.
+    """An array as a Numba value.
 
-    Parameters
-    ----------
-    context, builder
-        Numba's target context and LLVM builder.
-    array : Held
-        Its parts.
-    owner : LLVM value, optional
-        Who owns its memory, and is counted for it already; else nobody does.
+    ``owner`` is the owner of its memory, whose reference is taken over; by default it has none.
     """
     model = context.data_model_manager[array.type]
     length = context.get_value_type(types.intp)
@@ -261,17 +238,7 @@ def as_array(context: Any, builder: Any, array: Held, owner: Any = None) -> Any:
 
 
 def as_view(context: Any, builder: Any, array: Held, of_type: Any, of: Any) -> Any:
-    """A view of an array as Numba knows it, counted as an owner of the memory.
-
-    Parameters
-    ----------
-    context, builder
-        Numba's target context and LLVM builder.
-    array : Held
-        Its parts.
-    of_type, of
-        Numba's type and the LLVM value of the array.
-    """
+    """A view of an array as a Numba value, with its own reference to the memory."""
     owner = owner_of(context, builder, of_type, of)
     made = as_array(context, builder, array, owner)
     model = context.data_model_manager[array.type]
@@ -284,7 +251,7 @@ def as_view(context: Any, builder: Any, array: Held, of_type: Any, of: Any) -> A
 
 
 def owner_of(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
-    """Numba's count of the references to an array's memory; null if it is nobody's."""
+    """Numba's reference count of an array's memory; null if nobody owns it."""
     known = vars(array).get(_PARTS) if hasattr(array, "__dict__") else None
     if known is not None and known[1] is not None:
         return known[1]

@@ -1,4 +1,4 @@
-"""Loops that several nests have: each is one function, which all of them call.
+"""Merges loops that several nests share into one function, which all of them call.
 
 The nests of a gradient differ by the views that they work on, ``a[1:, :-1]`` or ``a[:-1, 1:]``,
 while the loops over these are often the same: add one array to another.
@@ -18,13 +18,8 @@ from fwdad.codegen.llvm.nests.extraction import Live, Nest, known_int, stored_in
 class SharedLoop:
     """A loop that can be a function of what it reads.
 
-    Attributes
-    ----------
-    text : str
-        What it does: the same for all loops that are the same.
-    given : tuple of ast.expr
-        What it reads from outside, in the order in which the text names it: arrays and numbers, and
-        lengths of arrays.
+    ``text`` is equal for equal loops. ``given`` are the arrays, numbers and lengths of arrays that
+    it reads from outside, in the order in which the text names them.
     """
 
     text: str
@@ -32,13 +27,7 @@ class SharedLoop:
 
 
 def shared_loops(nests: Iterable[Nest]) -> dict[ast.For, SharedLoop]:
-    """The loops of some nests of which there is more than one.
-
-    Parameters
-    ----------
-    nests : iterable of Nest
-        Each of them once.
-    """
+    """The loops of some distinct nests that occur more than once."""
     found: dict[str, dict[ast.For, SharedLoop]] = {}
     for nest in nests:
         live = Live()
@@ -51,7 +40,7 @@ def shared_loops(nests: Iterable[Nest]) -> dict[ast.For, SharedLoop]:
 
 
 def _loops(body: Sequence[ast.stmt]) -> Iterator[ast.For]:
-    """The outermost loops in which nothing is but loops and stores of elements."""
+    """The outermost loops that contain nothing but loops and stores of elements."""
     for s in body:
         if isinstance(s, ast.For) and all(map(_fits, ast.walk(s))):
             yield s
@@ -68,16 +57,16 @@ MOST_ARRAYS = 3
 """Of views of one array LLVM knows more than of arrays that are given: before a loop it compares
 where each of these lies with all that are written. A stencil of five views ran a sixth longer."""
 
-_NAMES = re.compile(r"\bv\d+\b(?:\.shape\[-?\d+\])?")  # of nests, whose names are all like that
+_NAMES = re.compile(r"\bv\d+\b(?:\.shape\[-?\d+\])?")  # the names in nests
 
 
 def _shared(nest: Nest, loop: ast.For, live: Live) -> SharedLoop | None:
     stored = stored_in(loop)
     if not live.is_known or stored & (live.after[loop] | Live().block([loop], set())):
-        return None  # it carries something, or returns it
+        return None  # it carries or returns something
     read: dict[str, ast.expr] = {}
     arrays: set[str] = set()
-    asked: set[ast.AST] = set()  # what lengths are asked for in a way that is understood
+    asked: set[ast.AST] = set()  # parts of `array.shape[k]`
     for node in ast.walk(loop):
         if isinstance(node, ast.Name):
             if node not in asked and isinstance(node.ctx, ast.Load):

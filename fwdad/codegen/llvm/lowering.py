@@ -1,6 +1,6 @@
-"""Statements of a program as LLVM code, where Numba's own way there is longer.
+"""Lowers statements of a program to LLVM code, where Numba's own lowering takes longer.
 
-What is written means what Numba's means. Importing this module needs Numba.
+The semantics are Numba's. Importing this module needs Numba.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ INNER = "__fwdad_inner__"
 
 
 class ProgramLower(Lower):  # type: ignore[misc]
-    """Writes LLVM code; elements of arrays are read and written with at most one check each."""
+    """Writes LLVM code; each element access has at most one check."""
 
-    _known: dict[Any, list[Given]] | None = None  # of the arguments of nests
+    _known: dict[Any, list[Given]] | None = None  # facts about the arguments of nests
 
     def create_cpython_wrapper(self, release_gil: bool = False) -> Any:
-        """The function that Python calls."""
+        """Create the wrapper that Python calls."""
         self.context.create_cpython_wrapper(
             self.library, answered(self.fndesc), self.env, self.call_helper, release_gil=release_gil
         )
 
     def incref(self, typ: Any, val: Any) -> None:
-        """Count one reference more; nothing is read of what holds none."""
+        """Add a reference; does nothing for types that own no memory."""
         self._count(self.context.nrt.incref, typ, val)
 
     def decref(self, typ: Any, val: Any) -> None:
-        """Count one reference less."""
+        """Drop a reference; does nothing for types that own no memory."""
         self._count(self.context.nrt.decref, typ, val)
 
     def _count(self, how: Any, t: Any, value: Any) -> None:
@@ -69,11 +69,11 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return known
 
     def alloca_lltype(self, name: str, lltype: Any, **_: Any) -> Any:
-        """A place for a name; debuggers, which would ask how large it is, are told nothing."""
+        """Allocate a variable, without the debug information that would need its size."""
         return cgutils.alloca_once(self.builder, lltype, name=name)
 
     def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
-        """Give a name its value."""
+        """Assign to a variable."""
         t = self.typeof(name)
         if name in self._singly_assigned_vars or argidx is not None or self._counts(t):
             super().storevar(value, name, argidx)
@@ -82,12 +82,12 @@ class ProgramLower(Lower):  # type: ignore[misc]
             self.builder.store(value, self.getvar(name))
 
     def delvar(self, name: str) -> None:
-        """Forget a name's value."""
+        """Delete a variable."""
         if self._counts(self.typeof(name)):
             super().delvar(name)
 
     def lower_inst(self, inst: Any) -> Any:
-        """A statement; Numba's own way writes each down as a text first."""
+        """Lower a statement; Numba's own method formats each as text first."""
         if CHECK_BOUNDS:
             say_where(self.builder, self.loc.line)
         if isinstance(inst, ir.Del):
@@ -114,7 +114,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return super().lower_inst(inst)
 
     def lower_expr(self, resty: Any, expr: Any) -> Any:
-        """An expression."""
+        """Lower an expression."""
         made = None
         if expr.op == "call":
             made = self._call(resty, expr)
@@ -125,7 +125,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return super().lower_expr(resty, expr) if made is None else made
 
     def lower_binop(self, resty: Any, expr: Any, op: Any) -> Any:
-        """An operator; no operator of two numbers but a power asks whether one is known."""
+        """Lower an operator; of two numbers, only powers need to know whether one is constant."""
         given = [expr.lhs, expr.rhs]
         kinds = [self.typeof(x.name) for x in given]
         if op in _POWERS or not all(isinstance(t, _NUMBERS) for t in kinds):
@@ -140,7 +140,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return self.context.cast(self.builder, made, signature.return_type, resty)
 
     def _call(self, resty: Any, expr: Any) -> Any:
-        """A call of what is written here, or None."""
+        """Lower a call of a function that is written here; None for others."""
         called = self.typeof(expr.func.name)
         if isinstance(called, NestType):
             return self._nest(resty, expr)
@@ -156,7 +156,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return None
 
     def _method(self, name: str, signature: Any, array: Any, args: Any) -> Any:
-        """What a method of an array returns, or None."""
+        """What a method of an array returns, or None if it is left to Numba."""
         given = self.context, self.builder, signature.recvr, array
         if name == "array.copy":
             return copied(*given)
@@ -181,7 +181,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return None
 
     def _item(self, resty: Any, expr: Any) -> Any:
-        """An element of an array or a view of it, or an item of a tuple; or None."""
+        """An element of an array or a view of it, or an item of a tuple; None if left to Numba."""
         static = expr.op == "static_getitem"
         array_type = self.typeof(expr.value.name)
         if static and isinstance(array_type, types.UniTuple) and type(expr.index) is int:
@@ -206,7 +206,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return None
 
     def _attribute(self, resty: Any, expr: Any) -> Any:
-        """What an array is asked for, or None."""
+        """The shape, size or transpose of an array; None for other attributes."""
         t = self.typeof(expr.value.name)
         if not isinstance(t, types.Array) or expr.attr not in ("shape", "size", "T"):
             return None
@@ -222,7 +222,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return elements.as_view(self.context, self.builder, made, t, array)
 
     def _slice(self, resty: Any, expr: Any) -> Any:
-        """A slice without a step, or None: Numba looks for the sign of one that is not there."""
+        """A slice without a step, or None: Numba tests the sign even of a step that is missing."""
         signature = self.fndesc.calltypes[expr]
         if len(expr.args) != 2 or expr.kws or signature.return_type.has_step:
             return None
@@ -239,7 +239,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return self.context.cast(self.builder, made, signature.return_type, resty)
 
     def _product(self, resty: Any, expr: Any) -> Any:
-        """A call of ``np.dot``."""
+        """Lower a call of ``np.dot``."""
         signature = self.fndesc.calltypes[expr]
         if expr.kws or not blas.fits(signature.args):
             made = self._lower_call_normal(blas.plain(self.context.typing_context), expr, signature)
@@ -249,7 +249,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return self.context.cast(self.builder, made, signature.return_type, resty)
 
     def _nest(self, resty: Any, expr: Any) -> Any:
-        """The call of a loop that was cut out."""
+        """Lower the call of a nest that was cut out."""
         signature = self.fndesc.calltypes[expr]
         given = [
             self.context.cast(self.builder, self.loadvar(a.name), self.typeof(a.name), t)
@@ -276,7 +276,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return self._known
 
     def _view(self, array_type: Any, index: Any, *, static: bool) -> list[Any] | None:
-        """The index of a view, as :func:`numba_elements.view` takes it, or None."""
+        """The index of a view, as :func:`.elements.view` takes it, or None."""
         if not isinstance(array_type, types.Array):
             return None
         if static:
@@ -296,7 +296,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return found if all(part is not None for part in found) else None
 
     def _part(self, item: Any, held: Any) -> Any:
-        """One axis of such an index, whose LLVM value is held."""
+        """One axis of such an index, from its LLVM value; None if it has no such form."""
         t, made = self.typeof(item.name), self._made_of(item)
         if isinstance(made, (ir.Const, ir.Global, ir.FreeVar)):
             return _known_part(made.value)
@@ -317,7 +317,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return elements.Part(*ends)
 
     def _index(self, array: Any, index: Any, *, static: bool) -> Any:
-        """The index of one element, as :func:`numba_elements.element` takes it, or None."""
+        """The index of one element, as :func:`.elements.element` takes it, or None."""
         array_type = self.typeof(array.name)
         if not isinstance(array_type, types.Array) or not array_type.ndim:
             return None
@@ -341,17 +341,17 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return list(zip(parts, values, inner, strict=True))
 
     def _made_of(self, variable: Any) -> Any:
-        """What the only statement that assigns a variable assigns to it."""
+        """The right-hand side of the only assignment to a variable, or None."""
         found = self.func_ir._definitions.get(variable.name, ())
         return found[0] if len(found) == 1 else None
 
     def _constant(self, variable: Any) -> Any:
-        """What a variable is that is written down, or None; an expression's has no value."""
+        """The constant value of a variable, or None."""
         made = self._made_of(variable)
         return made.value if isinstance(made, (ir.Const, ir.Global, ir.FreeVar)) else None
 
     def _known_ints(self, variable: Any) -> list[int] | None:
-        """The ints of a tuple that is written down, or None."""
+        """The ints of a constant tuple, or None."""
         made = self._made_of(variable)
         if not (isinstance(made, ir.Expr) and made.op == "build_tuple"):
             return None
@@ -359,7 +359,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         return [k for k in found if type(k) is int] if None not in found else None
 
     def _is_inner(self, index: Any) -> bool:
-        """Whether an index is one of a loop before which all lengths have been compared."""
+        """Whether an index is a counter of a loop before which all lengths have been compared."""
         names = vars(self.func_ir.func_id.func).get(INNER, ())
         while isinstance(index, ir.Var):
             if index.name.partition(".")[0] in names:
@@ -375,7 +375,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
 
 
 def _known_part(item: Any) -> Any:
-    """An axis of an index that is written down, or None if it is no axis of a view."""
+    """A constant item of an index, or None if views do not support it."""
     if item is None:
         return elements.NEW_AXIS
     if type(item) is int:

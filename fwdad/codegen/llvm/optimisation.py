@@ -1,6 +1,6 @@
-"""What LLVM does with a program: its passes once, those of its second level.
+"""LLVM's optimisation of a program: its passes run once, at the second level.
 
-Numba runs LLVM's passes over each function alone, then over the whole module. Of a program, one
+Numba runs LLVM's passes over each function alone, then over the whole module. For a program, one
 large function and the loops cut out of it, the first round only does what the second does again.
 Importing this module needs Numba.
 """
@@ -16,16 +16,16 @@ from numba.core.codegen import JITCodeLibrary
 
 _OWN = "fwdad.own."
 _HIDDEN = (llvm.Linkage.internal, llvm.Linkage.private)
-_DYNAMIC = "numba.dynamic.globals"  # as Numba names what cannot be kept
+_DYNAMIC = "numba.dynamic.globals"  # Numba's name for what cannot be cached
 _COMPILED = "_ZN5numba"
-_LEVEL = 2  # beyond it, a loop is copied for each condition that stays the same in it
+_LEVEL = 2  # beyond it, loops are unswitched on invariant conditions
 
 
 class _Library(JITCodeLibrary):  # type: ignore[misc]
     """The code of one program.
 
-    Functions of other libraries that it calls become its own: LLVM drops those that it has written
-    into their callers, and no other process can take another function for one of them.
+    Functions of other libraries that it calls become its own: LLVM drops those that it has inlined,
+    and no other process can take another function for one of them.
     """
 
     def __init__(self, codegen: Any, name: str) -> None:
@@ -34,12 +34,12 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
         self.contents = Contents([], [], [])
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        """Leave it to the module's passes; what is defined here keeps its name."""
+        """Leave optimisation to the module's passes; functions defined here keep their names."""
         ll_module.data_layout = self._codegen._data_layout
         self._names.update(f.name for f in ll_module.functions if not f.is_declaration)
 
     def _get_module_for_linking(self) -> Any:
-        """What callers are linked with: the module itself, whose machine code has been made."""
+        """The module that callers are linked with: the final one, whose machine code exists."""
         self._ensure_finalized()
         for name in self.contents.visible:
             f = self._final_module.get_function(name)
@@ -48,22 +48,21 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
         return self._final_module
 
     def _finalize_dynamic_globals(self) -> None:
-        """Look at all that the module holds, once: each question to LLVM takes microseconds."""
+        """List all that the module holds, once: each query of LLVM takes microseconds."""
         self.contents = contents_of(self._final_module)
         self._dynamic_globals += [n for n in self.contents.variables if n.startswith(_DYNAMIC)]
 
     def _verify_declare_only_symbols(self) -> None:
-        """Look whether a function that Numba has compiled was left out."""
+        """Raise if a function that Numba has compiled was not linked."""
         for name in self.contents.declared:
             if name.startswith(_COMPILED):
                 message = f"Symbol {name} not linked properly"
                 raise AssertionError(message)
 
     def _optimize_final_module(self) -> None:
-        """Inline what must be, then all of LLVM's passes; references are counted less in both.
+        """Inline what must be inlined, then run all of LLVM's passes; both prune references.
 
-        Loops are turned, so that they test at their end, before anything else is done: else LLVM
-        makes vectors of fewer of them later.
+        Loops are rotated first, so that they test at their end: else LLVM vectorises fewer of them.
         """
         machine, module = self._codegen._tm, self._final_module
         hide(module, self._names)
@@ -82,17 +81,9 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
 
 
 class Contents(NamedTuple):
-    """The names that a module holds.
+    """The names in a module: global variables, functions only called, functions visible to others.
 
-    Attributes
-    ----------
-    variables : list of str
-        Of its global variables.
-    declared : list of str
-        Of functions that it only calls.
-    visible : list of str
-        Of its own functions that others could call, without those of Numba's run time, which are
-        the same everywhere.
+    ``visible`` leaves out Numba's run time, which is the same everywhere.
     """
 
     variables: list[str]
@@ -121,11 +112,10 @@ def _is_visible(f: Any) -> bool:
 
 
 def hide(module: Any, kept: Iterable[str]) -> bool:
-    """Make functions that others could call internal, but some; return whether there were any.
+    """Make all visible functions internal except ``kept``; returns whether there were any.
 
-    LLVM drops arguments of internal functions that nobody reads. Their names are still known to
-    what links a module that is compiled later, and a function of the same name there, of Numba's
-    ``np.linalg`` for one, would be taken to be this one: they get names that nothing else has.
+    They are renamed, too: a module that is linked later may have another function of the same name,
+    such as one from Numba's ``np.linalg``. LLVM drops unused arguments of internal functions.
     """
     own = (f for f in module.functions if not f.is_declaration)
     found = [f for f in own if _is_visible(f) and f.name not in kept]
@@ -136,7 +126,7 @@ def hide(module: Any, kept: Iterable[str]) -> bool:
 
 
 def new_library(codegen: Any, name: str) -> Any:
-    """An empty library for a program, which can be written to the disk later."""
+    """An empty library for a program, which can be serialised later."""
     knows = hasattr(llvm, "create_pass_builder")  # LLVM's new pass managers
     ours = knows and config.LLVM_REFPRUNE_PASS and config.OPT != 0
     made = _Library(codegen, name) if ours else codegen.create_library(name)

@@ -1,6 +1,6 @@
-"""Functions of LLVM code that a module has once, however often a program needs what they do.
+"""LLVM functions that a module holds once, however often a program needs them.
 
-What is written out at each place is compiled at each place: LLVM's time grows with it, and Numba's.
+What is inlined at each place is compiled at each place: LLVM's time grows with it, and Numba's.
 Importing this module needs Numba.
 """
 
@@ -20,22 +20,10 @@ types: Any = _types
 def own_function(
     builder: Any, name: str, function_type: Any, write: Callable[[Any, Any], None]
 ) -> Any:
-    """A function of the module that is not written into its callers.
+    """The function of a name in the builder's module, which LLVM does not inline.
 
-    Parameters
-    ----------
-    builder : IRBuilder
-        Of a caller.
-    name : str
-        What it does, types included.
-    function_type : FunctionType
-        LLVM's.
-    write : callable
-        ``write(builder, arguments)`` writes its body, where the module does not have it yet.
-
-    Returns
-    -------
-    Function
+    The name must include the types. ``write(builder, arguments)`` writes the body if the module
+    does not have it yet.
     """
     function = builder.module.globals.get(name)
     if function is None:
@@ -54,25 +42,10 @@ def call_apart(
     args: Sequence[Any],
     write: Callable[[Any, Sequence[Any]], Any],
 ) -> Any:
-    """Call a function of the module that may raise, and write it where the module has none.
+    """Call a function of the module that may raise, and write it if the module has none.
 
-    Parameters
-    ----------
-    context, builder
-        Numba's target context and LLVM builder.
-    name : str
-        What it does.
-    signature : Signature
-        Its types, which become a part of the name.
-    args : sequence of LLVM value
-        Its arguments.
-    write : callable
-        ``write(builder, arguments)`` writes its body and returns the result.
-
-    Returns
-    -------
-    LLVM value
-        Of the signature's result.
+    The signature becomes part of its name. ``write(builder, arguments)`` writes the body and
+    returns the result.
     """
     convention, result = context.call_conv, signature.return_type
     kinds = hashlib.sha256(repr(signature).encode()).hexdigest()[:16]
@@ -92,26 +65,10 @@ def call_apart(
 def call_raising(
     context: Any, builder: Any, function: Any, signature: Any, args: Sequence[Any]
 ) -> Any:
-    """Call a function of the module that may raise: its caller raises then what it has raised.
+    """Call a function of the module that may raise; its exception is passed on to the caller.
 
-    Numba would give it a place of its own for the exception and look for a ``try`` around the call.
-    Programs have none.
-
-    Parameters
-    ----------
-    context, builder
-        Numba's target context and LLVM builder.
-    function : Function
-        LLVM's, called as Numba calls its own.
-    signature : Signature
-        Its types.
-    args : sequence of LLVM value
-        Its arguments.
-
-    Returns
-    -------
-    LLVM value
-        Of the signature's result.
+    The function has Numba's calling convention, but no ``try`` around the call is considered:
+    programs have none.
     """
     result, raised = signature.return_type, builder.function.args[1]
     answer = cgutils.alloca_once(builder, context.call_conv.get_return_type(result).pointee)

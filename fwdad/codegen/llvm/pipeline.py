@@ -1,7 +1,6 @@
-"""How Numba compiles a program: its own passes, with our arrays and our access to elements.
+"""Numba's pass pipeline for programs, with our arrays and our element access.
 
-What is written means what NumPy means; only the way there is shorter. Importing this module needs
-Numba.
+The code means what NumPy means; only compilation is shorter. Importing this module needs Numba.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _OURS = allocation.REPLACED | reshaping.REPLACED | {np.dot: Product()}
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class _OwnFunctions(FunctionPass):
-    """Let ``np.zeros`` and the like be ours."""
+    """Replaces ``np.zeros`` and the like by our functions."""
 
     _name = "fwdad_own_functions"
 
@@ -42,7 +41,7 @@ class _OwnFunctions(FunctionPass):
         FunctionPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
-        """Replace what is read of the module; whether something was."""
+        """Replace attributes of the ``numpy`` module; returns whether any was replaced."""
         replaced = {}
         for block in state.func_ir.blocks.values():
             assigned = list(block.find_insts(ir.Assign))
@@ -68,14 +67,9 @@ _UNKNOWN = object()
 
 
 class _Typing:
-    """Numba's typing context, which finds the type of a call, or of an element, once.
+    """Numba's typing context, which resolves each call or element access once.
 
-    Types are found in rounds, until none is new, and each round asks for all calls again.
-
-    Parameters
-    ----------
-    context : Context
-        Numba's.
+    Types are inferred in rounds, until none is new, and each round asks for all calls again.
     """
 
     def __init__(self, context: Any) -> None:
@@ -100,15 +94,15 @@ class _Typing:
         return found
 
     def resolve_static_getitem(self, value: Any, index: Any) -> Any:
-        """The signature of reading what a constant says: of arrays, whatever its number is."""
+        """The signature of reading a constant index; for arrays its value does not matter."""
         return self._of_kind("resolve_static_getitem", value, index)
 
     def resolve_static_setitem(self, target: Any, index: Any, value: Any) -> Any:
-        """The same of writing."""
+        """The signature of writing to a constant index."""
         return self._of_kind("resolve_static_setitem", target, index, value)
 
     def resolve_setitem(self, target: Any, index: Any, value: Any) -> Any:
-        """The signature of writing into an element or a view."""
+        """The signature of writing to an element or a view."""
         ask = self._context.resolve_setitem
         if not isinstance(target, types.Array):
             return ask(target, index, value)
@@ -116,9 +110,9 @@ class _Typing:
 
     @staticmethod
     def _of_item(function: Any, args: tuple[Any, ...], ask: Any, *more: Any) -> Any:
-        """A signature for elements and views of an array: Numba forgets which constants say them.
+        """A signature for elements and views, cached where it does not depend on constant indices.
 
-        Where it does not, its arguments are others than those without constants.
+        Where it does, its arguments differ from those without constants.
         """
         key = function, tuple(map(types.unliteral, args))
         found = _SIGNATURES.get(key)
@@ -145,7 +139,7 @@ class _TypeInference(BaseTypeInference):
     _name = "fwdad_type_inference"
 
     def run_pass(self, state: Any) -> bool:
-        """Find the types."""
+        """Infer the types."""
         context = state.typingctx
         state.typingctx = _Typing(context)
         try:
@@ -161,7 +155,7 @@ class _Lowering(BaseNativeLowering):
 
     @property
     def lowering_class(self) -> Any:
-        """What writes LLVM code."""
+        """The class that writes LLVM code."""
         return ProgramLower
 
     def run_pass(self, state: Any) -> bool:
@@ -192,7 +186,7 @@ class ProgramCompiler(CompilerBase):
     """Numba's compiler for generated programs."""
 
     def define_pipelines(self) -> list[Any]:
-        """Numba's passes, some of them ours."""
+        """Numba's passes, some of them replaced by ours."""
         made = DefaultPassBuilder.define_nopython_pipeline(self.state)
         made.passes[:] = [
             (_INSTEAD.get(each, each), name)

@@ -1,8 +1,8 @@
-"""What lies next on a stack of arrays is asked for before its turn.
+"""Prefetches the part of a stack of arrays that is used next.
 
-A stack that is longer than the cache is written and read at the speed of memory. A processor sees
-by itself where a long array goes on, but not that of many short ones the one below is read next,
-each of them upwards. Importing this module needs Numba.
+A stack that is longer than the cache is written and read at the speed of memory. A processor
+prefetches along a long array by itself, but cannot know that, of many short ones, each is read
+upwards and then the one below it. Importing this module needs Numba.
 """
 
 from __future__ import annotations
@@ -20,25 +20,18 @@ from fwdad.codegen.llvm.outlining import own_function
 
 types: Any = _types
 
-_LONG = 2**20  # bytes of a stack that may be more than the cache of a core
-_SHORTEST, _LONGEST = 256, 2**15  # bytes of an array: of others, the processor sees it itself
-_NEAREST = 2**12  # bytes between what is used and what is asked for
-_LINE = 64  # bytes that memory hands over at once
+_LONG = 2**20  # bytes of a stack that may exceed a core's cache
+_SHORTEST, _LONGEST = 256, 2**15  # bytes of an array: the processor prefetches others by itself
+_NEAREST = 2**12  # bytes between use and prefetch, at least
+_LINE = 64  # bytes of a cache line
 _BYTE, _WORD, _INT = ir.IntType(8).as_pointer(), ir.IntType(64), ir.IntType(32)
 
 
 @intrinsic
 def ahead(_typing: Any, stack: Any, start: Any, size: Any, way: Any) -> Any:
-    """Ask for the memory of a stack that is used soon.
+    """Prefetch the part of a stack that is used soon after its array at ``start``.
 
-    Parameters
-    ----------
-    stack : array
-        The memory of the stack.
-    start, size : int
-        Where the array at hand begins there, and its elements.
-    way : int
-        1 where the stack grows, -1 where it shrinks.
+    ``stack`` is the stack's memory; ``way`` is 1 where it grows, -1 where it shrinks.
     """
     if not isinstance(stack, types.Array) or stack.ndim != 1 or stack.layout != "C":
         return None
@@ -55,7 +48,7 @@ def ahead(_typing: Any, stack: Any, start: Any, size: Any, way: Any) -> Any:
         in_bytes = [builder.mul(n, itemsize) for n in (memory.lengths[0], *numbers[:2])]
         kind = ir.FunctionType(ir.VoidType(), [_BYTE] + [_WORD] * 4)
         function = own_function(builder, "fwdad_ahead", kind, _write)
-        # tested here: to call it for each number or two would take as long as to push them
+        # tested inline: a call for each number or two would take as long as pushing them
         above = builder.sub(in_bytes[2], _WORD(_SHORTEST))
         fits = builder.icmp_unsigned("<=", above, _WORD(_LONGEST - _SHORTEST))
         with builder.if_then(fits, likely=False):
@@ -78,6 +71,6 @@ def _write(builder: Any, given: Sequence[Any]) -> None:
         with cgutils.for_range_slice(
             builder, first, builder.add(first, size), _WORD(_LINE), inc=True
         ) as (at, _):
-            to_read, near, is_data = 0, 2, 1  # places outside of the stack are asked for in vain
+            to_read, near, is_data = 0, 2, 1  # prefetches outside of the stack have no effect
             builder.call(ask, [builder.gep(data, [at]), _INT(to_read), _INT(near), _INT(is_data)])
     builder.ret_void()

@@ -1,4 +1,4 @@
-"""Arrays of other shapes in LLVM code, for the programs that fwdad writes.
+"""Reshaping of arrays in LLVM code, for the programs that fwdad writes.
 
 For ``a.transpose(axes)`` Numba compiles two hundred functions, with sets and formatted messages
 among them, for ``np.arange`` fifteen. Importing this module needs Numba.
@@ -34,19 +34,7 @@ _BIT = ir.IntType(1)
 def transposed(
     context: Any, builder: Any, array_type: Any, array: Any, order: Sequence[int], made: Any
 ) -> Any:
-    """``a.transpose(order)``, a view.
-
-    Parameters
-    ----------
-    context, builder
-        Numba's target context and LLVM builder.
-    array_type, array
-        Numba's type and the LLVM value of the array.
-    order : sequence of int
-        Which axis of the array each axis is.
-    made : Array
-        The type of the result.
-    """
+    """``a.transpose(order)``, a view of type ``made``."""
     old = held(context, builder, array_type, array)
     steps = own_steps(context, builder, array_type, array)
     new = Held(made, old.data, [old.lengths[k] for k in order], [steps[k] for k in order])
@@ -56,18 +44,9 @@ def transposed(
 def reshaped(
     context: Any, builder: Any, array_type: Any, array: Any, lengths: Sequence[Any], made: Any
 ) -> Any:
-    """``a.reshape(lengths)`` of an array in C order, a view.
+    """``a.reshape(lengths)`` of a C-contiguous array, a view of type ``made``.
 
-    Parameters
-    ----------
-    context, builder
-        Numba's target context and LLVM builder.
-    array_type, array
-        Numba's type and the LLVM value of the array.
-    lengths : sequence
-        LLVM values, of which one may be negative: it is what fits.
-    made : Array
-        The type of the result.
+    One of the lengths, which are LLVM values, may be negative: it is computed from the others.
     """
     old = held(context, builder, array_type, array)
     one, zero = context.get_constant(types.intp, 1), context.get_constant(types.intp, 0)
@@ -95,7 +74,7 @@ def reshaped(
 
 @intrinsic
 def ascontiguousarray(_typing: Any, array: Any) -> Any:
-    """``np.ascontiguousarray(array)``: the array itself, or a copy that is C-contiguous."""
+    """``np.ascontiguousarray(array)``: the array itself, or a C-contiguous copy."""
     if not isinstance(array, types.Array) or not array.ndim:
         return None
     made = array.copy(layout="C", readonly=False)
@@ -124,10 +103,7 @@ def ascontiguousarray(_typing: Any, array: Any) -> Any:
 
 @intrinsic
 def by_rows(_typing: Any, array: Any) -> Any:
-    """An array that is known to be C-contiguous, in a type that says it: no copy, a view.
-
-    It raises where the array does not.
-    """
+    """A view of an array that is C-contiguous, in a type that says so; raises if it is not."""
     if not isinstance(array, types.Array):
         return None
     made = array.copy(layout="C")
@@ -147,7 +123,7 @@ def by_rows(_typing: Any, array: Any) -> Any:
 
 
 def _lies_by_rows(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
-    """Whether an array's elements lie one behind the other; steps of one element do not matter."""
+    """Whether an array is C-contiguous; strides along axes of length 1 do not matter."""
     old = held(context, builder, array_type, array)
     step = context.get_constant(types.intp, get_itemsize(context, array_type))
     fits = _BIT(1)
@@ -161,7 +137,7 @@ def _lies_by_rows(context: Any, builder: Any, array_type: Any, array: Any) -> An
 
 @intrinsic
 def arange(_typing: Any, start: Any, stop: Any, step: Any) -> Any:
-    """``np.arange(start, stop, step)`` of ints."""
+    """``np.arange(start, stop, step)`` for ints."""
     if not all(isinstance(t, types.Integer) for t in (start, stop, step)):
         return None
 
@@ -190,7 +166,7 @@ def arange(_typing: Any, start: Any, stop: Any, step: Any) -> Any:
 
 @intrinsic
 def broadcast_to(_typing: Any, array: Any, shape: Any) -> Any:
-    """``np.broadcast_to(array, shape)``: a view that nobody may write into."""
+    """``np.broadcast_to(array, shape)``: a read-only view."""
     if not isinstance(array, types.Array) or not isinstance(shape, types.BaseTuple):
         return None
     if len(shape) < array.ndim or not all(isinstance(n, types.Integer) for n in shape):

@@ -1,4 +1,4 @@
-"""Functions of numbers as LLVM code: Python's exceptions, and divisions of ints.
+"""Scalar functions as LLVM code: Python's exceptions, and divisions of ints.
 
 Written for Numba in Python, each would be a function with a library of its own, which takes as long
 to compile as a small program. Importing this module needs Numba.
@@ -25,7 +25,7 @@ RANGE = (OverflowError, "math range error")
 
 
 def _of_two(kinds: Any, made: Any, write: Callable[..., Any]) -> Any:
-    """An intrinsic of two numbers of some kinds, which are given to it as its result's type."""
+    """An intrinsic of two numbers of some kinds, which are cast to the result's type first."""
 
     def typed(_typing, a, b):
         if not (isinstance(a, kinds) and isinstance(b, kinds)):
@@ -52,7 +52,7 @@ def _of_ints(write: Callable[..., Any]) -> Any:
 
 
 def _unless_finite(builder, r):
-    """What is tested of results that are not finite only: hardly any."""
+    """A branch, hardly ever taken, for results that are not finite."""
     is_wide = _is_nan(builder, builder.fsub(r, r))  # infinity less infinity is NaN
     return builder.if_then(is_wide, likely=False)
 
@@ -72,7 +72,7 @@ def _refuse(context, builder, condition, exception, message):
 
 
 def _nan_made(builder, r, *given):
-    """Whether a result is NaN, but nothing that it was computed of."""
+    """Whether a result is NaN although no argument is."""
     made = _is_nan(builder, r)
     for x in given:
         made = builder.and_(made, builder.not_(_is_nan(builder, x)))
@@ -80,7 +80,7 @@ def _nan_made(builder, r, *given):
 
 
 def _infinity_made(builder, r, *given):
-    """Whether a result is infinite, but all that it was computed of is finite."""
+    """Whether a result is infinite although all arguments are finite."""
     made = _is_infinite(builder, r)
     for x in given:
         # false of NaN, too
@@ -94,7 +94,7 @@ def _infinity_made(builder, r, *given):
 
 @_of_floats
 def in_domain(context, builder, r, x):
-    """The result of a function of :mod:`math`, which raises where it is not defined."""
+    """The result of a function of :mod:`math`; raises outside its domain."""
     with _unless_finite(builder, r):
         wrong = builder.or_(_nan_made(builder, r, x), _infinity_made(builder, r, x))
         _refuse(context, builder, wrong, *DOMAIN)
@@ -103,7 +103,7 @@ def in_domain(context, builder, r, x):
 
 @_of_floats
 def in_range(context, builder, r, x):
-    """The result of a function of :mod:`math` that can overflow."""
+    """The result of a function of :mod:`math` that can overflow; raises if it does."""
     with _unless_finite(builder, r):
         _refuse(context, builder, _nan_made(builder, r, x), *DOMAIN)
         _refuse(context, builder, _infinity_made(builder, r, x), *RANGE)
@@ -117,7 +117,7 @@ def _power(context, builder, a, b):
 
 @_of_floats
 def float_power(context, builder, a, b):
-    """``a**b`` of Python's floats."""
+    """``a**b`` for Python floats."""
     zero = a.type(0.0)
     is_pole = builder.and_(builder.fcmp_ordered("==", a, zero), builder.fcmp_ordered("<", b, zero))
     is_pole = builder.and_(is_pole, builder.fcmp_ordered(">", b, b.type(-math.inf)))
@@ -145,7 +145,7 @@ def math_power(context, builder, a, b):
 
 @intrinsic
 def to_int(_typing, x):
-    """``int(x)`` of a float."""
+    """``int(x)`` for a float."""
     if not isinstance(x, types.Float):
         return None
 
@@ -166,7 +166,7 @@ def to_int(_typing, x):
 
 @intrinsic
 def room_for(_typing, wanted, most):
-    """How many elements to make room for, given as a float because the product may be large."""
+    """The smaller of two counts of elements, given as floats because products may be large."""
     if wanted != types.float64 or most != types.float64:
         return None
 
@@ -182,7 +182,7 @@ def room_for(_typing, wanted, most):
 
 
 def _floored(builder, a, b):
-    """Quotient and remainder, of which the latter has the divisor's sign; b is not 0 or -1."""
+    """Quotient and remainder of floor division; b must not be 0 or -1."""
     quotient, rest = builder.sdiv(a, b), builder.srem(a, b)
     zero = rest.type(0)
     is_other = builder.icmp_signed("<", builder.xor(rest, b), zero)
@@ -196,13 +196,13 @@ def _is(builder, n, known):
 
 
 def _divisor(builder, b):
-    """A divisor, or 1 in the place of those that the processor cannot divide all ints by."""
+    """A divisor, or 1 in place of 0 and -1, by which the processor cannot divide all ints."""
     return builder.select(builder.or_(_is(builder, b, 0), _is(builder, b, -1)), b.type(1), b)
 
 
 @_of_ints
 def int_floor_divide(_context, builder, a, b):
-    """``a // b`` of NumPy's ints: 0 for a zero divisor."""
+    """``a // b`` for NumPy ints: 0 for a zero divisor."""
     quotient, _ = _floored(builder, a, _divisor(builder, b))
     quotient = builder.select(_is(builder, b, -1), builder.neg(a), quotient)
     return builder.select(_is(builder, b, 0), a.type(0), quotient)
@@ -210,18 +210,18 @@ def int_floor_divide(_context, builder, a, b):
 
 @_of_ints
 def int_remainder(_context, builder, a, b):
-    """``a % b`` of NumPy's ints: 0 for a zero divisor."""
+    """``a % b`` for NumPy ints: 0 for a zero divisor."""
     return _floored(builder, a, _divisor(builder, b))[1]
 
 
 @_of_ints
 def int_fmod(_context, builder, a, b):
-    """``np.fmod(a, b)`` of ints: the remainder has the sign of ``a``; 0 for a zero divisor."""
+    """``np.fmod(a, b)`` for ints: the remainder has the sign of ``a``; 0 for a zero divisor."""
     return builder.srem(a, _divisor(builder, b))
 
 
 def _of_one_type(write: Callable[..., Any]) -> Any:
-    """An intrinsic of two ints of one type, which its result has, too."""
+    """An intrinsic of two ints of one type, which is the result's, too."""
 
     def typed(_typing, a, b):
         if a != b or not isinstance(a, types.Integer):
@@ -238,13 +238,13 @@ def _of_one_type(write: Callable[..., Any]) -> Any:
 
 @_of_one_type
 def left_shift(builder, _type, a, b, inside):
-    """``a << b`` of NumPy's ints: 0 where all bits are shifted out."""
+    """``a << b`` for NumPy ints: 0 where all bits are shifted out."""
     return builder.select(inside, builder.shl(a, b), a.type(0))
 
 
 @_of_one_type
 def right_shift(builder, t, a, b, inside):
-    """``a >> b`` of NumPy's ints: the sign where all bits are shifted out."""
+    """``a >> b`` for NumPy ints: the sign where all bits are shifted out."""
     if not t.signed:
         return builder.select(inside, builder.lshr(a, b), a.type(0))
     return builder.ashr(a, builder.select(inside, b, b.type(t.bitwidth - 1)))
@@ -252,7 +252,7 @@ def right_shift(builder, t, a, b, inside):
 
 @intrinsic
 def int_within(_typing, x, low, high):
-    """An int of Python's that NumPy takes for one of a dtype, from ``low`` to ``high``."""
+    """A Python int that NumPy converts to a dtype; raises unless from ``low`` to ``high``."""
     ends = (types.unliteral(t) for t in (low, high))
     if x != types.int64 or not all(isinstance(t, types.Integer) for t in ends):
         return None
@@ -276,7 +276,7 @@ def _divides(context, builder, b):
 
 @_of_ints
 def python_int_divide(context, builder, a, b):
-    """``a // b`` of Python's ints."""
+    """``a // b`` for Python ints."""
     _divides(context, builder, b)
     is_negated = _is(builder, b, -1)
     too_large = builder.and_(is_negated, _is(builder, a, -(2**63)))
@@ -288,7 +288,7 @@ def python_int_divide(context, builder, a, b):
 
 @_of_ints
 def python_int_remainder(context, builder, a, b):
-    """``a % b`` of Python's ints."""
+    """``a % b`` for Python ints."""
     _divides(context, builder, b)
     return _floored(builder, a, _divisor(builder, b))[1]
 

@@ -1,9 +1,9 @@
 """The lanes of one scalar in SIMD registers: a Numba type that is an LLVM vector.
 
-A value is ``<n x double>``; three lanes are four and five to seven are eight, because LLVM makes
-poor code of other widths. In memory it is ``[n x double]``: containers align their items to 8
-bytes, and a vector loaded at its natural alignment from there would crash. No fast-math flags: they
-break the NaN policy, and gain nothing. Importing this module needs Numba.
+A value is ``<n x double>``; three lanes are padded to four and five to seven to eight, because LLVM
+emits poor code for other widths. In memory it is ``[n x double]``: containers align their items to
+8 bytes, and a vector loaded at its natural alignment from there would crash. No fast-math flags:
+they break the NaN policy, and gain nothing. Importing this module needs Numba.
 """
 
 from __future__ import annotations
@@ -28,13 +28,7 @@ _INT32 = ir.IntType(32)
 
 
 class LanesType(types.Type):
-    """N lanes of float64.
-
-    Parameters
-    ----------
-    n : int
-        How many.
-    """
+    """N lanes of float64."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -73,7 +67,7 @@ class _LanesModel(models.PrimitiveModel):
 
 
 def _register_width(n: int) -> int:
-    """How many lanes the register of n lanes has; nobody reads those that are to spare."""
+    """The width of the register that holds n lanes; spare lanes are never read."""
     return next((width for width in (1, 2, 4, 8) if width >= n), n)
 
 
@@ -96,7 +90,7 @@ def _load_vector(builder: Any, pointer: Any, n: int) -> Any:
     spare = _register_width(n) - n
     if not spare:
         return v
-    # zeros to spare: what happens to stand in a register may be slow to compute with
+    # spare lanes are zero: arbitrary register contents may be slow to compute with
     return _picked(builder, v, ir.Constant(narrow, [_DOUBLE(0.0)] * n), [*range(n), *[n] * spare])
 
 
@@ -191,7 +185,7 @@ def _positive(_context: Any, _builder: Any, _sig: Any, args: Any) -> Any:
 def _place(
     context: Any, builder: Any, array_type: Any, array: Any, at: list[Any], n: int
 ) -> tuple[Any, Any]:
-    """Where lane 0 of an element stands, and the distance of lanes in bytes; bounds are checked."""
+    """The address of lane 0 of an element, and the stride of lanes in bytes; bounds are checked."""
     ary = context.make_array(array_type)(context, builder, array)
     lengths = cgutils.unpack_tuple(builder, ary.shape, array_type.ndim)
     right = builder.icmp_signed("==", lengths[0], lengths[0].type(n))
@@ -208,7 +202,7 @@ def _place(
 
 
 def _adjacent(array_type: Any) -> bool:
-    """Whether the layout alone says that lanes are neighbours in memory."""
+    """Whether the layout alone implies that lanes are neighbours in memory."""
     return array_type.layout == "F" or (array_type.layout == "C" and array_type.ndim == 1)
 
 
@@ -267,13 +261,7 @@ def _cast_index(context: Any, builder: Any, given: Any, index: Any) -> list[Any]
 
 @functools.cache
 def compiled_lanes(n: int) -> LaneFunctions:
-    """The functions on N lanes, for the Numba source.
-
-    Parameters
-    ----------
-    n : int
-        How many lanes.
-    """
+    """The functions on N lanes, for the Numba source."""
     lanes = LanesType(n)
     sizes = types.float64
 

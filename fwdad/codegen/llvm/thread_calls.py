@@ -1,7 +1,7 @@
-"""Parts of a range on several cores: a call of Numba's pool of threads, as LLVM code.
+"""Runs parts of a range on several cores: a call of Numba's thread pool, as LLVM code.
 
-Numba's ``prange`` would do the same; its analysis takes longer than all else that is compiled, and
-an exception that leaves a thread is lost. Importing this module needs Numba.
+Numba's ``prange`` would do the same; its analysis takes longer than everything else that is
+compiled, and an exception that leaves a thread is lost. Importing this module needs Numba.
 """
 
 from __future__ import annotations
@@ -22,21 +22,9 @@ _BYTES = _BYTE.as_pointer()
 def on_threads(typingctx: Any, function: Any, args: Any, first: Any, length: Any, step: Any) -> Any:
     """Run ``function(*args, begin, end)`` for parts of a range, one on each thread.
 
-    Parameters
-    ----------
-    function : dispatcher
-        Its last two arguments are the ends of a part of the range.
-    args : tuple
-        The others.
-    first, length, step : int
-        The range.
-
-    Returns
-    -------
-    bool
-        Whether a call has raised; all have ended.
+    Returns whether a call has raised, once all have ended.
     """
-    del first, length, step  # types: what counts is known when it runs
+    del first, length, step  # types only: the values are known at run time
     if not isinstance(function, types.Dispatcher) or not isinstance(args, types.BaseTuple):
         return None
     called = typingctx.resolve_function_type(function, (*args.types, types.intp, types.intp), {})
@@ -59,7 +47,7 @@ def on_threads(typingctx: Any, function: Any, args: Any, first: Any, length: Any
         base = cgutils.alloca_once(builder, _BYTES)
         builder.store(threads, count)
         builder.store(word(1), stride)
-        builder.store(_BYTES(None), base)  # what a thread is given of it is the number of its part
+        builder.store(_BYTES(None), base)  # a thread's pointer is the number of its part
         wanted = [kernel, base, count, stride, data]
         launch = cgutils.get_or_insert_function(
             builder.module,
@@ -80,7 +68,7 @@ def _field(builder: Any, data: Any, k: int) -> Any:
 
 
 def _kernel(context: Any, module: Any, made: Any, given: list[Any], data_type: Any) -> Any:
-    """What Numba's pool calls, with some of the parts: as it calls a generalised ufunc."""
+    """The function that Numba's pool calls with some of the parts, like a generalised ufunc."""
     word = context.get_value_type(types.intp)
     name = module.get_unique_name(f"{made.fndesc.mangled_name}.parts")
     kernel_type = ir.FunctionType(

@@ -1,8 +1,8 @@
-"""exp of W doubles as LLVM code, which stays in the loop that asks for it.
+"""exp of W doubles as LLVM code, inlined into the loop that needs it.
 
-A call of the C library's vector function empties all registers, so that the loop around it keeps
-its constants and its sum in memory; and it is exact to 4 units in the last place, this to one.
-With ``x = k log 2 + r``, ``exp(x)`` is ``2**k`` times a polynomial of r.
+A call of the C library's vector function spills all registers, so that the loop around it keeps its
+constants and its sum in memory; and it is accurate to 4 units in the last place, this to one. With
+``x = k log 2 + r``, ``exp(x)`` is ``2**k`` times a polynomial of r.
 
 Importing this module needs Numba.
 """
@@ -34,27 +34,13 @@ _SERIES = [float.fromhex(c) for c in (
 
 @functools.cache
 def has_feature(name: str) -> bool:
-    """Whether Numba compiles for a processor that has something, by LLVM's name for it.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``"fma"``: ``a * b + c`` as one instruction.
-    """
+    """Whether the target processor has a feature, by LLVM's name: ``"fma"``, for one."""
     features: str = cpu_target.target_context.codegen().magic_tuple()[2]
     return f"+{name}" in features.split(",")
 
 
 def exponential(builder: Any, x: Any) -> Any:
-    """``exp`` of a vector of doubles: zero, infinity and NaN where the C library has them.
-
-    Parameters
-    ----------
-    builder : llvmlite IRBuilder
-        At the place of the call.
-    x : LLVM value
-        The vector.
-    """
+    """``exp`` of a vector of doubles: zero, infinity and NaN where the C library has them."""
     vector = x.type
     n = vector.count
     ints = ir.VectorType(ir.IntType(64), n)
@@ -72,7 +58,7 @@ def exponential(builder: Any, x: Any) -> Any:
         return builder.call(function, [a, b, c])
 
     def power_of_two(k: Any) -> Any:
-        """2**k for k in the range of exponents, which is given with 1024 added to it."""
+        """2**k for k in the range of exponents; k is passed with 1024 added."""
         bits = builder.shl(builder.sub(k, whole(1)), whole(52))
         return builder.bitcast(bits, vector)
 
@@ -88,16 +74,16 @@ def exponential(builder: Any, x: Any) -> Any:
         return _scaled(builder, y, k)
     (base,) = struct.unpack("<q", struct.pack("<d", _ROUNDING))
     twice = builder.add(builder.bitcast(shifted, ints), whole(2048 - base))
-    half = builder.lshr(twice, whole(1))  # by two factors: one alone may be no number
+    half = builder.lshr(twice, whole(1))  # in two factors: 2**k alone may overflow
     y = builder.fmul(y, power_of_two(half))
     return builder.fmul(y, power_of_two(builder.sub(twice, half)))
 
 
 def _kept(builder: Any, x: Any) -> Any:
-    """A constant in a register from the beginning of the function on.
+    """A constant that stays in a register from the beginning of the function on.
 
-    LLVM would find its address anew in each iteration of a loop, which takes as many instructions
-    as the arithmetic.
+    LLVM would compute its address anew in each iteration of a loop, which takes as many
+    instructions as the arithmetic.
     """
     kept = vars(builder.function).setdefault("_fwdad_kept", {})
     key = str(x)
@@ -110,7 +96,7 @@ def _kept(builder: Any, x: Any) -> Any:
 
 
 def _scaled(builder: Any, y: Any, k: Any) -> Any:
-    """``y * 2**k`` by the instruction of AVX-512."""
+    """``y * 2**k`` by an instruction of AVX-512."""
     name = "llvm.x86.avx512.mask.scalef.pd.512"
     byte, word = ir.IntType(8), ir.IntType(32)
     signature = ir.FunctionType(y.type, [y.type, y.type, y.type, byte, word])
@@ -120,7 +106,7 @@ def _scaled(builder: Any, y: Any, k: Any) -> Any:
 
 
 def _polynomial(builder: Any, fma: Any, r: Any, series: list[Any]) -> Any:
-    """A sum of powers, pairs of neighbours first: few of its products wait for one another."""
+    """A sum of powers, pairs of neighbours first: the chains of dependent products are short."""
     power = r
     while len(series) > 1:
         pairs = zip(series[::2], series[1::2], strict=False)

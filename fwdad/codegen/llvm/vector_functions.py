@@ -1,4 +1,4 @@
-"""Functions of neighbouring elements of arrays, and those that read and write them, by name.
+"""Functions of vectors of neighbouring elements, and those that read and write them, by name.
 
 Importing this module needs Numba.
 """
@@ -40,7 +40,7 @@ _INT32 = ir.IntType(32)
 def _function(
     arity: int, result: Callable[..., Any], code: Callable[..., Any], doc: str, name: str
 ) -> Any:
-    """A function of vectors, of which some may be numbers."""
+    """An intrinsic of vectors, some of which may be scalars."""
 
     def made(_typing, *given):
         given = flat(given)
@@ -136,7 +136,7 @@ def _scaled(builder: Any, t: VectorType, d: Any, x: Any) -> Any:
 
 @intrinsic
 def vector_where(_typing, condition, a, b):
-    """Elements of one of two, by a mask or a bool."""
+    """Select elements of one of two, by a mask or a bool."""
     t = common(a, b)
     is_mask = isinstance(condition, VectorType) and condition.dtype == types.boolean
     if t is None:
@@ -180,7 +180,7 @@ def _converted(to: Any, name: str) -> Any:
 
 @intrinsic(prefer_literal=True)
 def vector_filled(_typing, width, x):
-    """W times a number."""
+    """A vector of W equal numbers."""
     if not isinstance(width, types.IntegerLiteral) or not isinstance(x, types.Float):
         return None
     made = VectorType(x, width.literal_value)
@@ -218,7 +218,7 @@ def vector_total(_typing, vector):
 
 @intrinsic
 def vector_added(_typing, total, vector, stop, i):
-    """``total`` and those of W numbers that are below stop, added up one after the other."""
+    """``total`` plus those of W numbers whose index is below stop, added one after the other."""
     if total != types.float64 or vector != VectorType(types.float64, getattr(vector, "n", 0)):
         return None
 
@@ -232,7 +232,7 @@ def vector_added(_typing, total, vector, stop, i):
         given = builder.select(there, given, constant(sig.args[1], -0.0))  # x + -0.0 is x
         held = cgutils.alloca_once(builder, given.type)
         builder.store(given, held)
-        # read from memory, which LLVM is not to see through: to take a register apart takes longer
+        # via memory, opaque to LLVM: extracting elements of a register takes longer
         pointers = ir.FunctionType(ir.VoidType(), [held.type])
         builder.asm(pointers, "", "r,~{memory}", [held], True)
         items = builder.bitcast(held, start.type.as_pointer())
@@ -244,14 +244,14 @@ def vector_added(_typing, total, vector, stop, i):
 
 
 def _any(builder: Any, mask: Any) -> Any:
-    """Whether a bit of a mask is set."""
+    """Whether any bit of a mask is set."""
     n = mask.type.count
     bits = builder.bitcast(mask, ir.IntType(n))
     return builder.icmp_unsigned("!=", bits, bits.type(0))
 
 
 def _checked(name: str, *raised: tuple[Callable[..., Any], Any]) -> Any:
-    """A test of results of a function of :mod:`math`, and of what it was given."""
+    """An intrinsic that checks W results of a function of :mod:`math`, and its argument."""
 
     def made(_typing, r, x):
         if not isinstance(r, VectorType) or r != x or same_float(r) is None:
@@ -259,7 +259,7 @@ def _checked(name: str, *raised: tuple[Callable[..., Any], Any]) -> Any:
 
         def lower(context, builder, _sig, args):
             result, given = args
-            odd = _is_nan(builder, builder.fsub(result, result))  # of what is not finite
+            odd = _is_nan(builder, builder.fsub(result, result))  # NaN where it is not finite
             with builder.if_then(_any(builder, odd), likely=False):
                 for wrong, (exception, message) in raised:
                     fails = _any(builder, wrong(builder, r, result, given))

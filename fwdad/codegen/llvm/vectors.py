@@ -1,9 +1,9 @@
 """Neighbouring elements of arrays as one value: a Numba type that is an LLVM vector.
 
 Generated loops read W elements, compute with them in registers, and write W results. The last
-elements of an axis may be fewer: nothing is read or written beyond them, the value is filled up
-with the first of them. Values never leave registers, so that they have no form in memory. No
-fast-math flags: what is exact in one element is exact in all.
+elements of an axis may be fewer: nothing is read or written beyond them, and the value is filled up
+with the first of them. Values never leave registers, so they have no form in memory. No fast-math
+flags: what is exact in one element is exact in all.
 
 Importing this module needs Numba.
 """
@@ -32,15 +32,7 @@ _NUMBERS = (types.Float, types.Integer, types.Boolean)
 
 
 class VectorType(types.Type):
-    """W elements of one dtype; those of bool are masks.
-
-    Parameters
-    ----------
-    dtype : numba type
-        Of an element: a float, an integer or a boolean.
-    n : int
-        How many.
-    """
+    """W elements of one dtype (a float, an integer or a boolean); vectors of bool are masks."""
 
     def __init__(self, dtype: Any, n: int) -> None:
         self.dtype = dtype
@@ -61,12 +53,12 @@ def _item(dtype: Any) -> ir.Type:
 
 
 def llvm_type(vector: VectorType) -> ir.Type:
-    """What a value is to LLVM."""
+    """The LLVM type of a vector."""
     return ir.VectorType(_item(vector.dtype), vector.n)
 
 
 def splat(builder: Any, x: Any, n: int) -> Any:
-    """W times a number that LLVM code has."""
+    """A vector of n copies of an LLVM value."""
     unset = ir.Constant(ir.VectorType(x.type, n), ir.Undefined)
     first = builder.insert_element(unset, x, _INT32(0))
     mask = ir.Constant(ir.VectorType(_INT32, n), [0] * n)
@@ -74,12 +66,12 @@ def splat(builder: Any, x: Any, n: int) -> Any:
 
 
 def constant(vector: VectorType, x: float) -> Any:
-    """W times a number."""
+    """A constant vector of W equal numbers."""
     return ir.Constant(llvm_type(vector), [_item(vector.dtype)(x)] * vector.n)
 
 
 def spread(context: Any, builder: Any, t: Any, x: Any, like: VectorType) -> Any:
-    """An operand as a vector: a number stands for W equal ones."""
+    """An operand as a vector; a scalar is repeated W times."""
     if isinstance(t, VectorType):
         return x
     made = context.cast(builder, x, t, like.dtype)
@@ -89,7 +81,7 @@ def spread(context: Any, builder: Any, t: Any, x: Any, like: VectorType) -> Any:
 
 
 def common(*given: Any) -> VectorType | None:
-    """The type of the vectors among some arguments, if it is one type and the rest are numbers."""
+    """The one vector type among some arguments, if the rest are numbers; else None."""
     found = {t for t in given if isinstance(t, VectorType)}
     fits = all(isinstance(t, (VectorType, *_NUMBERS)) for t in given)
     return found.pop() if len(found) == 1 and fits else None
@@ -106,7 +98,7 @@ _PAIRS = [(VectorType, VectorType), *((VectorType, t) for t in _NUMBERS),
 
 
 def _operator(op: Any, result: Callable[[Any], Any], code: Callable[..., Any]) -> None:
-    """Give an operator of two a meaning for vectors; one of them may be a number."""
+    """Define a binary operator on vectors; one of the operands may be a number."""
 
     def typer(a: Any, b: Any) -> Any:
         t = common(a, b)
@@ -124,7 +116,7 @@ def _operator(op: Any, result: Callable[[Any], Any], code: Callable[..., Any]) -
 
 
 def same_float(t: VectorType) -> VectorType | None:
-    """The type of a result that is of the operands' type, which is a float's."""
+    """The result type of operations that keep the operands' float type."""
     return t if _is_float(t) else None
 
 
@@ -133,7 +125,7 @@ def _same_mask(t: VectorType) -> VectorType | None:
 
 
 def mask_of_floats(t: VectorType) -> VectorType | None:
-    """The type of what is asked of floats."""
+    """The result type of predicates of floats."""
     return VectorType(types.boolean, t.n) if _is_float(t) else None
 
 
@@ -183,7 +175,7 @@ def _invert(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
 def _elements(
     context: Any, builder: Any, array_type: Any, array: Any, at: list[Any], count: Any
 ) -> tuple[Any, Any]:
-    """Where the first of some elements stands, which are known to be there, and their distance."""
+    """The address of the first of some elements, known to be inside, and their stride."""
     ary = context.make_array(array_type)(context, builder, array)
     if CHECK_BOUNDS:
         lengths = cgutils.unpack_tuple(builder, ary.shape, array_type.ndim)
@@ -195,7 +187,7 @@ def _elements(
 
 
 def _each(builder: Any, pointer: Any, stride: Any, count: Any, body: Callable[..., None]) -> None:
-    """Call ``body(k, place of element k)`` in a loop."""
+    """Call ``body(k, pointer to element k)`` in a loop."""
     base = builder.ptrtoint(pointer, stride.type)
     with cgutils.for_range(builder, count) as loop:
         moved = builder.add(base, builder.mul(stride, loop.index))
@@ -221,7 +213,7 @@ def _index_of(context: Any, builder: Any, given: Any, index: Any) -> list[Any]:
 
 
 def flat(index: Any) -> tuple[Any, ...]:
-    """The types behind a star, which Numba gives as such or as one tuple."""
+    """The types of a starred parameter, which Numba passes one by one or as one tuple."""
     return tuple(index[0]) if index and isinstance(index[0], types.BaseTuple) else tuple(index)
 
 
@@ -249,7 +241,7 @@ def _count(builder: Any, i: Any, stop: Any, n: int) -> Any:
 
 
 def _all_or_rest(context: Any, builder: Any, t: Any, stop: Any, i: Any, n: int) -> Any:
-    """Where bounds are checked: how many of W elements there are, if some may be beyond a stop."""
+    """Where bounds are checked: how many of W elements there are before a stop."""
     if not CHECK_BOUNDS:
         return None
     if isinstance(t, types.NoneType):
@@ -259,10 +251,10 @@ def _all_or_rest(context: Any, builder: Any, t: Any, stop: Any, i: Any, n: int) 
 
 @intrinsic(prefer_literal=True)
 def vector_read(_typing, width, stop, a, *index):
-    """``a[..., i : i + width]`` as one value; only those elements are read that are below stop.
+    """``a[..., i : i + width]`` as one value; only elements below stop are read.
 
-    The indices are not checked: ``i < stop <= a.shape[-1]`` is known. Without a stop (None) all
-    elements are known to be there.
+    The indices are not checked: ``i < stop <= a.shape[-1]`` must hold. A stop of None means that
+    all elements are inside.
     """
     index = flat(index)
     _check_place(a, index, write=False)
@@ -306,7 +298,7 @@ def vector_read(_typing, width, stop, a, *index):
 
 @intrinsic(prefer_literal=True)
 def vector_write(_typing, value, stop, a, *index):
-    """``a[..., i : i + W] = value``, as far as the elements are below stop."""
+    """``a[..., i : i + W] = value``, for the elements below stop."""
     index = flat(index)
     _check_place(a, index, write=True)
     if not isinstance(value, VectorType) or value.dtype != a.dtype:

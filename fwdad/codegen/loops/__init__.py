@@ -1,5 +1,5 @@
 """Programs as Python source that Numba compiles: loops over elements, with checked indices.
 
-In comes a program that ``codegen.passes`` have prepared; out come lines of source with the types
-of their names. Begin with ``source.py``.
+Takes a program that ``codegen.passes`` have prepared; returns lines of source with the types of
+their names. Begin with ``source.py``.
 """

@@ -1,8 +1,8 @@
-"""What the statements of a program tell of its arrays: whose memory they are, and how they lie.
+"""What a program's statements reveal of its arrays: whose memory they use, and their layout.
 
-A loop that is a function of its own is told both. Else LLVM compares where each array lies with all
-that are written, copies the loop for arrays that overlap, and takes elements one by one that are
-neighbours. Importing this module needs Numba.
+A loop that is a function of its own is given both. Else LLVM compares the address of each array
+with all that are written, copies the loop for arrays that overlap, and loads elements one by one
+that are neighbours. Importing this module needs Numba.
 """
 
 from __future__ import annotations
@@ -35,12 +35,8 @@ _OUTSIDE = "outside"
 class Given(NamedTuple):
     """What is known of an array at all calls of a loop.
 
-    Attributes
-    ----------
-    neighbours : int or None
-        The axis along which elements lie one behind the other.
-    is_apart : bool
-        Whether no other array of the call may have memory in common with it.
+    ``neighbours`` is the axis along which elements are adjacent, or None; ``is_apart`` means that
+    no other array of the call may share memory with it.
     """
 
     neighbours: int | None = None
@@ -48,15 +44,7 @@ class Given(NamedTuple):
 
 
 class Arrays:
-    """What is known of the arrays of one function.
-
-    Parameters
-    ----------
-    blocks : iterable of Block
-        Numba's, with all of its statements.
-    typeof : callable
-        From a name to Numba's type.
-    """
+    """What is known of the arrays of one function, from all of its blocks."""
 
     def __init__(self, blocks: Iterable[Any], typeof: Callable[[str], Any]) -> None:
         self._definitions: dict[str, list[Any]] = {}
@@ -84,7 +72,7 @@ class Arrays:
         ]
 
     def memories(self, name: str) -> frozenset[Any] | None:
-        """Where an array's memory may have been made, or None if that is not known."""
+        """Where an array's memory may have been allocated, or None if that is not known."""
         if name not in self._memories:
             self._memories[name] = self._all_memories(name)
         return self._memories[name]
@@ -108,7 +96,7 @@ class Arrays:
         return frozenset(found)
 
     def _memory(self, made: Any) -> tuple[Any, str | None]:
-        """The memory that a statement makes, and the array whose memory it may return."""
+        """The memory that a statement allocates, and the array whose memory it may return."""
         if isinstance(made, ir.Arg):
             return _OUTSIDE, None
         if isinstance(made, ir.Var):
@@ -133,7 +121,7 @@ class Arrays:
         return None, of if method in _VIEW_METHODS else None
 
     def _called(self, call: Any) -> tuple[Any, str | None, str | None]:
-        """The function that is called; or the method, and the array that has it."""
+        """The function that is called; or the method, and its array."""
         made = self._made_of(call.func.name)
         if isinstance(made, (ir.Global, ir.FreeVar)):
             return made.value, None, None
@@ -151,7 +139,7 @@ class Arrays:
         return found[0] if len(found) == 1 else None
 
     def neighbours(self, name: str) -> int | None:
-        """The axis along which an array's elements lie one behind the other, if one is known."""
+        """The axis along which an array's elements are adjacent in memory, or None if unknown."""
         t = self._typeof(name)
         if not t.ndim:
             return None
@@ -214,7 +202,7 @@ def _are_apart(one: frozenset[Any] | None, other: frozenset[Any] | None) -> bool
 
 
 def _part(item: Any) -> str:
-    """What an item of an index that is written down does to its axis."""
+    """What a constant item of an index does to its axis."""
     if item is None:
         return "new"
     if isinstance(item, slice):

@@ -1,4 +1,4 @@
-"""What every part of the Numba source stands on: names with types, memory, loops as lines."""
+"""The base of all parts of the Numba source writer: typed names, memory, loops as lines."""
 
 from __future__ import annotations
 
@@ -51,13 +51,7 @@ _CALLED = HELPERS | SPECIAL_HELPERS | TABLE_HELPERS
 
 
 class BaseWriter(Writer):
-    """What is known while a program is written for Numba.
-
-    Parameters
-    ----------
-    program : Program
-        What to write.
-    """
+    """What is known while a program is written for Numba."""
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
@@ -78,7 +72,7 @@ class BaseWriter(Writer):
         self._lazy: dict[Value, Apply] = {}
         self._terms: dict[Value, Term] = {}
         self._bits: dict[Value, int] = {}
-        self._of_row: dict[Value, str] = {}  # arrays of which a row reads one element: its name
+        self._of_row: dict[Value, str] = {}  # names of elements that are constant along a row
         self._standin: dict[Value, str] = {}  # copies of arrays that are being written
         self.lanes = in_registers(program, self.is_written)
         self._lane_memory = lane_memory(program, self.lanes)
@@ -87,19 +81,19 @@ class BaseWriter(Writer):
         self._loose = merged_arrays(program.block) - self.lanes
         self._op_now: Op | None = None
         self._indices: list[str] = []
-        self.inner: list[str] = []  # indices that are inside each array that they are used for
-        self.inside: list[str] = []  # places that have been checked, and steps to such places
-        self.stepped: dict[str, str] = {}  # such a step: the length for which it was found
-        self.outlined: list[str] = []  # functions of their own, before the program
-        self.outlined_names: list[str] = []  # of those whose types are compared, too
-        self.in_thread = False  # whether what is written now runs on one of several cores
+        self.inner: list[str] = []  # indices that are inside every array that they index
+        self.inside: list[str] = []  # indices that have been checked, and their steps
+        self.stepped: dict[str, str] = {}  # the length that a step belongs to
+        self.outlined: list[str] = []  # lines of outlined functions, before the program
+        self.outlined_names: list[str] = []  # names of those whose types are checked, too
+        self.in_thread = False  # whether the code being written runs on one of several threads
         self._temporaries = temporaries(program, self._roots)
         self._moving = moving_lengths(program)
         self._open: list[OpenLoop] = []
         self.stacks = Stacks(program)
-        self.groups: dict[Op, list[Apply]] = {}  # products that are tested together, by the first
-        self.in_vectors = False  # whether this is a loop of which LLVM may make vectors
-        self.ahead: dict[Op, str] = {}  # functions of numbers that stand in a strip, and where
+        self.groups: dict[Op, list[Apply]] = {}  # products that share a NaN test, by the first
+        self.in_vectors = False  # whether LLVM may vectorise the current loop
+        self.ahead: dict[Op, str] = {}  # scalar functions computed ahead in a strip, and where
         self.popped = {
             v
             for op in program.walk()
@@ -108,7 +102,7 @@ class BaseWriter(Writer):
         }
         self._once = used_in_own_block(program.block, self._uses, named=True)
         self._orders = Orders(program)
-        self._same: dict[Dimension, Dimension] = {}  # lengths that have been found to be equal
+        self._same: dict[Dimension, Dimension] = {}  # lengths that are known to be equal
 
     # -- reports and names
 
@@ -117,7 +111,7 @@ class BaseWriter(Writer):
         return CannotCompileError(what, self._op_now.location if self._op_now else None)
 
     def line(self, text: str, op: Op | None = None) -> None:
-        """Write one line, at the place of the operation at hand."""
+        """Write one line, attributed to the current operation."""
         super().line(text, op if op is not None else self._op_now)
 
     def name(self, value: Value) -> str:
@@ -137,17 +131,17 @@ class BaseWriter(Writer):
         return made
 
     def help(self, name: str) -> str:
-        """A function of ``compiled_math`` or ``compiled_linalg``, from now on a global."""
+        """The name of a run-time helper, which becomes a global of the source."""
         self.helpers.add(name)
         return name
 
     def note_helpers(self, text: str) -> None:
-        """The functions of ``compiled_math`` that an expression calls become globals."""
+        """Make the run-time helpers that an expression calls globals of the source."""
         if "(" in text:
             self.helpers |= _CALLED & words(text)
 
     def type_of(self, operand: Operand) -> Type:
-        """What is known of an operand."""
+        """The type of an operand."""
         if isinstance(operand, (Value, Missing)):
             return operand.type
         t = number_type(operand)
@@ -162,13 +156,13 @@ class BaseWriter(Writer):
     # -- lengths
 
     def length_of(self, d: Dimension) -> Dimension:
-        """A length, or the one that stands for all that have been found to be equal to it."""
+        """The representative of all lengths that are known to equal a length."""
         while d in self._same:
             d = self._same[d]
         return d
 
     def note_equal(self, a: Dimension, b: Dimension) -> None:
-        """From here to the end of the block two lengths are known to be equal."""
+        """Record that two lengths are equal from here to the end of the block."""
         a, b = self.length_of(a), self.length_of(b)
         if a != b:
             self._same.update({a: b} if isinstance(a, Size) else {b: a})
@@ -176,15 +170,15 @@ class BaseWriter(Writer):
     # -- memory
 
     def roots(self, value: Value) -> set[Value]:
-        """Whose memory an array may be."""
+        """The arrays whose memory an array may use."""
         return self._roots.get(value, {value})
 
     def lies_by_rows(self, value: Value) -> bool:
-        """Whether an array certainly is C-contiguous, without gaps."""
+        """Whether an array is known to be C-contiguous."""
         return self._orders.of(value) is Order.ROWS
 
     def may_overlap(self, a: Value, b: Value) -> bool:
-        """Whether two arrays may share memory; two arguments may, whatever they are called."""
+        """Whether two arrays may share memory; any two arguments may."""
         ra, rb = self.roots(a), self.roots(b)
         return bool(ra & rb) or bool(ra & self._params and rb & self._params)
 
@@ -200,7 +194,7 @@ class BaseWriter(Writer):
         return any(self.may_overlap(value, w) for w in self.writes)
 
     def is_written_later(self, value: Value) -> bool:
-        """Whether anything may be written into an array's memory behind the operation at hand."""
+        """Whether anything may be written into an array's memory after the current operation."""
         ops = self.program.block.ops
         if self._op_now not in self._positions or value in self.program.shared:
             return self.is_written(value)
@@ -216,9 +210,9 @@ class BaseWriter(Writer):
         zeros: bool = False,
         compared: bool = False,
     ) -> None:
-        """Define an array to be filled; one that an iteration forgets is there before the loop.
+        """Define an array to be filled; one local to an iteration is allocated before the loop.
 
-        Its lengths are ``compared`` by who fills it, or here.
+        Its lengths are checked here, unless the caller has ``compared`` them.
         """
         name, dtype = self.name(value), value.type.dtype
         loop, shape = self._workspace(value)
@@ -245,13 +239,13 @@ class BaseWriter(Writer):
         return None, []
 
     def has_workspace(self, value: Value) -> bool:
-        """Whether an array is allocated before the loop that it is made in."""
+        """Whether an array is allocated before the loop that computes it."""
         return self._workspace(value)[0] is not None
 
     def empty(
         self, lengths: Sequence[str], dtype: np.dtype[Any], value: Value | None = None
     ) -> str:
-        """Source for a new array, which lies in the order that was chosen for a value."""
+        """Source for a new array, in the axis order that was chosen for a value."""
         return self._new("empty", value, lengths, dtype)
 
     def zeros(self, value: Value, lengths: Sequence[str]) -> str:
@@ -271,13 +265,13 @@ class BaseWriter(Writer):
         return f"{made}.transpose({tuple_text([str(order.index(k)) for k in range(len(order))])})"
 
     def _order(self, value: Value) -> Axes | None:
-        """How the axes of an array lie; lanes that are read and written as one are neighbours."""
+        """The axis order of an array; lanes that are read and written as one are neighbours."""
         if value in self._lane_memory and value.type.ndim > 1:
             return (*range(1, value.type.ndim), 0)
         return self.axes.get(value)
 
     def is_in_order(self, value: Value) -> bool:
-        """Whether an array's memory was made in C order."""
+        """Whether an array's memory was allocated in C order."""
         return all(self._order(v) is None for v in self.roots(value))
 
     def dtype(self, dtype: np.dtype[Any]) -> str:
@@ -285,12 +279,12 @@ class BaseWriter(Writer):
         return "np.bool_" if dtype.kind == "b" else f"np.{dtype}"
 
     def stored(self, term: Term, dtype: np.dtype[Any]) -> str:
-        """A term as it is written into an array of a dtype."""
+        """A term cast to an array's dtype, as source."""
         self.note_helpers(term.text)
         return cast(term, dtype).text
 
     def converted(self, term: Term, dtype: np.dtype[Any], *, item: bool) -> Term:
-        """A number of the program as it is stored into an array: what does not fit raises."""
+        """A number as it is stored into an array: what does not fit raises."""
         made = stored_cast(term, dtype, item=item)
         self.note_helpers(made.text)
         return made
@@ -315,11 +309,11 @@ class BaseWriter(Writer):
 
     @property
     def spreads(self) -> bool:
-        """Whether what is written now may be given to threads."""
+        """Whether what is written now may run on several threads."""
         return self.program.parallel and not self.in_thread and parallel_elements.can_nest()
 
     def spread(self, start: int, lengths: Sequence[str]) -> None:
-        """Let the nest of loops that was written since a line run on several cores if it is long.
+        """Let the loop nest written from line ``start`` on use several cores if it is long.
 
         Each iteration must write one element of its own, and read nothing that another one writes.
         """
@@ -336,9 +330,10 @@ class BaseWriter(Writer):
         self.places[start:] = [place] * len(call)
 
     def spread_region(self, start: int, length: str, work: str) -> None:
-        """Make the lines from one on, which go from ``first`` to ``last``, a function of their own.
+        """Make the lines from ``start`` on, which go from ``first`` to ``last``, a function.
 
-        It is called for all, or on several cores for parts of the length if there is much work.
+        It is called for all elements, or on several cores for parts of the length if there is much
+        work.
         """
         name = self._unique("region")
         made = parallel_elements.region(self.lines[start:], name, length, work)
@@ -359,7 +354,7 @@ class BaseWriter(Writer):
         """An index as source."""
         return ", ".join(index) if index else "()"
 
-    # -- what the classes that stand on this one define
+    # -- what subclasses define
 
     def _define(self, op: Op, text: str, level: int, block: Block, k: int) -> None:
         raise NotImplementedError
@@ -371,15 +366,15 @@ class BaseWriter(Writer):
         raise NotImplementedError
 
     def materialize(self, value: Value) -> str:
-        """Write an operation that waits into an array."""
+        """Write a deferred operation into an array."""
         raise NotImplementedError
 
     def prepare(self, op: Apply) -> list[Leaf]:
-        """Name every array that an operation and what waits inside it read; hoist its numbers."""
+        """Name all arrays that an operation and its deferred operands read; hoist its numbers."""
         raise NotImplementedError
 
     def done(self, value: Value) -> None:
-        """Forget an operation that has been written, and what waited inside it."""
+        """Forget an operation that has been written, and those deferred inside it."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""Arrays that a loop's iterations make and forget: allocated once, before the loop.
+"""Hoisting of buffers: arrays local to a loop's iterations are allocated once, before it.
 
 A new array costs a small program more than its arithmetic, and a large one fresh pages.
 """
@@ -17,18 +17,9 @@ from fwdad.ir.types import ArrayType, Dimension
 class OpenLoop:
     """A loop that is being written.
 
-    Attributes
-    ----------
-    start : int
-        The line before which it begins.
-    indent : int
-        How deep that is.
-    lengths : dict
-        Source for the lengths that are known there.
-    help : callable
-        Makes a function of ``compiled_math`` known to the source, by its name.
-    made : list of str
-        The lines that allocate what its iterations share.
+    It begins before line ``start``. ``lengths`` has source for the lengths known there, ``help``
+    makes a run-time helper a global of the source, and ``made`` collects lines that allocate
+    buffers.
     """
 
     start: int
@@ -44,7 +35,7 @@ class OpenLoop:
         return [d for d in found if d is not None] if None not in found else None
 
     def length(self, d: Dimension) -> str | None:
-        """A length as source, if it is known there."""
+        """A length as source, if it is known before the loop."""
         if isinstance(d, int):
             return str(d)
         of, by = d.shortened
@@ -54,13 +45,7 @@ class OpenLoop:
 
 
 def moving_lengths(program: Program) -> set[Dimension]:
-    """The lengths that another iteration of a loop may change: known inside one only.
-
-    Parameters
-    ----------
-    program : Program
-        What is written.
-    """
+    """The lengths that may differ between iterations of a loop: known inside one only."""
     found: set[Dimension] = set()
     for op in program.walk():
         if isinstance(op, Loop):
@@ -72,15 +57,7 @@ def moving_lengths(program: Program) -> set[Dimension]:
 
 
 def temporaries(program: Program, roots: Roots) -> set[Value]:
-    """The arrays made inside loops of which nothing is left when an iteration ends.
-
-    Parameters
-    ----------
-    program : Program
-        What is written.
-    roots : dict
-        As :func:`fwdad.ir.analysis.alias.memory_of` returns.
-    """
+    """The arrays made inside loops of which nothing is left when an iteration ends."""
     found: set[Value] = set()
     _collect(program.block, None, roots, found)
     return found
@@ -96,5 +73,5 @@ def _collect(block: Block, loop: Loop | None, roots: Roots, found: set[Value]) -
 
 
 def _is_new(op: Op, v: Value, roots: Roots) -> set[Value]:
-    """The array itself, if its memory is its own."""
+    """A set of the array itself if it owns its memory, else an empty set."""
     return {v} if not op.blocks() and roots.get(v, {v}) == {v} else set()

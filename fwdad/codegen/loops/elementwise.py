@@ -1,4 +1,4 @@
-"""Elementwise operations on arrays, in the Numba source: they wait, and become one loop."""
+"""Elementwise operations on arrays in the Numba source: deferred, and fused into one loop."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LoopWriter(LaneWriter):
     """Writes elementwise operations as loops."""
 
     def _elementwise(self, op: Apply, block: Block, k: int) -> bool:
-        """Take an elementwise operation on arrays; it waits if it is used once."""
+        """Take an elementwise operation, deferred if used once; returns whether it is one."""
         (value,) = op.outputs
         if arity(op) is None or not any(is_array(a) for a in op.args):
             if not (op.function is np.where and len(op.args) == 3):
@@ -62,7 +62,7 @@ class LoopWriter(LaneWriter):
             self._inlined[value] = ("", ATOM)
             self._reading.add(value)
             self._pending.append(value)
-            for a in op.args:  # what waits inside waits with it
+            for a in op.args:  # deferred operands stay deferred with it
                 if is_array(a) and a in self._lazy and a in self._pending:
                     self._pending.remove(a)
             return True
@@ -75,7 +75,7 @@ class LoopWriter(LaneWriter):
         return value in self._once and value not in self._loose
 
     def _compared(self, op: Apply) -> Apply:
-        """A cotangent that has the lengths of its value.
+        """A cotangent whose lengths are checked to be those of its value.
 
         Where something was broadcast it raises, and the program is run again under NumPy.
         """
@@ -93,7 +93,7 @@ class LoopWriter(LaneWriter):
         return Apply(sum_to, (x,), outputs=op.outputs, location=op.location)
 
     def done(self, value: Value) -> None:
-        """Forget an operation that has been written, and what waited inside it."""
+        """Forget an operation that has been written, and those deferred inside it."""
         op = self._lazy.pop(value, None)
         self._inlined.pop(value, None)
         if value in self._pending:
@@ -107,7 +107,7 @@ class LoopWriter(LaneWriter):
                 self.done(a)
 
     def materialize(self, value: Value) -> str:
-        """Write an operation that waits into an array."""
+        """Write a deferred operation into an array."""
         op = self._lazy[value]
         made = self.name(value)
         self._write_loop(op)
@@ -115,7 +115,7 @@ class LoopWriter(LaneWriter):
         return made
 
     def flush(self, upto: Op | None = None) -> None:
-        """Write out what reads memory that is about to be written."""
+        """Write out deferred operations that read memory about to be written."""
         if not self._pending:
             return
         held = {v for o in upto.operands() for v in values_in(o)} if upto is not None else set()
@@ -131,15 +131,15 @@ class LoopWriter(LaneWriter):
                     self.assign(self.name(value), text)
 
     def _stays(self, value: Value, upto: Op | None) -> bool:
-        """Whether what waits reads nothing of what an operation writes, into arrays made here."""
+        """Whether a deferred value reads nothing that an operation writes into local arrays."""
         written = upto.writes() if upto is not None else []
         if value not in self._lazy or not written:
             return False
-        if isinstance(upto, Apply):  # what was popped lies where the next push writes
+        if isinstance(upto, Apply):  # a popped array is stored where the next push writes
             read = self._leaf_values(value)
             return upto.function is push and not any(self.roots(a) & self.popped for a in read)
         if any(self.roots(v) & self._params for v in written):
-            return False  # what raises does so before
+            return False  # exceptions must come before the write
         read = self._leaf_values(value)
         if isinstance(upto, (Store, Update)):
             return not any(self.may_change(upto.array, upto.index, a) for a in read)
@@ -165,9 +165,9 @@ class LoopWriter(LaneWriter):
     def _open_rows(
         self, leaves: list[Leaf], lengths: list[str], steps: dict[tuple[str, int], str]
     ) -> list[str]:
-        """Begin the loops over a new array; what a row reads one element of is read before it.
+        """Begin the loops over a new array; elements that are constant along a row are hoisted.
 
-        LLVM does not take it out: it does not see that the new array is apart from the others.
+        LLVM does not hoist them: it cannot see that the new array does not overlap the others.
         """
         *rows, last = self.index_names(len(lengths), inner=True) or [""]
         if not rows or self.spreads:
@@ -189,7 +189,7 @@ class LoopWriter(LaneWriter):
     def compare(
         self, arrays: Sequence[Leaf], lengths: Sequence[str], steps: dict[tuple[str, int], str]
     ) -> None:
-        """Make sure that the indices of loops are inside all arrays that they are used for."""
+        """Make sure that the indices of loops are inside all arrays that they index."""
         for name, shape, _ in arrays:
             rank = len(shape)
             own = [f"{name}.shape[{k}]" for k in range(rank)]
@@ -207,7 +207,7 @@ class LoopWriter(LaneWriter):
             self.line(f"{self.help('check_shape')}({name}, {text})")
 
     def prepare(self, op: Apply) -> list[Leaf]:
-        """Name every array that an operation and what waits inside it read; hoist its numbers."""
+        """Name all arrays that an operation and its deferred operands read; hoist its numbers."""
         union = self._union([v for a in op.args if is_array(a) for v in self._leaf_values(a)])
         self._settle(op, union)
         leaves: list[Leaf] = []
@@ -221,7 +221,7 @@ class LoopWriter(LaneWriter):
         return leaves
 
     def _check_ints(self, op: Apply) -> None:
-        """Check before a loop what its numbers have to fit into: it may have no elements."""
+        """Check before a loop, which may be empty, that its Python ints fit into their dtypes."""
         ufunc = as_ufunc(op.function)
         if ufunc is None:
             return
@@ -264,14 +264,14 @@ class LoopWriter(LaneWriter):
         return made
 
     def _fits(self, a: Value, union: dict[int, set[Dimension]]) -> bool:
-        """Whether what waits has one element for each of the loop's, as far as is known."""
+        """Whether a deferred value has one element for each of the loop's, as far as is known."""
         own = self._union(self._leaf_values(a))
         return own.keys() == union.keys() and all(bool(own[k]) == bool(union[k]) for k in own)
 
     def lengths(
         self, leaves: list[Leaf], ndim: int
     ) -> tuple[list[str], dict[tuple[str, int], str]]:
-        """The lengths of a broadcast, and for arrays that may repeat the step of their index."""
+        """The lengths of a broadcast, and the steps of indices into arrays that may repeat."""
         lengths: list[str] = []
         steps: dict[tuple[str, int], str] = {}
         for axis in range(ndim):
@@ -307,7 +307,7 @@ class LoopWriter(LaneWriter):
         return n
 
     def step(self, text: str, length: str) -> str:
-        """A name for one or zero, by which an index is multiplied to stay inside a length."""
+        """A name for 0 or 1, by which an index is multiplied to stay inside a length."""
         made = self.temporary("step")
         self.line(f"{made} = {text}")
         self.inside.append(made)
@@ -315,7 +315,7 @@ class LoopWriter(LaneWriter):
         return made
 
     def _equal(self, parts: list[str]) -> str:
-        """Lengths of two or more that are read together: nothing repeats."""
+        """The length of two or more axes that are read together without repetition."""
         total = parts[0]
         for part in parts[1:]:
             total = f"{self.help('equal_length')}({total}, {part})"
@@ -343,7 +343,7 @@ class LoopWriter(LaneWriter):
         return Term(f"{name}[{self.at(own)}]", ATOM, numpy_number(a.type.dtype))
 
     def filled_with(self, a: Value) -> Term | None:
-        """The number that each element of an array is, if that is known; None of most arrays."""
+        """The number that all elements of an array are known to be, or None."""
         op = self.known.definition.get(a)
         while isinstance(op, Load) and op.view:
             op = self.known.definition.get(op.array)
@@ -392,7 +392,7 @@ class LoopWriter(LaneWriter):
 
 
 def arity(op: Apply) -> int | None:
-    """How many arguments an elementwise function takes, or None of another function."""
+    """How many arguments an elementwise function takes, or None for other functions."""
     ufunc = as_ufunc(op.function)
     if ufunc is not None and len(op.args) == ufunc.nin and not op.kwargs:
         return ufunc.nin

@@ -13,25 +13,17 @@ from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Operand, Value, is_array, values_in
 
 Writer = Any  # the NumbaWriter: it knows this module, not the other way round
-_CACHED = 2**17  # bytes of partials that wait in the cache for the lanes
-_LONGEST = 88  # characters of an expression inside another one
+_CACHED = 2**17  # bytes of partials that are kept in the cache for the lanes
+_LONGEST = 88  # characters of an inlined expression
 
 
 def write_region(w: Writer, region: Region) -> None:
-    """Write the loops of a region.
-
-    Parameters
-    ----------
-    w : NumbaWriter
-        Whose lines these are.
-    region : Region
-        What is computed.
-    """
+    """Write the loops of a region."""
     _RegionWriter(w, region).write()
 
 
 def _work(op: Apply) -> int:
-    """About what an operation costs for an element, in tenths of a nanosecond."""
+    """Estimated cost of an operation per element, in tenths of a nanosecond."""
     return 20 if getattr(op.function, "__name__", "") in libmvec.ARGUMENTS else 2
 
 
@@ -46,11 +38,11 @@ class _RegionWriter:
         self.kept = [v for v in self.made if w._uses[v] > self.inside[v]]
         self.names: dict[Value, str] = {}  # arrays that are read
         self.numbers: dict[Value, Term] = {}
-        self.held: dict[Value, Term] = {}  # values that have a name in the loop at hand
+        self.held: dict[Value, Term] = {}  # values that have a name in the current loop
         self.index: list[str] = []
         self.stop = ""
-        self.strips: dict[Value, str] = {}  # partials that wait for the lanes
-        self.strip = 0  # how many elements' partials wait
+        self.strips: dict[Value, str] = {}  # buffers of partials for the lanes
+        self.strip = 0  # how many elements a buffer holds
         self.start = ""
 
     def write(self) -> None:
@@ -95,7 +87,7 @@ class _RegionWriter:
                     self.numbers[a] = self.w.atom(self.w.term(a))
 
     def _lengths(self) -> list[str]:
-        """The lengths of the elements; that all arrays have them is checked here, once."""
+        """The lengths of the elements; checked once here to be those of all arrays."""
         rank = len(self.region.shape)
         found: list[dict[str, None]] = [{} for _ in range(rank)]
         for a, name in self.names.items():
@@ -133,7 +125,7 @@ class _RegionWriter:
     # -- loops
 
     def _name_strips(self, n: str) -> None:
-        """Room for what the lanes need of some elements."""
+        """Allocate buffers for what the lanes need of a strip of elements."""
         wanted = {v for op in self.region.lanes for v in values_in(op.operands())}
         values = [op.outputs[0] for op in self.region.base if op.outputs[0] in wanted]
         self.strip = _CACHED >> (3 + (len(values) - 1).bit_length())
@@ -144,7 +136,7 @@ class _RegionWriter:
                 self._line(f"{self.strips[v]} = {self.w.empty([room], v.type.dtype)}")
 
     def _in_strips(self, outer: list[str], first: str, last: str, lanes: str) -> None:
-        """The elements of a strip, then its lanes in turn."""
+        """Write the elements of a strip, then its lanes in turn."""
         w = self.w
         self.start, stop = w.temporary("start"), w.temporary("stop")
         self._line(f"for {self.start} in range({first}, {last}, {self.strip}):")
@@ -157,7 +149,7 @@ class _RegionWriter:
                 self._loop(self.region.lanes, [lane, *outer], self.start, stop)
 
     def _loop(self, ops: list[Apply], outer: list[str], start: str, stop: str) -> None:
-        """The innermost loop, over vectors."""
+        """Write the innermost loop, over vectors."""
         w = self.w
         i = w.index_names(len(self.region.shape))[-1]
         self.index, self.stop = [*outer, i], stop

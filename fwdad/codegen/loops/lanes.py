@@ -1,4 +1,4 @@
-"""Lanes that live in registers, in the Numba source."""
+"""Lanes that are kept in registers, in the Numba source."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LaneWriter(NumberWriter):
         return name
 
     def lane_text(self, operand: Operand, n: int, level: int = -2) -> str:
-        """Lanes as source: from where they are, or loaded from an array."""
+        """Lanes as source: from registers, or loaded from an array."""
         if isinstance(operand, Missing):
             return f"{self.lane_function('zeros', n)}()"
         if operand not in self.lanes:

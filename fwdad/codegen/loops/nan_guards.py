@@ -1,10 +1,10 @@
-"""Products with cotangents that are tested together, for the Numba source.
+"""Shared NaN tests for products with cotangents, for the Numba source.
 
-A cotangent of zero stays zero, whatever it is multiplied by: ``scaled(d, y_bar)`` looks whether its
-product is NaN, which costs more than the product. Products of one partial need one look, at the
-partial: unless that is infinite or NaN, no cotangent of zero becomes NaN. So do the summands of one
-sum, which is NaN if any of them is. What is found odd is computed once more, each product with a
-test of its own.
+A cotangent of zero stays zero, whatever it is multiplied by: ``scaled(d, y_bar)`` tests whether its
+product is NaN, which costs more than the product. Products of one partial need one test, of the
+partial: unless that is infinite or NaN, no cotangent of zero becomes NaN. The same is true of the
+summands of one sum, which is NaN if any of them is. Where a test fails, everything is computed once
+more, each product with a test of its own.
 """
 
 from __future__ import annotations
@@ -14,20 +14,12 @@ from collections.abc import Callable, Iterator
 
 from fwdad.ir.ops import Apply, Block, Load, Op, Store, Update, Value
 
-_FEWEST = 3  # products of a group: each but the first is computed earlier, and waits
+_FEWEST = 3  # products of a group: all but the first are computed early, and kept until used
 _STRAIGHT = (Apply, Load, Store, Update)
 
 
 def groups(block: Block, is_product: Callable[[Op], bool]) -> dict[Op, list[Apply]]:
-    """Products of one partial each that can be computed at the place of the first, by that.
-
-    Parameters
-    ----------
-    block : Block
-        Whose operations these are.
-    is_product : callable
-        Whether an operation is a product of two numbers with a test.
-    """
+    """Products of the same partial that can be computed where the first is, by the first."""
     found: dict[Op, list[Apply]] = {}
     for run in _straight(block):
         by_partial: dict[Value, list[Apply]] = {}
@@ -44,7 +36,7 @@ def groups(block: Block, is_product: Callable[[Op], bool]) -> dict[Op, list[Appl
 
 
 def _straight(block: Block) -> Iterator[list[Op]]:
-    """Operations between loops, branches and calls."""
+    """Maximal runs of operations without loops, branches and calls."""
     run: list[Op] = []
     for op in block.ops:
         if isinstance(op, _STRAIGHT):
@@ -58,7 +50,7 @@ def _straight(block: Block) -> Iterator[list[Op]]:
 def _together(
     members: list[Apply], made: dict[Value, int], at: dict[Op, int]
 ) -> Iterator[tuple[Op, list[Apply]]]:
-    """Those of them whose cotangents are there when the first is computed."""
+    """Groups of products whose cotangents are available when the first is computed."""
     while len(members) >= _FEWEST:
         first = members[0]
         here = [op for op in members if made.get(op.args[1], -1) < at[first]]
@@ -68,7 +60,7 @@ def _together(
 
 
 def without_tests(value: str) -> str | None:
-    """A sum of several tested products as a sum of products; None if an expression is none."""
+    """A sum of several tested products as a sum of plain ones; None for other expressions."""
     if value.count("scaled(") < 2:
         return None
     e = ast.parse(value, mode="eval").body

@@ -1,8 +1,8 @@
-"""One element at a time: expressions of numbers that Numba compiles, their types and casts.
+"""Scalar expressions that Numba compiles, their types and casts.
 
 The types are NumPy's and Python's (a Python float does not widen a float32, an int32 stays one),
-and so are the exceptions; where Numba's own operators differ, a function of ``compiled_math`` is
-called.
+and so are the exceptions; where Numba's own operators differ, a function of ``runtime.arithmetic``
+is called.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _DTYPES = {np.dtype(t) for t in (bool, np.int8, np.int16, np.int32, np.int64, np
 
 
 class Term(NamedTuple):
-    """An expression: its source, how tightly it binds, its type, and its value if it is known."""
+    """An expression: its source, its precedence, its type, and its value if it is constant."""
 
     text: str
     level: int
     type: Number
     constant: Any = None
-    bits: int = 64  # no int of it has more
+    bits: int = 64  # an upper bound for ints
 
     def at(self, level: int) -> str:
-        """The source, in parentheses if it binds weaker."""
+        """The source, in parentheses if it binds weaker than a level."""
         return f"({self.text})" if self.level < level else self.text
 
     @property
@@ -51,7 +51,7 @@ def numpy_number(dtype: Any) -> Number:
 
 
 def check_dtype(dtype: np.dtype[Any]) -> None:
-    """Refuse what Numba does not know (float16, longdouble, other byte orders)."""
+    """Refuse dtypes that Numba does not support (float16, longdouble, other byte orders)."""
     if dtype not in _DTYPES or not dtype.isnative:
         message = f"values of dtype {dtype}"
         raise CannotCompileError(message)
@@ -83,7 +83,7 @@ def _float(x: float) -> str:
 
 
 def constant(x: Any) -> Term:
-    """A known number as a term."""
+    """A constant number as a term."""
     t = number_type(x)
     if t is None:
         message = f"{type_in_words(x)} among numbers"
@@ -135,7 +135,8 @@ def number_cast(term: Term, dtype: np.dtype[Any]) -> Term:
 def stored_cast(term: Term, dtype: np.dtype[Any], *, item: bool) -> Term:
     """A number as NumPy stores it into an array: what the array cannot hold raises.
 
-    So do Python's floats, and NumPy's numbers where they are stored as an item of ints with a sign.
+    This applies to Python's numbers, and to NumPy's where they are stored as an ``item`` of signed
+    ints.
     """
     if dtype.kind not in "iu" or term.type.dtype == dtype:
         return cast(term, dtype)

@@ -1,4 +1,4 @@
-"""Numbers in the Numba source: operands as expressions, functions of numbers, ints of an index."""
+"""Numbers in the Numba source: operands as expressions, scalar functions, ints of an index."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class NumberWriter(BaseWriter):
         return term._replace(text=made, level=ATOM)
 
     def text(self, operand: Operand, level: int = -2) -> str:
-        """An operand as source; elementwise operations that wait are written out."""
+        """An operand as source; deferred elementwise operations are written out."""
         if isinstance(operand, Ready):
             return operand.source
         if isinstance(operand, Value):
@@ -93,7 +93,7 @@ class NumberWriter(BaseWriter):
         return self.help("loose") + f"({self.empty(lengths, t.dtype)})"
 
     def array(self, operand: Value) -> str:
-        """An array by name."""
+        """The name of an array."""
         if operand in self._standin:
             return self._standin[operand]
         if operand in self.lanes:
@@ -131,7 +131,7 @@ class NumberWriter(BaseWriter):
         return self.stored(numpy_term(ufunc, [old, value]), dtype)
 
     def assign(self, target: str, text: str, op: Op | None = None) -> None:
-        """Write an assignment; where it adds up tested products, one test stands for all."""
+        """Write an assignment; a sum of tested products gets one shared test."""
         plain = without_tests(text)
         if plain is not None:
             own = target.isidentifier() and target not in words(text)
@@ -163,7 +163,7 @@ class NumberWriter(BaseWriter):
         return made
 
     def _write_group(self, members: Sequence[Apply]) -> None:
-        """Write products of one partial; their operations find the names."""
+        """Write products of one partial; their operations then use the names."""
         d = self.atom(self.term(members[0].args[0])).text
         lines = []
         for op in members:
@@ -176,7 +176,7 @@ class NumberWriter(BaseWriter):
     def _write_tested(
         self, lines: Sequence[tuple[str, str, str]], asked: str, op: Op | None = None
     ) -> None:
-        """Write names and their values, and what they are where something is odd."""
+        """Write names with their values, and with the exact ones where ``asked`` is NaN."""
         for name, plain, _ in lines:
             self.line(f"{name} = {plain}", op)
         self.line(f"if {self.help('is_odd')}({asked}):")
@@ -207,7 +207,7 @@ class NumberWriter(BaseWriter):
         ) and isinstance(op.outputs[0].type, Number)
 
     def _of_ours(self, name: str, op: Apply, result: Number) -> Term:
-        """A function that passes write."""
+        """A function that our own passes introduce."""
         if name in ("length_of", "length_if_any"):
             array, axis = op.args
             return Term(f"{self.array(array)}.shape[{axis}]", ATOM, result, bits=48)
@@ -220,7 +220,7 @@ class NumberWriter(BaseWriter):
         return cast(self.term(op.args[0]), result.dtype, python=result.python)
 
     def _scalar(self, op: Apply) -> Term:
-        """A function of numbers as a term."""
+        """A scalar function as a term."""
         f, result = op.function, op.outputs[0].type
         assert isinstance(result, Number)
         special = getattr(f, "__qualname__", "")
@@ -274,5 +274,5 @@ class NumberWriter(BaseWriter):
 
 
 def number_type_of(a: Operand) -> bool:
-    """Whether an operand is a number."""
+    """Whether an operand is a value or a constant number."""
     return isinstance(a, Value) or number_type(a) is not None

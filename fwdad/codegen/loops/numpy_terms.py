@@ -1,4 +1,4 @@
-"""One element at a time: ufuncs, by NumPy's rules."""
+"""Scalar expressions of ufuncs, by NumPy's rules."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OPERATORS: dict[Any, np.ufunc] = {
 
 
 def as_ufunc(function: Any) -> np.ufunc | None:
-    """The ufunc that a function is, element by element, or None."""
+    """The ufunc that computes a function element by element, or None."""
     try:
         found = _OPERATORS.get(function)
     except TypeError:
@@ -65,7 +65,7 @@ def loop_types(ufunc: np.ufunc, types: Sequence[Number]) -> tuple[np.dtype[Any],
 
 
 def needed_dtypes(ufunc: np.ufunc, types: Sequence[Any]) -> list[np.dtype[Any] | None]:
-    """For each argument the dtype into which an int of Python's must fit, or None."""
+    """For each argument the dtype into which a Python int must fit, or None."""
     weak = [isinstance(t, Number) and t.python and t.dtype.kind == "i" for t in types]
     if not any(weak) or ufunc in COMPARISONS:
         return [None] * len(types)
@@ -79,7 +79,7 @@ def needed_dtypes(ufunc: np.ufunc, types: Sequence[Any]) -> list[np.dtype[Any] |
 
 # -- expressions of NumPy's types
 
-# those that are written as the operators of the same name are; the others need a function
+# ufuncs that are written as operators; the others need a function
 SYMBOLS = {
     _OPERATORS[f]: INFIX[f]
     for f in (operator.add, operator.sub, operator.mul, operator.truediv, operator.and_,
@@ -89,7 +89,7 @@ SYMBOLS = {
 COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
 ORDERINGS = COMPARISONS - {np.equal, np.not_equal}
 
-# ufuncs of floats that are functions of `math`, without its exceptions once they are compiled
+# ufuncs of floats that compile to functions of `math`, without its exceptions
 _FROM_MATH = {
     np.sin: "sin", np.cos: "cos", np.tan: "tan", np.arcsin: "asin", np.arccos: "acos",
     np.arctan: "atan", np.sinh: "sinh", np.cosh: "cosh", np.tanh: "tanh", np.arcsinh: "asinh",
@@ -127,12 +127,12 @@ def numpy_term(ufunc: np.ufunc, terms: Sequence[Term]) -> Term:
 
 
 def _arithmetic(ufunc: np.ufunc, term: Term, dtype: np.dtype[Any]) -> Term:
-    """An argument in the loop's dtype; what Numba widens by itself is left to it."""
+    """An argument in the loop's dtype, without casts that Numba makes by itself."""
     plain = ufunc in (np.add, np.subtract, np.multiply) or ufunc in COMPARISONS
     if plain and dtype == FLOAT64 and term.type.dtype == INT64:
         return term._replace(type=numpy_number(dtype))
     if ufunc in COMPARISONS and dtype.kind in "iu" and term.type.python:
-        return term  # compared as it is, also where it does not fit
+        return term  # compared as it is, even if it does not fit
     return number_cast(term, dtype)
 
 
@@ -194,12 +194,12 @@ def _numpy_text(ufunc: np.ufunc, terms: Sequence[Term], kind: str) -> tuple[str,
 
 
 def _is_scipy(ufunc: np.ufunc) -> bool:
-    """Whether a ufunc is one of SciPy's: NumPy has some of the same names."""
+    """Whether a ufunc is SciPy's: NumPy has some of the same names."""
     return getattr(np, ufunc.__name__, None) is not ufunc
 
 
 def bool_text(ufunc: np.ufunc, terms: Sequence[Term]) -> tuple[str, int]:
-    """A ufunc of bools as source, and how tightly it binds."""
+    """A ufunc of bools as source, and its precedence."""
     both = {np.bitwise_and: "and", np.logical_and: "and", np.multiply: "and", np.minimum: "and",
             np.bitwise_or: "or", np.logical_or: "or", np.add: "or", np.maximum: "or"}  # fmt: skip
     if ufunc in both:

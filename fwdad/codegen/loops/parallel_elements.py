@@ -1,8 +1,8 @@
 """Long loops over elements on several cores, in the Numba source.
 
 A loop whose iterations write one element each, and read no array that is written, gives the same
-bits in whatever order they run. It becomes a function of its own, in which each thread takes a
-part of the longest axis; shorter loops run where they stand.
+bits in whatever order they run. It becomes a function of its own, in which each thread takes a part
+of the longest axis; shorter loops run in place.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ numba_types: Any = _types
 
 @functools.cache
 def can_nest() -> bool:
-    """Whether the threads may be asked for by several threads, and inside each other.
+    """Whether the thread pool may be used from several threads, and recursively.
 
-    Numba's own pool, which it takes where neither TBB nor OpenMP is there, ends the process then.
+    Numba's own pool, its choice where neither TBB nor OpenMP is available, ends the process then.
     """
     _launch_threads()
     if numba.threading_layer() in ("omp", "tbb"):
@@ -63,23 +63,20 @@ def can_nest() -> bool:
 
 
 def count_threads() -> int:
-    """How many threads there are for a program, at least one."""
+    """How many threads a program may use, at least one."""
     return int(numba.get_num_threads()) if can_nest() else 1
 
 
 def namespace(inner: Sequence[str] = ()) -> dict[str, Any]:
-    """What such functions mean by the names that are not helpers.
+    """The global names of such functions other than helpers.
 
-    Parameters
-    ----------
-    inner : sequence of str
-        Indices that are inside each array that they are used for.
+    ``inner`` are indices that are inside every array that they index.
     """
 
     def part(f: Callable[..., Any]) -> Any:
         f.__dict__[INNER] = frozenset(inner)
         made = numba.njit(pipeline_class=ProgramCompiler, **OPTIONS)(f)
-        compile_for = made.compile  # once, not again where an end of the range is a literal
+        compile_for = made.compile  # once, not again for literal ends of a range
         made.compile = lambda types: compile_for(tuple(map(numba_types.unliteral, types)))
         return made
 
@@ -89,16 +86,9 @@ def namespace(inner: Sequence[str] = ()) -> dict[str, Any]:
 def run_on_threads(
     name: str, given: Sequence[str], first: str, length: str, step: str = "1"
 ) -> list[str]:
-    """Lines that give the parts of a range to the threads.
+    """Lines that run a function on parts of a range, one per thread.
 
-    Parameters
-    ----------
-    name : str
-        The function, whose last arguments are the ends of a part.
-    given : sequence of str
-        The others.
-    first, length, step : str
-        The range.
+    The function's last two arguments are the ends of a part; ``given`` are the others.
     """
     return [
         f"if on_threads({name}, {tuple_text(given)}, {first}, {length}, {step}):",
@@ -109,24 +99,10 @@ def run_on_threads(
 def spread(
     lines: list[str], name: str, lengths: Sequence[str], used: Callable[[str], str]
 ) -> tuple[list[str], list[str]] | None:
-    """Give a nest of loops to the threads if it is long.
+    """The function of a loop nest, and the lines that replace it; threads run it if it is long.
 
-    Parameters
-    ----------
-    lines : list of str
-        The nest, with one statement in it, that stores one element.
-    name : str
-        For the function.
-    lengths : sequence of str
-        Of the axes.
-    used : callable
-        Makes a name that is not used in the function.
-
-    Returns
-    -------
-    tuple or None
-        The lines of the function, and those that take the place of the nest; None if something in
-        the nest might raise or is not known.
+    The nest must hold a single statement, which stores one element. Returns None if something in it
+    might raise or is not known, or if it is not worth it. ``used`` makes names unique.
     """
     *heads, statement = lines
     if not heads:
@@ -167,23 +143,10 @@ def spread(
 
 
 def region(lines: list[str], name: str, length: str, work: str) -> tuple[list[str], list[str]]:
-    """Make a region of elementwise operations a function, and another one that spreads it.
+    """Functions of a region and of its parts on threads, and the lines that replace it.
 
-    Parameters
-    ----------
-    lines : list of str
-        The region, for elements from ``first`` to ``last`` of the last axis.
-    name : str
-        For the function.
-    length : str
-        Of the last axis.
-    work : str
-        The work of all elements, in tenths of a nanosecond.
-
-    Returns
-    -------
-    tuple
-        The lines of the functions, and those that take the place of the region.
+    ``lines`` are for elements ``first`` to ``last`` of the last axis; ``work`` is the cost of all
+    elements in tenths of a nanosecond, as source.
     """
     outside = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
     body = [line[len(outside) :] for line in lines]
@@ -209,7 +172,7 @@ def region(lines: list[str], name: str, length: str, work: str) -> tuple[list[st
 
 
 def work_of(tree: ast.AST) -> int:
-    """About what an iteration costs, in tenths of a nanosecond."""
+    """Estimated cost of an iteration, in tenths of a nanosecond."""
     work = 0
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -234,21 +197,16 @@ def _is_call(node: ast.AST) -> bool:
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
-    """Variables, in a tree."""
+    """The variables in a tree."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             yield node.id
 
 
 def checks(tree: ast.AST, lengths: dict[str, str]) -> list[str] | None:
-    """Tests that no index leaves its array; None if a statement holds what is not known here.
+    """Tests that no index leaves its array; None if a statement holds something unknown.
 
-    Parameters
-    ----------
-    tree : ast.AST
-        The statement.
-    lengths : dict
-        Of the loops around it, by the names of their indices.
+    ``lengths`` are those of the loops around it, by the names of their indices.
     """
     found = []
     for node in ast.walk(tree):
@@ -286,7 +244,7 @@ _QUIET = {"complex_divide", "divide", "float", "float_floor_divide", "float_powe
 
 
 def _is_known(f: ast.expr) -> bool:
-    """Whether a function is NumPy's or C's, or a helper that raises nothing."""
+    """Whether a function is NumPy's or C's, or a helper that never raises."""
     if isinstance(f, ast.Name):
         return f.id in _QUIET
     if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name):

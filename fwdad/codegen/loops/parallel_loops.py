@@ -1,7 +1,7 @@
-"""A loop whose iterations are independent, on several cores, in the Numba source.
+"""A loop with independent iterations on several cores, in the Numba source.
 
 The loop becomes a function of a part of its range, which allocates what its iterations share. An
-exception cannot leave a thread: it is noted, and raised when all have ended.
+exception cannot leave a thread: it is recorded, and raised when all have ended.
 """
 
 from __future__ import annotations
@@ -29,17 +29,10 @@ _SLOW, _QUICK = 20, 3
 
 
 def may_run_at_once(w: Writer, loop: Loop) -> bool:
-    """Whether a loop may be given to the threads.
+    """Whether a loop may run on several threads.
 
-    Not in a program that writes into its arguments: it could not be run again if it raises, and
-    iterations behind the one that raises would have been run.
-
-    Parameters
-    ----------
-    w : NumbaWriter
-        Who writes the loop.
-    loop : Loop
-        A loop.
+    Not in a program that writes into its arguments: if it raised, later iterations might have run
+    already, and it could not be run again.
     """
     program = w.program
     if not program.parallel or any(program.written) or w.stack or w.in_thread:
@@ -50,17 +43,7 @@ def may_run_at_once(w: Writer, loop: Loop) -> bool:
 
 
 class SpreadLoop:
-    """A loop that is given to the threads if it is long: made before it is written.
-
-    Parameters
-    ----------
-    w : NumbaWriter
-        Who writes it.
-    loop : Loop
-        The loop.
-    place : OpenLoop
-        Where it begins.
-    """
+    """Runs a loop on several threads if it is long; created before the loop is written."""
 
     def __init__(self, w: Writer, loop: Loop, place: OpenLoop) -> None:
         self.w = w
@@ -70,7 +53,7 @@ class SpreadLoop:
         w.in_thread = True
 
     def finish(self) -> None:
-        """Make the lines that were written since a function, and call it."""
+        """Make the lines written since then a function, and call it."""
         w, loop = self.w, self.loop
         w.in_thread = False
         lines = w.lines[self.start :]
@@ -127,7 +110,7 @@ def _names_read(text: str) -> set[str]:
 
 
 class _Cost:
-    """About what an iteration costs, as source; what only it can know is guessed."""
+    """Estimated cost of an iteration, as source; what is known only inside it is guessed."""
 
     def __init__(self, w: Writer, loop: Loop, lengths: dict[Dimension, str]) -> None:
         self.w = w
@@ -163,7 +146,7 @@ class _Cost:
         return f"len({_span(step, first, last)})" if known else _UNKNOWN_TRIPS
 
     def _number(self, x: Operand) -> str | None:
-        """A number that is known before the loop."""
+        """A number that is known before the loop, as source."""
         if isinstance(x, Value):
             known = x not in self.inside and x in self.w._names and x not in self.w._inlined
             return self.w._names[x] if known else None

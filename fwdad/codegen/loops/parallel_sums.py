@@ -21,15 +21,7 @@ BLOCK = 16_384
 
 @dataclass
 class _Nest:
-    """Nested loops as source.
-
-    Attributes
-    ----------
-    index, lengths : list of str
-        Of each loop.
-    inside : list of ast.stmt
-        What the innermost one runs.
-    """
+    """Nested loops as source, and the statements inside the innermost one."""
 
     index: list[str]
     lengths: list[str]
@@ -47,16 +39,10 @@ def _nest(statement: ast.stmt) -> _Nest:
 
 
 def spread_total(w: Writer, start: int, join: str) -> None:
-    """Let a reduction to one number, written since a line, run in blocks if it is long.
+    """Let a reduction to one number, written from line ``start`` on, run in blocks if it is long.
 
-    Parameters
-    ----------
-    w : NumbaWriter
-        Who has written it: the number's first value, and one statement in loops.
-    start : int
-        The first line.
-    join : str
-        The statement that joins ``partial[part]``.
+    The lines must be the first value and one statement in loops; ``join`` is the statement that
+    joins ``partial[part]``.
     """
     first, loops = _unchecked(w, start).body
     assert isinstance(first, ast.Assign)
@@ -112,15 +98,10 @@ def spread_total(w: Writer, start: int, join: str) -> None:
 
 
 def spread_rows(w: Writer, start: int) -> None:
-    """Let reductions that were written since a line, one for each element, run on several cores.
+    """Let reductions to an element each, written from line ``start`` on, use several cores.
 
-    Parameters
-    ----------
-    w : NumbaWriter
-        Who has written them: loops over the elements that are returned, and inside them the first
-        value, one statement in loops, and a store.
-    start : int
-        The first line.
+    The lines must be loops over the results; in them the first value, one statement in loops, and a
+    store.
     """
     nest = _nest(_unchecked(w, start).body[0])
     _, loops, store = nest.inside
@@ -151,7 +132,7 @@ def spread_rows(w: Writer, start: int) -> None:
 
 
 def _unchecked(w: Writer, start: int) -> ast.Module:
-    """The lines since one, with indices that are not checked where they are used."""
+    """The lines from ``start`` on, with indices that are not checked where they are used."""
     lines = w.lines[start:]
     outside = len(lines[0]) - len(lines[0].lstrip())
     tree = ast.parse("\n".join(line[outside:] for line in lines))
@@ -179,7 +160,7 @@ def _given(nest: _Nest, own: set[str]) -> list[str]:
 
 
 def _heads(nest: _Nest, indent: str) -> list[str]:
-    """The loops, one of them over a part of its range."""
+    """The loop headers, one of them over a part of its range."""
     made = []
     for k, (i, n) in enumerate(zip(nest.index, nest.lengths, strict=True)):
         at = f"split == {k}"
@@ -195,7 +176,7 @@ def _body(nest: _Nest, indent: str) -> list[str]:
 
 
 def _longest(lengths: Sequence[str]) -> tuple[str, str]:
-    """The greatest length, and which it is, as source."""
+    """The greatest length, and its axis, as source."""
     if len(lengths) == 1:
         return lengths[0], "0"
     split = "0"
@@ -206,7 +187,7 @@ def _longest(lengths: Sequence[str]) -> tuple[str, str]:
 
 
 def _replace(w: Writer, start: int, tests: list[str], lines: list[str]) -> None:
-    """Write other lines; before them what was tested at each element."""
+    """Replace the lines from ``start`` on; the tests of each element move before them."""
     if tests:
         lines = [
             f"if not ({' and '.join(tests)}):",

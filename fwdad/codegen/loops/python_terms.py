@@ -1,4 +1,4 @@
-"""One element at a time: operators and functions of Python's numbers, by Python's rules."""
+"""Scalar expressions of Python's operators and functions, by Python's rules."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def conversion_term(cls: Any, terms: Sequence[Term], result: Number) -> Term | N
 
 
 def round_term(terms: Sequence[Term], result: Number) -> Term | None:
-    """``round(x)`` of a float to an int."""
+    """``round(x)`` to an int, or None."""
     if len(terms) != 1:
         return None
     if terms[0].kind in "bi":

@@ -1,8 +1,7 @@
 """A program as Python source that Numba compiles: loops over elements, checked indices.
 
-Array functions become loops whose types are written down, so that neither promotion, nor overlap,
-nor exceptions are left to the compiler's taste. Elementwise operations are written where they are
-used, in one loop.
+Array functions become loops whose types are written down, so that promotion, overlap and exceptions
+are not left to the compiler. Elementwise operations are written where they are used, in one loop.
 """
 
 from __future__ import annotations
@@ -76,20 +75,14 @@ from fwdad.ir.types import ArrayType, Dimension, Number, Type
 
 
 class NumbaWriter(StoreWriter):
-    """Writes a program for Numba: one operation after another.
-
-    Parameters
-    ----------
-    program : Program
-        What to write.
-    """
+    """Writes a program for Numba: one operation after another."""
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
-        self.stack = ""  # the name of the place where the stack was when a first program was called
-        self.answers: dict[int, list[Type]] = {}  # of the programs that are called
-        self.factors: dict[tuple[Value, Any], str] = {}  # of matrices, by dtype
-        self._within: list[tuple[Block, int]] = []  # the operation at hand, and those around it
+        self.stack = ""  # the name of the stack address at the outermost call
+        self.answers: dict[int, list[Type]] = {}  # result types of callees
+        self.factors: dict[tuple[Value, Any], str] = {}  # LU factors of matrices, by dtype
+        self._within: list[tuple[Block, int]] = []  # the current operation, and those around it
         self._first = 0  # the line at which this function begins
 
     def body(self, block: Block) -> None:
@@ -102,7 +95,7 @@ class NumbaWriter(StoreWriter):
             if id(op) not in plan.members:
                 self._op(op, block, k)
         self._regions(plan, len(block.ops))
-        self.factors, self._same = factors, same  # what is known inside is forgotten at the end
+        self.factors, self._same = factors, same  # facts found inside a block end with it
 
     def _regions(self, plan: Plan, k: int) -> None:
         """Write the regions that end before an operation."""
@@ -171,7 +164,7 @@ class NumbaWriter(StoreWriter):
         (value,) = op.outputs
         if self._may_inline(op, value, block, k):
             self._inlined[value] = (text, level)
-            # also what may raise keeps its place among checks and stores
+            # operations that may raise keep their order with checks and stores, too
             self._reading.add(value)
             self._pending.append(value)
             return
@@ -209,7 +202,7 @@ class NumbaWriter(StoreWriter):
         self.line(f"    raise {self.function(exception)}({', '.join(map(repr, known))})", op)
 
     def _note_compared(self, condition: Operand) -> None:
-        """Two lengths that are checked to be equal."""
+        """Record two lengths that a condition compares as equal."""
         block, k = self._within[-1]
         for op in block.ops[:k]:
             if condition in op.outputs and isinstance(op, Apply) and op.function is operator.eq:
@@ -241,14 +234,14 @@ class NumbaWriter(StoreWriter):
         return self._typed(operand, wanted, name)
 
     def result(self, operand: Operand) -> str:
-        """What the program returns: an array in C order, however it lies in here."""
+        """What the program returns: an array in C order, whatever its order in here."""
         text = self.text(operand)
         if isinstance(operand, Value) and operand in self.axes:
             return f"np.ascontiguousarray({text})"
         return text
 
     def _typed(self, operand: Operand, wanted: Type, name: str = "") -> str:
-        """An operand as a type; an array with its layout left open, unless it has the name."""
+        """An operand as a type; an array's layout is left open, unless it is ``name`` itself."""
         if isinstance(operand, Missing):
             return self.missing(operand)
         if isinstance(wanted, ArrayType):
@@ -274,7 +267,7 @@ class NumbaWriter(StoreWriter):
         outer, spread = self._open, None
         if may_run_at_once(self, op):
             spread = SpreadLoop(self, op, loop)
-            self._open = []  # what iterations share, those of one thread share
+            self._open = []  # buffers are shared by the iterations of one thread
         self._open.append(loop)
         around, self.in_vectors = self.in_vectors, runs_in_vectors(op)
         body = None if spread is not None else vector_body(self, op)
@@ -292,7 +285,7 @@ class NumbaWriter(StoreWriter):
             spread.finish()
 
     def _for(self, op: Loop) -> None:
-        """Begin a loop over a range; of functions of numbers, a strip of iterations at a time."""
+        """Begin a loop over a range, strip-mined if scalar functions can be computed ahead."""
         ahead = ahead_of(self, op)
         if ahead is None:
             super()._for(op)
@@ -308,7 +301,7 @@ class NumbaWriter(StoreWriter):
             self.ahead[call] += f"[{place}]"
 
     def _known_lengths(self) -> dict[Dimension, str]:
-        """Source for the lengths of the arrays that have been written, by what is known of them."""
+        """Source for lengths that are known from the arrays written so far."""
         written = {
             name
             for line in self.lines[self._first :]
@@ -343,7 +336,7 @@ class NumbaWriter(StoreWriter):
                 given += array_stacks.parts(self, a)
                 found += array_stacks.parts(self, a)
             else:
-                text = self._typed(a, p.type)  # compiled once: for an int, not for this one
+                text = self._typed(a, p.type)  # compiled once: for any int, not for a literal
                 given.append(f"np.int64({text})" if text.lstrip("-").isdigit() else text)
         args = ", ".join([self.stack or f"{self.help('stack_place')}()", *given])
         outputs = ", ".join(found)
@@ -351,7 +344,7 @@ class NumbaWriter(StoreWriter):
         self.line(f"{outputs}{comma} = {name}({args})" if outputs else f"{name}({args})", op)
 
     def follow(self, program: Program) -> NumbaWriter:
-        """A writer for a program that is called, which writes its lines after this one's."""
+        """A writer for a callee, which writes its lines after this one's."""
         made = super().follow(program)
         assert isinstance(made, NumbaWriter)
         made.helpers, made.lane_functions, made.vector_functions, made.answers = (
@@ -399,7 +392,7 @@ def _home(helper: str) -> Any:
 
 
 def _tell_lengths(w: NumbaWriter, program: Program) -> None:
-    """Compare the lengths that arguments are known to have: no loop has to check them."""
+    """Check the known lengths of arguments once, so that no loop has to."""
     if not any(isinstance(op, Loop) for op in program.block.ops):
         return
     for p in program.block.params:
@@ -414,24 +407,10 @@ def _tell_lengths(w: NumbaWriter, program: Program) -> None:
 
 
 def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
-    """Write a program as a function that Numba compiles.
+    """Write a program as a function that returns a tuple of its results, for Numba to compile.
 
-    Parameters
-    ----------
-    program : Program
-        What to write.
-
-    Returns
-    -------
-    Source
-        The function returns a tuple of the program's results.
-    types : dict
-        The types that its variables must have once it is compiled.
-
-    Raises
-    ------
-    CannotCompileError
-        If an operation has no compiled form; with its line.
+    Also returns the types that its variables must have once it is compiled. Raises
+    :class:`CannotCompileError`, with the line, if an operation has no compiled form.
     """
     program = repeated(expanded(with_single_rows(program)))
     writer = NumbaWriter(program)
@@ -451,7 +430,7 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
         ]
         writer.line(f"return {tuple_text(results)}")
     called: list[Callee] = []
-    while len(called) < len(writer.called):  # functions that are called, which may call others
+    while len(called) < len(writer.called):  # callees, which may call others
         inner, inner_name = list(writer.called.values())[len(called)]
         follower = writer.follow(inner)
         follower.reserve(name)

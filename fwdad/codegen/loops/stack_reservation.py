@@ -1,10 +1,10 @@
-"""Room on stacks, made once before the outermost loop of those that push.
+"""Reservation of stack capacity, once, before the outermost loop that pushes.
 
 A stack that grows is copied, or its pages are moved, and it ends with more than it needs. How often
-loops over ranges run, and how long arrays can be, is bounded before they begin: a counter goes by
-its range, a view is no longer than what it is taken of. Room that nobody touches is no memory,
-unless the system backs it by large pages: room for as much as that is counted to the element, by
-loops over those counters that other bounds go by.
+loops over ranges run, and how long arrays can be, is bounded before they begin: a counter is
+bounded by its range, a view by its base. Capacity that is never touched uses no memory, unless the
+system backs it by large pages: for stacks as large as that, elements are counted exactly, by loops
+over those counters that other bounds depend on.
 """
 
 from __future__ import annotations
@@ -25,25 +25,18 @@ from fwdad.ir.rewrite import blocks_of
 
 Writer = Any
 
-_MOST = 2**24  # elements for which room is made at once: whoever needs more doubles it
-_DEEPEST = 8  # views of views
-_LARGE = 2**21  # elements from which on they are counted, and not only bounded: see `_LONG_STACK`
-_COUNTING = 2  # loops in one another that count
+_MOST = 2**24  # elements that are reserved at most: a larger stack doubles when it grows
+_DEEPEST = 8  # nesting of views
+_LARGE = 2**21  # elements: larger stacks are counted, not only bounded; see `_LONG_STACK`
+_COUNTING = 2  # nesting of counting loops
 
 
 def reserve(w: Writer, loop: Loop, known: OpenLoop) -> None:
-    """Write, before an outermost loop, what makes room for all that it pushes.
+    """Write, before an outermost loop, the reservation of capacity for all that it pushes.
 
-    Parameters
-    ----------
-    w : NumbaWriter
-        Whose lines these are.
-    loop : Loop
-        That is about to be written.
-    known : OpenLoop
-        The same loop, with the lengths that are known before it.
+    ``known`` is the same loop, with the lengths that are known before it.
     """
-    if CHECK_BOUNDS:  # more room than the pushes ask for would hide what they forget
+    if CHECK_BOUNDS:  # spare capacity would hide mistakes of the pushes
         return
     bounds = _Bounds(w, loop, known)
     wanted: dict[Any, list[_Part] | None] = {}
@@ -51,7 +44,7 @@ def reserve(w: Writer, loop: Loop, known: OpenLoop) -> None:
     for op, around in _in(loop.body, [loop]):
         held = w.stacks.held[op.args[0]]
         if not held.name or (len(around) == 1 and not is_array(op.args[1])):
-            continue  # `make_room` makes the second's
+            continue  # `make_room` reserves for the second case
         part = bounds.part(op.args[1], around)
         if part is None or wanted.get(held, []) is None:
             wanted[held] = None
@@ -72,16 +65,10 @@ def reserve(w: Writer, loop: Loop, known: OpenLoop) -> None:
 
 @dataclass(frozen=True)
 class _Part:
-    """How many elements one push makes of a stack while a loop runs.
+    """How many elements of a stack one push takes while a loop runs, as source.
 
-    Attributes
-    ----------
-    most : str
-        As source: no less than it makes.
-    loops : tuple of (str, str)
-        The counters that the number goes by, each with its range.
-    exact : str
-        How many it makes for the same values of these.
+    ``most`` is an upper bound. ``loops`` are the counters that the number depends on, each with its
+    range; ``exact`` is the number for given values of these.
     """
 
     most: str
@@ -103,7 +90,7 @@ def _make(w: Writer, name: str, top: str, parts: list[_Part]) -> None:
 
 
 def _count(w: Writer, wanted: str, parts: list[_Part]) -> None:
-    """Write what counts the elements."""
+    """Write the code that counts the elements."""
     plain = [part.most for part in parts if not part.loops]
     w.line(f"{wanted} = {_sum(plain) if plain else '0.0'}")
     for loops in dict.fromkeys(part.loops for part in parts if part.loops):
@@ -119,7 +106,7 @@ def _sum(products: list[str]) -> str:
 
 
 def _in(block: Block, around: list[Loop]) -> Iterator[tuple[Apply, list[Loop]]]:
-    """What is pushed each time that a loop's body runs, or that of one inside it."""
+    """The pushes in a loop's body, with the loops around each."""
     for op in block.ops:
         if isinstance(op, Apply) and op.function is push:
             yield op, around
@@ -134,20 +121,12 @@ class _Bounds:
         self.w = w
         self.lengths = known
         self.inside = {id(b) for each in loop.blocks() for b in blocks_of(each)}
-        self.counters: dict[Value, str] = {}  # those that bounds may go by, and their names
+        self.counters: dict[Value, str] = {}  # counters that bounds may depend on, and their names
         self.used: set[Value] = set()
         self.names: dict[Value, str] = {}
 
     def part(self, x: Operand | int, around: list[Loop]) -> _Part | None:
-        """How many elements it makes to push something in some loops; None where no bound is known.
-
-        Parameters
-        ----------
-        x : operand or int
-            What is pushed, or how many numbers.
-        around : list of Loop
-            The loops, the outermost first.
-        """
+        """How many elements it takes to push ``x`` in nested loops, outermost first, or None."""
         self.counters = {}
         counts, sizes = [self.count(each) for each in around], self.elements(x)
         if sizes is None or None in counts:
@@ -172,7 +151,7 @@ class _Bounds:
         return _Part(most, loops, exact or "1.0")
 
     def elements(self, x: Operand | int) -> list[str] | None:
-        """The factors of the number of elements of what is pushed, at most."""
+        """The factors of an upper bound of the number of elements that are pushed."""
         return [str(x)] if isinstance(x, int) else self.sizes(x)
 
     def range(self, loop: Loop) -> str:
@@ -201,14 +180,14 @@ class _Bounds:
         return f"{self.w.help('larger')}({length}, 0)"
 
     def sizes(self, x: Operand) -> list[str] | None:
-        """The lengths of what is pushed, at most."""
+        """Upper bounds of the lengths of what is pushed."""
         if not is_array(x):
             return []
         found = [self.length(x, axis, _DEEPEST) for axis in range(x.type.ndim)]
         return None if None in found else [n for n in found if n is not None]
 
     def length(self, v: Value, axis: int, depth: int) -> str | None:
-        """One of them: known before the loop, or that of something that it is a part of."""
+        """An upper bound of one length: known before the loop, or that of the view's base."""
         shape = self.lengths.shape(v)
         if shape is not None:
             return shape[axis]
@@ -227,13 +206,13 @@ class _Bounds:
         return None
 
     def _of_view(self, op: Load, axis: int, depth: int) -> str | None:
-        """The length of an axis of the array that a view is taken of, or less."""
+        """An upper bound of a view's length, from the axis of its base."""
         if any(i is None or is_array(i) for i in op.index):
             return None
         parts = spelled_out(op.index, op.array.type.ndim)
         own = [k for k, i in enumerate(parts) if isinstance(i, slice)][axis]
         s = parts[own]
-        if s.start is None and s.stop is not None and s.step is None:  # never more than its stop
+        if s.start is None and s.stop is not None and s.step is None:  # at most its stop
             most = self.bound(s.stop, least=False)
             counters, self.counters = self.counters, {}
             least = self.bound(s.stop, least=True)
@@ -243,7 +222,7 @@ class _Bounds:
         return self.length(op.array, own, depth - 1)
 
     def bound(self, x: Operand, *, least: bool) -> str | None:
-        """The least, or the most, that an int is while the loop runs."""
+        """A lower or an upper bound of an int while the loop runs."""
         found = affine(x, self.w.known)
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""Loads and stores in the Numba source: indices, views, and what is written over them."""
+"""Loads and stores in the Numba source: indices, views, and what is written into them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class StoreWriter(LoopWriter):
         raise self.cannot("this index")
 
     def view_of(self, a: Value, index: tuple[Operand, ...]) -> tuple[str, tuple[Dimension, ...]]:
-        """The source of ``a[index]`` for ints and slices, and its lengths: none of an element."""
+        """The source of ``a[index]`` for ints and slices, and its lengths: none for an element."""
         shape = _shape_of_view(a.type.shape, index)
         if all(i is Ellipsis for i in index):
             return self.array(a), shape
@@ -121,16 +121,13 @@ class StoreWriter(LoopWriter):
         self.assign(place, self.combined(function, old, value, dtype), op)
 
     def write_over(self, array: Value, value: Operand) -> None:
-        """Write a value over a whole array."""
+        """Overwrite a whole array with a value."""
         self.write_into(Leaf(self.array(array), array.type.shape, array), value, None)
 
     def write_into(
         self, target: Leaf, value: Operand, function: Any, at: tuple[Operand, ...] = (...,)
     ) -> None:
-        """Write a value over a view, broadcast, as if it had been computed beforehand.
-
-        The view is ``target.value[at]``.
-        """
+        """Write a value into ``target.value[at]``, broadcast, as if it were computed beforehand."""
         assert target.value is not None
         dtype = target.value.type.dtype
         if isinstance(value, (list, tuple)):
@@ -172,9 +169,9 @@ class StoreWriter(LoopWriter):
         steps: dict[tuple[str, int], str],
         at: tuple[Operand, ...],
     ) -> list[Leaf]:
-        """Leave what waits to the target's own loop if nothing it reads can change there.
+        """Leave a deferred value to the target's own loop if nothing it reads can change there.
 
-        Returns what it reads, or nothing if it is written out first.
+        Returns the arrays that it reads, or nothing if it is written out first.
         """
         op = self._lazy[value]
         assert target.value is not None
@@ -189,7 +186,7 @@ class StoreWriter(LoopWriter):
             ):  # fmt: skip
                 self.materialize(value)
                 return []
-        for leaf in leaves:  # each repeats, or is as long as the target
+        for leaf in leaves:  # each is broadcast, or as long as the target
             first = len(target.shape) - len(leaf.shape)
             for axis, d in enumerate(leaf.shape):
                 wanted = target.shape[first + axis]
@@ -234,7 +231,7 @@ class StoreWriter(LoopWriter):
 
 
 def _shape_of_view(shape: tuple[Dimension, ...], index: Sequence[Operand]) -> tuple[Dimension, ...]:
-    """The lengths of a basic index; what is not known is a new unknown."""
+    """The lengths of a basic index; an unknown length is a new symbol."""
     rest = list(shape)
     made: list[Dimension] = []
     for i in spelled_out(index, len(shape)):

@@ -1,9 +1,9 @@
-"""Functions of numbers in a loop, computed ahead for some iterations, for the Numba source.
+"""Strip mining: scalar functions in a loop, computed ahead for a strip of its iterations.
 
-``for j in range(n): s += math.exp(x[j] - m)`` calls a function of one number in each iteration.
-What it is given does not depend on earlier iterations, so that a strip of iterations begins with
-the C library's vector function of all of them. The rest of the body stays as it is: what raises
-does so in its iteration, and sums keep their order.
+``for j in range(n): s += math.exp(x[j] - m)`` calls a function of one number in each iteration. Its
+argument does not depend on earlier iterations, so that a strip of iterations begins with the C
+library's vector function of all of them. The rest of the body stays as it is: exceptions are raised
+in their iteration, and sums keep their order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fwdad.ir.ops import Apply, Load, Loop, Op, Operand, Value, values_in, walk
 from fwdad.ir.types import Number
 
 Writer = Any  # the NumbaWriter: it knows this module, not the other way round
-_LENGTH = 512  # iterations whose values wait
+_LENGTH = 512  # iterations of a strip
 _FEWEST = 16  # iterations of a loop of known length, for which a strip is worth while
 _DOUBLE = np.dtype(np.float64)
 _SIGNS: dict[Any, str] = {np.add: "+", np.subtract: "-", np.multiply: "*"}
@@ -31,21 +31,9 @@ _SIGNS: dict[Any, str] = {np.add: "+", np.subtract: "-", np.multiply: "*"}
 class Ahead:
     """What is computed ahead of a loop's iterations.
 
-    Attributes
-    ----------
-    start : int
-        Where the loop's range begins.
-    made : dict
-        By which operation of the body each value is made.
-    counter : Value
-        The loop's.
-    inside : set of Value
-        What the body defines.
-    calls : list of Apply
-        The functions.
-    loads : dict
-        The elements that they need, and how far each is from the counter; None for one that is
-        the same in all iterations.
+    ``made`` maps values to the operations of the body that define them, and ``inside`` are all that
+    the body defines. ``loads`` maps the elements that ``calls`` need to their distance from the
+    counter; None for one that is the same in all iterations.
     """
 
     start: int
@@ -57,15 +45,7 @@ class Ahead:
 
 
 def ahead_of(w: Writer, loop: Loop) -> Ahead | None:
-    """What can be computed ahead of a loop's iterations; None if nothing.
-
-    Parameters
-    ----------
-    w : NumbaWriter
-        Who writes.
-    loop : Loop
-        Any loop.
-    """
+    """What can be computed ahead of a loop's iterations; None if nothing."""
     if not libmvec.register_bits() or w.program.parallel or any(w.program.written):
         return None
     if loop.span is None or loop.leaves or loop.checkpoint or not is_long(loop.span):
@@ -88,13 +68,7 @@ def ahead_of(w: Writer, loop: Loop) -> Ahead | None:
 
 
 def is_long(span: tuple[Operand, Operand, Operand]) -> bool:
-    """Whether a range goes up by ones from a number that is not negative, far enough.
-
-    Parameters
-    ----------
-    span : tuple of operands
-        Start, stop and step.
-    """
+    """Whether a range counts up by ones from a nonnegative number, far enough."""
     start, stop, step = span
     known = all(type(x) is int for x in (start, step))
     if not known or step != 1 or start < 0:
@@ -103,13 +77,7 @@ def is_long(span: tuple[Operand, Operand, Operand]) -> bool:
 
 
 def is_function(op: Op) -> bool:
-    """Whether an operation is a function of one number that the C library has for vectors.
-
-    Parameters
-    ----------
-    op : Op
-        Any.
-    """
+    """Whether an operation is a function of one number that the C library has for vectors."""
     if not isinstance(op, Apply) or len(op.args) != 1 or op.kwargs or len(op.outputs) != 1:
         return False
     name, t = library_name(op.function), op.outputs[0].type
@@ -119,7 +87,7 @@ def is_function(op: Op) -> bool:
 
 
 def _is_known(ahead: Ahead, x: Operand, loads: dict[Load, int | None]) -> bool:
-    """Whether an argument is made of elements near the counter and what no iteration changes."""
+    """Whether an argument depends only on elements near the counter and on loop invariants."""
     if not isinstance(x, Value):
         return isinstance(x, (int, float, np.float64)) and not isinstance(x, bool)
     if not isinstance(x.type, Number) or x.type.dtype != _DOUBLE:
@@ -143,15 +111,7 @@ def _is_known(ahead: Ahead, x: Operand, loads: dict[Load, int | None]) -> bool:
 
 
 def shift_of(ahead: Ahead, i: Operand) -> int | None:
-    """How far an index is from the counter, if it is never negative; else None.
-
-    Parameters
-    ----------
-    ahead : Ahead
-        The loop.
-    i : operand
-        An index in its body.
-    """
+    """The distance of an index from the counter; None if unknown or if it may be negative."""
     if i is ahead.counter:
         return 0
     op = ahead.made.get(i) if isinstance(i, Value) else None
@@ -167,21 +127,9 @@ def shift_of(ahead: Ahead, i: Operand) -> int | None:
 
 
 def write_ahead(w: Writer, loop: Loop, ahead: Ahead) -> tuple[str, str]:
-    """Begin a loop over strips, and write what each begins with.
+    """Begin a loop over strips, with the values of each; returns where a strip begins and ends.
 
-    Parameters
-    ----------
-    w : NumbaWriter
-        Who writes; one indentation more is open afterwards.
-    loop : Loop
-        The loop over iterations.
-    ahead : Ahead
-        What is computed.
-
-    Returns
-    -------
-    tuple of str
-        Where a strip begins and ends.
+    One more indentation is open afterwards.
     """
     assert loop.span is not None
     width = lanes_of(_DOUBLE)
@@ -210,7 +158,7 @@ def write_ahead(w: Writer, loop: Loop, ahead: Ahead) -> tuple[str, str]:
         index = w.at([*indices[load], ":".join(ends)])
         w.line(f"{views[load]} = {w.array(load.array)}[{index}]")
     w.line(f"{n} = {stop} - {start}")
-    for load, view in views.items():  # what is outside raises in its iteration
+    for load, view in views.items():  # an index that is outside raises in its iteration
         if ahead.loads[load] is not None:
             w.line(f"if {n} > {view}.shape[0]:")
             w.line(f"    {n} = {view}.shape[0]")
@@ -230,7 +178,7 @@ def write_ahead(w: Writer, loop: Loop, ahead: Ahead) -> tuple[str, str]:
 
 
 def _name_fixed(w: Writer, ahead: Ahead, x: Operand, fixed: dict[Value, str]) -> None:
-    """Give what no iteration changes a name."""
+    """Name the loop invariants in an argument."""
     if not isinstance(x, Value) or x in fixed:
         return
     if x not in ahead.inside:

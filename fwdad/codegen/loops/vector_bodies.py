@@ -1,9 +1,9 @@
 """Loops over numbers whose whole body is written with vectors, for the Numba source.
 
-``for j in range(n): s += math.exp(x[j] - m)`` calls the C library's vector function of W iterations
-at once; what is kept of them is written at once, too, and their sum is added up in its order. LLVM
-makes no vectors of such a loop, because of the exceptions and of that order. A body that does more
-than this is written in strips (:mod:`strips`).
+``for j in range(n): s += math.exp(x[j] - m)`` calls the C library's vector function for W
+iterations at once; results are stored W at a time, too, and their sum is added up in its order.
+LLVM does not vectorise such a loop, because of the exceptions and of that order. A body that does
+more than this is strip-mined (:mod:`fwdad.codegen.loops.strip_mining`).
 """
 
 from __future__ import annotations
@@ -38,14 +38,8 @@ _CHECKED = {"in_domain", "in_range"}
 class Body:
     """What a loop's body does.
 
-    Attributes
-    ----------
-    around : Ahead
-        The loop's counter, and what is defined inside.
-    sums : dict
-        The additions to what the loop carries, and to which of these.
-    shifts : dict
-        The elements that are read and written, and how far each is from the counter.
+    ``sums`` maps the additions to the carried values that they add to, ``shifts`` the elements that
+    are read and written to their distances from the counter.
     """
 
     around: Ahead
@@ -54,14 +48,9 @@ class Body:
 
 
 def vector_body(w: Writer, loop: Loop) -> Body | None:
-    """A loop's body, if all of it has a form of vectors, and LLVM has none; else None.
+    """A loop's body, if all of it has a vector form that LLVM does not find itself; else None.
 
-    Parameters
-    ----------
-    w : NumbaWriter
-        Who writes. Room for what the loop pushes has been made.
-    loop : Loop
-        Any loop.
+    Capacity for what the loop pushes must have been reserved.
     """
     if not libmvec.register_bits() or any(w.program.written) or w._uses[loop.exec_count]:
         return None
@@ -88,7 +77,7 @@ def vector_body(w: Writer, loop: Loop) -> Body | None:
 
 
 def _adds_up(loop: Loop, body: Body) -> bool:
-    """Whether all that a loop carries are sums, which nothing else in the body reads."""
+    """Whether all carried values of a loop are sums, which nothing else in the body reads."""
     uses = Counter(v for op in loop.body.ops for v in values_in(op.operands()))
     uses.update(values_in(loop.body.results))
     for p, r in zip(loop.carried, loop.body.results, strict=True):
@@ -107,7 +96,7 @@ def _is_double(x: Operand) -> bool:
 
 
 def _fits(w: Writer, body: Body, op: Op, carried: set[Value]) -> bool:
-    """Whether an operation has a form."""
+    """Whether an operation has a vector form."""
     around = body.around
     if isinstance(op, (Load, Store)):
         *outer, last = op.index or (None,)
@@ -131,9 +120,11 @@ def _fits(w: Writer, body: Body, op: Op, carried: set[Value]) -> bool:
         return alone and _is_double(x) and x not in carried
     if op in body.sums:
         return _is_double(op.args[1])
+    if len(op.outputs) != 1:  # an effect has none
+        return False
     if _is_shift(around, op):
         return True
-    if len(op.outputs) != 1 or not _is_double(op.outputs[0]) or carried.intersection(op.args):
+    if not _is_double(op.outputs[0]) or carried.intersection(op.args):
         return False
     if not all(map(_is_double, op.args)) or around.counter in op.args:
         return False
@@ -144,22 +135,12 @@ def _fits(w: Writer, body: Body, op: Op, carried: set[Value]) -> bool:
 
 
 def _is_shift(around: Ahead, op: Apply) -> bool:
-    """Whether an operation computes an index of an element beside the counter."""
+    """Whether an operation computes an index at a fixed distance from the counter."""
     return shift_of(around, op.outputs[0]) is not None
 
 
 def write_body(w: Writer, loop: Loop, body: Body) -> None:
-    """Write a loop over W iterations at a time.
-
-    Parameters
-    ----------
-    w : NumbaWriter
-        Who writes.
-    loop : Loop
-        The loop.
-    body : Body
-        What it does.
-    """
+    """Write a loop over W iterations at a time."""
     _Writer(w, loop, body).write()
 
 
@@ -206,7 +187,7 @@ class _Writer:
         return (op.array, shift, *map(str, op.index[:-1]))
 
     def _view(self, op: Load | Store, shift: int, first: str, last: str) -> None:
-        """Name the elements of all iterations; what is outside raises before the first one."""
+        """Name the elements of all iterations; one outside raises before the first iteration."""
         w, key = self.w, self._key(op, shift)
         if key in self.views:
             return
@@ -215,7 +196,7 @@ class _Writer:
         index = [w.atom(w.term(i)).text for i in op.index[:-1]]
         w.line(f"{made} = {w.array(op.array)}[{w.at([*index, ':'.join(ends)])}]", op)
         w.line(f"if {made}.shape[0] != {self.n}:")
-        w.line("    raise IndexError('index is out of bounds')")  # NumPy's program says which
+        w.line("    raise IndexError('index is out of bounds')")  # the NumPy program reports which
 
     def _elements(self, x: Operand) -> Elements:
         if isinstance(x, Value):
@@ -284,7 +265,7 @@ class _Writer:
 
 
 def _check_of(op: Apply) -> str:
-    """What a function of :mod:`math` raises on: the name of the test, or an empty string."""
+    """The name of the test for the exceptions of a function of :mod:`math`; empty if none."""
     if as_ufunc(op.function) is not None:
         return ""
     result = op.outputs[0].type

@@ -1,8 +1,8 @@
-"""Loops of the reverse pass whose iterations can be run several at once, for the Numba source.
+"""Loops of the reverse pass that LLVM can vectorise, for the Numba source.
 
 Such a loop has nothing but operations on numbers and elements, and carries nothing but sums of
-cotangents, whose order is free. What a cotangent from outside is multiplied by is tested without
-a branch there: LLVM makes vectors of loops without branches.
+cotangents, whose order is free. Products with a cotangent from outside are tested without a branch
+there: LLVM vectorises loops without branches.
 """
 
 from __future__ import annotations
@@ -14,13 +14,7 @@ from fwdad.tangents.scaling import scale_lanes
 
 
 def runs_in_vectors(loop: Loop) -> bool:
-    """Whether a loop is of this kind.
-
-    Parameters
-    ----------
-    loop : Loop
-        Any loop.
-    """
+    """Whether a loop is of this kind."""
     if loop.span is None or loop.leaves or not adds_up(loop.body):
         return False
     inside = {*loop.body.params, *(v for op in loop.body.ops for v in op.outputs)}
@@ -28,7 +22,7 @@ def runs_in_vectors(loop: Loop) -> bool:
 
 
 def _fits(op: Op, inside: set[Value]) -> bool:
-    """Whether it is an operation on numbers; a product with a cotangent from outside."""
+    """Whether an operation is on numbers; a product must be with a cotangent from outside."""
     if any(map(is_array, op.outputs)):
         return False
     if isinstance(op, Apply):

@@ -1,7 +1,7 @@
 """Reductions with vectors, for the Numba source: extremes along rows, sums over them.
 
-LLVM keeps comparisons of floats, NaN among them, in their order, one at a time; and it adds up
-what is not the last axis one element at a time. Here W neighbours are taken at once.
+LLVM keeps comparisons of floats, which may be NaN, in their order, one at a time; and it sums over
+axes other than the last one element at a time. Here W neighbours are taken at once.
 """
 
 from __future__ import annotations
@@ -24,18 +24,9 @@ _FEWEST = 4  # elements of a last axis whose length is known, for which a vector
 
 
 class Rows:
-    """An array, or what waits, whose last axis is read W elements at a time.
+    """An array, or a deferred value, whose last axis is read W elements at a time.
 
-    Parameters
-    ----------
-    w : NumbaWriter
-        Who writes.
-    value : Value
-        What is read; it has been prepared.
-    lengths : sequence of str
-        Its lengths.
-    steps : dict
-        Of axes that may repeat.
+    ``value`` must have been prepared; ``steps`` are those of axes that may repeat.
     """
 
     def __init__(
@@ -51,7 +42,7 @@ class Rows:
 
     @property
     def fits(self) -> bool:
-        """Whether all of it has a form of vectors."""
+        """Whether all of it has a vector form."""
         if not self.width or not self.lengths or self.w.spreads or self.value in self.w.lanes:
             return False
         last = self.value.type.shape[-1]
@@ -60,7 +51,7 @@ class Rows:
         return self._is_vector(self.value)
 
     def _is_vector(self, a: Operand) -> bool:
-        """Whether an operand is W elements, not a number; False also for what has no form."""
+        """Whether an operand is W elements, not a number; False also if it has no vector form."""
         if a in self.w._lazy:
             op = self.w._lazy[a]
             return self._has_form(op) and any(map(self._is_vector, filter(is_array, op.args)))
@@ -75,11 +66,11 @@ class Rows:
         return not any(end in self.steps for end in ends) and all(map(self._has_form, waiting))
 
     def at(self, index: Sequence[str]) -> Term:
-        """The W elements that begin at a place."""
+        """The W elements that begin at an index."""
         return self._elements(self.value, index).term
 
     def line(self, text: str) -> None:
-        """Write a line, and note the functions that it calls."""
+        """Write a line, and record the vector functions that it calls."""
         self.w.vector_functions.update(libmvec.called(text))
         self.w.line(text)
 
@@ -113,27 +104,10 @@ def extreme_of_row(
     rows: Rows, ufunc: np.ufunc, of: np.ufunc | None, index: Sequence[str], axes: Sequence[int],
     loops: Callable[..., Any],
 ) -> str:  # fmt: skip
-    """The largest or the smallest element along the last axis and others; a NaN if there is one.
+    """Source for the extreme element along the last axis and others; NaN if there is one.
 
-    Parameters
-    ----------
-    rows : Rows
-        What is read.
-    ufunc : ufunc
-        ``np.maximum`` or ``np.minimum``.
-    of : ufunc or None
-        ``np.absolute``, if it is taken of each element first.
-    index : sequence of str
-        The indices of all axes.
-    axes : sequence of int
-        Those that are reduced.
-    loops : callable
-        Writes loops over some axes, as ``loops_over`` does.
-
-    Returns
-    -------
-    str
-        Source for the number.
+    ``of`` is ``np.absolute``, or None; ``index`` has the indices of all axes, and ``loops`` writes
+    loops over some axes, as ``loops_over`` does.
     """
     w = rows.w
     best, item, odd = (w.temporary(name) for name in ("bests", "items", "odd"))
@@ -157,16 +131,9 @@ def extreme_of_row(
 
 
 def place_in_row(rows: Rows, sign: str, index: Sequence[str]) -> str:
-    """The place of the first extreme along the last axis, or of the first NaN, as source.
+    """Source for the index of the first extreme of floats along the last axis, or of the first NaN.
 
-    Parameters
-    ----------
-    rows : Rows
-        What is read, of floats.
-    sign : str
-        ``">"`` for the largest.
-    index : sequence of str
-        The indices of all axes.
+    ``sign`` is ``">"`` for the largest.
     """
     w = rows.w
     best, item, where, hit = (w.temporary(name) for name in ("bests", "items", "places", "hit"))
@@ -188,24 +155,9 @@ def add_rows(
     rows: Rows, out: str, place: str, index: Sequence[str], axes: Sequence[int], power: int,
     loops: Callable[..., Any],
 ) -> None:  # fmt: skip
-    """Add rows up, along axes before the last one.
+    """Add up rows of doubles along ``axes``, not the last one, into ``out[place]``.
 
-    Parameters
-    ----------
-    rows : Rows
-        What is read, of doubles.
-    out : str
-        The result; of zeros, if one axis is reduced.
-    place : str
-        Its index.
-    index : sequence of str
-        The indices of all axes.
-    axes : sequence of int
-        Those that are reduced; the last is not among them.
-    power : int
-        1, or 2 for squares.
-    loops : callable
-        As in :func:`extreme_of_row`.
+    ``out`` must be zeros if one axis is reduced; with a ``power`` of 2 squares are added.
     """
     w = rows.w
 
@@ -218,7 +170,7 @@ def add_rows(
 
     there = f"{rows.stop}, {out}, {place}"
     along = f"for {index[-1]} in range(0, {rows.stop}, {rows.width}):"
-    if len(axes) > 1:  # many short rows: their sum stays in a register
+    if len(axes) > 1:  # many short rows: the sum stays in a register
         total = w.temporary("totals")
         w.line(along)
         with w.indented():
@@ -238,21 +190,7 @@ def add_rows(
 def sum_of_row(
     rows: Rows, total: str, index: Sequence[str], axes: Sequence[int], loops: Callable[..., Any]
 ) -> None:
-    """Add up along the last axis and others: of many short rows, which LLVM adds one by one.
-
-    Parameters
-    ----------
-    rows : Rows
-        What is read, of doubles.
-    total : str
-        The name of the sum.
-    index : sequence of str
-        The indices of all axes.
-    axes : sequence of int
-        Those that are reduced, the last among them.
-    loops : callable
-        As in :func:`extreme_of_row`.
-    """
+    """Add up doubles along the last axis and others into ``total``; LLVM is slow at short rows."""
     w = rows.w
     totals, whole = w.temporary("totals"), w.temporary("whole")
     rows.line(f"{totals} = vector_filled({rows.width}, 0.0)")
@@ -275,5 +213,5 @@ def _first(index: Sequence[str], axes: Sequence[int]) -> list[str]:
 
 
 def is_absolute(f: Any) -> bool:
-    """Whether a function is the size of floats."""
+    """Whether a function is the absolute value of floats."""
     return as_ufunc(f) in (np.absolute, np.fabs)

@@ -1,4 +1,4 @@
-"""Expressions of W elements at once: the vector twin of ``elementwise``.
+"""Expressions of W elements at once: the vector counterpart of ``elementwise``.
 
 What has no form here is computed one element at a time.
 """
@@ -61,7 +61,7 @@ class Elements(NamedTuple):
 
 
 def float_dtype(op: Apply) -> np.dtype[Any] | None:
-    """The dtype in which an operation with a vector form computes; None if with masks alone."""
+    """The dtype in which a vector operation computes; None if it has masks only."""
     ufunc = as_ufunc(op.function)
     if ufunc is None:
         return op.outputs[0].type.dtype
@@ -76,12 +76,12 @@ def _loop(op: Apply) -> tuple[np.dtype[Any], ...]:
 
 
 def lanes_of(dtype: np.dtype[Any]) -> int:
-    """How many elements of a dtype are one vector."""
+    """How many elements of a dtype form one vector."""
     return libmvec.register_bits() // (8 * dtype.itemsize)
 
 
 def is_transcendental(op: Apply) -> bool:
-    """Whether an operation with a vector form is a function of the C library."""
+    """Whether a vector operation is a function of the C library."""
     return as_ufunc(op.function) in _LIBRARY and small_power(op) is None
 
 
@@ -95,7 +95,7 @@ def library_name(function: Any) -> str | None:
 
 
 def small_power(op: Apply) -> int | None:
-    """The exponent if an operation is a square or a cube, which are products."""
+    """The exponent of a square or a cube, which are products; else None."""
     if as_ufunc(op.function) is not np.power or isinstance(op.args[1], Value):
         return None
     return int(op.args[1]) if op.args[1] in (2, 3) else None
@@ -155,16 +155,9 @@ def convert(x: Elements, dtype: np.dtype[Any]) -> Term:
 
 
 def vector_term(op: Apply, given: Sequence[Elements], atom: Callable[[Term], Term]) -> Term:
-    """An operation on W elements.
+    """An operation that has a vector form, on W elements.
 
-    Parameters
-    ----------
-    op : Apply
-        With a vector form.
-    given : sequence of Elements
-        Its operands.
-    atom : callable
-        Gives a term a name, so that it may be written twice.
+    ``atom`` names a term, so that it may be written twice.
     """
     dtype = op.outputs[0].type.dtype
     made = functools.partial(Term, type=numpy_number(dtype))

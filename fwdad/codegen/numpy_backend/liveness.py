@@ -1,8 +1,8 @@
-"""Generated source for NumPy in which arrays are freed once nothing reads them any more.
+"""Liveness of arrays in generated NumPy source: each is freed once nothing reads it any more.
 
-A gradient has a name for every array on the way. Python holds what a name means until the function
-returns, so the arrays of the forward pass would stand in memory, and in the cache, until the end of
-the reverse pass.
+A gradient has a name for every intermediate array. Python keeps what a name refers to until the
+function returns, so the arrays of the forward pass would occupy memory, and the cache, until the
+end of the reverse pass.
 """
 
 from __future__ import annotations
@@ -14,28 +14,17 @@ from typing import Any
 
 
 def let_go(code: str, places: list[Any], arrays: Container[str]) -> tuple[str, list[Any]]:
-    """Write ``del`` behind the statement that uses an array for the last time.
+    """Insert ``del`` after the last use of each of a function's arrays; returns code and places.
 
-    Parameters
-    ----------
-    code : str
-        A function, and maybe others behind it.
-    places : list
-        The user's location of each line.
-    arrays : container of str
-        The names of the first function that mean arrays.
-
-    Returns
-    -------
-    str, list
-        The code with more lines, and their places.
+    ``arrays`` are names in the first function of ``code``. ``places`` are the user's locations, one
+    for each line.
     """
     lines, places = code.splitlines(), list(places)
     function = ast.parse(code).body[0]
     assert isinstance(function, ast.FunctionDef)
     everywhere = _names(function)
     for a in function.args.args:
-        everywhere[a.arg] += 1  # it is the caller's, too
+        everywhere[a.arg] += 1  # the caller holds it, too
     found: list[tuple[int, int, str]] = []
     _suite(function.body, everywhere, arrays, found)
     behind: dict[tuple[int, int], list[str]] = {}
@@ -53,10 +42,10 @@ def _suite(
     arrays: Container[str],
     found: list[tuple[int, int, str]],
 ) -> None:
-    """Find the arrays that are nobody's outside a suite, and their last statements in it."""
+    """Find the arrays that are used only inside a suite, and their last statements in it."""
     uses = [_names(s) for s in statements]
     inside = Counter[str]()
-    for counts in uses:  # a sum would make a new one for each statement
+    for counts in uses:  # a sum would allocate a counter per statement
         inside.update(counts)
     first = {name: k for k in reversed(range(len(uses))) for name in uses[k]}
     last = {name: k for k, counts in enumerate(uses) for name in counts}
@@ -73,5 +62,5 @@ def _suite(
 
 
 def _names(node: ast.AST) -> Counter[str]:
-    """How often each name stands in a piece of source."""
+    """How often each name occurs in a piece of source."""
     return Counter(n.id for n in ast.walk(node) if isinstance(n, ast.Name))

@@ -35,18 +35,8 @@ def _function(writer: Writer, program: Program, name: str) -> None:
 class Callee:
     """A function that generated source defines beside its first.
 
-    Attributes
-    ----------
-    name : str
-        How it is called.
-    results : list of Type
-        Those of the tuple that it returns.
-    types : dict
-        The types that its variables must have once it is compiled.
-    inner : list of str
-        Indices that are inside each array that they are used for.
-    stacked : int
-        How many of the results, the last ones, are parts of stacks: arrays that are C-contiguous.
+    ``inner`` are indices that are inside every array that they index. The last ``stacked`` results
+    are parts of stacks: C-contiguous arrays.
     """
 
     name: str
@@ -58,28 +48,11 @@ class Callee:
 
 @dataclass
 class Source:
-    """Generated source.
+    """Generated source that defines the function ``name``.
 
-    Attributes
-    ----------
-    name : str
-        The function that it defines.
-    code : str
-        The source.
-    namespace : dict
-        What its global names mean.
-    places : list
-        The user's location of each line.
-    quiet : bool
-        Whether it runs without floating-point warnings.
-    called : list of Callee
-        The functions of a source for Numba that the first one calls.
-    inner : list of str
-        In a source for Numba: indices that are inside each array that they are used for.
-    outlined : list of str
-        Functions in it whose variables have types of the first one's.
-    arrays : frozenset of str
-        Names of the first function that mean arrays.
+    ``places`` has the user's location of each line, and ``quiet`` suppresses floating-point
+    warnings. For Numba: ``called`` are its callees, ``inner`` indices that are inside every array
+    that they index, and ``outlined`` are functions whose variables have types of the first one's.
     """
 
     name: str
@@ -99,17 +72,9 @@ class Source:
 
 
 def numpy_source(program: Program) -> Source:
-    """Write a program as a Python function of the leaves of its arguments.
+    """Write a program as a function of its leaves that returns a tuple of its results.
 
-    Parameters
-    ----------
-    program : Program
-        What to write; it must be complete (no captured value without a parameter).
-
-    Returns
-    -------
-    Source
-        The function returns a tuple of the program's results.
+    The program must be complete: no captured value without a parameter.
     """
     program = without_outer_sums(program)
     writer = Writer(program, coalesce=True)
@@ -122,23 +87,16 @@ def numpy_source(program: Program) -> Source:
 
 
 def source_of(program: Program, writer: Writer, without: Container[int] = ()) -> Source:
-    """Write a program, and those that it calls, with a writer.
+    """Write a program, and its callees, with a fresh writer.
 
-    Parameters
-    ----------
-    program : Program
-        What to write.
-    writer : Writer
-        Nothing has been written with it.
-    without : container of int
-        Identities of programs that are called, and are not written.
+    ``without`` are ids of called programs that are not written.
     """
     name = program.name if program.name.isidentifier() else "traced"
     writer.reserve(name)
     _function(writer, program, name)
     called = writer.called
     done: set[int] = set()
-    while len(done) < len(called):  # functions that are called, which may call others
+    while len(done) < len(called):  # callees, which may call others
         for inner, inner_name in list(called.values()):
             if id(inner) not in done:
                 done.add(id(inner))
@@ -154,13 +112,7 @@ def source_of(program: Program, writer: Writer, without: Container[int] = ()) ->
 
 
 def defined(source: Source) -> Callable[..., Any]:
-    """The function that a source defines; tracebacks show its lines.
-
-    Parameters
-    ----------
-    source : Source
-        As :func:`numpy_source` makes it.
-    """
+    """The function that a source defines; tracebacks show its lines."""
     namespace = dict(source.namespace)
     return define(source.code, filename(source), namespace, source.name, source.places)
 
@@ -168,13 +120,8 @@ def defined(source: Source) -> Callable[..., Any]:
 def compiled(source: Source, run: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """The function of a source; an exception names the user's line in a note.
 
-    Parameters
-    ----------
-    source : Source
-        As :func:`numpy_source` makes it.
-    run : callable, optional
-        What :func:`defined` has made of it. Else it is made of a source that lets arrays of
-        derivatives go when they are not needed any more.
+    ``run`` is what :func:`defined` has returned for it; without it, the source of a derivative is
+    changed to free arrays when they are no longer needed.
     """
     if run is None and source.quiet:
         code, places = let_go(source.code, source.places, source.arrays)
@@ -184,7 +131,7 @@ def compiled(source: Source, run: Callable[..., Any] | None = None) -> Callable[
     def loud(*leaves: Any) -> Any:
         try:
             return function(*leaves)
-        except Exception as error:  # whatever the program raises: it is told where
+        except Exception as error:  # whatever the program raises gets its location
             _note_place(error, name, source)
             raise
 
@@ -196,11 +143,11 @@ def compiled(source: Source, run: Callable[..., Any] | None = None) -> Callable[
 
 def filename(source: Source) -> str:
     """The name under which Python and Numba know a source."""
-    return f"<fwdad {source.name} {zlib.crc32(source.code.encode()):x}>"  # alike in each process
+    return f"<fwdad {source.name} {zlib.crc32(source.code.encode()):x}>"  # the same in each process
 
 
 def _note_place(error: Exception, name: str, source: Source) -> None:
-    """Tell the line of the user's that a line of generated source came from."""
+    """Note in an error the user's lines that its lines of generated source come from."""
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == name and trace.tb_lineno:

@@ -1,5 +1,5 @@
 """Programs that Numba cannot compile as a whole, cut into pieces where it cannot.
 
-In comes a program; out come programs that compile, and the Python function that calls them and
-what lies between.
+Takes a program; returns programs that compile, and the Python function that calls them and runs the
+rest.
 """

@@ -14,12 +14,7 @@ from fwdad.ir.types import ArrayType, least_shape
 class GlueWriter(Writer):
     """Writes a program whose pieces are compiled.
 
-    Parameters
-    ----------
-    program : Program
-        What to write.
-    pieces : dict
-        The name of each piece, by the identity of its program.
+    ``pieces`` maps the ids of their programs to their names.
     """
 
     def __init__(self, program: Program, pieces: dict[int, str]) -> None:
@@ -37,7 +32,7 @@ class GlueWriter(Writer):
         return GlueWriter(program, self.pieces)
 
     def missing(self, operand: Missing) -> str:
-        """A value that nobody will use, of its type: compiled code may be given it."""
+        """A value of the right type that nobody will use, but that compiled code may be given."""
         t = operand.type
         if isinstance(t, ArrayType):
             return f"np.empty({least_shape(t)}, np.{t.dtype})"
@@ -45,25 +40,13 @@ class GlueWriter(Writer):
 
 
 def glue_source(cut: Cut) -> Source:
-    """Write what calls the pieces of a program; it needs their functions, by name.
-
-    Parameters
-    ----------
-    cut : Cut
-        As :func:`fwdad.codegen.partition.pieces.cut` makes it.
-    """
+    """Write what calls the pieces of a program; their functions must be added to its namespace."""
     names = {id(p): p.name for p in cut.pieces}
     return source_of(cut.program, GlueWriter(cut.program, names), without=names)
 
 
 def numba_text(program: Program) -> str:
-    """The source that Numba compiles, or the pieces that it compiles behind what calls them.
-
-    Parameters
-    ----------
-    program : Program
-        What to write.
-    """
+    """The source that Numba compiles; for a program in pieces, their caller and each piece."""
     try:
         return numba_source(program)[0].text
     except CannotCompileError:

@@ -1,8 +1,8 @@
-"""A program that Numba cannot compile as a whole, cut where it cannot.
+"""Partitioning of a program that Numba cannot compile as a whole, where it cannot.
 
-Operations that have a compiled form, side by side, become programs of their own: the pieces. What
-is left calls them, and runs under NumPy. Loops and branches that hold something without a compiled
-form are left, too, with pieces inside.
+Adjacent operations that have a compiled form become programs of their own: the pieces. What is left
+calls them, and runs under NumPy. Loops and branches that hold something without a compiled form are
+left, too, with pieces inside.
 """
 
 from __future__ import annotations
@@ -44,14 +44,8 @@ _CROSSING, _ARGUMENT = 2.0, 0.2
 class Cut:
     """A program in pieces.
 
-    Attributes
-    ----------
-    program : Program
-        Does what the whole does; it calls the pieces.
-    pieces : list of Program
-        Each has a compiled form.
-    left : list of CannotCompileError
-        Why the rest has none.
+    ``program`` does what the whole does and calls the pieces; ``left`` says why the rest has no
+    compiled form.
     """
 
     program: Program
@@ -60,19 +54,10 @@ class Cut:
 
 
 def cut(program: Program, refused: Iterable[CannotCompileError] = ()) -> Cut:
-    """Cut a program where it cannot be compiled.
+    """Cut a program where it cannot be compiled; there are no pieces if none is worth its calls.
 
-    Parameters
-    ----------
-    program : Program
-        It stays as it is, and shares operations and values with what is made of it.
-    refused : iterable of CannotCompileError
-        What Numba has said of lines that the source could be written for.
-
-    Returns
-    -------
-    Cut
-        Without pieces if none is worth its calls.
+    The program is not changed, and shares operations and values with the result. ``refused`` is
+    what Numba has said of lines for which source could be written.
     """
     stacking = (new_stack, pop, top)
     if (
@@ -80,8 +65,8 @@ def cut(program: Program, refused: Iterable[CannotCompileError] = ()) -> Cut:
         or handed_on(program)
         or any(isinstance(op, Apply) and op.function in stacking for op in program.walk())
     ):
-        # a stack is several names in compiled code: it does not cross the border of a piece; nor
-        # does memory with two names
+        # a stack is several variables in compiled code: it cannot cross the border of a piece; nor
+        # can aliased memory
         return Cut(program, [], list(refused))
     cutter = _Cutter(program, refused)
     block = cutter.block(program.block)
@@ -118,7 +103,7 @@ class _Cutter:
         return Block(list(block.params), made, list(block.results))
 
     def _refuses(self, op: Op) -> CannotCompileError | None:
-        """Why an operation by itself has no compiled form."""
+        """Why an operation by itself has no compiled form, or None."""
         for inner in _walk_op(op):
             if inner in self._unlike:
                 return unlike(inner)
@@ -133,7 +118,7 @@ class _Cutter:
         return None
 
     def _left(self, op: Op, why: CannotCompileError) -> Op:
-        """An operation that runs under NumPy; blocks inside it are cut in their turn."""
+        """An operation that runs under NumPy; blocks inside it are cut recursively."""
         before = len(self.left)
         if isinstance(op, Branch):
             op = dataclasses.replace(op, then=self.block(op.then), other=self.block(op.other))
@@ -145,7 +130,7 @@ class _Cutter:
         return op
 
     def _joined(self, run: list[Op]) -> list[Op]:
-        """Operations that can be compiled: a call of a piece, if that pays."""
+        """Operations that can be compiled, as a call of a piece if that pays."""
         params, outputs = self._border(run)
         cost = sum(map(_cost, run))
         if cost < _CROSSING + _ARGUMENT * (len(params) + len(outputs)):
@@ -179,7 +164,7 @@ class _Cutter:
         return made
 
     def _shared(self, run: list[Op]) -> set[Value]:
-        """The arrays of some operations whose memory the others write into: no copy will do."""
+        """The arrays of some operations whose memory the others write: these cannot be copied."""
         inside = {inner for op in run for inner in _walk_op(op)}
         written = memory([v for op in self._writing - inside for v in op.writes()], self._roots)
         if not written:
@@ -190,7 +175,7 @@ class _Cutter:
         return {v for v in held if is_array(v) and self._roots.get(v, {v}) & written}
 
     def _border(self, run: list[Op]) -> tuple[list[Value], list[Value]]:
-        """What operations use of the others', and what the others use of theirs."""
+        """The values that operations use of the rest, and those that the rest uses of theirs."""
         inside = {inner for op in run for inner in _walk_op(op)}
         made = [v for op in run for v in _made(op)]
         held = {v for op in inside for v in _made(op)}
@@ -200,7 +185,7 @@ class _Cutter:
 
 
 def unlike(op: Op) -> CannotCompileError:
-    """Why an operation runs under NumPy that looks at how an array lies, or makes such an array."""
+    """The reason why an operation runs under NumPy if it depends on layout or makes another one."""
     what = "an array that NumPy does not lay row by row, of which a view or a copy is taken"
     return CannotCompileError(what, op.location)
 
@@ -224,7 +209,7 @@ def _used(op: Op) -> Iterator[Value]:
 
 
 def _users(block: Block) -> dict[Value, set[Any]]:
-    """For each value the operations that use it, or in whose blocks' results it is."""
+    """For each value the operations that use it, or whose blocks return it."""
     found: dict[Value, set[Any]] = {}
     for op in walk(block):
         for v in values_in([op.operands(), [b.results for b in op.blocks()]]):
@@ -240,7 +225,7 @@ def _line(error: CannotCompileError) -> tuple[str, int]:
 
 
 def _cost(op: Op) -> float:
-    """What an operation costs under NumPy, roughly."""
+    """Estimated cost of an operation under NumPy."""
     if isinstance(op, (Loop, Call)):
         return _LOOP
     if isinstance(op, Branch):

@@ -1,5 +1,5 @@
-"""What is rewritten or decided before code is written, for what compilers gain from.
+"""Rewrites and decisions that precede code generation, for what compilers gain from them.
 
-In comes a program; out comes one that computes the same with cheaper operations, or a decision
-about it: axis order, fusion, values in SIMD registers.
+Takes a program; returns one that computes the same with cheaper operations, or a decision about it:
+axis order, fusion, values in SIMD registers.
 """

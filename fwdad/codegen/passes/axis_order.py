@@ -1,10 +1,10 @@
-"""In which order the axes of an array lie in memory: the one in which the program goes along them.
+"""The memory order of an array's axes: the one in which the program traverses them.
 
-A loop over a column of an array in C order steps from row to row, one element at a time; LLVM has
-no vectors for it. Where most of what a program reads and writes of an array are columns, they lie
-in one piece. Nobody outside can tell: an array that the program returns is copied into C order at
-its end, those that it hands on, or knows by another name, stay in it, and views are taken of
-both in the same way.
+A loop over a column of an array in C order steps from row to row, one element at a time; LLVM
+cannot vectorise it. Where most of what a program reads and writes of an array are columns, these
+are made contiguous. Nobody outside can tell: an array that the program returns is copied into C
+order at its end, arrays that it passes on, or knows by another name, stay in it, and views are
+taken of both in the same way.
 """
 
 from __future__ import annotations
@@ -40,25 +40,15 @@ Axes = tuple[int, ...]
 """The axes of an array, the one whose elements lie far apart first."""
 
 _AT_ONCE = {np.zeros, np.zeros_like, np.empty, np.empty_like}  # in whatever order
-_LIKE = {np.zeros_like, np.empty_like, np.ones_like, np.full_like}  # of the first, only lengths
+_LIKE = {np.zeros_like, np.empty_like, np.ones_like, np.full_like}  # only lengths of the first
 _MADE = {*_AT_ONCE, np.full, np.full_like, np.ndarray.copy}
 _READ = {np.sum, np.where, np.ndarray.copy, np.copy, scale_lanes}
-_COPY = 4  # visits that a copy into C order is worth
-_LENGTH = 10  # that a loop is taken to have
+_COPY = 4  # a copy into C order counts as many traversals
+_LENGTH = 10  # the assumed length of a loop
 
 
 def axes_of_memory(program: Program, roots: Roots, known: Places) -> dict[Value, Axes]:
-    """The arrays that do not lie in C order, and how they lie.
-
-    Parameters
-    ----------
-    program : Program
-        What is written.
-    roots : dict
-        As :func:`fwdad.ir.analysis.alias.memory_of` returns.
-    known : Places
-        Of the program.
-    """
+    """The arrays that are not stored in C order, and their axis orders."""
     found = _Votes(program, roots, known)
     chosen = {}
     for v, votes in found.votes.items():
@@ -70,7 +60,7 @@ def axes_of_memory(program: Program, roots: Roots, known: Places) -> dict[Value,
 
 
 class _Votes:
-    """How often a program goes along the axes of its arrays in which order."""
+    """How often a program traverses the axes of its arrays in each order."""
 
     def __init__(self, program: Program, roots: Roots, known: Places) -> None:
         self.roots = roots
@@ -92,7 +82,7 @@ class _Votes:
             self._ops(program.block, 0)
 
     def _results(self, results: list[Operand]) -> None:
-        """What is returned is copied into C order if it is an array of its own."""
+        """Count the copy into C order of returned arrays, if they own their memory."""
         owners = Counter(v for r in results for v in memory(r, self.roots))
         self._leave({v for v, n in owners.items() if n > 1 or v not in results})
         for v in owners.keys() & self.votes.keys():
@@ -104,7 +94,7 @@ class _Votes:
             self.votes.pop(v, None)
 
     def _owner(self, v: Operand) -> Value | None:
-        """The array whose memory another one is, if its order may be chosen."""
+        """The array whose memory another one uses, if its order may be chosen."""
         owners = memory(v, self.roots)
         return next(iter(owners)) if len(owners) == 1 and owners <= self.votes.keys() else None
 
@@ -120,7 +110,7 @@ class _Votes:
     def _op(self, op: Op, depth: int) -> None:
         if isinstance(op, (Load, Store, Update)) and self._is_plain(op.index):
             if isinstance(op, Load) and op.outputs[0].type.ndim == op.array.type.ndim:
-                return  # it counts where it is read
+                return  # counted where it is read
             self._visit(op.array, op.index, depth, 1 + isinstance(op, Update))
             if not isinstance(op, Load):
                 self._read(op.value, depth)
@@ -141,12 +131,12 @@ class _Votes:
                 self._read(v, depth)
 
     def _is_row(self, v: Value) -> bool:
-        """Whether an array is a view of one dimension, which may have any step anyway."""
+        """Whether an array is a one-dimensional view, which may have any stride anyway."""
         op = self.known.definition.get(v)
         return v.type.ndim == 1 and isinstance(op, Load) and op.view
 
     def _is_apart(self, op: Apply, v: Value) -> bool:
-        """Whether a call makes no other name for an array's memory, and does not write it."""
+        """Whether a call makes no alias of an array's memory, and does not write it."""
         made = memory([*op.outputs, *op.writes()], self.roots)
         return not made & memory(v, self.roots)
 
@@ -154,7 +144,7 @@ class _Votes:
         return not any(i is None or isinstance(i, (list, bool)) or is_array(i) for i in index)
 
     def _read(self, v: Operand, depth: int) -> None:
-        """An array of which each element is read, row by row."""
+        """Count an array of which each element is read, row by row."""
         if not is_array(v) or self._is_row(v):
             return
         op = self.known.definition.get(v)
@@ -165,7 +155,7 @@ class _Votes:
             self._visit(v, (), depth, 1)
 
     def _visit(self, v: Value, index: tuple[Operand, ...], depth: int, times: int) -> None:
-        """Count one visit of the elements that an index means."""
+        """Count a traversal of the elements that an index selects."""
         owner = self._owner(v)
         if owner is None:
             return
@@ -178,7 +168,7 @@ class _Votes:
         self.votes[owner][(*fixed, *runs)] += times * _LENGTH ** (depth + len(runs))
 
     def _depth_of(self, i: Operand) -> int:
-        """How deep the loop is by whose counter an index goes."""
+        """The depth of the loop whose counter an index follows, or -1."""
         found = affine(i, self.known)
         if found is None or found.base is None:
             return -1
@@ -187,7 +177,7 @@ class _Votes:
 
 
 def _only_reads(op: Apply) -> bool:
-    """Whether a call reads arrays element by element, wherever these lie."""
+    """Whether a call reads arrays element by element, in any layout."""
     f = op.function
     if op.writes() and f is not push:
         return False

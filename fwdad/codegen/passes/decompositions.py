@@ -1,8 +1,8 @@
-"""Functions that are said in simpler ones, for a backend that has a form for those only.
+"""Functions expressed by simpler ones, for a backend that has a form for those only.
 
-What NumPy and SciPy write in Python, in terms of a few functions in C, stands here in such terms
-again, on symbols. Each returns None for arguments that it does not know: then the function is left
-as it is.
+What NumPy and SciPy write in Python, in terms of a few functions in C, is written here in such
+terms again, on symbols. Each function returns None for arguments that it does not support: then the
+call is left as it is.
 """
 
 from __future__ import annotations
@@ -25,18 +25,12 @@ _EXPANSIONS: dict[str, Callable[..., Any]] = {}
 
 
 def expands(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Say functions, given by their dotted names, in simpler ones."""
+    """Register a decomposition of functions, given by their dotted names."""
     return enter_into(_EXPANSIONS, names)
 
 
 def expanded(program: Program) -> Program:
-    """A program in which what can be said in simpler functions is; else the program itself.
-
-    Parameters
-    ----------
-    program : Program
-        It stays as it is.
-    """
+    """A program with calls decomposed into simpler functions; itself if there are none."""
     block = _of_block(program.block)
     return program if block is program.block else dataclasses.replace(program, block=block)
 
@@ -65,7 +59,7 @@ def _inside(op: Op) -> Op:
 
 
 def _simpler(op: Apply) -> list[Op] | None:
-    """The operations that a call stands for; None where it is left."""
+    """The operations that a call decomposes into, or None."""
     function = _EXPANSIONS.get(_name(op.function))
     if function is None and isinstance(op.function, np.ufunc) and set(op.kwargs) == {"dtype"}:
         function = functools.partial(_of_dtype, op.function)
@@ -100,7 +94,7 @@ def _simpler(op: Apply) -> list[Op] | None:
 
 
 def _of_dtype(function: np.ufunc, *args: Any, dtype: Any) -> Any:
-    """A ufunc whose loop is chosen."""
+    """A ufunc with a ``dtype`` argument."""
     return function(
         *(
             a.astype(dtype) if _kind(a) != "O" and a.is_array and a.dtype != dtype else a
@@ -176,7 +170,7 @@ def _allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8) -> Any:
 
 
 def bool_of(x: Any) -> Any:
-    """A number of NumPy's as one of Python's."""
+    """A NumPy number as a Python bool."""
     return x.recorder.apply(bool, (x,), {})
 
 
@@ -207,7 +201,7 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, **bounds: Any) -> Any:
 
 
 def _number(x: Any) -> Any:
-    """An array without axes as a number, which reductions return."""
+    """A 0-d array as a number, which is what reductions return."""
     return x[()] if x.is_array and not x.ndim else x
 
 
@@ -321,7 +315,7 @@ def _log_softmax(x: Any, axis: Any = None) -> Any:
 
 @expands("scipy.special.logsumexp")
 def _logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: Any = False) -> Any:
-    """The largest terms by themselves, so that what is much smaller is not rounded away."""
+    """``logsumexp`` with the largest terms apart, so that small ones are not rounded away."""
     if _kind(a) != "f" or b is not None:
         return None
     most = np.max(a, axis=axis, keepdims=True)

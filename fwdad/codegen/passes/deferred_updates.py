@@ -1,7 +1,7 @@
-"""Outer products that the iterations of a loop add to one matrix, in a program for NumPy.
+"""Defers outer products that a loop adds to one matrix, in a program for NumPy.
 
-One by one, each reads and writes the matrix. Where nobody reads it before the loop is left, they
-wait, and are added many at a time, as one product of matrices.
+One by one, each reads and writes the matrix. Where it is not read before the loop ends, they are
+collected and added many at a time, as one product of matrices.
 """
 
 from __future__ import annotations
@@ -22,12 +22,9 @@ _SUMS = (operator.add, operator.sub, np.add, np.subtract)
 
 
 def add_products_later(program: Program) -> None:
-    """Let the outer products that a loop adds to a matrix wait for one another.
+    """Defer the outer products that loops add to a matrix; the program is rewritten in place.
 
-    Parameters
-    ----------
-    program : Program
-        Rewritten in place; outer products that are added in place are ``add_outer`` in it.
+    Outer products that are added in place must be ``add_outer`` already.
     """
     if any(isinstance(op, Apply) and op.function is add_outer for op in program.walk()):
         _Later(program).block(program.block)
@@ -65,7 +62,7 @@ class _Later:
         block.ops = made
 
     def _in_loop(self, loop: Loop) -> dict[Value, Value]:
-        """Rewrite a loop; return the matrices whose products wait, and what they wait in."""
+        """Rewrite a loop; returns the matrices with deferred products, and what collects them."""
         inside = set().union(*(all_inside(b) for b in loop.blocks()))
         blocks = [inner for b in loop.blocks() for inner in blocks_of(b)]
         found: dict[Value, list[_Added]] = {}

@@ -1,11 +1,11 @@
-"""Which operations are one loop over vectors of elements.
+"""Fusion: which operations become one loop over vectors of elements.
 
 A region is a set of elementwise operations of a block, on arrays of one shape, with at least one
-function that the C library has for vectors. It is computed in one loop, in the place where somebody
-else needs a result, or memory is about to be written. Only what is needed outside becomes an array.
+function that the C library has for vectors. It is computed in one loop, where a result is first
+needed elsewhere, or memory is about to be written. Only what is needed outside becomes an array.
 
 Where lanes are scaled by what a region of vectors computes, the loops over lanes are part of it:
-the partials of some elements wait in the cache while each lane passes.
+the partials of some elements stay in the cache while each lane is processed.
 """
 
 from __future__ import annotations
@@ -25,18 +25,10 @@ _FEWEST = 4  # elements of a last axis whose length is known, for which a vector
 
 @dataclass
 class Region:
-    """Operations that are one loop.
+    """Operations that are fused into one loop.
 
-    Attributes
-    ----------
-    shape : tuple
-        Of the results of ``base``.
-    dtype : dtype
-        In which it computes; masks apart.
-    base : list of Apply
-        Operations on elements.
-    lanes : list of Apply
-        Operations on the lanes of elements, of one axis more in front.
+    ``shape`` is that of the results of ``base``, and ``dtype`` the one in which it computes, masks
+    apart. ``lanes`` are operations on the lanes of elements, which have one more axis in front.
     """
 
     shape: tuple[Dimension, ...]
@@ -46,7 +38,7 @@ class Region:
     made: set[Value] = field(default_factory=set)
 
     def takes(self, op: Apply) -> bool:
-        """Whether an operation can be one more of its elements."""
+        """Whether an operation can be added to ``base``."""
         own = float_dtype(op)
         shape = _shape(op)
         if not _runs_along(shape, self.shape) or own not in (None, self.dtype):
@@ -54,7 +46,7 @@ class Region:
         return shape == self.shape or any(a in self.made for a in op.args if isinstance(a, Value))
 
     def takes_lanes(self, op: Apply) -> bool:
-        """Whether an operation can be one more of its lanes."""
+        """Whether an operation can be added to ``lanes``."""
         shape = _shape(op)
         if not _runs_along(shape[1:], self.shape) or float_dtype(op) != self.dtype:
             return False
@@ -66,7 +58,7 @@ class Region:
         )
 
     def add(self, op: Apply, *, lanes: bool) -> None:
-        """Take an operation."""
+        """Add an operation."""
         (self.lanes if lanes else self.base).append(op)
         self.made.add(op.outputs[0])
 
@@ -78,7 +70,7 @@ def _shape(op: Apply) -> tuple[Dimension, ...]:
 
 
 def _runs_along(shape: tuple[Dimension, ...], own: tuple[Dimension, ...]) -> bool:
-    """Whether elements of one shape may be a loop over another: none is repeated between."""
+    """Whether a loop over one shape can run over another: no axis is broadcast between them."""
     return len(shape) == len(own) and all(
         d == n or (d != 1 and n != 1) for d, n in zip(shape, own, strict=True)
     )
@@ -87,12 +79,7 @@ def _runs_along(shape: tuple[Dimension, ...], own: tuple[Dimension, ...]) -> boo
 class Plan:
     """The regions of a block.
 
-    Parameters
-    ----------
-    block : Block
-        Whose operations are grouped.
-    is_free : callable
-        Whether an array may be made in a loop: others have a form of their own.
+    ``is_free`` tells whether an array may be made in such a loop: others have a form of their own.
     """
 
     def __init__(self, block: Block, is_free: Callable[[Value], bool]) -> None:
@@ -155,7 +142,7 @@ class Plan:
 
 
 def _is_element(a: Operand, shape: tuple[Dimension, ...]) -> bool:
-    """Whether an operand is a number, or an array of which it is known where it repeats."""
+    """Whether an operand is a number, or an array whose broadcast axes are known."""
     if not is_array(a):
         return isinstance(a, Value) or number_type(a) is not None
     own = a.type.shape

@@ -1,4 +1,4 @@
-"""Sums of outer products in a program for NumPy: where they are, and the program without them.
+"""Sums of outer products in a program for NumPy, found and fused into one operation each.
 
 The reverse pass of two products of one matrix with vectors adds two arrays as large as the matrix.
 Under NumPy each of them is written to memory, and then their sum; in compiled code they are one
@@ -39,15 +39,9 @@ _PRODUCTS = (operator.mul, np.multiply)
 def without_outer_sums(program: Program) -> Program:
     """A program whose sums of outer products are one operation each.
 
-    Products with matrices of equal rows are products with one row.
-
-    Values that are no derivatives keep the user's operations, to the last bit: a program without
-    derivatives is returned itself, as is one without such sums.
-
-    Parameters
-    ----------
-    program : Program
-        It is left as it is.
+    Products with matrices of equal rows become products with one row. Values that are no
+    derivatives keep the user's operations, to the last bit. The program is not changed, and
+    returned itself if there is nothing to do.
     """
     constant = program.quiet and has_constant_matrix(program)
     if not program.quiet or not (
@@ -70,14 +64,10 @@ def without_outer_sums(program: Program) -> Program:
 
 
 class _Sums:
-    """The sums of a block.
+    """The sums of outer products in a block.
 
-    Attributes
-    ----------
-    found : dict
-        What stands for an operation, by its identity: a list of operations.
-    inside : set of int
-        The identities of operations that are parts of one.
+    ``found`` maps the ids of operations to those that replace them; ``inside`` are the ids of
+    operations that become parts of one.
     """
 
     def __init__(self, program: Program, block: Block) -> None:
@@ -108,7 +98,7 @@ class _Sums:
         self.found[id(op)] = [made]
 
     def _try_update(self, op: Update) -> None:
-        """An outer product that is added to a matrix in place."""
+        """Record an outer product that is added to a matrix in place."""
         inner = self._own(op.value) if op.function in _SUMS else None
         if inner is None or not _is(inner, _PRODUCTS) or not isinstance(inner, Apply):
             return
@@ -171,7 +161,7 @@ class _Sums:
         return None
 
     def _vector(self, a: Operand, loads: list[Op]) -> tuple[Value | None, bool]:
-        """The vector that an operand of two axes or one shows, and whether it is a column."""
+        """The vector that an operand of one or two axes shows, and whether it is a column."""
         if not is_array(a):
             return None, False
         if a.type.ndim == 1:
@@ -188,7 +178,7 @@ class _Sums:
         return op.array, a.type.shape[1] == 1
 
     def _own(self, a: Operand) -> Op | None:
-        """The operation of this block whose only use an operand is."""
+        """The operation of this block whose result is only used as this operand, or None."""
         if not isinstance(a, Value) or self._uses[a] != 1 or a not in self._place:
             return None
         return self._ops[self._place[a]]

@@ -1,4 +1,4 @@
-"""Rearrangements and running sums of NumPy's, said in simpler functions as ``expansions`` does."""
+"""NumPy's rearrangements and running sums expressed by simpler functions (``decompositions``)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _tile(A: Any, reps: Any) -> Any:
 
 
 def _interleaved(a: Any, pairs: list[tuple[Any, Any]], lead: int) -> Any:
-    """An array of which each axis is one of a broadcast and one of the array's own."""
+    """An array each of whose axes merges a broadcast axis with one of the array's own."""
     index = (*[None] * (2 * lead), *[part for _ in pairs[lead:] for part in (None, slice(None))])
     wide = np.broadcast_to(a[index], tuple(n for pair in pairs for n in pair))
     return np.reshape(wide, tuple(m * n for m, n in pairs))
@@ -261,7 +261,7 @@ def _vecmat(x1: Any, x2: Any) -> Any:
     return (left[..., None, :] @ x2)[..., 0, :]
 
 
-# -- spread, and questions
+# -- spread, and queries
 
 
 @expands("numpy.var")

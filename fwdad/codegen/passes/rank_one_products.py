@@ -1,8 +1,8 @@
-"""Products with matrices whose rows, or columns, are all the same: without a product of matrices.
+"""Products with matrices whose rows, or columns, are all equal, without a matrix product.
 
-The cotangent of a sum is one number in every place. What a program multiplies it with is summed
-instead, and what is multiplied with the rows that come of it is multiplied with one row. Products
-of the user's stay as they are, to the last bit.
+The cotangent of a sum is one number everywhere. What a program multiplies it with is summed
+instead, and what is multiplied with the resulting rows is multiplied with one row. Products of the
+user's stay as they are, to the last bit.
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ _DOUBLE = np.dtype(np.float64)
 def with_single_rows(program: Program) -> Program:
     """A program whose products with matrices of equal rows are products with one row.
 
-    Parameters
-    ----------
-    program : Program
-        It is left as it is, and is returned where there are none.
+    The program is not changed, and returned itself if there are none.
     """
     if not has_constant_matrix(program):
         return program
@@ -40,13 +37,7 @@ def with_single_rows(program: Program) -> Program:
 
 
 def multiply_one_row(program: Program) -> None:
-    """Write products with matrices of equal rows, or columns, as products with one of them.
-
-    Parameters
-    ----------
-    program : Program
-        Rewritten in place.
-    """
+    """Replace products with matrices of equal rows, or columns, in place, by products with one."""
     _Constant(program).rewrite()
 
 
@@ -64,7 +55,7 @@ class _Constant:
         self._written = set().union(*(memory(op.writes(), self._roots) for op in ops))
 
     def rewrite(self) -> None:
-        """Do it, and leave out the matrices that nobody needs then."""
+        """Rewrite the program, and remove matrices that are no longer needed."""
         changed = False
         for block in blocks_of(self._program.block):
             ops: list[Op] = []
@@ -82,7 +73,7 @@ class _Constant:
                 block.ops = kept
 
     def _instead(self, op: Apply) -> list[Op] | None:
-        """The operations that stand for a product; None if none of its factors is constant."""
+        """The operations that replace a product; None if none of its factors is constant."""
         left, right = op.args
         filled = self._filled(left)
         if filled is not None:
@@ -116,14 +107,14 @@ class _Constant:
 
 
 class _New:
-    """New operations in the place of a product."""
+    """New operations that replace a product."""
 
     def __init__(self, op: Apply) -> None:
         self._op = op
         self._ops: list[Op] = []
 
     def apply(self, function: Any, args: tuple[Any, ...], **options: Any) -> Value:
-        """An operation on matrices, rows and columns."""
+        """Add an operation on matrices, rows and columns."""
         return self._emit(
             ArrayType(_DOUBLE, _shape(function, args, options)), function, args, options
         )
@@ -140,7 +131,7 @@ class _New:
         return d if isinstance(d, int) else self._emit(INT, length_of, (a, axis), {})
 
     def times(self, a: Operand, b: Operand) -> Value:
-        """The product of what may be a number, and is not multiplied with then if it is one."""
+        """The product of two operands, either of which may be the number 1."""
         for x, other in ((a, b), (b, a)):
             if not isinstance(x, Value) and x == 1:
                 return other
@@ -171,7 +162,7 @@ def _shape(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tup
 
 
 def _varies(fill: Operand, axis: int) -> bool:
-    """Whether what fills a matrix may have more than one element along an axis of that."""
+    """Whether what fills a matrix may have more than one element along one of its axes."""
     if not is_array(fill) or fill.type.ndim < 2 - axis:
         return False
     d = fill.type.shape[axis - 2]
@@ -179,7 +170,7 @@ def _varies(fill: Operand, axis: int) -> bool:
 
 
 def _is_product(op: Op) -> bool:
-    """Whether an operation is a product of two matrices of doubles, and a sum of free order."""
+    """Whether an operation is a product of two matrices of doubles that may be reassociated."""
     if not isinstance(op, Apply) or not op.any_order:
         return False
     if op.function not in PRODUCTS or op.kwargs:
@@ -202,5 +193,5 @@ def _is_full(op: Op) -> bool:
 
 
 def _is_idle(op: Op) -> bool:
-    """Whether an operation is none of the user's, and may go where nobody needs it."""
+    """Whether an operation is not the user's, and may be removed if it is not needed."""
     return _is_full(op) or (isinstance(op, Apply) and op.function is length_of)

@@ -1,4 +1,4 @@
-"""Arrays that are cheaper computed at each use than written down and read again.
+"""Recomputation of arrays that are cheaper to compute at each use than to store and load.
 
 What is left of an update in the reverse pass, ``-0.5 * y_bar``, is added to several views. Each of
 these is a loop of its own, in which a product costs less than a load; an array that holds it is
@@ -33,18 +33,12 @@ from fwdad.ir.rewrite import count_uses
 from fwdad.tangents.scaling import scale_lanes
 
 _CHEAP = {np.add, np.subtract, np.multiply, np.negative}
-_MOST = 4  # operations that are repeated for an element
+_MOST = 4  # operations that are repeated per element, at most
 Roots = dict[Value, set[Value]]
 
 
 def repeated(program: Program) -> Program:
-    """A program in which cheap arrays are computed where they are used; else the program itself.
-
-    Parameters
-    ----------
-    program : Program
-        It stays as it is.
-    """
+    """A program whose cheap arrays are computed where they are used; itself if it has none."""
     uses = count_uses(program)
     if not any(_is_cheap(op) and uses[op.outputs[0]] > 1 for op in program.walk()):
         return program
@@ -66,23 +60,13 @@ def _is_cheap(op: Op) -> bool:
 
 
 class _Repeater:
-    """Rewrites the blocks of one program.
-
-    Parameters
-    ----------
-    uses : Counter
-        How often each value is used.
-    roots : dict
-        Whose memory each array may be.
-    params : set of Value
-        The program's, any two of which may be one.
-    """
+    """Rewrites the blocks of one program, any two of whose ``params`` may alias."""
 
     def __init__(self, uses: Counter[Value], roots: Roots, params: set[Value]) -> None:
         self.uses = uses
         self.roots = roots
         self.params = params
-        self.made: dict[Value, Op] = {}  # by which operation of the block at hand
+        self.made: dict[Value, Op] = {}  # defining operations in the current block
 
     def of(self, block: Block) -> Block:
         """A block, rewritten; itself if nothing changes."""
@@ -109,7 +93,7 @@ class _Repeater:
         return dataclasses.replace(op, **changed) if changed else op
 
     def _spread(self, ops: list[Op], k: int) -> int:
-        """Compute the array that the k-th operation makes at each use; how far that moved k."""
+        """Compute the array that ``ops[k]`` makes at each use; returns by how much that moved k."""
         (value,) = ops[k].outputs
         places = [j for j in range(k + 1, len(ops)) if _is_used_once(value, ops[j])]
         if len(places) < 2 or len(places) != self.uses[value]:
@@ -175,7 +159,7 @@ class _Repeater:
 
 
 def _is_used_once(value: Value, op: Op) -> bool:
-    """Whether an operation takes an array element by element, once."""
+    """Whether an operation reads an array element by element, once."""
     if values_in(op.operands()).count(value) != 1:
         return False
     if isinstance(op, (Store, Update)):

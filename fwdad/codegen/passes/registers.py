@@ -1,9 +1,9 @@
-"""Which values of a program live in SIMD registers: the N lanes of a scalar.
+"""Which values of a program are kept in SIMD registers: the N lanes of a scalar.
 
 Such a value is an array of a known, small length that nobody writes into, made by a function of
 lanes, by linear operations on such values, or of a list of numbers that only such operations use.
 Code may always load one from an array, or write one into a new array; so what is chosen here
-decides the speed, never the result.
+affects the speed, never the result.
 """
 
 from __future__ import annotations
@@ -87,15 +87,7 @@ def _is_int(i: Operand) -> bool:
 
 
 def in_registers(program: Program, is_written: Callable[[Value], bool]) -> set[Value]:
-    """The values that live in registers.
-
-    Parameters
-    ----------
-    program : Program
-        What is compiled.
-    is_written : callable
-        Whether anything is ever written into the memory of an array.
-    """
+    """The values that are kept in registers."""
     chosen: set[Value] = set()
     ops = list(program.walk())
     users = _users(program)
@@ -143,7 +135,7 @@ def _users(program: Program) -> Users:
 
 
 def _gathered(op: Op, chosen: set[Value], users: Users) -> list[Value]:
-    """The lanes that a list of numbers makes: where nobody wants them as an array."""
+    """The lanes that are made of a list of numbers, unless they are needed as an array."""
     if not isinstance(op, Apply) or op.function not in GATHERING or op.kwargs:
         return []
     if len(op.args) != 1 or not isinstance(op.args[0], (list, tuple)):
@@ -229,15 +221,7 @@ def _makes_lanes(op: Op, chosen: set[Value]) -> bool:
 
 
 def lane_memory(program: Program, chosen: set[Value]) -> set[Value]:
-    """The arrays whose elements' lanes are read or written as one, and which get no other shape.
-
-    Parameters
-    ----------
-    program : Program
-        What is compiled.
-    chosen : set of Value
-        The values in registers.
-    """
+    """The arrays whose elements' lanes are read or written as one, and that are never reshaped."""
     found: set[Value] = set()
     reshaped: set[Any] = set()
     for op in program.walk():

@@ -1,5 +1,5 @@
-"""What generated code calls when it runs: arithmetic as Python and NumPy mean it, LAPACK, tables.
+"""What generated code calls at run time: arithmetic as Python and NumPy define it, LAPACK, tables.
 
-In come numbers and arrays of compiled code; out come the same, bit for bit as NumPy's where that
-is promised.
+Takes and returns numbers and arrays of compiled code, bit for bit as NumPy's where that is
+promised.
 """

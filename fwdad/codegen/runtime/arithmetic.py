@@ -1,4 +1,4 @@
-"""Numbers as Python and NumPy understand them, where Numba's own operators mean something else.
+"""Arithmetic as Python and NumPy define it, where Numba's own operators differ.
 
 Python's ints do not wrap, its floats raise where NumPy's return inf or nan. Importing this module
 needs Numba.
@@ -50,7 +50,7 @@ from fwdad.ir.primitives import checkpoint_schedule
 
 types: Any = _types
 
-# bytes that calls of compiled code may take: threads have as little as a megabyte on Windows
+# stack bytes for calls of compiled code: threads have as little as a megabyte on Windows
 MOST_STACK = 2**19 if sys.platform == "win32" else 2**21
 
 NO_INT = "a negative power of an int is no int: make it a float"
@@ -80,7 +80,7 @@ int_mul = _overflow("smul_with_overflow")
 
 @intrinsic
 def divide(_typing, a, b):
-    """``a / b`` of NumPy's floats: inf and nan instead of an exception."""
+    """``a / b`` for NumPy floats: inf and nan instead of an exception."""
     if a != b or not isinstance(a, types.Float):
         return None
 
@@ -92,7 +92,7 @@ def divide(_typing, a, b):
 
 @intrinsic
 def summed(_typing, total, x):
-    """``total + x`` for sums of many in any order, so that W of them can be added at once."""
+    """``total + x`` for long sums in any order, so that they can be vectorised."""
     if total != x or not isinstance(total, types.Float):
         return None
 
@@ -135,7 +135,7 @@ def scaled(_typing, d, t):
 
 @intrinsic
 def scaled_in_vectors(_typing, d, t):
-    """The bits of :func:`scaled` without a branch, for loops of which LLVM makes vectors."""
+    """The bits of :func:`scaled` without a branch, for loops that LLVM vectorises."""
     if d != types.float64 or t != types.float64:
         return None
 
@@ -151,7 +151,7 @@ def scaled_in_vectors(_typing, d, t):
 
 @intrinsic
 def is_odd(_typing, x):
-    """Whether a number is NaN, which is hardly ever so."""
+    """Whether a number is NaN, which is marked as unlikely."""
     if x != types.float64:
         return None
 
@@ -178,7 +178,7 @@ def _fmod(_typing, a, b):
 
 @_numpy
 def thinned_numbers(a, top):
-    """The height of a stack of numbers after every second was taken off."""
+    """Take every second number off a stack; returns its height."""
     half = (top + 1) // 2
     for k in range(half):
         a[k] = a[2 * k]
@@ -187,7 +187,7 @@ def thinned_numbers(a, top):
 
 @_numpy
 def thinned(a, shapes, shapes_top, rank):
-    """Take every second array off a stack; return the heights of it, and of its shapes."""
+    """Take every second array off a stack; returns its height, and that of its shapes."""
     read, made, count = 0, 0, shapes_top // rank
     for k in range(count):
         size = 1
@@ -204,7 +204,7 @@ def thinned(a, shapes, shapes_top, rank):
 
 
 def _of_snapshots(f):
-    """A function of ``snapshots``; those that it calls are the compiled ones of this module."""
+    """A function of ``snapshots`` compiled with the helpers of this module as its globals."""
     return _numpy(FunctionType(f.__code__, globals(), f.__name__))
 
 
@@ -220,7 +220,7 @@ most_of_unknown = _of_snapshots(checkpoint_schedule.most_of_unknown)
 
 @intrinsic
 def loose(_typing, a):
-    """The same array with the layout left open, so that arrays of several layouts are one type."""
+    """The same array with an open layout, so that arrays of several layouts have one type."""
     if not isinstance(a, types.Array):
         return None
     wide = a.copy(layout="A")
@@ -236,7 +236,7 @@ def loose(_typing, a):
 
 @intrinsic
 def stack_place(_typing):
-    """Where the stack is now, in bytes."""
+    """The current stack address, in bytes."""
 
     def code(context, builder, _sig, _args):
         return _stack_place(context, builder)
@@ -264,7 +264,7 @@ def check_stack(_typing, _first):
 
 @_numpy
 def complex_divide(a, b):
-    """``a / b`` of NumPy's complex numbers."""
+    """``a / b`` for NumPy complex numbers."""
     if b == 0:
         scale = math.inf if b.real == 0 and math.copysign(1.0, b.real) > 0 else -math.inf
         if a == 0 or np.isnan(a):
@@ -277,7 +277,7 @@ def complex_divide(a, b):
 
 @_numpy
 def float_remainder(a, b):
-    """``a % b`` of NumPy's floats, with the divisor's sign."""
+    """``a % b`` for NumPy floats, with the divisor's sign."""
     if b == 0:
         return a * math.nan
     r = _fmod(a, b)
@@ -290,7 +290,7 @@ def float_remainder(a, b):
 
 @_numpy
 def float_floor_divide(a, b):
-    """``a // b`` of NumPy's floats."""
+    """``a // b`` for NumPy floats."""
     if b == 0:
         return divide(float(a), float(b))
     r = _fmod(a, b)
@@ -305,7 +305,7 @@ def float_floor_divide(a, b):
 
 @_python
 def python_floor_divide(a, b):
-    """``a // b`` of Python's floats."""
+    """``a // b`` for Python floats."""
     if b == 0:
         raise ZeroDivisionError("float floor division by zero")
     return float_floor_divide(float(a), float(b))
@@ -313,7 +313,7 @@ def python_floor_divide(a, b):
 
 @_python
 def python_remainder(a, b):
-    """``a % b`` of Python's floats."""
+    """``a % b`` for Python floats."""
     if b == 0:
         raise ZeroDivisionError("float modulo by zero")
     return float_remainder(float(a), float(b))
@@ -321,7 +321,7 @@ def python_remainder(a, b):
 
 @_python
 def int_power(a, b):
-    """``a**b`` of Python's ints; for a negative exponent Python's result is no int."""
+    """``a**b`` for Python ints; raises for a negative exponent, where the result is no int."""
     if b < 0:
         raise ValueError(NO_INT)
     result = 1
@@ -336,7 +336,7 @@ def int_power(a, b):
 
 @_numpy
 def numpy_int_power(a, b):
-    """``a**b`` of NumPy's ints."""
+    """``a**b`` for NumPy ints."""
     if b < 0:
         raise ValueError("Integers to negative integer powers are not allowed.")
     result = np.int64(1)
@@ -379,7 +379,7 @@ def broadcast_length(context, builder, m, n):
 
 @_lengths
 def equal_length(context, builder, m, n):
-    """The length of two arrays that are read together, of which none repeats."""
+    """The length of two arrays that are read together, neither of which is broadcast."""
     same = builder.icmp_signed("==", m, n)
     require(context, builder, same, ValueError, "operands could not be broadcast together")
     return m
@@ -387,7 +387,7 @@ def equal_length(context, builder, m, n):
 
 @intrinsic
 def check_shape(_typing, a, shape):
-    """Make sure that an array has a shape: within it no index is checked any more."""
+    """Check that an array has a shape, within which no index is checked any more."""
     if not isinstance(a, types.Array) or not isinstance(shape, types.BaseTuple):
         return None
     if len(shape) != a.ndim:
@@ -410,7 +410,7 @@ def check_shape(_typing, a, shape):
 
 @_lengths
 def check_length(context, builder, m, n):
-    """Make sure that m values can be written into n places; the step from one to the next."""
+    """The step, 0 or 1, to write m values into n elements; raises if they do not fit."""
     same, m_is_one = (builder.icmp_signed("==", a, b) for a, b in ((m, n), (m, m.type(1))))
     message = "could not broadcast input array into the shape of its target"
     require(context, builder, builder.or_(same, m_is_one), ValueError, message)
@@ -419,7 +419,7 @@ def check_length(context, builder, m, n):
 
 @_lengths
 def place(context, builder, i, n):
-    """The place of an element of n, which may be counted from the end."""
+    """The index of one of n elements, with negative indices counted from the end."""
     from_end = builder.icmp_signed("<", i, i.type(0))
     found = builder.select(from_end, builder.add(i, n), i)
     inside = builder.icmp_unsigned("<", found, n)

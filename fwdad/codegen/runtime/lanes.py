@@ -1,4 +1,4 @@
-"""What generated code does with the lanes of one scalar, which live in registers."""
+"""What generated code does with the lanes of one scalar, which are kept in registers."""
 
 from __future__ import annotations
 
@@ -9,26 +9,10 @@ from typing import Any, NamedTuple
 class LaneFunctions(NamedTuple):
     """The functions on N lanes that generated code calls.
 
-    Lanes are values: no function writes into them. They have ``+``, ``-``, negation, products with
-    a float on either side and division by a float as operators.
-
-    Attributes
-    ----------
-    load : callable
-        ``load(a, *index)``: the lanes ``a[:, *index]`` of an array whose first axis holds N lanes.
-    store : callable
-        ``store(a, lanes, *index)``: ``a[:, *index] = lanes``.
-    zeros : callable
-        ``zeros()``: N zeros.
-    splat : callable
-        ``splat(x)``: N times x.
-    scale : callable
-        ``scale(d, lanes)``: ``d * lanes``, where a lane that is zero stays zero even if d is
-        infinite or NaN.
-    unit : callable
-        ``unit(k)``: one in lane k, zero elsewhere; all zero if there is no lane k.
-    build : callable
-        ``build(x0, x1, ...)``: N numbers, one for each lane.
+    Lanes are immutable values with ``+``, ``-``, and products with and quotients by a float.
+    ``load(a, *index)`` and ``store(a, lanes, *index)`` access ``a[:, *index]``, whose first axis
+    holds N lanes. ``scale(d, lanes)`` keeps zero lanes zero even if d is infinite or NaN;
+    ``unit(k)`` is all zero if there is no lane k.
     """
 
     load: Callable[..., Any]

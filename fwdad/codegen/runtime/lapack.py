@@ -1,4 +1,4 @@
-"""LAPACK's factorisations for generated code, from the library that SciPy brings.
+"""LAPACK's factorisations for generated code, from the library that SciPy ships.
 
 Importing this module needs Numba.
 """
@@ -28,7 +28,7 @@ _INT = ir.IntType(32)
 
 @functools.cache
 def provide() -> None:
-    """Let machine code find LAPACK: before any that calls it is linked."""
+    """Register LAPACK's functions for machine code: before any that calls them is linked."""
     for kind in _KINDS.values():
         for name in ("getrf", "getrs"):
             address = get_cython_function_address("scipy.linalg.cython_lapack", f"{kind}{name}")
@@ -42,7 +42,7 @@ def _pointer(builder: Any, value: Any) -> Any:
 
 
 def _call(context: Any, builder: Any, name: str, array_type: Any, given: list[Any]) -> Any:
-    """Call a function of LAPACK; its last argument tells how it went."""
+    """Call a function of LAPACK, and return the status from its last argument."""
     info = _pointer(builder, ir.Constant(_INT, 0))
     byte = cgutils.voidptr_t
     args = [builder.bitcast(p, byte) for p in (*given, info)]
@@ -89,7 +89,7 @@ def _getrs(_typing, columns, pivots, right):
 
 @_njit
 def lu_factor(a):
-    """The factors of a square matrix, and the exchanges of its rows."""
+    """The LU factors of a square matrix, stored by columns, and the row exchanges."""
     n = a.shape[0]
     if a.shape[1] != n:
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
@@ -105,7 +105,7 @@ def lu_factor(a):
 
 @_njit
 def lu_solve_vector(columns, pivots, b):
-    """Solve for one right-hand side."""
+    """Solve for one right-hand side, from the factors."""
     n = columns.shape[0]
     if b.shape[0] != n:
         raise ValueError("solve: the right-hand side does not fit the matrix")
@@ -119,7 +119,7 @@ def lu_solve_vector(columns, pivots, b):
 
 @_njit
 def lu_solve_matrix(columns, pivots, b):
-    """Solve for the columns of a matrix."""
+    """Solve for the columns of a matrix, from the factors."""
     n, count = b.shape
     if columns.shape[0] != n:
         raise ValueError("solve: the right-hand sides do not fit the matrix")
@@ -152,13 +152,13 @@ def matrix_power(a, n):
 
 
 def eigh_upper(a):
-    """Eigenvalues and vectors of a matrix by its upper triangle; compiled code calls it."""
+    """Eigenvalues and vectors of a matrix by its upper triangle; for compiled code only."""
     raise NotImplementedError
 
 
 @overload(eigh_upper)
 def _eigh_upper(a):
-    """As Numba's ``eigh``, which reads the lower triangle: vectors come with other signs there."""
+    """Like Numba's ``eigh``, which reads the lower triangle: there, vectors have other signs."""
     evd = _numba._LAPACK().numba_ez_xxxevd(a.dtype)
     kind = ord(_numba.get_blas_kind(a.dtype, "eigh"))
     vectors, upper = ord("V"), ord("U")
@@ -181,7 +181,7 @@ def _eigh_upper(a):
 
 @_njit
 def cofactors(a, determinant):
-    """The matrix of cofactors: of an ill-conditioned matrix by its singular values."""
+    """The matrix of cofactors; of an ill-conditioned matrix from its singular values."""
     n = a.shape[0]
     if n == 0:
         return np.empty((0, 0), a.dtype)

@@ -1,9 +1,10 @@
-"""The C library's vector functions: which there are, and under which names (``libmvec``).
+"""The C library's vector functions (``libmvec``): which there are, and under which names.
 
-glibc on x86-64 has functions of 2, 4 or 8 doubles, twice as many float32s, by the rule of its
-vector ABI: ``_ZGVeN8v_sin`` takes eight doubles in one AVX-512 register. They are exact to 4 units
-in the last place. Elsewhere, and where ``FWDAD_VECTOR_MATH=0`` is set, there is none, and generated
-code calls the scalar functions in plain loops. The variable is read when code is generated.
+glibc on x86-64 has functions of 2, 4 or 8 doubles, twice as many float32s, named by the rules of
+its vector ABI: ``_ZGVeN8v_sin`` takes eight doubles in one AVX-512 register. They are accurate to 4
+units in the last place. Elsewhere, and where ``FWDAD_VECTOR_MATH=0`` is set, there is none, and
+generated code calls the scalar functions in plain loops. The variable is read when code is
+generated.
 
 Importing this module needs Numba.
 """
@@ -34,7 +35,7 @@ _CALLS = re.compile(r"\bvector_\w+")
 
 
 def called(text: str) -> list[str]:
-    """The functions of vectors that some source calls."""
+    """The vector functions that some source calls."""
     return _CALLS.findall(text)
 
 
@@ -56,23 +57,13 @@ def _register_bits() -> int:
         llvm.load_library_permanently(_LIBRARY)
     except RuntimeError:
         return 0
-    # what Numba compiles for, which may be less than what the processor has
+    # the target's features, which may be fewer than the processor's
     features = set(cpu_target.target_context.codegen().magic_tuple()[2].split(","))
     return 512 if "+avx512f" in features else 256 if "+avx2" in features else 128
 
 
 def symbol(name: str, itemsize: int, n: int) -> str | None:
-    """The entry point of a function of n numbers at once, or None.
-
-    Parameters
-    ----------
-    name : str
-        The function's name in the C library, such as ``"atan2"``.
-    itemsize : int
-        The bytes of a number: 8 for float64, 4 for float32.
-    n : int
-        How many numbers.
-    """
+    """The entry point of a vector function of n numbers of ``itemsize`` bytes, or None."""
     letter = _LETTERS.get(8 * itemsize * n)
     if letter is None or 8 * itemsize * n > register_bits():  # 0 bits where there is no library
         return None
@@ -83,7 +74,7 @@ def symbol(name: str, itemsize: int, n: int) -> str | None:
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    """The library, already loaded for LLVM, which takes much longer to look for a name."""
+    """The library, already loaded for LLVM, whose own symbol look-up is much slower."""
     return ctypes.CDLL(_LIBRARY)
 
 

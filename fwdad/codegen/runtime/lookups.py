@@ -15,13 +15,13 @@ _njit = njit(boundscheck=CHECK_BOUNDS)
 
 @_njit
 def less(a, b):
-    """Whether a number comes before another one; NaN comes last."""
+    """Whether a number is sorted before another one; NaN comes last."""
     return a < b or (b != b and a == a)
 
 
 @_njit
 def search(table, v, right):
-    """The place of a number in a sorted table, to the right of equal ones or to the left."""
+    """The insertion index of a number in a sorted table, to the right or left of equal ones."""
     low, high = 0, table.shape[0]
     while low < high:
         middle = (low + high) // 2
@@ -34,7 +34,7 @@ def search(table, v, right):
 
 @_njit
 def direction(bins):
-    """1 for bins that rise, -1 for bins that fall."""
+    """1 for increasing bins, -1 for decreasing ones; raises for others."""
     n = bins.shape[0]
     rises, falls = True, True
     for k in range(n - 1):
@@ -51,7 +51,7 @@ def bin_of(bins, v, right, way):
     if way > 0:
         return search(bins, v, not right)
     n = bins.shape[0]
-    low, high = 0, n  # in the table turned round
+    low, high = 0, n  # in the reversed table
     while low < high:
         middle = (low + high) // 2
         item = bins[n - 1 - middle]
@@ -64,7 +64,7 @@ def bin_of(bins, v, right, way):
 
 @_njit
 def interpolate(v, xp, fp, left, right):
-    """One number by a table, as NumPy computes it."""
+    """Interpolate one number in a table, as NumPy does."""
     n = xp.shape[0]
     if v != v:
         return v
@@ -86,7 +86,7 @@ def interpolate(v, xp, fp, left, right):
 
 @_njit
 def check_table(xp, fp):
-    """A table has as many values as knots."""
+    """Raise unless a table has as many values as knots, at least one."""
     if xp.shape[0] == 0:
         raise ValueError("array of sample points is empty")
     if xp.shape[0] != fp.shape[0]:
@@ -109,7 +109,7 @@ def convolved(a, v, start, length):
 
 @_njit
 def part_of_full(n, m, mode, turned):
-    """Where a mode's result begins in the full convolution, and how long it is: 0, 1 or 2."""
+    """Where the result of a mode (0, 1 or 2) begins in the full convolution, and its length."""
     if n == 0 or m == 0:
         raise ValueError("a cannot be empty" if n == 0 else "v cannot be empty")
     short, long = min(n, m), max(n, m)
@@ -122,7 +122,7 @@ def part_of_full(n, m, mode, turned):
 
 @_njit
 def distinct(a, equal_nan):
-    """The distinct elements in order; where each is first; which each element is; how often."""
+    """The distinct elements in order, their first indices, the inverse indices, and the counts."""
     n = a.shape[0]
     order = np.argsort(a, kind="mergesort")
     inverse = np.empty(n, np.int64)

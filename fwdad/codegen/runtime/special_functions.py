@@ -28,13 +28,7 @@ def _symbol(name: str) -> str:
 
 
 def provide(names: set[str]) -> None:
-    """Let machine code find functions of SciPy: before any that calls them is linked.
-
-    Parameters
-    ----------
-    names : set of str
-        As generated code calls them, among others.
-    """
+    """Register SciPy's functions among ``names``: before code that calls them is linked."""
     for name in names & SPECIAL_HELPERS:
         entry, _ = _entry(name)
         llvm.add_symbol(_symbol(name), get_cython_function_address(_LIBRARY, entry))
@@ -42,7 +36,7 @@ def provide(names: set[str]) -> None:
 
 def _entry(name: str) -> tuple[str, int]:
     """The name of a function of doubles in Cython's table, and how many arguments it has."""
-    table = importlib.import_module(_LIBRARY).__pyx_capi__  # takes a while: not before it is needed
+    table = importlib.import_module(_LIBRARY).__pyx_capi__  # slow: import it only when needed
     wanted = re.compile(rf"(?:__pyx_fuse_\d+(?:_\d+)?_?)?{name.removeprefix(_PREFIX)}")
     for entry, capsule in table.items():
         if wanted.fullmatch(entry):
@@ -54,7 +48,7 @@ def _entry(name: str) -> tuple[str, int]:
 
 
 def __getattr__(name: str) -> Any:
-    """A function that compiled code can call: made when it is first asked for."""
+    """A function that compiled code can call, created on first use."""
     if name not in SPECIAL_HELPERS:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
@@ -71,7 +65,7 @@ def __getattr__(name: str) -> Any:
             function = cgutils.get_or_insert_function(
                 builder.module, ir.FunctionType(double, kinds), _symbol(name)
             )
-            for known in ("nounwind", "readnone"):  # so that equal calls become one
+            for known in ("nounwind", "readnone"):  # so that equal calls are merged
                 function.attributes.add(known)
             values = cgutils.unpack_tuple(builder, args[0], arity)
             return builder.call(function, [*values, ir.Constant(ir.IntType(32), 0)])

@@ -1,4 +1,4 @@
-"""Applying a rule to duals: split them by call, run the rule, join the result."""
+"""The application of rules to duals: split them by call, run the rule, join the result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PLAIN = {np.ndarray, float, int, complex, bool, str, type(None), np.float64}
 
 
 def arrays_tag(args: tuple[Any, ...]) -> Tag | None:
-    """The call of some dual arrays of plain ones beside plain values; None if there is more."""
+    """The call of dual arrays of plain ones beside plain values; None if there is anything else."""
     tag: Any = None
     for x in args:
         if type(x) is Array:
@@ -49,7 +49,7 @@ def arrays_tag(args: tuple[Any, ...]) -> Tag | None:
 
 
 def apply_to_arrays(rule: Rule, args: tuple[Any, ...], tag: Tag) -> Any:
-    """:func:`apply_rule` with nothing to bind and nothing stored anywhere: the commonest."""
+    """The commonest case of :func:`apply_rule`: nothing to bind, and nothing stored in memory."""
     primals = tuple([x.p if type(x) is Array else x for x in args])
     tangents = tuple([x._t if type(x) is Array else ZERO for x in args])
     for t in tangents:
@@ -69,7 +69,7 @@ def apply_to_arrays(rule: Rule, args: tuple[Any, ...], tag: Tag) -> Any:
 
 
 def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a rule's function on arguments of which some are duals."""
+    """Call a rule's function on arguments some of which are duals."""
     if not kwargs and not SHADOWED and not ARRAYS and rule.takes_only_primals(len(args)):
         tag = arrays_tag(args)
         if tag is not None:
@@ -124,14 +124,14 @@ def _store_written(rule: Rule, bound: tuple[Any, ...], value: Any) -> Any:
 
 
 def _as_array(x: Any, rule: Rule) -> Any:
-    """An array-like as an array, where a law will ask for its shape."""
+    """An array-like as an array, where a law will need its shape."""
     if top_tag((x,)) is not None:
         return make_array(x)
     return np.asarray(x) if rule.linear_argnums else x
 
 
 def join(rule: Rule, y: Any, y_dot: Any, tag: Tag, inputs: tuple[Any, ...]) -> Any:
-    """Make duals out of what a rule returned."""
+    """Make duals out of the result of a rule."""
     if tag.record is not None:
         y_dot = tag.record.adopt(y_dot)
     if isinstance(y_dot, Zero):
@@ -152,7 +152,7 @@ def join(rule: Rule, y: Any, y_dot: Any, tag: Tag, inputs: tuple[Any, ...]) -> A
 
 
 def scalar(y: Any, y_dot: Chunk, tag: Tag) -> Scalar:
-    """A dual scalar; its scalings are Python numbers, which are quicker than NumPy's."""
+    """A dual scalar; its scalings are Python numbers, which are faster than NumPy's."""
     parts = parts_of(y_dot, ()) if tag.eager else None
     if parts is not None:
         return number(y, parts, tag)
@@ -171,7 +171,7 @@ def _number(d: Any) -> Any:
 
 
 def _viewed(y: Any, inputs: tuple[Any, ...]) -> Array | None:
-    """The dual array that y is a view of, if it is one."""
+    """The root of the dual array that y is a view of, or None."""
     raw = plain(y)
     for x in inputs:
         if type(x) is Array:
@@ -182,7 +182,10 @@ def _viewed(y: Any, inputs: tuple[Any, ...]) -> Array | None:
 
 
 def _unaliased(rule: Rule, y: Any, inputs: tuple[Any, ...]) -> Any:
-    """A value without a tangent must not be a view of memory that has one."""
+    """A value without a tangent, copied if it is a view of memory that has one.
+
+    From a user's rule, such a view is a ``RuleError``.
+    """
     if type(y) is np.ndarray and _viewed(y, inputs) is not None:
         if rule.of_user:
             message = (
@@ -218,7 +221,7 @@ def apply_elementwise(rule: Rule, primal: Callable[..., Any], args: tuple[Any, .
         else:
             primals.append(x)
     if SHADOWED and top_tag(primals) is not None:
-        # what memory holds for this call is read before it is hidden
+        # tangents of this call in memory are read before they are hidden
         active = [(k, Array(x.p, x.t, tag) if type(x) is Array else x) for k, x in active]
         with Hiding(tag):
             return _of_duals(rule, primal, primals, active, tag)
@@ -243,7 +246,7 @@ def _of_duals(
 
 
 def apply_to_array(rule: Rule, ufunc: Any, x: Array) -> Any:
-    """Apply an elementwise ufunc to one array: the commonest call, with nothing to find out."""
+    """Apply an elementwise ufunc to one array: the commonest call, which skips all look-ups."""
     one = x.held
     if type(one) is not tuple:
         one = one_term(x)
@@ -313,9 +316,9 @@ def _array_tangent(rule: Rule, active: list[tuple[int, Any]], numbers: list[Any]
 
 
 def _unscaled(t: Chunk) -> bool:
-    """Whether some lanes have no scaling yet: a partial then becomes it, and is not multiplied.
+    """Whether a partial will become the scaling of some lanes, instead of being multiplied in.
 
-    So it does where a recorded sum is made one node first.
+    This also holds where a recorded sum is made one node first.
     """
     if type(t) is not Chunk and len(t.terms) > 1:
         return True

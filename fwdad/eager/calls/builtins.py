@@ -238,7 +238,7 @@ HANDLERS[operator.delitem] = lambda args, _kwargs: hooks.delitem(*args)
 
 
 def _by_dunder(function: Any, name: str) -> None:
-    """A builtin that asks its argument's class for a method, which may be the user's own."""
+    """Handle a builtin that calls a special method of its argument, which may be the user's."""
     previous = HANDLERS.get(function)
 
     @handler(function)

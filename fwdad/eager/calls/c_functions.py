@@ -80,7 +80,7 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _of_object(f: Any, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A method of an object, or ``_AS_A_FUNCTION`` where it is called like any function."""
+    """The result of an object's method, or ``_AS_A_FUNCTION`` to call it as any function."""
     if isinstance(owner, np.ufunc):
         if SHADOWED:
             args = protocols.all_as_numpy_reads(args)
@@ -118,7 +118,7 @@ def _of_object(f: Any, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 def _of_class(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A method asked of its class, like ``list.append``; or ``_AS_A_FUNCTION``."""
+    """The result of a method of a class, like ``list.append``; or ``_AS_A_FUNCTION``."""
     if _writes_container(args[0]):
         return f(*args, **kwargs)
     if effectful.is_file(args[0]):
@@ -144,7 +144,7 @@ _TRANSPARENT_SLOTS: set[Any] = {object.__init__, object.__init_subclass__}
 
 
 def _writes_container(o: Any) -> bool:
-    """Keep a container, or a subclass of one, whose method in C is about to run."""
+    """Whether o is a container, whose content is then kept because its method in C may write."""
     if isinstance(o, _CONTAINERS):
         if STATE.run is not None:
             STATE.run.log.container(o)

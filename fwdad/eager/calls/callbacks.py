@@ -1,4 +1,4 @@
-"""Functions of the user's that C code of NumPy and SciPy calls."""
+"""User functions that C code of NumPy and SciPy calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fwdad.errors import DualLeakError, is_library_file
 
 
 def with_bound_callbacks(f: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """User functions that C code of NumPy and SciPy will call, sent through the dispatcher."""
+    """Arguments whose user functions are bound to the dispatcher, for C code to call."""
     module = getattr(f, "__module__", None) or ""
     if STATE.run is None or not (module == "" or module.startswith(("scipy", "numpy"))):
         return args
@@ -43,7 +43,7 @@ def _callback(a: Any) -> Any:
         if is_active((value,)):
             what = "a plain number in the C code that called this function,"
             error = DualLeakError(leak(what, _first_dual(value)))
-            STATE.run.errors.append(error)  # the code in C may put an error of its own in its place
+            STATE.run.errors.append(error)  # the C code may replace it by an error of its own
             raise error
         return value
 
@@ -51,7 +51,7 @@ def _callback(a: Any) -> Any:
 
 
 def _first_dual(value: Any) -> Any:
-    """A dual to show of a value, which may be a list of them."""
+    """A dual to show in a message, from a value that may be a list of them."""
     while type(value) in (list, tuple):
         value = next(v for v in value if is_active((v,)))
     return explicit(value)

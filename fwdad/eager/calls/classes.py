@@ -1,4 +1,4 @@
-"""Calls of classes: ``__new__`` and ``__init__`` in Python are lifted, dataclasses among them."""
+"""Calls of classes: ``__new__`` and ``__init__`` in Python are lifted, those of dataclasses too."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def call_class(
 def _initialise(
     cls: type, init: Any, o: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """Run ``__init__``; a dataclass's is generated, and its ``__post_init__`` is the user's."""
+    """Run ``__init__``; if a dataclass generated it, its ``__post_init__`` is still the user's."""
     post = getattr(cls, "__post_init__", None)
     held = namespace_of(o)
     if post is None or not hasattr(cls, "__dataclass_fields__"):
@@ -94,7 +94,7 @@ def _initialise(
 def _initialise_slots(
     cls: Any, init: Any, post: Any, o: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """A dataclass with slots: its generated ``__init__`` replayed, field by field."""
+    """Replay the generated ``__init__`` of a dataclass with slots, field by field."""
     bound = inspect.signature(init).bind(o, *args, **kwargs)
     extra = []
     for name, held in cls.__dataclass_fields__.items():

@@ -1,7 +1,7 @@
-"""``copy.copy`` and ``copy.deepcopy``: the user's own methods of copying run lifted.
+"""``copy.copy`` and ``copy.deepcopy``, by which the user's own copying methods run lifted.
 
-Python's :mod:`copy` is written in Python, so it is lifted like any other function; what it asks of
-``object.__reduce_ex__``, which is written in C and calls the user's methods, is said here again.
+Python's :mod:`copy` is written in Python, so it is lifted like any other function; what it calls of
+``object.__reduce_ex__``, which is written in C and calls the user's methods, is repeated here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _lifted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, dee
 
 @handler(object.__reduce_ex__)
 def reduce_ex(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
-    """``object.__reduce_ex__``, with the methods of the user that it calls lifted."""
+    """``object.__reduce_ex__``, with the user's methods that it calls lifted."""
     o, protocol = args
     t = type(o)
     if issubclass(t, Dual):

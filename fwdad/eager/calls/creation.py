@@ -1,4 +1,4 @@
-"""Arrays made out of duals: ``numpy.array([a, b])`` and its relatives."""
+"""Arrays made from duals: ``numpy.array([a, b])`` and its relatives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fwdad.tangents.zero import Undefined
 
 
 def make_array(values: Any, dtype: Any = None) -> Any:
-    """``numpy.array(values)`` of a value that holds duals at any depth."""
+    """``numpy.array(values)`` for values that hold duals at any depth."""
     check_lists((values,))
     if type(values) is list and dtype is None:
         kinds = set(map(type, values))
@@ -154,7 +154,7 @@ def _stack(rows: list[Any], tag: Tag) -> Array:
 
 
 def cast(x: Any, dtype: Any, *, copy: bool) -> Any:
-    """``x.astype(dtype)`` for a dual array; an integer dtype would lose the tangent."""
+    """``x.astype(dtype)`` for a dual array; raises for dtypes that would lose the tangent."""
     if dtype is not None:
         if isinstance(dtype, type) and issubclass(dtype, np.dtype):
             dtype = dtype()

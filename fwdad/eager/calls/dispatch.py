@@ -1,4 +1,4 @@
-"""The dispatcher: sends every call of lifted code to a rule, to lifted source, or to itself."""
+"""The dispatcher, which sends each call of lifted code to a rule, to lifted source, or onward."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ TRANSPARENT: set[Any] = set()
 
 
 def handler(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a special treatment of a function."""
+    """Register a handler of calls of a function."""
     return enter_into(HANDLERS, functions)
 
 
@@ -81,7 +81,7 @@ def bind(f: Any) -> Any:
 
 
 def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a Python function: by its rule, or by its lifted source, or as it is."""
+    """Call a Python function: by its rule, by its lifted source, or as it is."""
     if kwargs:
         args, kwargs = by_position(f, args, kwargs)
     special = HANDLERS.get(f)
@@ -92,7 +92,7 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
         if is_active((*args, *kwargs.values())):
             return numpy_calls.with_out(rule, args, kwargs)
         symbol = _symbol_in((*args, *kwargs.values()))
-        if symbol is not None:  # the body of a rule is being written down
+        if symbol is not None:  # the body of a rule is being traced
             return symbol.recorder.apply(f, args, kwargs)
         numpy_calls.note_inactive(f, args, kwargs)
         return f(*args, **kwargs)
@@ -129,7 +129,7 @@ def _call_sourceless(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[
 
 
 def _symbol_in(values: Any) -> Any:
-    """A value of the tape that is being written, if there is one; in lists and tuples, too."""
+    """A symbol of the tape that is being traced, among values or nested in lists; or None."""
     for x in values:
         if hasattr(type(x), "__fwdad_symbolic__"):
             return x
@@ -151,7 +151,7 @@ def _closed(f: types.FunctionType) -> bool:
             if not is_library_file(held.__code__.co_filename):
                 return False
             if held.__closure__ is not None and held is not f:
-                return False  # it holds something in its turn: better to look than to guess
+                return False  # it may hold something itself: better to inspect than to guess
         elif not is_inert((held,)):
             return False
     return True
@@ -172,12 +172,12 @@ _WRITES_DOWN = (  # what these make outlives the call: it must not be restored w
 
 @functools.cache
 def _is_lifted_of_own(filename: str) -> bool:
-    """Whether the code of a file of ours may meet duals: that of rules, but not what records."""
+    """Whether code of a file of ours may meet duals: rules may, but not what records."""
     return filename.startswith(_OWN_LIFTED) and filename not in _WRITES_DOWN
 
 
 def _duck(values: tuple[Any, ...], name: str) -> Any:
-    """An argument whose class takes part in a NumPy protocol by a method in Python."""
+    """The first argument whose class implements a NumPy protocol by a method in Python."""
     for v in values:
         if isinstance(getattr(type(v), name, None), types.FunctionType):
             if not isinstance_dual(v) and not isinstance(v, (Chunk, Zero, Undefined)):
@@ -186,7 +186,7 @@ def _duck(values: tuple[Any, ...], name: str) -> Any:
 
 
 def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function of NumPy's."""
+    """Call one of NumPy's functions."""
     if kwargs:
         args, kwargs = by_position(f, args, kwargs)
     if not kwargs and not SHADOWED and not ARRAYS:
@@ -317,10 +317,10 @@ _TRANSPARENT_TYPES = {operator.itemgetter, type(functools.cmp_to_key(max))}
 
 
 def python_inside(f: Any) -> types.FunctionType | None:
-    """The Python function inside a compiled wrapper, such as Numba's dispatcher."""
+    """The Python function inside a compiled wrapper, such as Numba's dispatcher; or None."""
     if hasattr(f, "nin"):  # that of a ufunc is for one element
         return None
-    if type(f).__module__ == "uarray":  # inside is only what tells SciPy's backends of arguments
+    if type(f).__module__ == "uarray":  # inside is only the argument extractor for SciPy's backends
         return None
     for name in ("py_func", "__wrapped__"):
         inner = getattr(f, name, None)
@@ -330,7 +330,7 @@ def python_inside(f: Any) -> types.FunctionType | None:
 
 
 def is_hashable(f: Any) -> bool:
-    """Whether a callable can be looked for in the tables."""
+    """Whether a callable can be looked up in the tables."""
     try:
         hash(f)
     except TypeError:
@@ -339,7 +339,7 @@ def is_hashable(f: Any) -> bool:
 
 
 def call_protocol(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A NumPy function called by code that is not lifted, with a dual among its arguments."""
+    """Call a NumPy function that code that is not lifted has called with a dual."""
     return call(f, *args, **kwargs)
 
 

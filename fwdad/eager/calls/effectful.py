@@ -1,4 +1,4 @@
-"""Which calls have an effect outside of Python's objects, and how it is made.
+"""Calls that have an effect outside of Python's objects, and how it is made.
 
 It is made once for all runs of a derivative call, with the values of the arguments.
 """
@@ -40,7 +40,7 @@ def effect(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def without_tangents(x: Any) -> Any:
-    """A value without duals; a list, tuple or dict that holds some is copied."""
+    """A value without duals; a list, tuple, set or dict that holds some is copied."""
     t = type(x)
     if isinstance_dual(x):
         return plain(x)
@@ -55,25 +55,25 @@ def without_tangents(x: Any) -> Any:
 
 
 def carries(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether what is written carries a derivative; text may be of a number that does."""
+    """Whether what is written carries a derivative; text may show a number that does."""
     if is_active((*args, *kwargs.values())):
         return True
     return bool(STATE.run.effects.texts) and any(isinstance(a, (str, list)) for a in args)
 
 
 def file_method(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], file: Any) -> Any:
-    """A method of a file."""
+    """Call a method of a file."""
     run = STATE.run
     if run is not None:
         if f.__name__ in _READS and not isinstance(file, _io._TextIOBase):  # type: ignore[attr-defined]
-            run.effects.check_file(file)  # of a text, the numbers are known by what they say
+            run.effects.check_file(file)  # numbers in a text are recognised by their digits
         elif f.__name__ in ("write", "writelines") and carries(args, kwargs):
             run.effects.note_file(file)
     return effect(f, args, kwargs)
 
 
 def is_file(o: Any) -> bool:
-    """Whether an object is a file of Python's."""
+    """Whether an object is one of Python's files."""
     return isinstance(o, _io._IOBase)  # type: ignore[attr-defined]
 
 
@@ -88,10 +88,10 @@ def _drives(module: str) -> bool:
 
 
 def drives_coroutines(f: Any) -> bool:
-    """Whether a function is of an event loop: it runs coroutines, which are lifted, as it is."""
+    """Whether a function belongs to an event loop, which runs (lifted) coroutines as it is."""
     return _drives(getattr(f, "__module__", None) or "")
 
 
 def puts_out(f: Any) -> bool:
-    """Whether a Python function of a library, or a class, is of a package that puts things out."""
+    """Whether a library's Python function, or class, is from a package that produces output."""
     return _puts_out(getattr(f, "__module__", None) or "")

@@ -94,7 +94,7 @@ for _function in (zip, list, tuple, set, frozenset, enumerate, any, all, itertoo
 
 
 def _by_callback(function: Any) -> None:
-    """An iterator in C that asks a function about each item."""
+    """Handle an iterator in C that calls a function for each item."""
 
     @handler(function)
     def asked(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
@@ -195,7 +195,7 @@ def _apply_along_axis(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _list_writer(function: Any) -> None:
-    """A C function of the standard library that reorders a list by comparing its items."""
+    """Handle a C function of the standard library that reorders a list by comparing its items."""
 
     @handler(function)
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -207,7 +207,7 @@ def _list_writer(function: Any) -> None:
 
 
 def _best(function: Any) -> None:
-    """``heapq.nlargest`` and its like are Python around C that wants a list of its own."""
+    """Handle ``heapq.nlargest`` and its relatives, Python around C that needs a list of its own."""
 
     @handler(function)
     def best(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -221,7 +221,7 @@ for _function in (heapq.nlargest, heapq.nsmallest):
 
 
 def _of_items(function: Any) -> None:
-    """``tuple.__new__(cls, x)``, as the classes of the user that extend it call it."""
+    """Handle ``tuple.__new__(cls, x)``, as the user's subclasses call it."""
 
     @handler(function)
     def make(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
@@ -246,7 +246,7 @@ for _function in (heapq.heapify, heapq.heappush, heapq.heappop, heapq.heappushpo
 
 
 def _over_numbers(function: Any) -> None:
-    """A reduction of ``math`` over an iterable, which may be a generator of duals."""
+    """Handle a reduction of ``math`` over an iterable, which may be a generator of duals."""
 
     @handler(function)
     def reduced(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

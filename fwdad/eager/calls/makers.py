@@ -1,4 +1,4 @@
-"""NumPy functions that make arrays of what may hold duals, and those that ask for a shape."""
+"""NumPy functions that make arrays from what may hold duals, and those that only need a shape."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from fwdad.tangents.plain import plain
 
 
 class _Given:
-    """What returns an array of its own, whether a copy is asked for or not."""
+    """An object that returns its own array, whether asked for a copy or not."""
 
     def __init__(self) -> None:
         self.array = np.zeros(1)
@@ -40,7 +40,7 @@ class _Given:
 
 
 def _trusts() -> bool:
-    """Whether `np.array` takes what ``__array__(copy=True)`` returns for a copy (2.0 did not)."""
+    """Whether ``np.array`` takes what ``__array__(copy=True)`` returns for a copy (2.0 did not)."""
     given = _Given()
     return np.may_share_memory(np.array(given), given.array)
 
@@ -49,13 +49,13 @@ _TRUSTS_ANSWERS = _trusts()
 
 
 def _copies(kwargs: dict[str, Any]) -> bool:
-    """Whether `np.array` is to copy in any case; SciPy asks for ``np._CopyMode.IF_NEEDED``."""
+    """Whether ``np.array`` must copy; SciPy passes ``np._CopyMode.IF_NEEDED``."""
     copy = kwargs.get("copy", True)
     return copy.name == "ALWAYS" if isinstance(copy, enum.Enum) else bool(copy)
 
 
 def _asked_for_a_copy(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The user's ``__array__`` that NumPy asks for a copy, and believes; or None."""
+    """The user's ``__array__`` that NumPy asks for a copy, and trusts; or None."""
     if not (_TRUSTS_ANSWERS and function is np.array and args and _copies(kwargs)):
         return None
     own = getattr(type(args[0]), "__array__", None)
@@ -68,7 +68,7 @@ def _asked_for_a_copy(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
 
 @handler(Flat.__array__)
 def _flat_as_array(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
-    """``x.flat`` as NumPy's functions read it: a view, or what nobody may write into."""
+    """``x.flat`` as NumPy's functions read it: a view, or a read-only copy."""
     base = args[0].base
     read = methods.with_axes(base).reshape(-1)
     if not np.may_share_memory(plain(read), plain(base)):
@@ -100,7 +100,7 @@ def _creation(function: Any) -> None:
             copied = function is np.array and _copies(kwargs) and not _TRUSTS_ANSWERS
             if type(args[0]) is not Flat or copied:
                 return call(function, given, *args[1:], **kwargs)
-            # NumPy takes what it returns for a copy, which it is not
+            # NumPy takes its result for a copy, which it is not
             dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
             made = (
                 given
@@ -131,7 +131,7 @@ def _creation(function: Any) -> None:
 
 @handler(Chunk)
 def _chunk(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The lanes of a rule's body that is differentiated: what it stored is restored at the end."""
+    """A rule body's chunk; its lanes are copied if they lie in memory that is restored later."""
     (lanes,) = (*args, *kwargs.values())
     if type(lanes) in (list, tuple):
         lanes = make_array(lanes)
@@ -145,7 +145,7 @@ def _chunk(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _as_numpy_would(
     function: Any, x: Array, dtype: Any, rest: list[Any], kwargs: dict[str, Any]
 ) -> Any:
-    """An array from a dual array: the same, a view, or a copy in NumPy's choice of layout."""
+    """An array from a dual array: the same, a view, or a copy in the layout that NumPy chooses."""
     raw = plain(x)
     options = {k: v for k, v in kwargs.items() if k != "dtype"}
     converted = cast(x, dtype, copy=False)
@@ -174,7 +174,7 @@ for _function in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.
 
 @handler(np.arange)
 def _arange(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The values of the bounds say how many there are; these move with start and step."""
+    """``np.arange``: the values of the bounds fix the length; elements move with start and step."""
     if not is_active((*args, *kwargs.values())):
         return np.arange(*args, **kwargs)
     bound = dict(zip(("start", "stop", "step", "dtype"), args, strict=False)) | kwargs
@@ -190,7 +190,7 @@ def _arange(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def with_values(x: Any, values: Any) -> Any:
-    """A dual array with the values that NumPy gives it, a rounding apart."""
+    """A dual array with NumPy's values, which differ from its own by rounding."""
     return Array(with_values(x.p, values), x.t, x.tag) if type(x) is Array else values
 
 
@@ -218,18 +218,18 @@ def _full(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _filled(value: Any, like: np.ndarray) -> Any:
-    """A new array of one value, or of what is broadcast, that lies as another one does."""
+    """A new array filled with one value or a broadcast, in the memory layout of ``like``."""
     axes = sorted(range(like.ndim), key=lambda k: (-like.strides[k], k))
     try:
         rows = np.transpose(np.broadcast_to(value, like.shape), axes)
     except ValueError:
-        np.copyto(np.empty(like.shape), plain(value), casting="unsafe")  # NumPy's error is of this
+        np.copyto(np.empty(like.shape), plain(value), casting="unsafe")  # raises NumPy's own error
         raise
     return np.transpose(methods.call_method(rows, "copy", (), {}), np.argsort(axes).tolist())
 
 
 def _prototype(given: Any) -> Any:
-    """The array, or what NumPy makes of a list, that gives a shape and a dtype."""
+    """The array, or what NumPy makes of a list, that determines a shape and a dtype."""
     return plain(make_array(given) if isinstance(given, (list, tuple)) else given)
 
 
@@ -286,7 +286,7 @@ class _Converter:
 
 
 class _PlainConverter:
-    """The same for plain arguments: what is made of them may be a dual."""
+    """NumPy's own helper for plain arguments whose result may still be a dual."""
 
     def __init__(self, *values: Any) -> None:
         self.own = _array_converter(*values)
@@ -301,7 +301,7 @@ class _PlainConverter:
         return getattr(self.own, name)
 
     def wrap(self, made: Any, *, to_scalar: bool | None = None) -> Any:
-        """The result in the class of the arguments; a dual as it is."""
+        """The result in the class of the arguments; a dual stays as it is."""
         if not is_active((made,)):
             return self.own.wrap(made, to_scalar=to_scalar)
         return made[()] if to_scalar and np.ndim(plain(made)) == 0 else made
@@ -331,7 +331,7 @@ def _size(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _strided(function: Any) -> None:
-    """Views with strides of their own: of memory, whose tangents are then found by address."""
+    """Handle views with arbitrary strides of memory, whose tangents are then found by address."""
 
     @handler(function)
     def view(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

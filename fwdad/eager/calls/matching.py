@@ -1,7 +1,7 @@
 """``match`` in lifted code: what a pattern reads of its subject goes through the hooks.
 
-Python itself reads the attributes that a class pattern names, and so would run a property of the
-user's without the dispatcher. The lifter therefore asks :func:`matches`, with the pattern as data.
+Python itself reads the attributes that a class pattern names, and so would run a user's property
+without the dispatcher. The lifter therefore calls :func:`matches`, with the pattern as data.
 """
 
 from __future__ import annotations
@@ -22,20 +22,10 @@ _ABSENT = object()
 
 
 def matches(subject: Any, pattern: tuple[Any, ...]) -> dict[str, Any] | None:
-    """Match a subject against one ``case``.
+    """The names that one ``case`` binds for a subject; None if its pattern does not match.
 
-    Parameters
-    ----------
-    subject : object
-        The value behind ``match``.
-    pattern : tuple
-        The kind of the pattern and its parts, as ``lift.py`` writes them. Expressions in it are
-        functions, called when the match comes to them.
-
-    Returns
-    -------
-    dict or None
-        The names that the pattern binds; None if it does not match.
+    ``pattern`` is its kind and parts, as ``lift.py`` writes them. Expressions in it are functions,
+    which are called when the match comes to them.
     """
     found: dict[str, Any] = {}
     return found if _match(subject, pattern, found) else None
@@ -139,7 +129,7 @@ def _class(
 ) -> bool:
     kind = cls()
     match subject:
-        case kind():  # and Python's own complaint if it is no class
+        case kind():  # and Python's own error if it is no class
             pass
         case _:
             return False
@@ -167,7 +157,7 @@ def _class(
 
 
 def _positional_names(kind: type, declared: Any, whole: bool, given: int) -> tuple[str, ...]:
-    """The names behind positional sub-patterns, with Python's own complaints."""
+    """The names behind positional sub-patterns, checked with Python's own error messages."""
     if declared is None:
         declared = ()
     elif type(declared) is not tuple:
@@ -195,7 +185,7 @@ _KINDS: dict[str, Callable[..., bool]] = {
 
 
 def constantly(value: Any) -> Callable[[], Any]:
-    """A function that returns a value that is known already."""
+    """A function that returns a value that is already known."""
     return lambda: value
 
 

@@ -31,9 +31,9 @@ def missing_rule(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missi
 
 
 def _called_by_the_user() -> str | None:
-    """The function of a library that the user's code has called and that is running, if any.
+    """The running library function that the user's code has called, if any.
 
-    A rule for it is what the user can write: what it calls may be none of his business.
+    This is the function for which users can write a rule; those that it calls may not concern them.
     """
     frame: FrameType | None = sys._getframe(2)
     found = None
@@ -53,7 +53,7 @@ def _called_by_the_user() -> str | None:
 
 
 def _importable(f: Any, name: str) -> str:
-    """The name by which a function can be imported: a short one may leave private modules out."""
+    """A name by which a function can be imported; a short one may skip private modules."""
     home, _, last = name.rpartition(".")
     if not home or getattr(sys.modules.get(home), last, None) is f:
         return name

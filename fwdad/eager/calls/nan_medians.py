@@ -1,4 +1,4 @@
-"""``np.nanmedian`` along axes: NumPy masks the array, and masked arrays carry no derivatives."""
+"""``np.nanmedian`` along axes, for which NumPy uses masked arrays, which carry no derivatives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _arguments(
 
 
 def _row_by_row(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Medians of short rows, as NumPy takes those of long ones."""
+    """Medians of short rows, computed as NumPy does for long ones."""
     if not is_active(args):
         return _of_short_rows(*args, **kwargs)
     a, axis, out, overwrite = _arguments(*args, **kwargs)

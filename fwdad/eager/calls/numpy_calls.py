@@ -37,7 +37,7 @@ WRITERS: dict[Any, tuple[int, ...]] = {
 def note_inactive(
     f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, reads: bool = True
 ) -> None:
-    """What an inactive call reads must not be left by an earlier run; what it writes is kept."""
+    """Check that an inactive call reads nothing left by an earlier run, and log what it writes."""
     run = STATE.run
     if run is None:
         return
@@ -66,7 +66,7 @@ def note_inactive(
 
 
 def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Apply a rule; an ``out`` receives the result, tangents included."""
+    """Apply a rule; if there is an ``out``, it receives the result, tangents included."""
     if rule.mutates:  # what it calls `out` is a primal
         return apply.apply_rule(rule, args, kwargs)
     args, kwargs = named_out(rule, args, kwargs)
@@ -84,7 +84,7 @@ def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return _elementwise(rule, rule.function, args)
         return apply.apply_rule(rule, args, kwargs)
     rest = {k: v for k, v in kwargs.items() if k != "out"}
-    # of a reduction it is the elements that count, of `clip` those of `out` that are written
+    # a mask selects elements in a reduction, and places of `out` in `clip`
     where = rest.pop("where", True) if rule.function is np.clip else True
     if (
         rule.function is np.concatenate
@@ -104,10 +104,10 @@ def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _concatenate_into(out: Any, arrays: Any, axis: int = 0) -> Any:
-    """``concatenate(out=)`` copies one array after another; an overlapping one sees the copies."""
+    """``concatenate(out=)``, which copies arrays in turn; overlapping ones see earlier copies."""
     arrays = [a if isinstance(a, np.ndarray) else make_array(a) for a in arrays]
     shapes = [np.empty_like(plain(a)) for a in arrays]
-    np.concatenate(shapes, axis, out=np.empty_like(plain(out)))  # NumPy's own complaints
+    np.concatenate(shapes, axis, out=np.empty_like(plain(out)))  # NumPy's own errors
     start = 0
     at: list[Any] = [slice(None)] * plain(out).ndim
     for a in arrays:
@@ -122,7 +122,7 @@ def _concatenate_into(out: Any, arrays: Any, axis: int = 0) -> Any:
 def named_out(
     rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """An ``out`` that is given by position, as a keyword; so is an ``output`` that is an array."""
+    """Arguments with an ``out``, or an array as ``output``, as the keyword ``out``."""
     k = rule.out_position
     name = rule.out_name
     if k is not None and len(args) > k:
@@ -158,11 +158,11 @@ def write_out(out: Any, value: Any, where: Any = True) -> Any:
 
 
 def _mask(where: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Where to write; Python's numbers are truths, arrays of numbers NumPy refuses."""
+    """The mask of elements to write; Python's numbers are truths, NumPy's raise NumPy's error."""
     of_numpy = isinstance(where, (np.ndarray, np.generic))
     made = np.asarray(where, None if of_numpy else bool)
     if made.dtype != bool:
-        np.copyto(np.empty(made.shape), 0.0, where=made)  # NumPy's own complaint
+        np.copyto(np.empty(made.shape), 0.0, where=made)  # NumPy's own error
     return np.broadcast_to(made, shape)
 
 
@@ -189,7 +189,7 @@ _INITIAL = {np.sum: np.add, np.prod: np.multiply, np.max: np.maximum, np.min: np
 
 
 def holds_chunk(args: tuple[Any, ...]) -> bool:
-    """Whether a rule body calls this with its tangent: a law of the closed list is meant."""
+    """Whether a rule body passes its tangent, so that a law of the closed list is meant."""
     for x in args:
         if issubclass(type(x), Chunk):
             return True
@@ -211,7 +211,7 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
     if method == "at":
         return _at(ufunc, args)
     if method == "__call__" and len(args) > ufunc.nargs:
-        return ufunc(*apply.primal_part(args), **kwargs)  # NumPy's own complaint
+        return ufunc(*apply.primal_part(args), **kwargs)  # NumPy's own error
     if method == "__call__" and len(args) > ufunc.nin:
         kwargs = {**kwargs, "out": args[ufunc.nin :] if ufunc.nout > 1 else args[ufunc.nin]}
         args = args[: ufunc.nin]
@@ -313,7 +313,7 @@ def _value(ufunc: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _as_told(ufunc: Any, args: tuple[Any, ...], dtype: Any, casting: Any) -> tuple[Any, ...]:
-    """The operands as ``dtype`` wants them; raises as NumPy does where ``casting`` forbids it."""
+    """The operands as ``dtype`` requires; raises NumPy's error where ``casting`` forbids it."""
     given = []
     for a in args:
         p = plain(a)
@@ -356,7 +356,7 @@ def _method(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def _at(ufunc: Any, args: tuple[Any, ...]) -> Any:
-    """``ufunc.at(a, index, b)``: additions accumulate, the others go element by element."""
+    """``ufunc.at(a, index, b)``, element by element, so that repeated indices accumulate."""
     a, index, *rest = args
     if not is_active((a, *rest)):
         note_inactive(ufunc, (*rest,), {"out": a})

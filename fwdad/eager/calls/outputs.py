@@ -1,7 +1,7 @@
-"""Calls that put something out, or read it in: each is made once, with plain values.
+"""Calls that produce output or read input, each of which is made once, with plain values.
 
-What is put out is the value without its derivative. Where f reads that back, the derivative would
-be lost without a word: that is refused.
+The output has values without derivatives. Where f reads that back, the derivative would be lost
+silently: that is refused.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _explicit(
     source: Any = None,
     **_more: Any,
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of ``warn_explicit`` for a warning of the user's line."""
+    """The arguments of ``warn_explicit`` for a warning at the user's line."""
     frame = _calling_frame(stacklevel)
     if isinstance(message, Warning):
         category = type(message)
@@ -115,7 +115,7 @@ def _explicit(
 
 
 def _calling_frame(level: int) -> FrameType | None:
-    """The frame that ``warnings.warn`` would name: as if there were none of ours."""
+    """The frame that ``warnings.warn`` would name if there were none of ours."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if not frame.f_code.co_filename.startswith(PACKAGE):

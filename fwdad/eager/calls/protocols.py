@@ -1,9 +1,9 @@
-"""What C code reads of a user's object by itself: its items, its array, its number, its buffer.
+"""What C code reads of a user's object by itself: its items, array, number or buffer.
 
 NumPy calls ``__getitem__`` and ``__array__``, :mod:`math` calls ``__float__``, ``dict`` calls
 ``keys``; written in Python, these would run without the dispatcher. While no array carries tangents
 in its memory they meet duals, and work or raise; while one does they could read bare numbers. Then
-the hooks ask them first, and C code is given what they return.
+the hooks call them first, and C code is given the results.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BUFFERS = (memoryview, array.array, bytearray)
 
 
 def is_buffer(t: type) -> bool:
-    """Whether objects of a class show memory as plain numbers."""
+    """Whether objects of a class expose memory as plain numbers."""
     return t in BUFFERS or issubclass(t, ctypes.Array)
 
 
@@ -48,7 +48,7 @@ def in_python(t: type, name: str) -> bool:
 
 
 def as_numpy_reads(o: Any) -> Any:
-    """An argument of a NumPy function: the items or the array that NumPy would ask it for."""
+    """An argument of a NumPy function as the items or the array that NumPy would read."""
     t = type(o)
     if t in KNOWN:
         return o
@@ -71,9 +71,9 @@ def as_numpy_reads(o: Any) -> Any:
 
 
 def made_arrays(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Arguments of which those of classes with an ``__array__`` in Python have become arrays.
+    """Arguments with an ``__array__`` in Python, converted to arrays.
 
-    NumPy would call it from C, where what it returns must not be a dual.
+    NumPy would call that method from C, where the result must not be a dual.
     """
     if KNOWN.issuperset(map(type, values)):
         return values
@@ -89,14 +89,14 @@ def made_arrays(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def all_as_numpy_reads(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """:func:`as_numpy_reads` of each argument."""
+    """The result of :func:`as_numpy_reads` for each argument."""
     if KNOWN.issuperset(map(type, values)):
         return values
     return tuple([as_numpy_reads(v) for v in values])
 
 
 def as_number(o: Any) -> Any:
-    """An argument of a function of numbers: what its own ``__float__`` returns."""
+    """An argument of a function of numbers, converted by its own ``__float__`` or ``__index__``."""
     t = type(o)
     if t in KNOWN or t in OPAQUE:
         return o
@@ -106,14 +106,14 @@ def as_number(o: Any) -> Any:
 
 
 def as_numbers(o: Any) -> Any:
-    """:func:`as_number` of each item of a list, at any depth."""
+    """The result of :func:`as_number` for each item of a list, at any depth."""
     if type(o) is list or type(o) is tuple:
         return [as_numbers(item) for item in o]
     return as_number(o)
 
 
 def mapping(o: Any) -> Any:
-    """What ``**o`` and ``dict(o)`` read: a dict of the user's mapping."""
+    """What ``**o`` and ``dict(o)`` read: a user's mapping as a dict."""
     t = type(o)
     if isinstance(o, dict) or not (in_python(t, "keys") or in_python(t, "__getitem__")):
         return o
@@ -142,7 +142,7 @@ def check_buffers(args: tuple[Any, ...]) -> None:
 
 
 class Probe:
-    """Equal to one key, and shows which key of a table was found for it: duals leave that to it."""
+    """An object that equals one key; ``found`` becomes the key of a table that it matched."""
 
     __slots__ = ("found", "key")
 

@@ -1,4 +1,4 @@
-"""The ways out that lose a tangent, which are refused."""
+"""Operations that would lose a tangent, which are refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fwdad.tangents.namespaces import namespace_of
 
 
 def _some_dual(v: Any) -> Any:
-    """A dual in a value, at any depth of its lists and dicts."""
+    """A dual in a value, at any depth of its lists and dicts; or None."""
     v = explicit(v)
     if isinstance_dual(v) or type(v) in OPAQUE:
         return v
@@ -35,7 +35,7 @@ def _some_dual(v: Any) -> Any:
 
 
 def _some_attribute(o: Any, seen: set[int]) -> Any:
-    """A dual array among the attributes of objects, where arrays carry tangents in their memory."""
+    """A dual, or an array whose memory carries tangents, among items and attributes; or None."""
     found = _some_dual(o)
     if found is not None or id(o) in seen or isinstance(o, (type, types.ModuleType)):
         return found
@@ -104,7 +104,7 @@ for _function, _what in _CANNOT_CARRY.items():
 
 @handler(np.ndarray.__new__)
 def _new_array(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An array over a buffer: as a rule the ``__new__`` of a subclass asks for it."""
+    """Refuse an array over a buffer that is active, as a subclass's ``__new__`` makes it."""
     if is_active((*args, *kwargs.values())):
         message = (
             f"{getattr(args[0], '__name__', 'ndarray')} is made over memory that carries a "

@@ -1,8 +1,8 @@
-"""SciPy's sparse arrays: which of their methods and kernels the dispatcher treats by itself.
+"""SciPy's sparse arrays: handlers of those methods and kernels that cannot simply be lifted.
 
 SciPy's Python code is lifted like any other, down to its C kernels (``sparse_kernels.py``). Some
-methods are caught before that: products, to spare a detour through memory, and those that look at
-the values for zeros, because an active element is stored also where it is zero.
+methods are handled before that: products, to spare a detour through memory, and those that test
+values for zeros, because an active element is stored even where it is zero.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fwdad.tangents.sparse import sparse_solve
 
 
 def _matmul(method: Any) -> Callable[..., Any]:
-    """Products with dense vectors and matrices: at once, and no result is written twice."""
+    """The handler of products with dense vectors and matrices, which are computed in one step."""
 
     def handle(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         a, x = args[0], explicit(args[1])
@@ -55,7 +55,7 @@ def _matmul(method: Any) -> Callable[..., Any]:
 
 
 def _from_dense(init: Any) -> Callable[..., Any]:
-    """A sparse array made of an active dense one stores every element, the zeros too."""
+    """The handler of ``__init__``: an active dense array stores every element, even zeros."""
 
     def handle(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         a, source, *rest = args
@@ -81,7 +81,7 @@ def _is_matrix(a: Any) -> bool:
 
 
 def _from_diagonals(method: Any, then: str) -> Callable[..., Any]:
-    """Conversions of DIA, which skip the zeros among the values."""
+    """The handler of conversions of DIA, which would skip zeros among the values."""
 
     def handle(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         a, *_ = args
@@ -96,7 +96,7 @@ def _from_diagonals(method: Any, then: str) -> Callable[..., Any]:
 
 
 def _through_csr(method: Any, name: str) -> Callable[..., Any]:
-    """A method of DIA or BSR that goes through CSR, and back, where elements are active."""
+    """The handler of a method of DIA or BSR that goes through CSR where elements are active."""
 
     def handle(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         a, *rest = args
@@ -122,7 +122,7 @@ def _keeping_zeros(method: Any) -> Callable[..., Any]:
 
 
 def _no_matrix(make: Any) -> Callable[..., Any]:
-    """numpy.matrix cannot carry tangents: its ``*`` is a matrix product."""
+    """The handler of ``numpy.matrix``, which cannot carry tangents: ``*`` is a matrix product."""
 
     def handle(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if is_active(args):
@@ -138,7 +138,7 @@ def _no_matrix(make: Any) -> Callable[..., Any]:
 
 
 def _sum(method: Any) -> Callable[..., Any]:
-    """The sum of all elements of a sparse matrix, which SciPy takes by way of a numpy.matrix."""
+    """The handler of the sum over a sparse matrix, which SciPy computes by a ``numpy.matrix``."""
 
     def handle(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         bound = dict(zip(("a", "axis", "dtype", "out"), args, strict=False)) | kwargs
@@ -170,7 +170,7 @@ def _lifted(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _install(_module: Any) -> None:
-    """Enter the handlers; ``scipy.sparse`` has just been imported by somebody."""
+    """Install the handlers when ``scipy.sparse`` has been imported."""
     from scipy.sparse import (  # noqa: PLC0415
         _base,
         _bsr,
@@ -210,7 +210,7 @@ def _install(_module: Any) -> None:
 
 
 def _install_solver(gssv: Any) -> None:
-    """Enter the handler of SuperLU's driver, which is all of ``spsolve`` that is not Python."""
+    """Install the handler of SuperLU's driver, the only part of ``spsolve`` that is not Python."""
 
     def drive(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not is_active(args):

@@ -1,8 +1,8 @@
-"""What the C kernels of ``scipy.sparse._sparsetools`` do, said with indexing, products and sums.
+"""The C kernels of ``scipy.sparse._sparsetools``, written with indexing, products and sums.
 
 A kernel writes into its last arguments. Where one of the others is active, its handler computes
 what is written from the stored elements, which are duals, and stores it there. Where SciPy drops
-stored zeros, an active element is kept: its value is zero here, its derivative is not.
+stored zeros, an active element is kept: its value is zero, its derivative is not.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _kernel(
 
 
 def guarded(kernel: Kernel, writes: tuple[int, ...], body: Callable[..., Any]) -> Kernel:
-    """The handler of one kernel: the kernel itself, as long as nothing is active."""
+    """The handler of one kernel: the kernel itself as long as nothing is active."""
 
     def handle(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
         if is_active(args):
@@ -55,7 +55,7 @@ def _add_into(out: Any, value: Any) -> None:
 
 
 def _run_logged(kernel: Kernel, args: list[Any], integers: tuple[int, ...]) -> None:
-    """Run a kernel for its integer outputs' sake, which are arrays of the program."""
+    """Run a kernel for its integer outputs, which are arrays of the program."""
     if STATE.run is not None:
         for k in integers:
             STATE.run.writes(args[k])
@@ -108,18 +108,18 @@ def _dia_matvec(
 
 
 def product(layout: str, places: tuple[Any, Any], shape: tuple[int, int], data: Any, x: Any) -> Any:
-    """A sparse matrix times a dense vector or matrix, with whatever tangents they carry."""
+    """A sparse matrix times a dense vector or matrix, with the tangents of both."""
     major, minor = places
     data = explicit(data)
     if layout != "coo":
         stored = int(major[-1])
-        if stored != len(minor):  # SciPy allows room behind the last element
+        if stored != len(minor):  # SciPy allows unused room after the last element
             data, minor = data[:stored], minor[:stored]
     return call(sparse_product, data, explicit(x), layout, major, minor, shape)
 
 
 def diagonals(offsets: Any, of: tuple[int, ...], shape: tuple[int, int]) -> tuple[Any, Any, Any]:
-    """Rows and columns of what the diagonals of a DIA matrix store, and where it is stored."""
+    """Rows and columns of the elements that a DIA matrix stores, and their index in its data."""
     cols = np.broadcast_to(np.arange(of[1]), of)
     rows = cols - np.asarray(offsets)[:, None]
     stored = (rows >= 0) & (rows < shape[0]) & (cols < shape[1])
@@ -212,7 +212,7 @@ def _csr_tobsr(kernel: Kernel, m: int, n: int, p: int, q: int, *rest: Any) -> No
     _scatter(data, block * (p * q) + rows % p * q + cols % q, blocks)
 
 
-# -- what is only moved: positions in the place of the elements tell where each one goes
+# -- moves: positions in place of the elements show where each one goes
 
 # name: position of the elements, of the elements moved, of the integers that are written
 _MOVES: dict[str, tuple[int, int, tuple[int, ...]]] = {
@@ -283,7 +283,7 @@ def _csr_sum_duplicates(
 
 @_kernel("csr_eliminate_zeros", writes=(2, 3, 4))
 def _csr_eliminate_zeros(_kernel: Kernel, *_args: Any) -> None:
-    """Keep every active element: one that is zero here has a derivative all the same."""
+    """Keep every active element: even one that is zero has a derivative."""
 
 
 @_kernel("csr_scale_rows", "csr_scale_columns", writes=(4,))
@@ -324,14 +324,14 @@ def _keys(indptr: Any, indices: Any, n: int) -> Any:
 
 
 def _at(union: Any, keys: Any, data: Any) -> Any:
-    """The elements at the places of a union; those that are not stored are zero."""
+    """The elements at the positions of a union; those that are not stored are zero."""
     places = np.searchsorted(union, keys)
     (found,) = np.nonzero(np.isin(keys, union))
     return call(scatter_add, explicit(data)[found], places[found], union.size)
 
 
 def _write_csr(out: Any, keys: Any, n: int, values: Any) -> None:
-    """Store a CSR matrix, given by sorted places and its values, into arrays with room enough."""
+    """Store a CSR matrix, given by sorted positions and values, into arrays with enough room."""
     indptr, indices, data = out
     if STATE.run is not None:
         STATE.run.writes(indptr)

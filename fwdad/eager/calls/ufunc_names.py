@@ -1,4 +1,4 @@
-"""Methods of ufuncs that are functions of NumPy's under another name."""
+"""Methods of ufuncs that are NumPy functions under another name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMED: dict[tuple[Any, str], Any] = {
 def reduce_arguments(
     args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """``ufunc.reduce(a, axis=0, dtype, out, keepdims, initial, where)`` in the functions' order."""
+    """The arguments of ``ufunc.reduce(a, axis=0, …)``, with all options as keywords."""
     names = ("axis", "dtype", "out", "keepdims", "initial", "where")
     merged = {"axis": 0, **dict(zip(names, args[1:], strict=False)), **kwargs}
     merged = {k: v for k, v in merged.items() if v is not None or k == "axis"}

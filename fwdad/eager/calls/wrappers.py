@@ -1,4 +1,4 @@
-"""Calls of what stands for another callable: ``partial``, ``lru_cache``, ``attrgetter``, …."""
+"""Calls of objects that wrap another callable: ``partial``, ``lru_cache``, ``attrgetter``, …."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _call_partial(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 @on_call(functools._lru_cache_wrapper)
 def _call_cached(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A call of an ``lru_cache``: kept for this derivative call only, or it would keep duals."""
+    """Call a function under ``lru_cache``, with a cache for this run only, to keep no duals."""
     run = STATE.run
     if run is None:
         return call(f.__wrapped__, *args, **kwargs)
@@ -39,7 +39,7 @@ def _call_cached(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _answers_as_before(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: Any) -> None:
-    """Raise if Python's cache would hold another result: to equal arguments, of other tangents."""
+    """Raise if equal values with other tangents give another result than Python's cache would."""
     given = (*args, *(x for pair in sorted(kwargs.items()) for x in pair))
     bare, value = list(map(plain, given)), plain(found)
     numbers = (int, float, complex)
@@ -61,7 +61,7 @@ def _answers_as_before(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], fo
 
 
 def _identities(values: Any) -> tuple[Any, ...]:
-    """A key for cached arguments: a dual is known by its identity, the rest by value."""
+    """A key for cached arguments: a dual by its identity, anything else by value."""
     return tuple(
         ("dual", id(v))
         if isinstance_dual(v) or type(v) in OPAQUE
@@ -74,7 +74,7 @@ def _identities(values: Any) -> tuple[Any, ...]:
 
 @on_call(operator.attrgetter, operator.methodcaller)
 def _call_getter(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``operator.attrgetter`` and ``methodcaller`` reach properties and methods of the user's."""
+    """Call ``operator.attrgetter`` or ``methodcaller``, which may reach the user's properties."""
     if len(args) != 1 or kwargs:
         return f(*args, **kwargs)  # raises
     (o,) = args

@@ -30,7 +30,7 @@ def _copyto(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         value = make_array(value)
     casting = bound.get("casting", "same_kind")
     into, given = (np.empty(0, _dtype(x)) for x in (dst, value))
-    np.copyto(into, given, casting=casting)  # NumPy's own complaint
+    np.copyto(into, given, casting=casting)  # NumPy's own error
     numpy_calls.write_out(dst, value, where)
     return None
 
@@ -48,7 +48,7 @@ def _putmask(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not is_active((a, values)):
         numpy_calls.note_inactive(np.putmask, (a, mask, values), {})
         return np.putmask(a, mask, values)
-    np.putmask(np.empty(plain(a).shape), mask, 0.0)  # NumPy's own complaint
+    np.putmask(np.empty(plain(a).shape), mask, 0.0)  # NumPy's own error
     chosen = np.flatnonzero(mask)
     values = _flat_values(values)
     if chosen.size and plain(values).size:
@@ -66,7 +66,7 @@ def _place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return np.place(a, mask, values)
     flat_values = _flat_values(values)
     numbers = np.zeros(plain(flat_values).size)
-    np.place(np.empty(plain(a).shape), mask, numbers)  # NumPy's own complaint
+    np.place(np.empty(plain(a).shape), mask, numbers)  # NumPy's own error
     chosen = np.flatnonzero(mask)
     lies = all(isinstance(v, np.ndarray) and plain(v).flags.carray for v in (a, values))
     if lies and plain(a).ndim and flat.reads_while_it_writes(a, values):  # else NumPy copies first
@@ -96,7 +96,7 @@ def _nan_to_num(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _store_elements(a: Any, numbers: np.ndarray, values: Any) -> None:
-    """Store values into elements that are told by their numbers."""
+    """Store values into the elements with some flat indices."""
     shape = plain(a).shape
     if shape:
         store.store(a, np.unravel_index(numbers, shape), values)

@@ -1,4 +1,4 @@
-"""``Array``: an array with its tangents, which its memory may hold."""
+"""``Array``: an array with its tangents, which may be stored in shadow memory."""
 
 from __future__ import annotations
 
@@ -27,16 +27,11 @@ def _item(d: Any, i: int) -> Any:
 class Array(Dual):
     """A dual array.
 
-    Attributes
-    ----------
-    p : ndarray or Array
-        The primal; a dual of an enclosing call when derivatives are nested.
-    held : Chunk, Undefined, or tuple
-        The tangent that the array was made with. The tuple ``(lanes, scaling, shape)`` is a chunk
-        of one term (scaling None: one), of a plain array of rank one or more: the commonest, and
-        a tuple costs a seventh of a chunk and its dict.
-    base_dual : Array or None
-        The dual array that this one is a view of.
+    ``p`` is the primal, which is itself a dual if derivatives are nested, and ``base_dual`` the
+    dual array that this one is a view of. ``held`` is the tangent from its construction: a chunk,
+    an ``Undefined``, or ``(lanes, scaling, shape)``, a chunk of one term (scaling None: one) of a
+    plain array of rank one or more. That is the commonest, and a tuple costs a seventh of a chunk
+    and its dict.
     """
 
     __slots__ = ("__weakref__", "_elements", "base_dual", "held", "p", "tag")
@@ -51,7 +46,7 @@ class Array(Dual):
 
     @property
     def _t(self) -> Any:
-        """The tangent that the array was made with."""
+        """The tangent from construction."""
         t = self.held
         if type(t) is tuple:
             lanes, d, shape = t
@@ -63,7 +58,7 @@ class Array(Dual):
         self.held = t
 
     def part(self, index: slice) -> Array:
-        """``self[i:j]`` of an array that nothing was stored into."""
+        """``self[i:j]`` of an array into which nothing was stored."""
         p = self.p[index]
         t = one_term(self)
         if t is None or t[0].shape != t[2]:
@@ -73,7 +68,7 @@ class Array(Dual):
         return Array(p, (lanes.cut(index), d, p.shape), self.tag, root_of(self))
 
     def element(self, i: int) -> Any:
-        """``self[i]`` of a vector that nothing was stored into, made once for each i."""
+        """``self[i]`` of a vector into which nothing was stored, made once for each i."""
         record = self.tag.record
         if record is not None and record.segment is not None:
             # not kept: where the call is run again, it must be read again
@@ -117,12 +112,12 @@ class Array(Dual):
     __hash__ = None  # type: ignore[assignment]
 
     def copied_alike(self) -> Array:
-        """A copy that lies as the array does, gaps included."""
+        """A copy with the same memory layout, gaps included."""
         return Array(alike(self.p), self.t, self.tag)
 
     @property
     def t(self) -> Any:
-        """The tangent: what the array was made with, or what its memory holds since a store."""
+        """The tangent: that from construction, or the memory's once something was stored."""
         if SHADOWED:
             raw = self.p if type(self.p) is np.ndarray else plain(self.p)
             shadow = find_shadow(raw)
@@ -138,7 +133,7 @@ Array.__name__ = "numpy.ndarray"
 def one_term(x: Array) -> tuple[Any, Any, tuple[int, ...]] | None:
     """What an array holds as ``(lanes, scaling, shape)``; None if it is no chunk of one term.
 
-    Then the primal is a plain array of rank one or more. What was stored into it is not asked.
+    Then the primal is a plain array of rank one or more. What was stored into it is ignored.
     """
     t = x.held
     if type(t) is tuple:
@@ -151,7 +146,7 @@ def one_term(x: Array) -> tuple[Any, Any, tuple[int, ...]] | None:
 
 
 def is_simple(x: Array) -> bool:
-    """Whether a dual array of rank one or more is plain inside, and nothing was stored into it."""
+    """Whether a dual array of rank one or more has a plain primal and no stored tangents."""
     if one_term(x) is None:
         p = x.p
         if type(p) is not np.ndarray or not isinstance(x.held, Chunk) or not p.ndim:
@@ -160,12 +155,12 @@ def is_simple(x: Array) -> bool:
 
 
 def say_again(x: Array, f: Callable[[Any], Any]) -> None:
-    """Give an array another form, ``f(t)``, of the tangent that it was made with."""
+    """Replace the tangent from construction, t, by another form of it, ``f(t)``."""
     x._t = f(x._t)
 
 
 def root_of(x: Array) -> Array:
-    """The dual array that owns the memory which x views."""
+    """The dual array that owns the memory of x."""
     return x if x.base_dual is None else x.base_dual
 
 
@@ -176,19 +171,10 @@ def _read(shadow: Shadow, tag: Tag, a: np.ndarray) -> Any:
 
 
 def wrap(a: np.ndarray, *, copy: bool) -> Any:
-    """Make the tangents that an array's memory carries explicit.
+    """Make the tangents that a plain array's memory carries explicit.
 
-    Parameters
-    ----------
-    a : ndarray
-        A plain array.
-    copy : bool
-        Whether the primal must be copied because the result will outlive the next store.
-
-    Returns
-    -------
-    ndarray or Array
-        ``a`` (or a copy) if its memory carries none.
+    Without any, the result is the array itself or, if ``copy``, a copy: the primal must be copied
+    if the result is to outlive the next store.
     """
     shadow = find_shadow(a)
     value: Any = alike(a) if copy else a

@@ -1,8 +1,8 @@
 """The operators of dual arrays.
 
-With small arrays the way to a rule costs more than the arithmetic. So sums and products of two
-arrays of one call and shape, or of one and a plain number or array, are done here; the shortest way
-is that of two arrays whose tangents are one term each, of the same lanes.
+For small arrays the detour through a rule costs more than the arithmetic. So sums and products of
+two arrays of one call and shape, or of one and a plain number or array, are computed here; the
+fastest case is two arrays whose tangents are one term each, with the same lanes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.quiet import QUIET, inside, quiet
 from fwdad.tangents.scaling import MAX_ARRAY_TERMS
 
-# -- what may take a short way
+# -- what may take a shortcut
 
 
 def _beside(a: Array, b: np.ndarray) -> bool:
-    """Whether a is simple, and b a plain array of its shape in the same precision."""
+    """Whether a is simple, and b a plain array of its shape; both in double precision."""
     p = a.p
     return (
         is_simple(a)
@@ -54,13 +54,13 @@ def _alike(a: Array, b: Array) -> bool:
 
 
 def _terms(a: Array) -> dict[Any, Any]:
-    """The terms of a tangent; what is held stays as it is."""
+    """The terms of a tangent, which must not be changed."""
     t = a.held
     return {t[0]: t[1]} if type(t) is tuple else t.terms
 
 
 def _in_one(a: Array, b: Array) -> Any:
-    """The lanes and scalings of two arrays of one call and shape with one term of the same lanes.
+    """The common lanes of two one-term arrays of one call and shape, and their scalings.
 
     ``(lanes, scaling of a, scaling of b, shape)``, or None.
     """
@@ -101,7 +101,7 @@ def _difference(d: Any, e: Any) -> Any:
 
 
 def _multiple(t: Any, b: float) -> Any:
-    """What is held, times a number."""
+    """A held tangent times a number."""
     if type(t) is not tuple:
         return _scaled_by(t, b)
     lanes, d, shape = t

@@ -1,4 +1,4 @@
-"""The attributes of dual arrays and scalars, and attributes of arrays that are set."""
+"""The attributes of dual arrays and scalars, and assignments to attributes of arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fwdad.tangents.plain import plain
 
 
 def set_array_attribute(o: Any, name: str, value: Any) -> None:
-    """``a.real = v``, ``a.imag = v``, ``a.flat = v`` are stores; ``shape`` is a plain attribute."""
+    """Set an attribute: a store for ``real``, ``imag`` and ``flat``, a reshape for ``shape``."""
     if name in ("real", "imag"):
         store.store(getattr(o, name), Ellipsis, value)
     elif name == "flat":
@@ -49,7 +49,7 @@ def _refused(name: str) -> property:
 
 
 def _array_wrap(_o: Any, made: Any, _context: Any = None, return_scalar: bool = False) -> Any:
-    """What NumPy's own Python calls to restore a subclass: a dual array has none to restore."""
+    """The hook by which NumPy's Python code restores a subclass, of which a dual array has none."""
     return made[()] if return_scalar and np.ndim(plain(made)) == 0 else made
 
 
@@ -63,7 +63,7 @@ Array.__array_wrap__ = _array_wrap  # type: ignore[attr-defined]
 
 
 def _transposed(o: Array) -> Any:
-    """``o.T``: without a rule where plain numbers are in the array, and none were stored."""
+    """``o.T``; without a rule for a plain primal into which nothing was stored."""
     t = o._t
     simple = type(o.p) is np.ndarray and isinstance(t, Chunk) and o.tag.alive
     if simple and (not SHADOWED or untouched(o.p)):
@@ -86,7 +86,8 @@ Scalar.T = property(lambda o: o)  # type: ignore[attr-defined]
 def _inherit(cls: type, *primals: type) -> None:
     """Give a class of duals the names of its primals that it lacks.
 
-    One by one: with a ``__getattr__`` every look at a slot of a dual would be three times as slow.
+    They are set one by one, because a ``__getattr__`` would make each access to a slot of a dual
+    three times as slow.
     """
 
     def inherited(name: str) -> property:

@@ -1,4 +1,4 @@
-"""Dual numbers: what those of numbers and of arrays share, and how they refuse to decay."""
+"""The base of dual numbers and arrays, and how they refuse to decay into plain values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OPAQUE: set[type] = set()
 
 
 class Dual:
-    """What scalar and array duals share: they look like the primal, and never decay into it."""
+    """The base of scalar and array duals: they look like the primal, and never decay into it."""
 
     __slots__ = ()
     __fwdad_tag__ = True
@@ -52,7 +52,7 @@ class Dual:
         raise DualLeakError(leak("an int", self))
 
     def __index__(self) -> NoReturn:
-        operator.index(self.p)  # a float is none: what the primal raises (NumPy 2.0's ** asks)
+        operator.index(self.p)  # raises for a float as the primal does (NumPy 2.0's ** calls it)
         raise DualLeakError(leak("an index", self))
 
     def __array__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
@@ -71,7 +71,7 @@ class Dual:
 
 
 def _noted(text: str) -> str:
-    """The text of a dual; a number that is read out of it would have lost its tangent."""
+    """The text of a dual, which is noted: a number parsed from it would have lost its tangent."""
     if STATE.run is not None:
         STATE.run.effects.note_text(text)
     return text
@@ -87,7 +87,7 @@ def leak(what: str, x: Any) -> str:
 
 
 def was_left(what: str) -> str:
-    """The message for what an earlier derivative call has left outside."""
+    """The message for a value that an earlier derivative call has left outside."""
     return (
         f"{what} is read that an earlier derivative call has left outside, and that carried a "
         "derivative then: it is plain now, and the derivative would be lost without a word. If it "

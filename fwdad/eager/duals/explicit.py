@@ -1,4 +1,4 @@
-"""The tangents that memory carries, made explicit."""
+"""The tangents that memory carries, made explicit in duals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fwdad.tangents.plain import plain
 
 
 def explicit(x: Any) -> Any:
-    """``x``, with all the tangents that its memory carries, also those of other calls' stores."""
+    """``x`` with all the tangents that its memory carries, even those that other calls stored."""
     if ARRAYS and type(x) is not Array and isinstance(x, np.ndarray):
         check_array(x)
     if not SHADOWED or type(x) is Scalar:
@@ -58,16 +58,9 @@ def with_explicit(values: Any) -> Any:
 
 
 def settled(y: Any) -> Any:
-    """A copy of an array with all its tangents, for when the memory that was written is restored.
+    """A copy of an array with all its tangents, before the memory that was written is restored.
 
-    Parameters
-    ----------
-    y : ndarray or Array
-        An array whose memory was written, also with tangents of other calls than its own.
-
-    Returns
-    -------
-    ndarray or Array
+    Calls other than the array's own may have stored tangents, too.
     """
     if type(y) is not Array:
         return wrap(y, copy=True)
@@ -76,7 +69,7 @@ def settled(y: Any) -> Any:
 
 
 def _of_all_calls(x: Array) -> Array:
-    """A dual array, as one of those calls too that have stored into its memory."""
+    """A dual array that is also a dual of the calls that have stored into its memory."""
     shadow = find_shadow(plain(x))
     if shadow is None or (len(shadow.lanes) == 1 and x.tag in shadow.lanes):
         return x
@@ -89,7 +82,7 @@ def _of_all_calls(x: Array) -> Array:
 
 
 def _with_tangents(y: Array, stored: list[Tag], *, copy: bool) -> Array:
-    """An array with the tangents that it has, and with those of calls that stored into it."""
+    """An array with its own tangents and those of calls that have stored into it."""
     tangents: dict[Tag, Any] = {}
     level: Any = y
     while type(level) is Array:

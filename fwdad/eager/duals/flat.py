@@ -25,7 +25,7 @@ class Flat:
 
     @property
     def coords(self) -> tuple[int, ...]:
-        """The index of the next element."""
+        """The multi-index of the next element."""
         shape, rest, found = plain(self.base).shape, self.index, []
         for length in shape[:0:-1]:
             rest, i = divmod(rest, length)
@@ -55,7 +55,7 @@ class Flat:
         return flatten(self.base)
 
     def __array__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
-        """C code that asks for numbers; the dispatcher has another way."""
+        """Refuse C code that asks for plain numbers; the dispatcher takes another path."""
         raise DualLeakError(leak("a plain array", self.base))
 
 
@@ -103,14 +103,14 @@ def flat_store(flat: Any, index: Any, value: Any) -> None:
 
 
 def reads_while_it_writes(a: Any, value: Any) -> bool:
-    """Whether values are in the memory that they go to; NumPy casts others before it stores any."""
+    """Whether values share the memory they go to, and are not cast: NumPy casts before storing."""
     if not isinstance(value, np.ndarray) or plain(value).dtype != plain(a).dtype:
         return False
     return np.may_share_memory(plain(a), plain(value))
 
 
 def store_in_order(base: Any, at: Any, value: Any) -> None:
-    """NumPy's flat assignment is element by element: an overlapping value is read as it changes."""
+    """Store element by element, as NumPy's flat assignment does: overlaps are read as changed."""
     shape = plain(value).shape
     places = [tuple(int(i) for i in row) for row in zip(*(np.ravel(i) for i in at), strict=True)]
     for k, place in enumerate(places):
@@ -120,7 +120,7 @@ def store_in_order(base: Any, at: Any, value: Any) -> None:
 
 
 def set_flat(o: Any, value: Any) -> None:
-    """``a.flat = v``: NumPy copies v first where it does not lie column by column as a does."""
+    """``a.flat = v``; NumPy first copies v if a is in Fortran order and v is not."""
     o, places = with_axes(o), np.arange(plain(o).size)
     copied = plain(o).flags.f_contiguous and not getattr(value, "flags", o.flags).f_contiguous
     if not copied and reads_while_it_writes(o, value):

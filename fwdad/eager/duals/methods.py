@@ -86,7 +86,7 @@ def attribute(o: Any, name: str) -> Any:
 
 
 def of_primal(o: Any, name: str) -> Any:
-    """An attribute that only the primal of a dual has: a method that is known, or an error."""
+    """An attribute that only the primal of a dual has: a known method, or an error."""
     if name.startswith("__") or not hasattr(plain(o), name):
         message = f"{type(plain(o)).__name__!r} object has no attribute {name!r}"
         raise AttributeError(message)
@@ -97,7 +97,7 @@ def of_primal(o: Any, name: str) -> Any:
 
 
 class _Bound:
-    """A method of a dual that is called later; who asks for its name gets the primal's."""
+    """A method of a dual to be called later; its name and docstring are those of the primal's."""
 
     def __init__(self, o: Any, name: str) -> None:
         self.__self__ = o
@@ -110,12 +110,12 @@ class _Bound:
 
 
 def is_real(o: Any) -> bool:
-    """Whether a scalar is no complex number."""
+    """Whether a scalar is not complex."""
     return not isinstance(plain(o), (complex, np.complexfloating))
 
 
 def part_of(function: Any, o: Any) -> Any:
-    """A part of a complex scalar, or its conjugate: Python's number of Python's."""
+    """A part of a complex scalar, or its conjugate; a Python number for a Python number."""
     part = call(function, o)
     return (
         python_number(part)
@@ -143,13 +143,13 @@ _COMPARISONS = {f"__{name}__" for name in ("lt", "le", "eq", "ne", "gt", "ge")}
 
 
 def is_number_operator(o: Any, name: str, args: tuple[Any, ...]) -> bool:
-    """Whether a plain number's operator is called by its name, and what it is given moves."""
+    """Whether a method is an operator of a plain number, and its argument is active."""
     known = name in _DUNDERS or name in _COMPARISONS
     return known and isinstance(o, (int, float, complex, np.generic)) and is_active(args)
 
 
 def number_operator(o: Any, name: str, args: tuple[Any, ...]) -> Any:
-    """``o.__mul__(x)``: the operator, where the number's class knows what to do with the values."""
+    """``o.__mul__(x)``: the operator, unless the number's class returns ``NotImplemented``."""
     answer = getattr(type(o), name)(o, *map(plain, args))
     if answer is NotImplemented or name in _COMPARISONS:
         return answer
@@ -253,18 +253,18 @@ def flatten(o: Any, order: str = "C") -> Any:
 
 @_method("__array__")
 def _as_array(o: Any, dtype: Any = None, **options: Any) -> Any:
-    """The user's call of it; a call by NumPy's C code is refused by the dual."""
+    """``o.__array__()`` called by the user; the dual refuses a call by NumPy's C code."""
     return call(np.asarray, o, dtype, **options)
 
 
 @_method("copy", "__copy__")
 def copy_of(o: Any, order: str = "C") -> Any:
-    """A copy of an array, with all tangents that its memory has; a scalar is its own."""
+    """A copy of an array with all tangents that its memory carries; a scalar itself."""
     return copied(explicit(o), order)
 
 
 def copied(o: Any, order: str = "C") -> Any:
-    """A copy of an array, with the tangents that it has itself; a scalar is its own."""
+    """A copy of an array with the tangents of its own dual; a scalar itself."""
     if type(o) is Scalar:
         return o
     if type(o) is Array:
@@ -336,7 +336,7 @@ def _tolist(o: Any) -> Any:
 
 
 def refuse_subclass(args: tuple[Any, ...], options: dict[str, Any]) -> None:
-    """Raise where ``view`` asks for a subclass: its operators may mean something else."""
+    """Raise where ``view`` asks for a subclass, whose operators may mean something else."""
     for cls in (*args, *options.values()):
         if isinstance(cls, type) and issubclass(cls, np.ndarray) and cls is not np.ndarray:
             message = (
@@ -377,13 +377,13 @@ def _partition(
 
 
 def with_axes(a: Any) -> Any:
-    """An array, one without axes as a view with one: `np.unravel_index` wants a shape."""
+    """An array as one with at least one axis, because ``np.unravel_index`` needs a shape."""
     return a if plain(a).ndim else call(np.reshape, a, 1)
 
 
 @_method("put")
 def put(o: Any, indices: Any, values: Any, mode: str = "raise") -> None:
-    """Store values at flat places, repeated as NumPy repeats them."""
+    """Store values at flat indices, repeated as NumPy repeats them."""
     o, flat = with_axes(o), np.asarray(indices)
     size = plain(o).size
     if mode == "wrap":
@@ -437,7 +437,7 @@ _RESIZED = (
 
 
 def _resize(o: np.ndarray, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """``o.resize(...)`` of a plain array; NumPy refuses to where this call refers to it, too."""
+    """``o.resize(...)`` of a plain array, which NumPy refuses while this call refers to it."""
     try:
         o.resize(*args, **kwargs)
     except ValueError as error:

@@ -1,7 +1,7 @@
 """Duals of values whose tangents have a class of their own: only frules look inside.
 
 Such a value has no parts through which its derivative could be followed. Its methods and operators
-are called with the dual, and find their frules; what would read its attributes without one raises.
+are called with the dual, and find their frules; reading its attributes without one raises.
 """
 
 from __future__ import annotations
@@ -26,19 +26,11 @@ CALL: list[Callable[..., Any]] = []
 
 
 class Opaque(Dual):
-    """The dual of a value whose tangents have a class of their own.
+    """The dual of a value whose tangents have a class of their own: ``t`` is a chunk of objects.
 
-    Each class of such values has a subclass of this one, with the special methods that the class
-    has. The attributes below are for the builder: lifted code sees those of the value.
-
-    Attributes
-    ----------
-    p : object
-        The primal; a dual of an enclosing call when derivatives are nested.
-    t : Chunk
-        The tangent: lanes of objects.
-    tag : Tag
-        The call that it belongs to.
+    Each class of such values has a subclass of this one, with the special methods that it has. The
+    attributes ``p`` (a dual if derivatives are nested), ``t`` and ``tag`` are for the builder:
+    lifted code sees those of the value.
     """
 
     __slots__ = ("p", "t", "tag")
@@ -49,7 +41,7 @@ class Opaque(Dual):
         object.__setattr__(self, "tag", tag)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # NumPy and copy ask for methods that the class does not have
+        if name.startswith("__"):  # NumPy and copy look up methods that the class does not have
             message = f"{_name(self)!r} object has no attribute {name!r}"
             raise AttributeError(message)
         value = attribute(self, name)
@@ -98,7 +90,7 @@ for _compare in (
 
 
 def _through(name: str) -> Callable[..., Any]:
-    """A special method that calls the one of the value's class through the dispatcher."""
+    """A special method that calls that of the value's class through the dispatcher."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return CALL[0](getattr(type(plain(self)), name), self, *args, **kwargs)
@@ -106,7 +98,7 @@ def _through(name: str) -> Callable[..., Any]:
     return method
 
 
-# what these return is no derivative's business
+# the results of these carry no derivatives
 _BY_VALUE: dict[str, Callable[..., Any]] = {
     "__len__": lambda self: len(plain(self)),
     "__contains__": lambda self, item: plain(item) in plain(self),
@@ -130,23 +122,9 @@ def _dual_class(cls: type) -> type[Opaque]:
 
 
 def make_opaque(x: Any, x_dot: Any, tag: Tag, what: str) -> Opaque:
-    """A dual of a value whose tangents have a class of their own.
+    """A dual of a value whose tangents have a class of their own; ``what`` made its tangent.
 
-    Parameters
-    ----------
-    x : object
-        The value.
-    x_dot : Chunk
-        Its tangent.
-    tag : Tag
-        The call.
-    what : str
-        Who made the tangent, for the message.
-
-    Raises
-    ------
-    ChunkMismatchError
-        If the chunk's lanes are not of the tangent class, or of another number.
+    ``ChunkMismatchError`` if the lanes are not of that class, or their number is wrong.
     """
     cls = type(plain(x))
     wanted = OWN[cls].tangent
@@ -162,7 +140,7 @@ def make_opaque(x: Any, x_dot: Any, tag: Tag, what: str) -> Opaque:
 
 
 def attribute(o: Any, name: str) -> Any:
-    """``o.name``: methods, properties and what the class holds; an instance's own would lose."""
+    """``o.name``: a method, property or class attribute; the instance's own would lose tangents."""
     check_alive(o.tag)
     value = plain(o)
     cls = type(value)

@@ -26,7 +26,7 @@ from fwdad.tangents.quiet import quiet
 
 
 def _combined(first: Any, p: float, second: Any, q: float, tag: Any) -> dict[Any, Any]:
-    """``p * first + q * second``, where coefficients may be arrays (which can warn)."""
+    """The terms of ``p * first + q * second``; array coefficients may cause warnings."""
     terms = {lanes: d * p for lanes, d in first.items()}
     for lanes, d in second.items():
         terms[lanes] = terms[lanes] + d * q if lanes in terms else d * q
@@ -48,7 +48,7 @@ def slow(name: str, a: Any, b: Any) -> Any:
 
 
 def _recorded(name: str, a: Array, b: Array) -> Array | None:
-    """Sums and products of two arrays of a call that records, without copies of the primals."""
+    """The sum or product of two arrays of a call that records, without copies of the primals."""
     p, q = a.p, b.p
     if name == "truediv" or not (is_simple(a) and is_simple(b)) or p.shape != q.shape:
         return None
@@ -63,9 +63,9 @@ _LISTS = (list, tuple, range)
 
 
 def takes_lists(name: str, a: Any) -> bool:
-    """Whether a list beside it is an array: beside an array, and beside a number of NumPy's.
+    """Whether a list beside a becomes an array, as it does beside arrays and NumPy's numbers.
 
-    Times a list NumPy's numbers are those of Python's, which want a whole number of copies.
+    In products with lists NumPy's numbers act as Python's, which repeat the list.
     """
     return type(a) is Array or (
         type(a) is Scalar and name != "mul" and isinstance(plain(a), np.generic)
@@ -79,8 +79,8 @@ _NUMERIC = {Scalar, Array, float, int, complex, bool, np.ndarray, np.float64}
 
 
 def is_numeric(b: Any) -> bool:
-    """Whether an operand is a number or an array; else its own class may know the operator."""
-    # by type first: a dual's own __class__, which isinstance asks, is that of its primal
+    """Whether an operand is a number or an array; any other may define the operator itself."""
+    # by type first: a dual's own __class__, which isinstance reads, is that of its primal
     t = type(b)
     return t in _NUMERIC or issubclass(t, (float, int, complex, np.generic, np.ndarray))
 
@@ -142,7 +142,7 @@ def _scaled(terms: dict[Any, Any], q: float, tag: Any) -> dict[Any, Any]:
     if tag.most == 1:
         return quiet()(_combined, terms, q, {}, q, tag)
     made = {}
-    for lanes, d in terms.items():  # a comprehension would cost a call of its own
+    for lanes, d in terms.items():  # a comprehension would cost another call
         made[lanes] = d * q
     return made
 
@@ -292,7 +292,7 @@ def _absolute(a: Any) -> Any:
 
 
 def with_primal(value: Any, p: Any) -> Any:
-    """A dual scalar with Python's own value in the place of NumPy's, a rounding apart."""
+    """A dual scalar with Python's own value, which may differ from NumPy's by rounding."""
     return Scalar(p, value.terms, value.tag) if type(value) is Scalar else p
 
 

@@ -1,4 +1,4 @@
-"""``Scalar``: a number with its tangents, a sum of scaled lanes."""
+"""``Scalar``: a number whose tangent is a sum of scaled lanes."""
 
 from __future__ import annotations
 
@@ -52,15 +52,9 @@ Scalar.__name__ = "float"  # how Python's own messages call it: 'float' object i
 def number(p: Any, parts: list[tuple[Any, Any]], tag: Tag) -> Scalar:
     """The dual of a number with its tangent multiplied out: one coefficient for each lane.
 
-    Parameters
-    ----------
-    p : scalar
-        The number.
-    parts : list
-        Lanes ``(N,)``, a number if N is 1, each with its scaling (None: one). A lane in which all
-        are zero does not move, and stays zero whatever partial multiplies it.
-    tag : Tag
-        An eager one. The arithmetic on a lane is the same for every N.
+    ``parts`` are lanes ``(N,)``, a number if N is 1, each with its scaling (None: one). A lane in
+    which all are zero stays zero whatever partial multiplies it. ``tag`` is an eager one; the
+    arithmetic on a lane is the same for every N.
     """
     if tag.n > 1:
         return quietly(_number_of_lanes, p, parts, tag)
@@ -87,10 +81,10 @@ _STILL = support_lanes(np.zeros(1, np.bool_))
 
 
 def fewer(terms: dict[Any, Any], tag: Tag) -> dict[Any, Any]:
-    """Shorten a sum of scaled lanes that is long, or where numbers and arrays of numbers meet.
+    """Shorten a long sum of scaled lanes, or one of both numbers and arrays of numbers.
 
-    Unit directions become one term with an array of coefficients. The arithmetic on one lane is
-    what it was, so the width of the chunk, on which the length depends, leaves no trace.
+    Unit directions become one term with an array of coefficients. The arithmetic on each lane is
+    unchanged, so the result does not depend on the width of the chunk, as the length does.
     """
     if tag.record is not None:
         return tag.record.fewer(terms) if len(terms) > tag.most else terms
@@ -123,7 +117,7 @@ def same_terms(a: Scalar, b: Scalar) -> bool:
 
 
 def parts_of(chunk: Chunk, place: tuple[int, ...]) -> list[tuple[Any, Any]] | None:
-    """What :func:`number` wants to know of one element; None if it is not in double precision."""
+    """The ``parts`` of one element for :func:`number`; None if it is not in double precision."""
     at = across_lanes(chunk.n, place)
     parts = []
     for lanes, d in chunk.terms.items():
@@ -140,7 +134,7 @@ def parts_of(chunk: Chunk, place: tuple[int, ...]) -> list[tuple[Any, Any]] | No
 
 
 def across_lanes(n: int, place: tuple[int, ...]) -> tuple[Any, ...]:
-    """The index of one element in all of n lanes; one lane gives a number."""
+    """The index of one element in all of n lanes; for a single lane that is a number."""
     return (0, *place) if n == 1 else (_ALL, *place)
 
 

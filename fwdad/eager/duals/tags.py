@@ -1,4 +1,4 @@
-"""Which call a value belongs to, and its primal and tangent there."""
+"""The call that a value belongs to, and its primal and tangent there."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fwdad.tangents.zero import ZERO
 
 
 def isinstance_dual(x: Any) -> bool:
-    """Whether x is a dual (its ``__class__`` says otherwise)."""
+    """Whether x is a dual, despite its ``__class__``."""
     t = type(x)
     return t is Scalar or t is Array
 
 
 def top_tag(values: Any, top: Tag | None = None) -> Tag | None:
-    """The innermost call that any of the values, or of the items of lists in them, belongs to."""
+    """The innermost call that any of the values, or any item of lists and dicts, belongs to."""
     for x in values:
         t = type(x)
         if t is Scalar or t is Array:
@@ -40,7 +40,7 @@ def top_tag(values: Any, top: Tag | None = None) -> Tag | None:
 
 
 def split(x: Any, tag: Tag) -> tuple[Any, Any]:
-    """A value's primal and tangent with respect to one call; containers are split by item."""
+    """The primal and tangent of a value with respect to one call; containers are split by item."""
     t = type(x)
     if t is Scalar or t is Array:
         return (x.p, x.t) if x.tag is tag else (x, ZERO)

@@ -1,4 +1,4 @@
-"""What lifted code calls in the place of Python's own syntax; importing this installs it."""
+"""The hooks that lifted code calls in place of Python's syntax; importing this installs them."""
 
 from fwdad.eager.calls import protocols
 from fwdad.eager.calls.dispatch import call

@@ -55,7 +55,7 @@ def attr(o: Any, name: str) -> Any:
 
 
 def generic_attr(o: Any, name: str) -> Any:
-    """``object.__getattribute__(o, name)``: what a class has of its own is not asked."""
+    """``object.__getattribute__(o, name)``, which ignores a class's own lookup methods."""
     t = type(o)
     if t in _KNOWN or (OPAQUE and t in OPAQUE):
         return attr(o, name)
@@ -66,7 +66,7 @@ def generic_attr(o: Any, name: str) -> Any:
 
 
 def _by_class(o: Any, t: type, name: str, found: Any, look: Callable[[Any, str], Any]) -> Any:
-    """An attribute for which an object's class holds something that is no function."""
+    """An attribute for which the object's class holds something other than a function."""
     kind = type(found)
     if kind is property:
         return call(found.fget, o) if found.fget is not None else look(o, name)
@@ -84,7 +84,7 @@ def _by_class(o: Any, t: type, name: str, found: Any, look: Callable[[Any, str],
 
 
 def has_attr(o: Any, name: str) -> bool:
-    """``hasattr(o, name)``; what has to be computed for that is lifted."""
+    """``hasattr(o, name)``; whatever that computes is lifted."""
     t = type(o)
     if t in _KNOWN or isinstance(o, type):
         return hasattr(o, name)
@@ -104,12 +104,12 @@ _ASKS = ("__getattribute__", "__getattr__")
 
 
 def _held(x: Any) -> Any:
-    """What an object holds, if it is no number that an earlier call has left there."""
+    """The value that an object holds, or a dead dual if it is left from an earlier call."""
     return stale.revive(x) if stale.NUMBERS else x
 
 
 def _super_attribute(o: Any, name: str) -> Any:
-    """``super().name``: a property of a base class is lifted, too."""
+    """``super().name``, with properties of base classes lifted."""
     order = o.__self_class__.__mro__ if o.__self_class__ is not None else ()
     for cls in order[order.index(o.__thisclass__) + 1 :] if order else ():
         if name in cls.__dict__:
@@ -128,7 +128,7 @@ def _class_attribute(t: type, name: str) -> Any:
 
 
 def _in_python(t: type, name: str) -> types.FunctionType | None:
-    """A method by which a class asks, sets or deletes attributes itself."""
+    """A class's own method, in Python, that looks up, sets or deletes attributes; or None."""
     found = _class_attribute(t, name)
     return found if isinstance(found, types.FunctionType) else None
 
@@ -174,7 +174,7 @@ def set_attr(value: Any, o: Any, name: str) -> None:
 
 
 def generic_set_attr(value: Any, o: Any, name: str) -> None:
-    """``object.__setattr__(o, name, value)``: what a class has of its own is not asked."""
+    """``object.__setattr__(o, name, value)``, which ignores a class's own methods."""
     _set(value, o, name, object.__setattr__)
 
 
@@ -208,7 +208,7 @@ def _set(value: Any, o: Any, name: str, store: Callable[[Any, str, Any], None]) 
 
 
 def _keep(o: Any, name: str = "") -> None:
-    """Keep what an object holds before it changes, or what a class or module has by a name."""
+    """Keep what an object holds before it changes, or one attribute of a class or module."""
     run = STATE.run
     if run is None:
         return
@@ -231,7 +231,7 @@ def del_attr(o: Any, name: str) -> None:
 
 
 def generic_del_attr(o: Any, name: str) -> None:
-    """``object.__delattr__(o, name)``: what a class has of its own is not asked."""
+    """``object.__delattr__(o, name)``, which ignores a class's own methods."""
     _delete(o, name, object.__delattr__)
 
 

@@ -1,4 +1,4 @@
-"""The hooks of iteration: what a ``for``, an unpacking or a comprehension goes through."""
+"""The hooks of iteration, which ``for``, unpacking and comprehensions go through."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def iterate(o: Any) -> Any:
 
 
 def check_generator(o: Any) -> None:
-    """Refuse a generator that was made outside the call, and would read arrays without tangents."""
+    """Refuse a generator from outside the call, which would read arrays without their tangents."""
     if not SHADOWED or id(o.gi_code) in LIFTED:
         return
     if not is_library_file(o.gi_code.co_filename):
@@ -66,13 +66,13 @@ def check_generator(o: Any) -> None:
 
 
 def iterate_deep(o: Any) -> Any:
-    """As :func:`iterate`, for a target that unpacks the items again."""
+    """The items of :func:`iterate`, for a target that unpacks them further."""
     for item in iterate(o):
         yield _deep(item) if SHADOWED else item
 
 
 def _deep(item: Any) -> Any:
-    """What an item is unpacked into; one that holds no array with tangents is itself."""
+    """An item with the tangents in its arrays' memory explicit; itself if there are none."""
     if isinstance(item, (list, tuple)) and not hasattr(item, "_fields"):
         parts = [_deep(i) for i in item]
         if all(part is i for part, i in zip(parts, item, strict=True)):
@@ -82,7 +82,7 @@ def _deep(item: Any) -> Any:
 
 
 def _elements(o: np.ndarray) -> Any:
-    """Rows of a plain array, looked up one by one: a store in the loop may make them active."""
+    """Rows of a plain array, read one by one, because a store in the loop may make them active."""
     for k in range(len(o)):
         if SHADOWED and find_shadow(o) is not None:
             value = store.load(o, k)

@@ -1,4 +1,4 @@
-"""Types that the hooks know by heart, so that nothing has to be asked of their classes."""
+"""Types that the hooks recognise without looking at their classes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEYS = {Scalar, float, np.float64, tuple}
 
 
 def has_python(t: type, name: str) -> bool:
-    """Whether a class of the user's defines a special method in Python."""
+    """Whether a user's class defines a special method in Python."""
     if t in NATIVE:
         return False
     return isinstance(getattr(t, name, None), types.FunctionType)

@@ -33,7 +33,7 @@ _LOOKUPS = {"get", "pop", "setdefault", "__getitem__"}
 
 
 def method_of_one(o: Any, name: str, x: Any) -> Any:
-    """``o.name(x)``: most often ``np.sin(x)``, of which nothing has to be found out."""
+    """``o.name(x)``, with a shortcut for the commonest case, ``np.sin(x)``."""
     if type(x) is Array and type(o) is types.ModuleType:
         f = getattr(o, name)
         if type(f) is np.ufunc:
@@ -103,12 +103,12 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def _found(x: Any) -> Any:
-    """What a container returns, if it is no number that an earlier call has left in it."""
+    """The result of a container's method, or a dead dual if it is left from an earlier call."""
     return stale.revive(x) if stale.NUMBERS else x
 
 
 def _flat_method(o: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A method of ``a.flat`` by its name."""
+    """Call a method of ``a.flat`` by its name."""
     own = _FLAT_METHODS.get(name)
     if own is not None:
         return own(o, *args)

@@ -104,7 +104,7 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
 
 
 def _dunder(function: Any, forward: str, reflected: str, a: Any, b: Any) -> Any:
-    """Python's own order of trying the operands' methods, each through the dispatcher."""
+    """The operands' methods tried in Python's order, each through the dispatcher."""
     t, u = type(a), type(b)
     order = [(t, forward, a, b), (u, reflected, b, a)]
     if (
@@ -115,7 +115,7 @@ def _dunder(function: Any, forward: str, reflected: str, a: Any, b: Any) -> Any:
     ):
         order.reverse()
     elif isinstance(a, np.generic) and has_python(u, reflected):
-        order.reverse()  # NumPy's numbers make an object array, which asks the other operand
+        order.reverse()  # NumPy's numbers make an object array, which calls the other operand
     if t is u:
         order = order[:1]
     for cls, name, x, y in order:
@@ -152,7 +152,7 @@ def invert(a: Any) -> Any:
 
 
 def _read_by_arrays(a: Any, b: Any, forward: str, reflected: str) -> tuple[Any, Any]:
-    """What an array would read of the other operand, which does not know the operator."""
+    """The operands, of which one beside an array is converted if it lacks the operator."""
     if isinstance(a, np.ndarray) and not hasattr(type(b), reflected):
         return a, protocols.as_numpy_reads(b)
     if isinstance(b, np.ndarray) and not hasattr(type(a), forward):
@@ -185,7 +185,7 @@ def _compare(name: str) -> Callable[[Any, Any], Any]:
 
 
 def compare_then(compare: Any, a: Any, b: Any, then: Any) -> Any:
-    """``a < b < …`` where the language allows no name for ``b``: ``then(b)`` is the rest."""
+    """``a < b < …`` where the syntax allows no name for ``b``: ``then(b)`` is the rest."""
     value = compare(a, b)
     return then(b) if value else value
 
@@ -233,7 +233,7 @@ def _inplace(name: str) -> Callable[[Any, Any], Any]:
 
 
 def _array_inplace(function: Any, plain_function: Any, a: Any, b: Any) -> Any:
-    """An in-place operator on an array: the array stays the same object."""
+    """An in-place operator on an array, which stays the same object."""
     if type(b) in _LISTS:
         b = _as_operand(b)
     elif SHADOWED and type(b) not in NATIVE:

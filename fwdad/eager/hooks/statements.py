@@ -29,7 +29,7 @@ class _Manager:
 
 
 def enter(manager: Any) -> Any:
-    """The manager of a ``with`` statement."""
+    """The manager of a ``with`` statement, wrapped if its methods are in Python."""
     t = type(manager)
     if isinstance(getattr(t, "__enter__", None), types.FunctionType) or is_file(manager):
         return _Manager(manager)
@@ -58,12 +58,12 @@ def write_global(namespace: dict[str, Any], *names: str) -> None:
 
 
 def stop(f: Any) -> Any:
-    """What stands for a function that, by its name, may stop the program in a debugger."""
+    """A function itself if it does stop in a debugger, else the function through the dispatcher."""
     return f if stops(f) else functools.partial(call, f)
 
 
 def own_names(names: Any) -> Any:
-    """What ``locals()`` returns without the variables that lifting adds."""
+    """The result of ``locals()`` or ``dir()`` without the variables that lifting adds."""
     if isinstance(names, dict):
         return {k: v for k, v in names.items() if not str(k).startswith(PREFIX)}
     return [k for k in names if not str(k).startswith(PREFIX)]

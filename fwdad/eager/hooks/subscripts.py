@@ -109,7 +109,7 @@ def setitem(value: Any, o: Any, index: Any) -> None:
 
 
 def aug_setitem(o: Any, index: Any, old: Any, new: Any) -> None:
-    """The store of ``o[index] += v``; a view that was updated in place is there already."""
+    """The store of ``o[index] += v``, skipped for a view that was updated in place."""
     if new is old and type(o) in (np.ndarray, Array) and type(old) in (np.ndarray, Array):
         if _shares(o, old):
             return
@@ -136,7 +136,7 @@ def delitem(o: Any, index: Any) -> None:
 
 
 def check_key(table: dict[Any, Any], key: Any) -> None:
-    """Refuse a look-up that finds what was stored under an equal number of another derivative."""
+    """Refuse a look-up that matches an equal number with another derivative."""
     if not table:
         return
     probe = protocols.Probe(key)

@@ -1,9 +1,9 @@
 """Sources that travel with pickled functions.
 
 A function that is pickled by value, as cloudpickle does with those of ``__main__``, arrives with
-its bytecode alone, and not even with the name of its file. What fwdad pickles carries the lines
-that it was compiled from: one more text in which a source is looked for, and believed no more
-easily than the others.
+its bytecode alone, without even the name of its file. What fwdad pickles carries the lines that it
+was compiled from: one more text in which a source is looked for, and trusted no more easily than
+the others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Key = tuple[int, str]  # of a code object: its first line and its name
 
 
 class Text(NamedTuple):
-    """Some lines of a file, and which functions stand there."""
+    """Some lines of a file, and the functions that they define."""
 
     name: str
     runs: tuple[tuple[int, str], ...]  # lines that follow each other, and the index of the first
@@ -35,7 +35,7 @@ _SHARED = ("<string>", "<stdin>")  # names that many texts have
 
 
 class Carried:
-    """The sources of one pickled function, found as long as somebody holds this object."""
+    """The sources of one pickled function, which are found as long as this object lives."""
 
     def __init__(self, sources: Sources) -> None:
         self._texts = [(text.name, text.keys, _lines(text.runs)) for text in sources]
@@ -44,11 +44,11 @@ class Carried:
         self.shown: set[str] = set()
 
     def texts(self, key: Key) -> list[tuple[str, list[str]]]:
-        """The names and lines of the texts with functions of this kind."""
+        """The names and lines of the texts with functions of this key."""
         return [(name, lines) for name, keys, lines in self._texts if key in keys]
 
     def had_rule(self, code: CodeType) -> bool:
-        """Whether a function of this code had a rule where it was pickled."""
+        """Whether a function with this code had a rule where it was pickled."""
         return (key_of(code), code.co_code) in self._with_rules
 
 
@@ -58,12 +58,12 @@ _SHOWN: dict[str, tuple[Any, ...]] = {}  # our entries in linecache
 
 
 def key_of(code: CodeType) -> Key:
-    """What a text is looked up by."""
+    """The key by which texts are looked up."""
     return code.co_firstlineno, code.co_name
 
 
 def receive(sources: Sources) -> Carried:
-    """Let sources be found that came with a function; who has the function holds the result.
+    """Register sources that came with a function; whoever has the function holds the result.
 
     Nothing is parsed or run before somebody asks for the source of such a function.
     """
@@ -78,7 +78,7 @@ def receive(sources: Sources) -> Carried:
 
 
 def carried_texts(code: CodeType) -> Iterator[tuple[str, list[str], Carried]]:
-    """The texts that came with pickled functions and may hold a code object, with their names."""
+    """The texts that came with pickled functions and may define some code, with their names."""
     key = key_of(code)
     for held in list(_BY_KEY.get(key, ())):
         for name, lines in held.texts(key):
@@ -86,7 +86,7 @@ def carried_texts(code: CodeType) -> Iterator[tuple[str, list[str], Carried]]:
 
 
 def show(name: str, lines: list[str], held: Carried) -> str:
-    """The name under which tracebacks find the lines that came: the file's own, if they agree."""
+    """Show carried lines to tracebacks, under the returned name: the file's own if they agree."""
     with _LOCK:
         if name not in _SHOWN:
             there = linecache.getlines(name)
@@ -108,7 +108,7 @@ def _agree(there: list[str], k: int, line: str) -> bool:
 
 
 def _lines(runs: tuple[tuple[int, str], ...]) -> list[str]:
-    """Lines at their places, with empty ones between them."""
+    """Lines at their indices, with empty ones between the runs."""
     lines: list[str] = []
     for first, text in runs:
         lines += ["\n"] * (first - len(lines))

@@ -1,4 +1,4 @@
-"""Expressions of a function's syntax tree, with hooks in the place of what could meet a dual."""
+"""Expressions of a function's syntax tree, with hooks in place of what could meet a dual."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FRAME_BOUND = {"super", "locals", "globals", "vars", "dir", "eval", "exec", "__
 
 
 class ExpressionLifter(ast.NodeTransformer):
-    """Rewrites expressions."""
+    """A transformer of expressions."""
 
     def __init__(self, classes: tuple[str, ...]) -> None:
         self._temporaries = 0
@@ -54,7 +54,7 @@ class ExpressionLifter(ast.NodeTransformer):
         """Of each enclosing function: the names that it declares global or nonlocal."""
 
     def _mangled(self, name: str) -> str:
-        """A private name as Python writes it inside a class."""
+        """A private name as Python mangles it inside a class."""
         if not _is_private(name) or not self._classes:
             return name
         stem = self._classes[-1].lstrip("_")
@@ -71,7 +71,7 @@ class ExpressionLifter(ast.NodeTransformer):
         return f"{PREFIX}t{self._temporaries}"
 
     def _kept_temporary(self) -> str:
-        """A temporary that an expression binds: a class body deletes its own at its end."""
+        """A temporary bound by an expression; a class body deletes its temporaries at its end."""
         name = self._temporary()
         if self._scopes and self._scopes[-1] is not None:
             self._scopes[-1].append(name)
@@ -190,7 +190,7 @@ class ExpressionLifter(ast.NodeTransformer):
     def _chain(
         self, at: ast.Compare, left: ast.expr, ops: list[ast.cmpop], rest: list[ast.expr]
     ) -> ast.expr:
-        """``a < b < c`` as ``a < b and b < c``, with b evaluated once and c only if need be."""
+        """``a < b < c`` as ``a < b and b < c``, with b evaluated once and c only if needed."""
         if len(ops) == 1:
             return self._compare(ops[0], left, self.visit(rest[0]), at)
         middle = rest[0]
@@ -238,12 +238,12 @@ class ExpressionLifter(ast.NodeTransformer):
 
 
 def _is_private(name: str) -> bool:
-    """Whether Python mangles an attribute name: left to Python, inside the right class."""
+    """Whether Python mangles an attribute name, which is then left to Python in the right class."""
     return name.startswith("__") and not name.endswith("__")
 
 
 def subscript_index(node: ast.expr) -> ast.expr:
-    """A subscript's index as an expression that may stand anywhere: slices become calls."""
+    """A subscript's index as an expression that is valid anywhere: slices become calls."""
     if isinstance(node, ast.Slice):
         parts = [
             p if p is not None else ast.Constant(None) for p in (node.lower, node.upper, node.step)

@@ -1,10 +1,10 @@
-"""Lifting: a function's source, sent through the dispatcher on the user's own lines.
+"""Lifting: a function's source, recompiled with hooks on the user's own lines.
 
 Every call, operator, attribute, subscript and iteration goes through a hook.
 
-The hooks are free variables of the lifted code, bound to cells; nothing enters the user's
-globals. Private names and ``super()`` keep working because the code is compiled inside classes of
-the same names.
+The hooks are free variables of the lifted code, bound to cells; nothing enters the user's globals.
+Private names and ``super()`` keep working because the code is compiled inside classes of the same
+names.
 """
 
 from __future__ import annotations
@@ -40,17 +40,15 @@ _LAST: dict[int, tuple[FunctionType, FunctionType]] = {}
 
 
 def install_hooks(hooks: dict[str, Any]) -> None:
-    """Give lifted code its dispatcher."""
+    """Give lifted code its hooks."""
     _CELLS.update({PREFIX + name: CellType(hook) for name, hook in hooks.items()})
 
 
 def lift(f: FunctionType) -> FunctionType | None:
-    """The lifted twin of a function; None if its source is not to be had.
+    """The lifted twin of a function; None if its source is unavailable.
 
-    Notes
-    -----
-    Reading and compiling costs about a millisecond, once per code object; a fresh closure over
-    known code costs about a microsecond.
+    Reading and compiling costs about a millisecond, once per code object; a new closure over known
+    code costs about a microsecond.
     """
     code = f.__code__
     last = _LAST.get(id(code))
@@ -98,7 +96,7 @@ def _lift_code(f: FunctionType) -> tuple[CodeType, CodeType | None]:
 
 
 def note_missing(error: BaseException, f: FunctionType) -> None:
-    """Say below what C says of its arguments that they were duals, for want of f's source."""
+    """Add to an error raised by C code that f ran on duals because its source is missing."""
     name, missing = _SOURCELESS.get(id(f.__code__), ("", None))
     if missing is not None and not _is_raised_in_python(error):
         error.add_note(
@@ -108,7 +106,7 @@ def note_missing(error: BaseException, f: FunctionType) -> None:
 
 
 def _is_raised_in_python(error: BaseException) -> bool:
-    """Whether a `raise` has raised an exception: the program's own."""
+    """Whether a ``raise`` of the program has raised an exception."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -116,7 +114,7 @@ def _is_raised_in_python(error: BaseException) -> bool:
 
 
 def _running_without_source(frame: FrameType | None) -> str:
-    """What a message begins with where code is running that could not be lifted, or nothing."""
+    """The beginning of a message where code that could not be lifted is running; or empty."""
     while frame is not None and id(frame.f_code) not in LIFTED:
         name, missing = _SOURCELESS.get(id(frame.f_code), ("", None))
         if missing is not None:
@@ -155,7 +153,7 @@ def _compile(code: CodeType, source: Source) -> CodeType:
     if isinstance(node, ast.Lambda):
         statement: ast.stmt = ast.Return(node)
     else:
-        # not applied again, but the code's first line, which its lines count from, is theirs
+        # not applied again, but the first line, to which line numbers are relative, is theirs
         node.decorator_list = [
             ast.copy_location(ast.Constant(None), d) for d in node.decorator_list[:1]
         ]

@@ -1,4 +1,4 @@
-"""Patterns of ``match``: each becomes a guard that asks a hook."""
+"""Patterns of ``match``, each of which becomes a guard that calls hooks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fwdad.eager.lifting.expressions import ExpressionLifter
 
 
 class PatternLifter(ExpressionLifter):
-    """Rewrites ``match`` statements, too."""
+    """A transformer of ``match`` statements and expressions."""
 
     def visit_Match(self, node: ast.Match) -> Any:
         node.subject = self.visit(node.subject)
@@ -18,7 +18,7 @@ class PatternLifter(ExpressionLifter):
         return node
 
     def _case(self, case: ast.match_case) -> None:
-        """Turn a pattern into a guard that asks a hook; Python itself reads nothing then."""
+        """Turn a pattern into a guard that calls hooks, so that Python itself reads nothing."""
         pattern = case.pattern
         guard = None if case.guard is None else self.visit(case.guard)
         if not (isinstance(pattern, ast.MatchAs) and pattern.pattern is None):

@@ -1,4 +1,4 @@
-"""The user's functions that travel with a pickled one, and the lines that they stand in."""
+"""The user's functions that travel with a pickled one, and the lines that define them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fwdad.eager.lifting.source import find_lines, imports_of
 from fwdad.errors import is_library_file
 from fwdad.rules.core.registry import find_rule
 
-_AT_MOST = 100_000  # objects are looked at: a source that is missed raises where it is needed
+_AT_MOST = 100_000  # objects are visited: a source that is missed raises where it is needed
 _MAIN = ("__main__", "__mp_main__")
 _ATOMS = (
     *(bool, int, float, complex, str, bytes, bytearray, type(None), np.generic, np.dtype, np.ufunc),
@@ -24,7 +24,7 @@ _ATOMS = (
 
 
 class Carrier:
-    """What wraps a function, and is pickled with the sources that it reaches."""
+    """A wrapper of a function that is pickled with the sources of all that it reaches."""
 
     __wrapped__: Any
     _carried: Carried | None
@@ -37,7 +37,7 @@ class Carrier:
         return (_restore, (sources, *made)) if sources else made
 
     def _made_by(self) -> tuple[Any, tuple[Any, ...]]:
-        """What makes this object again: a function, and its arguments."""
+        """A function and the arguments that make this object again, for pickle."""
         raise NotImplementedError
 
 
@@ -48,14 +48,9 @@ def _restore(sources: Sources, make: Any, args: tuple[Any, ...]) -> Any:
 
 
 def sources_of(f: Any) -> Sources:
-    """The sources of what is pickled by value with a function: all that it reaches.
+    """The sources of all that is pickled by value with a function, which it reaches.
 
-    What the receiving side imports has its source there, and costs nothing here.
-
-    Parameters
-    ----------
-    f : callable
-        What is about to be pickled.
+    What the receiving side imports has its source there, and is not carried.
     """
     kept: dict[tuple[str, int], tuple[list[str], set[int], set[Key]]] = {}
     texts: list[Text] = []
@@ -81,7 +76,7 @@ def sources_of(f: Any) -> Sources:
 
 
 def _keys(code: types.CodeType) -> Iterator[Key]:
-    """Those of a code object and of all inside."""
+    """The keys of a code object and of all code inside it."""
     yield key_of(code)
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
@@ -89,7 +84,7 @@ def _keys(code: types.CodeType) -> Iterator[Key]:
 
 
 def _runs(lines: list[str], indices: set[int]) -> tuple[tuple[int, str], ...]:
-    """Lines that follow each other, as one text each, with the index of the first."""
+    """Runs of consecutive lines, each as one text with the index of its first line."""
     runs: list[tuple[int, list[str]]] = []
     for k in sorted(indices):
         if runs and runs[-1][0] + len(runs[-1][1]) == k:
@@ -100,7 +95,7 @@ def _runs(lines: list[str], indices: set[int]) -> tuple[tuple[int, str], ...]:
 
 
 def _reached(f: Any) -> list[types.FunctionType]:
-    """The functions whose code is pickled by value with an object: outside of libraries."""
+    """The user's functions whose code is pickled by value with an object."""
     found: list[types.FunctionType] = []
     seen: dict[int, Any] = {}
     waiting: list[Any] = [f]
@@ -132,13 +127,13 @@ def _reached(f: Any) -> list[types.FunctionType]:
 
 
 def _wrapped(o: Any) -> list[Any]:
-    """The user's functions in an object of ours, or of Numba's."""
+    """The user's functions in an object of ours or of Numba's."""
     names = ("__wrapped__", "py_func", "f", "function", "owner")
     return [v for v in (getattr(o, name, None) for name in names) if v is not None]
 
 
 def names_read(f: types.FunctionType) -> list[Any]:
-    """What a function reads of its closure and of its module."""
+    """What a function reads from its closure and its module."""
     return [*_cells(f), *_globals(f)]
 
 
@@ -153,7 +148,7 @@ def _cells(f: types.FunctionType) -> list[Any]:
 
 
 def _globals(f: types.FunctionType) -> list[Any]:
-    """What a function reads from its module, and of modules that are pickled by value."""
+    """What a function reads from its module, and from modules that are pickled by value."""
     names = _names(f.__code__)
     read = [f.__globals__[name] for name in names if name in f.__globals__]
     for module in read:
@@ -168,7 +163,7 @@ def _names(code: types.CodeType) -> set[str]:
 
 
 def _is_by_value(o: Any) -> bool:
-    """Whether a function or class is not found by its name where it is unpickled."""
+    """Whether a function or class cannot be imported by its name where it is unpickled."""
     home = getattr(o, "__module__", None)
     if home in _MAIN or _is_module_by_value(home or ""):
         return True
@@ -179,7 +174,7 @@ def _is_by_value(o: Any) -> bool:
 
 
 def _is_module_by_value(name: str) -> bool:
-    """Whether somebody has told cloudpickle to pickle a module, or its package, by value."""
+    """Whether cloudpickle was asked to pickle a module, or its package, by value."""
     for home in ("cloudpickle", "joblib.externals.cloudpickle"):
         listed = getattr(sys.modules.get(home), "list_registry_pickle_by_value", None)
         if listed is not None and any(f"{name}.".startswith(f"{told}.") for told in listed()):

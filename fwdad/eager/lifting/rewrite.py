@@ -1,7 +1,7 @@
-"""The rewriting of a function's syntax tree: everything that could meet a dual becomes a hook.
+"""A rewriter of functions' syntax trees: everything that could meet a dual becomes a hook.
 
 Calls, operators, comparisons, attributes, subscripts, stores, iteration, ``with`` and ``match``
-turn into calls of free variables, on the positions of the user's own expressions.
+turn into calls of free variables, at the positions of the user's own expressions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fwdad.eager.lifting.patterns import PatternLifter
 
 
 class _Lifter(PatternLifter):
-    """Rewrites one function definition."""
+    """A transformer of one function definition."""
 
     # -- definitions inside the function
 
@@ -132,7 +132,7 @@ class _Lifter(PatternLifter):
         return [ast.copy_location(ast.Assign([target], value), at)]
 
     def _pattern(self, target: ast.expr) -> tuple[ast.expr, list[ast.stmt]]:
-        """A target that stores to a name only, and the statements that store on from there."""
+        """A target that only binds a name, and the statements that store from that name."""
         if isinstance(target, ast.Name):
             return target, []
         if isinstance(target, ast.Starred):
@@ -239,12 +239,7 @@ def rewrite(
 ) -> None:
     """Put hooks into the body of a definition, in place.
 
-    Parameters
-    ----------
-    node : ast.FunctionDef, ast.AsyncFunctionDef or ast.Lambda
-        The definition.
-    classes : tuple of str
-        The classes around it, outermost first: private names are mangled as theirs.
+    ``classes`` are those around it, outermost first, by which private names are mangled.
     """
     lifter = _Lifter(classes)
     if isinstance(node, ast.Lambda):

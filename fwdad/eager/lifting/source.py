@@ -1,7 +1,7 @@
-"""Finding a function's source from its code object, and making sure that it is that source.
+"""The search for a function's source from its code object, with a check that it is that source.
 
 ``inspect.getsource`` follows ``__wrapped__`` and so loses decorators; here the definition is found
-by the code's own file, first line, name and positions, and is believed only if compiling it gives
+by the code's own file, first line, name and positions, and is trusted only if compiling it gives
 the function's own bytecode.
 """
 
@@ -26,7 +26,7 @@ _FUTURES = __future__.annotations.compiler_flag
 
 @dataclass
 class Source:
-    """A function's definition and where it stands."""
+    """A function's definition, and where it stands."""
 
     node: Definition
     classes: tuple[str, ...]
@@ -49,23 +49,13 @@ _MODULES_KEPT = 512
 
 
 def find_source(f: FunctionType) -> Source | None:
-    """The definition of a function, or None if there is no source or it has changed since.
-
-    Parameters
-    ----------
-    f : function
-        A Python function.
-
-    Returns
-    -------
-    Source or None
-    """
+    """The definition of a function, or None if there is no source or it has changed since."""
     found = find_lines(f)
     return None if found is None else found.source
 
 
 class Found(NamedTuple):
-    """A function's source, and the lines of a text that it was found in."""
+    """A function's source, and the lines of the text that it was found in."""
 
     source: Source
     lines: list[str]
@@ -74,7 +64,7 @@ class Found(NamedTuple):
 
 
 def find_lines(f: FunctionType) -> Found | None:
-    """The definition of a function, and which lines of which text have told it."""
+    """The definition of a function, with the text and lines that it was found in; or None."""
     with _LOCK:
         for name, lines, held in texts(f):
             if held is not None and held.had_rule(f.__code__):
@@ -93,7 +83,7 @@ def find_lines(f: FunctionType) -> Found | None:
 
 
 def _found_in(f: FunctionType, name: str, lines: list[str]) -> Found | None:
-    """The definition of a function in a text, if it is its own."""
+    """The definition of a function in a text; None if it does not match the function."""
     code = f.__code__
     start, end = _statement(lines, code)
     found = _find(code, _module(name, lines, start, end), _is_own)
@@ -105,7 +95,7 @@ def _found_in(f: FunctionType, name: str, lines: list[str]) -> Found | None:
 
 
 def _find(code: CodeType, module: _Module | None, is_own: Any) -> Source | None:
-    """The definition of code in a parsed text, if it is its own."""
+    """The definition of code in a parsed text; None if it does not match the code."""
     if module is None:
         return None
     candidates = module.definitions.get((code.co_firstlineno, code.co_name), [])
@@ -121,10 +111,10 @@ def _find(code: CodeType, module: _Module | None, is_own: Any) -> Source | None:
 
 
 def _statement(lines: list[str], code: CodeType) -> tuple[int, int]:
-    """The lines of the statement of a module in which code seems to stand.
+    """The lines of the module's statement in which code seems to be defined.
 
-    Only lines are looked at, and a line inside a string may begin like a statement. What is wrong
-    does not compile to the function's bytecode, and then the whole module is read.
+    Only the beginnings of lines are examined, and a line inside a string may look like a statement.
+    A wrong guess does not compile to the function's bytecode, and then the whole module is read.
     """
     start = min(code.co_firstlineno, len(lines)) - 1
     end = max([start, *(line for _, _, line in code.co_lines() if line is not None)])
@@ -140,12 +130,12 @@ def _begins(line: str) -> bool:
 
 
 def imports_of(lines: list[str]) -> list[str]:
-    """The first lines of a module with nothing but its imports.
+    """The first lines of a module, with nothing but its imports.
 
     Python calls a method of an imported module by other instructions than one of a variable.
     """
     kept = []
-    last = ""  # what the last line of an import holds
+    last = ""  # what the last line of an import contains
     for line in lines:
         if last:
             kept.append(line)
@@ -159,7 +149,7 @@ def imports_of(lines: list[str]) -> list[str]:
 
 
 def _module(name: str, lines: list[str], start: int, end: int) -> _Module | None:
-    """Some lines of a module, parsed where they stand."""
+    """Some lines of a module, parsed at their line numbers."""
     text = "".join(lines[start:end])
     held = _MODULES.get((name, start, end))
     if held is not None and held.text == text:
@@ -196,7 +186,7 @@ def _definitions(
 
 
 def children_of(node: ast.AST) -> list[ast.AST]:
-    """What :func:`ast.iter_child_nodes` yields, in less time, and without what holds nothing."""
+    """The nodes of :func:`ast.iter_child_nodes`, found faster, and without empty ones."""
     found: list[ast.AST] = []
     for name in node._fields:  # IPython gives nodes that all trees share, such as `>`, a parent
         value = getattr(node, name, None)
@@ -233,21 +223,21 @@ def _covers(node: Definition, code: CodeType) -> bool:
 
 
 def _is_placed(code: CodeType) -> bool:
-    """Whether some instruction tells its columns.
+    """Whether some instruction has column positions.
 
-    Python 3.12 tells none of a lambda that returns a constant, and Python tells none at all where
-    it was asked to forget them.
+    Python 3.12 has none for a lambda that returns a constant, and no Python has any if started
+    without them.
     """
     return any(end for _, _, _, end in code.co_positions())
 
 
 def is_told_apart(f: FunctionType) -> bool:
-    """Whether a function's code tells which of several lambdas on one line it is."""
+    """Whether a function's code identifies it among several lambdas on one line."""
     return f.__code__.co_name != "<lambda>" or _is_placed(f.__code__)
 
 
 def _compiles_to(node: Definition, code: CodeType) -> bool:
-    """Whether a lambda's source gives a code object by itself, without what surrounds it."""
+    """Whether a lambda's source by itself compiles to a code object."""
     if not isinstance(node, ast.Lambda):
         return True
     made = compile(ast.Expression(node), code.co_filename, "eval", dont_inherit=True)
@@ -255,7 +245,7 @@ def _compiles_to(node: Definition, code: CodeType) -> bool:
 
 
 def _is_own(code: CodeType, module: _Module) -> bool:
-    """Whether compiling the source gives the function's own bytecode."""
+    """Whether compiling a module gives the function's own bytecode."""
     if module.codes is None:
         module.codes = _codes(module.tree, code)
     own = module.codes.get((code.co_firstlineno, code.co_name), [])
@@ -263,7 +253,7 @@ def _is_own(code: CodeType, module: _Module) -> bool:
 
 
 def _is_own_alone(code: CodeType, module: _Module) -> bool:
-    """The same of its statement without the others: so IPython and Python's prompt compile.
+    """Whether compiling its statement alone does, as IPython and Python's prompt compile.
 
     Where no import is seen, Python calls the methods of a module by other instructions.
     """
@@ -292,7 +282,7 @@ def _codes(tree: ast.Module, code: CodeType) -> dict[tuple[int, str], list[CodeT
 
 
 def _is_rewritten(_code: CodeType, _module: _Module) -> bool:
-    """Code whose bytecode is not that of its source, and need not be."""
+    """Accept any code: rewritten code does not have its source's bytecode."""
     return True
 
 
@@ -324,7 +314,7 @@ def _equal(x: Any, y: Any) -> bool:
 
 
 def _is_rewritten_by_pytest(f: FunctionType) -> bool:
-    """Pytest rewrites the asserts of test modules: their bytecode is never that of the source."""
+    """Whether pytest has rewritten a function's asserts, so that its bytecode is another."""
     loader = f.__globals__.get("__loader__")
     if type(loader).__name__ == "AssertionRewritingHook":
         return True

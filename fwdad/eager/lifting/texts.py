@@ -1,4 +1,4 @@
-"""The texts in which the source of a function may stand, wherever Python has got it from."""
+"""The texts that may contain a function's source, from wherever Python has read it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ NAMELESS = "<dynamic-code>"
 
 
 def texts(f: FunctionType) -> Iterator[tuple[str, list[str], Carried | None]]:
-    """Each text that may hold a function's definition, the likeliest first: its name and lines.
+    """Each text that may hold a function's definition, likeliest first: its name and lines.
 
-    Behind them what it came with in a pickle. None is believed: the caller compares what it
-    compiles to.
+    None is trusted: the caller compares what it compiles to. Texts that came with a pickle have the
+    object that carries them as a third item.
     """
     name = _FROZEN.get(f.__code__.co_filename, f.__code__.co_filename)
     yield from carried_texts(f.__code__)
@@ -41,7 +41,7 @@ def texts(f: FunctionType) -> Iterator[tuple[str, list[str], Carried | None]]:
 
 
 def _known(name: str, f: FunctionType) -> Iterator[list[str]]:
-    """The texts that this process knows of."""
+    """The texts that this process knows."""
     no_file = name.startswith("<")
     if not no_file and name not in linecache.cache and not os.path.exists(name):
         _load(name, f.__globals__)
@@ -62,7 +62,7 @@ def _known(name: str, f: FunctionType) -> Iterator[list[str]]:
 
 
 def _load(name: str, module: dict[str, Any]) -> None:
-    """Enter a module's text into linecache whose file is no file: one inside a zip archive."""
+    """Enter a module's text into linecache if its file is no real file but inside a zip archive."""
     if module.get("__file__") != name:
         return
     for lines in _from_loader(module):
@@ -70,7 +70,7 @@ def _load(name: str, module: dict[str, Any]) -> None:
 
 
 def _from_loader(module: dict[str, Any]) -> list[list[str]]:
-    """What a module's own loader says that its source is."""
+    """The source of a module according to its own loader."""
     spec = module.get("__spec__")
     loader = getattr(spec, "loader", None) or module.get("__loader__")
     get_source = getattr(loader, "get_source", None)
@@ -85,7 +85,7 @@ def _from_loader(module: dict[str, Any]) -> list[list[str]]:
 
 
 def _typed(code: CodeType) -> list[list[str]]:
-    """What Python itself keeps of code that has no file: since 3.13, of its prompt and of -c."""
+    """The lines that Python itself keeps for code without a file: since 3.13, the prompt and -c."""
     by_code = getattr(linecache, "_getlines_from_code", None)
     lines = by_code(code) if by_code is not None else None
     return [lines] if lines else []
@@ -102,13 +102,7 @@ def _command() -> list[list[str]]:
 
 
 def command_of(argv: list[str]) -> str | None:
-    """The argument of ``-c`` among those of the interpreter.
-
-    Parameters
-    ----------
-    argv : list of str
-        What follows the name of the interpreter.
-    """
+    """The argument of ``-c`` in the command line after the interpreter's name; or None."""
     rest = iter(argv)
     for argument in rest:
         if argument == "--check-hash-based-pycs":
@@ -130,7 +124,7 @@ def command_of(argv: list[str]) -> str | None:
 
 @functools.cache
 def _standard_input() -> list[list[str]]:
-    """The program that Python has read from a file at its standard input, if it is a file."""
+    """The program that Python has read from standard input, if that is a file."""
     try:
         handle = sys.__stdin__.fileno() if sys.__stdin__ is not None else -1
         found = os.fstat(handle)
@@ -143,7 +137,7 @@ def _standard_input() -> list[list[str]]:
 
 
 def _split(text: str) -> list[str]:
-    """The lines as Python's compiler counts them: a form feed ends none."""
+    """The lines as Python's compiler counts them, in which a form feed ends none."""
     lines = io.StringIO(text, newline=None).readlines()
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"

@@ -1,4 +1,4 @@
-"""Why the source of a function is not to be had, and what to do: for messages."""
+"""The reasons why a function's source is unavailable, and what to do, for messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Missing(NamedTuple):
 
 
 def why_missing(f: FunctionType) -> Missing:
-    """Why :func:`~fwdad.eager.lifting.source.find_source` has found nothing."""
+    """The reason why :func:`~fwdad.eager.lifting.source.find_source` has found nothing."""
     name = f.__code__.co_filename
     if name == NAMELESS or _came_pickled(f):
         return Missing("it came in a pickle, and its source has stayed where it was made", _PICKLE)
@@ -44,7 +44,7 @@ def why_missing(f: FunctionType) -> Missing:
 
 
 def _came_pickled(f: FunctionType) -> bool:
-    """Whether something has put a function together that is none of its module's."""
+    """Whether a function was put together outside of its module, for instance by pickle."""
     home = sys.modules.get(f.__globals__.get("__name__", ""))
     return home is not None and vars(home) is not f.__globals__
 
@@ -98,7 +98,7 @@ def _file_differs(name: str, f: FunctionType) -> Missing:
 
 
 def _changed(name: str, module: dict[str, Any]) -> bool:
-    """Whether a file is another one than the module was imported from, as far as can be told."""
+    """Whether a file has changed since the module was imported, as far as can be told."""
     now = os.stat(name)
     if now.st_mtime > _STARTED:
         return True
@@ -107,7 +107,7 @@ def _changed(name: str, module: dict[str, Any]) -> bool:
             head = file.read(16)
     except OSError:
         return False  # it was not kept, so nothing is known
-    if len(head) < 16 or head[4:8] != bytes(4):  # told by a hash of the source
+    if len(head) < 16 or head[4:8] != bytes(4):  # validated by a hash of the source
         return False
     kept = (int.from_bytes(head[8:12], "little"), int.from_bytes(head[12:], "little"))
     return kept != (int(now.st_mtime) & 0xFFFFFFFF, now.st_size & 0xFFFFFFFF)

@@ -1,7 +1,7 @@
-"""What one run has written outside stays there, with plain values in the place of its duals.
+"""The commit of what one run has written outside, with plain values in place of its duals.
 
-Only what the run itself has put somewhere is walked through: the log knows what each container and
-object held before, and what was there already holds no dual of this run, or is in the log itself.
+Only what the run itself has put somewhere is visited: the log knows what each container and object
+held before, and what was there already holds no dual of this run, or is in the log itself.
 """
 
 from __future__ import annotations
@@ -27,17 +27,9 @@ _ATOMS = {
 
 
 class Plainly:
-    """Takes the duals of one call out of what that call leaves behind.
+    """A walk that replaces the duals of one call in what that call leaves behind.
 
-    Parameters
-    ----------
-    tag : Tag
-        The call's.
-
-    Attributes
-    ----------
-    left : list
-        The plain numbers and arrays that have taken the place of duals.
+    ``left`` collects the plain numbers and arrays that have taken their place.
     """
 
     def __init__(self, tag: Tag) -> None:
@@ -47,7 +39,7 @@ class Plainly:
         self.left: list[Any] = []
 
     def log(self, log: UndoLog) -> None:
-        """All that one call has written, and what it has put there."""
+        """Visit everything that one call has written, and the content that it has put there."""
         for o, before in log.objects():
             self._seen.pop(id(o), None)
             self._written(o, before)
@@ -65,7 +57,7 @@ class Plainly:
     # -- places
 
     def _written(self, o: Any, before: Any) -> None:
-        """A container or an object; what it held before is not looked into again."""
+        """Visit a container or an object, except for what it held before."""
         if isinstance(before, Attributes):
             self._attributes(o, before)
         elif isinstance(before, dict):
@@ -95,7 +87,7 @@ class Plainly:
             object.__setattr__(o, name, new)
 
     def _name(self, target: Any) -> None:
-        """A cell, or a name in a namespace or class."""
+        """Visit a cell, or a name in a namespace or class."""
         if isinstance(target, tuple):
             namespace, name = target
             names = vars(namespace) if isinstance(namespace, type) else namespace
@@ -121,7 +113,7 @@ class Plainly:
     # -- values
 
     def value(self, x: Any) -> Any:
-        """A value without duals of the call; what can be changed is changed in place."""
+        """A value without duals of the call; what is mutable is changed in place."""
         t = type(x)
         if t in _ATOMS:
             return x
@@ -153,7 +145,7 @@ class Plainly:
         return x
 
     def _primal(self, x: Any) -> Any:
-        """The value of a dual; a number is a new object, which stands for this one only."""
+        """The value of a dual; a number becomes a new object, which identifies this dual."""
         p = x
         while (isinstance_dual(p) or type(p) in OPAQUE) and p.tag in (self._tag, LEFT):
             p = p.p

@@ -1,4 +1,4 @@
-"""Python's containers: what changes them, and their content kept before it is changed."""
+"""Python's containers: the methods that change them, and their content kept before a change."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ CONTAINER_METHODS: dict[type, frozenset[str]] = {
 
 
 def log_container(o: Any) -> None:
-    """Keep what a container holds."""
+    """Keep the content of a container."""
     run = STATE.run
     if run is not None:
         run.log.container(o)
 
 
 def log_object(o: Any) -> None:
-    """Keep what an object with items of its own holds, if it can be copied."""
+    """Keep the content of an object with items of its own, if it can be copied."""
     run = STATE.run
     if run is not None and hasattr(o, "copy"):
         run.log.container(o)

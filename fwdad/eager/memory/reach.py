@@ -1,9 +1,9 @@
-"""Memory that carries tangents, reached by C code through the objects that it is called with.
+"""The search for memory with tangents that C code could read through its arguments.
 
-An array that is given to C code is seen, and meets a rule or an error. One that an object holds is
-not: the object's code reads bare numbers. So while memory carries tangents, what C code without a
-rule is called with is searched for it. An extension class whose objects do not tell what they hold,
-as those of Cython that keep pointers to arrays, is taken to hold it.
+An array that is passed to C code is seen, and meets a rule or an error. One that an object holds is
+not: the object's code reads bare numbers. So while memory carries tangents, the arguments of C code
+without a rule are searched for it. An extension class whose objects do not reveal what they hold,
+as those of Cython that keep pointers to arrays, is assumed to hold it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from fwdad.eager.lifting.reached import names_read
 from fwdad.eager.memory.shadow import SHADOWED, shadow_of_memory
 from fwdad.errors import DualLeakError, type_in_words
 
-_DEPTH = 5  # objects inside each other that are looked into
-_MOST = 20_000  # objects that are looked at in one search
+_DEPTH = 5  # depth of nested objects that is searched
+_MOST = 20_000  # objects visited in one search
 
 _HEAP = 1 << 9
 _TOLD = ("numpy", "pandas", "scipy.spatial._ckdtree")
@@ -37,14 +37,9 @@ _LEAVES = (
 
 
 def check_reach(f: Any, values: Any) -> None:
-    """Refuse a call of C code that can read memory with tangents through an object.
+    """Refuse a call of C code that can read memory with tangents through one of ``values``.
 
-    Parameters
-    ----------
-    f : callable
-        What is called, for the message.
-    values : iterable
-        The object whose method it is, and the arguments.
+    They are the object whose method f is, and the arguments.
     """
     if not SHADOWED:
         return
@@ -58,7 +53,7 @@ def check_reach(f: Any, values: Any) -> None:
 
 
 def is_foreign(f: Any) -> bool:
-    """Whether C code is of a package that may read the memory of arrays in its own way."""
+    """Whether C code is from a package that may read the memory of arrays directly."""
     owner = getattr(f, "__self__", None)
     of = getattr(f, "__objclass__", None)
     if of is not None:
@@ -70,7 +65,7 @@ def is_foreign(f: Any) -> bool:
 
 
 def check_objects(f: Any, values: Any) -> None:
-    """Refuse arrays of objects among which one carries tangents: NumPy reads these by itself."""
+    """Refuse arrays of objects one of which carries tangents, since NumPy reads these by itself."""
     for v in values:
         if isinstance(v, np.ndarray) and v.dtype.hasobject:
             check_reach(f, (v,))
@@ -94,7 +89,7 @@ _SAFE = {*sys.stdlib_module_names, "builtins", "fwdad", "numba", "uarray"}
 
 
 def _is_python(cls: type) -> bool:
-    """Whether a class is made by a ``class`` statement: it has no memory beside its attributes."""
+    """Whether a class statement made a class, so that it has no memory beside its attributes."""
     if cls is object or not cls.__flags__ & _HEAP or "__pyx_vtable__" in cls.__dict__:
         return False
     base = cls.__base__
@@ -109,13 +104,13 @@ def _is_python(cls: type) -> bool:
 
 
 class _Search:
-    """One look for memory with tangents."""
+    """One search for memory with tangents."""
 
     def __init__(self) -> None:
         self.seen: dict[int, Any] = {}
 
     def find(self, x: Any, depth: int) -> Any:
-        """What holds such memory, or None: an array, a buffer, an object that does not tell."""
+        """An array, a buffer or an opaque object that holds such memory; or None."""
         t = type(x)
         if (
             hasattr(t, "__fwdad_tag__")
@@ -159,7 +154,7 @@ class _Search:
 
 
 def _tells(cls: Any) -> bool:
-    """Whether the objects of an extension class tell of all that they hold."""
+    """Whether the objects of an extension class reveal all that they hold."""
     base = next(c for c in cls.__mro__ if not _is_python(c))
     return base.__module__ == "numpy" or base.__module__.startswith(_TOLD)
 

@@ -1,8 +1,8 @@
 """Shadow memory: the tangents of arrays that are written.
 
 The tangent of a writable array is N copies of its owner's byte layout, made at the first active
-store. Any view of the array, whenever it was made, has the view of the shadow with the same
-offset, strides and dtype, so NumPy's own aliasing rules hold for tangents as well.
+store. Any view of the array, whenever it was made, has the view of the shadow with the same offset,
+strides and dtype, so NumPy's own aliasing rules hold for tangents as well.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Shadow:
         self.views: dict[Tag, dict[int, _Held]] = {}
 
     def allocate(self, tag: Tag, lanes: Any = None) -> None:
-        """Make zero lanes for a call, or what records its loads and stores; or take these."""
+        """Give a call ``lanes``, or zero lanes, or a recorder of its loads and stores."""
         if lanes is None and tag.record is not None:
             lanes = tag.record.memory(self.owner, self.nbytes)
         if lanes is not None:
@@ -77,7 +77,7 @@ class Shadow:
         return found
 
     def seen(self) -> list[Tag]:
-        """The calls whose tangents can be seen, the outermost first."""
+        """The calls whose tangents are visible, outermost first."""
         hidden = STATE.hidden
         return sorted((t for t in self.lanes if t not in hidden), key=lambda t: t.order)
 
@@ -87,7 +87,7 @@ class Shadow:
         self.lanes.pop(tag, None)
 
     def only(self, tag: Tag) -> bool:
-        """Whether this call's are the only tangents here, and are plain numbers themselves."""
+        """Whether this call has the only tangents here, and these carry no tangents themselves."""
         lanes = self.lanes
         if len(lanes) != 1 or tag not in lanes:
             return False
@@ -100,13 +100,13 @@ _KEPT_LOCK = threading.Lock()
 
 
 def keep(owner: Any, keeper: Any) -> None:
-    """Enter who reads some memory later: ``keeper.copy_from(owner, copies)`` takes its copy."""
+    """Register a later reader of some memory, whose ``copy_from(owner, copies)`` makes its copy."""
     with _KEPT_LOCK:
         KEPT.setdefault(id(owner), []).append(keeper)
 
 
 def let_go(owner: Any, keepers: list[Any]) -> bool:
-    """Strike keepers off; returns whether they still read the memory itself."""
+    """Remove registered readers; whether they were still registered, so nothing was written."""
     mine = set(map(id, keepers))
     with _KEPT_LOCK:
         told = KEPT.get(id(owner))
@@ -121,7 +121,7 @@ def let_go(owner: Any, keepers: list[Any]) -> bool:
 
 
 def before_write(owner: Any) -> None:
-    """Let whoever reads some memory later make its copy: the memory is about to be written."""
+    """Let later readers of some memory make their copies, because it is about to be written."""
     with _KEPT_LOCK:
         keepers = KEPT.pop(id(owner), ())
     copies: dict[int, Any] = {}
@@ -134,8 +134,8 @@ SHADOWED: dict[int, Shadow] = {}
 
 
 def address(a: np.ndarray) -> int:
-    """Where an array's first element lies."""
-    try:  # what lies in one piece and may be written returns in a quarter of the time
+    """The address of an array's first element."""
+    try:  # contiguous and writable memory takes a quarter of the time
         return ctypes.addressof(_BYTE.from_buffer(a))  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return int(a.__array_interface__["data"][0])
@@ -145,7 +145,7 @@ _BYTE = ctypes.c_char
 
 
 def owner_of(a: Any) -> Any:
-    """The object whose memory an array views: views hide it in several ways."""
+    """The object whose memory an array views, through any chain of bases."""
     base = a.base
     if type(base) is np.ndarray and base.base is None:
         return base
@@ -158,7 +158,7 @@ def owner_of(a: Any) -> Any:
 
 
 def find_shadow(a: np.ndarray) -> Shadow | None:
-    """The shadow of the memory behind an array, if anything active was stored there."""
+    """The shadow of the memory behind an array; None if it has no visible tangents."""
     if a.dtype.kind not in "fcV":
         return None
     owner = a if a.base is None else owner_of(a)
@@ -196,7 +196,7 @@ def untouched(p: Any) -> bool:
 
 
 def any_shadow(a: np.ndarray) -> Shadow | None:
-    """The shadow of the memory behind an array, also where its tangents cannot be seen."""
+    """The shadow of the memory behind an array, even if its tangents are hidden."""
     owner = owner_of(a)
     shadow = SHADOWED.get(id(owner))
     if shadow is None and not isinstance(owner, np.ndarray):
@@ -207,7 +207,7 @@ def any_shadow(a: np.ndarray) -> Shadow | None:
 def make_shadow(a: np.ndarray, tag: Tag, lanes: Any = None) -> Shadow:
     """Find or make the shadow of the memory behind an array, with the lanes of a call.
 
-    It is entered when it has them: one without, which an interrupt had left, would never go.
+    It is registered once it has them: one without, left by an interrupt, would never be dropped.
     """
     shadow = any_shadow(a)
     if shadow is None:
@@ -229,7 +229,7 @@ def make_shadow(a: np.ndarray, tag: Tag, lanes: Any = None) -> Shadow:
 
 
 def shadow_for(a: np.ndarray, tag: Tag) -> Shadow | None:
-    """The shadow that will take tangents of a call; None if those of other calls are there too."""
+    """The shadow that can take tangents of a call; None if other calls have tangents there."""
     shadow = any_shadow(a)
     if shadow is None or not shadow.lanes:
         shadow = make_shadow(a, tag)
@@ -248,7 +248,7 @@ def _buffer(owner: Any, a: np.ndarray) -> np.ndarray:
 
 
 def forget(tag: Tag) -> None:
-    """Drop the lanes of a call that has ended, and of those that an interrupt has left behind."""
+    """Drop the lanes of a call that has ended, and those that an interrupt has left behind."""
     if not SHADOWED:
         return
     for key in list(SHADOWED):

@@ -1,10 +1,10 @@
-"""What earlier derivative calls have left outside: plain values, whose derivatives are gone.
+"""Stale values: plain values left outside by earlier derivative calls, whose derivatives are gone.
 
 A function may keep what it has computed (``self.last = y``, a dict of results, a work array), and
 look there first when it is called again. In a later derivative call it would find a plain number,
-and the derivative would be zero without a word. So these values are known: one that is read before
-the call has written there raises. Numbers are known as objects, arrays by their elements: those
-that have carried a derivative, as long as they hold the same content.
+and the derivative would silently be zero. So these values are tracked: one that is read before the
+call has written there raises. Numbers are tracked as objects, arrays by their elements: those that
+have carried a derivative, as long as they hold the same content.
 """
 
 from __future__ import annotations
@@ -37,14 +37,9 @@ _PURGE_AT = [1024]
 class Left:
     """Memory with elements that have carried a derivative.
 
-    Attributes
-    ----------
-    marks : ndarray of uint8
-        For each byte of the memory, whether the element that begins there has carried one.
-    content : ndarray of uint8
-        The bytes as they were left.
-    order : int
-        Of the call that has left them.
+    ``marks`` has, for each byte of the memory, whether the element that begins there has carried
+    one; ``content`` are the bytes as they were left, and ``order`` is that of the call that left
+    them.
     """
 
     __slots__ = ("content", "low", "marks", "order", "owner")
@@ -58,7 +53,7 @@ class Left:
         self.order = order
 
     def is_stale(self, a: np.ndarray, index: Any) -> bool:
-        """Whether a view of the memory, or a part of it, holds something of that kind."""
+        """Whether a view of the memory, or a part of it, holds stale elements."""
         marks = as_view(self.marks, a, self.low, np.uint8)[index]
         if not np.any(marks):
             return False
@@ -70,13 +65,13 @@ class Left:
 
 
 def as_view(buffer: np.ndarray, a: np.ndarray, low: int, dtype: Any) -> np.ndarray:
-    """A buffer with a copy of some memory's layout, seen as an array sees the memory."""
+    """A buffer with the layout of some memory, viewed as an array views that memory."""
     offset = address(a) - low if a.size else 0
     return np.ndarray(a.shape, dtype, buffer.data, offset, a.strides)
 
 
 def _bits(a: Any) -> Any:
-    """The elements of an array, so that NaN equals itself and 0.0 is not -0.0."""
+    """The elements of an array as bits, so that NaN equals itself and 0.0 is not -0.0."""
     a = np.ascontiguousarray(a)
     if a.dtype.kind not in "fc":
         return a
@@ -88,7 +83,7 @@ def _bits(a: Any) -> Any:
 
 
 def leave(numbers: list[Any], arrays: list[np.ndarray], order: int) -> None:
-    """Note what one call has left: numbers, and arrays of which every element is one of these."""
+    """Note what one call has left: numbers, and arrays all of whose elements are stale."""
     with _LOCK:
         for x in numbers:
             NUMBERS[id(x)] = (x, order)
@@ -100,7 +95,7 @@ def leave(numbers: list[Any], arrays: list[np.ndarray], order: int) -> None:
 
 
 def overwritten(written: dict[int, np.ndarray]) -> None:
-    """What a call has written is no longer what earlier calls have left."""
+    """Drop what a call has written from what earlier calls have left."""
     for key, marks in written.items():
         known = ARRAYS.get(key)
         if known is not None and len(marks) == len(known.marks):
@@ -122,7 +117,7 @@ def leave_bytes(owner: Any, which: np.ndarray, order: int) -> None:
 
 
 def leave_lanes(shadow: Shadow, tag: Any, before: np.ndarray | None) -> None:
-    """Note the elements of written memory that have moved, or have tangents of a call that ends."""
+    """Note elements of written memory that have changed, or have tangents of the ending call."""
     owner = shadow.owner
     if type(owner) is not np.ndarray or owner.dtype.kind not in "fcV" or not owner.size:
         return
@@ -136,7 +131,7 @@ def leave_lanes(shadow: Shadow, tag: Any, before: np.ndarray | None) -> None:
 
 
 def _bytes_of(a: np.ndarray, which: Any) -> np.ndarray:
-    """Elements of an array as bytes of its memory: those that the elements begin with."""
+    """Elements of an array as a mask of its memory's bytes, set where each element begins."""
     owner = owner_of(a)
     marks = np.zeros(owner.nbytes if isinstance(owner, np.ndarray) else 0, np.uint8)
     if len(marks):
@@ -165,14 +160,14 @@ _ALONE = _references_when_alone()
 
 
 def check_number(x: Any) -> None:
-    """Raise if a number is one that an earlier call has left."""
+    """Raise if a number is stale."""
     known = NUMBERS.get(id(x))
     if known is not None and known[0] is x and _is_later(known[1]):
         raise StaleValueError(was_left(f"a number ({x!r})"))
 
 
 def is_left(x: Any) -> bool:
-    """Whether a number or an array from outside holds what an earlier call has left."""
+    """Whether a number or an array from outside is, or holds, what an earlier call has left."""
     if type(x) in NUMBER_TYPES:
         known = NUMBERS.get(id(x))
         return known is not None and known[0] is x
@@ -183,12 +178,12 @@ def is_left(x: Any) -> bool:
 
 
 def any_left(items: Any) -> bool:
-    """Whether a number among some items is one that an earlier call has left."""
+    """Whether any of some items is a number that an earlier call has left."""
     return bool(NUMBERS) and not NUMBERS.keys().isdisjoint(map(id, items))
 
 
 def revive(x: Any) -> Any:
-    """A number that was found outside: one that may not be used, if an earlier call has left it."""
+    """A number that was found outside; a dual that may not be used if it is stale."""
     known = NUMBERS.get(id(x))
     if known is not None and known[0] is x and _is_later(known[1]):
         return Scalar(x, {}, LEFT)
@@ -196,7 +191,7 @@ def revive(x: Any) -> Any:
 
 
 def check_array(a: np.ndarray, index: Any = Ellipsis) -> None:
-    """Raise if an array, or a part of it, holds what an earlier call has left."""
+    """Raise if an array, or a part of it, holds stale elements."""
     known = ARRAYS.get(id(a if a.base is None else owner_of(a)))
     if known is None or not a.size or not _is_later(known.order):
         return
@@ -205,7 +200,7 @@ def check_array(a: np.ndarray, index: Any = Ellipsis) -> None:
 
 
 def check_lists(values: Any) -> None:
-    """Raise if a list among some values, whose items are about to be read, holds such a thing."""
+    """Raise if a list among some values, whose items are about to be read, holds stale values."""
     if NUMBERS or ARRAYS:
         for x in values:
             if type(x) is list or type(x) is tuple:
@@ -213,7 +208,7 @@ def check_lists(values: Any) -> None:
 
 
 def check_read(values: Any) -> None:
-    """Raise if an array or a list among some values, which are about to be read, is one."""
+    """Raise if an array or a list that is about to be read holds stale values."""
     if NUMBERS or ARRAYS:
         for x in values:
             if type(x) is np.ndarray:
@@ -222,14 +217,14 @@ def check_read(values: Any) -> None:
 
 
 def check_copied(values: Any, y: Any) -> None:
-    """Raise if a call has read such an array: it has, unless it returns a view of it."""
+    """Raise if a call that returned y read stale arrays: those of which y holds no view."""
     if not ARRAYS:
         return
     made = y if isinstance(y, (list, tuple)) else (y,)
     owners = {id(owner_of(part)) for part in made if isinstance(part, np.ndarray)}
     for x in values:
         if type(x) is np.ndarray and id(owner_of(x)) not in owners:
-            check_array(x)  # a view is looked at where it is read
+            check_array(x)  # a view is checked where it is read
 
 
 def _check_items(values: Any) -> None:
@@ -244,7 +239,7 @@ def _check_items(values: Any) -> None:
 
 
 def overwrite(a: np.ndarray, index: Any = Ellipsis) -> None:
-    """Note that an array, or a part of it, is written: what was left there is gone."""
+    """Note that an array, or a part of it, is written, so that it is no longer stale."""
     known = ARRAYS.get(id(a if a.base is None else owner_of(a)))
     if known is None or not a.size:
         return
@@ -255,7 +250,7 @@ def overwrite(a: np.ndarray, index: Any = Ellipsis) -> None:
 
 
 def _overwritten(a: np.ndarray, known: Left, *, make: bool) -> np.ndarray | None:
-    """What this thread's outermost run has written of some memory, by bytes."""
+    """A mask of the bytes of some memory that this thread's outermost run has written."""
     run = STATE.run
     if run is None:
         return None

@@ -1,4 +1,4 @@
-"""Reading and writing arrays that carry tangents."""
+"""Loads from and stores into arrays that carry tangents."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def store_plain(a: np.ndarray, index: Any, v: Any) -> None:
 
 
 def _hides_tangents(a: np.ndarray) -> bool:
-    """Whether a view that can have no tangents covers memory that may have some."""
+    """Whether a view with a dtype that has no tangents covers memory that may have some."""
     shadow = shadow_of_memory(a)
     if shadow is None:
         return False
@@ -142,7 +142,7 @@ def store(o: Any, index: Any, v: Any) -> None:
 def store_number(a: np.ndarray, index: Any, v: Scalar) -> bool:
     """``a[i, j] = v`` for one element and a dual of one call: the commonest store in a loop.
 
-    Returns False, with nothing done, where the general way has to be taken.
+    Returns False, with nothing done, where the general store is needed.
     """
     at = index if type(index) is tuple else (index,)
     tag = v.tag
@@ -174,7 +174,7 @@ _ALL = slice(None)
 def store_array(a: np.ndarray, index: Any, v: Array) -> bool:
     """``a[i:j] = v``, or ``a[...] = v``, for a dual of one call and of the same shape.
 
-    Returns False, with nothing done, where the general way has to be taken.
+    Returns False, with nothing done, where the general store is needed.
     """
     p, t = v.p, v._t
     if type(p) is not np.ndarray or type(t) is not Chunk or a.dtype.kind != "f":
@@ -205,7 +205,7 @@ def _log(raw: np.ndarray, index: Any = Ellipsis) -> None:
 
 
 def _value(v: Any) -> Any:
-    """A value to store, with its tangents explicit (and read before anything is written)."""
+    """A value to store, with its tangents made explicit before anything is written."""
     if type(v) is np.ndarray:
         return wrap(v, copy=True) if SHADOWED and find_shadow(v) is not None else v
     if type(v) in (list, tuple):
@@ -221,7 +221,7 @@ def _value(v: Any) -> Any:
 def accumulate(a: np.ndarray, b: Any, operation: Any) -> bool:
     """``a += b`` or ``a -= b`` on a plain array, without reading the old tangents.
 
-    Returns False, with nothing done, where the general way has to be taken.
+    Returns False, with nothing done, where the general store is needed.
     """
     b = explicit(b)
     if not isinstance_dual(b) or a.dtype.kind != "f":
@@ -238,7 +238,7 @@ def accumulate(a: np.ndarray, b: Any, operation: Any) -> bool:
     adds = operation is operator.add
     try:
         wide = t.broadcast_to(a.shape)
-    except ValueError:  # the general way raises NumPy's error, of the arrays' shapes
+    except ValueError:  # the general store raises NumPy's error about the shapes
         return False
     if tag.record is None:
         lanes = wide.lanes
@@ -261,7 +261,7 @@ def accumulate(a: np.ndarray, b: Any, operation: Any) -> bool:
 
 
 def load(a: Any, index: Any, shadow: Shadow | None = None) -> Any:
-    """``a[index]`` for a plain array whose memory carries tangents, in a shadow if it is known."""
+    """``a[index]`` for a plain array whose memory carries tangents, in ``shadow`` if given."""
     index = as_index(index)
     if a.dtype.kind == "V":
         fields = (
@@ -279,7 +279,7 @@ def load(a: Any, index: Any, shadow: Shadow | None = None) -> Any:
         return found
     whole = bool(index) and len(index) == a.ndim and _all_int(index)
     if ARRAYS and (whole or not isinstance(a[index], np.ndarray) or not is_basic(index)):
-        check_array(a, index)  # a view is looked at where it is read
+        check_array(a, index)  # a view is checked where it is read
     if whole:
         shadow = shadow or find_shadow(a)
         if shadow is not None and len(shadow.lanes) == 1:
@@ -328,7 +328,7 @@ def load_records(a: np.ndarray, index: Any) -> np.ndarray:
 def _copy_fields(
     source: Shadow, a: np.ndarray, index: Any, made: Shadow, found: np.ndarray, tag: Any
 ) -> None:
-    """The tangents of ``a[index]`` field by field, where they are recorded."""
+    """Copy the recorded tangents of ``a[index]`` field by field."""
     for name in a.dtype.names or ():
         field, copied = a[name], found[name]
         if field.dtype.kind == "V":
@@ -376,7 +376,7 @@ def _view(a: Any, index: Any) -> Any:
 
 
 def _number(d: Any) -> Any:
-    """A scalar's scaling as a Python number: float arithmetic is three times as fast."""
+    """A scalar's scaling as a Python number, because float arithmetic is three times as fast."""
     if isinstance_dual(d):
         return d[()] if type(d) is Array else d
     if isinstance(d, np.floating):

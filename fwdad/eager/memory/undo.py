@@ -1,4 +1,4 @@
-"""The undo log: what the objects that a run writes held before, so that they can be set back.
+"""The undo log: the former content of the objects that a run writes, so that it can be restored.
 
 At the first write to an object its whole content is kept: once per object, not once per store.
 """
@@ -26,7 +26,7 @@ _PURGE_AT = 512
 
 
 class UndoLog:
-    """What the objects written during one call held before."""
+    """The content of the objects written during one call from before they were written."""
 
     def __init__(self) -> None:
         self._arrays: dict[int, tuple[Any, Any, dict[Any, Any]]] = {}
@@ -61,7 +61,7 @@ class UndoLog:
     def _lanes(self, buffer: Any) -> Any:
         """Keep the lanes of a call, which may carry tangents of enclosing calls themselves.
 
-        Those of a call that records are returned as a copy, plain ones are kept as arrays are.
+        Those of a call that records are returned as a copy; plain ones are logged like any array.
         """
         if not isinstance(buffer, np.ndarray):
             return buffer.copy()
@@ -84,7 +84,7 @@ class UndoLog:
             self._purge()
 
     def has(self, o: Any) -> bool:
-        """Whether a container's or an object's content is kept."""
+        """Whether the content of a container or an object is kept."""
         return id(o) in self._objects
 
     def attributes(self, o: Any) -> None:
@@ -96,7 +96,7 @@ class UndoLog:
         self._purge()
 
     def cell(self, cell: Any) -> None:
-        """Keep what a closure's cell holds."""
+        """Keep the content of a closure's cell."""
         if id(cell) not in self._cells:
             try:
                 self._cells[id(cell)] = (cell, cell.cell_contents)
@@ -120,18 +120,18 @@ class UndoLog:
         self._contexts.setdefault(id(token.var), (token.var, []))[1].append(token)
 
     def _purge(self) -> None:
-        """Forget what nobody but the log can see any more (scratch made inside the call)."""
+        """Forget what only the log can still see (scratch memory made inside the call)."""
         if len(self._arrays) + len(self._objects) < self._purge_at:
             return
         self.purge((0, 0))
         self._purge_at = max(_PURGE_AT, 2 * (len(self._arrays) + len(self._objects)))
 
     def place(self) -> tuple[int, int]:
-        """How many arrays and objects have been kept, for :meth:`purge`."""
+        """The numbers of arrays and objects that have been kept, for :meth:`purge`."""
         return len(self._arrays), len(self._objects)
 
     def purge(self, since: tuple[int, int]) -> None:
-        """Forget what nobody but the log can see, of what was kept since a place."""
+        """Forget what only the log can still see, among what was kept since a place."""
         tables: list[dict[int, Any]] = [self._arrays, self._objects]
         for table, start in zip(tables, since, strict=True):
             for key in list(itertools.islice(table, min(start, len(table)), None)):
@@ -148,16 +148,16 @@ class UndoLog:
         return [owner for owner, _, _ in self._arrays.values()]
 
     def before(self, owner: Any) -> np.ndarray | None:
-        """What the memory of an array held before it was written."""
+        """The memory of an array before it was written; None if it was not."""
         known = self._arrays.get(id(owner))
         return None if known is None else known[1]
 
     def objects(self) -> list[tuple[Any, Any]]:
-        """The containers and objects that were written, each with its content from before."""
+        """The containers and objects that were written, each with its former content."""
         return list(self._objects.values())
 
     def names(self) -> list[tuple[Any, Any]]:
-        """The cells, and names of namespaces, that were written, each with what it held before."""
+        """The cells and names that were written, each with its former content."""
         return list(self._cells.values())
 
     def variables(self) -> list[ContextVar[Any]]:
@@ -167,7 +167,7 @@ class UndoLog:
     # -- ending
 
     def taken_from(self, roots: Any) -> UndoLog:
-        """Take out what can be reached from some values, as a log of its own."""
+        """Remove what can be reached from some values, and return it as a log of its own."""
         part = UndoLog()
         if not (self._arrays or self._objects):
             return part
@@ -178,11 +178,11 @@ class UndoLog:
                 continue
             seen.add(id(x))
             if isinstance(x, np.ndarray):
-                x = plain(x)  # a dual of a call around this one
+                x = plain(x)  # a dual of an enclosing call
                 owner = owner_of(x)
                 if id(owner) in self._arrays:
                     part._arrays[id(owner)] = self._arrays.pop(id(owner))
-                    shadow = SHADOWED.get(id(owner))  # of calls around this one, kept as arrays are
+                    shadow = SHADOWED.get(id(owner))  # of enclosing calls, kept as arrays are
                     if shadow is not None:
                         found.extend(b for b in shadow.lanes.values() if isinstance(b, np.ndarray))
                 if x.dtype.kind == "O":
@@ -195,7 +195,7 @@ class UndoLog:
         return part
 
     def hand_over(self, outer: UndoLog) -> None:
-        """Leave everything as it is, for the run around this one to set back, should it have to."""
+        """Leave everything as it is, and let the enclosing run restore it should it have to."""
         tables: tuple[tuple[dict[int, Any], dict[int, Any]], ...] = (
             (self._arrays, outer._arrays),
             (self._objects, outer._objects),
@@ -209,19 +209,19 @@ class UndoLog:
         self.clear()
 
     def copy(self) -> UndoLog:
-        """A log of the same: one of them may be restored, and the other one later."""
+        """A copy of the log, so that one may be restored now and the other one later."""
         made = UndoLog()
         made._arrays, made._objects = dict(self._arrays), dict(self._objects)
         made._cells = dict(self._cells)
         return made
 
     def take(self, other: UndoLog) -> None:
-        """Have what another log has."""
+        """Replace the content by that of another log."""
         made = other.copy()
         self._arrays, self._objects, self._cells = made._arrays, made._objects, made._cells
 
     def go_back_to(self, earlier: UndoLog) -> None:
-        """Keep what is there now of what another log knows, and set it to what that has."""
+        """Restore the state of an earlier log, after keeping the present one in this log."""
         for owner in earlier.arrays():
             self.array(owner if isinstance(owner, np.ndarray) else np.frombuffer(owner, np.uint8))
         for o, content in earlier.objects():
@@ -239,14 +239,14 @@ class UndoLog:
         earlier.copy().restore()
 
     def clear(self) -> None:
-        """Forget what was there before."""
+        """Forget all former content."""
         self._contexts.clear()
         self._arrays.clear()
         self._objects.clear()
         self._cells.clear()
 
     def restore(self) -> None:
-        """Put everything back, last write first."""
+        """Restore everything, last write first."""
         if not (self._arrays or self._objects or self._cells or self._contexts):
             return
         for owner, content in reversed(self._objects.values()):
@@ -281,7 +281,7 @@ _ATOMS = {
 
 
 def _held_by(x: Any) -> list[Any]:
-    """What a container or an object holds, by its content from before if that is given."""
+    """What a container or an object holds; for ``Attributes``, what they list."""
     if isinstance(x, Attributes):
         return [*(x.held or {}).values(), *x.slots.values()]
     if isinstance(x, dict):
@@ -314,7 +314,7 @@ _OF_FUNCTIONS = (
 
 
 class Attributes:
-    """What an object holds: its ``__dict__`` and its slots; its class, and a function's code."""
+    """An object's attributes: its ``__dict__``, slots and class, and a function's code."""
 
     __slots__ = ("held", "in_c", "slots")
 
@@ -332,7 +332,7 @@ class Attributes:
 
 
 def slot_of(o: Any, name: str) -> Any:
-    """What a slot holds; its class is not asked for what it may say instead."""
+    """The value in a slot, without the class's own attribute lookup."""
     try:
         return object.__getattribute__(o, name)
     except AttributeError:
@@ -340,7 +340,7 @@ def slot_of(o: Any, name: str) -> Any:
 
 
 def slot_names(cls: type) -> tuple[str, ...]:
-    """The names of a class's own slots, private ones as they are stored."""
+    """The names of a class's own slots, with private ones as they are stored."""
     slots = cls.__dict__.get("__slots__", ())
     names = (slots,) if isinstance(slots, str) else tuple(slots)
     names = (n for n in names if n not in ("__dict__", "__weakref__"))
@@ -361,7 +361,7 @@ def _restore_array(whole: Any, content: np.ndarray) -> None:
 
 
 def restore_object(owner: Any, content: Any) -> None:
-    """Give a container or an object a content from before."""
+    """Restore the former content of a container or an object."""
     if isinstance(content, Attributes):
         for name, value in content.in_c.items():
             if object.__getattribute__(owner, name) is not value:
@@ -395,11 +395,11 @@ def _is_of_library(held: dict[Any, Any]) -> bool:
 
 
 def _restore_dict(kind: Any, owner: Any, content: Any) -> None:
-    """Give a dict a content from before; one who interrupts it finds all of that there."""
+    """Restore a dict's former content, which is complete even if this is interrupted."""
     kind.update(owner, content)
     if type(owner) is dict and _is_of_library(
         owner
-    ):  # names are added by code that is not looked at, too (its caches)
+    ):  # code that is not tracked adds names, too (its caches)
         return
     for key in [k for k in kind.__iter__(owner) if k not in content]:
         kind.__delitem__(owner, key)
@@ -409,7 +409,7 @@ def _restore_dict(kind: Any, owner: Any, content: Any) -> None:
 
 
 def _restore_variable(variable: ContextVar[Any], tokens: list[Token[Any]]) -> None:
-    """Give a context variable the value from before its first setting, or none if it had none."""
+    """Restore a context variable's value from before its first setting, or unset it."""
     before = tokens[0].old_value
     if before is not Token.MISSING:
         variable.set(before)
@@ -421,7 +421,7 @@ def _restore_variable(variable: ContextVar[Any], tokens: list[Token[Any]]) -> No
 
 
 def restore_name(target: Any, content: Any) -> None:
-    """Give a cell, or a name in a namespace or class, a content from before."""
+    """Restore the former content of a cell, or of a name in a namespace or class."""
     if isinstance(target, tuple):
         namespace, name = target
         if isinstance(namespace, type):

@@ -1,4 +1,4 @@
-"""Methods of arrays, and functions of NumPy's that ask or return an array as it is."""
+"""Methods of arrays, and NumPy functions that query an array or return it unchanged."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _asarray(tracer: Any, x: Any, dtype: Any = None, **options: Any) -> Any:
 
 
 def _as_it_is(f: Any, n_for: int) -> None:
-    """A function that returns its argument itself for one value of n."""
+    """Register a function that returns its argument itself for one value of n."""
 
     @builtin(f)
     def answer(tracer: Any, a: Any, *args: Any, **options: Any) -> Any:
@@ -105,7 +105,7 @@ def _astype(tracer: Any, a: Symbol, dtype: Any, **options: Any) -> Any:
 
 
 def _in_order(tracer: Any, a: Symbol, order: str | None) -> Symbol:
-    """The array itself, or a copy if it does not lie in an order that is asked for."""
+    """The array itself, or a copy in a memory order that is asked for."""
     function = {"C": np.ascontiguousarray, "F": np.asfortranarray}.get(order or "K")
     return a if function is None else tracer.recorder.apply(function, (a,), {})
 

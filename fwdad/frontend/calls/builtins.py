@@ -1,4 +1,4 @@
-"""Builtins about objects and functions: ``isinstance``, ``getattr``, ``print``, ``partial``."""
+"""Builtins on objects and functions: ``isinstance``, ``getattr``, ``print``, ``partial``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _isinstance(tracer: Any, x: Any, classes: Any) -> Any:
 
 
 def _agreed(tracer: Any, x: Any, ask: Callable[[type], Any]) -> Any:
-    """The result for what stands for an iterable, whichever class it would have."""
+    """The result for a stand-in of an iterable, if all the classes it may have agree on it."""
     first, *others = {ask(cls): None for cls in CLASSES[type(x)]}
     if others:
         message = "the class of an iterator cannot be told in a traced program"
@@ -109,7 +109,7 @@ def _partial(tracer: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 class _Called(OfTrace):
-    """What is called in the trace only, in a place where Python wants a callable."""
+    """A callable for use in the trace only, where Python requires one."""
 
     def __init__(self, function: Any) -> None:
         self.function = function

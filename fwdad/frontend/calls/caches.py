@@ -1,9 +1,9 @@
-"""``functools.lru_cache``: what a function returns for known arguments is traced once.
+"""``functools.lru_cache``: the result of a function for known arguments is traced once.
 
 A result is kept for the block of the program in which it is written, and the blocks inside that.
-Somewhere else the function is traced again: what it wrote there would not have run. Python keeps
-its first result, so that is right as long as nothing changes that the result was made of, nor the
-result itself. Where that may be otherwise the function is refused.
+Anywhere else the function is traced again, because what it wrote would not have run there. Python
+keeps its first result, so this is right as long as neither the result nor anything that it was made
+of changes. Where that is uncertain, the function is refused.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Kept:
     last: Op | None
 
     def is_there(self, recorder: Recorder) -> bool:
-        """Whether what has been written ran before what is written now."""
+        """Whether its operations run before those that are written now."""
         if all(b is not self.block for b in recorder.blocks[recorder.first_block :]):
             return False
         ops = self.block.ops
@@ -57,20 +57,11 @@ class _Kept:
 
 @dataclass(eq=False)
 class Cached(OfTrace):
-    """A function under ``functools.lru_cache``.
+    """A function under ``functools.lru_cache``, of the trace or from outside.
 
-    Attributes
-    ----------
-    function : callable
-        Of the trace, or from outside.
-    around : list of Block
-        Those that were open when the cache was made: what they define is one value for it.
-    kept : dict
-        By known arguments, with their types.
-    seen : dict
-        By known arguments, and None for others: what the function could see at each call.
-    keys : dict
-        By known arguments: these with their types.
+    ``around`` are the blocks open when the cache was made: what they define is one value for it.
+    ``kept`` and ``keys`` have results and types by known arguments; ``seen`` has what the function
+    could see at each call, by known arguments and by None for others.
     """
 
     function: Any
@@ -81,7 +72,7 @@ class Cached(OfTrace):
 
 
 class Decorator(OfTrace):
-    """What ``functools.lru_cache(maxsize=…)`` returns."""
+    """The result of ``functools.lru_cache(maxsize=…)``."""
 
 
 @builtin(functools.lru_cache, functools.cache)
@@ -123,7 +114,7 @@ CALLED[functools._lru_cache_wrapper] = _from_outside
 
 
 def _traced(tracer: Any, f: Cached, args: Any, kwargs: Any, place: Any, key: Any) -> _Kept:
-    """Write a call, and make sure that it is written as Python runs it."""
+    """Write a call, and ensure that Python runs the function in the same way."""
     recorder = tracer.recorder
     read = _read_by(f.function)
     alike = f.seen.get(place, [])
@@ -156,20 +147,10 @@ def _traced(tracer: Any, f: Cached, args: Any, kwargs: Any, place: Any, key: Any
 
 
 def _keeps_its_answer(tracer: Any, f: Cached, made: list[Op], own: set[Value], value: Any) -> None:
-    """Raise where the result may be another one at another call; see that it stays so.
+    """Raise if the result may differ at another call, and ensure that it stays unchanged.
 
-    Parameters
-    ----------
-    tracer : Tracer
-        Has written the call.
-    f : Cached
-        What is called.
-    made : list of Op
-        The call.
-    own : set of Value
-        Its arguments, and what other functions with a cache have returned to it.
-    value : object
-        Its result.
+    ``made`` are the operations of the call, ``own`` its arguments and the results of other
+    functions with a cache.
     """
     recorder, inside = tracer.recorder, all_inside(Block(ops=made))
     run = set(walk(Block(ops=made)))
@@ -188,7 +169,7 @@ def _keeps_its_answer(tracer: Any, f: Cached, made: list[Op], own: set[Value], v
 
 
 def check_answers(recorder: Recorder) -> None:
-    """Raise where a list, dict or object that has been returned is changed later."""
+    """Raise where a returned list, dict or object is changed later."""
     for held, place in recorder.unchanged:
         if recorder.have_changed(held):
             raise UntraceableError(_READS, place)
@@ -199,7 +180,7 @@ def _may_write(recorder: Recorder, op: Op, arrays: set[Value]) -> bool:
 
 
 def _read_by(function: Any) -> list[Any]:
-    """What a function sees: names of enclosing functions, what containers and functions hold."""
+    """What a function sees: names of enclosing functions, contents of containers and functions."""
     found: list[Any] = []
     known: set[int] = set()
     waiting = [function]
@@ -232,7 +213,7 @@ def _names_of(function: Closure) -> Iterator[Any]:
 
 
 def _same(before: list[Any], now: list[Any]) -> bool:
-    """Whether a function that is called again sees what it has seen."""
+    """Whether a function that is called again sees the same as before."""
 
     def same(a: Any, b: Any) -> bool:
         if type(a) is Symbol and type(b) is Symbol:
@@ -267,7 +248,7 @@ def _writes_outside(recorder: Recorder, ops: list[Op]) -> bool:
 
 
 def _values_inside(x: Any) -> set[Value]:
-    """The values in a result, or among arguments, and in containers there."""
+    """The values in a result or among arguments, and in their containers."""
     found = {x.value} if type(x) is Symbol else set()
     for held in _containers(x):
         inside = held.values() if isinstance(held, dict) else held
@@ -284,7 +265,7 @@ def _flat(items: Any) -> Iterator[Any]:
 
 
 def _containers(x: Any) -> list[Any]:
-    """The containers that can be reached from a content."""
+    """The containers that can be reached from a value."""
     found: dict[int, Any] = {}
     waiting = list(_flat((x,)))
     while waiting:
@@ -296,5 +277,5 @@ def _containers(x: Any) -> list[Any]:
 
 
 def _is_plain(x: Any) -> bool:
-    """Whether an argument is known, and nothing that may change."""
+    """Whether an argument is known and immutable."""
     return x is None or isinstance(x, (bool, int, float, complex, str))

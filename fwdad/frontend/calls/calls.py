@@ -1,4 +1,4 @@
-"""Calls: each kind of callable goes its own way."""
+"""Calls, which each kind of callable directs elsewhere."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FRESH = {
 
 
 class Calls(ClassCalls):
-    """Calls a value, whatever it is."""
+    """Calls of values of any kind."""
 
     def call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a value."""
@@ -52,7 +52,7 @@ class Calls(ClassCalls):
                 "or its derivative, without jit"
             )
             raise UntraceableError(message, self.location())
-        if f is functools.singledispatch:  # it reads annotations, which closures here have not
+        if f is functools.singledispatch:  # it reads annotations, which closures here do not have
             message = "functools.singledispatch cannot be called in a traced function"
             raise UntraceableError(message, self.location())
         if type(kwargs.get("argnums")) is Symbol:  # a global, which decides what is written
@@ -111,7 +111,7 @@ class Calls(ClassCalls):
         raise AlwaysRaises(TypeError, (message,))
 
     def _call_object(self, f: Any, args: Any, kwargs: Any) -> Any:
-        """An object by its ``__call__`` in Python, else a function in C."""
+        """Call an object by its ``__call__`` in Python, or else as a function in C."""
         method = class_attribute(type(f), "__call__")
         if isinstance(method, types.FunctionType):
             self.guard_class(type(f), "__call__", method)
@@ -119,7 +119,7 @@ class Calls(ClassCalls):
         return self.call_native(f, args, kwargs)
 
     def _handled(self, handle: Any, f: Any, args: Any, kwargs: Any) -> Any:
-        """What a handler makes of a call, or the TypeError of arguments that nothing takes."""
+        """The result of a handler, or the TypeError that Python raises for misfitting arguments."""
         try:
             return handle(self, *args, **kwargs)
         except TypeError as error:
@@ -129,7 +129,7 @@ class Calls(ClassCalls):
             raise AlwaysRaises(TypeError, (message,)) from error
 
     def _as_arrays(self, f: Any, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
-        """For NumPy ``a.flat`` is an array, and ``like=`` says whose function is called."""
+        """Arguments of a NumPy function, with ``a.flat`` as an array and no ``like=`` of arrays."""
         like = kwargs.get("like", ())
         if like is None or type(like) is Symbol or type(like) is np.ndarray:
             kwargs = {key: x for key, x in kwargs.items() if key != "like"}
@@ -145,7 +145,7 @@ class Calls(ClassCalls):
         return args, kwargs
 
     def _asked_of_both(self, f: Any, args: Any, kwargs: Any) -> Any:
-        """What is asked about a value that may be None: of the value, and of None."""
+        """A call on a value that may be None: a branch with the value or None as the argument."""
         first, *rest = args
         return branch(
             self.recorder,
@@ -155,7 +155,7 @@ class Calls(ClassCalls):
         )
 
     def _call_numba(self, f: Any, args: Any, kwargs: Any) -> Any:
-        """A function under ``numba.njit`` by its Python source, a ufunc of Numba's as it is."""
+        """Call a function under ``numba.njit`` by its Python source, or a Numba ufunc as it is."""
         python = python_inside(f)
         if find_rule(f) is not None or hasattr(f, "nin"):
             args = tuple(self.listed(self.number(a)) for a in args)
@@ -171,12 +171,12 @@ class Calls(ClassCalls):
         return self.call(f.__func__, (f.__self__, *args), kwargs)
 
     def appended_outside(self, items: Any, x: Any) -> None:
-        """``items.append(x)`` of a list from outside: done whenever the program runs."""
+        """``items.append(x)`` to a list from outside, done whenever the program runs."""
         self.append_outside(items)
         emit(self, functools.partial(append, items), (x,), {})
 
     def call_numpy(self, f: Any, args: Any, kwargs: Any) -> Any:
-        """A function of NumPy's without a rule: what it is in Python, in line."""
+        """Call a NumPy function without a rule: in line, by its Python source."""
         written = SOURCES.get(f) or getattr(f, "_implementation", None)
         if isinstance(written, types.FunctionType) and mentions_symbols((args, kwargs)):
             return self.call_function(written, args, kwargs, f)
@@ -184,10 +184,10 @@ class Calls(ClassCalls):
 
 
 def _misfit(f: Any, args: Any, kwargs: Any) -> str | None:
-    """What Python says of arguments that a known function has no parameters for."""
+    """Python's message for arguments that do not fit a known function; or None."""
     try:
         signature = inspect.signature(f)
-    except (TypeError, ValueError):  # it tells nobody what it takes
+    except (TypeError, ValueError):  # it has no signature
         return None
     try:
         signature.bind(*args, **kwargs)

@@ -30,16 +30,9 @@ from fwdad.ir.types import INT
 
 
 def sealed(recorder: Recorder, checkpoint: Checkpoint, run: Callable[[], Any]) -> Any:
-    """Trace a call into a block of its own; one that changes or makes containers is not sealed.
+    """Trace a call into a block of its own; one that makes or changes containers is in line.
 
-    Parameters
-    ----------
-    recorder : Recorder
-        Writes.
-    checkpoint : Checkpoint
-        Of the call.
-    run : callable
-        Traces it, and returns its value.
+    ``run`` traces the call and returns its value.
     """
     block, here = Block(), recorder.place()
     with recorder.region(block) as region:
@@ -78,18 +71,18 @@ def sealed(recorder: Recorder, checkpoint: Checkpoint, run: Callable[[], Any]) -
 
 
 def _is_plain(y: Any) -> bool:
-    """Whether a value is numbers and arrays, or tuples of them: nobody can change it."""
+    """Whether a value is numbers and arrays, or tuples of them, so that its structure is fixed."""
     return is_leaf(y) or (isinstance(y, tuple) and all(_is_plain(item) for item in y))
 
 
 def _written(block: Block) -> tuple[Roots, set[Value]]:
-    """What arrays of a block may be, and which memory it writes."""
+    """The memory that arrays of a block may view, and the memory that it writes."""
     roots = memory_of(Program("", block))
     return roots, {r for op in walk(block) for v in op.writes() for r in roots.get(v, {v})}
 
 
 def _calls_unfinished(block: Block, seen: set[Program]) -> bool:
-    """Whether it calls a program that is still being written: nobody knows what that writes."""
+    """Whether a block calls a program that is still being traced, whose writes are unknown."""
     for op in walk(block):
         if not isinstance(op, Call) or op.program in seen:
             continue
@@ -109,7 +102,7 @@ def _answers_memory(block: Block, leaves: list[Any]) -> bool:
 
 
 def _copied(v: Value, block: Block) -> Value:
-    """What a call returns; a copy of an array that it has written element by element."""
+    """The result of a call, or a copy if it is an array that the call has written."""
     roots, written = _written(block)
     if not is_array(v) or not roots.get(v, {v}) & written:
         return v

@@ -1,4 +1,4 @@
-"""Classes: objects that a traced program makes."""
+"""Calls of classes, which make objects in a traced program."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ClassCalls(InlineCalls):
         return self.make_instance(cls, args, kwargs)
 
     def make_instance(self, cls: type, args: Any, kwargs: Any) -> Any:
-        """What ``type.__call__`` does."""
+        """The instance that ``type.__call__`` makes."""
         init = getattr(cls, "__init__", None)
         new: Any = cls.__new__
         if isinstance(class_attribute(cls, "__getattribute__"), types.FunctionType):
@@ -106,7 +106,7 @@ class ClassCalls(InlineCalls):
         return traced_object(cls) if has_slots(cls) else made
 
     def _make_dataclass(self, cls: Any, args: Any, kwargs: Any) -> Any:
-        """What a generated ``__init__`` does."""
+        """The instance that a generated ``__init__`` makes."""
         fields = cls.__dataclass_fields__
         if any(f._field_type is dataclasses._FIELD_INITVAR for f in fields.values()):
             message = f"{cls.__name__} has an InitVar, and cannot be made in a traced program"

@@ -1,4 +1,4 @@
-"""Lists, dicts and their kin: what changes them, and what orders them by values."""
+"""Lists, dicts and their relatives: methods that change them, and sorting by values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TAKING_ITEMS = {"extend", "extendleft", "update", "union", "intersection", "dif
 
 
 def call_method(tracer: Any, owner: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """A method of a list, dict, set or deque."""
+    """Call a method of a list, dict, set or deque."""
     base = next(c for c in CONTAINERS if isinstance(owner, c))
     if name in CONTAINER_METHODS[base] or not hasattr(base, name):
         tracer.may_change(owner)
@@ -45,13 +45,13 @@ def call_method(tracer: Any, owner: Any, name: str, args: Any, kwargs: Any) -> A
 
 
 def _in_c(owner: Any, name: str) -> Any:
-    """The method in C, which a class of the user's may override."""
+    """The method in C, which a user's class may override."""
     held = (t.__dict__[name] for t in type(owner).__mro__ if name in t.__dict__)
     return next(m for m in held if not isinstance(m, types.FunctionType)).__get__(owner)
 
 
 def _items(tracer: Any, x: Any) -> Any:
-    """What is iterated over, as a list; anything else as it is, for Python to complain."""
+    """The items of an iterable as a list; anything else as it is, for Python to raise."""
     array = type(x) is Symbol and x.is_array
     return iteration.items(tracer, x) if array or isinstance(x, np.ndarray) else tracer.listed(x)
 
@@ -82,7 +82,7 @@ def _defaultdict(tracer: Any, factory: Any = None, *args: Any, **kwargs: Any) ->
 
 
 class Factory:
-    """A function that is defined in a traced program, for C code that asks whether it is one."""
+    """A function of the traced program as a callable, for C code that checks for one."""
 
     def __init__(self, function: Closure) -> None:
         self.function = function
@@ -93,7 +93,7 @@ class Factory:
 
 
 def missing(tracer: Any, o: defaultdict[Any, Any], key: Any) -> Any:
-    """What a ``defaultdict`` makes for a key that it does not have."""
+    """The item that a ``defaultdict`` makes for a missing key."""
     made = o.default_factory
     if made is None:
         raise AlwaysRaises(KeyError, (key,))
@@ -157,7 +157,7 @@ def in_order(tracer: Any, held: list[Any], key: Any = None, reverse: Any = False
 
 
 def _order(tracer: Any, keys: list[Any]) -> list[Any]:
-    """The places of the keys in rising order, as symbols."""
+    """The indices of the keys in ascending order, as symbols."""
     widths = {len(k) if isinstance(k, (tuple, list)) else 0 for k in keys}
     if len(widths) == 1 and widths != {0}:
         columns = list(zip(*keys, strict=True))
@@ -186,7 +186,7 @@ def _are_numbers(xs: Any) -> bool:
 
 
 def _gathered(tracer: Any, held: list[Any], places: list[Any]) -> list[Any]:
-    """The items at some places."""
+    """The items at some indices."""
     if all(item is held[0] for item in held):
         return held
     if _are_numbers(held):
@@ -213,7 +213,7 @@ def _gathered(tracer: Any, held: list[Any], places: list[Any]) -> list[Any]:
 
 
 def _of_static_lists(f: Callable[..., Any]) -> None:
-    """A function that changes a list by comparing its items, which must be known."""
+    """Register a function that changes a list by comparing its items, which must be known."""
 
     @builtin(f)
     def call(tracer: Any, held: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Random numbers of a generator that the traced program makes itself, from a known seed.
+"""Random numbers from a generator that the traced program makes itself, from a known seed.
 
 Each run of such a program draws the same numbers, so they are drawn when it is traced. That holds
 as long as each draw is met once: in the loop or branch where its generator was made.
@@ -19,13 +19,13 @@ _BITS = (np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Phil
 
 
 def _here(tracer: Any) -> Any:
-    """The innermost loop or branch that is traced."""
+    """The innermost loop or branch that is being traced."""
     regions = tracer.recorder.regions
     return regions[-1] if regions else None
 
 
 def _known(tracer: Any, x: Any, what: str) -> Any:
-    """A seed or an option of a draw: whole numbers may be assumed, other values are refused."""
+    """A seed or an option of a draw: integers may be assumed, other unknown values are refused."""
     x = tracer.number(x)
     if isinstance(x, (list, tuple)):
         return type(x)(_known(tracer, item, what) for item in x)

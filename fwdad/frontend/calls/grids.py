@@ -1,4 +1,4 @@
-"""``np.mgrid`` and ``np.ogrid``: coordinates of grids, whose ends and steps may be values."""
+"""``np.mgrid`` and ``np.ogrid``: coordinates of grids, whose bounds and steps may be values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fwdad.ir.types import Number
 
 @builtin(type(np.mgrid).__getitem__)
 def _grid(tracer: Any, o: Any, key: Any) -> Any:
-    """``np.mgrid[0:h, 0:w]``: NumPy counts the points, and takes steps from the first one."""
+    """``np.mgrid[0:h, 0:w]``: NumPy counts the points, and steps from the first one."""
     if isinstance(key, slice):
         return _line(tracer, key)
     if not isinstance(key, tuple) or not all(isinstance(part, slice) for part in key):
@@ -29,7 +29,7 @@ def _grid(tracer: Any, o: Any, key: Any) -> Any:
 
 
 def _line(tracer: Any, key: slice) -> Any:
-    """Coordinates along one axis alone."""
+    """Coordinates along a single axis."""
     start, stop, step = _ends(key)
     if not isinstance(step, complex):
         return tracer.call(np.arange, (start, stop, step), {})
@@ -42,7 +42,7 @@ def _ends(key: slice) -> tuple[Any, Any, Any]:
 
 
 def _points(tracer: Any, ends: tuple[Any, Any, Any], dtype: Any) -> Any:
-    """One axis: an imaginary step counts the points, the last one among them."""
+    """One axis; an imaginary step is the number of points, the last one included."""
     start, stop, step = ends
     span = tracer.binary(operator.sub, stop, start)
     if isinstance(step, complex):
@@ -55,12 +55,12 @@ def _points(tracer: Any, ends: tuple[Any, Any, Any], dtype: Any) -> Any:
 
 
 def _size_of(x: Any) -> Any:
-    """What a step says of the dtype: an imaginary one its length."""
+    """A step as it enters the dtype: the absolute value of an imaginary one."""
     return abs(x) if isinstance(x, complex) else x
 
 
 def _example(x: Any) -> Any:
-    """A number of the same kind: ``np.result_type`` looks at Python's numbers themselves."""
+    """A number of the same kind, since ``np.result_type`` treats Python's numbers specially."""
     if type(x) is not Symbol:
         return x
     one = x.type.dtype.type(0)

@@ -1,4 +1,4 @@
-"""Lists that grow while the program runs, in NumPy's functions: they are arrays there."""
+"""Growing lists in NumPy's functions, where they become arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fwdad.ir.symbol import Symbol
 
 
 def _joined(o: Items) -> Symbol:
-    """The items behind each other, along their first axis."""
+    """The items concatenated along their first axis."""
     rows, recorder = o.rows(), o.tracer.recorder
     rest = [recorder.length(rows, k) for k in range(2, rows.type.ndim)]
     found: Symbol = recorder.apply(np.reshape, (o.array(), (-1, *rest)), {})
@@ -67,7 +67,7 @@ _OF_ARRAYS = (np.block, np.dstack, np.meshgrid, np.broadcast_arrays, np.ix_, np.
 
 
 def is_among(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether such a list is an argument, or an item of one that is a list or tuple."""
+    """Whether a growing list is an argument, or an item of a list or tuple among them."""
     for x in (*args, *kwargs.values()) if kwargs else args:
         if isinstance(x, Items):
             return True
@@ -77,7 +77,7 @@ def is_among(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 def in_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A call of a function of NumPy's that joins arrays; of another one NotImplemented."""
+    """A call of a NumPy function that joins arrays; ``NotImplemented`` for any other."""
     if not any(f is g for g in _SEQUENCES) or not args or not isinstance(args[0], Items):
         return NotImplemented
     first, *others = args
@@ -88,7 +88,7 @@ def in_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def as_arrays(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Arguments of NumPy's functions: such lists are arrays there. Of others, as they are."""
+    """Arguments of NumPy's functions with growing lists as arrays; of others, unchanged."""
     module = (getattr(f, "__module__", None) or "").split(".")[0]
     if not (isinstance(f, np.ufunc) or module in ("numpy", "scipy")):
         return args, kwargs

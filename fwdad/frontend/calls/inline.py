@@ -1,4 +1,4 @@
-"""Functions in Python: traced in line."""
+"""Python functions, which are traced in line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _MANAGER_CODE = contextlib.contextmanager(lambda: iter(())).__code__
 
 
 def _has_state(x: Any) -> bool:
-    """Whether something is an object with attributes, and no function, class or symbol."""
+    """Whether something is an object with attributes, but no function, class or symbol."""
     passive = (type, types.ModuleType, types.FunctionType, types.MethodType, np.ufunc, Symbol,
                Closure, Method, functools.partial, *C_FUNCTIONS, NUMPY_FUNCTION)  # fmt: skip
     return bool(namespace_of(x)) and not isinstance(x, passive)
@@ -60,13 +60,13 @@ class InlineCalls(OperationCalls):
     """Calls of functions whose source is traced."""
 
     def generator(self, frame: Frame, node: Any, key: Any) -> Any:
-        """What a call of a generator function returns."""
+        """The result of a call of a generator function."""
         raise NotImplementedError
 
     def call_function(
         self, f: types.FunctionType, args: Any, kwargs: Any, public: Any = None
     ) -> Any:
-        """A function in Python; ``public`` is what it does the work of."""
+        """Call a Python function; ``public`` is the function that it implements."""
         if f.__code__ is DOOR:
             return self.call_function(f.__wrapped__, args, kwargs, public)
         if find_rule(f) is not None or f in LOOPS or is_declared_pure(f):
@@ -74,7 +74,7 @@ class InlineCalls(OperationCalls):
         return self.call_by_source(f, args, kwargs, public)
 
     def call_by_source(self, f: Any, args: Any, kwargs: Any, public: Any = None) -> Any:
-        """A function, or a callable object, by its source, whether it has a rule or not."""
+        """Call a function or callable object by its source, even if it has a rule."""
         if not isinstance(f, types.FunctionType):
             method = class_attribute(type(f), "__call__")
             if not isinstance(method, types.FunctionType):
@@ -136,7 +136,7 @@ class InlineCalls(OperationCalls):
         return self._run_frame(frame, source.node, bound, f.__code__)
 
     def _guard_function(self, f: types.FunctionType) -> None:
-        """Note a function's code and its defaults, which can be replaced as they stand."""
+        """Guard a function's code and defaults, which can be replaced in place."""
         self.guard(("attribute", f, "__code__"), f.__code__)
         if f.__defaults__:
             self.guard(("attribute", f, "__defaults__"), f.__defaults__)
@@ -147,14 +147,14 @@ class InlineCalls(OperationCalls):
     def _is_own_object(self, args: Any) -> bool:
         """Whether a method is called on an object that the traced program has made.
 
-        NumPy's and SciPy's objects that hold no values are not changed by their methods.
+        Objects of NumPy and SciPy that hold no values are not changed by their methods.
         """
         if not args or type(args[0]).__module__.startswith(("numpy", "scipy")):
             return False
         return self.recorder.is_own(namespace_of(args[0]))
 
     def _inline_or_apply(self, public: Any, run: Any, args: Any, kwargs: Any) -> Any:
-        """A library's function in line; one that cannot be traced is one operation."""
+        """A library function in line, or as one operation if it cannot be traced."""
         block = Block()
         try:
             with self.recorder.region(block) as region:
@@ -238,7 +238,7 @@ class InlineCalls(OperationCalls):
             raised.location = raised.location or self.location()
             raise
         except Exception as error:
-            if not type(error).__module__.startswith("fwdad."):  # which tell their place themselves
+            if not type(error).__module__.startswith("fwdad."):  # which have their location already
                 note_place(error, self.location())
             raise
         finally:
@@ -253,7 +253,7 @@ class InlineCalls(OperationCalls):
         if flag is False:
             return None
         value = frame.locals["$value"]
-        if isinstance(value, Maybe):  # some ways end without a `return`: None
+        if isinstance(value, Maybe):  # some paths end without a `return`: None
             if value.value is None:
                 return None
             return Optional(value.flag, value.value) if flag is not True else value.value
@@ -262,7 +262,7 @@ class InlineCalls(OperationCalls):
     def _bind(
         self, node: Any, defaults: tuple[Any, ...], kw: dict[str, Any], args: Any, kwargs: Any
     ) -> dict[str, Any]:
-        """Arguments bound to parameters, by Python's rules."""
+        """Arguments bound to parameters by Python's rules."""
         a = node.args
         name = getattr(node, "name", "<lambda>")
         positional = [p.arg for p in [*a.posonlyargs, *a.args]]
@@ -304,7 +304,7 @@ class InlineCalls(OperationCalls):
 
 
 def _missing(name: str, missing: list[str], positional: list[str]) -> str:
-    """What Python says of arguments that are missing: of positional ones first."""
+    """Python's message for missing arguments, positional ones first."""
     found = [p for p in missing if p in positional]
     kind = "positional" if found else "keyword-only"
     names = [repr(p) for p in found or missing]

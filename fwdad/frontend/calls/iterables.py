@@ -1,4 +1,4 @@
-"""Builtins over what can be iterated: ``len``, ``range``, ``zip``, ``list``, ``sum``, ``max``."""
+"""Builtins on iterables: ``len``, ``range``, ``zip``, ``list``, ``sum``, ``max``."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _zip(tracer: Any, *xs: Any, strict: bool = False) -> Any:
 
 
 def _raising(tracer: Any, rows: Any) -> Any:
-    """What is iterated over; its ``ValueError`` is the program's."""
+    """The items of an iterator whose ``ValueError`` is raised by the program."""
     while True:
         try:
             row = next(rows)
@@ -117,7 +117,7 @@ def _filter(tracer: Any, f: Any, xs: Any) -> Any:
 
 
 def kept(tracer: Any, f: Any, xs: Any, *, wanted: bool) -> Any:
-    """The items of which a condition holds, or does not; it must be known."""
+    """The items for which a condition holds (or does not); it must be known."""
 
     def run() -> Any:
         for x in iteration.walk(tracer, xs):

@@ -1,4 +1,4 @@
-"""``itertools``: lazily, as Python does; of ranges and the rows of arrays as one loop."""
+"""``itertools``: lazy, as in Python; over ranges and the rows of arrays it is one loop."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _pairwise(tracer: Any, x: Any) -> Any:
 
 
 def _of_items(function: Callable[..., Any], several: bool, lazy: bool) -> None:
-    """A function of one iterable, or of several, that only arranges their items."""
+    """Register a function of one iterable, or of several, that only rearranges their items."""
 
     @builtin(function)
     def call(tracer: Any, *args: Any, **options: Any) -> Any:

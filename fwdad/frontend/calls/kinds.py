@@ -1,4 +1,4 @@
-"""Which kind of function is called, and whether its arguments are known."""
+"""Tests for what kind of function is called, and whether its arguments are known."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def writes(f: Any) -> bool:
 
 
 def mentions_symbols(x: Any) -> bool:
-    """Whether something holds values that are not known when the program is traced."""
+    """Whether something holds values that are unknown when the program is traced."""
     if isinstance(x, (Symbol, UnknownText, Maybe, Optional, Closure, Method, OfTrace)):
         return True
     if isinstance(x, (list, tuple, set, frozenset, deque)):
@@ -84,7 +84,7 @@ def mentions_symbols(x: Any) -> bool:
 
 
 def makes_arrays(f: Any) -> bool:
-    """Whether a function returns arrays: they are made anew whenever the tape runs."""
+    """Whether a function returns arrays, which are made anew whenever the tape runs."""
     module = getattr(f, "__module__", None) or ""
     return (
         module.split(".")[0] in ("numpy", "scipy")
@@ -96,8 +96,8 @@ def makes_arrays(f: Any) -> bool:
 def is_computed(f: Any) -> bool:
     """Whether a function of known numbers is called once, when the program is traced.
 
-    NumPy's that are written in Python (``np.hamming``, ``np.triu_indices``), other than those of
-    which compiled code has a loop.
+    These are NumPy's functions written in Python (``np.hamming``, ``np.triu_indices``), except
+    those for which compiled code has a loop.
     """
     module = getattr(f, "__module__", None) or ""
     written = getattr(f, "_implementation", f)
@@ -129,7 +129,7 @@ def is_known(f: Any) -> bool:
 
 
 def public_function(f: Any) -> Any:
-    """A library's function as users find it; a function of generated code is itself."""
+    """A library's function under its public name; a function of generated code is itself."""
     if f.__code__.co_filename.startswith("<"):
         return f
     return getattr(sys.modules.get(f.__module__.partition("._")[0]), f.__name__, f)

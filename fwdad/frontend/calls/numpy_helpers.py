@@ -1,4 +1,4 @@
-"""What NumPy has beside functions of arrays: ufuncs' methods, ``np.r_``, ``np.ndindex``, views."""
+"""NumPy's helpers beside functions of arrays: ufunc methods, ``np.r_``, ``np.ndindex``, views."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ for _ufunc in _UFUNCS:
 
 
 def _as_value(tracer: Any, x: Any) -> Any:
-    """A number or array, also where a list of them is given."""
+    """A number or array; a list becomes an array."""
     if isinstance(x, (list, tuple)):
         return tracer.call(np.array, (x,), {})
     return tracer.recorder.as_symbol(x) if isinstance(x, np.ndarray) else x
@@ -136,7 +136,7 @@ def _concatenated(tracer: Any, o: Any, key: Any) -> Any:
             part = _as_value(tracer, item)
         symbol = type(part) is Symbol
         rank = part.type.ndim if symbol else 0
-        # a number has a say in the dtype as NumPy's numbers have: Python's widen nothing
+        # numbers enter the dtype as in NumPy: Python's widen nothing
         kinds.append(part.dtype if symbol and (rank or not part.type.python) else _example(part))
         if rank < 2 and o is np.c_:
             part = _column(tracer, part, rank)
@@ -154,7 +154,7 @@ def _column(tracer: Any, part: Any, rank: int) -> Any:
 
 
 def _example(number: Any) -> Any:
-    """A number of the same kind: ``np.result_type`` looks at Python's numbers themselves."""
+    """A number of the same kind, since ``np.result_type`` treats Python's numbers specially."""
     return number.type.dtype.type(0).item() if type(number) is Symbol else number
 
 
@@ -174,7 +174,7 @@ def _array(tracer: Any, x: Any, *args: Any, ndmin: Any = 0, **options: Any) -> A
 
 
 def _of_vectors(function: Any) -> Callable[..., Any]:
-    """Products of vectors, whose lengths say what is computed."""
+    """The meaning of products of vectors, whose lengths determine what is computed."""
 
     def call(tracer: Any, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
         a, b = _as_value(tracer, a), _as_value(tracer, b)
@@ -229,7 +229,7 @@ def _fill_diagonal(tracer: Any, a: Any, val: Any, wrap: bool = False) -> None:
 
 
 def _diagonal(tracer: Any, a: Symbol, *, wrap: bool) -> tuple[Any, ...]:
-    """The places of a diagonal; one that wraps begins anew below a row that has none of it."""
+    """The index of a diagonal; one that wraps starts again below the first square."""
     recorder = tracer.recorder
     lengths = [recorder.length(a, k) for k in range(a.type.ndim)]
     if len(lengths) > 2:

@@ -1,4 +1,4 @@
-"""Objects: what ``object`` and ``type`` do by themselves, and copies."""
+"""Objects: what ``object`` and ``type`` do themselves, and copies."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _noted(memo: dict[int, Any], x: Any, made: Any) -> Any:
 
 
 def _of_array(tracer: Any, x: Any) -> Any:
-    """A copy of an array, a number or a function; None of anything else."""
+    """A copy of an array, or a number or function itself; None for anything else."""
     if type(x) is Symbol and not x.is_array:
         return x
     if type(x) is Symbol or isinstance(x, np.ndarray):
@@ -131,7 +131,7 @@ def _of_array(tracer: Any, x: Any) -> Any:
 
 
 def _is_plain(tracer: Any, x: Any) -> bool:
-    """Whether a copy of an object is one of its attributes."""
+    """Whether an object is copied by copying its attributes."""
     if not is_object(x):
         return False
     for name in ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__"):

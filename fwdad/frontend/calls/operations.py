@@ -1,4 +1,4 @@
-"""Library functions that are called: one operation, a store, or a call when tracing."""
+"""Calls of library functions: one operation, a store, or a call at tracing time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _PLACES = {np.unravel_index, np.ravel_multi_index}
 _NAMES: dict[Any, Any] = {
     np.zeros: ("shape",),
     np.empty: ("shape",),
-}  # where NumPy does not tell
+}  # where NumPy has no signature
 _UNCHECKED = {"scipy.sparse._sparsetools", "scipy.sparse._csparsetools"}
 
 
@@ -48,7 +48,7 @@ class OperationCalls(Outside):
     """Calls of library functions."""
 
     def container_method(self, owner: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """A method of a list, dict, set or deque."""
+        """Call a method of a list, dict, set or deque."""
         raise NotImplementedError
 
     def call_native(self, f: Any, args: Any, kwargs: Any) -> Any:
@@ -105,7 +105,7 @@ class OperationCalls(Outside):
         raise UntraceableError(message, self.location())
 
     def check_unchanged(self, f: Any) -> None:
-        """What changes an object from outside must be called whenever the program runs."""
+        """Refuse a function that has changed an object from outside, which a tape cannot repeat."""
         for path, held in self.guards:
             if path[0] == "contents" and fetch(path) != held:
                 message = (
@@ -115,7 +115,7 @@ class OperationCalls(Outside):
                 raise UntraceableError(message, self.location())
 
     def constants(self, found: Any) -> Any:
-        """What is computed when the program is traced; arrays are made anew whenever it runs."""
+        """A result computed at tracing time; its arrays are made anew whenever the program runs."""
         if isinstance(found, np.ndarray):
             return self.recorder.apply(np.ndarray.copy, (self.recorder.as_symbol(found),), {})
         if type(found) in (list, tuple):
@@ -124,7 +124,7 @@ class OperationCalls(Outside):
         return found
 
     def renew(self, held: dict[str, Any]) -> None:
-        """Arrays in the namespace of what is made when the program is traced: new at each run."""
+        """Make arrays in the namespace of an object made at tracing time anew at each run."""
         made: dict[int, Symbol] = {}
         for name, x in held.items():
             if type_of(x) is not None and isinstance(x, np.ndarray):
@@ -135,7 +135,7 @@ class OperationCalls(Outside):
                 self.made_arrays.extend(arrays_inside(x))
 
     def _computed(self, f: Any, args: Any, kwargs: Any) -> Any:
-        """What a library's function returns that only reads its arguments, which are known."""
+        """The result of a library function that only reads its arguments, all of them known."""
         found = self.native(lambda: f(*args, **kwargs))
         if not are_plain(found):
             message = f"{function_name(f)} returns {type_in_words(found)}, which cannot be kept"
@@ -143,7 +143,7 @@ class OperationCalls(Outside):
         return self.constants(found)
 
     def refuse_impure(self, f: Any) -> None:
-        """What depends on more than its arguments must be called whenever the program runs."""
+        """Refuse a function that depends on more than its arguments, to be called at each run."""
         if is_impure(f):
             message = (
                 f"{function_name(f)} is called when the program is traced, not when it runs: call "
@@ -154,7 +154,7 @@ class OperationCalls(Outside):
     def static_options(
         self, f: Any, args: Any, kwargs: Any, static: set[str] = STATIC_OPTIONS
     ) -> tuple[Any, dict[str, Any]]:
-        """Axes and the like must be known, those that are inputs are assumed; shapes are tuples."""
+        """Arguments with axes and the like known (inputs are assumed), and shapes as tuples."""
         if f in _PLACES:
             static = {*static, "shape", "dims"}
 
@@ -171,13 +171,13 @@ class OperationCalls(Outside):
         made = {key: told(key, value) for key, value in kwargs.items()}
         if any(type(a) in _OPTIONS for a in args):
             names: tuple[str | None, ...] = tuple(positional(f)) or _NAMES.get(f, ())
-            if names and names[0] not in SHAPES:  # what a function is of is no option of it
+            if names and names[0] not in SHAPES:  # a function's first argument is not an option
                 names = (None, *names[1:])
             args = tuple(told(name, a) for a, name in zip_longest(args, names[: len(args)]))
         return args, made
 
     def known_option(self, x: Any) -> Any:
-        """An option that must be known, a list or an array of numbers perhaps."""
+        """An option that must be known, perhaps a list or an array of numbers."""
         if isinstance(x, np.ndarray):
             x = self.recorder.as_symbol(x) if may_be_option(x) else x
         if type(x) is Symbol and x.is_array:

@@ -1,4 +1,4 @@
-"""What a traced program puts out: it is put out whenever the program runs, with real values."""
+"""Output of a traced program, which is produced whenever the program runs, with actual values."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from fwdad.rules.core.registry import function_name
 
 
 def put_out(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Make an effect of a program; texts are made of the numbers that they say."""
+    """Make an effect of a program; texts are made from the numbers that they show."""
     effect(function, tuple(map(_said, args)), {key: _said(x) for key, x in kwargs.items()})
 
 
 def render(function: Callable[..., Any], *args: Any) -> Any:
-    """A text that is made when the program runs: in an operand it stands before its parts."""
+    """A text that is made when the program runs; an operand holds it followed by its parts."""
     return function(*map(_said, args))
 
 
@@ -48,7 +48,7 @@ def emit(tracer: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> N
 
 
 def _operand(tracer: Any, function: Any, x: Any) -> Any:
-    """What stands for a value in the program: of a text, what it is made of."""
+    """The operand for a value; for a text, its recipe."""
     if isinstance(x, UnknownText):
         if x.recipe is None:
             message = (
@@ -78,7 +78,7 @@ def _operand(tracer: Any, function: Any, x: Any) -> Any:
 
 
 def append(items: Any, x: Any) -> None:
-    """``items.append(x)``, of an array a copy: the program may go on with its memory."""
+    """``items.append(x)``, with arrays copied, because the program may write into them later."""
     items.append(x.copy() if isinstance(x, np.ndarray) else x)
 
 
@@ -87,7 +87,7 @@ _OF_FILES = {"write", "writelines", "flush"}
 
 
 def puts_out(f: Any) -> bool:
-    """Whether a function, or a bound method, only puts something out: of loggers and files."""
+    """Whether a function or bound method of a logger or file only produces output."""
     function = getattr(f, "__func__", f)
     if isinstance(function, types.FunctionType):
         return function.__module__ == "logging" and function.__name__ in _OF_LOGGERS
@@ -106,7 +106,7 @@ for _function in (np.save, np.savez, np.savez_compressed, np.savetxt):
 
 @builtin(logging.getLogger)
 def _logger(tracer: Any, name: Any = None) -> Any:
-    """A logger stays the same object."""
+    """A logger, which is always the same object for a name."""
     return logging.getLogger(tracer.known(name))
 
 
@@ -124,7 +124,7 @@ def _warn(
     *_rest: Any,
     **_options: Any,
 ) -> None:
-    """Of a library's warnings nothing is said: they are no reason to record a run instead."""
+    """A warning as an effect; a library's is dropped, as no reason to record a run instead."""
     place = _calling_place(tracer, tracer.known(stacklevel))
     if is_library_file(tracer.frame.filename) or place is None:
         return
@@ -135,7 +135,7 @@ def _warn(
 
 
 def _calling_place(tracer: Any, level: int) -> Location | None:
-    """The place that ``warnings.warn`` would name; who calls the traced function is not known."""
+    """The location that ``warnings.warn`` would name; the caller of the trace is unknown."""
     place, frame, called_at = tracer.location(), tracer.frame, tracer.called_at
     for _ in range(level - 1):
         if called_at is None:
@@ -147,5 +147,5 @@ def _calling_place(tracer: Any, level: int) -> Location | None:
 
 @builtin(warnings.simplefilter, warnings.filterwarnings, warnings.resetwarnings)
 def _filter(tracer: Any, *_args: Any, **_kwargs: Any) -> None:
-    """Filters of warnings are not part of the tape."""
+    """A filter of warnings, which is not part of the tape."""
     tracer.recorder.prints |= not is_library_file(tracer.frame.filename)

@@ -34,14 +34,14 @@ from fwdad.ir.symbol import UNBOUND, Symbol
 
 
 def _is_of_trace(x: Any) -> bool:
-    """Whether a container holds values that are not known when the program is traced."""
+    """Whether a container holds values that are unknown when the program is traced."""
     if isinstance(x, (list, tuple, dict)):
         return any(map(_is_of_trace, x.values() if isinstance(x, dict) else x))
     return not isinstance(x, np.ndarray) and mentions_symbols(x)
 
 
 def _items(x: Any) -> Any:
-    """What a container of Python's holds."""
+    """The items of a Python container; empty for anything else."""
     if isinstance(x, dict):
         return (*x.keys(), *x.values())
     return x if isinstance(x, (list, tuple, set, frozenset, deque)) else ()
@@ -62,7 +62,7 @@ def _holds(x: Any, wanted: list[Any], seen: set[int]) -> bool:
 
 
 class Outside(Attributes):
-    """What comes from outside, and what is known of it."""
+    """Reads from outside, and what the tape assumes about them."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -94,7 +94,7 @@ class Outside(Attributes):
         self.containers: list[Any] = []  # lists and dicts from outside that are read
 
     def captured(self, x: Any, path: Any, name: str) -> Any:
-        """A value of the world outside: numbers and arrays become inputs of the tape."""
+        """A value from outside; numbers and arrays become inputs of the tape."""
         if path[0] == "attribute" and type(path[1]).__module__.startswith("fwdad."):
             return x  # our own objects' options
         kind = kind_of(x)
@@ -113,13 +113,13 @@ class Outside(Attributes):
         return self._kept(x, kind, path, name)
 
     def append_outside(self, x: Any) -> None:
-        """Note that a list from outside is appended to, when the program runs: it is not read."""
+        """Note that the program appends to a list from outside, which it then must not read."""
         if not any(x is known for known in self.appended):
             self.appended.append(x)
         self._check_not_read()
 
     def _check_not_read(self) -> None:
-        """Refuse to read what the program appends to: it would be what was there before."""
+        """Refuse to read a list that the program appends to: the trace sees its earlier content."""
         if self.appended and any(_holds(c, self.appended, set()) for c in self.containers):
             message = (
                 f"{type_in_words(self.appended[-1])} from outside is appended to, and is read, "
@@ -130,7 +130,7 @@ class Outside(Attributes):
     # -- objects
 
     def check_kept(self, x: Any, kind: int, name: str) -> None:
-        """Refuse an object of which no tape can tell whether it has changed."""
+        """Refuse an object for which no tape can detect changes."""
         if kind == OPAQUE:
             self._refuse_opaque(OpaqueError(x), name)
 
@@ -142,7 +142,7 @@ class Outside(Attributes):
         raise UntraceableError(message, self.location())
 
     def _kept(self, x: Any, kind: int, path: Any, name: str) -> Any:
-        """An object from outside, as the trace sees it, that is guarded by identity."""
+        """An object from outside as the trace sees it; it is guarded by identity."""
         if kind == CONTAINER or (isinstance(x, tuple) and mutables(x)):
             self.containers.append(x)
             self._check_not_read()
@@ -155,20 +155,20 @@ class Outside(Attributes):
         return x
 
     def guard(self, path: Any, x: Any) -> None:
-        """Note what must be found in a place whenever the tape runs."""
+        """Note what must be found at a path whenever the tape runs."""
         place = tuple([p if isinstance(p, str) else id(p) for p in path])
         if place not in self.guarded:
             self.guarded.add(place)
             self.guards.append((path, x))
 
     def guard_class(self, cls: type, name: str, found: Any) -> None:
-        """Note what a class of the user's holds by a name."""
+        """Note what a user's class holds under a name."""
         cls = original(cls)
         if is_users(cls) and class_attribute(cls, name) is found:  # a stand-in has its own
             self.guard(("class", cls, name), found)
 
     def guard_contents(self, x: Any, name: str) -> None:
-        """Note all that an object holds, which code without a source reads."""
+        """Note all that an object holds, because code without a source reads it."""
         path = ("object", x)
         if id(x) not in self.compared:
             self.compared[id(x)] = x
@@ -178,19 +178,16 @@ class Outside(Attributes):
             self.kept_paths.append(path)
 
     def contents_of(self, x: Any, name: str) -> Any:
-        """All that an object holds."""
+        """All that an object holds, as a key."""
         try:
             return contents(x, self.read_arrays)
         except OpaqueError as found:
             self._refuse_opaque(found, name)
 
     def read_whole(self, x: Any) -> None:
-        """Code without a source is about to read an argument: what is not of the trace is compared.
+        """Guard the contents of an argument, or item, that code without a source is about to read.
 
-        Parameters
-        ----------
-        x : object
-            The argument, or an item of one.
+        What the trace itself has made is not guarded.
         """
         kind = kind_of(x)
         if kind == INPUT or mentions_symbols(x):
@@ -207,7 +204,7 @@ class Outside(Attributes):
             self.guard_contents(x, type(x).__name__)
 
     def force(self, x: Any) -> Any:
-        """The value of a symbol as it was in the example; the tape assumes it from now on."""
+        """The value of a symbol in the example, which the tape assumes from now on."""
         if type(x) is not Symbol:
             return x
         found = self.recorder.forced(x.value)
@@ -229,7 +226,7 @@ class Outside(Attributes):
             raise UntraceableError(message, self.location())
 
     def bound_outside(self, x: Any, name: str) -> Any:
-        """A default, or what a partial function holds: lists and dicts change between calls."""
+        """A default, or an item of a partial function; lists and dicts may change between calls."""
         if isinstance(x, np.ndarray):
             self.bound_arrays.append(x)
             return self.recorder.as_symbol(x)

@@ -1,4 +1,4 @@
-"""Which functions may be called when a program is traced, with arguments that are known by then.
+"""Tests for functions that may be called at tracing time, with arguments that are known by then.
 
 They return the same whenever they are called with the same arguments, and do nothing else.
 """
@@ -22,14 +22,14 @@ _IMPURE_BUILTINS = {
     builtins.open, builtins.input, builtins.exec, builtins.eval, builtins.next, builtins.compile,
     builtins.__import__, builtins.breakpoint, builtins.globals, builtins.locals, builtins.id,
 }  # fmt: skip
-# Python code of these modules asks the clock, the system or a state, or changes it.
+# Python code of these modules reads the clock, the system or a state, or changes it.
 _IMPURE = {
     "asyncio", "csv", "datetime", "http", "io", "logging", "multiprocessing", "os", "pathlib",
     "pickle", "queue", "random", "secrets", "select", "shelve", "shutil", "signal", "socket",
     "sqlite3", "subprocess", "sys", "tempfile", "threading", "time", "traceback", "urllib", "uuid",
 }  # fmt: skip
 _LIBRARIES = {"fwdad", "numba", "numpy", "scipy"}
-# Of NumPy and SciPy: what reads or writes files, or options that hold for everybody.
+# In NumPy and SciPy: functions that read or write files or global options.
 _IMPURE_OF_NUMPY = {
     "fromfile",
     "fromregex",
@@ -67,12 +67,9 @@ _IMPURE_OF_SCIPY = {
 
 
 def is_impure(f: Any) -> bool:
-    """Whether what a function returns may differ from call to call, or it does more than that.
+    """Whether a function's result may differ from call to call, or it has effects.
 
-    Parameters
-    ----------
-    f : callable
-        A function without values that are not known among its arguments.
+    It is asked only where all arguments are known.
     """
     if is_pure(f):
         return False
@@ -84,7 +81,7 @@ def is_impure(f: Any) -> bool:
         return name in _IMPURE_OF_SCIPY or home.startswith(("scipy.io", "scipy.datasets"))
     if isinstance(f, (types.FunctionType, type)):
         return root in _IMPURE
-    if not isinstance(f, types.BuiltinFunctionType):  # of C code nobody knows what it does
+    if not isinstance(f, types.BuiltinFunctionType):  # nobody knows what C code does
         kind = type(f).__module__.split(".")[0]
         return kind not in _PURE and kind not in _LIBRARIES
     if f in _IMPURE_BUILTINS:
@@ -93,12 +90,12 @@ def is_impure(f: Any) -> bool:
 
 
 def is_of_files(f: types.FunctionType) -> bool:
-    """Whether a library's function is refused by its own name, not by what its source calls."""
+    """Whether a library function is refused by its own name, not by what its source calls."""
     return (f.__module__ or "").split(".")[0] in ("logging", "numpy", "scipy") and is_impure(f)
 
 
 def is_trusted(f: types.FunctionType) -> bool:
-    """Whether a function in Python is NumPy's, SciPy's or Python's; others are traced."""
+    """Whether a Python function is NumPy's, SciPy's or Python's; any other is traced."""
     root = (f.__module__ or "").split(".")[0]
     return root in _LIBRARIES or root in sys.stdlib_module_names
 
@@ -119,10 +116,7 @@ _OF_SYSTEM = {*_IMPURE, "_random", "nt", "posix"}
 def reads_world(f: Any) -> bool:
     """Whether a function is known to draw at random, or to ask the clock, the system or the user.
 
-    Parameters
-    ----------
-    f : callable
-        Any; of functions that nobody knows this is not said.
+    False for functions about which nothing is known.
     """
     if isinstance(f, types.MethodType):
         return reads_world(f.__func__) or _of_system(type(f.__self__))

@@ -1,4 +1,4 @@
-"""Recursion that ends on values: the function becomes a program that calls itself."""
+"""Recursion whose end depends on values: the function becomes a program that calls itself."""
 
 from __future__ import annotations
 
@@ -19,13 +19,10 @@ from fwdad.ir.types import ArrayType, Number, Size, Type, join
 _ATTEMPTS = 8
 
 
-class RecursionFound(Exception):  # noqa: N818  (the trace begins anew, it does not fail)
-    """A function calls itself without an end that is known: it has to be a program of its own.
+class RecursionFound(Exception):  # noqa: N818  (the trace restarts, it does not fail)
+    """A function (``key``: its code object or definition) recurs without a known end.
 
-    Parameters
-    ----------
-    key : object
-        Its code object or definition.
+    It must become a program of its own.
     """
 
     def __init__(self, key: Any) -> None:
@@ -35,7 +32,7 @@ class RecursionFound(Exception):  # noqa: N818  (the trace begins anew, it does 
 
 @dataclass(eq=False)
 class _Definition:
-    """A program that is being written, or is."""
+    """A program that is complete, or still being written."""
 
     program: Program
     types: list[Type] | None = None
@@ -53,21 +50,10 @@ def call_program(
 ) -> Any:
     """Write a call of a function that is a program of its own.
 
-    Parameters
-    ----------
-    tracer : Interpreter
-        Traces it.
-    name : str
-        The function's name.
-    bound : dict
-        Parameters and arguments.
-    key : object
-        Its code object or definition.
-    run : callable
-        Traces the body with other arguments.
-    finish : callable, optional
-        For a function that does not call itself: rewrites its program once. The program is for
-        arrays of the lengths that are known here, and for any where they are not.
+    ``bound`` are parameters and arguments; ``key`` is the function's code object or definition;
+    ``run`` traces the body with other arguments. ``finish`` is for a function that does not call
+    itself, and rewrites its program once: that is then for arrays of the lengths known here, and
+    otherwise for any lengths.
     """
     recorder = tracer.recorder
     leaves, tree = flatten(bound)
@@ -85,7 +71,7 @@ def call_program(
             raise
         if finish is not None:
             finish(found.program)
-    if found.types is None:  # the first attempt: another way through the function ends it
+    if found.types is None:  # the first attempt: another path through the function ends it
         raise AlwaysRaises(RecursionError, ("maximum recursion depth exceeded",))
     outputs = tuple(Value(keep(t)) for t in found.types)  # lengths differ from call to call
     args: list[Operand] = [*(s.value for s in symbols), *found.extra]
@@ -140,14 +126,14 @@ def _define(
 
 
 def _any_length(t: Type) -> Type:
-    """The type of an argument of all calls: lengths may differ from one to the next."""
+    """The type of an argument for all calls, whose lengths may differ."""
     if isinstance(t, ArrayType):
         return ArrayType(t.dtype, tuple(Size() for _ in t.shape))
     return Number(t.dtype, t.python)
 
 
 def _known_lengths(t: Type) -> Type:
-    """The type of an argument of calls with arrays of the same lengths, where they are known."""
+    """The type of an argument for calls with the same lengths, where these are known."""
     if isinstance(t, ArrayType):
         return ArrayType(t.dtype, tuple(d if isinstance(d, int) else Size() for d in t.shape))
     return Number(t.dtype, t.python)
@@ -179,7 +165,7 @@ def _alike(a: list[Type], b: list[Type]) -> bool:
 
 
 def _close(definition: _Definition) -> None:
-    """Values from outside become parameters, of the calls inside as well."""
+    """Make values from outside parameters, also of the recursive calls."""
     program = definition.program
     block = program.block
     defined = set(block.params)

@@ -1,4 +1,4 @@
-"""The tables of what is called by its meaning, and how their entries are made."""
+"""The tables of callables with a meaning of their own, and the decorators that fill them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ BUILTINS: dict[Any, Callable[..., Any]] = {}
 
 
 def builtin(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give builtins their meaning."""
+    """Define the meaning of builtins."""
     return enter_into(BUILTINS, functions)
 
 
 def method(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a method of arrays its meaning."""
+    """Define the meaning of a method of arrays."""
     return enter_into(METHODS, (name,))

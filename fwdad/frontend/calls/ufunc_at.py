@@ -1,4 +1,4 @@
-"""``np.multiply.at`` and its kin, where they are differentiated: loops of stores."""
+"""``np.multiply.at`` and the like where they are differentiated: loops of stores."""
 
 from __future__ import annotations
 
@@ -13,17 +13,7 @@ from fwdad.ir.symbol import Symbol
 
 
 def updated_at(tracer: Any, f: Any, a: Any, index: Any, others: tuple[Any, ...]) -> bool:
-    """Say ``ufunc.at`` as a loop of stores, which have derivatives; returns whether it was.
-
-    Parameters
-    ----------
-    tracer : Tracer
-        Of a function that is differentiated.
-    f : callable
-        A method ``at``.
-    a, index, others
-        Its arguments.
-    """
+    """Write ``ufunc.at``, f, as a loop of stores, which has derivatives; whether it was written."""
     if a.dtype.kind not in "fc":
         return False
     parts = index if isinstance(index, tuple) else (index,)
@@ -55,5 +45,5 @@ def updated_at(tracer: Any, f: Any, a: Any, index: Any, others: tuple[Any, ...])
 
 
 def _kind(index: Any) -> str:
-    """The kind of an array's dtype; O of what is none."""
+    """The kind of an array's dtype; O for anything else."""
     return str(index.dtype.kind) if isinstance(index, (Symbol, np.ndarray)) else "O"

@@ -20,15 +20,7 @@ _PYTHON: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": float, "c": compl
 
 
 class Vectorized(OfTrace):
-    """A function of the trace under ``np.vectorize``.
-
-    Parameters
-    ----------
-    function : object
-        What is called.
-    options : np.vectorize
-        Another one with its options.
-    """
+    """A function of the trace under ``np.vectorize``; ``options`` has the same options."""
 
     def __init__(self, function: Any, options: np.vectorize) -> None:
         self.function = function
@@ -36,7 +28,7 @@ class Vectorized(OfTrace):
 
 
 class Decorator(OfTrace):
-    """What ``np.vectorize(otypes=…)`` returns: it is called with a function."""
+    """The result of ``np.vectorize(otypes=…)``, to be called with a function."""
 
     def __init__(self, options: np.vectorize) -> None:
         self.options = options
@@ -54,7 +46,7 @@ def _vectorize(tracer: Any, pyfunc: Any = None, *args: Any, **kwargs: Any) -> An
 
 
 def _stands_for_it(*_args: Any) -> None:
-    """In the place of a function that is not there yet."""
+    """A placeholder for a function that is not known yet."""
 
 
 def _of_trace(tracer: Any, f: Vectorized, args: Any, kwargs: Any) -> Any:
@@ -73,7 +65,7 @@ CALLED[Decorator] = lambda _tracer, f, args, _kwargs: Vectorized(args[0], f.opti
 
 
 class _Rest(OfTrace):
-    """A call of which only some of the arguments are looped over."""
+    """A call in which only some of the arguments are looped over."""
 
     def __init__(self, function: Any, args: Any, kwargs: Any, places: Any, names: Any) -> None:
         self.function = function
@@ -131,7 +123,7 @@ def _by_elements(tracer: Any, function: Any, options: Any, arrays: Any, dtypes: 
 
 
 class _Numbers(OfTrace):
-    """A function whose results have to be so many numbers (or arrays, of a signature)."""
+    """A function that must return ``count`` numbers, or arrays by a signature."""
 
     def __init__(self, function: Any, count: int, ranks: tuple[int, ...] | None = None) -> None:
         self.function = function
@@ -213,7 +205,7 @@ def _by_parts(tracer: Any, function: Any, options: Any, arrays: Any, dtypes: Any
 def _first(
     tracer: Any, function: Any, rows: Any, *, known: bool, whole: bool = False
 ) -> tuple[Any, ...]:
-    """The first results, whose types decide those of all."""
+    """The first results, which determine the types of all."""
     recorder = tracer.recorder
     before, widened = len(recorder.block.ops), recorder.widened
     if whole:
@@ -232,7 +224,7 @@ def _first(
 
 
 def _mixes(op: Any) -> bool:
-    """Whether the kind of what an operation returns depends on values."""
+    """Whether the kind of an operation's result depends on values."""
     if not isinstance(op, Apply) or op.function not in (max, min, pow):
         return False
     kinds = [

@@ -1,7 +1,6 @@
-"""NumPy functions and methods that write into an array, as stores, which every transform knows.
+"""NumPy functions and methods that write into an array, as stores, which every transform supports.
 
-What cannot be said by a store whatever the lengths are stays one operation that writes; it has no
-derivative.
+A write that is no store for all lengths stays one operation; it has no derivative.
 """
 
 from __future__ import annotations
@@ -122,7 +121,7 @@ def _partition(
 
 
 def _mask_of(tracer: Any, function: Any, into: Symbol, mask: Any) -> Any:
-    """A mask in the shape of what it is for: its elements are counted, it is not broadcast."""
+    """A mask in the shape of ``into``: sizes must match, and it is not broadcast."""
     chosen = tracer.recorder.as_symbol(_value(tracer, mask))
     if chosen.type.shape == into.type.shape:
         return chosen
@@ -215,7 +214,7 @@ def _put(tracer: Any, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 
 def _places(recorder: Any, into: Any, at: Any) -> tuple[Any, ...]:
-    """The index of elements that are counted row by row."""
+    """The index of elements with some positions in C order."""
     index: tuple[Any, ...] = ()
     for axis in range(into.type.ndim - 1, 0, -1):
         n = recorder.length(into, axis)
@@ -253,7 +252,7 @@ def _take_along_axis(tracer: Any, arr: Any, indices: Any, axis: int | None = -1)
 
 
 def _check_along_axis(tracer: Any, at: Any, axis: int | None, rank: int) -> None:
-    """What NumPy says of places along an axis, whatever the lengths."""
+    """Raise NumPy's errors for indices along an axis, whatever the lengths."""
     if type(at) is not Symbol:
         return
     ndim = at.type.ndim if at.is_array else 0
@@ -268,7 +267,7 @@ def _check_along_axis(tracer: Any, at: Any, axis: int | None, rank: int) -> None
 
 
 def _value(tracer: Any, x: Any) -> Any:
-    """A number or array, also where a list of them is given."""
+    """A number or array; a list becomes an array."""
     if isinstance(x, (list, tuple)):
         return tracer.call(np.array, (x,), {})
     return tracer.recorder.as_symbol(x) if isinstance(x, np.ndarray) else x

@@ -31,20 +31,10 @@ _WIDEST = 64
 
 
 def width_of_chunks(block: Block, n: int, threads: int, chunk: Any) -> int:
-    """How many columns travel together; all of them unless several threads gain.
+    """The number of columns that travel together; all n unless several threads gain.
 
-    Without a loop a Jacobian is known entry by entry, and chunks would hide that.
-
-    Parameters
-    ----------
-    block : Block
-        What is differentiated.
-    n : int
-        The number of columns.
-    threads : int
-        How many cores there are to spread chunks over, at least two.
-    chunk : int, "auto" or None
-        What the user wants.
+    ``chunk`` is the user's, ``threads`` at least two. Without a loop a Jacobian is known entry by
+    entry, and chunks would hide that.
     """
     if chunk != "auto":
         made = width_of(chunk, n, [])
@@ -63,25 +53,10 @@ def push_in_chunks(
     n: int,
     width: int,
 ) -> tuple[list[Any], list[Any]] | None:
-    """Write a block with n tangents, a chunk in each iteration of a loop.
+    """Write a block with n tangents, ``width`` of them in each iteration of a loop.
 
-    Parameters
-    ----------
-    recorder : Recorder
-        Where to write.
-    block : Block
-        What to differentiate.
-    own : sequence of Symbol
-        Its arguments.
-    seeds : sequence
-        For each of them lanes, a :class:`Basis` or ``ZERO``.
-    n, width : int
-        How many directions there are, and how many travel together.
-
-    Returns
-    -------
-    tuple or None
-        Primals and lanes of the block's results; None if their lengths are not known before.
+    ``seeds`` has lanes, a :class:`Basis` or ``ZERO`` for each of ``own``, the block's arguments.
+    Returns primals and lanes of the results; None if their lengths are not known before the loop.
     """
     count = math.ceil(n / width)
     body = Block([Value(INT)])
@@ -109,7 +84,7 @@ def push_in_chunks(
 
 
 def _some(recorder: Recorder, seed: Any, lanes: Symbol, n: int) -> Any:
-    """The tangents of one argument in some of n directions; behind the last one any."""
+    """The tangents of one argument in some of n directions; those beyond the last are arbitrary."""
     if seed is ZERO:
         return ZERO
     if type(seed) is Symbol:
@@ -131,7 +106,7 @@ class _Answer:
         self.array: Any = None
 
     def allocate(self) -> None:
-        """Make room; raises if a length is known inside only."""
+        """Make room; raises if a length is known only inside the loop."""
         if type(self.x) is Symbol:
             shape = [self.recorder.length_symbol(d) if isinstance(d, Size) else d
                      for d in self.x.type.shape]  # fmt: skip
@@ -139,12 +114,12 @@ class _Answer:
             self.array = self.recorder.apply(np.empty, made, {})
 
     def store(self, k: Symbol) -> None:
-        """Keep what an iteration returns."""
+        """Store the result of an iteration."""
         if self.array is not None:
             self.recorder.store(self.array, (k,), self.x)
 
     def first(self) -> Any:
-        """What the first iteration returned."""
+        """The result of the first iteration."""
         if self.array is None:
             return self.x
         found = self.recorder.load(self.array, 0)
@@ -154,7 +129,7 @@ class _Answer:
         return found if kind is None else self.recorder.apply(kind, (found,), {})
 
     def joined(self, n: int) -> Any:
-        """What all of them returned, along one axis."""
+        """All results, concatenated along one axis."""
         if self.array is None:
             return self.x
         rest = [self.recorder.length(self.array, k) for k in range(2, self.array.type.ndim)]

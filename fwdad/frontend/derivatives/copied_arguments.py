@@ -1,8 +1,8 @@
-"""Copies of what a differentiated function is given and writes: they have to lie as it does.
+"""Copies of arguments that a differentiated function writes, which must keep their memory order.
 
 Such a function runs on copies of the arrays that it writes, and copies on a tape are C-contiguous.
-Where it takes a ``ravel`` or ``reshape`` of one and somebody writes, it can be seen how the array
-lies: a view of one that is C-contiguous may be a copy of another.
+Where it takes a ``ravel`` or ``reshape`` of one and somebody writes, the memory order of the array
+becomes visible: a view of one that is C-contiguous may be a copy of another.
 """
 
 from __future__ import annotations
@@ -17,18 +17,10 @@ from fwdad.rules.core.registry import function_name
 
 
 def check_orders(recorder: Recorder, f: Any, block: Block, copied: list[Value]) -> None:
-    """Raise if a copy may not lie as its array; note the inputs of which it is told by the call.
+    """Raise if a copy may have another memory order than its array, where f can tell.
 
-    Parameters
-    ----------
-    recorder : Recorder
-        Writes the tape. Its ``alone`` and ``copied`` are what the tape looks at.
-    f : callable
-        What is differentiated.
-    block : Block
-        f, before its derivative is written.
-    copied : list of Value
-        What it is given, or reads from outside, and writes.
+    ``copied`` are the values that f writes; those that are inputs are entered in the recorder's
+    ``alone`` and ``copied`` instead, and the tape checks them at each call.
     """
     inner = Orders(Program("", block))
     if not inner.looking(lambda v, _: inner.of(v) is not Order.ROWS):
@@ -49,7 +41,7 @@ def check_orders(recorder: Recorder, f: Any, block: Block, copied: list[Value]) 
 
 
 def _order(recorder: Recorder, v: Value) -> Order:
-    """How an array lies that the program has made so far."""
+    """The memory order of an array that the program has made."""
     needed: dict[Op, None] = {}
     waiting = [v]
     while waiting:

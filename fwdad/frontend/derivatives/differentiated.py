@@ -45,26 +45,14 @@ def dtype_of(x: Any) -> np.dtype[Any]:
 
 
 class RowsNeededError(UntraceableError):
-    """The columns of a Jacobian may be another result than its rows, which were asked for."""
+    """The columns of a Jacobian may differ from its rows, which were asked for."""
 
 
 class Differentiated:
-    """A function's value and lanes at a point, written in line.
+    """A function's value and derivatives at a point, written in line.
 
-    Parameters
-    ----------
-    tracer : Interpreter
-        Traces it.
-    f : callable
-        The function.
-    args, kwargs
-        All arguments.
-    argnums : int or tuple of int
-        Those to differentiate with respect to.
-    outputs : {"returned", "mutated", "both"}
-        What counts as the value.
-    has_aux : bool
-        Whether that is ``(y, aux)``, of which y is differentiated.
+    ``outputs`` is what counts as the value, as in :func:`fwdad.jvp`; with ``has_aux`` it is ``(y,
+    aux)``, of which y is differentiated.
     """
 
     def __init__(
@@ -97,12 +85,12 @@ class Differentiated:
             raise UnsupportedTypeError(message)
 
     def check_numbers(self) -> None:
-        """Raise for ints among the floats of a list that is differentiated with respect to."""
+        """Raise for ints among the floats of a list that is differentiated."""
         for k in self.argnums:
             check_numbers(k, self.args[k])
 
     def sizes(self) -> list[int]:
-        """How many numbers each leaf holds, which must be known."""
+        """The number of elements of each leaf, which must be known."""
         recorder = self.tracer.recorder
         found = []
         for x in self.leaves:
@@ -115,7 +103,7 @@ class Differentiated:
         return found
 
     def shape(self, k: int) -> tuple[int, ...]:
-        """The shape of a leaf, known."""
+        """The shape of a leaf, which must be known."""
         x = self.leaves[k]
         if type(x) is not Symbol and not isinstance(x, np.ndarray):
             return ()
@@ -129,7 +117,7 @@ class Differentiated:
     ) -> tuple[list[Any], list[Any], Tree]:
         """Values and lanes of the leaves of f's value, and its structure.
 
-        With ``rows`` somebody has asked for reverse mode, of which columns are the same result.
+        ``rows`` means that reverse mode was asked for; raises if columns may not give its result.
         """
         if type(chunk) is not Symbol:
             check_chunk(chunk)
@@ -142,7 +130,7 @@ class Differentiated:
         inline(Program("", block))
         if rows:
             _check_columns(block)
-        self.differentiated(tree, len(block.results))  # raises if nothing comes beside it
+        self.differentiated(tree, len(block.results))  # raises if there is no aux
         if not block.results and tree([]) is None:
             raise NoOutputError(returned_nothing(function_name(self.f)))
         width = n if threads < 2 else width_of_chunks(block, n, threads, self.tracer.force(chunk))
@@ -156,14 +144,11 @@ class Differentiated:
         return primals, lanes, tree
 
     def pull(self, seeds: Any, *, lends: bool = False) -> tuple[list[Any], list[Any], Tree]:
-        """Values of the leaves of f's value, cotangents of those of its arguments, a structure.
+        """Values of the leaves of f's value, cotangents of the arguments' leaves, a structure.
 
-        Parameters
-        ----------
-        seeds : callable
-            Called with the leaves of f's value and its structure; returns their cotangents.
-        lends : bool
-            Whether values may be memory that f is given or reads: who asks sees to it.
+        ``seeds`` is called with the leaves of f's value and its structure, and returns their
+        cotangents. If it ``lends``, values may be memory that f is given or reads, which the caller
+        must handle.
         """
         self.check_numbers()
         recorder = self.tracer.recorder
@@ -189,14 +174,14 @@ class Differentiated:
 
     @staticmethod
     def _as_wide(x_bar: Any, x: Any) -> Any:
-        """The cotangent of a complex array, of which the real part may be all that there is."""
+        """The cotangent of x, made complex if x is and only its real part is known."""
         wide, is_array = dtype_of(x), type(x_bar) is Symbol and x_bar.is_array
         if not is_array or wide.kind != "c" or x_bar.dtype.kind == "c":
             return x_bar
         return x_bar.recorder.apply(np.ndarray.astype, (x_bar, wide), {})
 
     def traced(self, *, lends: bool = False) -> tuple[Block, list[Symbol], Tree]:
-        """The function as a block, its arguments, its value's structure.
+        """The function as a block, its arguments, and its value's structure.
 
         It runs on copies of the arguments that it writes or, unless it ``lends``, returns.
         """
@@ -232,7 +217,7 @@ class Differentiated:
         if raised is not None:
             recorder.derives |= derives
             self._raise_behind(raised, block, outer)
-        recorder.forget(mark)  # what was traced is written anew, with its tangents
+        recorder.forget(mark)  # what was traced is rewritten with its tangents
         written = written_parameters(Program("", block))
         if self.outputs != "returned":
             if written_outside(block):
@@ -258,7 +243,7 @@ class Differentiated:
     def _own(
         self, given: list[Symbol], block: Block, written: list[bool], *, lends: bool
     ) -> list[Symbol]:
-        """The arguments, those copied that f writes or returns."""
+        """The arguments, with copies of those that f writes or returns."""
         answered = set() if lends else memory(block.results, memory_of(Program("", block)))
         return [
             self.tracer.recorder.apply(np.ndarray.copy, (x,), {}) if w or p in answered else x
@@ -266,12 +251,12 @@ class Differentiated:
         ]
 
     def lent(self, block: Block) -> list[int]:
-        """The results of a block that are memory which it has from outside."""
+        """The results of a block that are memory from outside."""
         roots, own = memory_of(Program("", block)), {*block.params, *all_inside(block)}
         return [k for k, r in enumerate(block.results) if memory(r, roots) - own]
 
     def in_own_memory(self, primals: list[Any], lent: list[int]) -> list[Any]:
-        """What is returned, copied where it is lent: who returns at once copies it, too."""
+        """The results, with copies of those that are lent, as outside of a trace."""
         recorder = self.tracer.recorder
         return [
             recorder.apply(np.ndarray.copy, (recorder.as_symbol(p),), {}) if k in lent else p
@@ -279,7 +264,7 @@ class Differentiated:
         ]
 
     def _raise_behind(self, raised: AlwaysRaises, block: Block, given: list[Symbol]) -> NoReturn:
-        """What a function does that always raises, on copies of its arguments."""
+        """Write what an always raising function does before, on copies of its arguments; raise."""
         recorder = self.tracer.recorder
         for param, x in zip(block.params, given, strict=True):
             function = np.ndarray.copy if x.is_array else _identity
@@ -288,9 +273,9 @@ class Differentiated:
         raise raised
 
     def apart(self, block: Block, own: list[Symbol]) -> list[Symbol]:
-        """The arguments, none of them a value that f also reads from outside, or is given twice.
+        """The arguments, distinct from each other and from what f reads from outside.
 
-        Else that would be differentiated, too.
+        Otherwise these other uses would be differentiated, too.
         """
         taken, found = _from_outside(block), []
         for x in own:
@@ -301,7 +286,7 @@ class Differentiated:
         return found
 
     def differentiated(self, tree: Tree, count: int) -> set[int]:
-        """Which leaves of f's value are y's, not those of what came beside it."""
+        """The leaves of f's value that belong to y, not to aux."""
         if not self.has_aux:
             return set(range(count))
         places = tree(list(range(count)))
@@ -314,18 +299,18 @@ class Differentiated:
         return set(flatten(places[0], records=True)[0])
 
     def answer(self, tree: Tree, primals: list[Any], derivative: Any) -> Any:
-        """The value and its derivative, and what came beside it."""
+        """The value, its derivative, and aux if there is one."""
         y = tree(primals)
         found = (y[0], derivative, y[1]) if self.has_aux else (y, derivative)
         return made_in(self.tracer.recorder, found)
 
     def tangent(self, tree: Tree, leaves: list[Any]) -> Any:
-        """Tangents of leaves in the structure of y."""
+        """Tangents of leaves, in the structure of y."""
         made = tree.tangent(leaves)
         return made[0] if self.has_aux else made
 
     def stays(self, v: Value) -> bool:
-        """Whether an array from outside is left as f leaves it: it is no memory of an argument."""
+        """Whether an array from outside keeps f's writes: it must not be memory of an argument."""
         own = self.tracer.recorder.owners(v)
         return all(own.isdisjoint(others) for others in self._owners_of_arguments())
 
@@ -335,7 +320,7 @@ class Differentiated:
         return [recorder.owners(v) for v in arrays]
 
     def _check_apart(self, written: list[Value]) -> None:
-        """Raise if f writes into an argument that is memory of another one: it has a copy."""
+        """Raise if f writes into an argument that shares memory with another one: it has a copy."""
         recorder = self.tracer.recorder
         owners = self._owners_of_arguments()
         for v in written:
@@ -348,7 +333,7 @@ class Differentiated:
                 raise UntraceableError(message, self.tracer.location())
 
     def _check_kept(self, block: Block, outside: list[Value]) -> None:
-        """Raise if f reads in memory from outside what its last derivative call has left there."""
+        """Raise if f reads in memory from outside what its last derivative call left there."""
         recorder = self.tracer.recorder
         given = recorder.blocks[0].params  # the caller's, who passes them anew at each call
         kept = [
@@ -369,7 +354,7 @@ class Differentiated:
         raise UntraceableError(message, place or self.tracer.location())
 
     def _check_one_name(self, given: list[Value], outside: list[Value], block: Block) -> None:
-        """Raise if f knows memory that it writes by two names, one from outside: each is copied.
+        """Raise if f writes memory known by two names, one from outside, since each is copied.
 
         ``given`` are the arguments that it writes, ``outside`` what it writes and is not given.
         """
@@ -387,7 +372,7 @@ class Differentiated:
                 raise UntraceableError(message, self.tracer.location())
 
     def _with_mutated(self, y: Any, inner: list[Symbol], written: list[bool]) -> Any:
-        """The arguments that f writes into as its value, beside or instead of what it returns."""
+        """The value with the arguments that f writes, beside or instead of what it returns."""
         in_order = sorted(zip(self.argnums, self.trees, strict=True), key=lambda pair: pair[0])
         mutated = [tree(inner[part]) for _, (tree, part) in in_order if any(written[part])]
         if not mutated:
@@ -407,7 +392,7 @@ def _symbols_in(x: Any) -> Iterator[Symbol]:
 
 
 def _check_columns(block: Block) -> None:
-    """Raise where the columns of a Jacobian may be another result than its rows."""
+    """Raise where the columns of a Jacobian may differ from its rows."""
     for op in Program("", block).walk():
         if isinstance(op, Apply) and op.function in RRULES:
             message = (
@@ -419,18 +404,18 @@ def _check_columns(block: Block) -> None:
 
 
 def _from_outside(block: Block) -> set[Value]:
-    """What a block uses, and does not define."""
+    """The values that a block uses and does not define."""
     used = {v for op in block.ops for v in all_used(op)} | set(values_in(block.results))
     return used - all_inside(block)
 
 
 def made_of(at: Differentiated, x: Any) -> Any:
-    """A value whose containers the traced program has made: it may return and change them."""
+    """A value with its containers marked as made by the traced program, which may change them."""
     return made_in(at.tracer.recorder, x)
 
 
 def _no_tangent(k: int, x: Any) -> str:
-    """Why there is nothing to differentiate with respect to in an argument."""
+    """A message that says why an argument holds nothing to differentiate."""
     traced = x.type if type(x) is Symbol else None
     if isinstance(traced, Number) or isinstance(x, (bool, int, np.integer)):
         name = type(x).__name__ if traced is None else str(traced)

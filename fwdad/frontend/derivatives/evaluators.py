@@ -33,7 +33,7 @@ CONSTANT.add(api.stop_gradient)
 
 @builtin(api.stop_gradient)
 def _stop_gradient(tracer: Any, x: Any) -> Any:
-    """Always one operation: its own source takes tangents off, of which a trace sees nothing."""
+    """A single operation, since its own source removes tangents that a trace does not have."""
     leaves, tree = flatten(x)
     stopped = [
         tracer.recorder.apply(api.stop_gradient, (v,), {})
@@ -53,7 +53,7 @@ def _at(tracer: Any, f: Any, args: Any, kwargs: Any, argnums: Any, options: Any)
 
 
 def _check_holomorphic(at: Differentiated, *, holomorphic: bool) -> None:
-    """What :func:`fwdad.evaluation.arguments.check_holomorphic` asks, written as a check."""
+    """The conditions of :func:`fwdad.evaluation.arguments.check_holomorphic`, as a check."""
     kinds = {dtype_of(x).kind for x in at.leaves}
     if "c" not in kinds:
         return
@@ -126,7 +126,7 @@ def _jvp(
 
 
 def _in_structure(x: Any, v: Any) -> Any:
-    """A direction whose parts come in the order of its argument's; raises if it has others."""
+    """A direction with its parts in the argument's order; raises if the structures differ."""
     if isinstance(x, dict) and isinstance(v, dict):
         if set(x) != set(v):
             message = f"the seed has the keys {list(v)}, the argument {list(x)}"
@@ -160,7 +160,7 @@ def _stacked(tracer: Any, v: Symbol, x: Symbol, *, single: bool) -> Any:
 
 
 def _of_shape(tracer: Any, v: Symbol, x: Symbol) -> Symbol:
-    """Directions with the argument's lengths: compared when it runs, where types do not tell."""
+    """Directions with the argument's lengths, compared at run time where types do not suffice."""
     recorder = tracer.recorder
     message = "a length of a direction is not its argument's, and it is not broadcast"
     first = v.type.ndim - x.type.ndim
@@ -244,7 +244,7 @@ def _value_and_jacobian(
 
 
 def _rows(at: Differentiated) -> tuple[list[Any], list[list[Any]], Tree]:
-    """Values, and the Jacobian of each leaf of y with respect to each of x, by its reverse pass."""
+    """Values, the Jacobian of each leaf of y for each leaf of x by reverse passes, a structure."""
     point = Point(at)
     chosen = at.differentiated(point.tree, len(point.primals))
     if any(dtype_of(x).kind == "c" for x in (*at.leaves, *point.primals)):
@@ -260,7 +260,7 @@ def _rows(at: Differentiated) -> tuple[list[Any], list[list[Any]], Tree]:
 def _stacked_columns(
     at: Differentiated, tree: Tree, primals: list[Any], lanes: list[Any]
 ) -> Symbol:
-    """All of y by all of x, as one matrix."""
+    """The Jacobian of all of y with respect to all of x, as one matrix."""
     recorder = at.tracer.recorder
     chosen = at.differentiated(tree, len(primals))
     rows = []

@@ -1,4 +1,4 @@
-"""Memory from outside in which a function finds what its last derivative call has left there."""
+"""Memory from outside in which a function may find what its last derivative call left there."""
 
 from __future__ import annotations
 
@@ -31,26 +31,12 @@ from fwdad.transforms.reverse.structure import Structure, is_differentiable
 def read_before_written(
     block: Block, wrt: Iterable[Value], outside: Iterable[Value]
 ) -> tuple[Value, Location | None] | None:
-    """Where a derivative is lost from one call to the next.
+    """The first array in ``outside``, and where, whose derivative is lost between calls; or None.
 
-    That is where memory that a block stores active values in is read before the block has written
-    there: at the next call it holds them as plain numbers. Elements are told apart where their
-    places are constants of the program. Else who has written into an array on the way to a read,
-    in each branch of it, is taken to have written what is read; and a loop is taken to run.
-
-    Parameters
-    ----------
-    block : Block
-        A function's.
-    wrt : iterable of Value
-        The parameters that are differentiated with respect to.
-    outside : iterable of Value
-        The arrays from outside that it writes.
-
-    Returns
-    -------
-    tuple or None
-        An array that is read so, and the place; None if there is none.
+    Memory in which a block stores active values is read before the block has written there: at the
+    next call it holds plain numbers. Elements are distinguished where their indices are constants;
+    otherwise a write on the way to a read, in each branch, counts as a write of what is read, and a
+    loop is assumed to run.
     """
     structure = Structure(block, wrt, {})
     watched = {v for v in outside if structure.is_active(v)}
@@ -73,7 +59,7 @@ def _holds(written: _Written, place: Value | _Element) -> bool:
 
 
 def _is_partly(written: _Written, array: Value) -> bool:
-    """Whether some elements of an array are written, and others not."""
+    """Whether only some elements of an array are written."""
     lengths = [d.hint or 0 if isinstance(d, Size) else d for d in array.type.shape]
     if array in written:
         return False
@@ -81,7 +67,7 @@ def _is_partly(written: _Written, array: Value) -> bool:
 
 
 class _Reads:
-    """A walk through a block in its order, with the memory that is written by then."""
+    """A walk through a block in order, with the memory that is written by then."""
 
     def __init__(self, structure: Structure, watched: set[Value]) -> None:
         self.structure = structure
@@ -90,7 +76,7 @@ class _Reads:
         self.first: tuple[Value, Location | None] | None = None
 
     def block(self, block: Block, written: _Written) -> None:
-        """Enter what a block reads; ``written`` grows by what it writes."""
+        """Visit what a block reads; ``written`` grows by what it writes."""
         for op in block.ops:
             self._op(op, written)
 
@@ -124,14 +110,14 @@ class _Reads:
             written.add(element)
 
     def _element(self, op: Op) -> _Element | None:
-        """The element that an operation reads or writes, where its place is known."""
+        """The element that an operation reads or writes, if its index is known."""
         if not isinstance(op, (Load, ElementWrite)) or op.array not in self.watched:
             return None
         at = tuple(i for i in op.index if type(i) is int and i >= 0)  # from the end: any other's
         return (op.array, at) if len(at) == len(op.index) == op.array.type.ndim else None
 
     def _uses(self, op: Op) -> list[Operand]:
-        """What an operation reads to differentiate it; a view is read where it is used."""
+        """The operands whose content matters for the derivative; views are visited where used."""
         if isinstance(op, Store):
             put_back = isinstance(op.value, Value) and self.copies.get(op.value) is op.array
             return [] if put_back else [op.value]
@@ -146,7 +132,7 @@ class _Reads:
         return op.operands() if isinstance(op, Call) else []
 
     def read(self, operands: Operand, written: _Written, location: Location | None) -> None:
-        """Enter what is read."""
+        """Visit what is read."""
         begun = {p if isinstance(p, Value) else p[0] for p in written}
         partly = {v for v in values_in(operands) if v in self.watched and _is_partly(written, v)}
         for array in sorted((self._memory(operands) - begun) | partly, key=repr):

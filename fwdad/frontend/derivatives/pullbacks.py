@@ -1,7 +1,7 @@
-"""``vjp`` inside traced programs: each call of the pullback writes a reverse pass.
+"""``vjp`` inside traced programs, where each call of the pullback writes a reverse pass.
 
-The function is traced once; a reverse pass stands on what its arguments, and all that it reads,
-were when ``vjp`` was called.
+The function is traced once; a reverse pass uses the values that its arguments, and all that it
+reads, had when ``vjp`` was called.
 """
 
 from __future__ import annotations
@@ -33,13 +33,7 @@ from fwdad.transforms.reverse.pull import pull_block, write_block
 
 
 class Point(OfTrace):
-    """A function at some arguments, traced.
-
-    Parameters
-    ----------
-    at : Differentiated
-        The function and its arguments.
-    """
+    """A function traced at some arguments."""
 
     def __init__(self, at: Differentiated) -> None:
         self.at = at
@@ -62,7 +56,7 @@ class Point(OfTrace):
         recorder.leave_outside(copies, at.stays, first)
         self.primals: list[Any] = found
         places = self.tree(list(range(len(found))))
-        at.differentiated(self.tree, len(found))  # raises if nothing comes beside y
+        at.differentiated(self.tree, len(found))  # raises if there is no aux
         self.y = places[0] if at.has_aux else places
         self.leaves = flatten(self.y, records=True)[0]
         if not self.leaves and self.y is None:
@@ -84,18 +78,18 @@ class Point(OfTrace):
         return Block([cloner.operand(p) for p in block.params], ops, results), cloner.mapping
 
     def _block(self) -> Block:
-        """The block once more: what is written from it may be rewritten."""
+        """A copy of the block, since what is written from it may be rewritten."""
         cloner = Cloner({p: Value(p.type, p.name) for p in self.block.params})
         params = [cloner.mapping[p] for p in self.block.params]
         ops = [cloner.op(op) for op in self.block.ops]
         return Block(params, ops, [cloner.operand(r) for r in self.block.results])
 
     def value(self) -> Any:
-        """What ``vjp`` returns, without the pullback."""
+        """The result of ``vjp`` without the pullback."""
         return self.tree(self.primals)
 
     def pull(self, y_bar: Any) -> Any:
-        """The cotangents of the arguments for one of the value, or for K of them."""
+        """The cotangents of the arguments for one cotangent of the value, or for K of them."""
         bars, count = self._bars(y_bar)
         found = self._pulled(bars) if count is None else self._pulled_many(bars, count)
         parts = cotangents(self.at, found) if count is None else self._stacked(found, count)
@@ -117,7 +111,7 @@ class Point(OfTrace):
     def _row_block(
         self, own: Any, x: Any, rows: tuple[int, ...], columns: tuple[int, ...], y: Symbol
     ) -> Any:
-        """One leaf of y by one leaf of x, of the cotangents for each element of y."""
+        """The Jacobian of one leaf of y for one leaf of x, from a cotangent per element of y."""
         recorder = self.recorder
         if dtype_of(x).kind not in "fc":
             return NoTangent
@@ -135,14 +129,14 @@ class Point(OfTrace):
     # -- cotangents of y
 
     def _bars(self, y_bar: Any) -> tuple[dict[int, Any], int | None]:
-        """Those of y's leaves that have one, as symbols; K of K of them, stacked in front."""
+        """The cotangents of y's leaves that have one, as symbols, and their number (None: one)."""
         given = _leaf_by_leaf(self.y, y_bar)
         bars, extra = {}, set()
         for k, bar in zip(self.leaves, given, strict=True):
             if dtype_of(self.primals[k]).kind not in "fc" or isinstance(bar, Zero):
                 continue
             if bar is None or bar is NoTangent:
-                message = f"{bar} came as the cotangent of a part that has one: write ZERO"
+                message = f"got {bar} as the cotangent of a part that has one: write ZERO"
                 raise SeedError(message)
             check_one_array(bar, "cotangent")
             if isinstance(bar, list):
@@ -154,7 +148,7 @@ class Point(OfTrace):
         if extra - {0, 1} or len(extra) > 1:
             message = (
                 "one cotangent has the value's shape, K of them (K, *shape): ranks "
-                f"{[b.type.ndim for b in bars.values()]} came for "
+                f"got {[b.type.ndim for b in bars.values()]} for "
                 f"{[self.recorder.as_symbol(self.primals[k]).type.ndim for k in bars]}"
             )
             raise SeedError(message)
@@ -165,14 +159,14 @@ class Point(OfTrace):
     @staticmethod
     def _check_dtype(bar: Symbol, y: Symbol) -> None:
         if bar.dtype.kind == "c" and y.dtype.kind != "c":
-            message = f"a complex cotangent came for a real value of dtype {y.dtype}"
+            message = f"got a complex cotangent for a real value of dtype {y.dtype}"
             raise SeedError(message)
         if bar.dtype.kind not in "biufc":
-            message = f"a cotangent of dtype {bar.dtype} came; a float array is wanted"
+            message = f"expected a float array; got a cotangent of dtype {bar.dtype}"
             raise SeedError(message)
 
     def _own(self, bar: Symbol, like: Symbol, *, count: int | None = None) -> Symbol:
-        """A cotangent in its value's type, and in memory of its own; its lengths are compared."""
+        """A cotangent in its value's type, in memory of its own, with its lengths checked."""
         recorder = self.recorder
         if not like.is_array and count is None:
             return bar if bar.type == like.type else self._number(bar, like)
@@ -210,7 +204,7 @@ class Point(OfTrace):
         return pull_block(self.recorder, self._block(), given, active, seeds)[1]
 
     def _pulled_many(self, bars: dict[int, Any], count: int) -> list[Any]:
-        """By pushing them, as tangents, through the reverse pass of one: it is linear."""
+        """Several cotangents, pushed as tangents through the (linear) reverse pass of one."""
         recorder, block = self.recorder, Block()
         likes = {k: recorder.as_symbol(self.primals[k]) for k in bars}
         block.params = [Value(recorder.resolved(y.type)) for y in likes.values()]
@@ -230,7 +224,7 @@ class Point(OfTrace):
         return push_block(recorder, block, count, given)[1]
 
     def _stacked(self, lanes: list[Any], count: int) -> list[Any]:
-        """The cotangents of K of the value, in the structures of the arguments."""
+        """K stacked cotangents of the arguments, in their structures."""
         recorder, found, at = self.recorder, [], iter(lanes)
         for x in self.at.leaves:
             if dtype_of(x).kind not in "fc":
@@ -245,7 +239,7 @@ class Point(OfTrace):
 
 
 def _leaf_by_leaf(y: Any, y_bar: Any) -> list[Any]:
-    """What a cotangent has for each leaf of a value."""
+    """The cotangent of each leaf of a value."""
     if isinstance(y, int):
         return [y_bar]
     if isinstance(y_bar, Zero):
@@ -267,7 +261,7 @@ def _leaf_by_leaf(y: Any, y_bar: Any) -> list[Any]:
 
 
 def pull(point: Point, y_bar: Any) -> Any:
-    """What a pullback of a traced program returns."""
+    """The result of a pullback, which is defined only while its program is traced."""
     message = f"the pullback of {function_name(point.at.f)} was made while a program was traced"
     raise RuntimeError(message)
 

@@ -23,13 +23,7 @@ _AT_ONCE: dict[str, Any] = {}
 
 
 def install(gradient: Any) -> None:
-    """Say what differentiates a function that is not being traced.
-
-    Parameters
-    ----------
-    gradient : callable
-        With the parameters of :func:`pulled_gradient`.
-    """
+    """Set the function that differentiates outside of a trace, as :func:`pulled_gradient` does."""
     _AT_ONCE.update(gradient=gradient)
 
 
@@ -39,13 +33,13 @@ def pulled_gradient(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) 
 
 
 def _refuse_outside(what: str, f: Any) -> NoReturn:
-    """Functions that stand for parts of a program have a meaning in a trace only."""
+    """Refuse to call a function that has a meaning only in a trace."""
     message = f"the {what} of {function_name(f)} is needed outside of a tape"
     raise UntraceableError(message)
 
 
 def pulled_value(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
-    """The cotangents of arguments, for that of the value, which is the last of ``args``."""
+    """The cotangents of the arguments for that of the value, which is the last of ``args``."""
     _refuse_outside("pullback", f)
 
 
@@ -55,12 +49,12 @@ def value_and_pullback(f: Any, argnums: Any, args: Any, kwargs: Any, options: An
 
 
 def measured_value(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
-    """:func:`pulled_value`, with a mark where the reverse pass begins."""
+    """The result of :func:`pulled_value`, with a mark where the reverse pass begins."""
     _refuse_outside("pullback", f)
 
 
 def value_alone(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
-    """The value of a function that may write into its arguments: into copies of them."""
+    """The value of a function that may write into its arguments, which are then copied."""
     _refuse_outside("value", f)
 
 
@@ -78,12 +72,12 @@ def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, opt
 
 @builtin(pulled_gradient)
 def traced_gradient(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
-    """:func:`pulled_gradient` in a trace; without the value if that is not wanted."""
+    """:func:`pulled_gradient` in a trace, without the value if that is not wanted."""
     has_aux = options["has_aux"]
     at = Differentiated(tracer, f, tuple(args), dict(kwargs), argnums, has_aux=has_aux)
 
     def seeds(leaves: list[Any], tree: Tree) -> list[Any]:
-        at.differentiated(tree, len(leaves))  # raises if nothing comes beside it
+        at.differentiated(tree, len(leaves))  # raises if there is no aux
         places = tree(list(range(len(leaves))))
         y = places[0] if has_aux else places
         check_scalar(leaves[y] if isinstance(y, int) else y, f)
@@ -127,7 +121,7 @@ def _value_and_pullback(
     )
 
     def seeds(leaves: list[Any], tree: Tree) -> list[Any]:
-        at.differentiated(tree, len(leaves))  # raises if nothing comes beside y
+        at.differentiated(tree, len(leaves))  # raises if there is no aux
         places = tree(list(range(len(leaves))))
         y = places[0] if has_aux else places
         chosen = [k for k in flatten(y, records=True)[0] if dtype_of(leaves[k]).kind in "fc"]
@@ -165,15 +159,7 @@ def _traced_measured(tracer: Any, *given: Any) -> Any:
 
 
 def check_scalar(y: Any, f: Any) -> None:
-    """Raise unless a value is one real number.
-
-    Parameters
-    ----------
-    y : object
-        A number, array or symbol, or anything else.
-    f : callable
-        For the message.
-    """
+    """Raise ``NonScalarOutputError``, naming f, unless y is one real number or a symbol of one."""
     name = getattr(f, "__qualname__", function_name(f))
     what = ""
     if type(y) is not Symbol and not isinstance(
@@ -197,7 +183,7 @@ def check_scalar(y: Any, f: Any) -> None:
 
 
 def cotangents(at: Differentiated, bars: list[Any]) -> list[Any]:
-    """The cotangents of the arguments in their structures, written out."""
+    """The cotangents of the arguments in their structures, with zeros written out."""
     recorder = at.tracer.recorder
     found: list[Any] = []
     for x, b in zip(at.leaves, bars, strict=True):

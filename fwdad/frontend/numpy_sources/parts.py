@@ -1,4 +1,4 @@
-"""Parts of arrays taken out, put in and put together: ``numpy.split``, ``insert``, ``pad``, ..."""
+"""Parts of arrays extracted, inserted and joined: ``numpy.split``, ``insert``, ``pad``, ..."""
 
 import numpy as np
 
@@ -190,7 +190,7 @@ def pad(array, pad_width, mode="constant", **options):
 
 
 def _pairs(given, count):
-    """``(before, after)`` of each axis, as :func:`numpy.pad` takes them; None where it is odd."""
+    """``(before, after)`` of each axis, as :func:`numpy.pad` takes them; None if that fails."""
     if not isinstance(given, (tuple, list)):
         return [(given, given)] * count if isinstance(given, (int, float, np.number)) else None
     if any(isinstance(item, (tuple, list)) for item in given):

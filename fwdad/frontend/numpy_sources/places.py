@@ -1,4 +1,4 @@
-"""Places in arrays: ``numpy.ix_``, ``tril_indices``, ``isin``, ..."""
+"""Indices into arrays: ``numpy.ix_``, ``tril_indices``, ``isin``, ..."""
 
 import numpy as np
 

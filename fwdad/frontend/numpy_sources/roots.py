@@ -1,4 +1,4 @@
-"""``scipy.optimize.newton``, differentiated by steps at the root."""
+"""``scipy.optimize.newton``, differentiated by Newton steps at the root."""
 
 from __future__ import annotations
 

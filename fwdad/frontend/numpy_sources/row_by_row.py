@@ -1,6 +1,6 @@
-"""Elements of an array one after the other: ``.flat``, ``np.putmask``, ``np.multiply.at``.
+"""Elements of an array one by one: ``.flat``, ``np.putmask``, ``np.multiply.at``.
 
-What stands here is traced in line: loads and stores, which every transform knows.
+These functions are traced in line: loads and stores, which every transform supports.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Flat:
-    """``a.flat``: the elements of an array, row by row."""
+    """``a.flat``: the elements of an array in C order."""
 
     in_words = "`a.flat`"
 
@@ -42,25 +42,25 @@ class Flat:
 
 
 def check_apart(a, v):
-    """Refuse values of the memory that they go to, which NumPy reads while it changes."""
+    """Refuse values in the memory that they go to, which NumPy reads while it changes."""
 
 
 def put_under_mask(a, mask, values):
-    """``np.putmask``: the k-th element of a gets the k-th of the values, which begin again."""
+    """``np.putmask``: the k-th element of a gets the k-th of the values, repeated as needed."""
     values = np.ravel(values)
     places = np.reshape(np.arange(a.size) % values.size, a.shape)
     np.copyto(a, values[places], where=np.reshape(mask, a.shape))
 
 
 def call_once(ufunc, a, index, *values):
-    """``ufunc.at`` of an index that names no element twice."""
+    """``ufunc.at`` for an index that selects no element twice."""
     a[index] = ufunc(a[index], *values)
 
 
 def call_at(ufunc, a, index, values):
-    """``ufunc.at`` of two arguments: an element that is named twice is changed twice.
+    """``ufunc.at`` with two operands: an element that is selected twice is changed twice.
 
-    The index is an array of integers, or a tuple of arrays of one axis.
+    The index is an array of integers, or a tuple of arrays with one axis.
     """
     check_apart(a, values)
     places, shape = _places(index)
@@ -72,7 +72,7 @@ def call_at(ufunc, a, index, values):
 
 
 def call_at_alone(ufunc, a, index):
-    """The same of one argument."""
+    """``ufunc.at`` with one operand; the index is that of :func:`call_at`."""
     places, _ = _places(index)
     for k in range(len(places[0])):
         at = tuple([p[k] for p in places])
@@ -80,7 +80,7 @@ def call_at_alone(ufunc, a, index):
 
 
 def _places(index):
-    """Arrays of one axis, one for each axis that they index, and the index's own shape."""
+    """One 1-d array for each axis that the index covers, and the index's own shape."""
     if not isinstance(index, tuple):
         return (np.ravel(index),), np.shape(index)
     n = max([len(p) for p in index])

@@ -1,4 +1,4 @@
-"""Quantiles, histograms, correlations and polynomials of NumPy's, said in Python."""
+"""NumPy's quantiles, histograms, correlations and polynomials, rewritten in Python."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _per_hundred(q):
 
 
 def _of_dtype(y, q, rows):
-    """One number for q widens nothing."""
+    """Quantiles in the dtype of the array if q is a single number, which does not widen it."""
     return y.astype(rows.dtype) if np.ndim(q) == 0 and y.dtype != rows.dtype else y
 
 
@@ -94,7 +94,7 @@ def _between(low, high, t):
 
 
 def _placed(y, q, rank, axis, keepdims):
-    """A statistic with its quantiles in front, and the axis that was lost if it is to be kept."""
+    """A statistic with its quantiles in front, and with the reduced axis if ``keepdims``."""
     if np.ndim(q) > 0:
         y = np.moveaxis(y, -1, 0)
     if keepdims:

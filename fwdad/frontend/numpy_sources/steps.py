@@ -28,7 +28,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
 
 
 def arange_of_values(start, stop=None, step=1.0):
-    """``np.arange`` of numbers that are not known."""
+    """``np.arange`` of unknown numbers."""
     if stop is None:
         start, stop = 0.0, start
     count = np.ceil((stop - start) / step)
@@ -41,7 +41,7 @@ def arange_of_values(start, stop=None, step=1.0):
 
 
 def _number(x):
-    """A list as an array; a number stays one."""
+    """A list as an array, or a number itself."""
     return x if np.ndim(x) == 0 else np.asarray(x)
 
 

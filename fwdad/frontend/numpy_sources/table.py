@@ -1,6 +1,6 @@
-"""What is traced in the place of NumPy's functions, and the words that it is written in.
+"""The table of what is traced in place of NumPy's functions, and helpers for these sources.
 
-A source returns ``NotImplemented`` for arguments that it does not know; then NumPy's function is
+A source returns ``NotImplemented`` for arguments that it does not support; then NumPy's function is
 one operation.
 """
 
@@ -18,22 +18,22 @@ SOURCES: dict[Any, Callable[..., Any]] = {}
 
 
 def stands_for(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Trace a function in the place of NumPy's."""
+    """Trace a function in place of NumPy's."""
     return enter_into(SOURCES, functions)
 
 
 def known(x: Any) -> Any:
-    """A number that is needed when the program is traced: it is assumed from then on."""
+    """A number that is needed at tracing time, and is assumed from then on."""
     return x
 
 
 def refuse(reason: str) -> None:
-    """Refuse to trace what is written here; the reason is for the user."""
+    """Refuse to trace a source, with a reason for the user."""
     raise NotImplementedError(reason)
 
 
 def in_rank(axis: Any, rank: int) -> int:
-    """An axis counted from the first, or NumPy's error."""
+    """An axis counted from the first; NumPy's error if it is out of bounds."""
     axis = known(axis)
     if not -rank <= axis < rank:
         raise np.exceptions.AxisError(axis, rank)

@@ -1,6 +1,6 @@
 """Functions called for each element, or each part, of arrays: ``numpy.vectorize``.
 
-What stands here is traced in line. The results have the types of the first one, as NumPy has it.
+These functions are traced in line. As in NumPy, the results have the types of the first one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _EMPTY = "cannot call `vectorize` on size 0 inputs unless `otypes` is set"
 
 
 def elements(arrays):
-    """The elements of arrays one after the other, as they are broadcast; and their shape."""
+    """The elements of broadcast arrays, as vectors, and the common shape."""
     if len(arrays) == 1:
         return [np.reshape(arrays[0], -1)], arrays[0].shape
     shape = np.broadcast_arrays(*arrays)[0].shape
@@ -19,14 +19,14 @@ def elements(arrays):
 
 
 def first_result(function, rows):
-    """What the function returns for the first elements, which are NumPy's numbers or arrays."""
+    """The function's result for the first elements, which are NumPy's numbers or arrays."""
     if len(rows[0]) == 0:
         raise ValueError(_EMPTY)
     return function(*[row[0] for row in rows])
 
 
 def check_some(n):
-    """That there is a first part."""
+    """Raise if there are no parts."""
     if n == 0:
         raise ValueError(_EMPTY)
 
@@ -49,14 +49,14 @@ def over_elements(function, rows, shape, kinds, dtypes, given):
 
 
 def check_lengths(lengths):
-    """Lengths that one name of a signature stands for."""
+    """Raise if lengths with one name in a signature differ."""
     for n in lengths[1:]:
         if n != lengths[0]:
             raise ValueError("inconsistent size for core dimension")
 
 
 def check_apart_from_core(shapes):
-    """The axes that are looped over."""
+    """Raise if the axes that are looped over differ."""
     for shape in shapes[1:]:
         for j in tuple(range(len(shape))):
             if shape[j] != shapes[0][j]:
@@ -64,12 +64,12 @@ def check_apart_from_core(shapes):
 
 
 def parts(array, rank):
-    """An array as parts of so many axes, one after the other."""
+    """An array as a stack of parts of some rank."""
     return np.reshape(array, (-1, *array.shape[array.ndim - rank :]))
 
 
 def over_parts(function, rows, looped, shape, dtypes, given):
-    """Call a function for parts of arrays; those that are not ``looped`` over are given whole."""
+    """Call a function for parts of arrays; arrays that are not ``looped`` over are passed whole."""
     n = len(rows[looped.index(True)])
     made = [np.empty((n, *given[j].shape), dtypes[j]) for j in tuple(range(len(given)))]
     for j in tuple(range(len(given))):

@@ -1,5 +1,5 @@
 """Python's statements and expressions on symbols.
 
-In comes a node of a function's ``ast``; out come operations, and changes of the traced heap.
-``interpreter.py`` is the whole of them.
+In comes a node of a function's ``ast``; out come operations, and changes of the traced heap. The
+classes come together in ``interpreter.py``.
 """

@@ -1,4 +1,4 @@
-"""Attributes: of arrays, of numbers, of the user's objects."""
+"""Attributes of arrays, of numbers, and of the user's objects."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ METHODS: dict[str, Callable[..., Any]] = {}
 
 
 class Attributes:
-    """Reads and sets attributes."""
+    """Access to attributes."""
 
     recorder: Recorder
     frame: Any
@@ -95,24 +95,24 @@ class Attributes:
         raise AlwaysRaises(AttributeError, (f"'function' object has no attribute {name!r}",))
 
     def guard(self, path: Any, x: Any) -> None:
-        """Note what must be found in a place whenever the tape runs."""
+        """Note what must be found at a path whenever the tape runs."""
         raise NotImplementedError
 
     def guard_class(self, cls: type, name: str, found: Any) -> None:
-        """Note what a class of the user's holds by a name."""
+        """Note what a user's class holds under a name."""
         raise NotImplementedError
 
     def attribute_of_iterator(self, o: Any, name: str) -> Any:
-        """``send`` and the like of a generator."""
+        """A generator's ``send`` and the like."""
         raise NotImplementedError
 
     def refuse_getattribute(self, cls: type) -> NoReturn:
-        """Our own looks at an object would run the user's code."""
+        """Refuse a class with its own ``__getattribute__``, which our own look-ups would run."""
         message = f"{cls.__name__} has a __getattribute__ of its own, which cannot be traced"
         raise UntraceableError(message, self.location())
 
     def plain_attribute(self, o: Any, name: str) -> Any:
-        """What ``object.__getattribute__`` returns."""
+        """The attribute that ``object.__getattribute__`` returns."""
         found = class_attribute(type(o), name)
         held: Any = namespace_of(o)
         own = isinstance(held, dict) and self.recorder.is_own(held)
@@ -161,7 +161,7 @@ class Attributes:
         return self.captured(value, ("attribute", o, name), name)
 
     def _dict_beside_slots(self, o: Any) -> NoReturn:
-        """The ``__dict__`` of an object with slots: there is none, or it does not hold all."""
+        """Raise for the ``__dict__`` of an object with slots, which is missing or incomplete."""
         if class_of(o).__dictoffset__ == 0:
             message = f"{class_of(o).__name__!r} object has no attribute '__dict__'"
             raise AlwaysRaises(AttributeError, (message,))
@@ -169,7 +169,7 @@ class Attributes:
         raise UntraceableError(message, self.location())
 
     def set_updated(self, o: Any, name: str, value: Any) -> None:
-        """The end of ``o.name op= …``: what was updated is set, where a class says how."""
+        """The end of ``o.name op= …``, which sets the attribute if its class overrides how."""
         found = class_attribute(type(o), name)
         acts = isinstance(found, property) or self.python_method(found, "__set__") is not None
         if acts or self.python_method(o, "__setattr__") is not None:
@@ -206,7 +206,7 @@ class Attributes:
         self.set_plain_attribute(o, name, value)
 
     def set_plain_attribute(self, o: Any, name: str, value: Any) -> None:
-        """What ``object.__setattr__`` does."""
+        """Set an attribute as ``object.__setattr__`` does."""
         found = class_attribute(type(o), name)
         if isinstance(found, property):
             if found.fset is None:
@@ -239,7 +239,7 @@ class Attributes:
         self.recorder.bind(held, name, UNBOUND)
 
     def _attributes(self, o: Any) -> dict[str, Any]:
-        """The attributes of an object, which the traced program may change."""
+        """The attributes of an object, which must be one that the traced program may change."""
         held = namespace_of(o)
         if not isinstance(held, dict):
             message = f"attributes of {type_in_words(o)} cannot be changed in a traced program"
@@ -341,7 +341,7 @@ class SuperOf:
 
 
 class BoundArrayMethod:
-    """A method of an array or number that is not known."""
+    """A bound method of an unknown array or number."""
 
     def __init__(self, owner: Symbol, name: str) -> None:
         self.owner = self.__self__ = owner
@@ -362,7 +362,7 @@ class BoundArrayMethod:
 
 
 def class_of(x: Any) -> type:
-    """``type(x)``, also of what is not known and of what stands for something of Python's."""
+    """``type(x)``, also of symbols and of stand-ins for Python's objects."""
     if isinstance(x, growing.Items):
         return list
     if isinstance(x, (Closure, Method)):

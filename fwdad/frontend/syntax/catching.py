@@ -1,11 +1,11 @@
-"""Exceptions that a value decides on and a ``try`` catches: they are branches of the tape.
+"""Exceptions raised depending on a value and caught by a ``try``, which are branches of the tape.
 
-Where one side of a branch raises what is caught, a *point* is opened: what is traced from there
-on, to the end of the ``try``, is the side on which nothing was raised. When the ``try`` ends, its
+Where one side of a branch raises what is caught, a *point* is opened: what is traced from there on,
+to the end of the ``try``, is the side on which nothing was raised. When the ``try`` ends, its
 points are closed, the latest first: the handler is traced on the other side, from the state at the
-raise, and the sides are merged. A point inside of a branch or loop is closed where that ends: what
-was raised is bound in a namespace of the catcher's, merged or carried as any name is, and behind
-the branch or loop a point is opened again.
+raise, and the sides are merged. A point inside a branch or loop is closed where that ends: what was
+raised is bound in a namespace of the catcher, merged or carried as any name is, and after the
+branch or loop a point is opened again.
 """
 
 from __future__ import annotations
@@ -30,20 +30,9 @@ from fwdad.ir.symbol import UNBOUND, Symbol
 class Side:
     """One side of a branch.
 
-    Attributes
-    ----------
-    block : Block
-        Its operations.
-    value : object
-        What it returns.
-    changes : list
-        Of the heap: ``(container, before, now)``.
-    raises : AlwaysRaises or None
-        What it ends in.
-    fresh : set of int
-        The containers that were made on it.
-    dead : bool
-        Whether each of its ways has raised something that is bound for a catcher.
+    ``changes`` of the heap are ``(container, before, now)``; ``raises`` is what it ends in, if it
+    does; ``fresh`` are ids of containers made on it. It is ``dead`` if all its paths have raised
+    something that is bound for a catcher.
     """
 
     block: Block
@@ -55,25 +44,17 @@ class Side:
 
 
 class Catcher:
-    """A ``try`` whose body is traced.
-
-    Parameters
-    ----------
-    recorder : Recorder
-        Writes.
-    wanted : tuple of type
-        What its handlers catch.
-    """
+    """A ``try`` whose body is traced; ``wanted`` are the exceptions that its handlers catch."""
 
     def __init__(self, recorder: Recorder, wanted: tuple[type[BaseException], ...]) -> None:
         self.wanted = wanted
         self.depth = len(recorder.regions)
-        self.held: dict[str, Any] = {}  # what was raised inside of branches and loops
+        self.held: dict[str, Any] = {}  # what was raised inside branches and loops
         self.exceptions: dict[str, Any] = {}
         recorder.own(self.held, namespace=True)
 
     def bind(self, recorder: Recorder, raised: AlwaysRaises) -> None:
-        """Note on the way that is traced that something was raised."""
+        """Note on the path that is traced that something was raised."""
         exception = raised.exception
         if isinstance(exception, type):
             key = f"${exception.__name__}{id(exception)} {len(raised.arguments)}"
@@ -92,7 +73,7 @@ class Catcher:
 
 @dataclass
 class Point:
-    """Where something may have been raised."""
+    """A point where something may have been raised."""
 
     condition: Symbol  # whether it was
     side: Side
@@ -108,7 +89,7 @@ Join = Callable[[Recorder, Symbol, Side, Side, Location | None], tuple[Any, Any,
 
 @contextmanager
 def not_through(recorder: Recorder) -> Iterator[None]:
-    """Trace what no exception that a value decides on may leave: it is a check, and refused."""
+    """Trace code that no conditional exception may leave: it becomes a check, and is refused."""
     outer, recorder.catchers = recorder.catchers, []
     try:
         yield
@@ -117,7 +98,7 @@ def not_through(recorder: Recorder) -> Iterator[None]:
 
 
 def find(recorder: Recorder, raised: AlwaysRaises) -> Catcher | None:
-    """The ``try`` that catches an exception, if all between here and there can be left."""
+    """The ``try`` that catches an exception; None if a region in between cannot be left."""
     for catcher in reversed(recorder.catchers):
         if raised.is_a(catcher.wanted):
             between = recorder.regions[catcher.depth :]
@@ -128,7 +109,7 @@ def find(recorder: Recorder, raised: AlwaysRaises) -> Catcher | None:
 def open_point(
     recorder: Recorder, condition: Symbol, side: Side, raised: AlwaysRaises, catcher: Catcher
 ) -> None:
-    """Go on with the way on which nothing is raised."""
+    """Continue on the path on which nothing is raised."""
     block, here = Block(), recorder.place()
     raised.location = raised.location or here
     region = recorder.enter(block)
@@ -137,21 +118,21 @@ def open_point(
 
 
 def trailing(recorder: Recorder, depth: int) -> list[Point]:
-    """The points that are open inside of a region."""
+    """The points that are open inside a region."""
     found = [region.point for region in recorder.regions[depth:]]
     assert all(point is not None for point in found)
     return found
 
 
 def reapply(recorder: Recorder, changes: Any) -> None:
-    """Change the heap as a side does."""
+    """Apply a side's changes to the heap."""
     for o, _, now in changes:
         recorder.touch(o)
         set_content(o, now)
 
 
 def trace_side(recorder: Recorder, run: Callable[[], Any], side: Side, join: Join) -> None:
-    """Trace a side, behind what it has done before; points that it opens are closed."""
+    """Trace more of a side, after what it has done before; the points that it opens are closed."""
     with recorder.region(side.block) as region:
         region.passes = True
         depth = len(recorder.regions)
@@ -172,7 +153,7 @@ def _keep(region: Region, side: Side) -> None:
 
 
 def bind_raised(recorder: Recorder, side: Side, catcher: Catcher) -> None:
-    """Make a side that raises one that does not, and has bound what it would raise."""
+    """End a side that raises without raising: it binds the exception for the catcher."""
     raised = side.raises
     assert raised is not None
     with recorder.region(side.block) as region:
@@ -191,29 +172,11 @@ def close(
     catcher: Catcher | None = None,
     handle: Callable[[AlwaysRaises], Any] | None = None,
 ) -> tuple[Any, AlwaysRaises | None, bool]:
-    """Close the points that are open inside of a region, the latest first.
+    """Close the points that are open beyond ``depth`` regions, the latest first.
 
-    Parameters
-    ----------
-    recorder : Recorder
-        Writes.
-    depth : int
-        How many regions stay.
-    join : callable
-        Merges two sides.
-    value : object
-        What the way on which nothing was raised returns.
-    failed : AlwaysRaises, optional
-        What it ends in.
-    catcher : Catcher, optional
-        A ``try`` that ends here.
-    handle : callable, optional
-        Traces its handlers.
-
-    Returns
-    -------
-    value, AlwaysRaises or None, bool
-        The merged value, what is always raised, and whether all ways have raised something.
+    ``value`` and ``failed`` are the result of the path on which nothing was raised. ``catcher`` is
+    a ``try`` that ends here, whose handlers ``handle`` traces. Returns the merged value, what is
+    always raised, and whether all paths have raised something.
     """
     dead = False
     while len(recorder.regions) > depth:
@@ -232,7 +195,7 @@ def close(
 
 
 def again(recorder: Recorder, value: Any, *, dead: bool) -> Any:
-    """Open points for what was raised inside of a branch or loop that ends here."""
+    """Open points for what was raised inside a branch or loop that ends here."""
     pending = [(c, key, x) for c in recorder.catchers for key, x in list(c.held.items())]
     for k, (catcher, key, content) in enumerate(pending):
         recorder.bind(catcher.held, key, UNBOUND)
@@ -247,13 +210,13 @@ def again(recorder: Recorder, value: Any, *, dead: bool) -> Any:
 
 
 def flags(recorder: Recorder) -> list[Any]:
-    """Whether something was raised on the ways that end here, for each that may have been."""
+    """For each exception that may have been raised on the paths that end here, whether it was."""
     held = [x for c in recorder.catchers for x in c.held.values()]
     return [x.flag if isinstance(x, Maybe) else True for x in held]
 
 
 def begin_iteration(recorder: Recorder) -> None:
-    """Nothing was raised where an iteration begins: the loop would have been left."""
+    """Mark everything as not raised: if it were, the loop would have been left."""
     for catcher in recorder.catchers:
         for key in list(catcher.held):
             recorder.bind(catcher.held, key, UNBOUND)
@@ -274,7 +237,7 @@ def _is_not(recorder: Recorder, a: Symbol, b: Symbol) -> bool:
 
 
 def _assume_not(recorder: Recorder, flag: Symbol) -> None:
-    """On the way on which a flag is not set, what hangs on it is known."""
+    """On the path on which a flag is not set, resolve what depends on the flag."""
 
     def told(x: Any) -> Any:
         if type(x) is not Symbol:

@@ -14,7 +14,7 @@ from fwdad.ir.symbol import Symbol
 
 
 class Comprehensions(Expressions):
-    """Evaluates comprehensions."""
+    """Evaluation of comprehensions."""
 
     def eval_ListComp(self, node: ast.ListComp) -> Any:
         return self.recorder.fresh(self._comprehended(node.generators, node.elt))
@@ -40,7 +40,7 @@ class Comprehensions(Expressions):
             self.frame = outer
 
     def _frame_inside(self) -> Frame:
-        """A frame that sees the names of the one that is traced."""
+        """A frame that sees the names of the current one."""
         frame = Frame(
             self.frame.node,
             self.frame.filename,
@@ -52,7 +52,7 @@ class Comprehensions(Expressions):
         return frame
 
     def _comprehension(self, clauses: list[ast.comprehension], element: ast.expr) -> Any:
-        """The frame of a comprehension, and what evaluates its elements there."""
+        """The frame of a comprehension, and a function that evaluates its elements there."""
         frame = self._frame_inside()
         for clause in clauses:
             for name in ast.walk(clause.target):
@@ -90,7 +90,7 @@ class Comprehensions(Expressions):
         )
 
     def _sum(self, node: ast.Call) -> Any:
-        """``sum(… for …)`` as the loop that it is, so that its length need not be known."""
+        """``sum(… for …)`` as a loop, so that its length need not be known."""
         generator = node.args[0]
         assert isinstance(generator, ast.GeneratorExp)
         names = {n.id for g in generator.generators for n in ast.walk(g.target)

@@ -1,4 +1,4 @@
-"""Conditions: truth, comparisons, `and` and `or`."""
+"""Conditions: truth values, comparisons, `and` and `or`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fwdad.ir.types import BOOL, Number
 
 
 class Conditions(Calls):
-    """Evaluates conditions."""
+    """Evaluation of conditions."""
 
     def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
         x = self.evaluate(node.operand)
@@ -133,7 +133,7 @@ class Conditions(Calls):
         return found if same else not found
 
     def _may_be_same(self, a: Symbol, b: Symbol) -> bool:
-        """Whether two values may be one object: booleans, and arrays of several ways."""
+        """Whether two values may be one object: booleans, and arrays merged from several paths."""
         if a.type != b.type:
             return False
         if a.type == BOOL:
@@ -172,12 +172,12 @@ class Conditions(Calls):
         return self.native(operator.contains, container, item)
 
     def python_bool(self, x: Any) -> Any:
-        """A truth as Python's ``bool``, where a comparison of NumPy's numbers is of NumPy's."""
+        """A truth value as Python's ``bool``, where NumPy's comparisons give NumPy's."""
         known = type(x) is not Symbol or x.type == BOOL
         return x if known else self.recorder.apply(bool, (x,), {})
 
     def _is_met(self, xs: Any, item: Any) -> bool:
-        """Whether an iterator returns something; it stands behind it then."""
+        """Whether an iterator returns an item; it is then advanced past the item."""
         for x in iteration.walk(self, xs):
             same = self.truth(self.binary(operator.eq, item, x))
             if type(same) is Symbol:
@@ -214,7 +214,7 @@ class Conditions(Calls):
         return True if known else other
 
     def _same_items(self, a: Any, b: Any) -> Any:
-        """Whether two tuples or two lists are equal, shapes above all; None of anything else."""
+        """Whether two tuples or lists (such as shapes) are equal; None for anything else."""
         if type(a) is not type(b) or not isinstance(a, (tuple, list)):
             return None
         if len(a) != len(b):

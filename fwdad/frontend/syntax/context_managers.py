@@ -1,4 +1,4 @@
-"""Context managers: `with`, of the user's classes and generators, and of some of Python's."""
+"""Context managers: `with` of the user's classes and generators, and of some of Python's."""
 
 from __future__ import annotations
 
@@ -27,12 +27,9 @@ _Leave = Callable[[AlwaysRaises | None], Any]
 
 
 class OfGenerator(OfTrace):
-    """What a function under ``contextlib.contextmanager`` returns.
+    """The manager that a function under ``contextlib.contextmanager`` returns.
 
-    Parameters
-    ----------
-    items : iterators.Iterator
-        The generator: it yields once.
+    ``items`` is the generator, which yields once.
     """
 
     def __init__(self, items: iterators.Iterator) -> None:
@@ -81,7 +78,7 @@ def _leave(
 
 
 def _around(tracer: Any, manager: Any) -> contextlib.AbstractContextManager[None]:
-    """What is around the body: where a manager does something at its end, exceptions meet it."""
+    """The context of a body; if the manager acts at its end, no conditional exception may leave."""
     if isinstance(manager, (np.errstate, warnings.catch_warnings, contextlib.nullcontext)):
         return contextlib.nullcontext()
     return catching.not_through(tracer.recorder)
@@ -105,7 +102,7 @@ def _refuse_raising(
 def _may_suppress(
     tracer: Any, leave: _Leave, wanted: tuple[type[BaseException], ...], ops: list[Op]
 ) -> bool:
-    """Whether a manager may suppress what operations may raise: it is asked."""
+    """Whether a manager suppresses what operations may raise, found by calling it."""
     found = {e for op in ops if may_raise(op, wanted) for e in exceptions_of(op)}
     for exception in found:
         if exception is Exception:  # or any other one
@@ -122,7 +119,7 @@ def _may_suppress(
 
 
 def _enter(tracer: Any, manager: Any, item: ast.AST) -> tuple[Any, _Leave, tuple[Any, ...]]:
-    """What is entered, how it is left, and the exceptions that are then suppressed."""
+    """The entered value, a function that leaves, and the exceptions that may be suppressed."""
     if isinstance(manager, np.errstate) and any(
         isinstance(k, ast.Constant) and k.value in ("raise", "call") for k in ast.walk(item)
     ):
@@ -159,7 +156,7 @@ def _enter(tracer: Any, manager: Any, item: ast.AST) -> tuple[Any, _Leave, tuple
 def _by_call(
     tracer: Any, function: Any, args: tuple[Any, ...]
 ) -> tuple[_Leave, tuple[type[BaseException], ...]]:
-    """What calls an ``__exit__``, and the exceptions that it may suppress."""
+    """A function that calls an ``__exit__``, and the exceptions that it may suppress."""
 
     def leave(raised: AlwaysRaises | None) -> Any:
         given = (None, None, None) if raised is None else (*tracer.exception_of(raised), None)
@@ -184,34 +181,28 @@ def _refuse(tracer: Any, manager: Any) -> Any:
 
 
 def _answers_nothing(node: ast.AST) -> bool:
-    """Whether ``__exit__`` returns nothing that would suppress an exception."""
+    """Whether ``__exit__`` never returns anything that would suppress an exception."""
     answers = [n.value for n in ast.walk(node) if isinstance(n, ast.Return) and n.value is not None]
     return all(isinstance(v, ast.Constant) and not v.value for v in answers)
 
 
 class Stack(OfTrace):
-    """What ``contextlib.ExitStack()`` returns.
-
-    Parameters
-    ----------
-    tracer : Interpreter
-        Traces the program.
-    """
+    """The result of ``contextlib.ExitStack()``."""
 
     def __init__(self, tracer: Any) -> None:
         self.entered: list[tuple[_Leave, tuple[Any, ...]]] = tracer.recorder.fresh([])
 
     def add(self, tracer: Any, leave: _Leave, suppressed: tuple[Any, ...] = ()) -> None:
-        """Note what is to be done when the stack is left."""
+        """Note what to do when the stack is left."""
         tracer.recorder.touch(self.entered)
         self.entered.append((leave, suppressed))
 
     def suppressed(self) -> tuple[Any, ...]:
-        """The exceptions that are suppressed by what has been entered."""
+        """The exceptions that the entered managers may suppress."""
         return tuple(e for _, wanted in self.entered for e in wanted)
 
     def leave(self, tracer: Any, raised: AlwaysRaises | None) -> bool:
-        """Leave all, the latest first; whether an exception was suppressed."""
+        """Leave all managers, the latest first; returns whether an exception was suppressed."""
         pending = raised
         while self.entered:
             tracer.recorder.touch(self.entered)

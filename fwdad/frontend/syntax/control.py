@@ -1,4 +1,4 @@
-"""Branches: every way is traced on the same heap, and the ways are merged."""
+"""Branches: every path is traced on the same heap, and the paths are merged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NotOneBodyError(UntraceableError):
     """A loop's iterations differ in structure."""
 
     item = None
-    place: Any = None  # where the list is made that has another length on another way
+    place: Any = None  # where the list is made whose length differs between paths
 
 
 def truth(recorder: Recorder, x: Any) -> Any:
@@ -57,7 +57,7 @@ def branch(
     """Trace both sides of a branch and merge what they return and what they changed.
 
     A side that always raises becomes a check, and the other is taken in line. What a ``try``
-    catches is no check: ``catching``.
+    catches is no check: see ``catching``.
     """
     here = recorder.place()
     condition = truth(recorder, condition)
@@ -87,7 +87,7 @@ def branch(
 def join_sides(
     recorder: Recorder, condition: Symbol, then: Side, other: Side, here: Location | None
 ) -> tuple[Any, AlwaysRaises | None, bool]:
-    """Merge the sides of a point; a side that raises what is caught further out has it bound."""
+    """Merge the sides of a point; what a side raises for an outer ``try`` is bound there."""
     for side in (then, other):
         if side.raises is not None:
             catcher = catching.find(recorder, side.raises)
@@ -117,7 +117,7 @@ def raise_if(
 def _raise_on_side(
     recorder: Recorder, condition: Symbol, side: Side, wanted: bool, here: Location | None
 ) -> None:
-    """A side that always raises, with what it does before."""
+    """Write a side that always raises, with what it does before."""
     raised = side.raises
     assert raised is not None
     location = raised.location or recorder.place()
@@ -171,14 +171,14 @@ def _merge_sides(
 
 
 def _values(then: Side, other: Side) -> tuple[Any, Any]:
-    """What the sides return; a side that is dead returns nothing, as a statement does."""
+    """The values of the sides; a dead side has none, like a statement."""
     if then.dead and other.value is None:
         return None, None
     return (None, None) if other.dead and then.value is None else (then.value, other.value)
 
 
 def _opposite(recorder: Recorder, leaves: list[Leaf], k: int) -> int | None:
-    """The first of the truth values of which one more is the negation on both sides."""
+    """The index of an earlier leaf that is the negation of the k-th one on both sides; or None."""
     if not recorder.catchers or leaves[k].type != BOOL:
         return None
     for j, leaf in enumerate(leaves[:k]):
@@ -189,7 +189,7 @@ def _opposite(recorder: Recorder, leaves: list[Leaf], k: int) -> int | None:
 
 
 def _is_condition(recorder: Recorder, condition: Symbol, leaf: Leaf) -> Symbol | None:
-    """True on one side and False on the other: the condition itself, or its negation."""
+    """For a leaf that is True on one side and False on the other, the condition or its negation."""
     if leaf.first is True and leaf.second is False and leaf.type == BOOL:
         return condition if condition.type == BOOL else recorder.apply(bool, (condition,), {})
     if leaf.first is False and leaf.second is True and leaf.type == BOOL:
@@ -198,7 +198,7 @@ def _is_condition(recorder: Recorder, condition: Symbol, leaf: Leaf) -> Symbol |
 
 
 def _places(recorder: Recorder, first: Any, second: Any) -> list[tuple[Any, Any, Any, Any]]:
-    """The places that changed on either way, with both contents."""
+    """The places that changed on either path, with both contents."""
     one = {id(o): (o, before, now) for o, before, now in first}
     two = {id(o): (o, before, now) for o, before, now in second}
     found: list[tuple[Any, Any, Any, Any]] = []
@@ -217,14 +217,14 @@ def _places(recorder: Recorder, first: Any, second: Any) -> list[tuple[Any, Any,
 
 
 def content_at(o: Any, key: Any) -> Any:
-    """What a place holds."""
+    """The content of a place; ``UNBOUND`` if there is none."""
     if isinstance(o, SEQUENCES):
         return o[key] if key < len(o) else UNBOUND
     return o.get(key, UNBOUND)
 
 
 def differing(recorder: Recorder, o: Any, a: Any, b: Any) -> list[tuple[Any, Any, Any]]:
-    """The places of a container whose two contents are not one object."""
+    """The places of a container whose two contents are not the same object."""
     if isinstance(o, dict) and (recorder.is_namespace(o) or a.keys() == b.keys()):
         keys = list(dict.fromkeys([*a, *b]))
         pairs = [(key, a.get(key, UNBOUND), b.get(key, UNBOUND)) for key in keys]
@@ -244,7 +244,7 @@ def differing(recorder: Recorder, o: Any, a: Any, b: Any) -> list[tuple[Any, Any
 def converted(
     recorder: Recorder, block: Block, x: Any, t: Type, guard: Symbol | None = None
 ) -> Operand:
-    """One side's value of a leaf as an operand of the joined type."""
+    """One side's value of a leaf, as an operand of the joined type."""
     if isinstance(x, Missing):
         return Missing(t)
     held = x.type if type(x) is Symbol else None
@@ -277,7 +277,7 @@ def converted(
 
 
 def write(recorder: Recorder, places: Any, symbols: list[Symbol]) -> None:
-    """Give places of containers the contents that some leaves make."""
+    """Give places of containers the contents that are built from some leaves."""
     for o, key, build, name in places:
         content = build(symbols)
         if type(content) is Symbol and content.value.name is None and not name.startswith("$"):

@@ -1,4 +1,4 @@
-"""``raise``, ``assert`` and ``try``."""
+"""The statements ``raise``, ``assert`` and ``try``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fwdad.ir.symbol import UNBOUND, Symbol
 
 
 class Exceptions(Loops):
-    """Executes what raises, and what catches it."""
+    """Execution of statements that raise, and of those that catch."""
 
     def run_Assert(self, node: ast.Assert) -> None:
         condition = self.truth(self.evaluate(node.test))
@@ -70,7 +70,7 @@ class Exceptions(Loops):
             raise failed
 
     def _since(self, before: int, ops: list[Op], depth: int) -> list[Op]:
-        """What was written into a block since then, also behind what may have been raised."""
+        """The operations written into a block since an index, and those in points still open."""
         points = catching.trailing(self.recorder, depth)
         parts = [part for p in points for part in (p.block.ops, p.side.block.ops)]
         return [*ops[before:], *[op for part in parts for op in part]]
@@ -113,7 +113,7 @@ class Exceptions(Loops):
             branch(self.recorder, stopped, self.has_returned, lambda: self.run_block(node.orelse))
 
     def _caught(self, node: ast.Try) -> tuple[type[BaseException], ...]:
-        """What the handlers of a ``try`` catch."""
+        """The exceptions that the handlers of a ``try`` catch."""
         wanted: list[Any] = []
         for handler in node.handlers:
             cls = BaseException if handler.type is None else self.evaluate(handler.type)
@@ -129,7 +129,7 @@ class Exceptions(Loops):
             raise UntraceableError(message, self.place_of(node))
 
     def _finally(self, statements: list[ast.stmt], *, keeps: bool) -> bool:
-        """Execute ``finally``; returns whether it jumps. It puts off kept jumps."""
+        """Execute ``finally``; returns whether it jumps. If it ``keeps`` jumps, it defers them."""
         held = self.frame.locals
         flags = {name: held[name] for name in FLOW}
         value = held.get("$value")

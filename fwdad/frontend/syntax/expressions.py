@@ -31,27 +31,27 @@ from fwdad.ir.types import Number
 
 
 class Expressions(Operators):
-    """Evaluates expressions."""
+    """Evaluation of expressions."""
 
     # -- where we are
 
     def at(self, node: ast.AST) -> None:
-        """Note the place that is being evaluated."""
+        """Note the node that is being evaluated."""
         self.node = node
 
     def location(self) -> Location | None:
-        """The place that is being evaluated; for a library's code the user's call of it, if any."""
+        """The location being evaluated; in a library's code, that of the user's call of it."""
         if self.node is None:
             return None
         library = is_library_file(self.frame.filename)
         return self.called_at if library else self.location_of(self.node)
 
     def place_of(self, node: ast.AST) -> Location | None:
-        """A node's place; for a library's code the user's call of it, if any."""
+        """A node's location; in a library's code, that of the user's call of it, if any."""
         return self.called_at if is_library_file(self.frame.filename) else self.location_of(node)
 
     def location_of(self, node: ast.AST) -> Location:
-        """A node's place in the user's file."""
+        """A node's location in the user's file."""
         end = getattr(node, "end_col_offset", None)
         return Location(
             self.frame.filename,
@@ -106,18 +106,9 @@ class Expressions(Operators):
         namespace: dict[str, Any],
         missing: tuple[type[Exception], str] | None = None,
     ) -> Any:
-        """What a local name holds, or the exception that Python would raise.
+        """The value of a name with the content ``held``, or the exception that Python would raise.
 
-        Parameters
-        ----------
-        held : object
-            What the namespace has by the name.
-        name : str
-            The name.
-        namespace : dict
-            Where it stands.
-        missing : tuple, optional
-            The exception where there is none, and its message: unless told, those of a local name.
+        ``missing`` is that exception and its message; the default is that of a local name.
         """
         message = f"cannot access local variable {name!r} where it is not associated with a value"
         cls, message = missing or (UnboundLocalError, message)
@@ -133,11 +124,11 @@ class Expressions(Operators):
         return held
 
     def statement(self) -> Any:
-        """The statement that is executed, and in which call."""
+        """A key of the statement that is executed, and of its call."""
         return id(self.frame), id(getattr(self.frame, "statement", None))
 
     def listed(self, x: Any) -> Any:
-        """What is iterated over by code without a Python source, as a list."""
+        """An iterable for code without a Python source, as a list."""
         lazy = (Iterator, Range, Enumerated, Zipped,
                 Reversed, Repeated)  # fmt: skip
         return iteration.items(self, x) if isinstance(x, lazy) else x
@@ -205,7 +196,7 @@ class Expressions(Operators):
         return self.made(found) if isinstance(index, slice) else found
 
     def _place(self, o: Range, index: Any) -> Any:
-        """How far an item of a range is from its start."""
+        """The offset of an item of a range from its start, in items."""
         length = self.range_length(o.start, o.stop, o.step)
         if isinstance(index, slice) or type(index) is Symbol:
             message = "only a known item of a range of unknown length can be taken"
@@ -237,7 +228,7 @@ class Expressions(Operators):
         self.native(operator.setitem, o, self.known(index), value)
 
     def known(self, x: Any) -> Any:
-        """A value that must be known beforehand; an input is assumed to keep its value."""
+        """A value that must be known at tracing time; an input is assumed to keep its value."""
         if type(x) is Symbol:
             return self.force(x)
         if isinstance(x, UnknownText):
@@ -256,7 +247,7 @@ class Expressions(Operators):
         return self.attribute(o, self.mangled(node.attr))
 
     def mangled(self, name: str) -> str:
-        """A private name as Python writes it inside a class."""
+        """A private name as Python mangles it inside a class."""
         if not name.startswith("__") or name.endswith("__") or not self.frame.classes:
             return name
         stem = self.frame.classes[-1].lstrip("_")
@@ -282,7 +273,7 @@ class Expressions(Operators):
         return self.list_of(items)
 
     def list_of(self, items: list[Any]) -> Any:
-        """A new list, made at the place that is being evaluated."""
+        """A new list, made at the location that is being evaluated."""
         where = self.location()
         place = None if where is None else (where.filename, where.line, where.column)
         if place in self.growing:
@@ -356,7 +347,7 @@ class Expressions(Operators):
         return UnknownText(self.location(), text, (joined, *made)) if unknown else text
 
     def _appended_to(self, node: ast.Call) -> Any:
-        """The list from outside of ``history.append(x)``; None of any other call."""
+        """The list from outside in ``history.append(x)``; None for any other call."""
         f = node.func
         if not isinstance(f, ast.Attribute) or f.attr != "append" or len(node.args) != 1:
             return None

@@ -21,20 +21,8 @@ FLOW = ("$break", "$continue", "$return")
 class Frame:
     """One call of a function.
 
-    Attributes
-    ----------
-    node : ast node
-        The function's definition.
-    filename : str
-        Its file.
-    globals : dict
-        Its module's names.
-    cells : dict
-        The cells of a real closure.
-    outer : Frame or None
-        The frame that a traced closure was made in.
-    locals : dict
-        Local names, and the flags of the control flow.
+    ``cells`` are those of a real closure, ``outer`` is the frame in which a traced closure was
+    made. ``locals`` also has the flags of the control flow.
     """
 
     node: ast.AST
@@ -51,7 +39,7 @@ class Frame:
     caller: tuple[Frame | None, Any] = (None, None)  # and where it was called itself
 
     def home(self, name: str) -> Frame | None:
-        """The frame in which a name is local, or None if it is a cell, global or builtin."""
+        """The frame in which a name is local; None if it is a cell, global or builtin."""
         if name in self.names.globals:
             return None
         if name in self.names.own:
@@ -76,7 +64,7 @@ class Frame:
 
 @dataclass
 class Names:
-    """The names that belong to a function, and whether it yields."""
+    """The names that belong to a function, and whether it is a generator function."""
 
     own: set[str] = field(default_factory=set)
     globals: set[str] = field(default_factory=set)
@@ -86,17 +74,7 @@ class Names:
 
 @dataclass(eq=False)
 class Closure:
-    """A function that was defined while tracing.
-
-    Attributes
-    ----------
-    node : ast node
-        Its definition.
-    frame : Frame
-        The frame that it was defined in.
-    defaults, kw_defaults : tuple, dict
-        Defaults of its parameters.
-    """
+    """A function (``node``) that was defined in ``frame`` while tracing."""
 
     in_words = "a function that the program defines"
 
@@ -114,7 +92,7 @@ class Closure:
 
 @dataclass(eq=False)
 class Method:
-    """A function bound to an object of the user's."""
+    """A function bound to one of the user's objects."""
 
     function: Any
     owner: Any

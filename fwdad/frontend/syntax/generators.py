@@ -1,7 +1,7 @@
-"""Generator functions: traced step by step, as Python runs them, when their items are asked for.
+"""Generator functions, traced step by step, as Python runs them, when their items are asked for.
 
 What decides how far a generator goes must be known when the program is traced: loops around a
-``yield`` are run through, conditions around one are no values.
+``yield`` are unrolled, and conditions around one must be known.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def resumed(tracer: Any, frame: Any, key: Any, run: _Items) -> _Items:
 
 
 def executed(tracer: Any, frame: Any, node: ast.FunctionDef) -> _Items:
-    """The body of a generator function, which yields where it does."""
+    """The body of a generator function, executed as a generator."""
     try:
         yield from _block(tracer, node.body)
     except AlwaysRaises as raised:
@@ -65,7 +65,7 @@ def executed(tracer: Any, frame: Any, node: ast.FunctionDef) -> _Items:
 
 
 def yields(node: ast.AST) -> bool:
-    """Whether a statement has a ``yield``, other than in functions that it defines."""
+    """Whether a statement has a ``yield`` outside of functions that it defines."""
     if isinstance(node, (ast.Yield, ast.YieldFrom)):
         return True
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
@@ -109,7 +109,7 @@ def _statement(tracer: Any, node: ast.stmt) -> _Items:
             tracer.run_block(node.finalbody)
             raise
         end = len(ops)
-        # what raises may be the generator, or between two items who asks for them
+        # either the generator raises, or its caller between two items
         jumps, place = (yield from _finally(tracer, node.finalbody)), tracer.place_of(node)
         refuse_vanishing(tracer.recorder, ops[before:end], ops[end:], place, replaces=jumps)
     elif isinstance(node, ast.With):
@@ -130,7 +130,7 @@ def _statement(tracer: Any, node: ast.stmt) -> _Items:
 
 
 def _finally(tracer: Any, statements: list[ast.stmt]) -> Generator[Any, Any, bool]:
-    """``finally``, which puts off a jump before it; returns whether it jumps itself."""
+    """Execute ``finally``, deferring an earlier jump; returns whether it jumps itself."""
     held = tracer.frame.locals
     flags = {name: held[name] for name in ("$break", "$continue", "$return")}
     for name in flags:
@@ -144,7 +144,7 @@ def _finally(tracer: Any, statements: list[ast.stmt]) -> Generator[Any, Any, boo
 
 
 def _value(tracer: Any, node: ast.expr) -> _Items:
-    """What a ``yield`` returns: what is sent, or what another generator returns."""
+    """The value of a ``yield``: what is sent, or what another generator returns."""
     if isinstance(node, ast.Yield):
         return (yield None if node.value is None else tracer.evaluate(node.value))
     if isinstance(node, ast.YieldFrom):
@@ -209,7 +209,7 @@ def _with(tracer: Any, items: list[ast.withitem], node: ast.With) -> _Items:
 
 
 class Sender(OfTrace):
-    """``send``, ``close`` or ``__next__`` of a generator."""
+    """A generator's bound ``send``, ``close`` or ``__next__``."""
 
     def __init__(self, items: Iterator, name: str) -> None:
         self.items = items
@@ -241,7 +241,7 @@ CALLED[Sender] = _send
 
 
 def _managed(tracer: Any, f: Any, args: Any, kwargs: Any) -> context_managers.OfGenerator:
-    """A call of a function under ``contextlib.contextmanager``."""
+    """Call a function under ``contextlib.contextmanager``."""
     items = tracer.call(f.__wrapped__, args, kwargs)
     if not isinstance(items, Iterator):
         message = f"{f.__name__} is no generator function"
@@ -253,7 +253,7 @@ MANAGED.append(_managed)
 
 
 class ManagerFunction(OfTrace):
-    """A function of the traced program's under ``contextlib.contextmanager``."""
+    """A function of the traced program under ``contextlib.contextmanager``."""
 
     def __init__(self, function: Any) -> None:
         self.__wrapped__ = function

@@ -1,11 +1,11 @@
-"""Lists that grow while the program runs: what is appended goes onto a stack of the tape.
+"""Lists that grow while the program runs: items are pushed onto a stack of the tape.
 
-A list whose length is the same on all ways through a program is a list while it is traced. One that
-is not has been met by the trace, which began anew and was told where the list is made
-(:class:`ListGrows`): that display is a :class:`Growing` then. Its items are numbers of one type, or
-arrays of one dtype and shape; of tuples (``growing_tuples.py``) each part has a stack of its own.
-Where it is read, all of its items are taken off the stack into an array, right behind what changed
-the list last. One that grows at its front (`insert(0, x)`) grows there only.
+A list whose length is the same on all paths through a program is a list while it is traced. One
+that is not makes the trace restart with the place where it is made (:class:`ListGrows`): that
+display is then a :class:`Growing`. Its items are numbers of one type, or arrays of one dtype and
+shape; of tuples (``growing_tuples.py``) each part has a stack of its own. Where it is read, all of
+its items are popped from the stack into an array, right after what changed the list last. One that
+grows at its front (`insert(0, x)`) grows only there.
 """
 
 from __future__ import annotations
@@ -31,15 +31,11 @@ INSTEAD = "use an array of the full length, or read the list where it has stoppe
 _OUT_OF_RANGE = "list index out of range"
 
 
-class ListGrows(Exception):  # noqa: N818  (the trace begins anew, it does not fail)
-    """A list has another length on another way through the program, or items of a wider type.
+class ListGrows(Exception):  # noqa: N818  (the trace restarts, it does not fail)
+    """A list has different lengths on different paths, or items of a wider type than known.
 
-    Parameters
-    ----------
-    place : hashable
-        Where it is made.
-    item : Type, Shape or bool, optional
-        That of its items, if it is known; at ``(place, "front")`` whether it grows there.
+    It is made at ``place``. ``item`` is the items' type, if it is known; at ``(place, "front")`` it
+    says whether the list grows there.
     """
 
     def __init__(self, place: Any, item: Any = None) -> None:
@@ -49,16 +45,9 @@ class ListGrows(Exception):  # noqa: N818  (the trace begins anew, it does not f
 
 
 class Items(OfTrace):
-    """A list whose items are those of an array, which nobody may change.
+    """A list whose items are those of the array ``rows``, which nobody may change.
 
-    Parameters
-    ----------
-    tracer : Interpreter
-        Traces the program.
-    rows : Symbol
-        The items.
-    python : bool
-        Whether they are Python's numbers.
+    ``python`` says whether they are Python's numbers.
     """
 
     def __init__(self, tracer: Any, rows: Symbol, *, python: bool) -> None:
@@ -67,12 +56,12 @@ class Items(OfTrace):
         self.python = python
 
     def refused(self, what: str) -> NoReturn:
-        """Raise: something is done to the list of which a tape knows nothing."""
+        """Raise for a use of the list that a tape does not support."""
         message = f"{what} a list that grows when the program runs cannot be traced: {INSTEAD}"
         raise UntraceableError(message, self.tracer.location())
 
     def _refused(self, *_args: Any) -> NoReturn:
-        """Python itself, or code in C, asks: it would take this for something else."""
+        """Refuse Python itself and code in C, which would mistake this for another object."""
         self.refused("this use of")
 
     __bool__ = __len__ = __iter__ = __getitem__ = __contains__ = _refused
@@ -85,11 +74,11 @@ class Items(OfTrace):
         return self._rows
 
     def length(self) -> Any:
-        """How many there are."""
+        """The number of items."""
         return self.tracer.recorder.length(self._rows, 0)
 
     def item(self, index: Any) -> Any:
-        """The item at a place, or the items of a slice."""
+        """The item at an index, or the items of a slice."""
         tracer = self.tracer
         if isinstance(index, slice):
             return Items(tracer, tracer.recorder.load(self.rows(), index), python=self.python)
@@ -107,12 +96,12 @@ class Items(OfTrace):
         return self.at(index)
 
     def at(self, place: Any) -> Any:
-        """The item at a place that is one of the list."""
+        """The item at an index that is in bounds."""
         found = self.tracer.subscript(self.rows(), place)
         return _in_python(self.tracer, found) if self.python else found
 
     def not_empty(self, message: str) -> None:
-        """Write that an empty list raises ``ValueError``."""
+        """Write the check that an empty list raises ``ValueError``."""
         some = self.tracer.binary(operator.gt, self.length(), 0)
         if type(some) is Symbol:
             self.tracer.recorder.check(some, ValueError, (message,))
@@ -120,7 +109,7 @@ class Items(OfTrace):
             raise AlwaysRaises(ValueError, (message,))
 
     def settled(self) -> None:
-        """Let all items be read here, outside of a loop that reads one after the other."""
+        """Read all items here, outside of a loop that reads them one by one."""
         self.rows()
 
     def copied(self) -> Items:
@@ -128,11 +117,11 @@ class Items(OfTrace):
         return Items(self.tracer, self.rows(), python=self.python)
 
     def append(self, _x: Any) -> None:
-        """Put an item behind the others."""
+        """Refuse to append to a copy."""
         self.refused("changing a copy, or a slice, of")
 
     def insert(self, _place: Any, _x: Any) -> None:
-        """Put an item between the others."""
+        """Refuse to insert into a copy."""
         self.refused("changing a copy, or a slice, of")
 
     def array(self) -> Symbol:
@@ -144,16 +133,8 @@ class Items(OfTrace):
 class Growing(Items):
     """A list that grows when the program runs.
 
-    Parameters
-    ----------
-    tracer : Interpreter
-        Traces the program.
-    head : list
-        What it is made with.
-    type_of_items : Type or None
-        That of its items, if an earlier trace has found it.
-    place : hashable
-        Where it is made.
+    It is made at ``place`` with the items ``head``; ``type_of_items`` is None unless an earlier
+    trace has found it.
     """
 
     def __init__(self, tracer: Any, head: list[Any], type_of_items: Any, place: Any) -> None:
@@ -184,13 +165,13 @@ class Growing(Items):
 
     @property
     def _latest(self) -> int:
-        """Where the item is that was put there last."""
+        """The index of the item that was added last."""
         return 0 if self.front else -1
 
     # -- items
 
     def _operand(self, x: Any) -> Any:
-        """What is put on the list: a number or an array."""
+        """An item as a number or an array; raises for anything else."""
         if isinstance(x, np.ndarray):
             x = self.tracer.recorder.as_symbol(x)
         if type(x) is not Symbol and number_type(x) is None:
@@ -202,7 +183,7 @@ class Growing(Items):
         return x
 
     def _take_type(self, x: Any) -> None:
-        """Let the type of the items be wide enough for one more."""
+        """Include the type of one more item; restart the trace if the present one is too narrow."""
         t: Any = x.type if type(x) is Symbol else number_type(x)
         if self.type is None:
             self.type = t
@@ -234,13 +215,13 @@ class Growing(Items):
         return self.tracer.recorder.apply(function, (x,), {})
 
     def append(self, x: Any) -> None:
-        """Put an item behind the others."""
+        """Add an item at the end."""
         if self.front:
             self.refused("`append` and `insert` of one and the same, at both ends of")
         self._put(x)
 
     def insert(self, place: Any, x: Any) -> None:
-        """Put an item before the others."""
+        """Add an item at the front."""
         if type(place) is Symbol or place != 0:
             self.refused("`insert` at another place than 0 of")
         if not self.front:
@@ -264,11 +245,11 @@ class Growing(Items):
     # -- reading
 
     def length(self) -> Any:
-        """How many there are."""
+        """The number of items."""
         return self.tracer.binary_add(self.held["count"], len(self.head))
 
     def item(self, index: Any) -> Any:
-        """The item at a place, or the items of a slice; the latest one also while it grows."""
+        """The item at an index, or the items of a slice; the latest one even while it grows."""
         if type(self.held["count"]) is not Symbol and isinstance(index, int):
             return self.tracer.native(operator.getitem, self.head, index)
         if isinstance(index, slice) or type(index) is Symbol or index != self._latest:
@@ -301,11 +282,11 @@ class Growing(Items):
         return found.rows
 
     def read(self) -> list[tuple[Value, set[Op]]]:
-        """The arrays that the items were read from, and what fills these."""
+        """The arrays that the items were read into, and the operations that fill each."""
         return [(found.rows.value, found.own) for found in self._read]
 
     def _known_rows(self) -> Symbol:
-        """Those of a list that nothing has been appended to."""
+        """The items of a list to which nothing has been appended."""
         if not self.head:
             found: Symbol = self.tracer.recorder.apply(np.zeros, (0,), {})
             return found
@@ -318,7 +299,7 @@ class Growing(Items):
         return next((b for b in reversed(blocks) if self.made in b.ops), None)
 
     def _taken_off(self, block: Block, at: int, count: Symbol) -> _Read:
-        """Write what takes the items off the stack, into an outer block, at a place in it."""
+        """Write operations that pop the items from the stack, into an outer block at an index."""
         recorder = self.tracer.recorder
         inner, recorder.block = recorder.block, Block()
         mark = recorder.mark()
@@ -363,7 +344,7 @@ class Growing(Items):
         recorder.emit(Loop((0, count.value, 1), [], body))
 
     def _type_of_all(self, ops: list[Op]) -> Type:
-        """The one type of all items; their lengths have to be equal."""
+        """The common type of all items, whose shapes have to agree."""
         pushed = [
             op.args[1].type for op in walk(Block(ops=ops))
             if isinstance(op, Apply) and op.function is push and op.args[0] is self.stack.value
@@ -391,7 +372,7 @@ class Growing(Items):
             self.refused("arrays of a length that is not known behind the loop as items of")
 
     def _check_visible(self, found: Block, block: Block, at: int) -> None:
-        """Whether all that is used is known where the list has stopped growing."""
+        """Refuse operations that use values unknown where the list has stopped growing."""
         recorder = self.tracer.recorder
         depth = next(k for k, b in enumerate(recorder.blocks) if b is block)
         inside = all_inside(block)
@@ -406,14 +387,9 @@ class Growing(Items):
 
 @dataclass(frozen=True)
 class Shape:
-    """What items that are tuples are made of.
+    """The structure of items that are tuples of class ``kind``.
 
-    Attributes
-    ----------
-    kind : type
-        Their class.
-    parts : tuple
-        For each part of a tuple, which may be one itself, its shape; else None.
+    ``parts`` has the shape of each part that is a tuple itself, else None.
     """
 
     kind: type
@@ -421,7 +397,7 @@ class Shape:
 
 
 def shape_of(x: Any) -> Shape | None:
-    """That of a tuple with items, which may be a named one."""
+    """The shape of a tuple with items, which may be a named one; None for anything else."""
     if not isinstance(x, tuple) or not x or not (type(x) is tuple or hasattr(x, "_fields")):
         return None
     return Shape(type(x), tuple(map(shape_of, x)))
@@ -429,7 +405,7 @@ def shape_of(x: Any) -> Shape | None:
 
 @dataclass(frozen=True)
 class _Read:
-    """The items of a list in an array, its allocation, and the operations that fill it."""
+    """The items of a list in an array, the array's allocation, and the operations that fill it."""
 
     rows: Symbol
     allocated: Op | None

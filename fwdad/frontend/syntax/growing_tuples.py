@@ -1,4 +1,4 @@
-"""Lists of tuples that grow while the program runs: each part is on a list of its own."""
+"""Lists of tuples that grow while the program runs, with each part on a list of its own."""
 
 from __future__ import annotations
 
@@ -13,16 +13,9 @@ from fwdad.ir.symbol import Symbol
 
 
 class Tuples(Items):
-    """A list of tuples of one class and length.
+    """A list of tuples of class ``kind`` and one length.
 
-    Parameters
-    ----------
-    tracer : Interpreter
-        Traces the program.
-    kind : type
-        The class of the tuples.
-    columns : list of Items
-        Their first parts, their second parts and so on: lists of one length.
+    ``columns`` are lists of the first parts, of the second parts and so on, all of one length.
     """
 
     def __init__(self, tracer: Any, kind: type[Any], columns: list[Items]) -> None:
@@ -32,7 +25,7 @@ class Tuples(Items):
 
     @classmethod
     def growing(cls, tracer: Any, head: list[Any], shape: Shape, place: Any) -> Tuples:
-        """One that grows, with some items to begin with."""
+        """A list that grows, with some initial items."""
         self = cls(tracer, shape.kind, [])
         parts = [self._parts(x, len(shape.parts)) for x in head]
         self.columns.extend(
@@ -42,7 +35,7 @@ class Tuples(Items):
         return self
 
     def _parts(self, x: Any, n: int) -> Any:
-        """Those of an item."""
+        """The parts of an item, which must be a tuple of n."""
         if not isinstance(x, tuple) or type(x) is not self.kind or len(x) != n:
             kind = x.in_words if isinstance(x, Held) else type_in_words(x)
             alike = f" of {len(x)}" if isinstance(x, tuple) else ""
@@ -50,38 +43,38 @@ class Tuples(Items):
         return x
 
     def made(self, parts: Any) -> Any:
-        """An item."""
+        """An item from its parts."""
         return self.kind(*parts) if hasattr(self.kind, "_fields") else tuple(parts)
 
     def append(self, x: Any) -> None:
-        """Put an item behind the others."""
+        """Add an item at the end."""
         for column, part in zip(self.columns, self._parts(x, len(self.columns)), strict=True):
             column.append(part)
 
     def insert(self, place: Any, x: Any) -> None:
-        """Put an item before the others."""
+        """Add an item at the front."""
         for column, part in zip(self.columns, self._parts(x, len(self.columns)), strict=True):
             column.insert(place, part)
 
     # -- reading
 
     def length(self) -> Any:
-        """How many there are."""
+        """The number of items."""
         return self.columns[0].length()
 
     def item(self, index: Any) -> Any:
-        """The item at a place, or the items of a slice."""
+        """The item at an index, or the items of a slice."""
         found = [column.item(index) for column in self.columns]
         if isinstance(index, slice):
             return Tuples(self.tracer, self.kind, found)
         return self.made(found)
 
     def at(self, place: Any) -> Any:
-        """The item at a place that is one of the list."""
+        """The item at an index that is in bounds."""
         return self.made([column.at(place) for column in self.columns])
 
     def settled(self) -> None:
-        """Let all items be read here, outside of a loop that reads one after the other."""
+        """Read all items here, outside of a loop that reads them one by one."""
         for column in self.columns:
             column.settled()
 
@@ -99,18 +92,9 @@ class Tuples(Items):
 
 
 def growing_list(tracer: Any, head: list[Any], place: Any, shape: Shape | None = None) -> Items:
-    """A list that grows when the program runs, made at a place.
+    """A list that grows when the program runs, made at ``place`` with the items ``head``.
 
-    Parameters
-    ----------
-    tracer : Interpreter
-        Traces the program.
-    head : list
-        What it is made with.
-    place : hashable
-        Where it is made.
-    shape : Shape, optional
-        That of its items, if they are tuples; else what an earlier trace has found is asked.
+    ``shape`` is that of items that are tuples; by default, what an earlier trace has found.
     """
     known = tracer.growing.get(place) if shape is None else shape
     if isinstance(known, Shape):

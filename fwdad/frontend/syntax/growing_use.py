@@ -1,4 +1,4 @@
-"""What a program does with a list that grows: methods, operators, functions of sequences."""
+"""Uses of a growing list: methods, operators, functions of sequences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def attribute(tracer: Any, o: Items, name: str) -> Any:
 
 
 class Bound(OfTrace):
-    """A method of such a list."""
+    """A bound method of a growing list."""
 
     def __init__(self, tracer: Any, owner: Items, name: str) -> None:
         self.tracer = tracer
@@ -32,7 +32,7 @@ class Bound(OfTrace):
 
 
 def call_bound(tracer: Any, f: Bound, args: Any, kwargs: Any) -> Any:
-    """Call a method."""
+    """Call a method of a growing list."""
     if kwargs:
         f.owner.refused("this call of a method of")
     return METHODS[f.name](tracer, f.owner, *args)
@@ -43,7 +43,7 @@ def _append(_tracer: Any, o: Items, x: Any) -> None:
 
 
 def extend(tracer: Any, o: Items, xs: Any) -> None:
-    """``o.extend(xs)`` of items that are known one by one."""
+    """``o.extend(xs)`` for items that are known one by one."""
     for x in iteration.items(tracer, xs):
         _append(tracer, o, x)
 
@@ -104,7 +104,7 @@ def extreme(tracer: Any, f: Any, xs: Items, key: Any, options: Any) -> Any:
 
 
 def _over(tracer: Any, x: Items) -> iteration.Steps:
-    """A loop over such a list, which it does not change."""
+    """A loop over a growing list, which it does not change."""
     length = x.length()
     x.settled()
     return iteration.Steps(length, x.at, (0, length, 1), one_body=True)
@@ -114,7 +114,7 @@ iteration.OVER[Items] = iteration.OVER[Growing] = iteration.OVER[Tuples] = _over
 
 
 def operated(tracer: Any, function: Any, a: Any, b: Any) -> Any:
-    """An operator on such a list and something else: beside an array it is one."""
+    """An operator on a growing list, which becomes an array beside an array."""
     own, other = (a, b) if isinstance(a, Items) else (b, a)
     if isinstance(other, np.ndarray) or (type(other) is Symbol and other.is_array):
         a, b = (x.array() if isinstance(x, Items) else x for x in (a, b))

@@ -1,4 +1,4 @@
-"""The interpreter: evaluates a function's ``ast`` on symbols; statements are here."""
+"""The interpreter, which evaluates a function's ``ast`` on symbols; statements are here."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from fwdad.ir.symbol import UNBOUND, Symbol
 
 
 class Interpreter(Exceptions):
-    """Traces one program."""
+    """The tracer of one program."""
 
     def container_method(self, owner: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """A method of a list, dict, set or deque."""
+        """Call a method of a list, dict, set or deque."""
         return containers.call_method(self, owner, name, args, kwargs)
 
     def generator(self, frame: Frame, node: Any, key: Any) -> Any:
-        """What a call of a generator function returns."""
+        """The result of a call of a generator function."""
         run = generators.executed(self, frame, node)
         return Iterator(self, generators.resumed(self, frame, key, run))
 
     def attribute_of_iterator(self, o: Any, name: str) -> Any:
-        """``send`` and the like of a generator."""
+        """A generator's ``send`` and the like."""
         return generators.attribute(self, o, name)
 
     def missing(self, o: Any, key: Any) -> Any:
-        """What a ``defaultdict`` makes for a key that it does not have."""
+        """The item that a ``defaultdict`` makes for a missing key."""
         return containers.missing(self, o, key)
 
     def run_block(self, statements: Sequence[ast.stmt]) -> None:
-        """Execute statements, the rest of them under a branch once a jump may have happened."""
+        """Execute statements; after a possible jump the rest is under a branch."""
         for k, statement in enumerate(statements):
             self.run(statement)
             stopped = self.stopped()
@@ -61,7 +61,7 @@ class Interpreter(Exceptions):
                 return
 
     def has_returned(self) -> None:
-        """On a way where only ``return`` can have jumped, the value is there."""
+        """Bind the returned value as present, on a path where only ``return`` can have jumped."""
         held = self.frame.locals
         if held["$break"] is False and held["$continue"] is False:
             value = held.get("$value")
@@ -74,7 +74,7 @@ class Interpreter(Exceptions):
         return self._any_of([self.frame.locals.get(name, False) for name in FLOW])
 
     def _any_of(self, flags: list[Any]) -> Any:
-        """Whether one of several flags is set: a bool, or a symbol of one."""
+        """Whether any of several flags is set: a bool, or a symbol of one."""
         if any(flag is True for flag in flags):
             return True
         symbolic = [flag for flag in flags if flag is not False]
@@ -99,7 +99,7 @@ class Interpreter(Exceptions):
         self.evaluate(node.value)
 
     def run_Pass(self, node: ast.Pass) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def run_Assign(self, node: ast.Assign) -> None:
         value = self.evaluate(node.value)
@@ -150,7 +150,7 @@ class Interpreter(Exceptions):
             self.set_updated(o, name, held)
 
     def augmented(self, function: Callable[..., Any], held: Any, value: Any) -> Any:
-        """``held op= value`` of something that is not an array."""
+        """``held op= value`` for anything but an array."""
         name = function.__name__.strip("_")
         method = self.python_method(held, f"__i{name}__")
         if method is not None:
@@ -172,7 +172,7 @@ class Interpreter(Exceptions):
         return self.binary(function, held, value)
 
     def update(self, a: Any, index: Any, function: Callable[..., Any], value: Any) -> None:
-        """``a[index] op= value`` of an array."""
+        """``a[index] op= value`` for an array."""
         whole = function is operator.floordiv and a.dtype.kind == "f"  # of which no update is known
         if function is operator.matmul or whole:  # NumPy computes the whole product first
             self.recorder.store(a, index, self.augmented(function, self.subscript(a, index), value))
@@ -285,10 +285,10 @@ class Interpreter(Exceptions):
             self.recorder.bind(self.frame.locals, name, getattr(module, alias.name))
 
     def run_Nonlocal(self, node: ast.Nonlocal) -> None:
-        """A declaration."""
+        """Skip a declaration."""
 
     def run_Global(self, node: ast.Global) -> None:
-        """A declaration."""
+        """Skip a declaration."""
 
     def run_With(self, node: ast.With) -> None:
         with contextlib.ExitStack() as stack:
@@ -351,7 +351,7 @@ def _is_memory(x: Any) -> bool:
 
 
 def _flat(targets: list[ast.expr]) -> list[ast.expr]:
-    """``del a, (b, c)``: one target at a time."""
+    """The targets of ``del a, (b, c)``, one by one."""
     found: list[ast.expr] = []
     for target in targets:
         if isinstance(target, (ast.Tuple, ast.List)):

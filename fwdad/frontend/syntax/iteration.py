@@ -1,4 +1,4 @@
-"""What a loop runs over: how long it is, and its k-th item."""
+"""What a loop iterates over: its length, and its k-th item."""
 
 from __future__ import annotations
 
@@ -38,20 +38,11 @@ ENDLESS = 1 << 40  # the length of what has no end
 
 @dataclass
 class Steps:
-    """How to run over something.
+    """How to iterate over something.
 
-    Attributes
-    ----------
-    length : int or Symbol
-        How many items there are.
-    item : callable
-        The item for a counter of ``span``, or for a position if not ``one_body``.
-    span : tuple
-        start, stop and step of the counter.
-    one_body : bool
-        Whether the items are alike, so that one body serves all.
-    more : callable, optional
-        Whether there is a k-th item, asked when its turn has come; else ``length`` tells.
+    ``item`` returns the item for a counter of ``span`` (start, stop, step), or for a position if
+    not ``one_body``, which says that one body serves all items. ``more`` tells whether there is a
+    k-th item when its turn has come; without it ``length`` does.
     """
 
     length: Any
@@ -62,13 +53,7 @@ class Steps:
 
 
 def steps(tracer: Expressions, x: Any) -> Steps:
-    """How to run over an iterable.
-
-    Raises
-    ------
-    UntraceableError
-        If it is none that is known.
-    """
+    """How to iterate over an iterable; ``UntraceableError`` for one that is not supported."""
     x = iterable(tracer, x)
     if isinstance(x, Iterator):
         return _one_by_one(tracer, x)
@@ -139,7 +124,7 @@ def _reversed(tracer: Expressions, x: Reversed) -> Steps:
 
 
 def _over_items(tracer: Expressions, x: Any) -> Steps:
-    """Over what holds its items one by one."""
+    """How to iterate over a container whose items are known one by one."""
     held = sequence(x)
     if held is None:
         message = f"a loop over {type_in_words(x)} cannot be traced"
@@ -157,7 +142,7 @@ OVER: dict[type, Callable[[Any, Any], Steps]] = {
 
 
 def _more(tracer: Expressions, x: Any, held: list[Any], k: int) -> bool:
-    """Whether there is a k-th item of a container, which may have changed; it is put in place."""
+    """Whether a container, which may have changed, has a k-th item; ``held`` is updated."""
     if isinstance(x, list):
         if k < len(x):
             held[k:] = x[k:]
@@ -182,7 +167,7 @@ def _one_by_one(tracer: Expressions, x: Iterator) -> Steps:
 
 
 def _use(tracer: Expressions, x: Any) -> None:
-    """Note that an iterator is used; what would be left of it then is not followed."""
+    """Note that an iterator is used; a second use is refused, since its position is not tracked."""
     if not isinstance(x, ITERATORS):
         return
     if x.used:
@@ -192,7 +177,7 @@ def _use(tracer: Expressions, x: Any) -> None:
 
 
 def iterable(tracer: Expressions, x: Any) -> Any:
-    """What is iterated over: what an object of the user's returns when it is asked."""
+    """What is iterated over: x, or what a user's object returns from ``__iter__``."""
     if isinstance(x, ITERATORS) and x.begun is not None:
         return x.begun
     if isinstance(x, enum.EnumMeta):
@@ -209,7 +194,7 @@ def iterable(tracer: Expressions, x: Any) -> Any:
 
 
 def _refuse_number(tracer: Expressions, x: Any) -> None:
-    """Raise what Python raises of a number, by which programs tell numbers from sequences."""
+    """Raise Python's error for a number, by which programs tell numbers from sequences."""
     symbolic = type(x) is Symbol
     if isinstance(x, (int, float, complex, np.number, np.bool_)) or x is None:
         tracer.native(iter, x)
@@ -220,7 +205,7 @@ def _refuse_number(tracer: Expressions, x: Any) -> None:
 
 
 def _like(t: Number) -> Any:
-    """A number of a type: what Python says of it is said of all of them."""
+    """A number of a type, for which Python raises the same errors."""
     one = t.dtype.type(1)
     return one.item() if t.python else one
 
@@ -295,7 +280,7 @@ def _number_of(tracer: Expressions, found: Steps) -> int:
 
 
 def _from_zero(tracer: Expressions, x: Any) -> Steps:
-    """The same with a counter that starts at zero and counts by one."""
+    """How to iterate over an iterable with a counter from zero in steps of one."""
     found = steps(tracer, x)
     start, stop, step = found.span
     if (isinstance(start, int) and start == 0) and (isinstance(step, int) and step == 1):
@@ -312,7 +297,7 @@ def _from_zero(tracer: Expressions, x: Any) -> Steps:
 
 
 def sequence(x: Any) -> list[Any] | None:
-    """The items of a container whose structure is known, or None."""
+    """The items of a container whose structure is known; or None."""
     if isinstance(x, (list, tuple, str, bytes, dict, deque)):
         return list(x)
     if isinstance(x, (set, frozenset)):
@@ -323,12 +308,9 @@ def sequence(x: Any) -> list[Any] | None:
 
 
 def items(tracer: Expressions, x: Any) -> list[Any]:
-    """All items of an iterable whose length is known, or is assumed to be the traced one.
+    """All items of an iterable whose length is known, or assumed as in the example.
 
-    Raises
-    ------
-    UntraceableError
-        If the length depends on values.
+    ``UntraceableError`` if the length depends on values.
     """
     x = iterable(tracer, x)
     held = sequence(x)

@@ -1,4 +1,4 @@
-"""What is iterated over where Python would ask C code: iterators, ranges, ``zip`` and its kin."""
+"""Iterables for which Python would call C code: iterators, ranges, ``zip`` and its relatives."""
 
 from __future__ import annotations
 
@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 
 class Ended(Exception):  # noqa: N818  (no error: there are no more items)
-    """An iterator has no more items.
-
-    Parameters
-    ----------
-    value : object
-        What a generator returns.
-    """
+    """An iterator has no more items; ``value`` is what a generator returns."""
 
     def __init__(self, value: Any = None) -> None:
         super().__init__()
@@ -30,17 +24,10 @@ class Ended(Exception):  # noqa: N818  (no error: there are no more items)
 
 
 class Iterator(OfTrace):
-    """An iterator of the traced program: an item is traced when it is asked for.
+    """An iterator of the traced program, each of whose items is traced when it is asked for.
 
-    How far it stands is known where it is used once: in the loop or branch in which it was made,
-    or inside of a branch that is the last to use it.
-
-    Parameters
-    ----------
-    tracer : Interpreter
-        Traces the program.
-    run : generator or iterator
-        Traces the items.
+    Its position is known if it is used in one place: in the loop or branch in which it was made, or
+    inside a branch that is the last to use it.
     """
 
     def __init__(self, tracer: Any, run: Any) -> None:
@@ -50,14 +37,9 @@ class Iterator(OfTrace):
         self._busy = False
 
     def advance(self, tracer: Any, sent: Any = None) -> Any:
-        """The next item.
+        """The next item; raises ``Ended`` if there is none.
 
-        Raises
-        ------
-        Ended
-            If there is none.
-        UntraceableError
-            If how far the iterator stands depends on a value.
+        ``UntraceableError`` if the iterator's position depends on a value.
         """
         self._move(tracer)
         self._busy = True
@@ -69,7 +51,7 @@ class Iterator(OfTrace):
             self._busy = False
 
     def throw(self, tracer: Any, raised: AlwaysRaises) -> None:
-        """Raise an exception where a generator stands."""
+        """Raise an exception inside a generator, at its current ``yield``."""
         self._move(tracer)
         try:
             self._run.throw(raised)
@@ -80,7 +62,7 @@ class Iterator(OfTrace):
             tracer.raise_always(RuntimeError, "generator didn't stop after throw()")
 
     def close(self, tracer: Any) -> None:
-        """Leave a generator where it stands."""
+        """Close a generator at its current ``yield``."""
         self._move(tracer)
         try:
             self._run.throw(AlwaysRaises(GeneratorExit))
@@ -161,7 +143,7 @@ ITERATORS = (Count, Enumerated, Zipped, Reversed)
 
 @dataclass
 class Repeated:
-    """``itertools.repeat``, perhaps without an end."""
+    """``itertools.repeat``, perhaps endless."""
 
     item: Any
     times: Any

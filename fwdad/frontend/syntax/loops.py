@@ -1,4 +1,4 @@
-"""Loops: one body where there can be one, else unrolled."""
+"""Loops, with one body where that is possible, and otherwise unrolled."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ _SILENT = _Silent()
 
 
 class WithoutWarnings(EnteredTwice):
-    """Trace without a :class:`TraceWarning`: whoever did not ask for a tape is not told of it."""
+    """Trace without a :class:`TraceWarning`, which is only for users who asked for a tape."""
 
     def __init__(self) -> None:
         self._before = _SILENT.on
 
     def begin(self) -> None:
-        """See the class."""
+        """Silence the warning."""
         _SILENT.on = True
 
     def end(self) -> None:
-        """See the class."""
+        """Restore the former setting."""
         _SILENT.on = self._before
 
 
 class Loops(Comprehensions):
-    """Executes loops."""
+    """Execution of loops."""
 
     def run_While(self, node: ast.While) -> None:
         self.at(node)
@@ -88,7 +88,7 @@ class Loops(Comprehensions):
         self._end_loop(node.orelse)
 
     def _run_through(self, node: ast.While, error: UntraceableError) -> int:
-        """Trace the iterations of a ``while`` whose condition is known each time; how many."""
+        """Trace a ``while`` whose condition is known in each iteration; returns their number."""
         count = 0
 
         def step() -> None:
@@ -112,7 +112,7 @@ class Loops(Comprehensions):
         return count
 
     def _stop(self) -> None:
-        """The condition of a ``while`` does not hold: the loop ends as without a ``break``."""
+        """Note that the condition of a ``while`` fails: the loop ends as without a ``break``."""
         self.recorder.bind(self.frame.locals, "$stop", True)
 
     def run_For(self, node: ast.For) -> None:
@@ -142,24 +142,24 @@ class Loops(Comprehensions):
         self._end_loop(node.orelse)
 
     def start_loop(self) -> None:
-        """No jump has been made."""
+        """Note that no jump has been made."""
         for name in ("$break", "$continue"):
             self.recorder.bind(self.frame.locals, name, False)
 
     def _start_iteration(self) -> None:
-        """No jump has been made where an iteration begins: the loop would have been left."""
+        """Note that no jump has been made: if it had, the loop would have been left."""
         for name in (*FLOW, "$stop"):
             self.recorder.bind(self.frame.locals, name, False)
 
     def leaving(self) -> Any:
-        """After the body: whether to leave the loop. ``continue`` has done its work."""
+        """Whether to leave the loop after the body; ``continue`` is reset."""
         held = self.frame.locals
         flags = [held["$break"], held["$return"], held["$stop"]]
         self.recorder.bind(held, "$continue", False)
         return self._any_of(flags)
 
     def left(self) -> Any:
-        """After an iteration of a loop with one body: whether it was the last one."""
+        """Whether an iteration of a loop with one body was the last one."""
         recorder = self.recorder
         depth = len(recorder.regions)
         while recorder.regions[depth - 1].point is not None:

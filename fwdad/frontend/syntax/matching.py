@@ -1,4 +1,4 @@
-"""``match``: structure and types are known when a program is traced, values are compared later."""
+"""``match``: structure and types are known at tracing time, values are compared at run time."""
 
 from __future__ import annotations
 
@@ -16,18 +16,7 @@ _WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, t
 
 
 class Matcher:
-    """Matches one subject against one pattern.
-
-    Parameters
-    ----------
-    tracer : Interpreter
-        Evaluates what patterns mention.
-
-    Attributes
-    ----------
-    names : dict
-        What the pattern binds.
-    """
+    """A match of one subject against one pattern; ``names`` are those that the pattern binds."""
 
     def __init__(self, tracer: Any) -> None:
         self.tracer = tracer

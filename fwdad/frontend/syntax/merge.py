@@ -1,4 +1,4 @@
-"""Making one value out of what several ways through a program leave in one place."""
+"""The merging of what several paths through a program leave in one place into one value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Build = Callable[[list[Any]], Any]
 
 @dataclass
 class Leaf:
-    """One value of the tape that differs between two ways: what each has, and the joined type."""
+    """A value of the tape that differs between two paths: both values, and the joined type."""
 
     first: Any
     second: Any
@@ -33,17 +33,11 @@ class Leaf:
 
 
 class Merger:
-    """Merges pairs of contents; what differs is collected in ``leaves``.
+    """A merger of pairs of contents; what differs is collected in ``leaves``.
 
-    Two lists (dicts, objects) are one new one only where nobody else can see that they were two:
-    each was made on its way, or is what the place held before and no other place does.
-
-    Parameters
-    ----------
-    recorder : Recorder
-        Knows how to capture arrays.
-    first, second : set of int
-        The containers that were made on either way.
+    Two lists (dicts, objects) become a new one only where nobody else can see that they were two:
+    each was made on its path (``first`` and ``second`` have their ids), or is what the place held
+    before and no other place does.
     """
 
     def __init__(self, recorder: Recorder, first: set[int], second: set[int]) -> None:
@@ -58,7 +52,7 @@ class Merger:
         self._guards: tuple[Any, Any] = (None, None)
 
     def place(self, before: Any, a: Any, b: Any) -> Build:
-        """As ``pair``, for the contents of a place that held ``before``."""
+        """The result of :meth:`pair` for the contents of a place that held ``before``."""
         self._before = set(mutables(before))
         try:
             return self.pair(a, b)
@@ -66,7 +60,7 @@ class Merger:
             self._before = set()
 
     def pair(self, a: Any, b: Any) -> Build:
-        """Return how to build the merged value from the symbols of the leaves."""
+        """A function that builds the merged value from the symbols of the leaves."""
         if a is b:
             return lambda _: a
         key = (id(a), id(b))
@@ -127,7 +121,7 @@ class Merger:
         return lambda _: Poison(reason)
 
     def _alike(self, a: Any, b: Any) -> Build | None:
-        """Two contents of the same class."""
+        """A builder for two contents of the same class; None if they cannot be merged."""
         if isinstance(a, tuple) and len(a) == len(b):
             refuse_attributes(a, self.recorder.place())
             parts = [self.pair(x, y) for x, y in zip(a, b, strict=True)]
@@ -177,7 +171,7 @@ class Merger:
         return self._leaf(a, b, joined)
 
     def _flagged(self, a: Any, b: Any, absent: Any, cls: Any) -> Build:
-        """Present on some ways only: a flag, and the value where it is present."""
+        """A builder for a value that some paths lack: a flag, and the value where there is one."""
         flags = [_flag(x, absent, cls) for x in (a, b)]
         values = [x.value if isinstance(x, cls) else x for x in (a, b)]
         values = [UNBOUND if x is absent else x for x in values]
@@ -201,7 +195,7 @@ class Merger:
         return lambda symbols: cls(flag, value(symbols))
 
     def _one_sided(self, x: Any, *, first: bool) -> Build:
-        """A value that only one way has."""
+        """A builder for a value that only one path has."""
         t = self._type(x)
         if t is not None:
             return self._leaf(x, Missing(t), t) if first else self._leaf(Missing(t), x, t)
@@ -230,7 +224,7 @@ class Merger:
         return self._memo[memo]
 
     def _one_sided_flagged(self, x: Maybe | Optional, *, first: bool) -> Build:
-        """What only one way has, and that not always."""
+        """A builder for a value that only one path has, and that not always."""
         outer = self._guards
         flag = x.flag if type(x.flag) is Symbol else None
         self._guards = (flag, outer[1]) if first else (outer[0], flag)
@@ -242,7 +236,7 @@ class Merger:
         return lambda symbols: cls(symbols[k], value(symbols))
 
     def _copied(self, x: Any, *, first: bool) -> Build:
-        """A container that was made on one way only."""
+        """A builder for a container that was made on one path only."""
         if isinstance(x, list):
             items = [self._one_sided(item, first=first) for item in x]
             return lambda symbols: self.recorder.fresh([item(symbols) for item in items])
@@ -259,7 +253,7 @@ _NOT_OBJECTS = (
 
 
 def is_object(x: Any) -> bool:
-    """Whether a content is an object whose attributes are its content."""
+    """Whether a content is an object that consists of its attributes."""
     if isinstance(x, _NOT_OBJECTS):
         return False
     ours = type(x).__module__.startswith("fwdad.") and not hasattr(type(x), "__fwdad_record__")
@@ -269,14 +263,14 @@ def is_object(x: Any) -> bool:
 
 
 def container_of(x: Any) -> Any:
-    """What holds the contents of something that can change: itself, or an object's ``__dict__``."""
+    """A mutable's contents: a list or dict itself, an object's ``__dict__``; None for others."""
     if type(x) in (list, dict):
         return x
     return vars(x) if is_object(x) else None
 
 
 def shallow(x: Any) -> Iterator[int]:
-    """The containers that a content refers to without another container between."""
+    """The ids of the containers that a content refers to directly."""
     if isinstance(x, tuple):
         for item in x:
             yield from shallow(item)
@@ -289,7 +283,7 @@ def shallow(x: Any) -> Iterator[int]:
 
 
 def mutables(x: Any, seen: set[int] | None = None) -> set[int]:
-    """All containers that can be reached from a content."""
+    """The ids of all containers that can be reached from a content."""
     seen = set() if seen is None else seen
     if isinstance(x, tuple):
         for item in x:
@@ -311,7 +305,7 @@ def _frozen(x: Any) -> bool:
 
 
 def _once(build: Build) -> Build:
-    """Build a mutable container one time for one set of symbols."""
+    """A builder that builds a mutable container once for each set of symbols."""
     made: list[Any] = []
 
     def shared(symbols: list[Any]) -> Any:

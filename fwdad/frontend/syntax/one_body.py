@@ -1,4 +1,4 @@
-"""Loops of one body: it is traced until what is carried, and the types of that, do not change."""
+"""Loops with one body, which is traced until what is carried, and its types, no longer change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ATTEMPTS = 16  # types settle in as many passes over a loop as there are wider 
 
 
 class TestChangesError(Exception):
-    """The condition of a ``while`` changes something: it is part of the body."""
+    """The condition of a ``while`` changes something, and so is part of the body."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class _Place:
 
 @dataclass
 class _Carried:
-    """All that a loop carries: its places, and the leaves of their contents."""
+    """All that a loop carries: places, and the leaves of their contents."""
 
     places: list[_Place]
     leaves: list[Leaf]
@@ -58,7 +58,7 @@ class _Carried:
     own: set[Size] = field(default_factory=set)  # lengths that may be others in each iteration
 
     def bind(self, recorder: Recorder, symbols: list[Symbol]) -> None:
-        """Give every place the content that these leaves make."""
+        """Give every place the content that is built from these leaves."""
         write(recorder, [(p.container, p.key, p.build, str(p.key)) for p in self.places], symbols)
 
 
@@ -80,26 +80,10 @@ def loop(
 ) -> Any:
     """Trace a loop's body until its carried values and their types no longer change.
 
-    Parameters
-    ----------
-    recorder : Recorder
-        Writes the tape.
-    span : tuple or None
-        start, stop and step of a range.
-    test : callable or None
-        Evaluates the condition of a ``while``.
-    body : callable
-        Traces one iteration; takes the counter; returns whether to leave the loop.
-
-    Returns
-    -------
-    Symbol or int
-        How many times the body ran; 0 if the condition is known to fail at once.
-
-    Raises
-    ------
-    NotOneBodyError
-        If the iterations differ in structure, or types do not settle.
+    ``span`` is that of a range, or ``test`` evaluates the condition of a ``while``. ``body`` traces
+    one iteration for a counter, and returns whether to leave the loop. Returns how often the body
+    ran, 0 if the condition is known to fail at once. ``NotOneBodyError`` if the iterations differ
+    in structure, or types do not settle.
     """
     here = recorder.place()
     carried = _Carried([], [], [], Size())
@@ -130,7 +114,7 @@ def loop(
 def _raise_in_loop(
     recorder: Recorder, span: Any, test: Callable[[], Any] | None, found: BodyRaises
 ) -> None:
-    """Write a loop whose first iteration raises: a branch, on whether it begins."""
+    """Write a loop whose first iteration raises: a branch on whether the loop begins."""
 
     def iteration() -> None:
         params = found.block.params
@@ -200,7 +184,7 @@ def _trace_body(
 
 
 def _of_first(recorder: Recorder, carried: _Carried, block: Block, run: Callable[[], Any]) -> Any:
-    """Run what is part of an iteration; if it always raises, then the first one has to."""
+    """Run a part of an iteration; if it always raises, that must happen in the first one."""
     try:
         return run()
     except AlwaysRaises as raised:
@@ -214,7 +198,7 @@ def _of_first(recorder: Recorder, carried: _Carried, block: Block, run: Callable
 
 
 def _settle(recorder: Recorder, attempt: _Attempt, carried: _Carried) -> tuple[bool, _Carried]:
-    """What has to be carried after one more attempt, and whether that is what was carried."""
+    """Whether the loop carries what the latest attempt needs, and what to carry next."""
     merger = Merger(recorder, set(), attempt.fresh)
     known = {p.where: p for p in carried.places}
     places, types = [], []
@@ -237,7 +221,7 @@ def _settle(recorder: Recorder, attempt: _Attempt, carried: _Carried) -> tuple[b
 
 
 def _widened(old: Type, new: Type, first: Any, attempt: _Attempt, carried: _Carried) -> Type:
-    """What a loop carries, by what the latest attempt began with (``old``) and what it found."""
+    """The type to carry, from the one that the latest attempt began with and the one it found."""
     if not (isinstance(old, ArrayType) and isinstance(new, ArrayType) and covers(old, new)):
         return old if covers(old, new) else join(old, new) or new
     begun = first.type.shape if type(first) is Symbol else ()
@@ -253,7 +237,7 @@ def _widened(old: Type, new: Type, first: Any, attempt: _Attempt, carried: _Carr
 
 
 def _is_used(d: Dimension, attempt: _Attempt, carried: _Carried) -> bool:
-    """Whether a length is one of something else in an attempt, or outside of the loop."""
+    """Whether a length is also that of something else in an attempt, or outside of the loop."""
     assert isinstance(d, Size)
     return d.number < carried.since.number or any(
         d in v.type.shape for op in walk(attempt.body) for v in op.outputs
@@ -261,7 +245,7 @@ def _is_used(d: Dimension, attempt: _Attempt, carried: _Carried) -> bool:
 
 
 def _as_left(t: Type, own: set[Size]) -> Type:
-    """The type of what a loop leaves: a length of its own is that of one iteration, inside it."""
+    """The type of a value after the loop, in which the loop's own lengths are new ones."""
     if not isinstance(t, ArrayType):
         return t
     return ArrayType(t.dtype, tuple(Size() if d in own else d for d in t.shape))

@@ -27,7 +27,7 @@ from fwdad.tangents.namespaces import namespace_of
 
 
 class Operators(Conditions):
-    """Evaluates operators."""
+    """Evaluation of operators."""
 
     def eval_BinOp(self, node: ast.BinOp) -> Any:
         a, b = self.evaluate(node.left), self.evaluate(node.right)
@@ -95,11 +95,11 @@ class Operators(Conditions):
         return self.made(self.native(function, a, b))
 
     def made(self, x: Any) -> Any:
-        """What code without a Python source has just made: lists and the like are new."""
+        """The result of code without a Python source, with lists and the like marked as new."""
         return self.recorder.fresh(x) if type(x) in (list, dict, set) else x
 
     def refuse_text(self) -> NoReturn:
-        """Texts of unknown numbers are for messages only."""
+        """Refuse a text of unknown numbers, which may only be used in messages."""
         message = (
             "the text of a number that is not known yet can only be the message of an error: as a "
             "key or a name take what is known, such as the counter of a loop over range(3)"
@@ -107,7 +107,7 @@ class Operators(Conditions):
         raise UntraceableError(message, self.location())
 
     def _numeric(self, function: Callable[..., Any], x: Any, other: Any) -> Any:
-        """A list beside an array is an array; beside a number of NumPy's, too, but for `*`."""
+        """A list beside an array as an array; also beside NumPy's numbers, except in products."""
         if not isinstance(x, (list, tuple, range)) or type(other) is not Symbol:
             return x
         of_numpy = not getattr(other.type, "python", False)
@@ -126,7 +126,7 @@ class Operators(Conditions):
         return found
 
     def native(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call something on known values; what it raises is raised by the program."""
+        """Call a function on known values; the program raises whatever it raises."""
         try:
             return function(*args)
         except UntraceableError:
@@ -135,11 +135,11 @@ class Operators(Conditions):
             raise AlwaysRaises(error) from error
 
     def raise_always(self, exception: type[BaseException], message: str) -> NoReturn:
-        """End this way through the program in an exception."""
+        """End this path through the program in an exception."""
         raise AlwaysRaises(exception, (message,))
 
     def _check_divisor(self, function: Callable[..., Any], a: Symbol, b: Any) -> None:
-        """A number of Python's divided by one that is known, which may be zero."""
+        """Raise what dividing a Python number by a known zero raises."""
         if b or not isinstance(a.type, Number) or not a.type.python:
             return
         example = {"b": True, "i": 1, "f": 1.0, "c": 1j}[a.type.dtype.kind]
@@ -148,7 +148,7 @@ class Operators(Conditions):
         except ZeroDivisionError as error:
             raise AlwaysRaises(error) from error
         except TypeError:
-            return  # complex numbers have no remainders, which is said where they are asked for
+            return  # complex numbers have no remainders, which is reported where they are computed
 
     def binary_add(self, a: Any, b: Any) -> Any:
         """``a + b`` of ints, which may be symbols."""
@@ -182,7 +182,7 @@ class Operators(Conditions):
         return self.recorder.apply(min, (*([min(known)] if known else []), *others), {})
 
     def number(self, x: Any) -> Any:
-        """A value used as a number: an optional one is checked not to be None."""
+        """A value used as a number; an optional one is checked not to be None."""
         if type(x) is Poison:
             message = f"this value cannot be used here: {x.reason}"
             raise UntraceableError(message, self.location())
@@ -199,7 +199,7 @@ _ORDERS = (operator.lt, operator.le, operator.gt, operator.ge)
 
 
 def _is_generated(x: Any, method: Any) -> bool:
-    """Whether a comparison is one that ``dataclass`` has written."""
+    """Whether a comparison is one that ``dataclass`` has generated."""
     if not dataclasses.is_dataclass(x) or method.__name__ not in _COMPARING:
         return False
     return namespace_of(x) is not None and find_source(method) is None
@@ -213,7 +213,7 @@ def _is_int(x: Any) -> bool:
 
 
 def range_length(start: int, stop: int, step: int) -> int:
-    """How many numbers a range holds."""
+    """The number of items in a range."""
     return len(range(start, stop, step))
 
 

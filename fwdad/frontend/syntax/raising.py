@@ -1,4 +1,4 @@
-"""Exceptions: ways that end in one, and operations that may, as far as ``try`` has to know."""
+"""Exceptions: paths that end in one, and operations that may raise, as far as ``try`` matters."""
 
 from __future__ import annotations
 
@@ -24,16 +24,8 @@ _RAISED: dict[Any, tuple[type[BaseException], ...]] = {
 }
 
 
-class AlwaysRaises(Exception):  # noqa: N818  (it is a way through the program, not an error)
-    """The traced way ends in an exception.
-
-    Parameters
-    ----------
-    exception : type or Exception
-        What the program raises.
-    arguments : tuple
-        Of the exception, perhaps symbols.
-    """
+class AlwaysRaises(Exception):  # noqa: N818  (it is a path through the program, not an error)
+    """The traced path ends in an exception, a class or instance; ``arguments`` may be symbols."""
 
     def __init__(
         self, exception: Any, arguments: tuple[Any, ...] = (), location: Location | None = None
@@ -52,14 +44,9 @@ class AlwaysRaises(Exception):  # noqa: N818  (it is a way through the program, 
 
 
 class BodyRaises(Exception):  # noqa: N818  (like `AlwaysRaises`)
-    """The first iteration of a loop always raises: it is the last one, too.
+    """The first iteration of a loop always raises, so that it is also the last one.
 
-    Parameters
-    ----------
-    raised : AlwaysRaises
-        What it raises.
-    block : Block
-        What it does before; the counter is its parameter.
+    ``block`` is what it does before; its parameter is the counter.
     """
 
     def __init__(self, raised: AlwaysRaises, block: Block) -> None:
@@ -96,7 +83,7 @@ def _own(op: Op) -> tuple[type[BaseException], ...]:
 
 
 def _is_inside(op: Load) -> bool:
-    """Whether an index is one of the array: an unknown length of an input is at least two."""
+    """Whether an index is in bounds; an unknown length of an input is at least two."""
     index, shape = op.index, op.array.type.shape
     if len(index) > len(shape) or not all(type(i) is int for i in index):
         return False
@@ -121,11 +108,11 @@ def refuse_vanishing(
     *,
     replaces: bool = False,
 ) -> None:
-    """Refuse an end that is seen from outside, of a body that the program may leave by ``raise``.
+    """Refuse a visible end of a body that the program may leave by ``raise``.
 
     ``end`` is what is done when a ``try`` or ``with`` around ``body`` is left. A check in the body
-    ends the program at once: what is put out or stored there would be missing, as would an
-    exception or a jump that ``replaces`` the body's.
+    ends the program at once: output or stores of the end would be missing, as would an exception or
+    a jump that ``replaces`` the body's.
     """
     if not _holds(body, lambda op: isinstance(op, Check)):
         return

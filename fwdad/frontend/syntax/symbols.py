@@ -1,4 +1,4 @@
-"""What a name can hold while a program is traced, beside values and symbols."""
+"""Contents of names while a program is traced, other than values and symbols."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fwdad.errors import UntraceableError, type_in_words
 
 
 class Held:
-    """What stands for a content: nobody may take it for one."""
+    """A stand-in for a content that must not be used as a value itself."""
 
     __slots__ = ()
     in_words = "what cannot be traced"
@@ -18,7 +18,7 @@ class Held:
         raise TypeError(message)
 
     def __eq__(self, other: object) -> bool:
-        """C code compares the items of a list: it would find that nothing is equal to this."""
+        """Refuse comparisons, since C code that compares items would find nothing equal to this."""
         if self is not other:
             raise self._refusal("is compared by code without a Python source")
         return True
@@ -27,7 +27,7 @@ class Held:
         raise self._refusal("cannot be a key of a dict or set")
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """``copy.deepcopy`` of what holds it would take it apart."""
+        """Refuse to be copied or pickled, as by ``copy.deepcopy`` of a container."""
         raise self._refusal("is copied or pickled")
 
     def _refusal(self, why: str) -> UntraceableError:
@@ -37,19 +37,11 @@ class Held:
 
 
 class OfTrace:
-    """Base of what has no meaning when its trace has ended."""
+    """A base of objects that have no meaning after their trace."""
 
 
 class Maybe(Held):
-    """The content of a name that is bound on some ways only.
-
-    Parameters
-    ----------
-    flag : Symbol
-        Whether it is bound.
-    value : object
-        Its content if so.
-    """
+    """The content of a name that is bound on some paths only: ``value`` if ``flag`` holds."""
 
     __slots__ = ("flag", "value")
     in_words = "a value that may not be there"
@@ -60,7 +52,7 @@ class Maybe(Held):
 
 
 class Optional(Held):
-    """None on some ways, a number or array on others: ``best = None`` before a loop."""
+    """None on some paths, a number or array on others: ``best = None`` before a loop."""
 
     __slots__ = ("flag", "value")
     in_words = "a value that may be None"
@@ -71,12 +63,9 @@ class Optional(Held):
 
 
 class Poison(Held):
-    """The content of a name whose values on two ways cannot be one value: raises when read.
+    """The content of a name whose values on two paths cannot be merged: it raises when read.
 
-    Parameters
-    ----------
-    reason : str
-        Why, as the end of a sentence about the name.
+    ``reason`` is the end of a sentence about the name.
     """
 
     __slots__ = ("reason",)
@@ -87,7 +76,7 @@ class Poison(Held):
 
 
 class AppendedTo:
-    """A list from outside, where it is looked up to be appended to."""
+    """A list from outside that is looked up in order to be appended to."""
 
     def __init__(self, items: Any) -> None:
         self.items = items

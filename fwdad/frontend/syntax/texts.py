@@ -1,4 +1,4 @@
-"""Texts that say numbers which are not known yet: what is known of them stays readable."""
+"""Texts that show unknown numbers, of which the known parts stay readable."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CONVERSION = re.compile(r"%(?P<flags>[-#0 +]*\d*(?:\.\d+)?)(?P<kind>[a-zA-Z%])"
 
 
 def joined(*parts: Any) -> str:
-    """An f-string: texts, and values with their conversion and format."""
+    """An f-string from texts, and from values with their conversion and format."""
     return "".join(
         part if isinstance(part, str) else format(_CONVERSIONS[part[1]](part[0]), part[2])
         for part in parts
@@ -31,7 +31,7 @@ _CONVERSIONS: dict[int, Callable[[Any], Any]] = {-1: lambda x: x, 115: str, 114:
 
 
 class _Unknown:
-    """In the place of a number, for ``str.format``: whatever is asked of it is not known either."""
+    """A placeholder for a number in ``str.format``, whose attributes and items are unknown, too."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -52,7 +52,7 @@ class _Unknown:
 
 
 def known_part(x: Any) -> str:
-    """What can be said of a value that a text says."""
+    """The part of a text that is known for a value."""
     if isinstance(x, UnknownText):
         return x.known()
     return _GAP if mentions_symbols(x) else str(x)
@@ -61,7 +61,7 @@ def known_part(x: Any) -> str:
 def formatted(
     text: str, args: tuple[Any, ...], kwargs: dict[str, Any], place: Location | None
 ) -> str:
-    """``text.format(…)`` of values that are not known."""
+    """``text.format(…)`` for unknown values."""
     given = [_Unknown(known_part(a)) if mentions_symbols(a) else a for a in args]
     named = {
         key: _Unknown(known_part(a)) if mentions_symbols(a) else a for key, a in kwargs.items()
@@ -71,7 +71,7 @@ def formatted(
 
 
 def interpolated(text: str, values: Any, place: Location | None) -> str:
-    """``text % values`` of values that are not known; nothing of ``%(name)s`` and ``%*d``."""
+    """``text % values`` for unknown values; the text of ``%(name)s`` and ``%*d`` is unknown."""
     left = list(values) if type(values) is tuple else [values]
     conversions = list(_CONVERSION.finditer(known_part(text)))
     taken = [c for c in conversions if c["kind"] != "%"]
@@ -93,12 +93,9 @@ def _modulo(text: str, *values: Any) -> str:
 
 
 def text_of_method(text: str, name: str, args: Any, kwargs: Any, place: Location | None) -> str:
-    """What a method of a text returns, where it is given what is not known.
+    """The result of a method of a text with unknown parts or arguments.
 
-    Raises
-    ------
-    UntraceableError
-        If the method does not return a text, or perhaps an empty one.
+    ``UntraceableError`` if that is no text, or may be an empty one.
     """
     if name == "format":
         return formatted(text, args, kwargs, place)

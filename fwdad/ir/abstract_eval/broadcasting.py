@@ -1,4 +1,4 @@
-"""The types of elementwise results: shapes broadcast, and one element tells the dtype."""
+"""The types of elementwise results: shapes broadcast, and one element determines the dtype."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _ELEMENTS_KEPT = 4096
 def broadcast(
     function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]
 ) -> Any:
-    """An elementwise function: shapes broadcast, and one element tells the dtype."""
+    """The type of an elementwise result: shapes broadcast, and one element determines the dtype."""
     made = _element(function, args, kwargs)
     shapes = [shape_of(a, known) for a in (*args, *kwargs.values())]
     return _with_shape(made, joined_shapes(shapes))
 
 
 def _element(function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand]) -> Any:
-    """What an elementwise function returns for one element; what has been tried is known."""
+    """What an elementwise function returns for one element, from a cache of earlier trials."""
 
     def single(value: Value) -> Any:
         t = value.type
@@ -62,7 +62,7 @@ def _element(function: Callable[..., Any], args: Operand, kwargs: dict[str, Oper
 
 
 def _element_key(operand: Operand) -> Any:
-    """Equal for operands that stand for equal samples; None where that is not sure."""
+    """A key that is equal for operands with equal samples; None where that is uncertain."""
     if isinstance(operand, Value):
         t = operand.type
         return (t.dtype, t.python) if isinstance(t, Number) else (t.dtype, t.ndim, "array")

@@ -1,4 +1,4 @@
-"""What functions of ``scipy.ndimage`` return: their C code trusts the lengths that it is given."""
+"""The types of ``scipy.ndimage`` results, from shapes alone: its C code does not check lengths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Shape = Callable[[Callable[..., Any]], tuple[Dimension, ...]]
 
 
 def _image(shape: Shape, names: str, *, default: Any = None) -> Any:
-    """An image of some shape, and of the dtype of ``input`` if ``output`` tells no other one."""
+    """The rule for an image of some shape; its dtype is that of ``output``, else of ``input``."""
     places = {name: k for k, name in enumerate(names.split())}
 
     def result(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:

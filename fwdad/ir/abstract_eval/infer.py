@@ -1,4 +1,4 @@
-"""What type a function's result has, found by calling it on small samples of the same types."""
+"""The type of a function's result, found by calling the function on small samples."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _BY_SOURCE: list[Callable[..., Any]] = []
 
 
 def tells_by_source(tell: Callable[..., Any]) -> Callable[..., Any]:
-    """Install what tells from a function's source what type it returns."""
+    """Register the function that infers a result's type from the source of the called function."""
     _BY_SOURCE.append(tell)
     return tell
 
@@ -76,7 +76,7 @@ def _by_source(
     known: dict[Size, int],
     place: Callable[[], Location | None],
 ) -> Any:
-    """The type of what a function returns that is not called on samples."""
+    """The type of the result of a function that is not called on samples."""
     if find_rule(function) is None:  # its source would be traced in line if that could be done
         raise CannotInferError(NOT_PURE)
     try:
@@ -93,28 +93,10 @@ def infer(
     known: dict[Size, int] | None = None,
     place: Callable[[], Location | None] = lambda: None,
 ) -> Any:
-    """The type of ``function(*args, **kwargs)``.
+    """The type of ``function(*args, **kwargs)``; None or a string is returned as it is.
 
-    Parameters
-    ----------
-    function : callable
-        Without side effects.
-    args, kwargs
-        Operands.
-    known : dict, optional
-        Lengths that are assumed.
-    place : callable, optional
-        Tells where the user calls it.
-
-    Returns
-    -------
-    Number, ArrayType, or a tuple or list of these
-        A constant (None, a string) is returned as it is.
-
-    Raises
-    ------
-    CannotInferError
-        If the function raises for every sample, or its type depends on values.
+    ``known`` holds assumed lengths, ``place`` returns where the user calls the function.
+    ``CannotInferError`` if the function raises for every sample, or if the type depends on values.
     """
     broadcasts = function in BROADCASTING or (function is np.where and len(args) == 3)
     if ufunc_of(function) is not None and not is_pure(function):
@@ -175,11 +157,10 @@ def _by_chance(
     first: Any,
     second: Any,
 ) -> dict[int, tuple[int, ...]]:
-    """The lengths of a result that are alike in two samples, and not in another one.
+    """The lengths of a result that agree in two samples, but not in further ones.
 
-    By their places among all lengths of the result, with those of the other samples.
-
-    The difference of two lengths may be the same number twice (``np.convolve(…, "valid")``), and
+    Keyed by position among all lengths of the result; the values are the lengths in the further
+    samples. The difference of two lengths may be the same twice (``np.convolve(…, "valid")``), and
     so may the smaller of two (``np.diagonal``): a computed length may turn out to be 1 or 0.
     """
     a, b = samples
@@ -207,7 +188,7 @@ def _by_chance(
 
 
 def _shapes(x: Any) -> Iterator[int]:
-    """The lengths of all arrays in a result, one after another."""
+    """The lengths of all arrays in a result, in order."""
     if isinstance(x, (tuple, list)):
         for item in x:
             yield from _shapes(item)
@@ -266,18 +247,10 @@ def _type(first: Any, second: Any, dimensions: _Dimensions | None) -> Any:
 
 
 class _Dimensions:
-    """Lengths of a result, told from two samples.
+    """The lengths of a result, inferred from two samples.
 
-    Parameters
-    ----------
-    samples : list of dict
-        The lengths that were assumed.
-    sizes : list of Size
-        Those of the arguments.
-    key : tuple
-        What the result's lengths depend on, beside the sizes.
-    guess : bool
-        Whether of several lengths that were assumed alike any will do.
+    ``key`` is what the lengths depend on besides ``sizes``, the lengths of the arguments. With
+    ``guess``, any of several lengths that were assumed equal will do.
     """
 
     def __init__(
@@ -293,11 +266,11 @@ class _Dimensions:
         self.key = key
         self.guess = guess
         self.chance: dict[int, tuple[int, ...]] = {}  # alike by chance: what they are else
-        self._at = -1  # of the length that is asked for, among all of the result
+        self._at = -1  # of the present length, among all of the result
         self.rectangle: tuple[Dimension, ...] = ()  # the lengths of a matrix that is factorised
 
     def of(self, m: int, n: int) -> Dimension:
-        """The length that is m in one sample and n in the other."""
+        """The dimension that is m in one sample and n in the other; called for each in order."""
         self._at += 1
         others = self.chance.get(self._at, ())
         if m == n and not others:
@@ -318,7 +291,7 @@ class _Dimensions:
 
 
 def _key(function: Callable[..., Any], operands: Operand) -> tuple[Any, ...]:
-    """What the lengths of a result depend on."""
+    """What the lengths of a result depend on, as a hashable key."""
     frozen = function, _frozen(operands)
     try:
         hash(frozen)
@@ -328,7 +301,7 @@ def _key(function: Callable[..., Any], operands: Operand) -> tuple[Any, ...]:
 
 
 def _frozen(x: Operand) -> Any:
-    """An operand as a key: floating-point arrays by their shapes, other values by themselves."""
+    """An operand as a key: floating-point arrays by shape, other values by identity."""
     if isinstance(x, Value):
         plain = isinstance(x.type, ArrayType) and x.type.dtype.kind in "fc"
         return ("array", x.type.shape) if plain else x

@@ -1,6 +1,7 @@
-"""Which functions may be called on samples: they read their arguments only, and write nothing.
+"""Which functions may be called on samples: those that read only their arguments and write nothing.
 
-Whatever else a program calls is traced from its source, or runs with the values that it is given.
+Every other function that a program calls is traced from its source, or runs on the values that it
+is given.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ _NAMES: dict[str, str] = {
         oaconvolve periodogram resample resample_poly savgol_coeffs savgol_filter sawtooth
         sosfilt sosfilt_zi sosfiltfilt spectrogram square stft istft upfirdn welch wiener
     """,
-    # the types of these are told by their shapes: C code that trusts lengths is not tried
+    # the result types of these follow from shapes: C code that trusts lengths is not tried
     "scipy.ndimage": """
         affine_transform black_tophat gaussian_filter gaussian_filter1d gaussian_gradient_magnitude
         gaussian_laplace grey_closing grey_dilation grey_erosion grey_opening laplace
@@ -132,7 +133,7 @@ _PURE_METHODS = {
 _UFUNCS_OF_SCIPY = ("scipy.special", "scipy.special._ufuncs", "scipy.special._special_ufuncs")
 _UFUNC_METHODS = {"accumulate", "outer", "reduce", "reduceat"}
 
-# Operands of which no method of the user's is asked anything.
+# Operands on which no method of the user's is called.
 _PLAIN = (
     type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, type, range,
     types.EllipsisType, types.GenericAlias, enum.Enum, Missing, Value,
@@ -143,7 +144,7 @@ FACTORS = {"SuperLU"}
 
 
 def is_pure(function: Any) -> bool:
-    """Whether a function reads its arguments only, and writes nothing: what the lists know."""
+    """Whether a function is listed as reading only its arguments and writing nothing."""
     if isinstance(function, np.ufunc):
         return _is_pure_ufunc(function)
     if isinstance(function, type) and issubclass(function, np.generic):
@@ -157,7 +158,7 @@ def is_pure(function: Any) -> bool:
 
 
 def _has_own_rule(function: Any) -> bool:
-    """Whether the library itself has registered a rule; a user's says nothing of effects."""
+    """Whether the library itself has registered a rule: a user's says nothing about effects."""
     rule = find_rule(function)
     if rule is None or not rule.origin.startswith(PACKAGE):
         return False
@@ -165,7 +166,7 @@ def _has_own_rule(function: Any) -> bool:
 
 
 def _is_pure_ufunc(function: np.ufunc) -> bool:
-    """Whether a ufunc is NumPy's or SciPy's; others are made of anybody's functions."""
+    """Whether a ufunc is NumPy's or SciPy's; any other may wrap arbitrary Python code."""
     name = function.__name__
     if getattr(np, name, None) is function or _has_own_rule(function):
         return True
@@ -184,7 +185,7 @@ def _is_listed(function: Any) -> bool:
 
 
 def are_plain(operands: Operand) -> bool:
-    """Whether no function calls code of the user's through these operands."""
+    """Whether no function can reach user code through these operands."""
     if isinstance(operands, _PLAIN) or type(operands) is np.ndarray:
         return True
     if isinstance(operands, (list, tuple, set, frozenset)):
@@ -201,7 +202,7 @@ def are_plain(operands: Operand) -> bool:
 
 
 def leaves_arguments(function: Any, operands: Operand) -> bool:
-    """Whether a call, of ``(args, kwargs)``, writes into none of its arguments."""
+    """Whether a call with ``(args, kwargs)`` writes into none of its arguments."""
     _, kwargs = operands
     overwrites = any(key.startswith("overwrite") and x is not False for key, x in kwargs.items())
     return is_pure(function) and are_plain(operands) and not overwrites

@@ -1,4 +1,4 @@
-"""Rules of users on tapes: what they promise is tried on samples, and checked when it runs."""
+"""Checks of users' rules on tapes: on samples while tracing, and of lengths at run time."""
 
 from __future__ import annotations
 
@@ -22,21 +22,10 @@ _LENGTHS = (2, 24)  # a function may need more than two
 def check_on_samples(
     rule: Rule, args: Operand, kwargs: dict[str, Operand], place: Location | None
 ) -> None:
-    """Check that a function writes and returns no other memory than its rule says.
+    """Check that a function writes and returns only the memory that its rule declares.
 
-    Parameters
-    ----------
-    rule : Rule
-        One of a user's; its function is called on samples if it is said to be pure.
-    args, kwargs
-        Operands.
-    place : Location or None
-        Where the user calls it.
-
-    Raises
-    ------
-    RuleError
-        If it writes into an argument, or returns memory that it should not.
+    The function of a user's rule is called on samples if it is declared pure. ``RuleError`` if it
+    writes into an argument, or returns memory that it should not.
     """
     unknown = {d for v in values_in([args, kwargs]) for d in v.type.shape if isinstance(d, Size)}
     hints = {d: d.hint for d in unknown if d.hint is not None}
@@ -62,19 +51,7 @@ def check_on_samples(
 
 
 def check_lengths_of(recorder: Any, rule: Rule, y: Any, y_dot: Any, place: Location | None) -> None:
-    """Write checks of lengths that are not known: a user's tangent is as long as its value.
-
-    Parameters
-    ----------
-    recorder : Recorder
-        Writes.
-    rule : Rule
-        Whose body has been written down.
-    y, y_dot
-        What it has returned.
-    place : Location or None
-        Where the user calls it.
-    """
+    """Record checks that a user's tangent is as long as its value, where lengths are unknown."""
     if isinstance(y, (tuple, list)):
         if isinstance(y_dot, (tuple, list)):
             for part, t in zip(y, y_dot, strict=True):

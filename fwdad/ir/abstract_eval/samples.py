@@ -1,4 +1,4 @@
-"""Small values of given types, on which a function is tried."""
+"""Samples: small values of given types, on which functions are called."""
 
 from __future__ import annotations
 
@@ -36,14 +36,8 @@ NOT_PURE = (
 def sample_of(t: Type, sizes: dict[Size, int], scale: float | None = 1.0) -> Any:
     """A harmless value of a type: ones, and well-conditioned matrices.
 
-    Parameters
-    ----------
-    t : Number or ArrayType
-        The type.
-    sizes : dict
-        Lengths for the unknown dimensions; 2 for those that are not in it.
-    scale : float or None, default 1
-        What floating-point numbers are multiplied by; None makes arrays of numbers of all kinds.
+    Unknown dimensions that are not in ``sizes`` are 2. ``scale`` multiplies floating-point numbers;
+    None fills arrays with numbers of varying size and sign.
     """
     if isinstance(t, Number):
         if t.python and t.dtype.kind == "i":
@@ -66,7 +60,7 @@ def sample_of(t: Type, sizes: dict[Size, int], scale: float | None = 1.0) -> Any
 
 
 def concrete(example: Callable[[Value], Any], operand: Operand) -> Any:
-    """An operand with an example of each value in its place."""
+    """An operand with an example in place of each value."""
     made = map_values(example, operand)
     if isinstance(made, tuple):
         return tuple(
@@ -76,12 +70,9 @@ def concrete(example: Callable[[Value], Any], operand: Operand) -> Any:
 
 
 def run_on_sample(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Call a function with values that nobody passed, which no other function does.
+    """Call a function on made-up values; nothing else in the library may do that.
 
-    Raises
-    ------
-    CannotInferError
-        If it is not known that nothing of that is seen anywhere.
+    ``CannotInferError`` unless the call is known to have no visible effect.
     """
     if not is_pure(function):
         raise CannotInferError(NOT_PURE)
@@ -94,7 +85,7 @@ def run_on_sample(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 def call_on_sample(
     function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], sizes: dict[Size, int]
 ) -> Any:
-    """What a function returns for samples of its arguments' types, at one scale or another."""
+    """What a function returns for samples of its arguments' types, at the first working scale."""
     home = (getattr(function, "__module__", None) or "").partition("._")[0]
     reason: Exception | None = None
     for scale in (1.0, *_OTHER_SCALES.get(home, ())):
@@ -109,7 +100,7 @@ def call_on_sample(
                 return run_on_sample(function, given, named)
         except CannotInferError:
             raise
-        # a function may fail where it words its ValueError (SciPy 1.13's multigammaln: TypeError)
+        # a function may fail as it formats its ValueError (SciPy 1.13's multigammaln: TypeError)
         except (ValueError, TypeError, ZeroDivisionError) as error:
             reason = reason or error
     assert reason is not None
@@ -122,18 +113,18 @@ def reason_of(error: Exception) -> str:
 
 
 def known_lengths(args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]) -> list[int]:
-    """The lengths, other than 1, that operands are known to have."""
+    """The known lengths of operands, other than 1, in ascending order."""
     found = {known.get(d, d) if isinstance(d, Size) else d for v in values_in([args, kwargs])
              for d in v.type.shape}  # fmt: skip
     return sorted(d for d in found if isinstance(d, int) and d > 1)
 
 
 def assignments(sizes: list[Size], lengths: list[int]) -> Iterator[list[dict[Size, int]]]:
-    """Two samples of the unknown lengths at a time, all free first.
+    """Pairs of samples of the unknown lengths, starting with all of them free.
 
-    Then some of them must agree, with each other or with a known length, for the function to
-    run; what has to agree is tried, the fewest agreements first. A third way keeps the numbers that
-    are no lengths alike.
+    The first two pairs leave every length free; the second also keeps integers that are not lengths
+    equal. Then lengths are made to agree with each other or with a known one, fewest agreements
+    first.
     """
     for k in (2, 1):
         yield [

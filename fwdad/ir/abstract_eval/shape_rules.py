@@ -1,4 +1,4 @@
-"""Functions whose result has the shape that is asked for, or that the shapes of arguments tell."""
+"""Result types of functions whose shape is an argument, or follows from the arguments' shapes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _reshaped(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
 
 
 def _quotient(shape: tuple[Dimension, ...], others: tuple[Dimension, ...]) -> Dimension:
-    """What is left of a product of lengths, where the others are factors of it."""
+    """The quotient of a product of lengths by lengths that are factors of it; else a new one."""
     number, factors = _factors(shape)
     by, taken = _factors(others)
     for f in taken:
@@ -125,7 +125,7 @@ def _along(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
 
 
 def _taken(args: Operand, kwargs: dict[str, Operand]) -> Type:
-    """``np.take``: its indices are values, which a sample may be too short for."""
+    """``np.take``, whose index values may be out of bounds for a sample."""
     a, indices = (_argument(args, kwargs, k, n) for k, n in ((0, "a"), (1, "indices")))
     axis = args[2] if len(args) > 2 else kwargs.get("axis")
     own, dtype = _shape_of_any(a), a.type.dtype if isinstance(a, Value) else np.asarray(a).dtype
@@ -140,7 +140,7 @@ def _taken(args: Operand, kwargs: dict[str, Operand]) -> Type:
 
 
 def _windowed(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
-    """``sliding_window_view``: a sample may be shorter than the view."""
+    """``sliding_window_view``, whose window may be longer than a sample."""
     x, view = (_argument(args, kwargs, k, n) for k, n in ((0, "x"), (1, "window_shape")))
     axis = args[2] if len(args) > 2 else kwargs.get("axis")
     dims, lengths = list(x.type.shape), _lengths(view)
@@ -176,7 +176,7 @@ def _scattered(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
 
 
 def _solved(k: int) -> Callable[..., Any]:
-    """Of the shape of the right-hand sides, the k-th argument, behind the matrix."""
+    """The rule for a solver whose result has the shape of the k-th argument (right-hand sides)."""
 
     def solution(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
         ab, b = (_argument(args, kwargs, j, n).type for j, n in ((k - 1, "ab"), (k, "b")))
@@ -187,7 +187,7 @@ def _solved(k: int) -> Callable[..., Any]:
 
 
 def _mapped(_args: Operand, _kwargs: dict[str, Operand]) -> ArrayType:
-    """A map calls code of the user's; how long its vectors are only that knows."""
+    """A map calls user code, and only that knows the length of its vectors."""
     return ArrayType(np.dtype(float), (Size(),))
 
 

@@ -1,4 +1,4 @@
-"""Shapes that broadcast, with lengths that are not known."""
+"""Broadcasting of shapes with unknown lengths."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from fwdad.ir.types import CannotInferError, Dimension, Size, joined
 
 
 def shape_of(operand: Operand, known: dict[Size, int]) -> tuple[Dimension, ...]:
-    """The shape of a value, or of a list of numbers, with lengths as they are known."""
+    """The shape of a value or of a list of numbers, with the lengths known so far."""
     if isinstance(operand, Value):
         return tuple(known.get(d, d) if isinstance(d, Size) else d for d in operand.type.shape)
     return np.shape(operand) if isinstance(operand, (list, tuple)) else ()
 
 
 def joined_shapes(shapes: list[tuple[Dimension, ...]]) -> tuple[Dimension, ...]:
-    """The shapes broadcast; of lengths that are not known one that cannot be 1, if there is one.
+    """The shapes broadcast together; unknown lengths that cannot be 1 take precedence.
 
-    A computed length may turn out to be 1: what it makes together with another one is new.
+    A computed length may turn out to be 1, so that two of them broadcast to a new length.
     """
     rank = max((len(s) for s in shapes), default=0)
     padded = [(1,) * (rank - len(s)) + s for s in shapes]

@@ -1,4 +1,4 @@
-"""The types of what anybody's ufuncs return, told by their loops; none of these is run."""
+"""The result types of third-party ufuncs, read from their loops without running any."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WEAK: dict[str, Any] = {"b": np.dtype(bool), "i": int, "f": float, "c": complex
 
 
 def ufunc_of(function: Any) -> np.ufunc | None:
-    """A ufunc, or that inside one of Numba's; None of anything else."""
+    """The ufunc that a function is, or that a Numba wrapper holds; None for anything else."""
     if isinstance(function, np.ufunc):
         return function
     by_numba = type(function).__module__.startswith("numba.") and hasattr(function, "nin")
@@ -28,7 +28,7 @@ def ufunc_of(function: Any) -> np.ufunc | None:
 def type_by_loops(
     function: Any, args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]
 ) -> Any:
-    """The type of what a ufunc returns, or a tuple of these."""
+    """The type of a ufunc's result, or a tuple of types."""
     ufunc: Any = ufunc_of(function)
     if kwargs or len(args) != ufunc.nin:
         message = "the type of what a ufunc with options returns is not told by its loops"
@@ -62,7 +62,7 @@ def _type_of(x: Operand) -> Type:
 
 
 def _compile(function: Any, ufunc: np.ufunc, dtypes: list[np.dtype]) -> None:
-    """Have Numba compile the loop of some types, as a call with them does."""
+    """Have Numba compile the loop for some dtypes, as a call with them does."""
     codes = "".join(t.char for t in dtypes)
     if ufunc.signature or any(types.startswith(f"{codes}->") for types in ufunc.types):
         return
@@ -76,7 +76,7 @@ def _compile(function: Any, ufunc: np.ufunc, dtypes: list[np.dtype]) -> None:
 def _result_shapes(
     ufunc: np.ufunc, shapes: list[tuple[Dimension, ...]]
 ) -> list[tuple[Dimension, ...]]:
-    """The shapes of the results: of a generalised ufunc, its core dimensions by their names."""
+    """The shapes of the results; a generalised ufunc's by the names of its core dimensions."""
     if ufunc.signature is None:
         return [joined_shapes(shapes)] * ufunc.nout
     takes, _, gives = ufunc.signature.partition("->")

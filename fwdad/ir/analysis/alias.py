@@ -1,7 +1,7 @@
-"""Which memory a value may be: the arrays that it may share elements with.
+"""Alias analysis: the arrays that a value may share memory with.
 
-Two parameters of a program are taken to be apart where the program writes into one of them, unless
-it says that they may lie together: whoever calls it makes sure of that.
+Parameters are assumed not to alias where the program writes into one of them, which its callers
+guarantee, unless the program declares that they may (``together``).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from fwdad.rules.core.registry import find_rule
 
 Roots = dict[Value, set[Value]]
 
-# Functions of NumPy whose result may be a view of an argument, by name: what is not there in
-# the oldest NumPy is simply not met.
+# Functions of NumPy whose result may be a view of an argument, by name: some do not exist in
+# the oldest NumPy.
 _VIEWS = {
     "array", "array_split", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray",
     "asfortranarray", "astype", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays",
@@ -44,7 +44,7 @@ _VIEWS = {
     "rollaxis", "rot90", "split", "squeeze", "swapaxes", "transpose", "trim_zeros", "unstack",
     "vsplit",
 }  # fmt: skip
-# Functions of ours, by name: the tape's layer does not see those that write them.
+# Functions of fwdad itself, by name: this layer does not import those that write them.
 _OWN = {
     "_identity", "length_if_any", "length_of", "range_length", "scale_lanes", "load_lanes",
     "zero_lanes", "unit_lanes", "place_lanes", "new_stack", "push", "pop", "top", "thin", "bar_of",
@@ -59,15 +59,7 @@ _COPYING_METHODS: set[Any] = {np.ndarray.copy, np.ndarray.flatten}
 
 
 def aliased_arguments(op: Apply) -> list[Operand]:
-    """The arguments whose memory an array that a call returns may be.
-
-    Of functions that are not known, all.
-
-    Parameters
-    ----------
-    op : Apply
-        The call.
-    """
+    """The arguments that an array returned by a call may alias; all, of an unknown function."""
     if _copies(op) or makes_its_own(op.function):
         return []
     if getattr(op.function, "__name__", "") in _FIRST and _is_own(op.function):
@@ -76,7 +68,7 @@ def aliased_arguments(op: Apply) -> list[Operand]:
 
 
 def _copies(op: Apply) -> bool:
-    """Whether a call of what may return a view returns a copy."""
+    """Whether a call of a function that may return a view returns a copy."""
     if op.kwargs.get("copy") is True and _is_of_numpy(op.function):
         return True
     if op.function is np.array:
@@ -95,12 +87,12 @@ def _copies(op: Apply) -> bool:
 
 
 def is_rearranged(op: Apply) -> bool:
-    """Whether a call is an ``einsum`` that returns a view: a diagonal, axes in another order."""
+    """Whether a call is an ``einsum`` that returns a view: a diagonal or permuted axes."""
     return op.function is np.einsum and _letters(op) == "kept"
 
 
 def _letters(op: Apply) -> str:
-    """Whether an ``einsum`` of one array keeps all its letters, or sums; else an empty string."""
+    """``"kept"`` or ``"summed"``: what an ``einsum`` of one array does with letters; else empty."""
     if len(op.args) != 2 or op.kwargs or not isinstance(op.args[0], str):
         return ""
     terms, arrow, answered = op.args[0].replace(" ", "").partition("->")
@@ -115,7 +107,7 @@ def may_be_view(function: Callable[..., Any]) -> bool:
 
 
 def own_name(function: Callable[..., Any]) -> str:
-    """The name of a function that tracing or a transform writes by itself, else an empty string."""
+    """The name of a function that only tracing or a transform writes, else an empty string."""
     name = getattr(function, "__name__", "")
     return name if name in _OWN and _is_own(function) else ""
 
@@ -153,20 +145,10 @@ def _is_of_numpy(function: Callable[..., Any]) -> bool:
 
 
 def memory_of(program: Program, roots: Roots | None = None) -> Roots:
-    """For each array value the parameters and allocations that it may be a view of.
+    """For each array value, the parameters and allocations that it may be a view of.
 
-    Parameters
-    ----------
-    program : Program
-        What to analyse.
-    roots : dict, optional
-        Filled in; parameters may be given.
-
-    Returns
-    -------
-    dict
-        Value to the set of values that own its memory. An allocation inside a loop is one value
-        and stands for the arrays of all iterations.
+    ``roots`` may contain the parameters' entries, and is filled in. An allocation inside a loop is
+    one value that stands for the arrays of all iterations.
     """
     roots = {} if roots is None else roots
     params = program.block.params
@@ -177,13 +159,13 @@ def memory_of(program: Program, roots: Roots | None = None) -> Roots:
 
 
 def memory(operand: Operand, roots: Roots) -> set[Value]:
-    """The memory that the arrays in a structure of operands may be."""
+    """The memory that the arrays in a structure of operands may alias."""
     arrays = [v for v in values_in(operand) if type(v.type) is ArrayType]
     return set().union(*(roots.get(v) or {v} for v in arrays)) if arrays else set()
 
 
 def memory_here(block: Block) -> Roots:
-    """As :func:`memory_of`, where what a loop carries is memory of its own: of one iteration."""
+    """As :func:`memory_of`, but within one iteration: what a loop carries is memory of its own."""
     roots: Roots = {p: {p} for p in block.params}
     _block(block, roots, here=True)
     return roots
@@ -235,7 +217,7 @@ def _loop(op: Loop, roots: Roots) -> None:
 
 
 def written_parameters(program: Program) -> list[bool]:
-    """For each parameter, whether the program writes into it, by itself or through a view."""
+    """For each parameter, whether the program writes into it, directly or through a view."""
     targets = [v for op in walk(program.block) for v in op.writes()]
     if not targets:
         return [False] * len(program.block.params)

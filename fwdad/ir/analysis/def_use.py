@@ -1,4 +1,4 @@
-"""How often the values of a program are used, and which of them once, where they are made."""
+"""How often the values of a program are used, and which are used once in their own block."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fwdad.ir.ops import (
 
 
 def count_uses(block: Block) -> Counter[Value]:
-    """How often each value is used; inside a loop's blocks a value from outside counts double."""
+    """How often each value is used; a use inside a loop of a value from outside counts twice."""
     used: list[Value] = []
     for op in walk(block):
         used += values_in(op.operands())
@@ -34,16 +34,10 @@ def count_uses(block: Block) -> Counter[Value]:
 def used_in_own_block(
     block: Block, uses: Counter[Value], *, named: bool = False
 ) -> dict[Value, Op]:
-    """The operations of values that are used once, later in the block that they are in.
+    """The operations whose only result is used once, later in the block that defines it.
 
-    Parameters
-    ----------
-    block : Block
-        Where they are; blocks inside it, too.
-    uses : Counter
-        How often each value is used.
-    named : bool
-        Whether values that have a name of the user's are among them.
+    Includes the blocks inside. Values that carry a name of the user's are left out unless
+    ``named``.
     """
     found: dict[Value, Op] = {}
     made: dict[Value, Op] = {}

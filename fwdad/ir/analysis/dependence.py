@@ -1,4 +1,4 @@
-"""Whether the iterations of a loop can run in any order, or at once."""
+"""Dependence analysis: whether the iterations of a loop can run in any order, or in parallel."""
 
 from __future__ import annotations
 
@@ -29,16 +29,8 @@ def is_independent(loop: Loop, roots: Roots, arguments: Collection[Value]) -> bo
     """Whether no iteration of a loop reads or writes what another one writes.
 
     Nothing is carried, and an array from outside that is written was allocated by the program and
-    is met at one place of one axis only: that of the counter, which counts no element twice.
-
-    Parameters
-    ----------
-    loop : Loop
-        Any loop.
-    roots : dict
-        As :func:`fwdad.ir.analysis.alias.memory_of` returns.
-    arguments : collection of Value
-        The program's: two of their elements may be one.
+    is indexed by the counter alone on one fixed axis. ``arguments`` are the program's, which may
+    share elements. ``roots`` comes from :func:`fwdad.ir.analysis.alias.memory_of`.
     """
     if loop.span is None or loop.initial or loop.leaves or loop.checkpoint or loop.sealed:
         return False
@@ -66,7 +58,7 @@ def is_independent(loop: Loop, roots: Roots, arguments: Collection[Value]) -> bo
 
 
 def _counts_apart(span: tuple[Operand, Operand, Operand]) -> bool:
-    """Whether the numbers of a range are different elements of any axis: none is negative."""
+    """Whether the numbers of a range index distinct elements of any axis: none is negative."""
     start, stop, step = span
     if not isinstance(step, (int, np.integer)):
         return False
@@ -75,14 +67,14 @@ def _counts_apart(span: tuple[Operand, Operand, Operand]) -> bool:
 
 
 def _is_known(op: Op) -> bool:
-    """Whether nothing happens in an operation that this module does not see."""
+    """Whether this module understands all effects of an operation."""
     if isinstance(op, Apply):
         return not op.mutated and bool(op.outputs)
     return isinstance(op, (Load, Store, Update, Check, Branch, Loop))
 
 
 def _met(op: Op, counter: Value, inside: set[Value]) -> Iterator[tuple[Value, int | None]]:
-    """The arrays from outside that an operation meets, and at which axis by the counter alone."""
+    """The arrays from outside that an operation uses, each with the axis indexed by the counter."""
     if isinstance(op, (Load, Store, Update)) and op.array not in inside:
         yield op.array, _axis_of(op.index, counter)
         rest = [op.index] if isinstance(op, Load) else [op.index, op.value]
@@ -105,5 +97,5 @@ def _axis_of(index: tuple[Operand, ...], counter: Value) -> int | None:
 
 
 def loops_in(block: Block) -> bool:
-    """Whether there is a loop in a block, or in what is inside it."""
+    """Whether there is a loop in a block or inside it."""
     return any(isinstance(op, Loop) for op in walk(block))

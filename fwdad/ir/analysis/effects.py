@@ -1,4 +1,4 @@
-"""What an operation may do beside defining its outputs: raise, warn, read and write memory."""
+"""The effects of an operation besides its outputs: exceptions, warnings, memory accesses."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from fwdad.tangents.symbolic import defined
 
 
 class Risk(enum.IntEnum):
-    """What an operation may do to the program that runs it, whatever the values of its operands.
+    """What an operation may do to the run, whatever the values of its operands.
 
-    ``QUIET`` nothing, ``WARNS`` a warning of NumPy's, ``SHAPES`` an exception about shapes or
-    indices, ``RAISES`` an exception about values. Types are right: tracing has seen to that.
-    Integers are taken to fit into 64 bits.
+    ``QUIET`` nothing, ``WARNS`` a NumPy warning, ``SHAPES`` an exception about shapes or indices,
+    ``RAISES`` an exception about values. Operand types are correct, since tracing checked them;
+    integers are assumed to fit into 64 bits.
     """
 
     QUIET = 0
@@ -82,18 +82,12 @@ _OF_SHAPES = {np.zeros_like, np.ones_like, np.empty_like}
 
 
 def own_function(op: Op) -> str:
-    """The name of a function of ours that an operation calls, else an empty string."""
+    """The name of the library's own function that an operation calls, else an empty string."""
     return own_name(op.function) if isinstance(op, Apply) else ""
 
 
 def risk(op: Op) -> Risk:
-    """What may happen when an operation runs.
-
-    Parameters
-    ----------
-    op : Op
-        Any; that of a branch or a loop is the greatest of those inside.
-    """
+    """What may happen when an operation runs; of a branch or loop, the worst of what is inside."""
     if isinstance(op, Apply):
         return _of_call(op)
     if isinstance(op, Load):
@@ -115,7 +109,7 @@ def _slices_all(i: Operand) -> bool:
 
 
 def is_nonzero(x: Operand) -> bool:
-    """Whether an operand is a number other than zero, whatever runs."""
+    """Whether an operand is a constant number other than zero."""
     return not isinstance(x, Value) and number_type(x) is not None and bool(x)
 
 
@@ -124,7 +118,7 @@ def _is_natural(x: Operand) -> bool:
 
 
 def type_of_operand(x: Operand) -> Any:
-    """The type of a value or a number; None of anything else."""
+    """The type of a value or a number; None for anything else."""
     return x.type if isinstance(x, Value) else number_type(x)
 
 
@@ -132,7 +126,7 @@ def _of_call(op: Apply) -> Risk:
     f = op.function
     if op.mutated:
         return Risk.RAISES
-    if f is defined:  # asked of derivatives only: it raises where one is used
+    if f is defined:  # used for derivatives only: it raises where one is used
         return Risk.SHAPES
     own = own_function(op)
     if own:
@@ -193,7 +187,7 @@ def _of_power(args: Any, kinds: list[Any]) -> Risk:
 
 
 def _of_operands(kinds: list[Any]) -> Risk:
-    """Operands of an elementwise operation: shapes that may not fit, integers out of bounds."""
+    """The risk of elementwise operands: shapes that may not match, integers out of bounds."""
     if any(t is None for t in kinds):
         return Risk.RAISES
     narrow = any(not _is_python(t) and t.dtype.kind in "iu" and t.dtype != np.int64 for t in kinds)
@@ -236,15 +230,7 @@ def _of_conversion(f: type, kinds: list[Any]) -> Risk:
 
 
 def reads(op: Op, roots: Roots) -> set[Value]:
-    """The memory whose content an operation may read, with all that is inside it.
-
-    Parameters
-    ----------
-    op : Op
-        Any.
-    roots : dict
-        As :func:`fwdad.ir.analysis.alias.memory_of` returns.
-    """
+    """The memory whose content an operation, or what is inside it, may read."""
     if isinstance(op, (Branch, Loop)):
         return set().union(*(reads(inner, roots) for b in op.blocks() for inner in b.ops))
     if isinstance(op, Load):
@@ -259,15 +245,7 @@ def reads(op: Op, roots: Roots) -> set[Value]:
 
 
 def writes(op: Op, roots: Roots) -> set[Value]:
-    """The memory that an operation may write, with all that is inside it.
-
-    Parameters
-    ----------
-    op : Op
-        Any.
-    roots : dict
-        As :func:`fwdad.ir.analysis.alias.memory_of` returns.
-    """
+    """The memory that an operation, or what is inside it, may write."""
     found = memory(op.writes(), roots)
     if op.nests:
         for block in op.blocks():
@@ -277,9 +255,9 @@ def writes(op: Op, roots: Roots) -> set[Value]:
 
 
 def commute(first: Op, second: Op, roots: Roots) -> bool:
-    """Whether two neighbouring operations may change places; values apart.
+    """Whether two neighbouring operations may be swapped, data dependences through values aside.
 
-    An exception stays the same exception: of two that may raise, the first keeps its place.
+    Exceptions are preserved: two operations that may raise keep their order.
     """
     if writes(first, roots) & (reads(second, roots) | writes(second, roots)):
         return False

@@ -1,6 +1,6 @@
-"""Which places of an array an index means, as far as that can be told.
+"""Index analysis: which elements of an array an index selects, as far as is known.
 
-An index is read as ``counter + constant`` for the counter of a loop around it.
+An index is analysed as ``counter + constant``, for the counter of a surrounding loop.
 """
 
 from __future__ import annotations
@@ -17,33 +17,27 @@ from fwdad.ir.rewrite import blocks_of, defined_by
 
 
 class Definitions(Protocol):
-    """Where the values of a program come from."""
+    """Where the values of a program are defined."""
 
     @property
     def definition(self) -> Mapping[Value, Op]:
-        """The operation that returns a value."""
+        """The operation that defines each value."""
 
     @property
     def home(self) -> Mapping[Value, Block]:
-        """The block in which a value is defined."""
+        """The block in which each value is defined."""
 
     @property
     def holder(self) -> Mapping[int, Op]:
-        """By the id of a block: the operation that it is in."""
+        """The operation that each block is in, by the id of the block."""
 
     @property
     def natural(self) -> AbstractSet[Value]:
-        """Numbers from outside that are not negative."""
+        """Numbers from outside that are known not to be negative."""
 
 
 class Places:
-    """The same of a program as it is.
-
-    Parameters
-    ----------
-    program : Program
-        Any; it is not changed while this is asked.
-    """
+    """The :class:`Definitions` of a program, which must not change while they are in use."""
 
     def __init__(self, program: Program) -> None:
         self.definition: dict[Value, Op] = {}
@@ -62,16 +56,16 @@ class Places:
 
 
 class Affine(NamedTuple):
-    """A number that is another one plus a constant; a constant alone has no base."""
+    """A number ``base + offset``; a constant has no base."""
 
     base: Value | None
     offset: int
 
 
 class Interval(NamedTuple):
-    """The places on one axis that an index means, from ``low`` up to and without ``high``.
+    """The positions on one axis from ``low`` up to but excluding ``high``.
 
-    None stands for an end that is not known.
+    None stands for an unknown end.
     """
 
     low: Affine | None
@@ -79,7 +73,7 @@ class Interval(NamedTuple):
 
 
 def affine(x: Operand, known: Definitions) -> Affine | None:
-    """A number as something plus a constant; None if it is no integer."""
+    """An integer as a base plus a constant; None if it is not an integer."""
     if isinstance(x, bool) or x is None:
         return None
     if isinstance(x, int):
@@ -99,7 +93,7 @@ def affine(x: Operand, known: Definitions) -> Affine | None:
 
 
 def intervals(index: tuple[Operand, ...], ndim: int, known: Definitions) -> list[Interval] | None:
-    """The places that an index means on each axis; None if it is not a plain one."""
+    """The positions that an index selects on each axis; None unless the index is basic."""
     if any(i is None or is_array(i) or isinstance(i, (list, bool)) for i in index):
         return None
     found = []
@@ -119,13 +113,13 @@ def intervals(index: tuple[Operand, ...], ndim: int, known: Definitions) -> list
 
 
 def _place(i: Operand, known: Definitions) -> Affine | None:
-    """A place on an axis; None if it may be counted from the end."""
+    """A position on an axis; None if it may count from the end."""
     found = affine(i, known)
     return found if found is not None and _natural(found, known) else None
 
 
 def _natural(x: Affine, known: Definitions) -> bool:
-    """Whether a number is surely not negative: else it would be counted from the end."""
+    """Whether a number is known not to be negative, so that it does not count from the end."""
     base = x.base
     if base is None or base in known.natural:
         return x.offset >= 0
@@ -157,13 +151,7 @@ def counter_loop(v: Value, known: Definitions) -> Loop | None:
 
 
 def are_apart(read: list[Interval], written: list[Interval]) -> bool:
-    """Whether two views have no element in common, for the same values of all counters.
-
-    Parameters
-    ----------
-    read, written : list of Interval
-        Those of both, on each axis of the same array.
-    """
+    """Whether two indices of one array share no element, for equal values of all counters."""
     for r, w in zip(read, written, strict=True):
         for a, b in ((r.high, w.low), (w.high, r.low)):
             if a is not None and b is not None and a.base is b.base and a.offset <= b.offset:
@@ -174,19 +162,7 @@ def are_apart(read: list[Interval], written: list[Interval]) -> bool:
 def bound(
     x: Affine | None, known: Definitions, keeps: Callable[[Value], bool], *, least: bool
 ) -> Affine | None:
-    """The least, or the greatest, that a number is, whatever the counters of some loops are.
-
-    Parameters
-    ----------
-    x : Affine or None
-        The number.
-    known : Definitions
-        The program.
-    keeps : callable
-        Whether a counter is to stay: of the others' loops the range says what they are.
-    least : bool
-        Which of both.
-    """
+    """The least or the greatest value of a number over the counters that ``keeps`` rejects."""
     while x is not None and x.base is not None and not keeps(x.base):
         loop = counter_loop(x.base, known)
         if loop is None or loop.span is None or type(loop.span[2]) is not int or not loop.span[2]:
@@ -206,18 +182,10 @@ def bound(
 
 
 def is_apart_throughout(op: Load, at: tuple[Operand, ...], loop: Loop, known: Definitions) -> bool:
-    """Whether no iteration of a loop means, by an index, the element that a load reads before it.
+    """Whether an index in a loop never selects the element that a load reads before the loop.
 
-    Parameters
-    ----------
-    op : Load
-        Of an array whose elements lie apart.
-    at : tuple of operands
-        An index of the same array, somewhere in the loop.
-    loop : Loop
-        Which does not change what the load's index is made of.
-    known : Definitions
-        The program.
+    ``at`` indexes the array of ``op``, whose elements must be distinct memory; the loop must not
+    change what the index of ``op`` is made of.
     """
     ndim = op.array.type.ndim
     read, written = intervals(op.index, ndim, known), intervals(at, ndim, known)
@@ -241,19 +209,7 @@ def is_apart_throughout(op: Load, at: tuple[Operand, ...], loop: Loop, known: De
 def is_view_apart(
     view: Value, array: Value, index: tuple[Operand, ...], known: Definitions
 ) -> bool:
-    """Whether a view has no element in common with what an index means of the same array.
-
-    Parameters
-    ----------
-    view : Value
-        An array.
-    array : Value
-        Another one, in whose memory it may lie.
-    index : tuple of operands
-        Of the second.
-    known : Definitions
-        The program.
-    """
+    """Whether a view shares no element with ``array[index]``, whose memory it may be in."""
     op = known.definition.get(view)
     if not (isinstance(op, Load) and op.view and op.array is array):
         return False
@@ -264,7 +220,7 @@ def is_view_apart(
 
 
 def is_same_view(view: Value, array: Value, index: tuple[Operand, ...], known: Definitions) -> bool:
-    """Whether a view is what an index means of an array; parameters as before."""
+    """Whether a view is ``array[index]``."""
     op = known.definition.get(view)
     if not (isinstance(op, Load) and op.view and op.array is array and op.index == index):
         return False
@@ -272,7 +228,7 @@ def is_same_view(view: Value, array: Value, index: tuple[Operand, ...], known: D
 
 
 def has_own_elements(array: Value, known: Definitions) -> bool:
-    """Whether elements with different indices lie apart: in an array made here, or its slices."""
+    """Whether different indices are different memory: true of an array made here and its slices."""
     op = known.definition.get(array)
     while isinstance(op, Load) and op.view:
         op = known.definition.get(op.array)

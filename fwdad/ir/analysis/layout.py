@@ -1,9 +1,9 @@
-"""In which order the elements of arrays lie, where a program can tell.
+"""Layout analysis: the memory order of arrays, and which operations depend on it.
 
-NumPy's ``reshape`` and ``ravel`` return a view or a copy, as their argument lies, and what NumPy
-makes keeps the order of what it is made of: ``a.T * 2`` lies column by column. Compiled code makes
-arrays row by row. Where a program could tell, it runs under NumPy, with all that made what it
-looks at.
+NumPy's ``reshape`` and ``ravel`` return a view or a copy, depending on the layout of their
+argument, and new arrays keep the layout of what they are made of: ``a.T * 2`` is in column order.
+Compiled code makes C-contiguous arrays. What could observe the difference runs under NumPy,
+together with everything that made what it looks at.
 """
 
 from __future__ import annotations
@@ -39,11 +39,10 @@ from fwdad.tangents.sparse import scatter_add
 
 
 class Order(enum.IntEnum):
-    """How an array lies.
+    """The memory layout of an array.
 
-    ``ROWS`` row by row, without gaps. ``FALLING``: no step from element to element is longer
-    along an axis than along those before it. ``REPEATED``: the same, but along some axes there is
-    no step at all. ``ANY``: that is not known.
+    ``ROWS``: C-contiguous. ``FALLING``: strides do not increase from one axis to the next.
+    ``REPEATED``: the same, but some strides are zero. ``ANY``: unknown.
     """
 
     ROWS = 0
@@ -53,10 +52,10 @@ class Order(enum.IntEnum):
 
 
 class Like(enum.IntEnum):
-    """Whether an array lies in compiled code as it does under NumPy.
+    """Whether an array has the same layout in compiled code as under NumPy.
 
-    ``SAME`` it does. ``WRITTEN``: if its memory is written; else it may be a copy row by row.
-    ``OTHER``: it may not.
+    ``SAME``: it has. ``WRITTEN``: it has if its memory is written; else it may be a C-contiguous
+    copy. ``OTHER``: it may differ.
     """
 
     SAME = 0
@@ -86,12 +85,12 @@ _TURNED: set[Any] = {
     np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.matrix_transpose, np.rot90, np.diagonal,
 }  # fmt: skip
 
-# Views or copies, as an array lies.
+# Views or copies, depending on memory layout.
 _EITHER: set[Any] = {
     np.reshape, np.ravel, np.ascontiguousarray, np.asfortranarray, np.require, np.array, np.asarray,
     np.asanyarray, np.ndarray.astype,
 }  # fmt: skip
-_READING: set[Any] = {np.reshape, np.ravel, np.ndarray.flatten}  # in the order of memory, if told
+_READING: set[Any] = {np.reshape, np.ravel, np.ndarray.flatten}  # in memory order, on request
 _LOOKING: set[Any] = {
     np.lib.stride_tricks.as_strided, np.frombuffer, view_or_zeros, view_or_copy, give_back,
     is_view,
@@ -110,16 +109,11 @@ Counts = Callable[[Value, Like], bool]
 
 
 class Orders:
-    """How the arrays of a program lie, and which operations look at that.
+    """The layouts of a program's arrays, and the operations that depend on them.
 
-    Parameters
-    ----------
-    program : Program
-        It is not changed.
-    copied : bool
-        Whether ``copy`` copies. A pass that leaves copies out asks what would be if it did not.
-    called : bool
-        Whether a program calls it: its arguments may be what compiled code has made.
+    The program is not changed. ``copied=False`` analyses it as if ``copy`` did not copy, for passes
+    that remove copies. ``called``: another program calls it, so that compiled code may have made
+    its arguments.
     """
 
     def __init__(self, program: Program, *, copied: bool = True, called: bool = False) -> None:
@@ -132,12 +126,12 @@ class Orders:
         self._is_known = False
 
     def of(self, v: Value) -> Order:
-        """How an array lies."""
+        """The layout of an array."""
         self._know()
         return self._lies.get(v, Order.ANY)
 
     def _know(self) -> None:
-        """Go through the program, if nobody has asked before."""
+        """Analyse the program on first use."""
         if self._is_known:
             return
         self._is_known = True
@@ -148,16 +142,16 @@ class Orders:
         self._block(self._program.block)
 
     def unlike(self) -> set[Op]:
-        """The operations that must run under NumPy: what they look at has to lie as it does there.
+        """The operations that must run under NumPy: those that depend on a layout that may differ.
 
-        Those that look, and those that make what they look at.
+        Includes the operations that make the arrays in question.
         """
         return self._seen(self._may_be_unlike)
 
     def told(self) -> set[Op]:
-        """The operations that look at arrays of which it is not known that they lie by rows.
+        """The operations that depend on arrays not known to be C-contiguous.
 
-        And those that make these arrays.
+        Includes the operations that make these arrays.
         """
         return self._seen(lambda v, _: self.of(v) is not Order.ROWS)
 
@@ -175,7 +169,7 @@ class Orders:
         return found
 
     def looking(self, counts: Counts | None = None) -> list[Op]:
-        """The operations for which it makes a difference how some arrays lie."""
+        """The operations for which the layout of some arrays makes a difference."""
         counts = counts or self._may_be_unlike
         looking = [
             op for op in walk(self._program.block)
@@ -201,7 +195,7 @@ class Orders:
         return told
 
     def _leave(self, op: Op, found: set[Op], counts: Counts) -> None:
-        """Note an operation, and those that make what it looks at."""
+        """Add an operation, and those that make the arrays that it depends on, to ``found``."""
         waiting: list[Any] = [op]
         seen: set[Value] = set()
         while waiting:
@@ -245,7 +239,7 @@ class Orders:
             self._give(v, arrays, lies, max(map(self.like, arrays)))
 
     def like(self, v: Value) -> Like:
-        """Whether an array lies in compiled code as it does under NumPy."""
+        """Whether an array has the same layout in compiled code as under NumPy."""
         return self._like.get(v, Like.OTHER)
 
     def _loop(self, op: Loop) -> None:
@@ -265,12 +259,12 @@ class Orders:
 
     @property
     def copied(self) -> bool:
-        """Whether ``copy`` copies."""
+        """Whether ``copy`` is taken to copy."""
         return self._copied
 
 
 def _any_looks(program: Program, seen: set[int]) -> bool:
-    """Whether a program that is called, or one that it calls, looks at how arrays lie."""
+    """Whether a called program, or one that it calls, depends on layouts."""
     if id(program) in seen:
         return False
     seen.add(id(program))
@@ -284,13 +278,13 @@ def _any_looks(program: Program, seen: set[int]) -> bool:
 
 
 def _enough_for(op: Apply) -> Like:
-    """What is enough of an array's likeness for an operation that looks at how it lies."""
+    """The likeness that suffices for an operation that depends on a layout."""
     views_only = _called_with(op)[0] in _EITHER and order_of(op) not in ("K", "A")
     return Like.WRITTEN if views_only else Like.SAME
 
 
 def _looks(op: Apply, told: set[Value], roots: Roots) -> bool:
-    """Whether it makes a difference how the array lies that an operation is given."""
+    """Whether the layout of its argument makes a difference to an operation."""
     f = _called_with(op)[0]
     if f in _LOOKING or (f in _READING and order_of(op) in ("K", "A")):
         return True
@@ -349,7 +343,7 @@ def _called(orders: Orders, op: Apply, v: Value) -> tuple[Order, Like]:
 
 
 def _order_of_new(op: Apply, worst: Order) -> Order:
-    """How NumPy lays a new array that is made of others."""
+    """The layout that NumPy gives to a new array made of others."""
     f, order = op.function, order_of(op, "")
     rows = f in _ROW_BY_ROW or own_name(f) in ("zero_lanes", "unit_lanes", "place_lanes")
     if order == "C" or (rows and not order):
@@ -363,7 +357,7 @@ def _order_of_new(op: Apply, worst: Order) -> Order:
 
 
 def _new(v: Value, lies: Order) -> tuple[Order, Like]:
-    """A new array: compiled code lays it row by row."""
+    """The layout of a new array; compiled code makes it C-contiguous."""
     if v.type.ndim < 2:
         lies = Order.ROWS
     return lies, Like.SAME if lies is Order.ROWS else Like.OTHER
@@ -390,14 +384,14 @@ def _arrays_in(operand: Operand) -> Iterator[Value]:
 
 
 def order_of(op: Apply, default: str = "C") -> Any:
-    """In which order a call reads or makes an array."""
+    """The ``order`` in which a call reads or makes an array."""
     f, args = _called_with(op)
     place = _PLACE.get(f)
     return args[place] if place and len(args) > place else op.kwargs.get("order", default)
 
 
 def _called_with(op: Apply) -> tuple[Any, tuple[Any, ...]]:
-    """A function and its arguments; of a rule that is run whole, those of its primal."""
+    """The function and the arguments of a call; of an opaque rule, those of its primal."""
     f, args = op.function, op.args
     while isinstance(f, Whole):  # behind the primal's arguments are lanes or cotangents
         f, args = f.function, args[0]

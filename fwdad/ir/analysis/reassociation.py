@@ -1,10 +1,9 @@
-"""Sums of cotangents: the order of their summands is free.
+"""Sums of cotangents, whose order of summation is free.
 
-The sums of a program keep their order, whoever runs it. Those of cotangents nobody has written
-down. In a loop that carries one compiled code may add up several iterations at once; a product
-with a matrix of equal rows is a sum. Only loops inside of loops are told so: an outermost loop may
-be run from checkpoints, a few iterations at a time, and its bits are to be those that it has
-without.
+The sums of a program keep their order on every backend; cotangents are sums that the user has not
+written. In a loop that carries one, compiled code may add several iterations at once; a product
+with a matrix of equal rows is a sum. Only loops inside loops are marked: an outermost loop may be
+run from checkpoints, a few iterations at a time, and must give the same bits as without.
 """
 
 from __future__ import annotations
@@ -23,28 +22,14 @@ PRODUCTS = {operator.matmul, np.matmul}
 
 
 def free_products(ops: Sequence[Op]) -> None:
-    """Mark the products of matrices among operations that the reverse pass consists of.
-
-    Parameters
-    ----------
-    ops : sequence of Op
-        What reverse mode has written for one operation of the program.
-    """
+    """Mark the matrix products among operations that reverse mode has written."""
     for op in ops:
         if isinstance(op, Apply) and op.function in PRODUCTS:
             op.any_order = True
 
 
 def hand_on(op: Apply, ops: Sequence[Op]) -> None:
-    """Mark what an operation has become in another program, if its own order is free.
-
-    Parameters
-    ----------
-    op : Apply
-        The operation.
-    ops : sequence of Op
-        What was written for it: its value and its tangents.
-    """
+    """Mark what another program computes in place of an operation, if its own order is free."""
     if op.any_order:
         alike = PRODUCTS if op.function in PRODUCTS else _ADDITIONS
         for made in ops:
@@ -53,13 +38,7 @@ def hand_on(op: Apply, ops: Sequence[Op]) -> None:
 
 
 def free_sums(body: Block) -> None:
-    """Mark the additions to the numbers that a loop carries.
-
-    Parameters
-    ----------
-    body : Block
-        The loop's, backwards. All numbers that it carries are cotangents.
-    """
+    """Mark the additions to the numbers that a reversed loop carries, all of them cotangents."""
     uses = _uses(body)
     made = {v: op for op in body.ops for v in op.outputs}
     for p, r in zip(body.params[1:], body.results, strict=True):
@@ -68,13 +47,7 @@ def free_sums(body: Block) -> None:
 
 
 def adds_up(body: Block) -> bool:
-    """Whether all that a loop changes, of what it carries, are sums of free order.
-
-    Parameters
-    ----------
-    body : Block
-        The loop's.
-    """
+    """Whether everything that a loop changes, of what it carries, is a sum of free order."""
     uses = _uses(body)
     made = {v: op for op in body.ops for v in op.outputs}
     for p, r in zip(body.params[1:], body.results, strict=True):
@@ -93,7 +66,7 @@ def _uses(body: Block) -> Counter[Value]:
 
 
 def _additions(p: Value, r: Operand, made: dict[Value, Op], uses: Counter[Value]) -> list[Apply]:
-    """What leads from a number to its next value, if these are additions that nobody else sees."""
+    """The additions from a carried number to its next value; empty if others use a partial sum."""
     found: list[Apply] = []
     while r is not p:
         op = made.get(r) if isinstance(r, Value) and uses[r] == 1 else None

@@ -1,4 +1,4 @@
-"""The contents of an array, as something that an array can be compared with."""
+"""The contents of an array, as an object that arrays can be compared with."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from typing import Any
 
 import numpy as np
 
-_SHORT = 32  # elements of an array that says a shape, or axes
+_SHORT = 32  # elements of an array that specifies a shape or axes
 
 
 class Contents:
-    """What an array held: equal to arrays that hold the same."""
+    """A snapshot of an array's contents, equal to arrays with the same contents."""
 
     __slots__ = ("array",)
-    __array_ufunc__ = None  # `array != contents` is asked of the contents, as a whole
+    __array_ufunc__ = None  # so that `array != contents` calls `__ne__` of the contents
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array.copy()
 
     def __eq__(self, other: object) -> bool:
-        """Whether an array holds the same."""
+        """Whether an array has these contents."""
         return isinstance(other, np.ndarray) and np.array_equal(self.array, other)
 
     def __ne__(self, other: object) -> bool:
-        """Whether it holds something else."""
+        """Whether an array has other contents."""
         return not self == other
 
 
 def may_be_option(x: Any) -> bool:
-    """Whether an array may say a shape or axes: a few whole numbers in a row."""
+    """Whether an array may specify a shape or axes: a few integers in one dimension."""
     return isinstance(x, np.ndarray) and x.dtype.kind in "iu" and x.ndim <= 1 and x.size <= _SHORT

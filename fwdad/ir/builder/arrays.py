@@ -28,17 +28,12 @@ _LISTS = {list, tuple}
 
 
 class Arrays(Writer):
-    """Asks for lengths, reads and writes elements."""
+    """Records lengths of arrays, loads and stores."""
 
     def sum_to(self, x: Symbol, shape: tuple[Any, ...]) -> Symbol:
-        """Write the sum over the axes that something of a shape was broadcast along.
+        """Record the sum of ``x`` over the axes along which a value of this shape was broadcast.
 
-        Parameters
-        ----------
-        x : Symbol
-            Of as many axes.
-        shape : tuple
-            Lengths as :meth:`static_length` returns them.
+        ``x`` has the rank of ``shape``, whose entries are lengths from :meth:`static_length`.
         """
         sizes = tuple(n.size if type(n) is Length else n for n in shape)
         return self.apply_typed(sum_to, (x, *shape), ArrayType(x.dtype, sizes))
@@ -48,7 +43,7 @@ class Arrays(Writer):
         return tuple(self.length(a, axis) for axis in range(a.type.ndim))
 
     def length(self, a: Symbol, axis: int, *, missing: bool = False) -> Any:
-        """One length of an array; zero if there is none where it may be ``missing``."""
+        """One length of an array; zero if the array, which may be ``missing``, is absent."""
         d = a.type.shape[axis]
         if isinstance(d, Size):
             if d in self.known:
@@ -60,13 +55,13 @@ class Arrays(Writer):
         return d
 
     def static_length(self, d: Any) -> Any:
-        """A length for rules to compare and to hand on: an int, or the length itself."""
+        """A length that rules can compare and pass on: an int, or a :class:`Length`."""
         if not isinstance(d, Size):
             return d
         return self.known[d] if d in self.known else Length(self.same.get(d, d), self)
 
     def length_symbol(self, d: Size) -> Symbol:
-        """A length that is not known, as a number."""
+        """An unknown length as a number."""
         t = Number(INT.dtype, python=True, size=d)
         place = self._given.get(d) or self._measured.get(d) or self._doubtful.get(d)
         if place is not None:
@@ -84,7 +79,7 @@ class Arrays(Writer):
         return total
 
     def load(self, a: Symbol, index: Any) -> Any:
-        """Write ``a[index]``."""
+        """Record ``a[index]``."""
         a, at = self._beside(a, self._at(index))
         found, view = self.indexed(a, at)
         value = Value(found)
@@ -92,21 +87,21 @@ class Arrays(Writer):
         return Symbol(value, self)
 
     def _at(self, index: Any) -> tuple[Any, ...]:
-        """An index as a tuple; a list with numbers of the tape in it is an array of these."""
+        """An index as a tuple; a list that holds symbols becomes an array."""
         at = index if type(index) is tuple else (index,)
         return tuple(self._listed(i) if isinstance(i, list) else i for i in at)
 
     def _listed(self, items: list[Any]) -> Any:
-        """A list among the parts of an index."""
+        """A list that is a part of an index."""
         if any(True for _ in values_in(self.operand(items))):
             return self.apply(np.array, (items,), {})
         return items or np.zeros(0, np.intp)  # an array of no items would have NumPy's floats
 
     def _beside(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Symbol, tuple[Any, ...]]:
-        """An index whose arrays stand beside each other, and the view that it is one of.
+        """An equivalent index with adjacent advanced indices, and the view that it applies to.
 
-        ``a[i, :, j]`` is ``a.transpose(0, 2, 1)[i, j]``: what arrays apart from each other mean
-        comes first, and so would lanes.
+        ``a[i, :, j]`` is ``a.transpose(0, 2, 1)[i, j]``: separated advanced indices move their axes
+        to the front, where lanes are.
         """
         a, at = self._masks_have_axes(a, at)
         advanced = [
@@ -119,7 +114,7 @@ class Arrays(Writer):
         rank = a.value.type.ndim
         free = rank - sum(taken.values()) - sum(isinstance(i, slice) for i in at)
         if free < 0:
-            return a, at  # too many, which is said where they are counted
+            return a, at  # too many, which is reported where they are counted
         axis, first, rest, others = 0, list[int](), list[int](), list[Any]()
         for k, i in enumerate(at):
             n = taken.get(k, free if i is ... else int(i is not None))
@@ -131,10 +126,10 @@ class Arrays(Writer):
         return view, (*(at[k] for k in advanced), *others)
 
     def _masks_have_axes(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Symbol, tuple[Any, ...]]:
-        """An index whose truth values are masks of one element, and the view that it is one of.
+        """An equivalent index without scalar masks, and the view that it applies to.
 
-        ``a[1:, m]`` is ``a[:, None][1:, np.array([m])]``: a truth value takes no axis and makes
-        one, which whoever counts axes would have to know of.
+        ``a[1:, m]`` is ``a[:, None][1:, np.array([m])]``: a boolean scalar consumes no axis and
+        adds one, which everything that counts axes would have to handle.
         """
         alone = [is_mask(i) and not mask_rank(i) for i in at]
         if not any(alone):
@@ -155,15 +150,7 @@ class Arrays(Writer):
         return self.load(a, tuple(whole)), tuple(parts)
 
     def indexed(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Type, bool]:
-        """The type of ``a[at]``, and whether it is a view.
-
-        Parameters
-        ----------
-        a : Symbol
-            An array.
-        at : tuple
-            The parts of the index.
-        """
+        """The type of ``a[at]``, and whether it is a view."""
         t = a.value.type
         if not isinstance(t, ArrayType):
             message = f"a {t} cannot be indexed"
@@ -195,7 +182,7 @@ class Arrays(Writer):
                 found += self._true_places(mask_rank(array))
             else:
                 found.append(array)
-        # samples would not tell what slices leave: of a sample, `i:j` is empty, `1:5` is cut short
+        # samples do not show what slices leave: of a sample, `i:j` is empty, `1:5` is cut short
         shape = list(self.resolved(a.value.type).shape)
         parts, axis = spelled_out(found, len(shape)), 0
         for k, i in enumerate(parts):
@@ -207,16 +194,16 @@ class Arrays(Writer):
 
     @staticmethod
     def _keys(s: slice) -> slice:
-        """A slice with values in the places of their symbols."""
+        """A slice with values in place of their symbols."""
         return slice(*(x.value if type(x) is Symbol else x for x in (s.start, s.stop, s.step)))
 
     def _true_places(self, rank: int) -> list[Any]:
-        """Symbols of the places that a mask means, for their types: one array for each axis."""
+        """Symbols for the types of the positions that a mask selects: one array for each axis."""
         t = ArrayType(INT.dtype, (Size(),))
         return [Symbol(Value(t), self) for _ in range(rank)]
 
     def store(self, a: Any, index: Any, value: Any) -> None:
-        """Write ``a[index] = value``."""
+        """Record ``a[index] = value``."""
         if type(a) is not Symbol:
             a = self.as_symbol(a)
         value = self.as_array(value)
@@ -228,7 +215,7 @@ class Arrays(Writer):
         self.emit(Store(a.value, self.operand(at), self.operand(value)))
 
     def store_where(self, a: Symbol, value: Any, where: Any) -> None:
-        """Write over an array where a condition holds; ``True`` is everywhere."""
+        """Record a write into an array where a condition holds; ``True`` is everywhere."""
         if where is not True:
             value = self.apply(np.where, (where, value, a), {})
         self.store(a, Ellipsis, value)
@@ -236,10 +223,10 @@ class Arrays(Writer):
     def leave_outside(
         self, copies: dict[Value, Value], stays: Callable[[Value], bool], first: int
     ) -> None:
-        """Leave the arrays that ``stays`` names as their copies are.
+        """Copy the contents of ``copies`` back to the arrays outside for which ``stays`` is true.
 
-        The operations of the open block from the first on ran on the copies; where one of them
-        raises, the arrays are left before it.
+        The operations of the open block from ``first`` on have run on the copies. If one of them
+        raises, the contents are copied back before.
         """
         left = {v: copy for v, copy in copies.items() if stays(v)}
         if left:
@@ -271,7 +258,7 @@ class Arrays(Writer):
         ops[:] = found
 
     def update(self, a: Symbol, index: Any, function: Callable[..., Any], value: Any) -> None:
-        """Write ``a[index] op= value``, in place."""
+        """Record ``a[index] op= value``, in place."""
         value = self.as_array(value)
         self._castable(a, value)
         at = self._at(index)
@@ -281,7 +268,7 @@ class Arrays(Writer):
         self.emit(Update(a.value, self.operand(at), function, self.operand(value)))
 
     def _castable(self, a: Symbol, value: Any) -> None:
-        """A complex number does not go into a float array; NumPy says so only for numbers."""
+        """Raise if a complex value goes into a real array, which NumPy forbids for scalars only."""
         dtype = a.type.dtype
         given = value.type.dtype if type(value) is Symbol else getattr(value, "dtype", None)
         complex_ = isinstance(value, complex) or (given is not None and given.kind == "c")
@@ -290,7 +277,7 @@ class Arrays(Writer):
             raise UntraceableError(message, self.place())
 
     def as_array(self, x: Any) -> Any:
-        """A list that holds symbols as the array that NumPy makes of it."""
+        """A list that holds symbols as the array that NumPy makes of it; else ``x`` itself."""
         if type(x) not in _LISTS or not values_in(self.operand(x)):
             return x
         return self.apply(np.array, (x,), {})

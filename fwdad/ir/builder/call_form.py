@@ -1,4 +1,4 @@
-"""Calls of library functions in one form: no repeated default, ``out`` by its name."""
+"""Calls of library functions in canonical form: no redundant defaults, ``out`` as a keyword."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_VALUE = np._NoValue  # what NumPy's signatures have for "not given"
 
 @lru_cache(maxsize=4096)
 def _parameters(function: Any) -> tuple[tuple[str, Any], ...] | None:
-    """Names and defaults of a library function's parameters; None where they cannot be told."""
+    """Names and defaults of a library function's parameters; None where they are unknown."""
     if isinstance(function, np.ufunc) or not hasattr(function, "__name__"):
         return None
     if _is_operator(function):  # without options
@@ -33,7 +33,7 @@ def _parameters(function: Any) -> tuple[tuple[str, Any], ...] | None:
 
 @lru_cache(maxsize=4096)
 def _named_defaults(function: Any) -> dict[str, Any]:
-    """The defaults of a library function's parameters that are given by name only."""
+    """The defaults of a library function's keyword-only parameters."""
     if not hasattr(function, "__name__"):
         return {}
     try:
@@ -46,10 +46,10 @@ def _named_defaults(function: Any) -> dict[str, Any]:
 def tidy(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """A call without the arguments that only repeat defaults; what is left of options is named.
+    """A call without arguments that equal their defaults; the remaining options are keywords.
 
-    Nor does it have the leave to use an argument's memory up (``overwrite_a=True``): the tape reads
-    it again, and the memory may be the caller's.
+    Permission to overwrite an argument (``overwrite_a=True``) is dropped, since the tape reads the
+    argument again, and the memory may be the caller's.
     """
     library = str(getattr(function, "__module__", "")).startswith(("numpy", "scipy"))
     kwargs = {
@@ -65,7 +65,7 @@ def tidy(
     last = args[-1] if args else None
     if type(last) in _NO_DEFAULT or isinstance(last, np.dtype):
         if not any(a is _NO_VALUE for a in args):
-            return args, kwargs  # the signatures of C functions are texts, and take long to read
+            return args, kwargs  # the signatures of C functions are strings, and slow to parse
     parameters = _parameters(function)
     if parameters is None or len(args) > len(parameters):
         return args, kwargs
@@ -88,7 +88,7 @@ def tidy(
 
 @lru_cache(maxsize=4096)
 def positional(function: Any) -> list[str]:
-    """The names of the parameters that can be given by position."""
+    """The names of the parameters that can be passed by position."""
     if _is_operator(function):
         return []
     try:
@@ -101,18 +101,20 @@ def positional(function: Any) -> list[str]:
 def with_named_out(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """A call with what it writes into under the name ``out``."""
+    """A call whose output array is passed as ``out``."""
     if isinstance(function, np.ufunc):
         n = function.nin
         if len(args) <= n:
             return args, kwargs
         if len(args) > function.nargs:
             name, most = function.__name__, function.nargs
-            message = f"{name}() takes from {n} to {most} positional arguments but {len(args)} came"
+            message = (
+                f"{name}() takes from {n} to {most} positional arguments but {len(args)} were given"
+            )
             raise TypeError(message)
         given = (*args[n:], *[None] * (function.nout - len(args) + n))
         return args[:n], {**kwargs, "out": given}
-    text = getattr(function, "__text_signature__", None)  # of a C function, which is quicker read
+    text = getattr(function, "__text_signature__", None)  # of a C function, which is faster to read
     may_write = len(args) > 1 and (text is None or "out" in text)  # nobody's first argument
     names = positional(function) if may_write else []
     name = out_name(function)

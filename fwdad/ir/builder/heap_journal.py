@@ -1,7 +1,7 @@
-"""The journal of the heap: what changes in namespaces and containers while a program is traced.
+"""The heap journal: changes to namespaces and containers while a program is traced.
 
-While a side of a branch or the body of a loop is traced, every change is journalled, so that it can
-be taken back and the changes of several ways be merged.
+While a side of a branch or the body of a loop is traced, every change is recorded, so that it can
+be undone, and changes on several paths can be merged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fwdad.ir.symbol import UNBOUND
 
 
 class Region:
-    """What changed on the heap since a place in the program."""
+    """The changes to the heap since a point in the program."""
 
     def __init__(self) -> None:
         self.saved: dict[int, tuple[Any, Any]] = {}
@@ -32,13 +32,13 @@ class Region:
         return found
 
     def undo(self) -> None:
-        """Put every container back."""
+        """Restore every container."""
         for o, before in self.saved.values():
             set_content(o, before)
 
 
 class Journal:
-    """The containers that the traced program has made, and what happens to them."""
+    """The containers that the traced program has created, and changes to them."""
 
     def __init__(self) -> None:
         self.regions: list[Region] = []
@@ -47,16 +47,16 @@ class Journal:
         self._buried: list[Any] = []  # kept, so that no other object gets its address
 
     def touch(self, o: Any) -> None:
-        """Keep the content of a container that is about to change."""
+        """Save the content of a container that is about to change."""
         if self.regions:
             region = self.regions[-1]
             if id(o) not in region.saved and id(o) not in region.fresh:
                 region.saved[id(o)] = (o, _content(o))
 
     def own(self, o: Any, *, namespace: bool = False) -> None:
-        """Note a container that the traced program has made: it may be changed.
+        """Note a container that the traced program has created, and may therefore change.
 
-        A namespace is one whose names may be bound on some ways only.
+        The names of a namespace may be bound on some paths only.
         """
         self._own[id(o)] = o
         if namespace:
@@ -65,7 +65,7 @@ class Journal:
             self.regions[-1].fresh.add(id(o))
 
     def disown(self, o: Any) -> None:
-        """Forget a namespace that nobody can see any more."""
+        """Forget a namespace that is no longer reachable."""
         self._own.pop(id(o), None)
         self._buried.append(o)
 
@@ -74,34 +74,34 @@ class Journal:
         return list(self._own.values())
 
     def contents(self) -> list[tuple[Any, Any]]:
-        """All these containers, with what they hold now."""
+        """All containers of the heap with their current contents."""
         return self.contents_of(self.heap())
 
     @staticmethod
     def contents_of(containers: list[Any]) -> list[tuple[Any, Any]]:
-        """Containers, with what they hold now."""
+        """Containers with their current contents."""
         return [(o, _content(o)) for o in containers]
 
     def is_namespace(self, o: Any) -> bool:
-        """Whether a dict is the attributes of an object, or the names of a function."""
+        """Whether a dict is the attributes of an object, or the local names of a function."""
         return id(o) in self._namespaces
 
     @staticmethod
     def have_changed(before: list[tuple[Any, Any]]) -> bool:
-        """Whether one of the containers holds something else than it did."""
+        """Whether the content of one of the containers has changed."""
         return any(not _same_content(held, _content(o)) for o, held in before)
 
     def fresh(self, o: Any) -> Any:
-        """A container that the traced program has just made."""
+        """A container that the traced program has just created, after noting it."""
         self.own(o)
         return o
 
     def is_own(self, o: Any) -> bool:
-        """Whether the traced program has made a container."""
+        """Whether the traced program has created a container."""
         return id(o) in self._own
 
     def bind(self, namespace: dict[str, Any], name: str, value: Any) -> None:
-        """Give a name a content; UNBOUND takes it away."""
+        """Bind a name to a value; UNBOUND unbinds it."""
         self.touch(namespace)
         if value is UNBOUND:
             namespace.pop(name, None)
@@ -114,7 +114,7 @@ def _content(o: Any) -> Any:
 
 
 def set_content(o: Any, content: Any) -> None:
-    """Give a container a content."""
+    """Replace the content of a container."""
     if isinstance(o, list):
         o[:] = content
     else:

@@ -1,4 +1,4 @@
-"""The parts of an index: numbers and slices, masks, arrays of places."""
+"""The parts of an index: numbers and slices, masks, index arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fwdad.ir.types import Number
 
 
 def spelled_out(index: Sequence[Any], ndim: int) -> list[Any]:
-    """A basic index with a part for each axis: slices for an ellipsis, and for what is left out."""
+    """A basic index with one part for each axis, the ellipsis and omitted axes as slices."""
     parts = list(index)
     taken = sum(i is not None and i is not Ellipsis for i in parts)
     at = next((k for k, i in enumerate(parts) if i is Ellipsis), len(parts))
@@ -30,7 +30,7 @@ def is_basic(i: Any) -> bool:
 
 
 def is_mask(i: Any) -> bool:
-    """Whether a part of an index is a truth value, or an array or a list of them."""
+    """Whether a part of an index is a boolean, or an array or a list of booleans."""
     if i is None or i is Ellipsis or isinstance(i, slice):
         return False
     if type(i) is Symbol:
@@ -41,7 +41,7 @@ def is_mask(i: Any) -> bool:
 
 
 def mask_rank(i: Any) -> int:
-    """How many axes a mask takes; 0 of what is no mask."""
+    """How many axes a mask consumes; 0 for anything else."""
     if not is_mask(i):
         return 0
     if isinstance(i, (list, tuple)):
@@ -50,13 +50,7 @@ def mask_rank(i: Any) -> int:
 
 
 def check_index(at: tuple[Any, ...], rank: int) -> None:
-    """Whether an index is one of an array of so many axes.
-
-    Raises
-    ------
-    IndexError
-        As NumPy does, whatever the lengths.
-    """
+    """Raise NumPy's ``IndexError`` for an index that no array of this rank accepts."""
     for i in at:
         if i is None or i is Ellipsis or isinstance(i, slice):
             continue
@@ -85,7 +79,7 @@ def check_index(at: tuple[Any, ...], rank: int) -> None:
 
 
 def sample_index(a: Any, at: tuple[Any, ...]) -> Any:
-    """``a[at]`` on samples, whose ones would lie outside arrays of length one."""
+    """``a[at]`` on samples, with zeros for the ones of index arrays, which may be out of bounds."""
     zero = [
         i
         if i is None or i is Ellipsis or isinstance(i, slice) or np.asarray(i).dtype.kind == "b"
@@ -96,5 +90,5 @@ def sample_index(a: Any, at: tuple[Any, ...]) -> Any:
 
 
 def is_plain(s: slice) -> bool:
-    """Whether the ends and the step of a slice are known."""
+    """Whether the bounds and the step of a slice are known."""
     return all(x is None or isinstance(x, (int, np.integer)) for x in (s.start, s.stop, s.step))

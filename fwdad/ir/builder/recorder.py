@@ -1,4 +1,4 @@
-"""The recorder: writes calls into the block that is open."""
+"""The recorder: appends calls to the block that is open."""
 
 from __future__ import annotations
 
@@ -57,17 +57,14 @@ STATIC: dict[Any, Callable[..., Any]] = {
 
 
 class Recorder(Arrays):
-    """Writes one tape: calls as operations, in one form and with arrays where rules want them."""
+    """Records one tape: canonical calls, with arrays where rules expect them."""
 
     def apply(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Write a call of a function without side effects.
+        """Record a call of a function without side effects, and return its result.
 
-        Raises
-        ------
-        UntraceableError
-            If the type of its result cannot be told.
+        ``UntraceableError`` if the type of the result is unknown.
         """
         if kwargs:
             args, kwargs = by_position(function, args, kwargs)
@@ -106,7 +103,7 @@ class Recorder(Arrays):
         return made
 
     def _apply_writer(self, rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call that writes: one that returns the new contents, and a store of each of them."""
+        """Record a writing call as one that returns the new contents, and stores of these."""
         primals, _ = rule.binder.bind(args, kwargs)
         arrays = {
             k: self.as_symbol(x) for k, x in enumerate(primals)
@@ -126,7 +123,7 @@ class Recorder(Arrays):
         return returned
 
     def _cast_before(self, ufunc: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """A ufunc without the options that all ufuncs have: its rule does not know them."""
+        """Record a ufunc without the options common to all ufuncs, which its rule rejects."""
         rest = {key: a for key, a in kwargs.items() if key not in _OF_UFUNCS}
         if kwargs.get("dtype") is None:
             return self.apply(ufunc, args, rest)
@@ -151,7 +148,7 @@ class Recorder(Arrays):
     def _with_arrays(
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """A call in which lists that hold symbols are arrays, where NumPy makes arrays of lists."""
+        """A call with lists that hold symbols as arrays, where NumPy would convert them."""
         if _LISTS.isdisjoint(map(type, args)) and _LISTS.isdisjoint(map(type, kwargs.values())):
             return args, kwargs
         if function is np.full:
@@ -165,7 +162,7 @@ class Recorder(Arrays):
         numbers = _MADE_ARRAYS.get(rule.kind, set())
 
         def array_of(x: Any) -> Any:
-            if type(x) in numbers and _holds_numbers(x):  # bodies ask for its shape
+            if type(x) in numbers and _holds_numbers(x):  # bodies read its shape
                 return self.apply(np.array, (x,), {})
             return self.as_array(x)
 
@@ -180,9 +177,9 @@ class Recorder(Arrays):
         return args, {key: made(a, key) for key, a in kwargs.items()}
 
     def _apply_out(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call that writes what it returns into arrays that are given."""
+        """Record a call whose results are written into given arrays."""
         out = kwargs.pop("out")
-        # of a reduction it is the elements that count, of these those of `out` that are written
+        # in a reduction it selects elements to reduce, in these elements of `out` to write
         of_out = isinstance(function, np.ufunc) or function is np.clip
         where = kwargs.pop("where", True) if of_out else True
         answers = self.apply(function, args, kwargs)
@@ -211,7 +208,7 @@ class Recorder(Arrays):
 
 
 def _holds_numbers(x: Any) -> bool:
-    """Whether a list, at any depth, holds numbers of Python's only."""
+    """Whether a list, at any depth, holds only Python numbers."""
     return all(
         _holds_numbers(item) if type(item) in _LISTS else type(item) in (bool, int, float, complex)
         for item in x

@@ -1,4 +1,4 @@
-"""What is known of the lengths of arrays while a tape is written: ints, or where to ask."""
+"""What is known about lengths while a tape is recorded: integers, or the arrays that have them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,10 @@ from fwdad.ir.types import ArrayType, Dimension, Size, Type
 
 
 class KnownLengths:
-    """The lengths that are known, and the arrays that can be asked for the others.
+    """The known lengths, and for each unknown length an array that has it.
 
-    Attributes
-    ----------
-    known : dict
-        Lengths that the tape is written for.
-    length_guards : list
-        What was assumed of inputs: (input, axis, length).
+    ``known`` are lengths that the tape is specialised for, ``length_guards`` what it assumes about
+    inputs: (input, axis, length).
     """
 
     block: Block
@@ -39,20 +35,17 @@ class KnownLengths:
 
     @property
     def scope(self) -> tuple[int, int]:
-        """Where what is written now can be used: the open block, as it stands since a rewind."""
+        """Where operations recorded now are visible: the open block since the last rewind."""
         return id(self.block), self.rewinds
 
     def mark(self) -> int:
-        """How many lengths are known by now, to be forgotten back to."""
+        """The number of lengths measured so far, for :meth:`forget`."""
         return len(self._measured)
 
     def forget(self, mark: int) -> dict[Size, tuple[Value, int]]:
-        """Forget the lengths of arrays that were written since, which are not seen from here.
+        """Forget the lengths measured since ``mark``, whose arrays are not visible from here.
 
-        Returns
-        -------
-        dict
-            What was known, for :meth:`remember`.
+        Returns them, for :meth:`remember`.
         """
         self.rewinds += 1
         gone = [self._measured.popitem() for _ in range(len(self._measured) - mark)]  # the latest
@@ -60,7 +53,7 @@ class KnownLengths:
 
     @contextmanager
     def own_lengths(self) -> Iterator[None]:
-        """Forget, at the end, what was found out about lengths, and know again what was known.
+        """Restore, at the end, the lengths that were measured before.
 
         What a loop carries may have another length in each iteration, under one ``Size``.
         """
@@ -72,12 +65,12 @@ class KnownLengths:
             self._measured = known
 
     def remember(self, measured: dict[Size, tuple[Value, int]]) -> None:
-        """Know lengths again, in the block in which they were forgotten."""
+        """Measure lengths again, in the block in which they were forgotten."""
         for d, place in measured.items():
             self._measured.setdefault(d, place)
 
     def measure_input(self, value: Value) -> None:
-        """Note what the program is given, and the lengths of arrays."""
+        """Note an input of the program and its lengths."""
         self.inputs.add(value)
         self.measure(value)
         for axis, d in enumerate(value.type.shape):
@@ -85,9 +78,10 @@ class KnownLengths:
                 self._given.setdefault(d, (value, axis))
 
     def measure(self, value: Value, *, anew: bool = False, absent: bool = False) -> None:
-        """Note the lengths of an array, so that they can be asked for; ``anew``: of no other.
+        """Note the lengths of an array, so that they can be read from it.
 
-        Of one that may be ``absent`` they are only asked for if no other array has them.
+        With ``anew``, from this array rather than from earlier ones. An array that may be
+        ``absent`` is used only if no other array has the length.
         """
         if absent:
             for axis, d in enumerate(value.type.shape):
@@ -101,12 +95,12 @@ class KnownLengths:
                 self._measured.setdefault(d, (value, axis))
 
     def unmeasure(self, gone: set[Value]) -> None:
-        """Forget that the lengths of values are known, which are taken out again."""
+        """Forget the measurements of values that are removed again."""
         for d in [d for d, (value, _) in self._measured.items() if value in gone]:
             del self._measured[d]
 
     def resolved(self, t: Type) -> Type:
-        """A type with the lengths that are known by now."""
+        """A type with the lengths known so far."""
         if not isinstance(t, ArrayType):
             return t
         shape = tuple(self._resolved(d) if isinstance(d, Size) else d for d in t.shape)
@@ -116,13 +110,13 @@ class KnownLengths:
         return self.known[d] if d in self.known else self.same.get(d, d)
 
     def alike(self, value: Value) -> Value:
-        """A value of the same type, with one length for all that are equal."""
+        """A value of the same type, with equal lengths unified."""
         if not any(d in self.same for d in value.type.shape):
             return value
         return Value(self.resolved(value.type))
 
     def known_length(self, a: Symbol, axis: int) -> int:
-        """One length of an array as an int: an assumption that the tape keeps as a guard."""
+        """One length of an array as an int, which becomes an assumption that the tape guards."""
         d = a.type.shape[axis]
         if not isinstance(d, Size):
             return d
@@ -146,7 +140,7 @@ class KnownLengths:
         return d.hint
 
     def is_of_inputs(self, d: Dimension) -> bool:
-        """Whether the example tells a length."""
+        """Whether the example determines a length."""
         while isinstance(d, Size) and d not in self.known and d in self._sliced:
             d = self._sliced[d][0]
         if not isinstance(d, Size) or d in self.known:
@@ -160,5 +154,5 @@ def length_of(a: Any, axis: int) -> int:
 
 
 def length_if_any(a: Any, axis: int) -> int:
-    """``a.shape[axis]``, zero if there is no array on the way that is taken."""
+    """``a.shape[axis]``, or zero if there is no array on the path taken."""
     return 0 if a is None else a.shape[axis]

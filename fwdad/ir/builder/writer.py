@@ -1,4 +1,4 @@
-"""What writes operations into the block that is open, and what it knows of their values."""
+"""The writer: appends operations to the block that is open, and knows about their values."""
 
 from __future__ import annotations
 
@@ -42,12 +42,8 @@ from fwdad.tangents import sparse
 class Writer(Journal, KnownLengths):
     """Writes one tape, operation by operation.
 
-    Attributes
-    ----------
-    block : Block
-        The block that is open.
-    place : callable
-        Returns the location of the expression that is being evaluated.
+    ``block`` is the block that is open; ``place`` returns the location of the expression that is
+    being evaluated.
     """
 
     def __init__(self) -> None:
@@ -71,13 +67,13 @@ class Writer(Journal, KnownLengths):
         self.generators: dict[int, tuple[Any, Any]] = {}  # of random numbers, and where made
         self.carried: set[Value] = set()  # by loops: in another iteration, other arrays
         self.alone: set[Value] = set()  # inputs that must not share memory: a copy is written into
-        self.copied: set[Value] = set()  # of those: inputs of which it is seen how their copy lies
+        self.copied: set[Value] = set()  # of those: inputs whose copy's layout is observable
         self.given: dict[Value, Value] = {}  # what stands for an argument that is differentiated
-        self.cut: Any = None  # what is told of a program that is to be cut in two
-        self.pulled_at = -1  # how deep the call is that is run backwards; -1 if none is
+        self.cut: Any = None  # what is known of a program that will be cut in two
+        self.pulled_at = -1  # the depth of the call that is reversed; -1 if none is
         self.checkpoint: Checkpoint | None = None  # of the loops that are written now
         self.in_checkpoint = False  # whether what is written now is run again, perhaps
-        self.widened = 0  # how often a value was converted since another way has a wider type
+        self.widened = 0  # how often a value was converted since another path has a wider type
         self.blocks = [self.block]  # those that are open, the innermost last
         self.first_block = 0  # of the function that is traced into a program of its own
         self.lists: list[Any] = []  # those that grow when the program runs
@@ -92,7 +88,7 @@ class Writer(Journal, KnownLengths):
 
     @contextmanager
     def region(self, block: Block) -> Iterator[Region]:
-        """Write into a block, and journal what changes; the caller undoes or keeps it."""
+        """Write into a block and journal heap changes, which the caller undoes or keeps."""
         made = self.enter(block)
         try:
             yield made
@@ -125,9 +121,9 @@ class Writer(Journal, KnownLengths):
 
     @contextmanager
     def alone_inside(self, *, seen: bool = True) -> Iterator[None]:
-        """Write, into the block that was opened last, what is a program of its own.
+        """Write a separate program into the block that was opened last.
 
-        Lists that grow outside do not grow in there; they can be read if they are ``seen``.
+        Lists that grow outside cannot grow inside; they can be read if they are ``seen``.
         """
         outer = self.blocks, self.first_block
         if not seen:
@@ -151,7 +147,7 @@ class Writer(Journal, KnownLengths):
             self.measure(value)
 
     def _stays(self, op: Op) -> None:
-        """Raise if an operation may write into an array that has to stay as it is."""
+        """Raise if an operation may write into an array that must not change."""
         for v in {owner for written in op.writes() for owner in self.owners(written)}:
             if v in self.unwritten or v in self.carried:
                 message = (
@@ -162,19 +158,19 @@ class Writer(Journal, KnownLengths):
                 raise UntraceableError(message, op.location)
 
     def made_by(self, value: Value) -> Op | None:
-        """The operation that has defined a value; None of an input."""
+        """The operation that defines a value; None for an input."""
         return self._definitions.get(value)
 
     def in_order(self, ops: Container[Op]) -> list[Op]:
-        """These operations, as they were written."""
+        """These operations, in the order in which they were written."""
         return [op for op in dict.fromkeys(self._definitions.values()) if op in ops]
 
     def is_merged(self, value: Value) -> bool:
-        """Whether a value is what a branch or loop leaves behind."""
+        """Whether a value is the result of a branch or a loop."""
         return isinstance(self._definitions.get(value), (Branch, Loop))
 
     def is_view(self, value: Value, arrays: set[Value]) -> bool:
-        """Whether an array is surely one of some others, or a view of one."""
+        """Whether an array is certainly one of ``arrays``, or a view of one."""
         while value not in arrays:
             op = self._definitions.get(value)
             if not isinstance(op, Load) or not op.view or type(op.array) is not Value:
@@ -183,7 +179,7 @@ class Writer(Journal, KnownLengths):
         return True
 
     def owners(self, value: Value) -> set[Value]:
-        """The arrays that another one may be memory of, itself among them, as far as is known."""
+        """The arrays that a value may alias, including itself, as far as is known."""
         found: set[Value] = set()
         waiting = [value]
         while waiting:
@@ -204,7 +200,7 @@ class Writer(Journal, KnownLengths):
         return found
 
     def may_share(self, a: Value, b: Value) -> bool:
-        """Whether two arrays may be views of the same memory."""
+        """Whether two arrays may share memory."""
         one, other = self.owners(a), self.owners(b)
         if not one.isdisjoint(other):
             return True
@@ -214,11 +210,11 @@ class Writer(Journal, KnownLengths):
 
     @property
     def latest(self) -> Op | None:
-        """The operation that was written last into the open block."""
+        """The last operation of the open block."""
         return self.block.ops[-1] if self.block.ops else None
 
     def cut_behind(self, op: Op | None) -> None:
-        """Take out what was written into the open block after an operation; None: all."""
+        """Remove what was written into the open block after an operation; None removes all."""
         ops = self.block.ops
         while ops and ops[-1] is not op:
             ops.pop()
@@ -228,9 +224,10 @@ class Writer(Journal, KnownLengths):
         self.block.ops.extend(ops)
 
     def forced(self, value: Value) -> Any:
-        """What a value was in the example, kept as a guard; UNBOUND if it is not from inputs.
+        """The value in the example, kept as a guard; UNBOUND unless it is known from inputs.
 
-        An array is one of a few whole numbers that nobody has written into: nobody may any more.
+        An array qualifies if it is a few integers that nothing has written; nothing may write it
+        from then on.
         """
         if is_array(value):
             if self._is_written(value):
@@ -262,7 +259,7 @@ class Writer(Journal, KnownLengths):
         return answer if len(op.outputs) == 1 else answer[op.outputs.index(value)]
 
     def _forced_part(self, op: Load) -> Any:
-        """The elements of an array that are read, by an index that is known."""
+        """The elements that a load with a known index reads, in the example."""
         array = self.forced(op.array)
         if array is UNBOUND:
             return UNBOUND
@@ -272,14 +269,14 @@ class Writer(Journal, KnownLengths):
         return array[map_values(known.__getitem__, op.index)]
 
     def _is_written(self, value: Value) -> bool:
-        """Whether something that was written down already may write into an array."""
+        """Whether an operation written so far may write into an array."""
         ops = (op for block in self.blocks for op in walk(block))
         return value in self.carried or any(
             value in self.owners(v) or v in self.carried for op in ops for v in op.writes()
         )
 
     def check_assumed(self) -> None:
-        """Raise if an array is written whose contents were taken for granted."""
+        """Raise if an array is written whose contents were assumed."""
         for op in walk(self.block) if self.assumed else ():
             if any(not self.assumed.isdisjoint(self.owners(v)) for v in op.writes()):
                 message = (
@@ -355,18 +352,18 @@ class Writer(Journal, KnownLengths):
     def apply(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Write a call of a function without side effects."""
+        """Record a call of a function without side effects."""
         raise NotImplementedError
 
     def apply_typed(self, function: Callable[..., Any], args: tuple[Any, ...], t: Type) -> Symbol:
-        """Write a call of a function whose result's type is known."""
+        """Record a call of a function whose result type is known."""
         value = Value(t)
         inputs = tuple(self.operand(a) for a in args)
         self.emit(Apply(function, inputs, outputs=(value,)))
         return Symbol(value, self)
 
     def mutate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> None:
-        """Write a call of a function that writes into its first argument."""
+        """Record a call of a function that writes into its first argument."""
         inputs = tuple(self.operand(a) for a in args)
         options = {key: self.operand(a) for key, a in kwargs.items()}
         self.emit(Apply(function, inputs, options, mutated=(0,)))
@@ -378,25 +375,19 @@ class Writer(Journal, KnownLengths):
         arguments: tuple[Any, ...] = (),
         location: Location | None = None,
     ) -> None:
-        """Write that an exception is raised unless a condition holds."""
+        """Record that an exception is raised unless a condition holds."""
         given = self.exception_arguments(arguments)
         self.emit(Check(self.operand(condition), exception, given, location=location))
 
     def exception_arguments(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What an exception is made of; of a text what is known, which anybody may then read."""
+        """The arguments of an exception as operands; of a text, the part that is known."""
         plain = (a.known() if isinstance(a, UnknownText) else a for a in arguments)
         return tuple(self.operand(a) for a in plain)
 
     # -- types
 
     def infer(self, function: Any, inputs: Any, options: Any) -> Any:
-        """The type of what a call returns, in its structure.
-
-        Raises
-        ------
-        UntraceableError
-            If it cannot be told.
-        """
+        """The type of a call's result, in its structure; ``UntraceableError`` if unknown."""
         if self.same:
             inputs, options = map_values(self.alike, [inputs, options])
         try:
@@ -415,7 +406,7 @@ class Writer(Journal, KnownLengths):
         raise UntraceableError(message, self.place()) from reason
 
     def _assume_lengths(self, operands: Operand) -> bool:
-        """Take the lengths of inputs, and of their slices, as those of the example."""
+        """Assume the example's lengths for inputs and their slices; whether any was new."""
         if not self.assumes:
             return False
         found = False

@@ -1,4 +1,4 @@
-"""Programs as pictures.
+"""Drawings of programs: Graphviz source, or a matplotlib figure.
 
-In comes a program; out come Graphviz text, or a matplotlib figure with a layout of its own.
+In comes a program; out come Graphviz text, or a figure with a layout computed here.
 """

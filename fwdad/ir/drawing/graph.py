@@ -1,7 +1,7 @@
-"""A tape as a picture: what flows from operation to operation, and what lies inside what.
+"""A program as a graph: data flow between operations, and the nesting of blocks.
 
-Loops, branches and called programs are frames around their operations. Graphviz's language is
-written here, :mod:`fwdad.ir.drawing.picture` draws the same graph with matplotlib.
+Loops, branches and called programs are frames around their operations. The Graphviz source is
+generated here; :mod:`fwdad.ir.drawing.picture` draws the same graph with matplotlib.
 """
 
 from __future__ import annotations
@@ -35,17 +35,10 @@ _LONGEST = 40  # characters of a label
 
 @dataclass(eq=False)
 class Node:
-    """Something that has a place in the picture.
+    """A node of the graph, with its text, its kind and the operation that it shows.
 
-    Attributes
-    ----------
-    label : str
-        What is written in it.
-    kind : str
-        ``"input"``, ``"constant"``, ``"carried"``, ``"apply"``, ``"store"``, ``"check"``,
-        ``"call"``, ``"condition"``, ``"merge"`` or ``"return"``.
-    op : Op or None
-        The operation that it stands for.
+    ``kind`` is ``"input"``, ``"constant"``, ``"carried"``, ``"apply"``, ``"store"``, ``"check"``,
+    ``"call"``, ``"condition"``, ``"merge"`` or ``"return"``.
     """
 
     label: str
@@ -55,18 +48,9 @@ class Node:
 
 @dataclass(eq=False)
 class Cluster:
-    """A frame around nodes and other frames.
+    """A frame around nodes and other frames, which are in program order.
 
-    Attributes
-    ----------
-    label : str
-        Its title.
-    kind : str
-        ``"program"``, ``"loop"``, ``"branch"`` or ``"side"``.
-    items : list of Node or Cluster
-        What is inside, in the program's order.
-    op : Op or None
-        The operation that it stands for.
+    ``kind`` is ``"program"``, ``"loop"``, ``"branch"`` or ``"side"``.
     """
 
     label: str
@@ -77,15 +61,10 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Edge:
-    """Something that flows.
+    """An edge from a source to a target.
 
-    Attributes
-    ----------
-    source, target : Node
-        From where to where.
-    kind : str
-        ``"value"``; ``"write"``, from an array to what writes into it; ``"memory"``, from there to
-        what reads the array later; ``"carried"``, from one iteration to the next; ``"call"``.
+    ``kind`` is ``"value"``, ``"write"`` from an array to its writer, ``"memory"`` from there to a
+    later reader of the array, ``"carried"`` from one iteration to the next, or ``"call"``.
     """
 
     source: Node
@@ -114,7 +93,7 @@ class _Labels(Writer):
         return super().name(value) if any(v.name is not None for v in group) else "·"
 
     def op(self, op: Op) -> str:
-        """An operation without what is inside it."""
+        """An operation without the blocks inside it."""
         if isinstance(op, (Apply, Load)):
             text, _ = self._load(op) if isinstance(op, Load) else self._call(op)
             return self._defined(op, text)
@@ -142,7 +121,7 @@ class _Labels(Writer):
 
 
 class _Builder:
-    """Makes the graph of a program, and of those that it calls."""
+    """Builds the graph of a program and of those that it calls."""
 
     def __init__(self) -> None:
         self.edges: dict[Edge, None] = {}
@@ -151,7 +130,7 @@ class _Builder:
         self._calls: list[tuple[Node, Program]] = []
 
     def add(self, program: Program, title: str) -> None:
-        """Draw a program, then those that it calls and that are not drawn yet."""
+        """Add a program, then the programs that it calls and that are not drawn yet."""
         params = program.block.params
         drawn = _Drawn(self, program)
         cluster = Cluster(title, "program")
@@ -172,20 +151,12 @@ class _Builder:
             self.edges[Edge(node, self._entries[id(callee)], "call")] = None
 
     def call(self, node: Node, program: Program) -> None:
-        """Note a call: what it calls gets a frame of its own."""
+        """Note a call, whose callee gets a frame of its own."""
         self._calls.append((node, program))
 
 
 class _Drawn:
-    """One program while it is drawn.
-
-    Parameters
-    ----------
-    builder : _Builder
-        Where edges go.
-    program : Program
-        What is drawn.
-    """
+    """One program while it is drawn; its edges go to ``builder``."""
 
     def __init__(self, builder: _Builder, program: Program) -> None:
         self.builder = builder
@@ -195,12 +166,12 @@ class _Drawn:
         self.writers: dict[Value, dict[Node, None]] = {}  # who wrote into some memory last
 
     def define(self, value: Value, cluster: Cluster, node: Node) -> None:
-        """Place a node that a value comes from."""
+        """Add the node that a value comes from."""
         cluster.items.append(node)
         self.nodes[value] = node
 
     def flow(self, operand: Operand, target: Node, cluster: Cluster, kind: str = "value") -> None:
-        """Edges from whatever an operand is made of; constants become nodes of their own."""
+        """Add edges from the values of an operand; constants become nodes of their own."""
         if isinstance(operand, list):
             for item in operand:
                 self.flow(item, target, cluster, kind)
@@ -216,24 +187,24 @@ class _Drawn:
             self.edge(self.nodes[v], target, kind)
 
     def edge(self, source: Node, target: Node, kind: str) -> None:
-        """One edge, once."""
+        """Add an edge, unless it is there."""
         self.builder.edges[Edge(source, target, kind)] = None
 
     def remember(self, memory: set[Value], node: Node) -> None:
-        """Edges from whoever wrote last into memory that a node reads."""
+        """Add edges from the last writers of the memory that a node reads."""
         writers = {w: None for root in self.roots if root in memory for w in self.last(root)}
         for writer in writers:
             if writer is not node:
                 self.edge(writer, node, "memory")
 
     def last(self, root: Value) -> dict[Node, None]:
-        """Who wrote into some memory last: more than one after a branch."""
+        """The last writers of some memory: more than one after a branch."""
         return self.writers.get(root, {})
 
     # -- operations
 
     def block(self, block: Block, cluster: Cluster) -> None:
-        """Every operation of a block."""
+        """Add every operation of a block."""
         for op in block.ops:
             if isinstance(op, Branch):
                 self._branch(op, cluster)
@@ -324,7 +295,7 @@ class _Drawn:
 
 
 def _united(*states: dict[Value, dict[Node, None]]) -> dict[Value, dict[Node, None]]:
-    """Who may have written last, where several ways meet."""
+    """The possible last writers where several paths meet."""
     united: dict[Value, dict[Node, None]] = {}
     for state in states:
         for root, writers in state.items():
@@ -333,7 +304,7 @@ def _united(*states: dict[Value, dict[Node, None]]) -> dict[Value, dict[Node, No
 
 
 def _before(cluster: Cluster, target: Node) -> int:
-    """The place of a constant: before what uses it, if that is in the same frame."""
+    """The position of a constant: before its use if that is in the same frame, else at the end."""
     return next((k for k, item in enumerate(cluster.items) if item is target), len(cluster.items))
 
 
@@ -347,13 +318,7 @@ def _kind(op: Op) -> str:
 
 
 def graph_of(program: Program) -> Graph:
-    """Nodes, frames and edges of a program and of those that it calls.
-
-    Parameters
-    ----------
-    program : Program
-        What to draw.
-    """
+    """The graph of a program and of those that it calls."""
     builder = _Builder()
     builder.add(program, f"tape {program.name}")
     return Graph(builder.clusters, list(builder.edges))
@@ -389,13 +354,7 @@ _CLUSTER_STYLES = {
 
 
 def dot_source(program: Program) -> str:
-    """A program in Graphviz's language.
-
-    Parameters
-    ----------
-    program : Program
-        What to draw.
-    """
+    """A program in Graphviz's language."""
     graph = graph_of(program)
     lines = [f"digraph {_quoted(program.name)} {{", "  node [fontname=monospace, fontsize=10];"]
     names: dict[Node, str] = {}

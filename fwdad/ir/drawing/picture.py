@@ -1,8 +1,8 @@
-"""The graph of a tape drawn with matplotlib, which is imported when a picture is asked for.
+"""The graph of a program drawn with matplotlib, which is imported when a picture is requested.
 
-Every frame is laid out by itself, innermost first: its nodes and frames in rows, what is used below
-what it is made of, and the rows shifted until edges are short (Sugiyama, Tagawa and Toda, 1981).
-An edge that skips rows gets a free place in each of them.
+Every frame is laid out separately, innermost first: its nodes and frames are in rows, uses below
+definitions, and rows are shifted to shorten the edges (Sugiyama, Tagawa and Toda, 1981). An edge
+that skips rows reserves a free place in each of them.
 """
 
 from __future__ import annotations
@@ -39,12 +39,9 @@ _EDGES = {
 
 @dataclass(eq=False)
 class Box:
-    """A rectangle; x to the right and y downwards, first inside its frame, then on the page.
+    """A rectangle; an ``item`` of None reserves space for an edge.
 
-    Attributes
-    ----------
-    item : Node, Cluster or None
-        What is in it; None of the place that an edge keeps free.
+    x is to the right and y downwards, relative to the frame first, and to the page at the end.
     """
 
     item: Any
@@ -61,13 +58,7 @@ class Box:
 
 
 class Layout:
-    """Boxes for everything in a graph, and the places that edges pass.
-
-    Parameters
-    ----------
-    graph : Graph
-        What to lay out.
-    """
+    """Boxes for everything in a graph, and the points that edges pass through."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -102,7 +93,7 @@ class Layout:
         return found[::-1]
 
     def _lift(self) -> dict[Cluster, list[tuple[Any, Any, Edge]]]:
-        """For the innermost frame around both ends of an edge: which of its items they are in."""
+        """For each frame, the edges that cross it, with the items in it that they connect."""
         lifted: dict[Cluster, list[tuple[Any, Any, Edge]]] = {}
         for edge in self.graph.edges:
             if edge.kind in ("carried", "call"):  # these may go upwards, or elsewhere
@@ -117,7 +108,7 @@ class Layout:
         return lifted
 
     def _measure(self, item: Node | Cluster) -> Box:
-        """A box for an item, everything inside it in its place."""
+        """A box for an item, with everything inside it in place."""
         if isinstance(item, Node):
             box = Box(item, len(item.label) + 2.0, _HEIGHT)
         else:
@@ -162,7 +153,7 @@ class Layout:
 
 
 def _arrange(rows: list[list[Box]], links: dict[Box, list[Box]]) -> tuple[float, float]:
-    """Put rows below each other and order them; return width and height."""
+    """Stack rows and order them; return width and height."""
     y = 0.0
     row_of = {}
     for k, row in enumerate(rows):
@@ -190,7 +181,7 @@ def _arrange(rows: list[list[Box]], links: dict[Box, list[Box]]) -> tuple[float,
 
 
 def _shift(row: list[Box], neighbours: dict[Box, list[Box]]) -> None:
-    """Order a row by where its neighbours are, and move it as close to them as it fits."""
+    """Sort a row by the positions of its neighbours, and move it as close to them as it fits."""
     wanted = {}
     for box in row:
         near = [other.middle[0] for other in neighbours[box]]
@@ -212,7 +203,7 @@ def _move(box: Box, x: float, y: float) -> None:
 
 
 def _on_page(box: Box, x: float = 0.0, y: float = 0.0) -> Iterator[Box]:
-    """Every box inside a box, outer ones first, moved from its frame to the page."""
+    """Every box inside a box, outer ones first, moved from frame to page coordinates."""
     _move(box, x, y)
     yield box
     for inner in box.inner:
@@ -220,23 +211,9 @@ def _on_page(box: Box, x: float = 0.0, y: float = 0.0) -> Iterator[Box]:
 
 
 def draw_program(program: Program, ax: Any = None) -> Any:
-    """A picture of a program.
+    """A picture of a program, on ``ax`` or on a new figure that is as large as necessary.
 
-    Parameters
-    ----------
-    program : Program
-        What to draw.
-    ax : matplotlib.axes.Axes, optional
-        Where; without it, on a figure of its own that is as large as the picture needs.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
+    ``ImportError`` if matplotlib is not installed.
     """
     try:
         from matplotlib import pyplot as plt  # noqa: PLC0415  (optional, and slow to import)

@@ -1,4 +1,4 @@
-"""Sums over what was broadcast, where that is known only when the tape runs."""
+"""Sums over broadcast axes, where these are known only at run time."""
 
 from __future__ import annotations
 
@@ -8,15 +8,7 @@ import numpy as np
 
 
 def sum_to(x: np.ndarray, *lengths: int) -> Any:
-    """The sum over the axes of length one that something was broadcast along.
-
-    Parameters
-    ----------
-    x : ndarray
-        Of as many axes; it is returned itself where nothing was broadcast.
-    *lengths : int
-        The lengths.
-    """
+    """``x`` summed over the axes of length 1 in ``lengths``; itself if it has these lengths."""
     if x.shape == lengths:
         return x
     axes = tuple(k for k, (m, n) in enumerate(zip(x.shape, lengths, strict=True)) if m != n == 1)

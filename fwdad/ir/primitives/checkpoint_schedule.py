@@ -1,8 +1,8 @@
-"""Which states of a loop are kept, so that it can be run backwards without keeping all of them.
+"""The checkpoint schedule: which states of a loop are kept for its reverse pass.
 
-A state is kept at the beginning of some iterations; from it the loop is run again. Positions are
-counted in iterations. A *leaf* is a run of iterations that are run backwards together, with what
-they need kept on stacks. Backends have these functions too: they are plain arithmetic of integers.
+A state is kept at the beginning of some iterations, and the loop runs again from it. Positions are
+counted in iterations. A *leaf* is a sequence of iterations that are reversed together, with their
+residuals on stacks. Backends have these functions, too, since they are integer arithmetic.
 
 References
 ----------
@@ -15,13 +15,7 @@ from __future__ import annotations
 
 
 def default_snapshots(n: int) -> int:
-    """How many states are kept of a loop of n iterations: three repetitions are enough.
-
-    Parameters
-    ----------
-    n : int
-        Iterations.
-    """
+    """How many states of a loop of n iterations are kept: enough for three repetitions of each."""
     k = 1
     while k * k * k < n:
         k += 1
@@ -29,74 +23,33 @@ def default_snapshots(n: int) -> int:
 
 
 def snapshots_in(memory: int, size: int) -> int:
-    """How many states of a size there are in some memory; one at least.
-
-    Parameters
-    ----------
-    memory : int
-        Bytes.
-    size : int
-        Bytes of a state.
-    """
+    """How many states of ``size`` bytes fit into ``memory`` bytes; at least one."""
     return max(memory // max(size, 1), 1)
 
 
 def leaf_of_numbers(saved: int) -> int:
-    """The length of a leaf where a state is a few numbers: a third of what may be kept.
-
-    Parameters
-    ----------
-    saved : int
-        How many states may be kept.
-    """
+    """The length of a leaf whose states are a few numbers: a third of what may be kept."""
     return max(saved // 3, 1)
 
 
 def places_beside(saved: int, leaf: int) -> int:
-    """How many states may be kept beside those of a leaf; one at least.
-
-    Parameters
-    ----------
-    saved, leaf : int
-        How many may be kept in all, and how many of them are those of a leaf.
-    """
+    """How many states may be kept besides those of a leaf; at least one."""
     return max(saved - leaf, 1)
 
 
 def trips(start: int, stop: int, step: int) -> int:
-    """How many iterations a range has.
-
-    Parameters
-    ----------
-    start, stop, step : int
-        Of the range.
-    """
+    """The trip count of a range."""
     if step > 0:
         return max((stop - start + step - 1) // step, 0)
     return max((start - stop - step - 1) // -step, 0)
 
 
 def next_stop(p: int, end: int, used: int, places: int, leaf: int) -> int:
-    """Where to stop on the way from a kept state to the leaf before an end.
+    """Where to stop on the way from the kept state ``p`` to the last leaf before ``end``.
 
-    The binomial schedule: the fewest repetitions of an iteration for the places that are left, and
-    as few iterations as they allow.
-
-    Parameters
-    ----------
-    p : int
-        A kept state; it is one of those used.
-    end : int
-        The iterations from here on have been run backwards.
-    used, places : int
-        How many states are kept, and may be.
-    leaf : int
-        The length of a leaf.
-
-    Returns
-    -------
-    int
-        Where the next state is kept, if there is a place for it; else the beginning of the leaf.
+    Binomial schedule: the fewest repetitions per iteration for the free places, in as few
+    iterations as possible. ``used`` states are kept, ``p`` among them; from ``end`` on all is
+    reversed. Returns where the next state is kept if a place is free, else the start of the leaf.
     """
     units = (end - p + leaf - 1) // leaf
     s = places - used + 1
@@ -114,28 +67,19 @@ def next_stop(p: int, end: int, used: int, places: int, leaf: int) -> int:
 
 
 def next_snapshot(p: int, end: int, used: int, places: int, leaf: int) -> int:
-    """Where the next state is kept after one that was kept; -1 if none is.
+    """Where the next state is kept after the state ``p``; -1 if nowhere.
 
-    Parameters
-    ----------
-    p, end, used, places, leaf : int
-        As :func:`next_stop` takes them.
+    The arguments are those of :func:`next_stop`.
     """
     stop = next_stop(p, end, used, places, leaf)
     return stop if used < places and end - stop > leaf else -1
 
 
 def most_of_unknown(p: int, places: int) -> int:
-    """How many states are kept at an iteration of a loop whose end is not known; an even number.
+    """How many states a loop of unknown trip count keeps at iteration ``p``; an even number.
 
-    Half of the places: the others are needed in the reverse pass.
-
-    Parameters
-    ----------
-    p : int
-        The iteration.
-    places : int
-        How many states may be kept; 0 for as many as a loop that ended here would keep.
+    Half of ``places``, since the reverse pass needs the others; 0 places mean as many as a loop of
+    p iterations would keep.
     """
     found = default_snapshots(p) if places == 0 else places
     return max(found // 4 * 2, 2)

@@ -1,8 +1,8 @@
-"""Rules that are run whole when a tape runs: those whose bodies cannot be written down.
+"""Opaque calls: rules whose bodies cannot be recorded, run as one operation at run time.
 
-A body that decides on values, loops over lengths or calls compiled code that takes plain arrays
-only becomes one operation. It runs the rule on arrays and chunks, as the evaluator without a tape
-does, so its results are the same.
+Such a body branches on values, loops over lengths, or calls compiled code that accepts only plain
+arrays. The operation runs the rule on arrays and chunks, as the evaluator without a tape does, so
+that the results are the same.
 """
 
 from __future__ import annotations
@@ -26,35 +26,19 @@ _BUILDER: list[Callable[..., Any]] = []
 
 
 def install(call: Callable[..., Any], build_frule: Callable[..., Any]) -> None:
-    """Let rules under an enclosing derivative go through the builder.
+    """Install the dispatcher and the builder, for rules under an enclosing derivative.
 
-    Parameters
-    ----------
-    call : callable
-        ``call(f, *args, **kwargs)`` through the dispatcher.
-    build_frule : callable
-        Makes a rule for any function.
+    ``call(f, *args, **kwargs)`` goes through the dispatcher, ``build_frule`` makes a rule for any
+    function.
     """
     _BUILDER[:] = [call, build_frule]
 
 
 class Whole:
-    """A function that is run whole, and so differentiated whole.
+    """A function that runs as one opaque operation, and is differentiated as one.
 
-    Attributes
-    ----------
-    function : callable
-        What is run.
-    location : Location or None
-        Where the user calls it.
-    makes_its_own : bool
-        Whether what it returns is never a view of an argument, whatever the function returns.
-    reason : str
-        Why its rule could not be written down.
-    mistaken : bool
-        Whether that is no refusal, but a mistake.
-    blame : str
-        Whose it is.
+    ``makes_its_own``: its result is never a view of an argument, whatever the function returns.
+    ``mistaken``: the rule failed by mistake instead of refusing; ``blame`` says whose mistake.
     """
 
     function: Callable[..., Any]
@@ -66,14 +50,9 @@ class Whole:
     _mistake: Exception | None = None
 
     def because(self, reason: Exception | str, location: Location | None) -> None:
-        """Say why it is run whole, and where.
+        """Note why it runs as one operation, and where the user calls it.
 
-        Parameters
-        ----------
-        reason : Exception or str
-            What its rule has raised is reported, if it is no refusal and the function runs.
-        location : Location or None
-            Where the user calls it.
+        An exception of the rule that is no refusal is reported once the function has run.
         """
         self.reason, self.location = str(reason), location
         if isinstance(reason, Exception):
@@ -82,7 +61,7 @@ class Whole:
             self.mistaken, self._mistake, self.blame = True, reason, blame(reason)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Run it; an error names the user's place."""
+        """Run it; an error shows the user's location."""
         with Running(self.location) as place, place:
             answer = self.run(*args, **kwargs)
         if self._mistake is not None:  # what raises here, too, is no mistake of the library's
@@ -96,25 +75,16 @@ class Whole:
         raise NotImplementedError
 
     def pushed(self, _args: Any, _kwargs: Any, _dots: Any) -> tuple[Any, Any] | None:
-        """Values and tangents, if it is linear in what carries some and knows how; else None."""
+        """Values and tangents, if it is linear in the active arguments and can tell; else None."""
         return None
 
 
 class PushWhole(Whole):
     """One function with n tangents, as a function of arrays.
 
-    Parameters
-    ----------
-    function : callable
-        The primal: with a rule, or itself a :class:`PushWhole`.
-    rule : Rule or None
-        Its rule.
-    n : int
-        The number of lanes.
-    active : tuple
-        In the structure of ``(args, kwargs)``: True for what carries a tangent.
-    types : list of Type
-        Those of the values that the function returns.
+    ``function`` has the rule ``rule``, or is itself a :class:`PushWhole`. ``active`` has the
+    structure of ``(args, kwargs)``, True for what carries a tangent; ``types`` are those of the
+    function's values.
     """
 
     def __init__(
@@ -135,7 +105,7 @@ class PushWhole(Whole):
         self.__name__ = f"push_{name}"
 
     def run(self, args: tuple[Any, ...], lanes: tuple[Any, ...], /, **kwargs: Any) -> Any:
-        """Values of the function, and then the lanes of each value that can have some."""
+        """The function's values, then the lanes of each value that can have a tangent."""
         dots = _tangents(self.active, iter(lanes))
         nested = any(hasattr(x, "__fwdad_tag__") for x in (*leaves_in((args, kwargs)), *lanes))
         linearly = None if nested else self._linearly(args, kwargs, dots)
@@ -148,7 +118,7 @@ class PushWhole(Whole):
         return self._parts(y, y_dot, lanes)
 
     def _linearly(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any] | None:
-        """By the function itself, where it knows that it is linear in what carries tangents."""
+        """Push through the function itself, if it is linear in the active arguments; else None."""
         if not isinstance(self.function, Whole):
             return None
         return self.function.pushed(args, kwargs, dots)
@@ -162,7 +132,7 @@ class PushWhole(Whole):
         return checked(self.rule, answer, bound, self.n, options)
 
     def _built(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any]:
-        """Through the builder: arguments are duals, or there is no rule to call."""
+        """Push through the builder, where arguments are duals or there is no rule."""
         names = tuple(kwargs)
         function = self.function
         call, build_frule = _BUILDER
@@ -223,13 +193,7 @@ class PushWhole(Whole):
 
 
 def mistakes(program: Program) -> str:
-    """The rules that a mistake of the library keeps from being written down, a line for each.
-
-    Parameters
-    ----------
-    program : Program
-        A traced program.
-    """
+    """The rules that could not be recorded because of a mistake of the library, one per line."""
     found = {
         f"\n  {function_name(op.function.function)} is run whole, because of what its rule has "
         f"raised: {op.function.reason}. {op.function.blame}"
@@ -240,7 +204,7 @@ def mistakes(program: Program) -> str:
 
 
 def _mirrored(y: Any, y_dot: Any) -> Iterator[Any]:
-    """The tangent of each of the leaves of y."""
+    """The tangent of each leaf of y."""
     if isinstance(y, (tuple, list)):
         for k, item in enumerate(y):
             yield from _mirrored(item, y_dot[k] if isinstance(y_dot, (tuple, list)) else y_dot)

@@ -1,4 +1,4 @@
-"""Sums of outer products, as one product of matrices."""
+"""Sums of outer products, computed as one matrix product."""
 
 from __future__ import annotations
 
@@ -16,12 +16,9 @@ _WASTE = 4  # a product of matrices is faster by so much, element for element
 
 
 def sum_of_outer(*vectors: np.ndarray) -> Any:
-    """The sum of ``u[:, None] * v`` over pairs of vectors: its memory is written once.
+    """The sum of ``u[:, None] * v`` over pairs ``u, v, …`` of vectors, writing its memory once.
 
-    Parameters
-    ----------
-    *vectors : ndarray
-        ``u, v``, and the other pairs; of one dtype, all u of one length, all v of one.
+    All have one dtype, all u one length and all v one length.
     """
     left, right = np.array(vectors[0::2]).T, np.array(vectors[1::2])
     rows, columns = left.shape[0], right.shape[1]
@@ -37,14 +34,10 @@ def sum_of_outer(*vectors: np.ndarray) -> Any:
 
 
 class OuterProducts:
-    """Outer products that are added to views of a matrix, many at a time: as one product.
+    """Outer products that are added to parts of a matrix, many at once as one matrix product.
 
-    They may be added later than they are said, so nobody reads the matrix before ``add_all``.
-
-    Parameters
-    ----------
-    matrix : ndarray
-        Two axes, of doubles. What waits takes half of its memory at most, or 64 KB.
+    Additions may be delayed, so nothing may read the matrix before ``add_all``. The matrix has two
+    axes of doubles; pending products take at most half of its memory, or 64 KB.
     """
 
     __slots__ = ("_box", "_left", "_matrix", "_most", "_places", "_right", "_useful")
@@ -59,15 +52,7 @@ class OuterProducts:
         self._box, self._useful = (0, 0, 0, 0), 0
 
     def add_later(self, rows: slice, columns: slice, u: np.ndarray, v: np.ndarray) -> None:
-        """Have ``u[:, None] * v`` added to ``matrix[rows, columns]``.
-
-        Parameters
-        ----------
-        rows, columns : slice
-            The view.
-        u, v : ndarray
-            Doubles; they are read now.
-        """
+        """Have ``u[:, None] * v`` added to ``matrix[rows, columns]``; u and v are copied."""
         k = len(self._places)
         if k == self._most:
             if not k:
@@ -92,7 +77,7 @@ class OuterProducts:
         self._box, self._useful = (a, b, c, d), useful
 
     def add_all(self) -> None:
-        """Add what waits."""
+        """Add everything that is pending."""
         k = len(self._places)
         left, right = self._left[:k], self._right[:k]
         if k > 1 and math.isfinite(np.vdot(left, left) + np.vdot(right, right)):
@@ -107,7 +92,7 @@ class OuterProducts:
 
 
 def _ends(s: slice, n: int) -> tuple[int, int]:
-    """The first of the places in a slice, and the one behind the last."""
+    """The first position in a slice, and the one after the last."""
     start, stop, step = s.indices(n)
     if step == 1:
         return start, max(start, stop)

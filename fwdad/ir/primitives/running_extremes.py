@@ -1,8 +1,8 @@
-"""Where a running extreme is found: what a loop of comparisons comes to.
+"""The position of a running extreme, which a loop of comparisons finds.
 
 ``for j in range(start, stop): if a[i, j] > m: m = a[i, j]`` leaves in m the first of the largest
-elements, or what m was before. Which of them is a place, an int: the element is read there, and
-its cotangent goes there, without a note of each comparison.
+elements, or m as it was. The position of that element is an int: the element is read there, and its
+cotangent goes there, without recording each comparison.
 """
 
 from __future__ import annotations
@@ -40,22 +40,10 @@ def _find(
 def place_of_larger(
     a: np.ndarray, begin: Any, start: int, stop: int, axis: int, *others: int
 ) -> int:
-    """The place of the largest element of a range, the first of equals; -1 if none is larger.
+    """The position of the first largest element in a range; -1 if none is larger than ``begin``.
 
-    NaN is larger than nothing, and nothing is larger than NaN.
-
-    Parameters
-    ----------
-    a : ndarray
-        Of real numbers.
-    begin : number
-        What the elements are compared with first, of their dtype.
-    start, stop : int
-        The range along the axis; start is not negative.
-    axis : int
-        The axis.
-    *others : int
-        The index along all others, in their order.
+    NaN is never larger, and nothing is larger than NaN. ``a`` is real, ``start`` not negative, and
+    ``others`` the index along the other axes in order.
     """
     return _find(a, begin, start, stop, axis, others, operator.gt, np.fmax)
 
@@ -63,21 +51,7 @@ def place_of_larger(
 def place_of_smaller(
     a: np.ndarray, begin: Any, start: int, stop: int, axis: int, *others: int
 ) -> int:
-    """The same for the smallest element.
-
-    Parameters
-    ----------
-    a : ndarray
-        Of real numbers.
-    begin : number
-        What the elements are compared with first, of their dtype.
-    start, stop : int
-        The range along the axis; start is not negative.
-    axis : int
-        The axis.
-    *others : int
-        The index along all others, in their order.
-    """
+    """As :func:`place_of_larger`, for the first smallest element."""
     return _find(a, begin, start, stop, axis, others, operator.lt, np.fmin)
 
 
@@ -93,25 +67,11 @@ COMPARISONS: dict[str, tuple[Callable[[Any, Any], Any], np.ufunc]] = {
 def place_of_extreme(
     a: np.ndarray, begin: Any, start: int, stop: int, axis: int, comparison: str, *others: int
 ) -> int:
-    """The place of the element that a loop of comparisons leaves; -1 if it leaves what was before.
+    """The position of the element that a loop of comparisons ends with; -1 if that is ``begin``.
 
-    ``>=`` leaves the last of the largest elements, and skips NaN; ``not <`` takes each NaN, and
-    what follows it.
-
-    Parameters
-    ----------
-    a : ndarray
-        Of real numbers.
-    begin : number
-        What the elements are compared with first, of their dtype.
-    start, stop : int
-        The range along the axis; start is not negative.
-    axis : int
-        The axis.
-    comparison : str
-        One of ``COMPARISONS``: an element is taken if it holds for the element and what there is.
-    *others : int
-        The index along all others, in their order.
+    ``comparison`` is a key of ``COMPARISONS``, other arguments are those of
+    :func:`place_of_larger`. ``>=`` yields the last of the largest elements, and skips NaN;
+    ``not <`` takes every NaN, and what follows it.
     """
     if start >= stop:
         return -1

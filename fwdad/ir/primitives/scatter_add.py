@@ -1,4 +1,4 @@
-"""``np.add.at``, ``np.subtract.at``: sums into elements that an index may name more than once."""
+"""``np.add.at``, ``np.subtract.at``: sums into elements that an index may repeat."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def is_scatter(op: Op) -> bool:
 
 
 def subtracts(op: Apply) -> bool:
-    """Whether what a scatter adds is subtracted."""
+    """Whether a scatter subtracts."""
     return bool(op.function == np.subtract.at)
 
 
 def target_of(op: Op) -> Target | None:
-    """The elements that a store, an update or a scatter writes; None of another operation."""
+    """The elements that a store, an update or a scatter writes; None for any other operation."""
     if isinstance(op, (Store, Update)):
         return Target(op.array, op.index)
     if isinstance(op, Apply) and is_scatter(op):
@@ -44,16 +44,9 @@ def scattered(op: Apply) -> Any:
 
 
 def last_writes(a: np.ndarray, index: Any, values: np.ndarray) -> np.ndarray:
-    """Where ``a[index] = values`` writes an element for the last time.
+    """Which elements of ``values`` remain after ``a[index] = values``, whose index may repeat.
 
-    Parameters
-    ----------
-    a : ndarray
-        Only its shape counts.
-    index : tuple
-        With arrays of integers in it.
-    values : ndarray
-        Of the shape of ``a[index]``.
+    Only the shape of ``a`` counts; ``values`` has the shape of ``a[index]``.
     """
     order = np.arange(np.size(values)).reshape(np.shape(values))
     last = np.empty(np.shape(a), int)  # of which only these elements are touched

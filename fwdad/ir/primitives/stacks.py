@@ -1,7 +1,7 @@
-"""Stacks: what a loop writes down in its forward pass, and is read in the reverse pass.
+"""Stacks: what a loop saves in the forward pass, and the reverse pass reads.
 
-A stack is memory of the tape: pushing and popping write it. Backends have their own way for each
-of these functions.
+A stack is memory of the tape, which pushing and popping write. Backends implement each of these
+functions in their own way.
 """
 
 from __future__ import annotations
@@ -19,42 +19,36 @@ def new_stack() -> list[Any]:
 
 
 def push(stack: list[Any], x: Any) -> None:
-    """Put a value on a stack; an array is not copied."""
+    """Push a value; an array is not copied."""
     stack.append(x)
 
 
 def pop(stack: list[Any]) -> Any:
-    """Take the latest value off a stack."""
+    """Pop the latest value."""
     return stack.pop()
 
 
 def top(stack: list[Any]) -> Any:
-    """The latest value on a stack, which stays there; nobody may write into it."""
+    """The latest value, which stays on the stack and must not be written into."""
     return stack[-1]
 
 
 def thin(stack: list[Any]) -> None:
-    """Take every second value off a stack, the one after the first to begin with."""
+    """Remove every second value of a stack, starting with the second."""
     del stack[1::2]
 
 
 def turn() -> None:
-    """Stand where the forward pass ends, in programs whose memory is to be measured."""
+    """Mark the end of the forward pass, in programs whose memory is measured."""
 
 
 def bar_of(k: int) -> Any:
-    """Stand for the cotangent of the k-th leaf of a value: a program with it is cut in two."""
+    """Stands for the cotangent of the k-th leaf of a value, in a program that will be cut."""
     message = f"cotangent {k} is an input of the reverse pass: the program has to be cut"
     raise AssertionError(message)
 
 
 def stack_type(of: Type) -> ArrayType:
-    """The type of a stack: memory of unknown extent.
-
-    Parameters
-    ----------
-    of : Type
-        That of the values on it.
-    """
+    """The type of a stack of such values: memory of unknown extent."""
     dtype = of.dtype if of.dtype.kind in "biufc" else np.dtype(float)
     return ArrayType(dtype, (Size(),))

@@ -1,6 +1,6 @@
-"""Values that are not there on every way: nobody uses them then, but a stand-in is copied.
+"""Values that are undefined on some paths, where they are unused and a placeholder is copied.
 
-Lengths of theirs say nothing of another array, though its type has the same ones.
+Their lengths say nothing about another array, though its type may have the same ones.
 """
 
 from __future__ import annotations
@@ -12,18 +12,12 @@ from fwdad.ir.primitives.stacks import new_stack, pop, push, top
 
 
 def missing_on_some_way(program: Program) -> set[Value]:
-    """What branches return, loops carry and stacks hold that is not there on every way.
-
-    Parameters
-    ----------
-    program : Program
-        Any.
-    """
+    """The results of branches, carried values and stacks that may be undefined."""
     return _missing(program, {})
 
 
 def _missing(program: Program, known: dict[int, set[Value]]) -> set[Value]:
-    """:func:`missing_on_some_way`, with the results for programs that call this one, and others."""
+    """:func:`missing_on_some_way`, with the results of the programs seen so far."""
     found = known[id(program)] = set(program.absent)
     sources: list[tuple[Value, Any]] = []
     own: set[Value] = set()  # stacks of which all is seen here

@@ -1,9 +1,8 @@
-"""What undoes the reverse pass: the elements that it restores are swapped with what stands there.
+"""The log that undoes a reverse pass: old contents of the elements that it restores.
 
-A reverse pass that is to be run again leaves memory as it has found it. Before an element is
-restored, its present content and its address go into a log; when the reverse pass has ended, or has
-been left, the log is read from its end, and all is as before. A backend has its own form of
-:func:`note`.
+A reverse pass that will run again leaves memory as it found it. Before it restores an element, the
+present content and the address go into a log; when it has ended, or was aborted, the log is
+replayed backwards. Backends have their own form of :func:`note`.
 """
 
 from __future__ import annotations
@@ -23,18 +22,10 @@ _ADDRESS = np.dtype(np.int64)
 def note(
     addresses: np.ndarray, contents: np.ndarray, height: np.ndarray, a: np.ndarray, *index: Any
 ) -> None:
-    """Write down what ``a[index]`` has, element by element, and where that lies.
+    """Append the elements of ``a[index]`` and their addresses to a log.
 
-    Parameters
-    ----------
-    addresses, contents : ndarray
-        The log; there is room.
-    height : ndarray
-        Of one element: how far the log is filled.
-    a : ndarray
-        What is going to be written.
-    *index
-        Ints, slices, None and Ellipsis.
+    The log has room for them; ``height``, of one element, is its present length. The index consists
+    of ints, slices, None and Ellipsis.
     """
     spread = index if Ellipsis in index else (*index, Ellipsis)
     view = a[spread]
@@ -51,16 +42,10 @@ def note(
 
 
 class RedoLog:
-    """What arrays had where a reverse pass has put something back.
+    """The contents that a reverse pass has overwritten in some arrays.
 
-    Parameters
-    ----------
-    arrays : list of ndarray
-        What may be written, each in one piece.
-    dtype : dtype
-        Theirs.
-    room : int
-        How many elements are restored at most.
+    The arrays share ``dtype`` and occupy one block of memory each; ``room`` limits how many
+    elements are restored.
     """
 
     def __init__(self, arrays: list[np.ndarray], dtype: np.dtype[Any], room: int) -> None:
@@ -71,7 +56,7 @@ class RedoLog:
 
     @property
     def parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What :func:`note` takes first."""
+        """The first arguments of :func:`note`."""
         return self._addresses, self._contents, self._height
 
     @property
@@ -81,17 +66,17 @@ class RedoLog:
 
     @property
     def nbytes(self) -> int:
-        """The memory that the log takes."""
+        """The size of the log in bytes."""
         return self._addresses.nbytes + self._contents.nbytes
 
     def undo(self) -> None:
-        """Write back what the arrays had, the latest first; it may be done again."""
+        """Restore the arrays' contents, latest first, and clear the log."""
         self._write_back()
         self._height[0] = 0
 
     @contextmanager
     def undone(self) -> Iterator[None]:
-        """The arrays as they were before; behind it, as they are."""
+        """The arrays as they were before, inside the context; afterwards as they are now."""
         present = [flat.copy() for flat in self._flat]
         try:
             self._write_back()
@@ -110,13 +95,7 @@ class RedoLog:
 
 
 def copied_together(arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """Copies of arrays that share elements with one another as these do.
-
-    Parameters
-    ----------
-    arrays : list of ndarray
-        Some may be views of others, or the same.
-    """
+    """Copies of arrays that share memory with each other as the originals do."""
     bounds = [_bounds(a) for a in arrays]
     made: list[Any] = [None] * len(arrays)
     waiting = sorted(range(len(arrays)), key=bounds.__getitem__)
@@ -129,7 +108,7 @@ def copied_together(arrays: list[np.ndarray]) -> list[np.ndarray]:
         if len(together) == 1:
             made[together[0]] = alike(arrays[together[0]])
             continue
-        # they are parts of one allocation, as all that lies between them
+        # they are parts of one allocation, like everything between them
         held = memoryview((ctypes.c_uint8 * (end - first)).from_address(first))
         memory = np.frombuffer(held, np.uint8).copy()
         for k in together:
@@ -140,7 +119,7 @@ def copied_together(arrays: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def _bounds(a: np.ndarray) -> tuple[int, int]:
-    """Where the memory of an array begins and ends."""
+    """The addresses at which the memory of an array begins and ends."""
     first = end = a.__array_interface__["data"][0]
     if not a.size:
         return first, first

@@ -1,4 +1,4 @@
-"""What ``reshape`` and ``ravel`` return: a view or a copy, as memory lies."""
+"""The results of ``reshape`` and ``ravel``: a view or a copy, depending on memory layout."""
 
 from __future__ import annotations
 
@@ -11,16 +11,10 @@ from fwdad.rules.core.registry import share
 
 
 def view_or_zeros(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
-    """The cotangent of an array: a view of that of its base where the array is a view, too.
+    """The cotangent of ``v``: a view of the base's if ``v`` is a view of ``base``, else zeros.
 
-    Parameters
-    ----------
-    mirrored : ndarray
-        What the function returns for the cotangent of the base.
-    held : ndarray
-        The cotangent of the base.
-    v, base : ndarray
-        What it returns for the base, and the base.
+    ``held`` is the cotangent of ``base``, and ``mirrored`` what the function that made ``v`` of
+    ``base`` returns for it.
     """
     if not np.may_share_memory(v, base):
         return np.zeros_like(mirrored)
@@ -28,22 +22,16 @@ def view_or_zeros(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
 
 
 def give_back(held: Any, own: Any, order: Any) -> None:
-    """Add the cotangent of a copy to that of what was copied; that of a view is there."""
+    """Add the cotangent of a copy to that of its source; a view has nothing to add."""
     if not np.may_share_memory(own, held):
         held += np.reshape(own, held.shape, order=order)
 
 
 def view_or_copy(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
-    """The lanes of an array: a view of those of its base where the array is a view, too.
+    """The lanes of ``v``: a view of the base's if ``v`` is a view of ``base``, else a copy.
 
-    Parameters
-    ----------
-    mirrored : ndarray
-        What the function returns for the lanes of the base.
-    held : ndarray
-        The lanes of the base.
-    v, base : ndarray
-        What it returns for the base, and the base.
+    ``held`` are the lanes of ``base``, and ``mirrored`` what the function that made ``v`` of
+    ``base`` returns for them.
     """
     if not np.may_share_memory(v, base):
         return mirrored.copy() if np.may_share_memory(mirrored, held) else mirrored
@@ -51,29 +39,17 @@ def view_or_copy(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
 
 
 def is_view(v: Any, base: Any) -> bool:
-    """Whether what a reshape returned is a view of its argument.
-
-    Parameters
-    ----------
-    v, base : ndarray
-        What it returned, and of what.
-    """
+    """Whether the result of a reshape is a view of its argument."""
     return not v.size or np.may_share_memory(v, base)
 
 
 def lie_apart(a: Any, b: Any) -> bool:
-    """Whether two arrays have no element in common.
-
-    Parameters
-    ----------
-    a, b : ndarray
-        Maybe views of one array.
-    """
+    """Whether two arrays share no element."""
     return not share(a, b)
 
 
 def _view(mirrored: Any, held: Any) -> Any:
-    """What a function has returned, if it is a view of what it was given."""
+    """The result of a function; an error unless it is a view of its argument."""
     if not np.may_share_memory(mirrored, held):
         message = "a view of an array that is not C-contiguous and is written: copy it"
         raise UntraceableError(message)

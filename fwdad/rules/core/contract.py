@@ -37,7 +37,7 @@ def check_given(what: str, primals: Any, tangents: Any) -> int | None:
     if not isinstance(tangents, (tuple, list)) or len(tangents) != len(primals):
         came = len(tangents) if isinstance(tangents, (tuple, list)) else type_in_words(tangents)
         message = (
-            f"{what} takes a tuple of {len(primals)} tangents, one for each primal; {came} came"
+            f"{what} takes a tuple of {len(primals)} tangents, one for each primal; got {came}"
         )
         raise ChunkMismatchError(message)
     widths: list[int] = []

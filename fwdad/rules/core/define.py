@@ -96,13 +96,13 @@ def frule(
     12.0
     """
     if not callable(function) and not isinstance(function, str):
-        message = f"frule takes a function, or its dotted name; {type_in_words(function)} came"
+        message = f"frule takes a function, or its dotted name; got {type_in_words(function)}"
         raise UnsupportedTypeError(message)
     _check_returns(returns, mutates)
 
     def register(body: Body) -> Body:
         if not callable(body):
-            message = f"frule(f) decorates the rule, a function; {type_in_words(body)} came"
+            message = f"frule(f) decorates the rule, a function; got {type_in_words(body)}"
             raise UnsupportedTypeError(message)
 
         def make(resolved: Any) -> Rule:
@@ -175,7 +175,7 @@ def elementwise(
     _check_returns(returns)
     for partial in partials:
         if not callable(partial) and not isinstance(partial, NoDerivative):
-            message = f"a partial is a function of primals and y; {type_in_words(partial)} came"
+            message = f"a partial is a function of primals and y; got {type_in_words(partial)}"
             raise TypeError(message)
 
     def make(resolved: Any) -> Rule:
@@ -186,7 +186,7 @@ def elementwise(
         if not late and binder.variadic is None and len(partials) != len(binder.primals):
             message = (
                 f"{function_name(resolved)} has {len(binder.primals)} arguments, and "
-                f"{len(partials)} partials came: give one for each, no_derivative(reason) where "
+                f"got {len(partials)} partials: give one for each, no_derivative(reason) where "
                 "there is none"
             )
             raise TypeError(message)

@@ -250,12 +250,12 @@ def pure(function: Any) -> Any:
     10.0
     """
     if not callable(function):
-        message = f"pure takes a function; {type_in_words(function)} came"
+        message = f"pure takes a function; got {type_in_words(function)}"
         raise UnsupportedTypeError(message)
     try:
         _PURE.add(function)
     except TypeError:
-        message = f"pure takes a function that can be hashed; {type_in_words(function)} came"
+        message = f"pure takes a function that can be hashed; got {type_in_words(function)}"
         raise UnsupportedTypeError(message) from None
     changed()
     return function
@@ -425,7 +425,7 @@ def writes_no_array(rule: Rule, k: int, x: Any) -> str:
     """The message for a number or list that a function is to write into."""
     return (
         f"{rule.name} writes into its argument `{rule.binder.primal_name(k)}`, as its rule at "
-        f"{rule.origin} says: that must be an array, and {type_in_words(plain(x))} came"
+        f"{rule.origin} says: that must be an array; got {type_in_words(plain(x))}"
     )
 
 

@@ -168,7 +168,7 @@ def rrule(
 
     def register(body: ReverseBody) -> ReverseBody:
         if not callable(body):
-            message = f"rrule(f) decorates the rule, a function; {type_in_words(body)} came"
+            message = f"rrule(f) decorates the rule, a function; got {type_in_words(body)}"
             raise UnsupportedTypeError(message)
         known = RRULES.get(function)
         if known is not None and not override:

@@ -1,4 +1,4 @@
-"""Control flow pushed forward: lanes cross the borders of blocks beside the primals."""
+"""Forward mode of control flow: lanes enter and leave blocks beside the primals."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Control(Rules):
         )
 
     def _scalings(self, r: Operand) -> dict[Lanes, Any] | None:
-        """What a number's unit directions are scaled by; None if it has other lanes."""
+        """The scalings of a number's unit directions; None if it has other lanes."""
         if isinstance(r, Missing) or (isinstance(r, Value) and is_array(r)):
             return None
         held = self.tangent_of(r)
@@ -157,7 +157,7 @@ class Control(Rules):
         )  # fmt: skip
 
     def _call(self, op: Call) -> None:
-        """A call of a program: of the program that pushes the tangents of its arguments, too."""
+        """Push a call forward: call the program that also computes the tangents."""
         pattern = tuple(self._activity(a) for a in op.args)
         if not any(pattern):
             self._copy(op)
@@ -188,7 +188,8 @@ class Control(Rules):
     ) -> tuple[Program, tuple[bool, ...]]:
         """A called program with tangents, and which of its parameters have lanes.
 
-        More than are active, where the program stores active values into an inactive array.
+        These may be more than ``pattern`` says, where the program stores active values into an
+        inactive array.
         """
         pattern = self.facts.wider.get((program, pattern), pattern)
         key = (program, self.n, pattern)
@@ -234,20 +235,20 @@ class Control(Rules):
         return made, pattern
 
     def _give_up(self, known: set[Any]) -> None:
-        """Forget the programs begun since: they are not whole, or call one that is not."""
+        """Forget the programs begun since: they are incomplete, or call one that is."""
         for call in self.facts.programs.keys() - known:
             del self.facts.programs[call]
 
     def _push(self, recorder: Recorder, block: Block, given: Any, facts: Facts) -> Any:
-        """Write another block with its tangents; the class on top of the others does."""
+        """Push another block forward; the most derived class defines this."""
         raise NotImplementedError
 
 
 def _joint_lanes(a: Any, b: Any, n: int) -> list[Lanes] | None:
-    """The unit directions of two ways, if they are known, the same and few.
+    """The unit directions of two paths if they are known, equal and few; else None.
 
-    Where one way has a direction more, a number for it would be zero on the other, and zero times
-    an infinite slope is no zero: lanes that are written out are asked before they are scaled.
+    A direction that only one path has would be a zero coefficient on the other one, and zero times
+    an infinite slope is NaN; zeros in dense lanes are masked before they are scaled.
     """
     if a is None or b is None or a.keys() != b.keys():
         return None

@@ -1,4 +1,4 @@
-"""Elements and parts of arrays: their tangents, term by term."""
+"""Tangents of elements and parts of arrays, term by term."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Indexing(State):
     """Indexes tangents."""
 
     def _alignable(self, index: tuple[Any, ...]) -> None:
-        """Advanced indices apart from each other move their axes in front, before the lanes."""
+        """Refuse separated index arrays, whose axes NumPy would move in front of the lanes."""
         advanced = [
             k
             for k, i in enumerate(index)
@@ -89,7 +89,7 @@ class Indexing(State):
         return Lanes(self.recorder.load(array, (slice(None), *index)))
 
     def _place(self, lanes: Placed, index: tuple[Any, ...], shape: tuple[Any, ...]) -> Any:
-        """The lane of an element at an index of numbers of the tape, where lanes go on evenly."""
+        """The lane of an element at a symbolic index; None if lanes do not advance evenly."""
         numbers = all(type(i) is int or (type(i) is Symbol and not i.is_array) for i in index)
         if not numbers or len(index) != len(shape) or lanes.shape != shape or not lanes.places.size:
             return None

@@ -1,4 +1,4 @@
-"""Lanes on a tape: primitives that backends may have their own way for, and seeds."""
+"""Lanes on a tape: seeds, and primitives that backends may implement in their own way."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def load_lanes(lanes: Any, *index: Any) -> Any:
 
 
 def unit_lanes(n: int, k: int, dtype: Any = float) -> Any:
-    """The lanes of the k-th number of a basis: one in lane k, if there is one."""
+    """The lanes of the k-th number of a basis: one in lane k, if that exists."""
     lanes = np.zeros(n, dtype)
     if 0 <= k < n:
         lanes[k] = 1.0
@@ -31,7 +31,7 @@ def unit_lanes(n: int, k: int, dtype: Any = float) -> Any:
 
 
 def element_place(i: int, n: int, axis: int) -> int:
-    """The place of an element along an axis of length n; it may be counted from the end."""
+    """The position of an element along an axis of length n; i may count from the end."""
     if not -n <= i < n:
         message = f"index {i} is out of bounds for axis {axis} with size {n}"
         raise IndexError(message)
@@ -43,14 +43,9 @@ BROADCASTING.add(scale_lanes)
 
 @dataclass
 class Basis:
-    """A seed that is known beforehand: lane k is the unit direction of flat index start + k.
+    """A seed known in advance: lane k is the unit direction of flat index ``start + k``.
 
-    Parameters
-    ----------
-    start : int
-        The first index; it may be negative.
-    shape : tuple of int
-        The shape of the argument.
+    ``start`` may be negative; ``shape`` is that of the argument.
     """
 
     start: int

@@ -1,4 +1,4 @@
-"""Memory pushed forward: loads, stores and views are mirrored on shadow lanes."""
+"""Forward mode of memory: loads, stores and views act on shadow lanes, too."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Memory(ViewTangents):
     """Pushes loads, stores and views forward."""
 
     def _look_through(self, op: Apply) -> None:
-        """A view of memory that has shadows is one on its shadows, too."""
+        """Mirror a view of memory that has shadows on the shadows."""
         held = [v for o in aliased_arguments(op) for v in values_in(o)]
         seen = [v for v in held if v in self.shadow or v in self.views]
         if not seen or not any(is_array(v) for v in op.outputs):
@@ -77,25 +77,25 @@ class Memory(ViewTangents):
             raise UntraceableError(message, op.location)
 
     def _may_copy(self, op: Apply, a: Value, *, rows: bool = False) -> bool:
-        """Whether it makes a difference that a reshape may be a copy, as its argument lies."""
+        """Whether a reshape may copy, depending on memory layout, and it makes a difference."""
         if op.function not in (np.reshape, np.ravel) or not self._is_written_later(op):
             return False
         return order_of(op) != "C" or self._orders(rows).of(a) is not Order.ROWS
 
     def _orders(self, rows: bool) -> Orders:
-        """How the arrays of the block lie, if its arguments lie by rows or in any order."""
+        """The layouts of the block's arrays, with or without C-contiguous arguments."""
         if rows not in self._known_orders:
             self._known_orders[rows] = Orders(Program("", self.block, rows=rows))
         return self._known_orders[rows]
 
     def _beside(self, op: Apply, a: Value, lanes: Symbol) -> Symbol:
-        """The lanes of a reshape, which are a view where it is one."""
+        """The lanes of a reshape, which are a view where the reshape is one."""
         (v,) = op.outputs
         args = (lanes, self.shadow[a], self._here(v), self._here(a))
         return self.recorder.apply_typed(view_or_copy, args, lanes.type)
 
     def _is_view(self, op: Apply, a: Value) -> None:
-        """Check, when it runs, that a reshape is a view, as tangents in slots have it."""
+        """Record a check that a reshape is a view, which tangents in slots rely on."""
         (v,) = op.outputs
         found = self.recorder.apply_typed(is_view, (self._here(v), self._here(a)), BOOL)
         message = (
@@ -105,7 +105,7 @@ class Memory(ViewTangents):
         self.recorder.check(found, ValueError, (message,), op.location)
 
     def _mirrored(self, op: Apply, a: Value) -> list[Symbol]:
-        """The same views of the shadow; none if they cannot be told."""
+        """The same views of the shadow; empty if they are unknown."""
         held = Chunk.of(self.n, self._shape(a.type), {Lanes(self.shadow[a]): None})
         if op.function in PASSING:
             dots = [held] if len(op.args) == 1 and not op.kwargs else []
@@ -131,7 +131,7 @@ class Memory(ViewTangents):
         return found
 
     def _is_written_later(self, op: Apply) -> bool:
-        """Whether memory that an operation's returns may be is written after it."""
+        """Whether memory that the results of an operation may alias is written after it."""
         roots = set().union(*(self.memory.get(v, {v}) for v in op.outputs))
         after = False
         for outer in self.block.ops:
@@ -146,7 +146,7 @@ class Memory(ViewTangents):
         return False
 
     def _scatter(self, op: Apply) -> None:
-        """``np.add.at``: the lanes are added alike."""
+        """``np.add.at``, which adds the lanes in the same way."""
         target: Any = target_of(op)
         t = self.tangent_of(scattered(op))
         array = target.array
@@ -175,7 +175,7 @@ class Memory(ViewTangents):
         self._copy(op)
 
     def _stack(self, op: Apply) -> None:
-        """A stack with active values on it has another one beside it, for their lanes."""
+        """Mirror a stack operation on the stack of lanes, if active values are on the stack."""
         self._copy(op)
         if op.function is new_stack:
             (stack,) = op.outputs
@@ -236,7 +236,7 @@ class Memory(ViewTangents):
         return Chunk.of(self.n, self._shape(t), {Lanes(lanes): None})
 
     def _written_lanes(self, op: Store | Update, t: Any) -> tuple[Symbol, tuple[Any, ...]] | None:
-        """The lanes that a write of a tangent changes, and the index; None if it is written now."""
+        """The lanes and the index that a write of a tangent affects; None if it is already done."""
         if isinstance(t, Chunk):
             op.check_derivatives_fit()
         if op.array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(op.array)):

@@ -1,6 +1,6 @@
-"""Lanes that are written place by place: the primitive, and runs of places.
+"""Placed lanes, which are zero except for coefficients at known places: primitive and runs.
 
-A run is ``(element, lane, steps)``: its elements and lanes go on from there in nested arithmetic
+A run is ``(element, lane, steps)``: from there, elements and lanes advance in nested arithmetic
 steps ``(count, elements, lanes)``, outermost first. The bands of a matrix are a few runs each.
 """
 
@@ -30,20 +30,10 @@ Run = tuple[int, int, tuple[tuple[int, int, int], ...]]
 def place_lanes(
     n: int, shape: tuple[int, ...], dtype: Any, runs: Any, *coefficients: Any
 ) -> np.ndarray:
-    """Lanes ``(n, *shape)`` that are zero but for coefficients at their places.
+    """Lanes ``(n, *shape)`` that are zero except for coefficients at their places.
 
-    Parameters
-    ----------
-    n : int
-        The number of lanes.
-    shape : tuple of int
-        The shape of the primal.
-    dtype : dtype
-        Of the lanes.
-    runs : tuple of tuple of Run
-        For each coefficient its places.
-    *coefficients : scalar or array
-        What is there; arrays broadcast to ``shape``.
+    ``shape`` is the primal's. ``runs`` has a tuple of runs for each coefficient, a scalar or an
+    array that broadcasts to ``shape``.
     """
     size = math.prod(shape)
     flat = np.zeros(n * size, dtype)
@@ -56,7 +46,7 @@ def place_lanes(
 
 
 def indices(element: int, lane: int, steps: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where a run is in lanes and in the primal, both flat."""
+    """The flat indices of a run in the lanes and in the primal."""
     at, of = np.array(lane * size + element), np.array(element)
     for count, elements, lanes in steps:
         k = np.arange(count)
@@ -66,7 +56,7 @@ def indices(element: int, lane: int, steps: Any, size: int) -> tuple[np.ndarray,
 
 
 def places_meet(size: int, runs: Any) -> bool:
-    """Whether several coefficients have an element of the lanes in common."""
+    """Whether several coefficients share an element of the lanes."""
     found = [
         indices(element, lane, steps, size)[0].ravel()
         for own in runs
@@ -91,7 +81,7 @@ def runs_of(places: np.ndarray) -> tuple[Run, ...]:
 
 
 def _grouped(runs: list[Run]) -> list[Run]:
-    """Neighbouring runs that are alike, as one with a step more."""
+    """Neighbouring runs of the same form, merged into one run with an additional step."""
     made: list[Run] = []
     k = 0
     while k < len(runs):
@@ -107,7 +97,7 @@ def _grouped(runs: list[Run]) -> list[Run]:
 def _progressions(
     points: list[tuple[int, int]],
 ) -> list[tuple[tuple[int, int], tuple[int, int, int]]]:
-    """A list of points cut into arithmetic progressions: first point, (count, step, step)."""
+    """A list of points split into arithmetic progressions: first point, (count, step, step)."""
     made = []
     last = len(points) - 1
     steps = [(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(points)]
@@ -125,13 +115,7 @@ def _progressions(
 
 
 class Placer:
-    """Writes placed lanes out, on one tape.
-
-    Parameters
-    ----------
-    recorder : Recorder
-        Writes the tape.
-    """
+    """Records placed lanes on one tape."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -160,7 +144,7 @@ class Placer:
         return placed if dense is None else dense + placed
 
     def joined(self, shape: tuple[int, ...], parts: list[tuple[Any, Chunk]]) -> Chunk | None:
-        """The tangent of an array made of others, at indices; None if it has too many terms."""
+        """The tangent of an array assembled from parts at indices; None for too many terms."""
         first = parts[0][1]
         dtype = np.result_type(*(t.dtype for _, t in parts))
         whole = View(Slots(self.recorder, first.n, shape, dtype, self))
@@ -188,16 +172,10 @@ def places_of(shape: tuple[int, ...], runs: tuple[Run, ...]) -> np.ndarray:
 
 
 def pushed_places(recorder: Recorder, of: tuple[Any, ...], dots: list[Any]) -> Any:
-    """The tangent of lanes that are placed, for a derivative of a derivative.
+    """The tangent of placed lanes, for higher derivatives.
 
-    Parameters
-    ----------
-    recorder : Recorder
-        Writes the tape.
-    of : tuple
-        ``(n, shape, dtype, runs)``, as :func:`place_lanes` takes them.
-    dots : list of Chunk or ZERO
-        The tangents of the coefficients.
+    ``of`` is ``(n, shape, dtype, runs)`` as in :func:`place_lanes`, ``dots`` are the tangents of
+    the coefficients.
     """
     n, shape, dtype, runs = of
     total: Any = ZERO
@@ -229,16 +207,9 @@ def pushed_places(recorder: Recorder, of: tuple[Any, ...], dots: list[Any]) -> A
 
 
 def pulled_places(recorder: Recorder, of: tuple[Any, ...], lanes_bar: Any) -> list[Any]:
-    """The cotangents of the coefficients of lanes that are placed, as large as the primal.
+    """The cotangents of the coefficients of placed lanes, each of the primal's shape.
 
-    Parameters
-    ----------
-    recorder : Recorder
-        Writes the tape.
-    of : tuple
-        ``(n, shape, dtype, runs)``, as :func:`place_lanes` takes them.
-    lanes_bar : Symbol
-        The cotangent of the lanes.
+    ``of`` is ``(n, shape, dtype, runs)`` as in :func:`place_lanes`.
     """
     n, shape, _, runs = of
     size = math.prod(shape)
@@ -260,7 +231,7 @@ def pulled_places(recorder: Recorder, of: tuple[Any, ...], lanes_bar: Any) -> li
 
 
 def _placed_again(n: int, outer: np.ndarray, runs: tuple[Run, ...]) -> np.ndarray:
-    """Where the elements of placed lanes move, whose coefficients move at places of their own."""
+    """The places of placed lanes' elements, whose coefficients have placed lanes themselves."""
     flat = np.full(n * outer.size, NOWHERE)
     for element, lane, steps in runs:
         at, of = indices(element, lane, steps, outer.size)

@@ -1,8 +1,8 @@
-"""Forward mode on a tape: the same frules, recorded; N tangents travel beside every value.
+"""Forward mode on a tape: the same frules, recorded, with N tangents beside every value.
 
-A tangent is a :class:`Chunk` whose lanes and scalings are symbols, so scalings stay deferred here
-too: a chain of elementwise operations becomes one product with the lanes. What crosses the border
-of a loop or branch is multiplied out. Arrays that active values are stored into have shadow lanes,
+A tangent is a :class:`Chunk` whose lanes and scalings are symbols, so that scalings stay deferred:
+a chain of elementwise operations becomes one product with the lanes. Tangents that enter or leave a
+loop or branch are multiplied out. Arrays that active values are stored into have shadow lanes,
 ``(N, *shape)``, whose views mirror theirs.
 """
 
@@ -35,31 +35,11 @@ from fwdad.transforms.forward.state import AgainError, Facts
 
 
 def push_forward(program: Program, n: int, seeds: list[Seed]) -> tuple[Program, list[np.ndarray]]:
-    """A program that pushes n tangents through another one.
+    """A program that pushes n tangents through another one, and its constants.
 
-    Parameters
-    ----------
-    program : Program
-        Whose results are differentiated.
-    n : int
-        The number of lanes.
-    seeds : list of Basis or bool
-        For each parameter.
-
-    Returns
-    -------
-    Program
-        Its parameters are those of ``program``, the lanes of the parameters seeded by True, and
-        constants; its results are those of ``program`` and then, for each, its lanes.
-    list of ndarray
-        The constants.
-
-    Raises
-    ------
-    MissingRuleError
-        If an active value meets a function without a rule.
-    UntraceableError
-        If a rule needs values to be known.
+    Parameters: those of ``program``, lanes of the parameters whose seed is True, constants.
+    Results: those of ``program``, then the lanes of each. ``MissingRuleError`` if an active value
+    meets a function without a rule, ``UntraceableError`` if a rule needs concrete values.
     """
     recorder = Recorder()
     constants: list[tuple[Value, np.ndarray]] = []
@@ -112,29 +92,11 @@ def push_block(
     together: Sequence[int] = (),
     stays: Callable[[Value], bool] | None = None,
 ) -> tuple[list[Any], list[Any]]:
-    """Write a block with n tangents beside its values.
+    """Record a block with n tangents beside its values; return its results and their lanes.
 
-    Parameters
-    ----------
-    recorder : Recorder
-        Where to write.
-    block : Block
-        What to differentiate; it may use values from outside, which are constants to it.
-    n : int
-        The number of lanes.
-    given : list of (Symbol, tangent)
-        For each parameter its value, and its tangent: lanes, a :class:`Basis`, or ``ZERO``.
-    facts : optional
-        Filled with what is found.
-    together : sequence of int
-        Which parameters may be one memory, as :class:`Program` says it.
-    stays : callable, optional
-        Which of the arrays from outside are left as the block leaves them.
-
-    Returns
-    -------
-    primals, lanes : list
-        Of the block's results.
+    ``given`` has each parameter's value and tangent: lanes, a :class:`Basis`, or ``ZERO``. Values
+    from outside are constants. ``together`` is as in :class:`Program`; ``stays`` selects the arrays
+    outside that keep what the block writes into them. ``facts`` is filled in.
     """
     facts = facts or Facts()
     place, is_written, ops = recorder.place, recorder.is_written, len(recorder.block.ops)
@@ -162,8 +124,8 @@ def push_block(
 class _Pushforward(Control):
     """One attempt, with the facts known so far.
 
-    Where one turns out to be missing the attempt goes on as if it had been known from there, so
-    that most of what is missing is found at once; then all is written again.
+    Where a fact turns out to be missing, the attempt goes on as if it had been known, in order to
+    find most of the missing facts at once; then everything is recorded again.
     """
 
     def run(

@@ -1,4 +1,4 @@
-"""Which functions of a tape are treated how when they are pushed forward."""
+"""Which functions of a tape are treated specially in forward mode, and how."""
 
 from __future__ import annotations
 
@@ -51,6 +51,6 @@ PASSING = GATHERING | {float, complex, np.copy, *(
 
 
 def ruled_function(op: Apply) -> Any:
-    """The function whose rule a call has."""
+    """The function whose rule a call uses."""
     function = op.function.function if isinstance(op.function, Leaves) else op.function
     return RULE_OF.get(function, function)

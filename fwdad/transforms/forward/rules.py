@@ -1,4 +1,4 @@
-"""Calls pushed forward: by the partials of elementwise rules, by rule bodies, or whole."""
+"""Forward mode of calls: by partials of elementwise rules, by rule bodies, or as opaque calls."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from fwdad.transforms.integer_derivatives import check_derivatives_fit
 
 
 class _Wanted(Lanes):
-    """Lanes that a rule returns by itself; it is told if somebody uses them."""
+    """Lanes that a rule returns, which note their first use in the rule's ``wanted``."""
 
     __slots__ = ("_index", "_push")
 
@@ -87,7 +87,7 @@ class Rules(Memory):
         hand_on(op, block.ops[first:])
 
     def _refuse_written_view(self, op: Apply) -> None:
-        """Refuse what a user's function may return as a view, if that memory is written."""
+        """Refuse a user's function that may return a view of memory that is written."""
         rule = find_rule(ruled_function(op))
         if rule is None or not rule.of_user or rule.returns == "new":
             return
@@ -96,10 +96,10 @@ class Rules(Memory):
             raise UntraceableError(message, op.location)
 
     def _bound_terms(self, op: Apply) -> None:
-        """Multiply a number's tangent out that is a sum of many lanes.
+        """Multiply out a number's tangent that is a sum of many lanes.
 
-        Each is scaled by all that follows, and for each use of the number: a loop that pops many
-        numbers would become ten times as long.
+        All that follows scales each term, for each use of the number: a loop that pops many numbers
+        would become ten times as long.
         """
         for v in op.outputs:
             held = self.tangent.get(v)
@@ -141,7 +141,7 @@ class Rules(Memory):
         self.tangent[v] = Chunk.of(n, shape, {Lanes(lanes): None})
 
     def _by_own_law(self, op: Apply, function: Any) -> bool:
-        """What is known of functions that a transform writes, and of ``ravel``."""
+        """Push ``ravel``, or what a transform writes, by its own law; whether there was one."""
         if function is np.ravel:
             order = op.kwargs.get("order", op.args[1] if len(op.args) > 1 else "C")
             if order in ("C", "F"):
@@ -197,7 +197,7 @@ class Rules(Memory):
         self._written_or_whole(op, rule, self._by_body)
 
     def _by_body(self, op: Apply, rule: Any) -> None:
-        """Write what the body of a rule does."""
+        """Record what the body of a rule does."""
         dots, named = self._dots_of(op)
         bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
         given, _ = rule.binder.bind(dots, named)
@@ -210,7 +210,7 @@ class Rules(Memory):
         self._answer(op.outputs, y, y_dot)
 
     def _own_memory(self, y: Any, given: Any) -> Any:
-        """What a rule has returned, as new arrays: its function returns new ones."""
+        """The values that a rule has returned, as new arrays: its function promises such."""
         before = {self._here(v).value for v in values_in(given)}
 
         def own(_path: Any, x: Any) -> Any:
@@ -226,7 +226,7 @@ class Rules(Memory):
         return tuple(self.tangent_of(a) for a in op.args), named
 
     def _written_or_whole(self, op: Apply, rule: Any, write: Callable[[Apply, Any], None]) -> None:
-        """Write a rule down by its operations, or whole where its body cannot be."""
+        """Record the operations of a rule, or one opaque call if its body cannot be recorded."""
         mark = len(self.recorder.block.ops), self.recorder.mark()
         try:
             write(op, rule)
@@ -239,7 +239,7 @@ class Rules(Memory):
             self._whole(op, rule, self._dots_of(op), error)
 
     def _rewind(self, mark: tuple[int, Any]) -> None:
-        """Take back what an attempt has written into the open block."""
+        """Remove what an attempt has written into the open block."""
         del self.recorder.block.ops[mark[0] :]
         self.recorder.forget(mark[1])
 
@@ -260,7 +260,7 @@ class Rules(Memory):
     def _whole(
         self, op: Apply, rule: Any, dots: tuple[Any, dict[str, Any]], reason: Exception | str
     ) -> None:
-        """A rule that cannot be written down runs by itself, as one operation."""
+        """Record one opaque call for a rule that cannot be recorded."""
         lanes: list[Any] = []
 
         def note(t: Any) -> Any:
@@ -301,7 +301,7 @@ class Rules(Memory):
         self.tangent[v] = Chunk.of(self.n, self._shape(v.type), lanes.terms)
 
     def _as_python(self, y: Symbol, wanted: Type) -> Symbol:
-        """A number of NumPy's as one of Python's of the same dtype: rules return the former."""
+        """A NumPy number, as rules return it, as a Python number of the same dtype."""
         if not (isinstance(wanted, Number) and wanted.python and isinstance(y.type, Number)):
             return y
         convert = {"f": float, "c": complex}.get(wanted.dtype.kind)
@@ -310,7 +310,7 @@ class Rules(Memory):
         return self.recorder.apply(convert, (y,), {})
 
     def _answer(self, outputs: tuple[Value, ...], y: Any, y_dot: Any) -> None:
-        """What a rule returned, as the primals and tangents of the outputs."""
+        """Take what a rule returned as the primals and tangents of the outputs."""
         values = list(y) if isinstance(y, (tuple, list)) else [y]
         dots = list(y_dot) if isinstance(y_dot, (tuple, list)) else [y_dot] * len(values)
         dots = [t for p, t in zip(values, dots, strict=True) if p is not None]
@@ -356,15 +356,7 @@ class Rules(Memory):
 
 
 def nested_parts(parts: Any, ndim: int) -> list[tuple[tuple[int, ...], Any]]:
-    """What nested lists hold, each with its place in the array that is made of them.
-
-    Parameters
-    ----------
-    parts : list or tuple
-        Of numbers and arrays, nested to any depth.
-    ndim : int
-        The rank of the array, at least that of the lists.
-    """
+    """The items of nested lists, each with its index in the array made of them, of rank ndim."""
     found: list[tuple[tuple[int, ...], Any]] = []
 
     def look(part: Any, at: tuple[int, ...]) -> None:
@@ -385,12 +377,12 @@ def _has_tangent(op: Apply) -> bool:
 
 
 def _tangent(t: Any) -> Any:
-    """What a rule is given: not the values that stand in for parameters left out."""
+    """The tangent that a rule gets; ``ZERO`` for defaults of omitted parameters."""
     return t if isinstance(t, (Chunk, Zero, list, tuple, dict)) else ZERO
 
 
 def _agrees(symbol: Symbol, t: Type) -> bool:
-    """Whether a symbol is of the type that a value was traced with."""
+    """Whether a symbol has the type that a value was traced with."""
     found = symbol.type
     same = isinstance(found, Number) == isinstance(t, Number) and found.dtype == t.dtype
     python = getattr(found, "python", None) == getattr(t, "python", None)
@@ -405,7 +397,7 @@ def _fits(shape: tuple[Any, ...], t: Type) -> bool:
 
 
 def _retype(t: Chunk, v: Value) -> None:
-    """Type lanes that are as large as their value with its lengths."""
+    """Give lanes the lengths of their value's type, where these are equal."""
     for lanes in t.terms:
         if not lanes.placed and type(lanes.array) is Symbol:
             held = lanes.array.value
@@ -420,7 +412,7 @@ def _retype(t: Chunk, v: Value) -> None:
 
 
 def _has_source(function: Any) -> bool:
-    """Whether a library's function without a rule is Python, for the builder to go through."""
+    """Whether a library function without a rule is Python code that the builder can process."""
     inner = getattr(function, "_implementation", function)
     return isinstance(inner, types.FunctionType) and is_library_file(inner.__code__.co_filename)
 

@@ -1,9 +1,9 @@
 """The tangent of memory that is stored into, as coefficients at places.
 
-A *slot* is an array of coefficients, of the memory's shape and on the tape, with the place of each
-element, known while the tape is written. What is stored at an index takes a slot for each of its
-terms, preferably one that goes on as its neighbours do, so that a band stays one run; in the other
-slots the elements there have no place any more.
+A *slot* is an array of coefficients on the tape, of the memory's shape, with the place of each
+element, which is known while the tape is recorded. A store uses a slot for each of its terms,
+preferably one that continues its neighbours' progression, so that a band stays one run; in the
+other slots the stored elements no longer have a place.
 """
 
 from __future__ import annotations
@@ -35,21 +35,7 @@ class Slot:
 
 
 class Slots:
-    """The tangent of one allocation.
-
-    Parameters
-    ----------
-    recorder : Recorder
-        Writes the tape.
-    n : int
-        The number of lanes.
-    shape : tuple of int
-        The memory's.
-    dtype : dtype
-        Of the lanes.
-    placer : callable
-        Writes placed lanes out.
-    """
+    """The tangent of one allocation of a given shape; ``placer`` records placed lanes."""
 
     def __init__(
         self, recorder: Recorder, n: int, shape: tuple[int, ...], dtype: np.dtype[Any], placer: Any
@@ -73,14 +59,9 @@ class Slots:
 
 
 class View:
-    """A view of memory whose tangent is in slots; the memory itself, without steps.
+    """A view of memory whose tangent is in slots; without steps, the memory itself.
 
-    Parameters
-    ----------
-    slots : Slots
-        The memory's.
-    steps : tuple
-        What leads from an array of the memory's shape to the view.
+    ``steps`` are the calls that lead from an array of the memory's shape to the view.
     """
 
     def __init__(self, slots: Slots, steps: tuple[Step, ...] = ()) -> None:
@@ -108,7 +89,7 @@ class View:
         return np.shape(self._here(self.slots.order))
 
     def at(self, index: tuple[Any, ...]) -> View:
-        """The view of a basic index of numbers."""
+        """The view at a basic index of numbers."""
         return View(self.slots, (*self.steps, (np.ndarray.__getitem__, (index,), {})))
 
     def through(
@@ -122,7 +103,7 @@ class View:
         return None
 
     def chunk(self, *, copy: bool = True) -> Chunk:
-        """The tangent of what the view shows now."""
+        """The tangent of the view's present content."""
         slots = self.slots
         shape = self.shape
         terms: dict[Lanes, Any] = {}
@@ -142,9 +123,9 @@ class View:
         return Placed(self.slots.n, places, self.slots.dtype, self.slots.placer)
 
     def store(self, index: tuple[Any, ...], t: Chunk | None) -> bool:
-        """Write at a basic index of numbers; None is no tangent.
+        """Store a tangent, or None, at a basic index of numbers; whether that was possible.
 
-        False, and nothing is written, if the tangent is not placed or there are too many terms.
+        False, and nothing is written, if the tangent is not placed or has too many terms.
         """
         slots = self.slots
         order = self._here(slots.order)[index]
@@ -183,7 +164,7 @@ class View:
 
 
 def _free_slot(free: list[Slot], shift: int) -> Slot | None:
-    """A slot whose places go on with a shift, or one without places."""
+    """A slot whose progression has this shift, or one without places; None if there is none."""
     for slot in free:
         if slot.shift == shift:
             return slot

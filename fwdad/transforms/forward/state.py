@@ -1,4 +1,4 @@
-"""What is known while a block is pushed forward: primals, tangents, and shadows of memory."""
+"""The state of a forward pass over a block: primals, tangents, and shadows of memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LISTED = 64  # lanes of a number that are written as a list
 
 
 class AgainError(Exception):
-    """Facts have been found that earlier code was written without."""
+    """New facts were found, so that code recorded without them is invalid."""
 
 
 class Facts:
@@ -53,7 +53,7 @@ class Facts:
 
 
 class State:
-    """Values of the block and what stands for them in the tape that is written."""
+    """The values of the block, and what stands for them on the tape that is recorded."""
 
     def __init__(
         self,
@@ -86,11 +86,11 @@ class State:
         self._op: Op | None = None
 
     def _block(self, block: Block) -> None:
-        """Write a block; the class on top of the others does."""
+        """Push a block forward; the most derived class defines this."""
         raise NotImplementedError
 
     def _is_written(self, value: Value) -> bool:
-        """Whether an array is memory that the block writes, or a view that a rule takes on it."""
+        """Whether an array is memory that the block writes, or a view that a rule takes of it."""
         origins = {self._origin[v] for v in self.recorder.owners(value) if v in self._origin}
         return any(self.memory.get(v, {v}) & self.written for v in origins)
 
@@ -131,7 +131,7 @@ class State:
         return tuple(self.recorder.static_length(d) for d in t.shape)
 
     def _give_lanes(self, v: Value, lanes: Symbol, held: Lanes | None = None) -> None:
-        """Let a value's tangent be these lanes: shadow memory if the value's is written."""
+        """Make these lanes a value's tangent, or its shadow if the value is memory with shadows."""
         if self._is_shadowed(v):
             self.shadow[v] = lanes
         else:
@@ -149,17 +149,17 @@ class State:
         return is_array(v) and bool(self.memory.get(v, {v}) & self.facts.shadowed)
 
     def _note(self, where: set[Any], facts: Iterable[Any]) -> None:
-        """Note facts; if one is new, what is written now is not the last attempt."""
+        """Note facts; if one is new, this attempt is not the last."""
         new = set(facts) - where
         where |= new
         self.again |= bool(new)
 
     def _shadow_all(self, v: Value) -> None:
-        """An active value is stored into an array: its memory has shadows, from the start."""
+        """Note that active values are stored into an array, so that its memory needs shadows."""
         self._note(self.facts.shadowed, self.memory.get(v, {v}))
 
     def _shadow_stored(self, v: Value) -> None:
-        """The same, where the store is reached: the shadow is there."""
+        """The same when the store is reached, which also makes the shadow available."""
         self._shadow_all(v)
         if v not in self.shadow and v not in self.views:
             if self.again:
@@ -169,7 +169,7 @@ class State:
             raise UntraceableError(message, self._op.location if self._op is not None else None)
 
     def _begin_shadow(self, v: Value) -> None:
-        """Memory that active values will be stored into: its tangent so far."""
+        """Create the shadow of memory that active values will be stored into, from its tangent."""
         view = self._placed_shadow(v)
         if view is None:
             self.shadow[v] = self._materialised(v)
@@ -190,17 +190,17 @@ class State:
         return view if held is None or view.store((Ellipsis,), held) else None
 
     def _is_nested(self) -> bool:
-        """Whether what is written may run several times, or not at all."""
+        """Whether the open block may run several times, or not at all."""
         return self.recorder.block is not self._top
 
     def _must_be_dense(self, v: Value) -> None:
-        """Memory whose tangent turns out not to be known by places has lanes from the start."""
+        """Start again with dense lanes for memory whose tangent is not known by places."""
         if not self.again:  # else it may be so in this attempt only
             self.facts.dense |= self.memory.get(v, {v})
         raise AgainError
 
     def _has_lanes(self, a: Value) -> bool:
-        """Whether an array, or memory that it views, has a tangent: what is stored replaces it."""
+        """Whether an array, or memory that it views, has a tangent, which a store replaces."""
         return a in self.tangent or any(root in self.tangent for root in self.memory.get(a, {a}))
 
     def tangent_of(self, x: Operand) -> Any:
@@ -229,7 +229,7 @@ class State:
         return isinstance(r, Value) and self.is_active(r)
 
     def _materialised(self, v: Value) -> Symbol:
-        """A value's lanes as memory of their own."""
+        """A value's lanes in memory of their own."""
         held = self.tangent.get(v)
         if held is None:
             return self.recorder.apply_typed(
@@ -260,7 +260,7 @@ class State:
         return self.recorder.apply_typed(zero_lanes, (self.n, like), made)
 
     def _cast(self, lanes: Any, t: Type) -> Any:
-        """Lanes of a value as they leave: of its own dtype."""
+        """Lanes converted to the dtype of their value's type."""
         dtype = self._lanes_type(t).dtype
         if lanes.dtype.kind == "c" and dtype.kind != "c":
             lanes = self.recorder.apply(np.real, (lanes,), {})
@@ -269,7 +269,7 @@ class State:
         return lanes
 
     def _multiplied(self, chunk: Chunk) -> Any:
-        """A chunk's lanes, multiplied out; unit directions of a number are not made arrays."""
+        """A chunk's lanes, multiplied out, without making arrays of a number's unit directions."""
         hot = {held: d for held, d in chunk.terms.items() if held.lane >= 0}
         if chunk.shape or not hot or self.n > _LISTED:
             return chunk.lanes
@@ -297,7 +297,7 @@ class State:
         return self._lanes(r, t)
 
     def _copy(self, op: Op, **changed: Any) -> None:
-        """The operation itself, on the primals."""
+        """Record the operation itself, on the primals."""
         outputs = tuple(self._fresh(v) for v in op.outputs)
         fields = {k: v for k, v in vars(op).items() if k not in ("outputs", "location")}
         made = type(op)(**{**fields, **changed}, outputs=outputs, location=op.location)
@@ -305,7 +305,7 @@ class State:
         self.recorder.block.ops.append(made)
 
     def _settled(self, op: Op) -> None:
-        """Shadows for outputs whose memory has them."""
+        """Create shadows for outputs whose memory has them."""
         for v in op.outputs:
             if self._is_shadowed(v) and v not in self.shadow and v not in self.views:
                 self._begin_shadow(v)
@@ -331,9 +331,9 @@ class State:
 
 
 def broadcasts(lengths: tuple[Any, ...], shape: tuple[Any, ...]) -> bool:
-    """Whether an array of these lengths is stretched where it meets a shape.
+    """Whether an array of these lengths is broadcast against a shape.
 
-    Lengths of arguments that are not known are two at least; what is cut out of them may be one.
+    Unknown lengths of arguments are at least two; those of their slices may be one.
     """
     if len(lengths) != len(shape):
         return True

@@ -1,7 +1,7 @@
-"""Memory whose tangent is in slots, pushed forward: loads, stores and views of fixed indices.
+"""Forward mode of memory whose tangent is in slots: loads, stores and views at fixed indices.
 
-Whatever is not known by its places any more (an index of the program's, a store in a loop or under
-a condition, a tangent with dense lanes) makes the memory's shadow a dense one, from the start.
+Where places are no longer known (a symbolic index, a store in a loop or under a condition, a
+tangent with dense lanes), the memory gets a dense shadow, from the start.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from fwdad.transforms.forward.rule_table import RULE_OF
 
 
 class ViewTangents(Indexing):
-    """Pushes memory forward whose tangent is in slots."""
+    """Pushes loads, stores and views of memory forward whose tangent is in slots."""
 
     def _view_through(self, op: Apply, a: Value) -> None:
-        """A view of memory whose tangent is in slots; a copy has its tangent already."""
+        """Push a view of memory in slots forward; a copy already has its tangent."""
         (v,) = op.outputs
         rest = (*op.args[1:], op.kwargs)
         if op.function in (np.real, np.imag) and a.type.dtype.kind == "c":
@@ -40,7 +40,7 @@ class ViewTangents(Indexing):
             self._must_be_dense(a)
 
     def _load_placed(self, op: Load, index: tuple[Any, ...]) -> None:
-        """A view of memory whose tangent is in slots, or a copy of some of its elements."""
+        """Push a load from memory in slots forward: a view, or a copy of some elements."""
         (v,) = op.outputs
         view = self.views[op.array]
         if not op.view:
@@ -53,7 +53,7 @@ class ViewTangents(Indexing):
             self._must_be_dense(op.array)
 
     def _place_store(self, op: Store | Update, t: Chunk | None) -> None:
-        """Store into memory whose tangent is in slots."""
+        """Push a store into memory in slots forward."""
         index = self._fixed_index(op)
         if isinstance(op, Update):
             if t is None and op.function in (operator.add, operator.sub):
@@ -73,7 +73,7 @@ class ViewTangents(Indexing):
             self._must_be_dense(array)
 
     def _fixed_index(self, op: Store | Update) -> tuple[Any, ...]:
-        """The index of a store, which must be known and happen once."""
+        """The index of a store, which must be known and run exactly once."""
         index = tuple(self._symbols(i) for i in op.index)
         shape = self.views[op.array].shape
         if self._is_nested() or not is_fixed(index) or not _fits_in(shape, index):
@@ -81,7 +81,7 @@ class ViewTangents(Indexing):
         return index
 
     def _updated(self, op: Update, index: tuple[Any, ...], t: Chunk | None) -> Chunk:
-        """Update the primal in place; returns the tangent of what is there now."""
+        """Update the primal in place; return the tangent of the new content."""
         if op.function in (operator.add, operator.sub):
             self._copy(op)
             held = self._held(op, index)
@@ -119,7 +119,7 @@ class ViewTangents(Indexing):
 
 
 def _fits_in(shape: tuple[int, ...], index: tuple[Any, ...]) -> bool:
-    """Whether an index is inside a shape; else the program says so when it runs."""
+    """Whether an index is inside a shape; if not, the program raises when it runs."""
     try:
         np.empty(shape, np.bool_)[index]
     except IndexError:

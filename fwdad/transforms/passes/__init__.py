@@ -28,19 +28,9 @@ def _run(run: Callable[[Program], bool], program: Program) -> bool:
 def optimise(
     program: Program, run: Callable[[Callable[[Program], bool], Program], bool] = _run
 ) -> bool:
-    """Run all passes until none changes anything.
+    """Run all passes on a program and its callees until nothing changes; whether anything did.
 
-    Parameters
-    ----------
-    program : Program
-        Rewritten in place, with the programs that it calls.
-    run : callable, optional
-        Runs one pass, as :func:`fwdad.ir.check.checked` does.
-
-    Returns
-    -------
-    bool
-        Whether anything changed.
+    ``run`` runs one pass, as :func:`fwdad.ir.check.checked` does.
     """
     changed = [_settle(each, run) for each in called_from(program)]
     return any(changed)
@@ -59,13 +49,7 @@ def _settle(program: Program, run: Callable[[Callable[[Program], bool], Program]
 
 
 def called_from(program: Program) -> list[Program]:
-    """A program and all that it calls, each once.
-
-    Parameters
-    ----------
-    program : Program
-        Any.
-    """
+    """A program and all that it calls, each once."""
     found = [program]
     for each in found:
         for op in each.walk():

@@ -1,7 +1,7 @@
-"""What a loop carries: values that do not change, that are carried twice, and flags.
+"""Simplification of carried values: constants, duplicates, and flags.
 
-A flag that is False before a loop and True after every iteration says whether the loop ran; one
-that is the condition to leave is False wherever an iteration begins.
+A flag that is False before a loop and True after every iteration says whether the loop ran; the
+leave condition is False wherever an iteration begins.
 """
 
 from __future__ import annotations
@@ -22,13 +22,7 @@ from fwdad.ir.types import BOOL, INT, covers, number_type
 
 
 def simplify_carried(program: Program) -> bool:
-    """Simplify what the loops of a program carry; return whether anything changed.
-
-    Parameters
-    ----------
-    program : Program
-        Rewritten in place.
-    """
+    """Simplify what the loops of a program carry; return whether anything changed."""
     simplifier = _Simplifier(program)
     for block in blocks_of(program.block):
         simplifier.block(block)
@@ -46,18 +40,15 @@ def surely_runs(op: Loop) -> bool:
 
 
 def _test_holds(op: Loop) -> bool:
-    """Whether a loop has a test that is true, whatever the values."""
+    """Whether a loop has a test that is always true."""
     return op.test is not None and surely_runs(op)
 
 
 def runs(op: Loop) -> tuple[Apply, Value]:
     """An operation that returns whether a loop's body runs at all, and its result.
 
-    Parameters
-    ----------
-    op : Loop
-        Over a range of Python's integers, it is asked of the bounds and may stand before the loop;
-        else it is asked of ``exec_count``, after the loop.
+    Over a range of Python integers it compares the bounds, and may precede the loop; otherwise it
+    reads ``exec_count``, and must follow it.
     """
     found = Value(BOOL)
     if op.test is None and bounded(op):
@@ -72,7 +63,7 @@ def runs(op: Loop) -> tuple[Apply, Value]:
 
 
 def bounded(op: Loop) -> bool:
-    """Whether a loop is over a range of Python's integers with a known step."""
+    """Whether a loop is over a range of Python integers with a known step."""
     if op.span is None or type(op.span[2]) is not int or op.span[2] == 0:
         return False
     return all((x.type if isinstance(x, Value) else number_type(x)) == INT for x in op.span)
@@ -86,7 +77,7 @@ class _Simplifier:
         self._uses = count_uses(program)
 
     def block(self, block: Block) -> None:
-        """Simplify the loops that stand in a block."""
+        """Simplify the loops directly in a block."""
         made: list[Op] = []
         for op in block.ops:
             made.append(op)
@@ -95,7 +86,7 @@ class _Simplifier:
         block.ops = made
 
     def _loop(self, op: Loop) -> list[Op]:
-        """Simplify one loop; return what has to stand after it."""
+        """Simplify one loop; return the operations that must follow it."""
         late: list[Op] = []
         flags = self._leave_flags(op)
         seen: dict[object, int] = {}
@@ -149,7 +140,7 @@ class _Simplifier:
             self.mapping[output] = operand
 
     def _leave_flags(self, op: Loop) -> set[Value]:
-        """What is False wherever an iteration begins, if it was before the loop."""
+        """The values that are False wherever an iteration begins, if False before the loop."""
         found: set[Value] = set()
         work = [op.body.results[-1]] if op.leaves else []
         while work:
@@ -163,7 +154,7 @@ class _Simplifier:
         return found
 
     def _is_flag(self, result: Operand, flags: set[Operand]) -> bool:
-        """Whether a value is one of some flags, or its truth."""
+        """Whether a value is one of some flags, or ``bool`` of one."""
         if not isinstance(result, Value) or result in flags:
             return isinstance(result, Value)
         made = self._definitions.get(result)

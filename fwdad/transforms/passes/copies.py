@@ -1,4 +1,4 @@
-"""Copies that nobody needs: of arrays that are never written, nor returned."""
+"""Elimination of copies: of arrays that are neither written nor returned."""
 
 from __future__ import annotations
 
@@ -12,18 +12,7 @@ from fwdad.ir.rewrite import blocks_of, count_uses, give_name, substitute
 
 
 def drop_copies(program: Program) -> bool:
-    """Use an array instead of its copy, if neither is written, or nobody else uses the array.
-
-    Parameters
-    ----------
-    program : Program
-        Rewritten in place.
-
-    Returns
-    -------
-    bool
-        Whether there was one.
-    """
+    """Replace copies by their sources where neither is written, or the source has no other use."""
     copies = [op for block in blocks_of(program.block) for op in block.ops if _is_copy(op)]
     if not copies:
         return False
@@ -61,13 +50,13 @@ def drop_copies(program: Program) -> bool:
 
 
 def told_orders(program: Program) -> Orders | None:
-    """How arrays lie, if it could be seen that a copy is C-contiguous and its source is not."""
+    """The layouts of arrays, if removing copies could change a result; else None."""
     found = Orders(program, copied=False)
     return found if found.told() else None
 
 
 def _is_own(op: Op) -> bool:
-    """Whether what an operation returns is not still a stack's, nor one element many times."""
+    """Whether the result of an operation has memory of its own, with distinct elements."""
     return not (isinstance(op, Apply) and op.function in _NOT_OWN)
 
 

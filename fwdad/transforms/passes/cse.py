@@ -1,8 +1,8 @@
-"""Common subexpressions: what has been computed is not computed again.
+"""Common subexpression elimination.
 
-An expression counts as known in its block and in the blocks inside it, until memory that it reads
-may have been written. Values carried by a loop are new in every iteration, so nothing is shared
-from one to the next. Memory that is written, and a second array for the caller, stay apart.
+An expression is available in its block and in the blocks inside it, until memory that it reads may
+have been written. Carried values are new in every iteration, so nothing is shared between
+iterations. Arrays that are written, and second arrays for the caller, stay separate.
 """
 
 from __future__ import annotations
@@ -34,13 +34,7 @@ from fwdad.ir.types import Size
 
 
 def cse(program: Program) -> bool:
-    """Merge common subexpressions; return whether there were any.
-
-    Parameters
-    ----------
-    program : Program
-        Rewritten in place.
-    """
+    """Eliminate common subexpressions; return whether there were any."""
     numbering = _Numbering(program)
     numbering.block(program.block)
     give_name(numbering.mapping)
@@ -111,7 +105,7 @@ class _Numbering:
         self._change(written)
 
     def _is_known(self, op: Op) -> bool:
-        """Whether an operation repeats a known one, whose outputs then replace its own."""
+        """Whether an operation repeats an available one, whose outputs then replace its own."""
         key = self._key(op)
         if key is None:
             return False
@@ -153,7 +147,7 @@ class _Numbering:
         return (type(op), inputs, content)
 
     def _length(self, op: Apply) -> Hashable:
-        """Lengths of inputs are equal if they are one Size; others, if they are of one array."""
+        """The key of a length: by ``Size`` for lengths of inputs, otherwise by array and axis."""
         array, axis = op.args
         size = array.type.shape[axis]
         if isinstance(size, Size) and size.origin is not None:

@@ -1,11 +1,11 @@
-"""Dead code: operations, carried values, outputs and stores that nothing depends on.
+"""Dead code elimination: operations, carried values, outputs and stores that nothing depends on.
 
-What is alive is found from the results, from writes into parameters and into what a block finds
-outside, and from what may raise because of a *value*: checks, calls of other programs,
-``numpy.linalg``, ``math``, ``int(x)``, and division of Python numbers stay though what they return
-is unused. Exceptions about shapes and indices, and warnings, go with the unused operation that
-would have raised them: an unused element is not loaded, and an unused sum not formed. A ``while``
-without a use is taken to end.
+Liveness starts from the results, from writes into parameters and memory from outside, and from what
+may raise because of a *value*: checks, calls of other programs, ``numpy.linalg``, ``math``,
+``int(x)``, and division of Python numbers stay although their results are unused. Exceptions about
+shapes and indices, and warnings, disappear with the unused operation that would have raised them:
+an unused element is not loaded, and an unused sum not formed. An unused ``while`` is assumed to
+terminate.
 """
 
 from __future__ import annotations
@@ -20,25 +20,14 @@ from fwdad.ir.rewrite import all_inside, blocks_of, defined_by
 
 
 def dead(program: Program) -> bool:
-    """Remove what nothing depends on; return whether anything was removed.
-
-    Parameters
-    ----------
-    program : Program
-        Rewritten in place.
-    """
+    """Remove what nothing depends on; return whether anything was removed."""
     return _sweep(program.block, _Marker(program))
 
 
 def drop_unread(program: Program) -> bool:
-    """Remove what loops carry and branches return for nobody; all operations stay.
+    """Remove carried values and results of branches that nothing reads; all operations stay.
 
-    A traced loop carries each name that its body binds, for what may stand behind it.
-
-    Parameters
-    ----------
-    program : Program
-        Rewritten in place.
+    A traced loop carries every name that its body binds, since code after it may read it.
     """
     ops = [op for block in blocks_of(program.block) for op in block.ops]
     if not any(isinstance(op, (Branch, Loop)) for op in ops):
@@ -51,9 +40,9 @@ def drop_unread(program: Program) -> bool:
 
 
 class _Marker:
-    """Finds what is alive: operations, values, and memory whose content matters.
+    """Finds what is live: operations, values, and memory whose content matters.
 
-    All operations are, if ``every``: then values are alive that any of them reads.
+    With ``every``, all operations are live, and so are the values that they read.
     """
 
     def __init__(self, program: Program, *, every: bool = False) -> None:
@@ -143,14 +132,14 @@ class _Marker:
 
 
 def _stays(op: Op) -> bool:
-    """Whether an operation is kept for what it may raise, not for what is inside it."""
+    """Whether an operation is kept because of what it may raise itself, not in its blocks."""
     if isinstance(op, Loop):
         return op.span is not None and not is_nonzero(op.span[2])
     if isinstance(op, Branch):
         return False
     if isinstance(op, Call):
         return True
-    return not op.writes() and risk(op) >= Risk.RAISES  # what is written decides about writers
+    return not op.writes() and risk(op) >= Risk.RAISES  # writers are live if what they write is
 
 
 def _sweep(block: Block, alive: _Marker) -> bool:
@@ -165,7 +154,7 @@ def _sweep(block: Block, alive: _Marker) -> bool:
 
 
 def _prune(op: Op, alive: _Marker) -> bool:
-    """Leave out the dead outputs of a branch, and the dead values that a loop carries."""
+    """Remove dead outputs of a branch, and dead carried values of a loop; whether any were."""
     if not isinstance(op, (Branch, Loop)):
         return False
     keep = [v in alive.values for v in op.outputs]

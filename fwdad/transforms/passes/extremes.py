@@ -1,7 +1,7 @@
-"""Loops that look for the largest or the smallest element of a row become one call.
+"""Replacement of loops that search for the largest or smallest element of a row by one call.
 
-Backwards such a loop would take its comparisons from a stack, one after the other, to find the
-iteration that came last. The place of that element says the same.
+The reverse pass of such a loop would pop its comparisons from a stack, one by one, to find the last
+iteration that took an element. The position of that element says the same.
 """
 
 from __future__ import annotations
@@ -21,22 +21,10 @@ _OF_FIRST = {">": place_of_larger, "<": place_of_smaller}
 
 
 class Found(NamedTuple):
-    """A loop of this kind.
+    """A loop that searches for an extreme.
 
-    Attributes
-    ----------
-    load : Load
-        The element of an iteration.
-    axis : int
-        Which of its indices is the counter.
-    branch : Branch
-        Takes the element, or keeps what there is.
-    taken : bool
-        On which side of the branch it is taken.
-    comparison : str
-        Of the element with what there is: the element is taken if it holds.
-    begin : Operand
-        What the first element is compared with.
+    ``axis`` is the index that is the counter. The side ``taken`` of ``branch`` takes the element:
+    if ``comparison`` holds for it and the best so far, which is ``begin`` at first.
     """
 
     load: Load
@@ -48,13 +36,7 @@ class Found(NamedTuple):
 
 
 def find_extremes(program: Program) -> bool:
-    """Replace the loops of a program that look for an extreme; return whether there were any.
-
-    Parameters
-    ----------
-    program : Program
-        Rewritten in place.
-    """
+    """Replace the loops of a program that search for an extreme; return whether there were any."""
     if not any(isinstance(op, Loop) and _is_short(op) for op in program.walk()):
         return False
     uses = count_uses(program)
@@ -117,7 +99,7 @@ def _match(op: Loop) -> Found | None:
 
 
 def _counts_up(op: Loop) -> bool:
-    """Whether a loop goes up by ones from a number that is not negative, far enough."""
+    """Whether a loop counts up by ones from a non-negative number, with enough iterations."""
     if op.span is None:
         return False
     start, stop, step = op.span
@@ -129,7 +111,7 @@ def _counts_up(op: Loop) -> bool:
 
 
 def _axis(op: Loop, load: Load) -> int | None:
-    """Which index of an element is the counter, if the others are there before the loop."""
+    """The axis that the counter indexes, if the other indices are defined before the loop."""
     counter, inside = op.body.params[0], all_inside(op.body)
     if len(load.index) != load.array.type.ndim or load.array in inside:
         return None
@@ -150,7 +132,7 @@ def _is_like(x: Operand, item: Value) -> bool:
 
 
 def _replaced(op: Loop, found: Found) -> list[Op]:
-    """The place of the extreme, and what the loop carries by it."""
+    """The operations that replace a loop: the position of the extreme, and a branch on it."""
     assert op.span is not None
     load, (start, stop, _), counter = found.load, op.span, op.body.params[0]
     others = tuple(i for k, i in enumerate(load.index) if k != found.axis)

@@ -1,9 +1,9 @@
-"""Constant folding: what depends on constants only is computed now, with Python's own operators.
+"""Constant folding: what depends only on constants is computed now, by Python's own operators.
 
 The result must have the type that the operation declares; what raises or warns is left to the run.
-Identities of Python's ``int`` and ``bool`` are applied; those of floats would change a bit, but for
-the product of a partial and lanes with one of them 1. With a finite partial, or lanes that are not
-zero, that product is any other.
+Identities of Python's ``int`` and ``bool`` are applied. Those of floats could change a bit, except
+for the product of a partial and lanes, one of which is 1. With a finite partial, or nonzero lanes,
+that product becomes an ordinary one.
 """
 
 from __future__ import annotations
@@ -27,13 +27,7 @@ _UNFOLDED: Any = object()
 
 
 def fold(program: Program) -> bool:
-    """Compute what is constant; return whether there was anything.
-
-    Parameters
-    ----------
-    program : Program
-        Rewritten in place.
-    """
+    """Fold constants; return whether there were any."""
     mapping: Mapping = {}
     changed = _block(program.block, mapping)
     substitute(program.block, mapping)
@@ -42,7 +36,7 @@ def fold(program: Program) -> bool:
 
 
 def _block(block: Block, mapping: Mapping) -> bool:
-    """Fold what stands in a block; return whether products were written in another way."""
+    """Fold operations in a block; return whether products were rewritten."""
     kept = []
     changed = False
     for op in block.ops:
@@ -62,7 +56,7 @@ def _block(block: Block, mapping: Mapping) -> bool:
 
 
 def _unscaled(op: Apply) -> bool:
-    """Make a product of what no select is needed for, if an operation is one."""
+    """Replace a product of lanes by an ordinary one if it needs no select; whether it was one."""
     if op.function is not scale_lanes or op.kwargs:
         return False
     d, lanes = op.args
@@ -74,7 +68,7 @@ def _unscaled(op: Apply) -> bool:
 
 
 def _folded(op: Apply) -> Operand:
-    """What replaces the output of a call, if anything does."""
+    """What replaces the output of a call, or ``_UNFOLDED``."""
     t = op.outputs[0].type
     if not isinstance(t, Number):
         return _UNFOLDED
@@ -88,7 +82,7 @@ def _folded(op: Apply) -> Operand:
 
 
 def _scaled_by_one(op: Apply, t: Number) -> Operand:
-    """A product with a one is the other factor, bit for bit."""
+    """A product with 1 is the other factor, bit for bit."""
     for x, other in (op.args, op.args[::-1]):
         is_one = number_type(other) is not None and not isinstance(other, Value) and other == 1
         if is_one and isinstance(x, Value) and x.type == t:
@@ -117,7 +111,7 @@ def _is_number(x: Operand) -> bool:
 
 
 def _is_scalar_function(f: Any) -> bool:
-    """Functions whose result depends on their arguments only, and is a number."""
+    """Whether a function returns a number that depends only on its arguments."""
     if isinstance(f, np.ufunc) or f in (bool, int, float, complex, abs, round):
         return True
     if isinstance(f, type):
@@ -127,7 +121,7 @@ def _is_scalar_function(f: Any) -> bool:
 
 
 def _identity(op: Apply, t: Number) -> Operand:
-    """``x + 0``, ``x * 1``, ``not not``: of Python's integers and booleans."""
+    """``x + 0``, ``x * 1``, ``not not``: for Python's integers and booleans."""
     f, args = op.function, op.args
     if len(args) == 1:
         (x,) = args

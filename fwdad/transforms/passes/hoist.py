@@ -1,13 +1,13 @@
-"""Loop-invariant code: what every iteration would compute alike is computed once, before the loop.
+"""Loop-invariant code motion: what every iteration would compute alike moves before the loop.
 
-A loop may run zero times, so only what can neither raise nor warn is moved before it as it is. The
-rest is moved where the loop surely runs; and of a loop over a range, calls of functions and
-operations on arrays are moved under ``if start < stop``. Of a program without warnings, numbers
-that might warn are moved as they are. What may raise moves only where it is the
-first thing of an iteration that may, so that the same exception is raised in the same state.
-Allocations that are written or returned stay, and so do reads of memory that the loop writes, but
-for an element that has just been read or written before the loop, where no index in the loop means
-it: it is a number in a register then, and its cotangent a sum that the reverse pass carries.
+A loop may have no iteration, so an operation moves unconditionally only if it can neither raise nor
+warn. The others move if the loop is known to run; and for a loop over a range, calls of functions
+and operations on arrays move under ``if start < stop``. In a program without warnings, operations
+on numbers that might warn move unconditionally. What may raise moves only if nothing before it in
+an iteration may, so that the same exception is raised in the same state. Allocations that are
+written or returned stay, and so do reads of memory that the loop writes; except for an element that
+has just been read or written before the loop, and that no index in the loop selects: it becomes a
+number in a register, and its cotangent a carried value of the reverse pass.
 """
 
 from __future__ import annotations
@@ -43,13 +43,7 @@ from fwdad.transforms.passes.carried import bounded, runs, surely_runs
 
 
 def hoist(program: Program) -> bool:
-    """Move loop-invariant code before its loop; return whether there was any.
-
-    Parameters
-    ----------
-    program : Program
-        Rewritten in place.
-    """
+    """Move loop-invariant code before its loop; return whether there was any."""
     if not any(isinstance(op, Loop) for op in program.walk()):
         return False
     return _Hoister(program).block(program.block)
@@ -68,7 +62,7 @@ class _Hoister:
         self._known: Places | None = None
 
     def block(self, block: Block) -> bool:
-        """Hoist out of the loops of a block, the inner ones first."""
+        """Hoist out of the loops of a block, inner ones first."""
         changed = False
         made: list[Op] = []
         for op in block.ops:
@@ -83,7 +77,7 @@ class _Hoister:
         return changed
 
     def _out_of(self, loop: Loop, before: list[Op]) -> list[Op]:
-        """Take the invariant operations out of a loop; return what stands before it."""
+        """Remove the invariant operations from a loop; return what must precede it."""
         plain, guarded = self._invariant(loop, before)
         surely = surely_runs(loop)
         if not surely:
@@ -96,13 +90,13 @@ class _Hoister:
         return [*plain, *self._guard(loop, guarded)]
 
     def _invariant(self, loop: Loop, before: list[Op]) -> tuple[list[Op], list[Op]]:
-        """What can be moved as it is, and what only where the loop runs."""
+        """The operations that can move unconditionally, and those that need the loop to run."""
         changing = set().union(*(all_inside(b) for b in loop.blocks()))
         written = writes(loop, self.roots)
         plain: list[Op] = []
         guarded: list[Op] = []
         late: set[Value] = set()
-        first = True  # nothing that stays and may raise, or writes, has been met
+        first = True  # so far nothing stays and may raise, or writes
         for block in loop.blocks():
             tested = block is loop.test
             for op in block.ops:
@@ -134,7 +128,7 @@ class _Hoister:
         return plain, guarded
 
     def _may_move(self, op: Op, written: set[Value]) -> bool:
-        """Whether an operation has one meaning in all iterations, its operands apart."""
+        """Whether an operation with invariant operands has the same result in all iterations."""
         if writes(op, self.roots) or reads(op, self.roots) & written:
             return False
         inner = [op, *(i for b in op.blocks() for i in walk(b))]
@@ -145,7 +139,7 @@ class _Hoister:
         return not any(v in self.roots[v] and v in kept for v in arrays)
 
     def _is_held(self, op: Op, loop: Loop, before: list[Op]) -> bool:
-        """Whether a load reads an element met before a loop, which the loop does not write."""
+        """Whether a load reads an element used before a loop, which the loop does not write."""
         if not isinstance(op, Load) or is_array(op.outputs[0]) or loop.checkpoint is not None:
             return False
         key = key_of(op.index)

@@ -1,7 +1,7 @@
-"""Copies that are read before what they were taken of changes: it is read where it is.
+"""Elimination of copies that are only read before their source changes: the source is read.
 
 In the reverse pass a store takes the cotangent of what it wrote, and leaves zeros. The zeros are
-written later, where nothing minds: then the cotangent is read where it is.
+written later where that is unobservable, so that the cotangent can be read in place.
 """
 
 from __future__ import annotations
@@ -28,13 +28,7 @@ _READERS = {scale_lanes, np.sum}
 
 
 def read_in_place(program: Program) -> bool:
-    """Leave copies out; return whether there were any.
-
-    Parameters
-    ----------
-    program : Program
-        Rewritten in place.
-    """
+    """Eliminate such copies; return whether there were any."""
     if not any(map(_copies, program.walk())):
         return False
     found = _Reader(program)
@@ -58,24 +52,24 @@ class _Reader:
         on_stacks = [
             op for op in program.walk() if isinstance(op, Apply) and op.function in (pop, top)
         ]
-        self.stacked = {v for op in on_stacks for v in op.outputs}  # what is pushed lies there
+        self.stacked = {v for op in on_stacks for v in op.outputs}  # memory that is on a stack
         self.written = {
             root for op in program.walk() for v in op.writes() for root in self.roots.get(v, {v})
         }
         blocks = list(blocks_of(program.block))
         self.answered = memory([b.results for b in blocks], self.roots)
-        self.views: dict[Value, int] = {}  # how many arrays may lie in an array's memory
+        self.views: dict[Value, int] = {}  # how many arrays may be in an array's memory
         for v, owners in self.roots.items():
             for root in owners - {v}:
                 self.views[root] = self.views.get(root, 0) + 1
 
     @functools.cached_property
     def told(self) -> Orders | None:
-        """How arrays lie, if that could be seen."""
+        """The layouts of arrays, if removing copies could change a result; else None."""
         return told_orders(self.program)
 
     def block(self, block: Block) -> None:
-        """Leave out copies that are made and read in a block."""
+        """Eliminate copies that are made and read in a block."""
         for op in list(block.ops):
             if _copies(op) and self._is_plain(op):
                 self._try(op, block)
@@ -120,10 +114,10 @@ class _Reader:
             other for other in block.ops[start + 1 : last + 1] if other not in late
         ] + late
         self.mapping[made] = source
-        self.roots[made] = owners  # who reads it reads these from here on
+        self.roots[made] = owners  # reading it means reading these from here on
 
     def _may_wait(self, op: Op) -> bool:
-        """Whether nobody outside sees when a constant is written."""
+        """Whether delaying the write of a constant is unobservable outside."""
         return (
             isinstance(op, Store)
             and not isinstance(op.value, Value)

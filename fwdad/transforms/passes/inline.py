@@ -1,4 +1,4 @@
-"""Calls of programs that do not call themselves, written in line."""
+"""Inlining of calls of programs that are not recursive."""
 
 from __future__ import annotations
 
@@ -8,14 +8,9 @@ from fwdad.ir.rewrite import blocks_of, substitute
 
 
 def inline(program: Program, *, adjoints: bool = True) -> bool:
-    """Write the called programs in the place of their calls; return whether there were any.
+    """Inline calls of programs; return whether there were any.
 
-    Parameters
-    ----------
-    program : Program
-        Rewritten in place.
-    adjoints : bool, default True
-        Whether calls that have a reverse pass of their own are written in line, too.
+    Calls that have a reverse pass of their own are inlined only if ``adjoints``.
     """
     mapping: dict[Value, Operand] = {}
     for block in list(blocks_of(program.block)):
@@ -44,7 +39,7 @@ def _inline(block: Block, mapping: dict[Value, Operand], adjoints: bool) -> None
 
 
 def _reaches(program: Program, target: Program, seen: set[int] | None = None) -> bool:
-    """Whether a program calls another, by itself or through others."""
+    """Whether a program calls another one, directly or through others."""
     seen = set() if seen is None else seen
     for op in program.walk():
         if isinstance(op, Call) and id(op.program) not in seen:

@@ -1,9 +1,8 @@
-"""Lengths that are found to be equal once a program has been rewritten.
+"""Unification of lengths that prove to be equal once a program has been rewritten.
 
-The length of ``a[i:]`` goes by the length of a and by the value i: two such views have one
-``Size`` if they were given the same i. What was computed twice when the program was traced, and a
-program that was written again with values of its own, have types from before; here all values are
-given the types of now.
+The length of ``a[i:]`` is determined by the length of a and the value i: two such views share a
+``Size`` if both use the same i. The types of values that were computed twice while the program was
+traced, and those of cloned programs, are outdated; here all values get up-to-date types.
 """
 
 from __future__ import annotations
@@ -22,18 +21,7 @@ from fwdad.ir.types import ArrayType, Dimension, Size, Type, sliced
 
 
 def share_lengths(program: Program) -> bool:
-    """Give views of equal lengths types that say so.
-
-    Parameters
-    ----------
-    program : Program
-        The types of its values are changed.
-
-    Returns
-    -------
-    bool
-        Whether a type changed.
-    """
+    """Give views of equal lengths the same ``Size``; return whether a type changed."""
     return share_lengths_in(program.block)
 
 
@@ -44,7 +32,7 @@ def share_lengths_in(block: Block) -> bool:
 
 
 def _asked_of_operands(block: Block) -> bool:
-    """Ask what an array was computed of for its lengths: then nobody else may need the array."""
+    """Read lengths from what an array was computed from, so that the array itself may be dead."""
     asking = [
         op for op in walk(block) if isinstance(op, Apply) and own_name(op.function) == "length_of"
     ]
@@ -60,21 +48,9 @@ def _asked_of_operands(block: Block) -> bool:
 
 
 def same_length(array: Value, axis: int, made: dict[Value, Op]) -> tuple[Value, int]:
-    """Another array of the same length, which an array was computed of.
+    """An array that the given one was computed from, and an axis, with the same length.
 
-    Parameters
-    ----------
-    array : Value
-        Whose length is asked for.
-    axis : int
-        On which axis.
-    made : dict
-        The operations that define values.
-
-    Returns
-    -------
-    Value, int
-        The array itself, if there is no other.
+    Itself, if there is no other. ``made`` has the operations that define values.
     """
     d = array.type.shape[axis]
     op = made.get(array)
@@ -88,13 +64,7 @@ def same_length(array: Value, axis: int, made: dict[Value, Op]) -> tuple[Value, 
 
 
 class _Lengths:
-    """Which lengths of a block are equal, by what its operations are.
-
-    Parameters
-    ----------
-    block : Block
-        As it is now.
-    """
+    """Which lengths of a block are equal, according to its present operations."""
 
     def __init__(self, block: Block) -> None:
         self._same: dict[Size, Dimension] = {}
@@ -111,7 +81,7 @@ class _Lengths:
                 self._note(op.outputs[0], _broadcast(shapes, self._shape(op.outputs[0])))
 
     def type_of(self, t: Type) -> Type:
-        """A type with one length for all that are equal; itself, if it has."""
+        """A type with one length for all that are equal; the same object if nothing changes."""
         if isinstance(t, ArrayType):
             shape = tuple(self._leader(d) for d in t.shape)
             return t if shape == t.shape else ArrayType(t.dtype, shape)

@@ -1,9 +1,9 @@
-"""Branches: what is known of a condition is used, and neighbours on one condition become one.
+"""Simplification of branches: known conditions, and neighbours with the same condition.
 
-Inside a side of a branch its condition is known, after a check it holds. A branch on something
-known is taken in line. An output that is one operand whichever side runs, or whose other side is
+Inside a side of a branch its condition is known, and after a check it holds. A branch on a known
+condition is inlined. An output that is one operand on both sides, or whose other side is
 ``Missing``, is that operand. An early ``return`` leaves several branches on one condition behind:
-they are merged where nothing between them minds.
+these are merged where nothing between them prevents it.
 """
 
 from __future__ import annotations
@@ -47,13 +47,7 @@ Known = dict[Value, bool]
 
 
 def simplify(program: Program) -> bool:
-    """Simplify branches, checks and what loops carry; return whether anything changed.
-
-    Parameters
-    ----------
-    program : Program
-        Rewritten in place.
-    """
+    """Simplify branches, checks and what loops carry; return whether anything changed."""
     if not any(map(_may_gain, program.walk())):
         return False
     conditions = _Conditions(program)
@@ -65,7 +59,7 @@ def simplify(program: Program) -> bool:
 
 
 def _may_gain(op: Op) -> bool:
-    """Whether there is anything to do because of an operation: most programs have none."""
+    """Whether an operation may give this pass something to do: in most programs none does."""
     if isinstance(op, Apply):
         return op.function is operator.not_
     return op.nests or isinstance(op, Check)
@@ -75,7 +69,7 @@ def _may_gain(op: Op) -> bool:
 
 
 class _Conditions:
-    """Walks a program in the order of its runs, with what is known on each way."""
+    """Walks a program in execution order, with what is known on each path."""
 
     def __init__(self, program: Program) -> None:
         self.mapping: Mapping = {}
@@ -89,7 +83,7 @@ class _Conditions:
 
     @staticmethod
     def _source(_: Value, op: Op) -> tuple[Value | None, bool]:
-        """The value whose truth, or its opposite, is that of a value."""
+        """The value whose truth, or its opposite, a value has; and whether it is the same."""
         if isinstance(op, Apply) and op.function in (bool, operator.not_) and len(op.args) == 1:
             (x,) = op.args
             if isinstance(x, Value) and isinstance(x.type, Number):
@@ -97,7 +91,7 @@ class _Conditions:
         return None, True
 
     def _learn(self, known: Known, value: Operand, truth: bool) -> None:
-        """Note what a value's truth says about others."""
+        """Note what a value's truth implies for others."""
         if not isinstance(value, Value) or value in known:
             return
         known[value] = truth
@@ -115,7 +109,7 @@ class _Conditions:
                     self._learn(known, part, truth)
 
     def block(self, block: Block, known: Known) -> None:
-        """Simplify a block; ``known`` grows by what the block's checks say."""
+        """Simplify a block, adding to ``known`` what the block's checks imply."""
         ops, block.ops = block.ops, []
         for k, op in enumerate(ops):
             self._op(op, block, known)
@@ -127,7 +121,7 @@ class _Conditions:
         block.results = results
 
     def _cut(self, rest: list[Op], block: Block) -> None:
-        """Leave out what comes after a check that fails."""
+        """Remove what follows a check that fails."""
         lost = {v for op in rest for v in defined_by(op)}
         results = [_nothing(r) if lost.intersection(values_in(r)) else r for r in block.results]
         self.changed |= bool(rest)
@@ -200,7 +194,7 @@ class _Conditions:
         self._outputs(op, block)
 
     def _normalise(self, op: Branch) -> None:
-        """The condition without ``bool`` and ``not`` around it."""
+        """Strip ``bool`` and ``not`` from the condition."""
         while isinstance(op.condition, Value) and op.condition in self._definitions:
             x, same = self._source(op.condition, self._definitions[op.condition])
             if x is None:
@@ -211,7 +205,7 @@ class _Conditions:
             self.changed = True
 
     def _outputs(self, op: Branch, block: Block) -> None:
-        """Leave out the outputs that need no branch."""
+        """Remove the outputs that need no branch."""
         inside = {v for side in op.blocks() for o in side.ops for v in defined_by(o)}
         kept: list[int] = []
         late: list[Op] = []
@@ -254,7 +248,7 @@ class _Conditions:
             self._end_in_branch(op.body)
 
     def _end_in_branch(self, body: Block) -> None:
-        """Let the branch on the condition to leave be the last thing in a body."""
+        """Move the branch on the leave condition to the end of a body."""
         at = [k for k, o in enumerate(body.ops)
               if isinstance(o, Branch) and o.condition is body.results[-1]]  # fmt: skip
         if not at:
@@ -266,7 +260,7 @@ class _Conditions:
             self.changed = True
 
     def _leave(self, op: Loop) -> None:
-        """The condition to leave without ``bool`` around it."""
+        """Strip ``bool`` from the leave condition."""
         last = op.body.results[-1]
         made = self._definitions.get(last) if isinstance(last, Value) else None
         if isinstance(made, Apply) and made.function is bool:
@@ -284,7 +278,7 @@ class _Conditions:
 
 
 def _only(a: Operand, b: Operand, inside: set[Value]) -> Operand | None:
-    """The operand that a branch returns whichever side runs, if it is there before the branch."""
+    """The operand that a branch returns on both sides, if it is defined before the branch."""
     if isinstance(a, Missing):
         a = b
     elif not isinstance(b, Missing) and key_of(a) != key_of(b):
@@ -304,7 +298,7 @@ def _is_plain(op: Op) -> bool:
 
 
 def _nothing(value: Value) -> Operand:
-    """What stands for a value that is never reached; loops want a bool where they ask for one."""
+    """Stands for a value that is never reached; False for booleans, which loops need."""
     if isinstance(value.type, Number) and value.type.dtype.kind == "b":
         return False if value.type.python else np.False_
     return Missing(value.type)
@@ -349,7 +343,7 @@ def _merge_in(block: Block, roots: Roots) -> bool:
 def _around(
     first: Branch, between: list[Op], second: Branch, roots: Roots
 ) -> tuple[list[Op], list[Op]] | None:
-    """Which operations between two branches go before both, and which after; None if neither."""
+    """Sort operations between two branches into before and after both; None if impossible."""
     before: list[Op] = []
     after: list[Op] = []
     from_first = set(first.outputs)

@@ -1,4 +1,4 @@
-"""Blocks run backwards, operation by operation; branches as branches."""
+"""Reversal of blocks, operation by operation, and of branches."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from fwdad.transforms.reverse.region import Region, bar_dtype, zero_number
 
 
 class Control(Recursion):
-    """Runs blocks and branches backwards."""
+    """Reverses blocks and branches."""
 
     def reverse(self, region: Region) -> None:
-        """Run the operations of a region's source block backwards, into the region."""
+        """Reverse the operations of a region's source block, into the region."""
         inside = [v for op in region.source.ops for v in defined_by(op)]
         absent: list[Value] = []  # what is no array yet in the first iteration
         if isinstance(region.owner, Loop):
@@ -24,7 +24,7 @@ class Control(Recursion):
         for v in (*(p for p in region.source.params if p not in absent), *inside):
             self.recorder.measure(v, anew=region.parent is not None)
         ops = list(region.source.ops)  # what keeps values is written beside them
-        if region.parent is not None:  # the cotangents of its results may have asked for lengths
+        if region.parent is not None:  # the cotangents of its results may have read lengths
             self.settle(region, 0, len(ops))
         for op in reversed(ops):
             outer, self.op = self.op, op
@@ -34,13 +34,13 @@ class Control(Recursion):
             self.op = outer
 
     def _check(self, _op: Check) -> None:
-        """What held in the forward pass holds."""
+        """Nothing to do: what held in the forward pass holds."""
 
     def _effect(self, _op: Effect) -> None:
-        """What was put out on the forward pass is not put out again."""
+        """Nothing to do: output of the forward pass is not repeated."""
 
     def _of_own_dtype(self, v: Value, bar: Any) -> Any:
-        """The cotangent of an array in its dtype: that of a real part is real so far."""
+        """The cotangent of an array in the array's dtype: that of a real part may still be real."""
         if not is_array(v) or bar.dtype == bar_dtype(v):
             return bar
         made = self.zeros(v)
@@ -69,7 +69,7 @@ class Control(Recursion):
         self._joined(op, sides, list(numbers))
 
     def _joined(self, op: Branch, sides: list[Region], numbers: list[Value]) -> None:
-        """Write the branch; it returns the cotangents of numbers from outside."""
+        """Record the branch, which returns the cotangents of numbers from outside."""
         for side in sides:
             with self.writing(side):
                 found = [self.current(v) for v in numbers]
@@ -87,7 +87,7 @@ class Control(Recursion):
             self.region.bars[v] = Symbol(made, self.recorder)
 
     def _bar_of_output(self, v: Value) -> object:
-        """The cotangent of what a branch returns; None if it has none of its own."""
+        """The cotangent of an output of a branch; None if it has none of its own."""
         if not self.structure.is_active(v):
             return None
         if is_array(v) and self.structure.is_memory(v):
@@ -95,7 +95,7 @@ class Control(Recursion):
         return self.take(v)
 
     def _is_chosen(self, op: Branch, k: int) -> bool:
-        """Whether a branch returns memory that one of its sides may have made."""
+        """Whether a branch returns memory that one of its sides may have allocated."""
         v = op.outputs[k]
         return (
             any(self._is_own(b.results[k], b) for b in (op.then, op.other))

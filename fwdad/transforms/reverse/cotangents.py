@@ -1,9 +1,9 @@
-"""Cotangents: where they are kept, and how contributions are added up.
+"""Cotangents: where they are kept, and how contributions are accumulated.
 
-Numbers, and arrays that the program never writes, have cotangents that are values: a sum of
+Numbers, and arrays that the program never writes, have cotangents that are values: sums of
 contributions. An array that the program writes is memory, and so is its cotangent: an array of its
-shape, of which every view of the program has the same view. Reading one element costs one addition
-backwards.
+shape, which has a view for every view in the program. Reversing the load of one element costs one
+addition.
 """
 
 from __future__ import annotations
@@ -37,21 +37,11 @@ VIEWS = {
 
 
 class NotReversibleError(UntraceableError):
-    """A program on a tape that reverse mode cannot follow; it is recorded as it runs instead."""
+    """A program on a tape that reverse mode cannot follow, so that its run is recorded instead."""
 
 
 class Cotangents:
-    """The cotangents of a program's values, in the region that is open.
-
-    Parameters
-    ----------
-    recorder : Recorder
-        Writes.
-    structure : Structure
-        The program.
-    region : Region
-        That of the whole program.
-    """
+    """The cotangents of a program's values, in the region that is open."""
 
     choices: Choices
 
@@ -84,15 +74,15 @@ class Cotangents:
             self.region, self.recorder.block = outer, block
 
     def shape(self, v: Value) -> tuple[Any, ...]:
-        """The shape of a value, lengths that are not known as :class:`Length`."""
+        """The shape of a value, with unknown lengths as :class:`Length`."""
         return tuple(self.recorder.static_length(d) for d in v.type.shape)
 
     def space(self, v: Value) -> Space:
-        """Where the cotangent of a value lives."""
+        """The space of a value's cotangents."""
         return Space(self.shape(v), bar_dtype(v))
 
     def bar_type(self, v: Value) -> Type:
-        """The type of the cotangent of a value."""
+        """The type of a value's cotangent."""
         if not is_array(v):
             return Number(bar_dtype(v), python=False)
         t = ArrayType(bar_dtype(v), v.type.shape)
@@ -107,21 +97,21 @@ class Cotangents:
         return made
 
     def _length(self, v: Value, axis: int) -> Any:
-        """A length of an array, asked of what it was computed of, which may outlive it."""
+        """A length of an array, read from what it was computed from, which may outlive it."""
         definition = self.structure.definition
         array, at = same_length(v, axis, definition)
         missing = array in self.structure.missing or may_be_missing(array, definition)
         return self.recorder.length(Symbol(array, self.recorder), at, missing=missing)
 
     def _lengths(self, v: Value) -> Any:
-        """The lengths of an array as they are given to functions that make one."""
+        """The lengths of an array, in the form that functions such as ``np.zeros`` take."""
         lengths = tuple(self._length(v, axis) for axis in range(v.type.ndim))
         return lengths if len(lengths) != 1 else lengths[0]
 
     # -- adding up
 
     def add(self, v: Any, x_bar: Any, *, alike: bool = False) -> None:
-        """Add a contribution to the cotangent of a value; ``alike``: it has the value's shape."""
+        """Add a contribution to a value's cotangent; ``alike``: it has the value's shape."""
         if isinstance(x_bar, Zero) or not self.structure.is_active(v):
             return
         if v not in self.structure.home:
@@ -155,19 +145,19 @@ class Cotangents:
             self.recorder.update(self.memory_of(v), Ellipsis, operator.add, x_bar)
 
     def is_overwritten_before_use(self, call: Apply) -> bool:
-        """Whether memory that a call reads may be written between it and what is reversed now."""
+        """Whether memory that a call reads may be written before the operation being reversed."""
         raise NotImplementedError
 
     def add_through(self, op: Apply, v: Value, x_bar: Any) -> None:
-        """Add to the cotangents of a call's arguments what one of its results gives."""
+        """Add the contribution of one result of a call to the cotangents of the arguments."""
         raise NotImplementedError
 
     def add_element(self, array: Value, index: tuple[Any, ...], x_bar: Any) -> None:
-        """Add to the cotangent of an array at an index, by way of zeros."""
+        """Add to an array's cotangent at an index, by way of an array of zeros."""
         raise NotImplementedError
 
     def _begun(self, v: Value, x_bar: Any) -> Symbol:
-        """Memory that begins with a contribution."""
+        """Memory that is initialised with a contribution."""
         if type(x_bar) is not Symbol or not x_bar.is_array:
             made = self.whole(v, x_bar)
         elif v.type.ndim and _certain(x_bar.shape, self.shape(v)):  # NumPy's sums are no memory
@@ -179,14 +169,14 @@ class Cotangents:
         return made
 
     def _is_first(self, v: Value) -> bool:
-        """Whether the cotangent of an array begins in the region that is open, here and now."""
+        """Whether the open region is where the cotangent of an array begins, right now."""
         is_own = self.structure.roots(v) == {v} and v not in self.choices.meant
         known = v in self.refs or v in self.region.buffers
         made_here = not isinstance(self.structure.definition.get(v), Branch)
         return is_own and not known and made_here and self.home_of(v) is self.region
 
     def _into(self, v: Value, x_bar: Any, *, alike: bool = False) -> Any:
-        """A contribution summed over what was broadcast, and real for a real value."""
+        """A contribution summed over broadcast axes, and made real for a real value."""
         if not is_array(v):
             if type(x_bar) is Symbol and x_bar.is_array:
                 x_bar = self.recorder.apply(np.sum, (x_bar,), {})
@@ -229,7 +219,7 @@ class Cotangents:
         return self.recorder.apply_typed(sum_to, (x_bar, *lengths), t)
 
     def whole(self, v: Value, x_bar: Any) -> Any:
-        """A cotangent written out, where it is one number for every element of an array."""
+        """A cotangent as an array, where it is one number for all elements."""
         if not is_array(v) or (type(x_bar) is Symbol and x_bar.is_array):
             return x_bar
         value = self._number(v, x_bar)
@@ -238,7 +228,7 @@ class Cotangents:
         return made
 
     def _number(self, v: Value, x_bar: Any) -> Any:
-        """A contribution of the type that all contributions of a number have."""
+        """A contribution in the type that all contributions of a number have."""
         dtype = bar_dtype(v)
         t = Number(dtype, python=False)
         if type(x_bar) is not Symbol:
@@ -274,14 +264,14 @@ class Cotangents:
         self.recorder.update(self.buffer(v), Ellipsis, operator.add, x_bar)
 
     def _lasting(self, x_bar: Any) -> Any:
-        """A cotangent in memory of its own: what is an array of the program may be restored."""
+        """A cotangent, copied if it is an array of the program that may be restored."""
         if type(x_bar) is Symbol and x_bar.is_array and x_bar.value in self.structure.home:
             if self.structure.is_memory(x_bar.value):
                 return self.recorder.apply(np.ndarray.copy, (x_bar,), {})
         return x_bar
 
     def buffer(self, v: Value) -> Symbol:
-        """The cotangent of an array that is not memory, as memory that may be added into."""
+        """The cotangent of an array that is not memory, as memory that can be added into."""
         home = self.home_of(v)
         if v in home.owned:
             return home.bars[v]
@@ -336,5 +326,5 @@ def _kind(x: Any) -> str:
 
 
 def _certain(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
-    """Whether two shapes are equal whatever runs."""
+    """Whether two shapes are equal in every run."""
     return len(a) == len(b) and all(m == n for m, n in zip(a, b, strict=True))

@@ -1,8 +1,8 @@
-"""Stores that need not be restored, because another one that is restored later hides them.
+"""Stores whose old content need not be restored, because a later restore overwrites it.
 
-Backwards, what a store overwrote is restored before what was overwritten earlier. A store that
-writes a whole array hides, when it is restored, all stores that follow it, up to the next of its
-kind: only what the reverse pass reads in between shows them.
+The reverse pass restores what a store overwrote before it restores what was overwritten earlier.
+Restoring a store that writes a whole array hides all stores that follow it, up to the next of its
+kind, except from what the reverse pass reads in between.
 """
 
 from __future__ import annotations
@@ -17,17 +17,10 @@ Read = tuple[Value, Block, int]
 
 
 def hidden_stores(structure: Structure, stores: Iterable[Op], reads: list[Read]) -> set[Op]:
-    """Those of some stores whose old content nobody sees.
+    """The stores among those to be restored whose old content nothing reads.
 
-    Parameters
-    ----------
-    structure : Structure
-        The program.
-    stores : iterable of Op
-        What would be restored.
-    reads : list of tuple
-        What the reverse pass reads: the memory, and the block and position at which it has the
-        content that is meant.
+    ``reads`` is what the reverse pass reads: memory, with the block and position at which it has
+    the intended content.
     """
     places: dict[tuple[Value, int], list[int]] = {}
     for root, block, position in reads:
@@ -68,7 +61,7 @@ def _is_hidden(
 
 
 def _whole(structure: Structure, array: Value, index: tuple[Operand, ...]) -> Value | None:
-    """The memory all of which is written; None if some of it may not be."""
+    """The memory that a write covers completely; None if it may not."""
     while all(i is Ellipsis or i == slice(None) for i in index):
         if structure.roots(array) == {array}:
             return array

@@ -1,7 +1,6 @@
-"""Which elements a load and a later store may have in common, told from their indices.
+"""Which elements a load and a later store may have in common, by their indices.
 
-While a loop runs upwards, what is stored later at ``i + b`` lies behind what was read at ``i + a``
-if a < b.
+In a loop that counts up, a later store at ``i + b`` does not overlap a load at ``i + a`` if a < b.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from fwdad.transforms.reverse.structure import Structure
 
 
 def loops_around(block: Block, structure: Structure) -> list[Loop]:
-    """The loops that a block is in, the outermost first."""
+    """The loops that a block is in, outermost first."""
     found = [h for _, h in structure.chain(block) if isinstance(h, Loop)]
     return found[::-1]
 
@@ -27,22 +26,10 @@ def may_meet(
     *,
     after: bool,
 ) -> bool:
-    """Whether a store may write, later than a read, an element that was read.
+    """Whether a store may write an element after it was read in ``read_block``.
 
-    Parameters
-    ----------
-    read : list of Interval or None
-        What was read, on each axis of the array.
-    read_block : Block
-        Where.
-    store : Op
-        What writes.
-    target : Target
-        The elements of the same array that it writes.
-    structure : Structure
-        The program.
-    after : bool
-        Whether the store comes after the read within one iteration of the loops that both are in.
+    ``read`` has an interval for each axis, or is None if they are unknown; ``target`` is in the
+    same array. ``after``: the store follows the read within one iteration of their common loops.
     """
     written = intervals(target.at, target.array.type.ndim, structure)
     if read is None or written is None or len(read) != len(written):
@@ -73,7 +60,7 @@ def _along(
     """Over the iterations of one loop: True if never, False if only within one, None if unknown."""
     found: bool | None = None
     for r, w in zip(read, written, strict=True):
-        # later stores lie higher: what was read ends at r.high, what is written begins at w.low
+        # later stores are higher: what was read ends at r.high, what is written begins at w.low
         end, begin = (r.high, w.low) if step > 0 else (w.high, r.low)
         end = bound(end, structure, lambda v: v is counter, least=False)
         begin = bound(begin, structure, lambda v: v is counter, least=True)
@@ -86,7 +73,7 @@ def _along(
 
 
 def _single(r: Interval, counter: Value) -> bool:
-    """Whether an interval is one place that moves with a counter."""
+    """Whether an interval is a single position that moves with a counter."""
     if r.low is None or r.high is None:
         return False
     return r.low.base is r.high.base is counter and r.high.offset - r.low.offset == 1

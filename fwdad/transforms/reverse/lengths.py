@@ -1,8 +1,8 @@
-"""Lengths that the program's operations show to be equal.
+"""Lengths that are equal because of the program's operations.
 
-Two arrays that are added up, or multiplied as matrices, have lengths in common, whatever their
-types say. Where the reverse pass knows that, nothing has to be summed over what might have been
-broadcast. The operation may be left out later: what is made use of here is checked.
+Two arrays that are added, or multiplied as matrices, have lengths in common, whatever their types
+say. Where the reverse pass knows that, it need not sum over axes that might have been broadcast.
+The operation may be removed later, so every equality in use is checked.
 """
 
 from __future__ import annotations
@@ -25,12 +25,9 @@ _PRODUCTS = {operator.matmul, np.matmul, np.dot}
 
 
 def equal_lengths(block: Block) -> dict[Size, Size]:
-    """For lengths of arguments the one that stands for all that are equal.
+    """For lengths of arguments, the representative of all that are equal.
 
-    Parameters
-    ----------
-    block : Block
-        Whose operations have run; not those of blocks inside it.
+    Only operations directly in the block count, since those inside it need not run.
     """
     found: dict[Size, Size] = {}
 
@@ -50,7 +47,7 @@ def equal_lengths(block: Block) -> dict[Size, Size]:
 
 
 def _together(op: Apply) -> list[list[Dimension]]:
-    """The lengths that one operation wants to be equal."""
+    """The lengths that one operation requires to be equal."""
     shapes = [a.type.shape for a in op.args if is_array(a) and a.type.shape]
     if len(shapes) < 2:
         return []
@@ -67,15 +64,7 @@ def _together(op: Apply) -> list[list[Dimension]]:
 
 @contextmanager
 def equal_inside(recorder: Recorder, op: Apply) -> Iterator[None]:
-    """While an operation is run backwards, take the lengths that it sums over for one.
-
-    Parameters
-    ----------
-    recorder : Recorder
-        Writes.
-    op : Apply
-        It has run.
-    """
+    """While an operation is reversed, treat the lengths that it sums over as one."""
     outer = recorder.same
     plain = len(op.args) == 2 and not op.kwargs  # `axes` says otherwise
     if op.function in _PRODUCTS and plain and all(map(is_array, op.args)):
@@ -96,24 +85,14 @@ def equal_inside(recorder: Recorder, op: Apply) -> Iterator[None]:
 
 
 def check_lengths(recorder: Recorder, equal: dict[Size, Size], block: Block) -> None:
-    """Write down that lengths are equal.
-
-    Parameters
-    ----------
-    recorder : Recorder
-        Writes.
-    equal : dict
-        As :func:`equal_lengths` returns.
-    block : Block
-        Of which it does.
-    """
+    """Record checks of the equalities that :func:`equal_lengths` finds in a block."""
     for d, first in equal.items():
         same = recorder.length_symbol(d) == recorder.length_symbol(first)
         recorder.check(same, ValueError, (_MESSAGE,), _place_of(d, block))
 
 
 def _place_of(d: Size, block: Block) -> Location | None:
-    """Where a length is first asked to be that of another."""
+    """Where a length is first required to equal another one."""
     for op in block.ops:
         if isinstance(op, Apply) and any(
             any(x is d for x in lengths)

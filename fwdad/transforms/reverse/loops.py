@@ -1,8 +1,8 @@
-"""Loops run backwards as loops: how often, what they carry, and which array is which.
+"""Reversal of loops as loops: trip counts, carried cotangents, and the arrays of each iteration.
 
-A loop of the program carries numbers and arrays from iteration to iteration; backwards it carries
+A loop of the program carries numbers and arrays from iteration to iteration; its reverse carries
 their cotangents. An array that the program writes may be another one in each iteration (two arrays
-that change places): then the array itself is carried backwards, beside the memory of its cotangent.
+that are swapped): then the reverse carries the array itself, beside the memory of its cotangent.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from fwdad.transforms.reverse.residuals import Residuals
 
 
 class Carried:
-    """What a loop carries, by the way in which its cotangents travel: positions.
+    """The positions of what a loop carries, by the form of its cotangent.
 
     Attributes
     ----------
     numbers : list of int
-        Active numbers: their cotangents are numbers.
+        Active numbers, whose cotangents are numbers.
     arrays : list of int
-        Active arrays that are never written: their cotangents are arrays.
+        Active arrays that are never written, whose cotangents are arrays.
     memory : list of int
-        Active arrays that are written: the memory of their cotangents.
+        Active arrays that are written, whose cotangents are memory.
     threaded : list of int
-        Arrays that are written: the arrays themselves.
+        Arrays that are written, carried themselves.
     """
 
     def __init__(self, writer: Loops, op: Loop) -> None:
@@ -57,27 +57,24 @@ class Carried:
 
     @property
     def any(self) -> bool:
-        """Whether cotangents travel at all."""
+        """Whether the loop has any cotangents."""
         return bool(self.numbers or self.arrays or self.memory)
 
 
 class Loops(Residuals):
-    """Runs loops backwards.
+    """Reverses loops.
 
-    Attributes
-    ----------
-    in_loop : bool
-        Whether the program is a part of another one, in a loop.
+    ``in_loop``: the program is a part of another one, in a loop.
     """
 
     in_loop = False
 
     def stores_in(self, block: Block) -> list[tuple[Op, Target]]:
-        """The operations of the program in a block that write elements, and which."""
+        """The operations of the program in a block that write elements, with these elements."""
         raise NotImplementedError
 
     def reverse(self, region: Region) -> None:
-        """Run the operations of a region's source block backwards, into the region."""
+        """Reverse the operations of a region's source block, into the region."""
         raise NotImplementedError
 
     def _loop(self, op: Loop) -> None:
@@ -117,7 +114,7 @@ class Loops(Residuals):
         self._end(op, carried, region, iter(Symbol(v, self.recorder) for v in outputs))
 
     def _ends(self, op: Loop, carried: Carried) -> list[Operand]:
-        """What the reverse pass begins with: the cotangents of what the loop returns."""
+        """What the reverse pass starts with: the cotangents of the loop's outputs."""
         made: list[Operand] = []
         for k in carried.numbers:
             bar = self.take(op.outputs[k])
@@ -130,7 +127,7 @@ class Loops(Residuals):
         return made
 
     def _bar_params(self, op: Loop, carried: Carried) -> Iterator[tuple[Value, Value]]:
-        """For each cotangent and array that is carried: as it comes, and as the loop leaves it."""
+        """For each carried cotangent and array, a value for the start and the end of the loop."""
         bars = (*carried.numbers, *carried.arrays, *carried.memory)
         made = [(k, self.bar_value(op.outputs[k])) for k in bars]
         for k, v in (*made, *((k, op.outputs[k]) for k in carried.threaded)):
@@ -138,7 +135,7 @@ class Loops(Residuals):
             yield Value(ends, v.name), Value(starts, v.name)
 
     def _at_end(self, op: Loop, k: int, t: Type) -> Type:
-        """The type of what has the shape of an iteration's result."""
+        """A type with the lengths of an iteration's result."""
         r = op.body.results[k]
         if not isinstance(t, ArrayType) or not isinstance(r, Value):
             return t
@@ -149,13 +146,13 @@ class Loops(Residuals):
         )
 
     def _at_start(self, op: Loop, k: int, t: Type) -> Type:
-        """The type of what has, in the end, the shape of what the loop begins with."""
+        """A type with the lengths of the loop's initial value, which are unknown if they change."""
         r = op.body.results[k]
         changes = not isinstance(r, Value) or r.type.shape != op.carried[k].type.shape
         return of_any_lengths(t) if changes and isinstance(t, ArrayType) else t
 
     def _begin(self, op: Loop, carried: Carried, region: Region, params: list[Value]) -> None:
-        """Hand the cotangents of an iteration's results over to what they are."""
+        """Pass the cotangents of an iteration's results on to the values that these are."""
         given = iter(params)
         for k in (*carried.numbers, *carried.arrays):
             bar, r = Symbol(next(given), self.recorder), op.body.results[k]
@@ -167,7 +164,7 @@ class Loops(Residuals):
             region.resolved[op.body.results[k]] = next(given)
 
     def _answers(self, op: Loop, carried: Carried, region: Region) -> list[Operand]:
-        """The cotangents of what the iteration began with."""
+        """The cotangents of the values with which an iteration begins."""
         made: list[Operand] = []
         for k in carried.numbers:
             known = region.bars.pop(op.carried[k], None)
@@ -187,7 +184,7 @@ class Loops(Residuals):
         return made
 
     def _end(self, op: Loop, carried: Carried, region: Region, found: Iterator[Symbol]) -> None:
-        """Hand the cotangents of what the loop began with over."""
+        """Add the cotangents of the loop's initial values."""
         values = [next(found) for _ in (*carried.numbers, *carried.arrays)]
         memory = [next(found) for _ in carried.memory]
         arrays = [next(found) for _ in carried.threaded]
@@ -203,7 +200,7 @@ class Loops(Residuals):
             self._put_back(op, k, array)
 
     def _put_back(self, op: Loop, k: int, found: Symbol) -> None:
-        """Where the arrays of all iterations are kept, what was restored is restored into them."""
+        """Restore into a loop's initial array if each iteration has another array."""
         first = op.initial[k]
         if op.body.results[k] in op.carried or not isinstance(first, Value):
             return
@@ -214,7 +211,7 @@ class Loops(Residuals):
                 return
 
     def _is_inside_loop(self) -> bool:
-        """Whether a loop is inside another one, which is no call that runs once."""
+        """Whether the present loop is inside another one, not counting calls, which run once."""
         region: Region | None = self.region
         while region is not None:
             if isinstance(region.owner, Loop) and not region.owner.sealed:
@@ -225,7 +222,7 @@ class Loops(Residuals):
     # -- how often
 
     def _span(self, op: Loop) -> tuple[Operand, Operand, Operand]:
-        """The range of a loop, backwards."""
+        """The range of a loop in reverse."""
         if op.span is None:
             return (0, op.exec_count, 1)
         start, stop, step = op.span
@@ -249,14 +246,14 @@ class Loops(Residuals):
         return Value(self.bar_type(v), f"{v.name}_bar" if v.name else None)
 
     def become(self, v: Value, bar: Symbol) -> None:
-        """Let an array be the cotangent of another one."""
+        """Make an array the cotangent of another one."""
         if self.structure.is_memory(v):
             self.refs[v] = bar
         else:
             self.add(v, bar, alike=True)
 
     def _matters(self, op: Any) -> bool:
-        """Whether a branch or loop stores into memory: its stores are run backwards."""
+        """Whether a branch or loop stores into memory, so that its stores must be reversed."""
         return any(
             self.structure.roots(v) & self.structure.written
             for block in op.blocks()

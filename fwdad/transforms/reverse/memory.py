@@ -1,7 +1,7 @@
-"""Loads and stores run backwards: cotangents are taken and added in place.
+"""Reversal of loads and stores: cotangents are taken and added in place.
 
-A store takes the cotangent of the elements that it wrote, and leaves zero there. What it has
-overwritten is restored first, if something that is run backwards later reads it.
+The reverse of a store takes the cotangent of the elements that it wrote, and leaves zeros there. It
+first restores what the store has overwritten, if something that is reversed later reads it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fwdad.transforms.reverse.rules import Rules
 
 
 class Memory(Rules):
-    """Runs loads, stores and updates backwards."""
+    """Reverses loads, stores and updates."""
 
     facts: Any
     kept: dict[Op, Value]
@@ -44,7 +44,7 @@ class Memory(Rules):
         self._scatter(self._target(op.array), op.index, y_bar)
 
     def _target(self, v: Value) -> Symbol:
-        """Memory into which the cotangents of elements of an array are added."""
+        """The memory into which cotangents of an array's elements are added."""
         if self.structure.is_memory(v):
             return self.memory_of(v)
         op = self.structure.definition.get(v)
@@ -53,13 +53,13 @@ class Memory(Rules):
         return self.buffer(v)
 
     def add_element(self, array: Value, index: tuple[Any, ...], x_bar: Any) -> None:
-        """Add to the cotangent of an array at an index, by way of zeros."""
+        """Add to an array's cotangent at an index, by way of an array of zeros."""
         zeros = self.zeros(array)
         self._scatter(zeros, index, x_bar)
         self.add(array, zeros)
 
     def _scatter(self, target: Symbol, index: tuple[Any, ...], x_bar: Any) -> None:
-        """``target[index] += x_bar``, where an element may be meant more than once."""
+        """``target[index] += x_bar``, for an index that may repeat elements."""
         at = self.symbols(index)
         if any(map(is_index_array, index)):
             where = at[0] if len(at) == 1 else at
@@ -68,7 +68,7 @@ class Memory(Rules):
             self.recorder.update(target, at, operator.add, x_bar)
 
     def _undone(self, op: Store | Update) -> tuple[Symbol, Any] | None:
-        """Put back what a write has changed; the cotangents of that memory, and where it wrote."""
+        """Restore what a write has changed; return the memory's cotangent, and where it wrote."""
         self._restore(op)
         self._keeps_numbers(op)
         if not self.structure.is_active(op.array):
@@ -88,7 +88,7 @@ class Memory(Rules):
             self.recorder.store(bar, at, 0.0)
 
     def _taken(self, bar: Symbol, op: Store | Update, at: Any) -> Any:
-        """The cotangent of what a store wrote: of an element written twice, the last time's."""
+        """The cotangent of what a store wrote; of an element written twice, for the last write."""
         taken = self.recorder.load(bar, at)
         by_array = any(map(is_index_array, op.index))
         if taken.is_array and is_array(op.value) and not by_array:
@@ -125,7 +125,7 @@ class Memory(Rules):
             self._product(op, bar, at)
 
     def _scatter_backwards(self, op: Apply) -> None:
-        """``np.add.at(a, index, b)``: an element that is named twice has given to two of b."""
+        """``np.add.at(a, index, b)``: an element that occurs twice belongs to two elements of b."""
         self._restore(op)
         target = target_of(op)
         if target is None or not self.structure.any_active(scattered(op)):
@@ -139,7 +139,7 @@ class Memory(Rules):
         self._give(scattered(op), taken)
 
     def _accumulation(self, op: Update, bar: Symbol, at: Any) -> None:
-        """``a[index] += b``: its own cotangent stays."""
+        """``a[index] += b``: the cotangent of ``a[index]`` stays."""
         if not self.structure.any_active(op.value):
             return
         taken = self.recorder.load(bar, at)
@@ -153,7 +153,7 @@ class Memory(Rules):
         self._give(op.value, taken)
 
     def _product(self, op: Update, bar: Symbol, at: Any) -> None:
-        """``a[index] *= b`` and its kin."""
+        """``a[index] *= b`` and similar updates."""
         rule = find_rule(RULE_OF[op.function])
         if rule is None or rule.kind != "elementwise":
             self.fail(f"`{op.function.__name__}` in place cannot be run backwards")
@@ -176,7 +176,7 @@ class Memory(Rules):
     def _of_new_content(
         self, op: Update, rule: Any, value: Any, active: tuple[bool, bool]
     ) -> list[Any] | None:
-        """The partials, if they are made of what an update has written, and that is still there."""
+        """The partials, if they depend on the new content, which is still there; else None."""
         if not self.stays_written(op):
             return None
         recorder = self.recorder
@@ -196,13 +196,13 @@ class Memory(Rules):
         return partials
 
     def stays_written(self, op: Op) -> bool:
-        """Whether what a store writes is there, while what comes before it is run backwards."""
+        """Whether what a store wrote is still there while what precedes it is reversed."""
         raise NotImplementedError
 
     # -- what was overwritten
 
     def old_content(self, op: Op) -> Symbol:
-        """What a store is about to overwrite, read and kept in the forward pass."""
+        """The elements that a store overwrites, kept in the forward pass."""
         return Symbol(self.kept_before(op), self.recorder)
 
     def kept_before(self, op: Op) -> Value:
@@ -232,7 +232,7 @@ class Memory(Rules):
         return made
 
     def is_restored(self, op: Op) -> bool:
-        """Whether what an operation overwrites is restored in the reverse pass."""
+        """Whether the reverse pass restores what an operation overwrites."""
         return self.structure.source_of[op] in self.facts.restored
 
     def _restore(self, op: Op) -> None:

@@ -1,4 +1,4 @@
-"""Functions run backwards whole when a tape runs: those whose rules cannot be written down."""
+"""Opaque calls in reverse mode: functions whose rules cannot be recorded."""
 
 from __future__ import annotations
 
@@ -19,13 +19,10 @@ _RECORD: list[Callable[..., Any]] = []
 
 
 def install(pull: Callable[..., Any]) -> None:
-    """Say what runs a function backwards by recording it.
+    """Install the function that reverses another one by recording its run.
 
-    Parameters
-    ----------
-    pull : callable
-        ``pull(function, args, kwargs, active, given, bars)`` returns the cotangents of the active
-        arguments, None where there is none.
+    ``pull(function, args, kwargs, active, given, bars)`` returns the cotangents of the active
+    arguments, None where there is none.
     """
     _RECORD[:] = [pull]
 
@@ -33,16 +30,8 @@ def install(pull: Callable[..., Any]) -> None:
 class PullWhole(Whole):
     """The pullback of one function, as a function of its arguments and cotangents.
 
-    Parameters
-    ----------
-    function : callable
-        The primal.
-    active : tuple
-        In the structure of ``(args, kwargs)``: True for what carries derivatives.
-    given : list of bool
-        For each value of the function, whether it has a cotangent.
-    types : list of Type
-        Those of the active arguments.
+    ``active`` has the structure of ``(args, kwargs)``, True for what carries derivatives; ``given``
+    says which values of the function have cotangents; ``types`` are those of the active arguments.
     """
 
     makes_its_own = True
@@ -69,9 +58,9 @@ class PullWhole(Whole):
         return found[0] if len(found) == 1 else tuple(found)
 
     def pushed(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any] | None:
-        """Cotangents and their tangents by one recorded run, where only cotangents carry some.
+        """Cotangents and their tangents by one recorded run, if only cotangents have tangents.
 
-        So a pullback that only the rule's author knows takes one cotangent at a time.
+        None otherwise. An rrule thus gets one cotangent at a time.
         """
         own, bars = args
         own_dots, bar_dots = dots[0]
@@ -99,7 +88,7 @@ def _carries(dots: Any) -> bool:
 
 
 def _as_type(x_bar: Any, own: Type) -> Any:
-    """A cotangent of its argument's type, in memory of its own."""
+    """A cotangent in its argument's type, in memory of its own."""
     if hasattr(x_bar, "__fwdad_tag__"):
         return x_bar
     if own.dtype.kind != "c" and np.iscomplexobj(x_bar):

@@ -1,9 +1,9 @@
-"""Reverse mode on a tape: the program, and behind it the program backwards.
+"""Reverse mode on a tape: the program, followed by its reverse pass.
 
 Every operation is linearized by its frule and transposed, in the opposite order: calls by partials
 and transposes, stores by taking cotangents, loops and branches as loops and branches. What the
-reverse pass needs of an iteration is computed again or kept (``residuals``); what was overwritten
-is restored only where it is read (``memory``).
+reverse pass needs of an iteration is recomputed or kept (``residuals``); what was overwritten is
+restored only where it is read (``memory``).
 """
 
 from __future__ import annotations
@@ -50,14 +50,10 @@ _ON_STACKS = (push, pop, top, thin)
 
 
 class Facts:
-    """What is found in the reverse pass, and needed in the forward pass.
+    """What the reverse pass finds out, and the forward pass needs.
 
-    Attributes
-    ----------
-    restored : set of Op
-        Stores and updates that restore what they overwrite.
-    groups : dict
-        Programs that are called, with their reverse passes.
+    ``restored`` are the stores and updates that restore what they overwrite, ``groups`` the called
+    programs with their reverse passes.
     """
 
     def __init__(self) -> None:
@@ -66,22 +62,11 @@ class Facts:
 
 
 class Pullback(Overwriting):
-    """A block written into a tape, to be run backwards.
+    """A block recorded on a tape, to be reversed.
 
-    Parameters
-    ----------
-    recorder : Recorder
-        Writes.
-    block : Block
-        The program; it may use values from outside, which are constants to it.
-    given : list of Symbol
-        Its arguments. The program may write into them.
-    active : list of bool
-        Which of them carry derivatives.
-    facts : Facts
-        What is known from earlier attempts.
-    roots, natural : optional
-        As :class:`Structure` takes them, of the arguments' values.
+    Values from outside are constants. The block may write into its arguments, ``given``; ``active``
+    says which of these carry derivatives. ``facts`` come from earlier attempts; ``roots`` and
+    ``natural`` are those of :class:`Structure`, for the arguments' values.
     """
 
     def __init__(
@@ -130,23 +115,11 @@ class Pullback(Overwriting):
         alike: bool = False,
         stays: Callable[[Value], bool] | None = None,
     ) -> list[Any]:
-        """Write the reverse pass.
+        """Record the reverse pass; return the arguments' cotangents, None where there is none.
 
-        Parameters
-        ----------
-        bars : list
-            The cotangent of each result; None for what has none.
-        begin : callable
-            Called with this, before; it may say where cotangents are kept.
-        alike : bool
-            Whether each cotangent has its result's shape, whatever the types say.
-        stays : callable, optional
-            Which of the arrays from outside are left as the program leaves them.
-
-        Returns
-        -------
-        list
-            The cotangent of each argument; None where nothing depends on it.
+        ``bars`` has None for results without cotangent. ``begin(self)`` runs first, and may say
+        where cotangents are kept. ``alike``: cotangents have their results' shapes, whatever the
+        types say. ``stays`` selects the arrays outside that keep what the program writes into them.
         """
         recorder, region = self.recorder, self.region
         source = region.source
@@ -214,7 +187,7 @@ class Pullback(Overwriting):
         return {self.structure.source_of[op] for op in found}
 
     def _check_other_writers(self) -> None:
-        """What functions overwrite is not restored: nothing may read it in the reverse pass."""
+        """Refuse a function that overwrites what the reverse pass reads, which is not restored."""
         for block in blocks_of(self.structure.top):
             for op in block.ops:
                 if target_of(op) is not None or op not in self.structure.source_of:
@@ -242,34 +215,11 @@ def pull_block(
     *,
     stays: Callable[[Value], bool] | None = None,
 ) -> tuple[list[Any], list[Any]]:
-    """Write a block and the block backwards.
+    """Record a block and its reverse pass; return its results and its parameters' cotangents.
 
-    Parameters
-    ----------
-    recorder : Recorder
-        Where to write.
-    block : Block
-        What to differentiate; it may use values from outside, which are constants to it.
-    given : list of Symbol
-        For each parameter its value, in memory that the block may write.
-    active : list of bool
-        Which parameters are differentiated with respect to.
-    seeds : callable
-        Called with the results' symbols; returns their cotangents, None for those without.
-    stays : callable, optional
-        Which of the arrays from outside are left as the block leaves them.
-
-    Returns
-    -------
-    primals : list
-        The results.
-    bars : list
-        The cotangent of each parameter; None where nothing depends on it.
-
-    Raises
-    ------
-    NotReversibleError
-        If the program cannot be run backwards as a tape.
+    ``given`` is memory that the block may write; values from outside are constants. ``seeds`` maps
+    the results to their cotangents, None for those without; cotangents that nothing depends on are
+    None. ``NotReversibleError`` if the tape cannot be reversed.
     """
     facts = Facts()
     lower(recorder, block)
@@ -306,18 +256,9 @@ def write_block(
     given: list[Symbol],
     left: dict[Value, Value] | None = None,
 ) -> list[Any]:
-    """Write a block again, on copies of what it writes outside of itself; return its results.
+    """Record a block again, on copies of the arrays outside that it writes; return its results.
 
-    Parameters
-    ----------
-    recorder : Recorder
-        Where to write.
-    block : Block
-        What to write.
-    given : list of Symbol
-        Its parameters, in memory that it may write.
-    left : dict, optional
-        Filled with these copies, by the arrays outside.
+    ``given`` is memory that the block may write. ``left`` is filled with the copies, by array.
     """
     cloner = Cloner({p: s.value for p, s in zip(block.params, given, strict=True)})
     outside = _on_copies(recorder, block, cloner)
@@ -332,7 +273,7 @@ def write_block(
 
 
 def _on_copies(recorder: Recorder, block: Block, cloner: Cloner) -> dict[Value, Value]:
-    """Have a block write into copies of the arrays from outside: these, by the arrays."""
+    """Let a block write into copies of the arrays from outside; return the copies by array."""
     outside = {}
     for v in written_outside(block):
         copy = recorder.apply(np.ndarray.copy, (Symbol(v, recorder),), {})
@@ -341,7 +282,7 @@ def _on_copies(recorder: Recorder, block: Block, cloner: Cloner) -> dict[Value, 
 
 
 def _placed(writer: Pullback, place: Any) -> Any:
-    """Where the operation stands that is being run backwards."""
+    """A function for the location of the operation that is being reversed."""
     return lambda: (writer.op and writer.op.location) or place()
 
 

@@ -1,9 +1,10 @@
-"""Recursion run backwards: a program that calls itself, and another one that undoes its calls.
+"""Reversal of recursion: a program that calls itself, and another one that reverses its calls.
 
-Forwards each call puts what its reverse pass needs on stacks, as its last deed; the calls that it
-made have put theirs there before. Backwards they take it off again, the latest call first. So the
-stacks are parameters of both programs, and neither grows with the depth. The reverse pass of a call
-is given the call's arguments once more, and memory to which the cotangents of its arrays are added.
+In the forward pass each call pushes its residuals onto stacks, as its last action; the calls that
+it made have already pushed theirs. In the reverse pass calls pop them, latest call first. So the
+stacks are parameters of both programs, and their number does not grow with the depth. The reverse
+pass of a call gets the call's arguments again, and memory to which the cotangents of its arrays are
+added.
 """
 
 from __future__ import annotations
@@ -31,29 +32,23 @@ _ATTEMPTS = 100
 
 
 class Ways:
-    """A called program, forwards and backwards.
+    """The forward and reverse pass of a called program.
 
-    Parameters
-    ----------
-    name : str
-        The program's.
-    active : tuple of bool
-        Which of its parameters carry derivatives.
-    restores : bool
-        Whether what it overwrites in its arguments is restored.
+    ``active`` says which parameters carry derivatives, ``restores`` whether ``back`` restores what
+    the program overwrites in its arguments.
 
     Attributes
     ----------
     forward, back : Program
-        Both take the stacks last. ``back`` takes the arguments but stacks, a cotangent for each
-        result that is active, and memory for that of each active array, a stack for that of a
-        stack; it returns those of active numbers.
+        Both take the stacks last. ``back`` takes the arguments other than stacks, a cotangent for
+        each active result, and for each active array memory for its cotangent, or a stack for that
+        of a stack; it returns the cotangents of active numbers.
     is_stack : list of bool
-        Which parameters are stacks: of a forward pass or back that is run backwards itself.
+        Which parameters are stacks, in a forward or reverse pass that is reversed itself.
     returned : list of bool
         Which results are active.
     own, stacks : list of Value
-        The stacks of its own, and those and the ones of the programs that it calls.
+        Its own stacks, and all stacks with those of the programs that it calls.
     """
 
     def __init__(self, program: Program, active: tuple[bool, ...], restores: bool) -> None:
@@ -75,18 +70,18 @@ class Ways:
         self.back.written = [*again, *[False] * sum(self.returned), *[True] * sum(held)]
 
     def arguments(self, given: Sequence[Any]) -> list[Any]:
-        """Those of a call's arguments, or of what is there for each, that the reverse pass gets."""
+        """The items for those arguments of a call that the reverse pass gets again: no stacks."""
         return [x for x, stacked in zip(given, self.is_stack, strict=True) if not stacked]
 
 
 class Group:
-    """Programs that call one another, while their two ways are written."""
+    """Programs that call one another, while their forward and reverse passes are recorded."""
 
     def __init__(self) -> None:
         self.ways: dict[Any, Ways] = {}
 
     def finish(self) -> None:
-        """Give each program the stacks that it uses, and hand them on to those that it calls."""
+        """Give each program the stacks that it uses, and pass them on to those that it calls."""
         found = list(self.ways.values())
         by_program = {id(p): ways for ways in found for p in (ways.forward, ways.back)}
         for ways in found:
@@ -113,7 +108,7 @@ def _note_written(program: Program) -> bool:
 
 
 class Recursion(Checkpoints):
-    """Runs calls of programs backwards."""
+    """Reverses calls of programs."""
 
     group: Group | None = None  # of a program that is called: that in which it is
     restores = False  # of such a program: whether it restores what it overwrites in its arguments
@@ -147,7 +142,7 @@ class Recursion(Checkpoints):
         raise NotImplementedError
 
     def _call_back(self, op: Call, bars: list[Any]) -> None:
-        """Call the reverse pass of a program, and let the forward pass keep what that needs."""
+        """Call the reverse pass of a program, and let the forward pass keep what it needs."""
         name, restores = op.program.name, self.is_restored(op)
         writes = self.structure.any_active(op.writes())
         if all(bar is None for bar in bars) and not (writes or restores):
@@ -185,13 +180,13 @@ class Recursion(Checkpoints):
                 self.add(a, x)
 
     def _place(self, v: Value) -> Symbol:
-        """Memory to which the cotangent of an array is added."""
+        """The memory to which the cotangent of an array is added."""
         if self.structure.is_memory(v) and not self.is_followed(v):
             return self.zeros(v)
         return self._target(v)
 
     def _stacks_of(self, ways: Ways, group: Group) -> list[Value]:
-        """The stacks of a program, in the one that is written; none as yet in its own group."""
+        """The stacks of a program, in the one that is recorded; none as yet in its own group."""
         if group is self.group:
             return []
         for stack in ways.stacks:
@@ -203,7 +198,7 @@ class Recursion(Checkpoints):
     def _ways(
         self, program: Program, active: tuple[bool, ...], restores: bool
     ) -> tuple[Ways, Group]:
-        """A program's two ways, made once."""
+        """A program's forward and reverse pass, recorded once."""
         key = (id(program), active, restores)
         if self.group is not None:
             if key not in self.group.ways:
@@ -241,14 +236,9 @@ class Recursion(Checkpoints):
         raise UntraceableError(message)
 
     def write_ways(self, ways: Ways, group: Group) -> None:
-        """Write the program, a block whose parameters are its own, as one that is called.
+        """Record the forward and reverse pass of a called program into ``ways``.
 
-        Parameters
-        ----------
-        ways : Ways
-            Where to put it.
-        group : Group
-            That it is in.
+        The parameters of the block must be the program's own.
         """
         self.group, self.restores = group, ways.restores
         recorder, region, source = self.recorder, self.region, self.region.source
@@ -304,7 +294,7 @@ class Recursion(Checkpoints):
 
     def _loop(self, op: Loop) -> None:
         if self.group is not None:
-            op.checkpoint = None  # states would lie between those of the calls inside
+            op.checkpoint = None  # states would be between those of the calls inside
         super()._loop(op)
 
 
@@ -314,7 +304,7 @@ def _type_of(x: Operand) -> Type:
 
 
 def _stacks(program: Program) -> set[Value]:
-    """The stacks that a program is given, or makes."""
+    """The stacks that a program is given, or creates."""
     programs = called_from(program)
     found: set[Value] = set()
     size = -1
@@ -330,7 +320,7 @@ def _stacks(program: Program) -> set[Value]:
 
 
 def _may_be_argument(op: Call, v: Value) -> bool:
-    """Whether an array that a program returns may be memory that it is given."""
+    """Whether an array that a program returns may be memory of an argument."""
     program = op.program
     r = program.block.results[op.outputs.index(v)]
     return bool(memory([r], memory_of(program)) & set(program.block.params))

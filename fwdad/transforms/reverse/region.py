@@ -1,4 +1,4 @@
-"""Regions: the blocks in which a program's blocks are run backwards."""
+"""Regions: the reversed blocks of a program."""
 
 from __future__ import annotations
 
@@ -11,33 +11,25 @@ from fwdad.ir.symbol import Symbol
 
 
 class Region:
-    """One block of the program, backwards.
+    """The reverse of one block of the program, ``source``, which is recorded in ``block``.
 
-    Parameters
-    ----------
-    source : Block
-        The block of the program.
-    block : Block
-        Where its reverse is written.
-    parent : Region or None
-        The region of the block around it.
-    owner : Loop, Branch or None
-        The operation of the program that the block is in.
+    ``parent`` is the region of the surrounding block, ``owner`` the loop or branch that has
+    ``source``.
 
     Attributes
     ----------
     bars : dict
-        The cotangents, so far, of numbers and of arrays that are never written.
+        The cotangents so far of numbers and of arrays that are never written.
     owned : set of Value
         Those arrays whose cotangent is memory that may be added into.
     buffers : dict
-        The cotangents of arrays that are memory, in memory of their own.
+        The cotangents of arrays that are memory, each in memory of its own.
     imports : dict
-        In a loop: numbers from outside whose cotangents it carries, and the parameters for them.
+        In a loop: numbers from outside whose cotangents it carries, with their parameters.
     resolved : dict
-        What stands here for values of the source block.
+        What replaces values of the source block here.
     heads : list of Op
-        What is written in front of everything else, when the region is closed.
+        What precedes everything else when the region is closed.
     """
 
     def __init__(
@@ -55,13 +47,13 @@ class Region:
         self.heads: list[Op] = []
 
     def close(self) -> None:
-        """Put what was kept for the front there."""
+        """Put the operations that come first at the front."""
         self.block.ops[:0] = self.heads
         self.heads = []
 
     @property
     def is_loop(self) -> bool:
-        """Whether it is run again and again."""
+        """Whether it is the body of a loop."""
         return isinstance(self.owner, Loop)
 
     @property

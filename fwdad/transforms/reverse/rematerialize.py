@@ -1,4 +1,4 @@
-"""What stands in the reverse pass for a value of the program: found, computed again, or kept."""
+"""Values of the program in the reverse pass: still available, recomputed, or kept."""
 
 from __future__ import annotations
 
@@ -49,17 +49,7 @@ _DEAR = {
 
 
 class Resolver:
-    """What stands in a region for values of its source block, at one place.
-
-    Parameters
-    ----------
-    writer : Residuals
-        The program.
-    region : Region
-        Where.
-    position : int
-        The place in the source block that the reverse pass has reached.
-    """
+    """Replaces values of a region's source block, at the position that the reverse has reached."""
 
     def __init__(self, writer: Residuals, region: Region, position: int) -> None:
         self.writer = writer
@@ -68,7 +58,7 @@ class Resolver:
         self.made: list[Op] = []
 
     def take(self) -> list[Op]:
-        """The operations that were written."""
+        """The operations recorded since the last call."""
         made, self.made = self.made, []
         return made
 
@@ -90,7 +80,7 @@ class Resolver:
         return region.resolved[v]
 
     def _is_read_again(self, v: Value) -> bool:
-        """Take a view again on what nothing has been written into; its indices may be kept."""
+        """Take a view again of memory that has not been written; its indices may be kept."""
         structure, region = self.writer.structure, self.region
         op = structure.definition.get(v)
         if not (isinstance(op, Load) and op.view and op in structure.source_of):
@@ -103,14 +93,14 @@ class Resolver:
         return True
 
     def _hangs_on_one_number(self, v: Value) -> bool:
-        """Whether no more than one number would be kept so that a view can be taken again."""
+        """Whether keeping at most one number suffices to take a view again."""
         definition = self.writer.structure.definition.get(v)
         if not isinstance(definition, Load):
             return False
         return len(self._wanted(values_in(definition.index))) <= 1
 
     def _wanted(self, numbers: Iterable[Value]) -> set[Value]:
-        """What would be kept so that numbers can be computed again, or these themselves."""
+        """The values that must be kept in order to recompute numbers, perhaps these themselves."""
         found: set[Value] = set()
         for v in numbers:
             op = self.writer.structure.definition.get(v)
@@ -123,7 +113,7 @@ class Resolver:
         return found
 
     def _found(self, v: Value) -> bool:
-        """Find memory itself: what is restored must not be put into a copy."""
+        """Find memory itself, since restoring into a copy has no effect; whether it was found."""
         structure, choices = self.writer.structure, self.writer.choices
         op = structure.definition.get(v)
         if v in choices.meant:
@@ -157,7 +147,7 @@ class Resolver:
         return made
 
     def length(self, op: Apply) -> None:
-        """A length of an array of the source block: kept as a number, if the array is not there."""
+        """Resolve a length of an array, which is kept as a number if the array is not available."""
         array, axis = op.args
         region = self.region
         if may_be_missing(array, self.writer.structure.definition):
@@ -197,13 +187,13 @@ class Resolver:
     # -- computing again
 
     def _plan(self, v: Value, budget: int) -> list[Op] | None:
-        """The operations of the source block that compute a value again; None if it is dear."""
+        """The operations of the source block that recompute a value; None if too expensive."""
         plan: list[Op] = []
         cost = self._count(v, plan, set(), budget)
         return None if cost is None or cost > budget else plan
 
     def _stored(self, v: Value) -> list[Op] | None:
-        """The operations that read a number where it was stored; None if it is not there."""
+        """The operations that read a number from where it was stored; None if it is not there."""
         structure, region = self.writer.structure, self.region
         for op in region.source.ops:
             if not isinstance(op, Store) or op.value is not v or op not in structure.source_of:
@@ -245,7 +235,7 @@ class Resolver:
         return total
 
     def _cost(self, op: Apply | Load, v: Value) -> int | None:
-        """What computing a value again costs, without its operands; None if it is kept instead."""
+        """The cost of recomputing a value, without its operands; None if it must be kept."""
         if isinstance(op, Load):
             is_view = op.view and is_array(v) and self.writer.structure.is_memory(v)
             return 0 if is_view else self._if_unwritten(op, 1)
@@ -259,7 +249,7 @@ class Resolver:
         return 20 if getattr(op.function, "__name__", "") in _DEAR else 1
 
     def _cost_of_array(self, op: Apply, v: Value) -> int | None:
-        """The same of a call that returns an array: a view is no work."""
+        """The same for a call that returns an array; a view costs nothing."""
         is_memory = self.writer.structure.is_memory(v)
         if is_memory and aliased_arguments(op):
             return 0
@@ -269,7 +259,7 @@ class Resolver:
         return 1 if own_function(op) and not self._reads_written(op) else None
 
     def _is_there(self, op: Apply, a: Value) -> bool:
-        """Whether an array that an operation reads can be read again, and is restored anyway."""
+        """Whether an array that an operation reads can be read again without another restore."""
         structure = self.writer.structure
         if not structure.roots(a) & structure.written:
             return True
@@ -281,7 +271,7 @@ class Resolver:
         return any(structure.roots(a) & structure.written for a in read_by(op))
 
     def _if_unwritten(self, op: Load, cost: int) -> int | None:
-        """The cost of a load, if nothing has been written there that is not restored."""
+        """The cost of a load; None if its memory has been written and is not restored."""
         structure = self.writer.structure
         roots = structure.roots(op.array)
         if roots & structure.written and not self.writer.is_untouched(op):

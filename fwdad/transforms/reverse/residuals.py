@@ -1,8 +1,8 @@
-"""What the reverse pass needs of the forward pass: computed again if that is cheap, else kept.
+"""Residuals: values of the forward pass that the reverse pass needs, recomputed or kept.
 
-In the reverse pass through a loop or a branch the values of that iteration, or side, are gone. Each
-one that is needed is computed again, where all that it is made of is at hand and costs little; else
-it is kept: a branch returns it, a loop pushes it onto a stack.
+When a loop or a branch is reversed, the values of that iteration, or side, are gone. A value that
+is needed is recomputed where everything that it depends on is available, and that is cheap;
+otherwise it is kept: a branch returns it, a loop pushes it onto a stack.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from fwdad.transforms.reverse.rematerialize import Resolver, read_by
 
 
 class Place(NamedTuple):
-    """Memory that is read: its owner, and which part of which array, where that can be told."""
+    """Memory that is read: its owner, and which part of which array, as far as is known."""
 
     root: Value
     array: Value | None
@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 
 class Residuals(Memory):
-    """Finds, for what is written in a region, the values of the program that it uses."""
+    """Resolves the values of the program that are used in a region."""
 
     lengths: dict[Any, Value]
     views: dict[Value, list[Place]]
@@ -53,7 +53,7 @@ class Residuals(Memory):
     group: Any
 
     def is_stored_at_once(self, op: Store, v: Value) -> bool:
-        """Whether nothing writes where a value is stored between its definition and that."""
+        """Whether nothing writes where a value is stored between its definition and the store."""
         raise NotImplementedError
 
     def settle(
@@ -61,16 +61,8 @@ class Residuals(Memory):
     ) -> None:
         """Resolve what the operations since ``start`` use of the region's source block.
 
-        Parameters
-        ----------
-        region : Region
-            That is open.
-        start : int
-            In its block.
-        position : int
-            Of the operation of the source block that they reverse.
-        results : tuple of operands
-            What they return, beside cotangents.
+        ``position`` is that of the source operation that they reverse, ``results`` what the region
+        returns besides cotangents.
         """
         self._prune(region, start, results)
         made = region.block.ops[start:]
@@ -90,7 +82,7 @@ class Residuals(Memory):
                 region.bars[v] = Symbol(found, self.recorder) if isinstance(found, Value) else found
 
     def _prune(self, region: Region, start: int, results: tuple[Operand, ...]) -> None:
-        """Leave out what nobody uses: it would have its operands kept."""
+        """Remove unused operations, whose operands would be kept."""
         alive = set(values_in(list(results)))
         alive.update(symbol.value for symbol in self.refs.values())
         inner: Region | None = region
@@ -123,21 +115,21 @@ class Residuals(Memory):
         block.results = [resolver.operand(r) for r in block.results]
 
     def is_untouched(self, op: Load) -> bool:
-        """Whether a load reads the same when it is done again in the reverse pass."""
+        """Whether a load gives the same value when the reverse pass repeats it."""
         raise NotImplementedError
 
     def is_stale(self, op: Apply) -> bool:
-        """Whether a call that may return a copy would, run again, copy something else."""
+        """Whether a call that may return a copy would copy something else if repeated."""
         raise NotImplementedError
 
     def is_there(self, op: Apply, a: Value, position: int) -> bool:
-        """Whether the memory that an operation reads is as it was when its block is at a place."""
+        """Whether memory that an operation reads is unchanged when its block is at a position."""
         raise NotImplementedError
 
     # -- what is read
 
     def _note_reads(self, ops: list[Op], region: Region, position: int) -> None:
-        """Note the memory of the program whose content the reverse pass reads, and when."""
+        """Note the memory of the program that the reverse pass reads, and the position."""
         for op in ops:
             if isinstance(op, Load) and (op.view or op in self.certain):
                 found = [] if op in self.certain else self.places_of([op.array])
@@ -150,14 +142,14 @@ class Residuals(Memory):
                     for v in op.outputs:
                         self.views[v] = [Place(p.root, None, None) for p in found]
             used = op.operands() if isinstance(op, (Branch, Loop)) else list(read_by(op))
-            if not (isinstance(op, Apply) and op.function is view_or_zeros):  # asks for addresses
+            if not (isinstance(op, Apply) and op.function is view_or_zeros):  # needs addresses
                 for v in values_in(used):
                     self._reads_no_stale_copy(v)
             for place in self.places_of(used):
                 self.read.append((place, region.source, position))
 
     def _reads_no_stale_copy(self, v: Value) -> None:
-        """Refuse to read what is taken again, and may be a copy of what has changed."""
+        """Refuse to read a repeated view that may be a copy of outdated content."""
         structure = self.structure
         while structure.roots(v) not in (set(), {v}):
             op = structure.definition.get(v)
@@ -192,13 +184,13 @@ class Residuals(Memory):
     # -- what is kept
 
     def keep(self, v: Value, region: Region) -> Value:
-        """Keep a value of the region's source block; return what stands for it in the region."""
+        """Keep a value of the region's source block; return what replaces it in the region."""
         if region.is_side:
             return self._answer(v, region)
         return self._pushed(v, region)
 
     def _answer(self, v: Value, region: Region) -> Value:
-        """A value of a side of a branch, as one more result of the branch."""
+        """Keep a value of a side of a branch, as an additional output of the branch."""
         branch: Any = region.owner
         made = Value(v.type, v.name)
         for side in (branch.then, branch.other):
@@ -210,7 +202,7 @@ class Residuals(Memory):
         return made
 
     def _pushed(self, v: Value, region: Region) -> Value:
-        """A value of a loop's body, on a stack."""
+        """Keep a value of a loop's body, on a stack."""
         stack = Value(stack_type(v.type), f"saved_{v.name}" if v.name else "saved")
         self.stacks.append(Apply(new_stack, (), outputs=(stack,)))
         made = Value(v.type, v.name)

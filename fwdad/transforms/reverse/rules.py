@@ -1,4 +1,4 @@
-"""Calls run backwards: by the partials of elementwise rules, by transposes, by recording, whole."""
+"""Reversal of calls: by partials of elementwise rules, by transposes, by recording, or opaque."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 
 class Rules(ViewCotangents):
-    """Runs calls of functions backwards."""
+    """Reverses calls of functions."""
 
     stacks: list[Op]
     bar_stacks: dict[Value, Value]
@@ -71,7 +71,7 @@ class Rules(ViewCotangents):
                 self._by_rule(op, np.multiply if function is scale_lanes else function, bars)
 
     def _written(self, op: Apply) -> bool:
-        """Run a call that writes into its first argument backwards; returns whether it is one."""
+        """Reverse a call that writes into its first argument; return whether it is one."""
         if op.function in (push, pop, top, thin):
             self._stack(op)
         elif is_scatter(op):
@@ -86,11 +86,11 @@ class Rules(ViewCotangents):
         return True
 
     def _scatter_backwards(self, op: Apply) -> None:
-        """Run a call of ``np.add.at`` backwards."""
+        """Reverse a call of ``np.add.at``."""
         raise NotImplementedError
 
     def _stack(self, op: Apply) -> None:
-        """A stack, backwards: what was popped is pushed, what was pushed is popped."""
+        """Reverse a stack operation: pushing becomes popping of cotangents, and vice versa."""
         stack = op.args[0]
         if not self.structure.is_active(stack):
             return
@@ -114,7 +114,7 @@ class Rules(ViewCotangents):
             self.add(x, self._popped(bars, type_of_operand(x)))
 
     def bar_stack(self, stack: Value) -> Symbol:
-        """The stack of the cotangents of what is on a stack."""
+        """The stack of the cotangents of the values on a stack."""
         if stack not in self.bar_stacks:
             made = Value(stack_type(stack.type), f"{stack.name or 'saved'}_bar")
             self.stacks.append(Apply(new_stack, (), outputs=(made,)))
@@ -122,13 +122,13 @@ class Rules(ViewCotangents):
         return Symbol(self.bar_stacks[stack], self.recorder)
 
     def _popped(self, bars: Symbol, t: Any) -> Symbol:
-        """The latest cotangent on a stack, taken off."""
+        """The latest cotangent, popped from a stack."""
         taken = Value(t if isinstance(t, ArrayType) else Number(t.dtype, python=False))
         self.recorder.emit(Apply(pop, (bars.value,), mutated=(0,), outputs=(taken,)))
         return Symbol(taken, self.recorder)
 
     def add_through(self, op: Apply, v: Value, x_bar: Any) -> None:
-        """Add to the cotangents of a call's arguments what one of its results gives."""
+        """Add the contribution of one result of a call to the cotangents of the arguments."""
         bars = [x_bar if out is v else None for out in op.outputs]
         self._by_rule(op, ruled_function(op), bars)
 
@@ -193,7 +193,7 @@ class Rules(ViewCotangents):
             found = attempt(op, function, rule, bars)
         except (MissingRuleError, DualLeakError, NotReversibleError):
             raise
-        except Exception as error:  # noqa: BLE001  (told, if it is no refusal)
+        except Exception as error:  # noqa: BLE001  (reported, if it is no refusal)
             del self.recorder.block.ops[mark[0] :]
             self.recorder.forget(mark[1])
             self._whole(op, bars, error)
@@ -203,7 +203,7 @@ class Rules(ViewCotangents):
             self.add(v, x_bar)
 
     def _by_itself(self, op: Apply, rule: Any, bars: list[Any]) -> None:
-        """A function without an frule, or with an rrule, which a recorded run asks for."""
+        """Reverse a function without an frule, or with an rrule, as an opaque call."""
         if rule is not None:
             self._only_primals(op, rule)
         elif own_function(op):  # the builder does not look into these
@@ -211,13 +211,13 @@ class Rules(ViewCotangents):
         self._whole(op, bars, "an rrule" if rule else "no frule")
 
     def _as_symbol(self, v: Value, x_bar: Any) -> Symbol:
-        """A cotangent that rules can tell from a constant, and ask for dtype and shape."""
+        """A cotangent that rules can distinguish from a constant, with a dtype and a shape."""
         if type(x_bar) is Symbol:
             return x_bar
         return self.recorder.as_symbol(v.type.dtype.type(x_bar))
 
     def _only_primals(self, op: Apply, rule: Any) -> None:
-        """Leave it to a recorded run where what a rule takes as an option carries a derivative."""
+        """Refuse an active option of a rule, which a recorded run can handle."""
         if rule.kind in ("elementwise", "constant") or not op.kwargs:
             return
         _, options = rule.binder.bind(op.args, op.kwargs)
@@ -253,7 +253,7 @@ class Rules(ViewCotangents):
         return found
 
     def scaled(self, d: Any, y_bar: Any) -> Any:
-        """A cotangent times a partial; where it is zero it stays zero whatever the partial is."""
+        """A cotangent times a partial; zeros stay zero, whatever the partial is."""
         if isinstance(d, (int, float)) and d == 1:
             return y_bar
         if isinstance(y_bar, (int, float)) and y_bar == 1 and _is_inexact(d):
@@ -268,7 +268,7 @@ class Rules(ViewCotangents):
         return self.recorder.apply(scale_lanes, (d, y_bar), {})
 
     def _is_transposed(self, op: Apply, function: Any, rule: Any) -> bool:
-        """Whether a function has transposes for all its arguments that are active."""
+        """Whether a function has transposes for all its active arguments."""
         if function not in TRANSPOSES or len(op.outputs) != 1:
             return False
         try:
@@ -298,11 +298,11 @@ class Rules(ViewCotangents):
         return found
 
     def _spaced(self, active: dict[Any, Value]) -> Any:
-        """What a transpose is given for the active parts of its linear argument."""
+        """Replaces the active parts of a transpose's linear argument by spaces."""
         return lambda path, s: self.space(active[path]) if path in active else s
 
     def _recorded(self, op: Apply, _function: Any, rule: Any, bars: list[Any]) -> list[Any]:
-        """Run the rule on tangents that write down what is done to them, and that backwards."""
+        """Reverse a rule by recording what it does to tangents, and reversing the record."""
         inputs: list[tuple[Value, RecordingTangent]] = []
 
         def tangent(x: Any) -> Any:
@@ -343,7 +343,7 @@ class Rules(ViewCotangents):
         return [(v, x_bars[id(t)]) for v, t in inputs if id(t) in x_bars]
 
     def _body(self, op: Apply, rule: Any, call: tuple[Any, Any, Any]) -> tuple[Any, Any]:
-        """What the body of a rule returns, looked at."""
+        """What the body of a rule returns, after it has been checked."""
         bound, given, options = call
         given = tuple(t if isinstance(t, (Chunk, Zero, list, tuple, dict)) else ZERO for t in given)
         answer = written_down(rule, rule.body)(bound, given, **options)
@@ -353,7 +353,7 @@ class Rules(ViewCotangents):
         return y, y_dot
 
     def _whole(self, op: Apply, bars: list[Any], reason: Exception | str) -> None:
-        """A rule that cannot be written down is run backwards as one operation."""
+        """Reverse a rule that cannot be recorded as one opaque call."""
         active: list[Value] = []
 
         def note(x: Any) -> Any:
@@ -382,7 +382,7 @@ class Rules(ViewCotangents):
 
 
 def _is_inexact(d: Any) -> bool:
-    """Whether a partial can be a cotangent: sums of booleans would be something else."""
+    """Whether a partial can be a cotangent; boolean ones would not add up as numbers."""
     return isinstance(d, (float, complex)) or getattr(d, "dtype", np.dtype(int)).kind in "fc"
 
 

@@ -1,4 +1,4 @@
-"""Updates of cotangents by what a branch returns, moved into the branch.
+"""Sinking of cotangent updates into the branches that return their values.
 
 Where a value is used on one side of a branch only, the other side adds zero to its cotangent, which
 costs a load and a store in every iteration: ``if x[i] > largest: largest = x[i]``.
@@ -16,13 +16,7 @@ from fwdad.ir.rewrite import blocks_of
 
 
 def sink_updates(block: Block) -> None:
-    """Move updates into branches, in a block of cotangents and those inside it.
-
-    Parameters
-    ----------
-    block : Block
-        A reverse pass; it is rewritten.
-    """
+    """Sink updates into branches, in a reverse pass and the blocks inside it."""
     blocks = list(blocks_of(block))
     if not any(isinstance(op, Branch) for b in blocks for op in b.ops):
         return
@@ -58,7 +52,7 @@ def _sink(block: Block, branch: Branch, uses: Counter[Value]) -> None:
 
 
 def _side(branch: Branch, op: Update, uses: Counter[Value]) -> Block | None:
-    """The side of a branch on which an update adds something, if it does so on one only."""
+    """The only side of a branch on which an update adds something; None if there is none."""
     v = op.value
     if op.function is not operator.add or v not in branch.outputs or uses[v] != 1:
         return None
@@ -75,6 +69,6 @@ def _is_zero(x: Operand) -> bool:
 
 
 def _is_of_numbers(op: Op) -> bool:
-    """Whether an operation neither reads nor writes memory, and cannot matter to an update."""
+    """Whether an operation uses no memory, so that an update can move across it."""
     pure = isinstance(op, Apply) and op.pure and not op.mutated
     return pure and not any(map(is_array, values_in(op.operands())))

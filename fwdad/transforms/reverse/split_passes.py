@@ -1,9 +1,8 @@
-"""Forward and reverse pass as two programs: one that keeps, and one that takes what was kept.
+"""The split of a program into forward and reverse pass: one keeps what the other one uses.
 
 Both are traced and optimised as one program, and cut where the reverse pass begins. What the
-reverse pass reads of the forward pass is handed over: numbers, arrays, stacks. A view of an array
-is taken again; other arrays that may be the same memory, where it is written, are said to lie
-together.
+reverse pass uses of the forward pass is handed over: numbers, arrays, stacks. A view of an array is
+taken again; other arrays that may alias, where their memory is written, are declared to do so.
 """
 
 from __future__ import annotations
@@ -37,14 +36,10 @@ _SHAPE_ONLY = {np.zeros_like, np.ones_like, np.empty_like, np.full_like}
 
 
 class Cut(NamedTuple):
-    """What is told of a program that is a value and its reverse pass.
+    """What is known of a program that consists of a forward and a reverse pass.
 
-    Attributes
-    ----------
-    bars : list of Type
-        The types of the cotangents that it is given.
-    returns : int
-        How many of its results, the last ones, are the reverse pass's.
+    ``bars`` are the types of its cotangents, ``answers`` counts the results of the reverse pass,
+    which come last.
     """
 
     bars: list[Type]
@@ -52,16 +47,10 @@ class Cut(NamedTuple):
 
 
 class Stacked(NamedTuple):
-    """What the reverse pass does with a stack.
+    """How the reverse pass uses a stack.
 
-    Attributes
-    ----------
-    rank : int
-        That of the arrays on it; 0 of numbers.
-    deep : bool
-        Whether it writes into these arrays.
-    grows : bool
-        Whether it puts more on it.
+    ``rank`` is that of the arrays on it, 0 for numbers; ``deep``: it writes into these arrays;
+    ``grows``: it pushes more.
     """
 
     rank: int
@@ -70,26 +59,26 @@ class Stacked(NamedTuple):
 
 
 class Halves(NamedTuple):
-    """A program cut in two.
+    """The two halves of a program.
 
     Attributes
     ----------
     forward : Program
-        Its parameters are those of the whole; it returns the value, then what is kept.
+        Takes the parameters of the whole; returns the value, then what is kept.
     back : Program
-        Its parameters are what is kept, then the cotangents.
+        Takes what is kept, then the cotangents.
     values : int
         How many results of ``forward`` are the value's.
     read : list of int
-        The parameters of the whole that the reverse pass may read: they must not change.
+        The parameters of the whole that the reverse pass may read, and must not change.
     shared : list of int
-        The results of ``forward`` that may be memory that is kept.
+        The results of ``forward`` that may alias what is kept.
     apart : list of int
-        Those that it copies itself, because the reverse pass changes the memory that they are.
+        The results that ``forward`` copies, because the reverse pass changes the originals.
     hollow : list of int
-        What is kept for its shape alone.
+        What is kept only for its shape.
     written : list of int
-        The arrays among what is kept that the reverse pass writes into.
+        The kept arrays that the reverse pass writes into.
     stacks : dict of int to Stacked
         The stacks among what is kept, by position.
     """
@@ -106,16 +95,7 @@ class Halves(NamedTuple):
 
 
 def cut(program: Program, told: Cut) -> Halves:
-    """Cut a program where its reverse pass begins.
-
-    Parameters
-    ----------
-    program : Program
-        A value and its reverse pass, with a mark between, after all passes.
-    told : Cut
-        What was told when it was traced.
-
-    """
+    """Cut a program where its reverse pass begins, at the mark that tracing has left there."""
     block = program.block
     bars = [Value(t, "y_bar") for t in told.bars]
     ops: list[Op] = []
@@ -156,7 +136,7 @@ def cut(program: Program, told: Cut) -> Halves:
 
 
 def _begun_late(front: list[Op], back: list[Op]) -> tuple[list[Op], list[Op]]:
-    """Stacks that the forward pass leaves empty begin with the reverse pass, pushed alone."""
+    """Move stacks that the forward pass leaves empty to the reverse pass."""
     used = {v for op in front for v in all_used(op)}
     late = [
         op for op in front
@@ -203,7 +183,7 @@ def _handed_over(
 
 
 def _apart(results: list[Operand], front: list[Op], roots: Roots, written: set[Value]) -> list[int]:
-    """The results that are copies of memory that the reverse pass writes; no line asks for them."""
+    """The results that are copies, made by a transform, of memory that the reverse pass writes."""
     copies = {
         op.outputs[0] for op in front
         if isinstance(op, Apply) and op.function is np.ndarray.copy and op.location is None
@@ -222,7 +202,7 @@ def _written(ops: list[Op], roots: Roots) -> set[Value]:
 
 
 def _together(kept: list[Value], arrays: list[int], roots: Roots, written: set[Value]) -> list[int]:
-    """For each value the first one whose memory it may be; nothing where none is written so."""
+    """For each value, the first one that it may alias; empty if no written memory is shared."""
     found = list(range(len(kept)))
     owners: dict[Value, int] = {}
     for k in arrays:
@@ -235,7 +215,7 @@ def _together(kept: list[Value], arrays: list[int], roots: Roots, written: set[V
 
 
 def _is_hollow(v: Value, back: list[Op], answers: list[Operand]) -> bool:
-    """Whether only the shape of an array is asked."""
+    """Whether only the shape of an array is used."""
     if v in values_in(answers):
         return False
     for op in walk(Block(ops=back)):
@@ -253,7 +233,7 @@ def _calls(ops: list[Op], *functions: object) -> list[Apply]:
 
 
 def _use_of(stack: Value, back: list[Op], roots: Roots, written: set[Value]) -> Stacked:
-    """What the reverse pass does with a stack; what it passes to another program may be written."""
+    """How the reverse pass uses a stack; what is passed to another program may be written."""
     taken, found, handed = _taken(stack, back), {stack}, False
     for op in walk(Block(ops=back)):
         if isinstance(op, Call) and stack in op.args:
@@ -273,7 +253,7 @@ def _taken(stack: Value, ops: list[Op]) -> list[Value]:
 
 
 def _taken_inside(stack: Value, program: Program, found: set[Value]) -> list[Value]:
-    """What a program that is called, and those that it calls, take off a stack."""
+    """What a called program, and those that it calls, pop from a stack."""
     found.add(stack)
     taken = _taken(stack, program.block.ops)
     for op in program.walk():

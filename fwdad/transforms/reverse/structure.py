@@ -1,4 +1,4 @@
-"""What is known of a program before it is run backwards: places, memory, and activity."""
+"""The structure of a program before it is reversed: definitions, memory, and activity."""
 
 from __future__ import annotations
 
@@ -43,18 +43,9 @@ _OWN_CONSTANTS = {
 class Structure:
     """Where the values of a block are defined, which memory they are, and which are active.
 
-    Parameters
-    ----------
-    top : Block
-        The program; its parameters are values of their own.
-    wrt : iterable of Value
-        The parameters that carry derivatives.
-    source_of : dict
-        The operations that those of the block were written from.
-    roots : dict, optional
-        The memory that parameters may be, where they may be views of each other's.
-    natural : iterable of Value
-        Numbers from outside that are not negative.
+    ``wrt`` are the parameters that carry derivatives; ``source_of`` maps the operations of the
+    block to those that they were cloned from; ``roots`` is the memory of parameters that may alias;
+    ``natural`` are numbers from outside that are not negative.
     """
 
     def __init__(
@@ -116,15 +107,15 @@ class Structure:
         return self.memory.get(v, {v}) if is_array(v) else set()
 
     def is_memory(self, v: Value) -> bool:
-        """Whether an array's elements are written by the program, or its cotangent's are.
+        """Whether the program writes an array, or the reverse pass writes its cotangent in place.
 
-        The latter if a name may mean this array or one that is written: the cotangent of the name
-        is memory, whichever array it is.
+        The latter if a phi may be this array or one that is written: the cotangent of the phi is
+        memory, whichever array it is.
         """
         return bool(self.roots(v) & self._in_place)
 
     def _with_companions(self) -> set[Value]:
-        """The memory that is written, and what some name may be instead of it."""
+        """The memory that is written, and all memory that a phi may be instead of it."""
         groups = [roots for roots in self.memory.values() if len(roots) > 1]
         found = set(self.written)
         while added := [roots for roots in groups if roots & found and not roots <= found]:
@@ -140,7 +131,7 @@ class Structure:
         return v in self._active or bool(self.roots(v) & self._active_memory)
 
     def any_active(self, operand: Operand) -> bool:
-        """Whether an active value stands in a structure of operands."""
+        """Whether there is an active value in a structure of operands."""
         return any(self.is_active(v) for v in values_in(operand))
 
     def _mark(self, outputs: Iterable[Value]) -> bool:
@@ -188,7 +179,7 @@ class Structure:
 
 
 def is_differentiable(op: Apply) -> bool:
-    """Whether what a call returns depends on its arguments' values, and smoothly."""
+    """Whether the results of a call depend on its arguments' values, and smoothly."""
     function = ruled_function(op)
     if function in CONSTANT or function in _FLAT or own_function(op) in _OWN_CONSTANTS:
         return False
@@ -197,18 +188,10 @@ def is_differentiable(op: Apply) -> bool:
 
 
 def may_be_missing(v: Operand, definition: Mapping[Value, Op]) -> bool:
-    """Whether one side of a branch leaves a value out, or a loop that does not run.
-
-    Parameters
-    ----------
-    v : operand
-        The value.
-    definition : mapping
-        The operations that define values.
-    """
+    """Whether a side of a branch, or a loop that does not run, leaves a value undefined."""
     op = definition.get(v) if isinstance(v, Value) else None
     if isinstance(op, Apply) and op.function in (pop, top):
-        # who knows what is on a stack that is given; what a way left out was pushed as nothing
+        # what is on a given stack is unknown; what a path leaves undefined is pushed as nothing
         return is_array(v) or op.args[0] not in definition
     if not isinstance(op, (Branch, Loop)) or v not in op.outputs:
         return isinstance(v, Missing)

@@ -1,7 +1,7 @@
-"""A reverse pass that swaps: what it restores is exchanged with what stands there, through a log.
+"""Reverse passes that can be undone: a log keeps the contents that they overwrite.
 
-The log undoes it, so the arrays of the forward pass need not be copied for each cotangent. It holds
-no more than what was saved; where more was saved than the arrays hold, a copy of them is shorter.
+With the log, the arrays of the forward pass need not be copied for each cotangent. It is no larger
+than what was saved; where more was saved than the arrays hold, a copy of the arrays is smaller.
 """
 
 from __future__ import annotations
@@ -25,14 +25,8 @@ _PARTS = ("addresses", "contents", "height")
 class Log(NamedTuple):
     """The log of the arrays of one dtype.
 
-    Attributes
-    ----------
-    dtype : dtype
-        Theirs.
-    arrays : list of int
-        The parameters that it is for.
-    room : list
-        What is restored: parameters, by position; None for a single number.
+    ``arrays`` are the positions of the parameters that it covers; ``room`` has, for each restoring
+    store, the position of the parameter with the saved elements, or None for a single number.
     """
 
     dtype: np.dtype[Any]
@@ -41,14 +35,9 @@ class Log(NamedTuple):
 
 
 class Swapping(NamedTuple):
-    """A reverse pass that writes down what it overwrites.
+    """A reverse pass that logs what it overwrites, with a log for each dtype.
 
-    Attributes
-    ----------
-    program : Program
-        Its last parameters are the parts of each log.
-    logs : list of Log
-        One for each dtype.
+    The last parameters of the program are the parts of each log.
     """
 
     program: Program
@@ -56,14 +45,9 @@ class Swapping(NamedTuple):
 
 
 def swapping(program: Program, written: list[int]) -> Swapping | None:
-    """A reverse pass with logs; None where what it writes is not known to be as much as was saved.
+    """A reverse pass with logs; None where it may write more elements than were saved.
 
-    Parameters
-    ----------
-    program : Program
-        The reverse pass.
-    written : list of int
-        The parameters that it writes into, and that are to be left as they were.
+    ``written`` are the positions of the parameters that it writes, and that must be left unchanged.
     """
     block = Cloner({}).block(program.block)
     made = Program(program.name, block, program.filename, list(program.written))
@@ -93,9 +77,9 @@ _UNKNOWN = object()
 
 
 def _stores(program: Program, kept: set[Value]) -> dict[Store, Any] | None:
-    """The stores into some parameters, and what the elements lie in that they restore.
+    """The stores into some parameters, each with the source of the elements that it restores.
 
-    No result where anything else writes into them, or what is restored may be more.
+    None where anything else writes into them, or more may be restored than was saved.
     """
     block, roots = program.block, memory_of(program)
     dtypes: dict[Value, set[Any]] = {}
@@ -122,9 +106,9 @@ def _origin(
     homes: dict[Value, tuple[Op, Loop | None]],
     params: list[Value],
 ) -> Any:
-    """The stack or the array among the parameters that has what a store restores.
+    """The stack or array parameter that has what a store restores; None for a single number.
 
-    None for a single number; each element is restored once at most.
+    ``_UNKNOWN`` unless each element is restored at most once.
     """
     value = op.value
     if not is_array(value) and not _is_element(op):
@@ -146,7 +130,7 @@ def _walk(block: Block, around: Loop | None = None) -> Iterator[tuple[Op, Loop |
 
 
 def _is_plain(op: Store) -> bool:
-    """Whether an index has ints and slices only."""
+    """Whether an index consists of ints, slices, None and Ellipsis."""
     return not any(
         is_array(i) or isinstance(i, (list, np.ndarray, bool, np.bool_))
         or (isinstance(i, Value) and i.type.dtype.kind == "b")
@@ -160,7 +144,7 @@ def _is_element(op: Store) -> bool:
 
 
 def _parts(dtype: Any) -> list[Value]:
-    """The parameters that are a log."""
+    """The parameters that are the parts of a log."""
     ints = np.dtype(np.int64)
     types = [ArrayType(d, (Size(),)) for d in (ints, dtype, ints)]
     return [Value(t, name) for t, name in zip(types, _PARTS, strict=True)]

@@ -1,4 +1,4 @@
-"""Which stores of a program may change what was read, and whether that has been restored."""
+"""To-be-recorded analysis: which stores may change what was read, and are to be restored."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from fwdad.transforms.reverse.residuals import Place
 
 
 class Overwriting(Control):
-    """Knows the stores of the program that is run backwards."""
+    """Knows the stores of the program that is reversed."""
 
     group: Any
     _by_functions: set[Value] | None = None
 
     def runs_again(self, op: Op) -> bool:
-        """Whether an operation is in a loop that is run again in the reverse pass."""
+        """Whether an operation is in a loop that runs again in the reverse pass."""
         around = loops_around(self.structure.block_of[op], self.structure)
         return any(loop.checkpoint is not None for loop in around)
 
     def stores_in(self, block: Block) -> list[tuple[Op, Target]]:
-        """The operations of the program in a block that write elements, and which.
+        """The operations of the program in a block that write elements, with these elements.
 
-        Calls of programs are among them: they write into all of an array.
+        Includes calls of programs, which count as writing all of an array.
         """
         found: list[tuple[Op, Target]] = []
         for inner in blocks_of(block):
@@ -43,18 +43,18 @@ class Overwriting(Control):
         return found
 
     def stores(self) -> list[tuple[Op, Target]]:
-        """Those of the whole program."""
+        """The same for the whole program."""
         return self.stores_in(self.structure.top)
 
     def is_untouched(self, op: Load) -> bool:
-        """Whether a load reads the same when it is done again in the reverse pass."""
+        """Whether a load gives the same value when the reverse pass repeats it."""
         block, position = self.structure.block_of[op], self.structure.position[op]
         return not any(self._writing(Target(op.array, op.index), block, position))
 
     def stays_written(self, op: Op) -> bool:
-        """Whether what a store writes is there, while what comes before it is run backwards.
+        """Whether what a store wrote is still there while what precedes it is reversed.
 
-        Nothing may write there later, and the reverse pass may not put there what was before.
+        Nothing may write there later, and the reverse pass may not restore what was there before.
         """
         target = target_of(op)
         if target is None or self.group is not None or self.runs_again(op) or self.is_restored(op):
@@ -65,7 +65,7 @@ class Overwriting(Control):
         return not any(self._writing(target, block, position + 1))
 
     def is_stored_at_once(self, op: Store, v: Value) -> bool:
-        """Whether nothing writes where a value is stored between its definition and that."""
+        """Whether nothing writes where a value is stored between its definition and the store."""
         structure = self.structure
         made = structure.definition.get(v)
         if made is None or structure.block_of.get(made) is not structure.block_of[op]:
@@ -80,7 +80,7 @@ class Overwriting(Control):
         )
 
     def _writing(self, read: Target, block: Block, position: int) -> Iterator[Op]:
-        """The stores that may write elements after a place of the program."""
+        """The stores that may write certain elements after a position in the program."""
         structure = self.structure
         part = intervals(read.at, read.array.type.ndim, structure)
         for store, target in self.stores():
@@ -89,7 +89,7 @@ class Overwriting(Control):
                     yield store
 
     def is_stale(self, op: Apply) -> bool:
-        """Whether a call that may return a copy would, run again, copy something else."""
+        """Whether a call that may return a copy would copy something else if repeated."""
         structure = self.structure
         if op not in structure.block_of or self.is_surely_view(op):
             return False
@@ -101,10 +101,10 @@ class Overwriting(Control):
         )
 
     def is_there(self, op: Apply, a: Value, position: int) -> bool:
-        """Whether the memory that an operation reads is as it was when its block is at a place.
+        """Whether memory that an operation reads is unchanged when its block is at a position.
 
-        That is so where nothing writes there between the operation and the place, and what is
-        written there later has been restored.
+        True if nothing writes there between the operation and the position, and later writes have
+        been restored.
         """
         structure = self.structure
         block, start = structure.block_of[op], structure.position[op]
@@ -121,7 +121,7 @@ class Overwriting(Control):
                 continue
             if not self.is_restored(store) or self.runs_again(store):
                 return False
-            # what is inside a loop at the place is restored behind it
+            # what is inside a loop at the position is restored after it
             is_between = not self.is_before(block, position + 1, store)
             if is_between and self.is_before(block, start, store):
                 if any(self._meets(target, p) for p in places):
@@ -129,7 +129,7 @@ class Overwriting(Control):
         return True
 
     def is_overwritten_before_use(self, call: Apply) -> bool:
-        """Whether memory that a call reads may be written between it and what is reversed now."""
+        """Whether memory that a call reads may be written before the operation being reversed."""
         arrays = [v for v in values_in(call.operands()) if is_array(v)]
         read = {root for v in arrays for root in self.structure.roots(v)}
         return any(
@@ -139,7 +139,7 @@ class Overwriting(Control):
         )
 
     def _is_between(self, call: Apply, store: Op) -> bool:
-        """Whether a store may run after a call, and before what is reversed now."""
+        """Whether a store may run after a call, and before the operation being reversed."""
         structure, use = self.structure, self.op
         block = structure.block_of[call]
         if store is use or not self.is_before(block, structure.position[call], store):
@@ -151,7 +151,7 @@ class Overwriting(Control):
         return not shared.isdisjoint(loops_around(structure.block_of[store], structure))
 
     def _written_by_functions(self) -> set[Value]:
-        """The memory that something else than a store writes."""
+        """The memory that is written by anything else than stores."""
         if self._by_functions is None:
             self._by_functions = {
                 root
@@ -163,7 +163,7 @@ class Overwriting(Control):
         return self._by_functions
 
     def _meets(self, target: Target, place: Place) -> bool:
-        """Whether a store may write, in the same iteration, what lies at a place."""
+        """Whether a store may write to a place in the same iteration."""
         written = intervals(target.at, target.array.type.ndim, self.structure)
         if place.array is not target.array or place.part is None or written is None:
             return True
@@ -172,7 +172,7 @@ class Overwriting(Control):
     def overwrites(
         self, store: Op, target: Target, place: Place, block: Block, position: int
     ) -> bool:
-        """Whether a store may write what was read at a place of the program, after that."""
+        """Whether a store may write to a place after it was read at a position in the program."""
         later = self.is_before(block, position, store)
         if isinstance(store, Call) and block is self.structure.block_of[store]:
             later = later and position != self.structure.position[store]  # it is what is read there
@@ -183,13 +183,13 @@ class Overwriting(Control):
         return may_meet(place.part, block, store, target, self.structure, after=later)
 
     def share_loop(self, block: Block, store: Op) -> bool:
-        """Whether a block and a store are in one outermost loop."""
+        """Whether a block and a store are in the same outermost loop."""
         own = loops_around(block, self.structure)
         others = loops_around(self.structure.block_of[store], self.structure)
         return bool(own and others and own[0] is others[0])
 
     def is_before(self, block: Block, position: int, store: Op) -> bool:
-        """Whether a place of the program comes before a store, in one iteration of common loops."""
+        """Whether a position precedes a store within one iteration of their common loops."""
         places: dict[int, int] = {}
         at = position
         for b, holder in self.structure.chain(block):

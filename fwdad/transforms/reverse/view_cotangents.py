@@ -1,7 +1,7 @@
-"""The cotangents of memory: of each view of the program the same view.
+"""The cotangents of memory: for each view in the program, the same view.
 
-Where a view cannot be followed, because it may have been a copy, its cotangent is memory of its
-own that is added to that of the base.
+Where a view cannot be followed, because it may be a copy, its cotangent has memory of its own that
+is added to the base's.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ViewCotangents(Cotangents):
         return home.buffers[v]
 
     def _meant(self, v: Value) -> Symbol:
-        """The cotangent of an array that is another one from time to time."""
+        """The cotangent of an array that is a phi, selected by its number."""
         number = self.choices.number[v]
         with self.writing(self.home_of(v)):
             (_, first), *others = self.choices.meant[v].items()
@@ -86,7 +86,7 @@ class ViewCotangents(Cotangents):
         return self.refs[v]
 
     def _chosen(self, op: Branch, v: Value) -> Symbol:
-        """The cotangent of an array that a branch chooses, chosen alike."""
+        """The cotangent of an array that a branch selects, selected in the same way."""
         home = self.home_of(v)
         with self.writing(home):
             sides = []
@@ -109,7 +109,7 @@ class ViewCotangents(Cotangents):
         return self.refs[v]
 
     def _mirrored(self, op: Apply) -> Symbol:
-        """The same view of the cotangent as a call returns on its argument."""
+        """The view of the cotangent that corresponds to a call's result."""
         if not self.is_followed(op.outputs[0]):
             return self.fail("a view of an array that is written cannot be followed")
         if op.function is view_or_zeros:
@@ -149,7 +149,7 @@ class ViewCotangents(Cotangents):
         return home.buffers[v]
 
     def gave_back(self, op: Apply) -> None:
-        """What a cotangent gave to another one, backwards: it is given what that one has."""
+        """Reverse :func:`give_back`: the cotangent that was added gets that of the sum."""
         held, own, order = op.args
         if not self.is_followed(own):
             self.fail("a view of an array that is written cannot be followed")
@@ -157,7 +157,7 @@ class ViewCotangents(Cotangents):
         self.recorder.mutate(give_back, args, {})
 
     def give_back(self, op: Apply) -> None:
-        """Where a view may have been a copy, add its cotangent to that of the base."""
+        """Where a view may be a copy, add its cotangent to that of the base."""
         (v,) = op.outputs
         if op.function in _COPYING and v in self.region.buffers:
             (base,) = _bases(op)
@@ -165,7 +165,7 @@ class ViewCotangents(Cotangents):
             self.recorder.mutate(give_back, args, {})
 
     def is_surely_view(self, op: Apply) -> bool:
-        """Whether what a call returns is never a copy."""
+        """Whether the result of a call is never a copy."""
         if op.function in _COPYING:
             if self._orders is None:
                 top = Program("", self.structure.top, rows=self.recorder.rows)
@@ -175,7 +175,7 @@ class ViewCotangents(Cotangents):
         return op.function in MIRRORED or op.function in VIEWS or is_rearranged(op)
 
     def _lies_plainly(self, v: Value) -> bool:
-        """Whether an array surely is C-contiguous without gaps, and so is its cotangent."""
+        """Whether an array, and so its cotangent, is certainly C-contiguous."""
         op, meant = self.structure.definition.get(v), self.choices.meant.get(v)
         if meant or op is None:  # a parameter is a copy, because it is written
             params = self.structure.top.params
@@ -202,7 +202,7 @@ def _bases(op: Apply) -> list[Value]:
 
 
 def _order(op: Apply) -> Any:
-    """In which order a call reads an array."""
+    """The ``order`` in which a call reads an array."""
     at = {np.ravel: 1, np.reshape: 2}.get(op.function)
     given = op.kwargs.get("order", "C")
     return op.args[at] if at is not None and len(op.args) > at else given

@@ -1,5 +1,5 @@
-"""Loops over elements that are cut out of a source and compiled on a shorter path than Numba's.
+"""Loops over elements that are cut out of a source and compiled by a shorter path than Numba's.
 
-In comes the source of a program; out come the source without these loops, and a function of LLVM
-code for each.
+Takes the source of a program; returns the source without these loops, and a function of LLVM code
+for each.
 """

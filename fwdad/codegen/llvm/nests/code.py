@@ -1,8 +1,8 @@
-"""A loop as LLVM code, in a function of its own that is called with what the loop reads.
+"""A loop nest as an LLVM function of its own, which is called with what the loop reads.
 
-Each operation is the one that Numba would take, so that it means the same; arrays are given as
-pointers with lengths and steps, and views of them are such pointers, too. Importing this module
-needs Numba.
+Each operation is the one that Numba would choose, so that the meaning is the same; arrays are
+passed as pointers with lengths and strides, and views of them are such pointers, too. Importing
+this module needs Numba.
 """
 
 from __future__ import annotations
@@ -31,21 +31,10 @@ types: Any = _types
 
 
 class NestFunction:
-    """What a source calls in the place of a loop.
+    """What a source calls in place of a loop nest.
 
-    Parameters
-    ----------
-    nest : Nest
-        The loop.
-
-    Attributes
-    ----------
-    is_refused : bool
-        Whether it holds what has no types here.
-    stays_apart : bool
-        Whether LLVM must not write it into its caller.
-    shared : mapping
-        Loops that other nests have as well.
+    ``is_refused`` becomes true if the nest holds something without a type here. ``stays_apart``
+    forbids LLVM to inline it; ``shared`` are the loops that other nests have as well.
     """
 
     def __init__(self, nest: Nest) -> None:
@@ -58,27 +47,21 @@ class NestFunction:
         self._numba_type_ = NestType(self)
 
     def type_for(self, context: Any, given: tuple[Any, ...]) -> Typed:
-        """The types inside, for those of the arguments."""
+        """The types inside the nest, for some types of its arguments."""
         if given not in self.typed:
             self.typed[given] = Typed(context, self.nest, given)
         return self.typed[given]
 
 
 class NestType(types.Callable, types.Opaque):  # type: ignore[misc]
-    """The type of such a function.
-
-    Parameters
-    ----------
-    nest : NestFunction
-        The function.
-    """
+    """Numba's type of a :class:`NestFunction`."""
 
     def __init__(self, nest: NestFunction) -> None:
         self.nest = nest
         super().__init__(nest.__name__)
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
-        """The signature for some arguments."""
+        """The signature for some arguments; a nest that has none becomes refused."""
         assert not kws
         given = tuple(types.unliteral(t) for t in args)
         try:
@@ -89,11 +72,11 @@ class NestType(types.Callable, types.Opaque):  # type: ignore[misc]
         return typing.signature(typed.result, *given)
 
     def get_call_signatures(self) -> Any:
-        """Nobody has written down any."""
+        """No signatures are listed; the type is a template."""
         return (), True
 
     def get_impl_key(self, sig: Any) -> Any:
-        """The function is its own implementation."""
+        """The key of an implementation, which is written at the call."""
         return type(self), sig
 
 
@@ -108,25 +91,9 @@ def write_call(
     args: Sequence[Any],
     known: Sequence[Given],
 ) -> Any:
-    """Write the call of a nest, and the nest itself where the module does not have it.
+    """Write the call of a nest, and the nest itself if the module does not have it yet.
 
-    Parameters
-    ----------
-    context, builder
-        Numba's target context and LLVM builder.
-    nest : NestFunction
-        What is called.
-    signature : Signature
-        Its types.
-    args : sequence of LLVM value
-        Its arguments.
-    known : sequence of Given
-        What is known of each at all calls in the module.
-
-    Returns
-    -------
-    LLVM value
-        Of the signature's result.
+    ``known`` is what holds of each argument at all calls in the module.
     """
     typed = nest.typed[signature.args]
     given, parts = [], []
@@ -152,7 +119,7 @@ def write_call(
 
 
 def _parts(context: Any, builder: Any, t: Any, x: Any, known: Given) -> Iterator[tuple[Any, Any]]:
-    """What a nest is given for an argument: of arrays only what access needs."""
+    """The types and values that are passed for an argument: of arrays only what access needs."""
     if not isinstance(t, types.Array):
         yield t, x
         return

@@ -23,41 +23,33 @@ _IMPLEMENTATIONS: dict[Any, Any] = {}
 
 
 def implementation(context: Any, function: Any, signature: Any) -> Any:
-    """What Numba calls for an operation on numbers: it looks through many, each time."""
+    """Numba's implementation of an operation, cached for numbers: it searches many, each time."""
     if not all(isinstance(t, (types.Number, types.Boolean)) for t in signature.args):
         return context.get_function(function, signature)
     key = context, function, signature
     if key not in _IMPLEMENTATIONS:
-        # tells the function of these types: its signature may be known from another one of its kind
+        # resolve these types: the cached signature may come from another function of its kind
         function.get_call_type(context.typing_context, signature.args, {})
         _IMPLEMENTATIONS[key] = context.get_function(function, signature)
     return _IMPLEMENTATIONS[key]
 
 
 class Number(NamedTuple):
-    """A name that nobody assigns again."""
+    """A name that is assigned only once."""
 
     type: Any
     value: Any
 
 
 class Variable(NamedTuple):
-    """A name with a place in memory, which LLVM makes a register."""
+    """A name with a place in memory, which LLVM promotes to a register."""
 
     type: Any
     place: Any
 
 
 class Expressions:
-    """Writes the expressions of one nest.
-
-    Parameters
-    ----------
-    context, builder
-        Numba's target context and LLVM builder.
-    typed : Typed
-        The nest and its types.
-    """
+    """Writes the expressions of one nest."""
 
     def __init__(self, context: Any, builder: Any, typed: Typed) -> None:
         self.context = context
@@ -98,7 +90,7 @@ class Expressions:
     # -- expressions
 
     def _value(self, e: ast.expr) -> Any:
-        """An LLVM value, or the parts of an array."""
+        """The LLVM value of an expression, or the parts of an array."""
         t = self.typed.of[e]
         if isinstance(e, ast.Constant):
             return self.context.get_constant(types.unliteral(t), e.value)
@@ -131,7 +123,7 @@ class Expressions:
         return [self.typed.of[x] for x in operands], [self._value(x) for x in operands]
 
     def _call(self, node: ast.AST, kinds: Sequence[Any], args: Sequence[Any]) -> tuple[Any, Any]:
-        """Call Numba's implementation; returns the type, too."""
+        """Call Numba's implementation; returns the result's type and value."""
         function, signature = self.typed.calls[node]
         called = implementation(self.context, function, signature)
         args = [as_array(self.context, self.builder, x) if isinstance(x, Held) else x for x in args]
@@ -193,7 +185,7 @@ class Expressions:
         return size
 
     def _all_or_any(self, e: ast.BoolOp) -> Any:
-        """``and`` or ``or``: what comes later is not asked if it does not matter."""
+        """``and`` or ``or``, with short-circuit evaluation."""
         builder = self.builder
         settled = ir.Constant(ir.IntType(1), int(isinstance(e.op, ast.Or)))
         end = builder.append_basic_block("known")
@@ -261,7 +253,7 @@ class Expressions:
         return self.typed.of[part], self._value(part), self._is_inner(part)
 
     def _is_inner(self, part: ast.expr) -> bool:
-        """Whether an index is inside for certain, or such a one times the step that keeps it so."""
+        """Whether an index is known to be inside, perhaps thanks to a step of 0 or 1."""
         if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult):
             return self._is_inner(part.left) and self._is_inner(part.right)
         return isinstance(part, (ast.Name, ast.BinOp)) and ast.unparse(part) in self.nest.inner

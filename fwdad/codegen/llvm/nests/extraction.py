@@ -1,9 +1,8 @@
-"""Loops over elements are cut out of a source for Numba: they are compiled on a shorter way.
+"""Cuts loops over elements out of a source for Numba, to be compiled by a shorter path.
 
 Numba's analysis of a function, and LLVM's, take longer than in proportion to its size, and a
-gradient has many small loops, which are often the same but for their names. Such a loop becomes a
-call; what it does is written as LLVM code at once (``nest_types``, ``nest_writer``), once for all
-loops that are the same.
+gradient has many small loops, which are often equal but for their names. Such a loop becomes a
+call; it is lowered to LLVM code directly (``types``, ``writer``), once for all equal loops.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ MOST_LOOPS = 3
 """Loops without a loop inside that one function of LLVM's holds."""
 
 _ANSWER_ARRAYS = {"by_rows", "grown", "growing", "loose"}
-_USES = "fwdad_uses"  # the attribute of a node that holds which names it reads and assigns
-_NAMES = "fwdad_names"  # and the one that holds its names in their order
+_USES = "fwdad_uses"  # the attribute of a node that caches which names it reads and assigns
+_NAMES = "fwdad_names"  # and the one that caches its names in order
 _CHECKS = {"check_length", "check_shape", "equal_length"}
 
 BUILTINS = {"abs": abs, "bool": bool, "complex": complex, "float": float, "int": int,
@@ -36,24 +35,11 @@ BUILTINS = {"abs": abs, "bool": bool, "complex": complex, "float": float, "int":
 
 @dataclass(frozen=True, eq=False)
 class Nest:
-    """A loop as a function.
+    """A loop nest as a function of ``params`` that returns ``results``.
 
-    Attributes
-    ----------
-    name : str
-        What it does, as a digest.
-    tree : ast.Module
-        Its statements, with names that are those of no program: ``v0``, ``v1`` and so on.
-    params : tuple of str
-        What it reads.
-    results : tuple of str
-        What it assigns and somebody reads later.
-    inner : frozenset of str
-        Indices that are inside each array that they are used for.
-    functions : mapping
-        What its global names mean.
-    types : mapping
-        The types that its names must have.
+    ``name`` is a digest, and the variables of ``tree`` are renamed to ``v0``, ``v1``, …: equal
+    nests are one. ``inner`` are indices that are inside every array that they index; ``types`` are
+    the types that variables must have.
     """
 
     name: str
@@ -68,25 +54,10 @@ class Nest:
 def without_nests(
     source: Source, types: Mapping[str, Type], make: Any, refused: Iterable[str] = ()
 ) -> tuple[Source, dict[str, Nest]]:
-    """Replace loops by calls.
+    """Replace loops by calls; returns the new source and the nests by name.
 
-    Parameters
-    ----------
-    source : Source
-        For Numba.
-    types : mapping
-        The types that the variables of its first function must have.
-    make : callable
-        From a nest to what the source calls.
-    refused : iterable of str
-        The names of nests that stay as they are.
-
-    Returns
-    -------
-    Source
-        Each of its lines stands where it stood.
-    dict
-        The nests, by name.
+    ``types`` are those of the first function's variables, ``make`` turns a nest into what the
+    source calls, and nests named in ``refused`` stay. Line numbers do not change.
     """
     found: dict[str, Nest] = {}
     if "for " not in source.code:
@@ -118,16 +89,7 @@ def without_nests(
 class _Cutter:
     """Finds the loops of one function that can be cut out.
 
-    Parameters
-    ----------
-    function : ast.FunctionDef
-        The function.
-    namespace : mapping
-        What global names mean.
-    inner : iterable of str
-        Indices that are inside each array that they are used for: names, or such plus an int.
-    types : mapping
-        The types that its variables must have.
+    ``inner`` are indices that are inside every array that they index: names, or a name plus an int.
     """
 
     def __init__(
@@ -148,7 +110,7 @@ class _Cutter:
         self.local = set(self.bound)
 
     def nests(self) -> Iterator[tuple[list[ast.stmt], set[str]]]:
-        """What can be cut out: outermost loops behind what prepares them; what is read later."""
+        """Outermost loops with the statements that prepare them, and the names read afterwards."""
         live = Live()
         live.block(self.function.body, set())
         if live.is_known:
@@ -174,7 +136,7 @@ class _Cutter:
     def _prepared(
         self, before: Sequence[ast.stmt], loop: ast.For, live: set[str]
     ) -> list[ast.stmt]:
-        """A loop behind what nobody else needs: views and numbers for it, and its checks.
+        """A loop preceded by the views, numbers and checks that only it needs.
 
         These may stand behind other statements that only define names.
         """
@@ -201,7 +163,7 @@ class _Cutter:
         return found
 
     def _defines(self, s: ast.stmt) -> bool:
-        """Whether all that a statement does is to name something, or to compare lengths."""
+        """Whether a statement does nothing but define a name or compare lengths."""
         if isinstance(s, ast.Expr):
             return self._knows(s) and _called(s.value) in _CHECKS
         if not (isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name)):
@@ -211,7 +173,7 @@ class _Cutter:
     def nest(
         self, body: Sequence[ast.stmt], live: set[str], known: Mapping[str, Nest]
     ) -> tuple[Nest, list[str], list[str]]:
-        """Statements with names of their own; the arguments and the results of their call."""
+        """A nest of some statements, and the arguments and results of its call."""
         tree = ast.Module(list(body), [])
         stored = stored_in(tree)
         kept = sorted(stored & live, key=lambda name: (self.bound[name], name))
@@ -227,7 +189,7 @@ class _Cutter:
         params, results = tuple(own[n] for n in given), tuple(own[n] for n in kept)
         stored_types = {own[name]: self.types[name] for name in sorted(stored & self.types.keys())}
         kinds = [(v, t.dtype.str, t.ndim) for v, t in stored_types.items()]
-        line = body[0].lineno if CHECK_BOUNDS else 0  # else it may stand for several loops
+        line = body[0].lineno if CHECK_BOUNDS else 0  # else several loops may be merged
         what = repr((text, params, results, sorted(inner), kinds, line))
         name = f"nest_{hashlib.sha256(what.encode()).hexdigest()[:16]}"
         if name in known:
@@ -238,7 +200,7 @@ class _Cutter:
             for n in _names(made)
             if n.id not in own.values()
         }
-        if CHECK_BOUNDS:  # what raises tells the line
+        if CHECK_BOUNDS:  # errors report the line
             for new, old in zip(ast.walk(made), ast.walk(tree), strict=True):
                 ast.copy_location(new, old)
         return Nest(name, made, params, results, inner, functions, stored_types), given, kept
@@ -246,7 +208,7 @@ class _Cutter:
     # -- what a nest may hold
 
     def _knows(self, s: ast.stmt) -> bool:
-        """Whether a statement is one of those that ``nest_writer`` writes."""
+        """Whether ``writer`` can write a statement."""
         if isinstance(s, ast.For):
             call = s.iter
             return (
@@ -308,31 +270,26 @@ class _Cutter:
 
 
 class Live:
-    """Which names are read behind each statement before they are assigned again.
+    """Liveness: which names are read after each statement before they are assigned again.
 
-    Attributes
-    ----------
-    after : dict
-        By statement.
-    is_known : bool
-        Whether all statements are of kinds that are known.
+    ``is_known`` is false if a statement is of an unknown kind.
     """
 
     def __init__(self) -> None:
         self.after: dict[ast.stmt, set[str]] = {}
         self.is_known = True
-        self._ends: list[set[str]] = []  # for each loop around: what is read behind it, or in it
-        self._carried: dict[ast.stmt, set[str]] = {}  # what a loop was seen to read at its start
+        self._ends: list[set[str]] = []  # for each enclosing loop: what is read after it, or in it
+        self._carried: dict[ast.stmt, set[str]] = {}  # what is live at a loop's start
 
     def block(self, body: Iterable[ast.stmt], after: set[str]) -> set[str]:
-        """What is read from the start of some statements on."""
+        """The names that are live before some statements."""
         for s in reversed(list(body)):
             self.after[s] = self.after.get(s, set()) | after
             after = self.statement(s, after)
         return after
 
     def statement(self, s: ast.stmt, after: set[str]) -> set[str]:
-        """What is read from the start of one on."""
+        """The names that are live before a statement."""
         if isinstance(s, ast.Assign):
             stored = {t.id for t in _targets(s.targets) if isinstance(t, ast.Name)}
             return (after - stored) | _read(s)
@@ -354,7 +311,7 @@ class Live:
     def _loop(self, s: ast.For | ast.While, after: set[str]) -> set[str]:
         head = _read(s.iter if isinstance(s, ast.For) else s.test)
         own = {s.target.id} if isinstance(s, ast.For) and isinstance(s.target, ast.Name) else set()
-        # what is read behind a loop only grows while the loops around it are looked at again
+        # liveness only grows while the enclosing loops are iterated to a fixed point
         reached = after | (set() if own else head) | self._carried.get(s, set())
         while True:
             self._ends.append(reached)
@@ -375,7 +332,7 @@ def _targets(targets: Iterable[ast.expr]) -> Iterator[ast.expr]:
 
 
 def _names(tree: ast.AST) -> list[ast.Name]:
-    """Names, as they stand in the source; a statement is looked at once, as by :func:`_uses`."""
+    """Names in source order; cached on the node, like :func:`_uses`."""
     known: list[ast.Name] | None = vars(tree).get(_NAMES)
     if known is None:
         known = vars(tree)[_NAMES] = []
@@ -424,9 +381,9 @@ def stored_in(tree: ast.AST) -> set[str]:
 
 
 def _uses(tree: ast.AST) -> tuple[set[str], set[str]]:
-    """Which names are read and which assigned; a statement is looked at once, so nobody may write.
+    """Which names are read and which assigned; cached on the node, so do not mutate the sets.
 
-    What is renamed later keeps the names of the source.
+    Nodes that are renamed later keep the names of the source here.
     """
     known: tuple[set[str], set[str]] | None = vars(tree).get(_USES)
     if known is not None:
@@ -449,7 +406,7 @@ def _uses(tree: ast.AST) -> tuple[set[str], set[str]]:
 
 
 def known_int(e: ast.expr) -> int | None:
-    """The value of an int that is written down."""
+    """The value of an int literal, or None."""
     if isinstance(e, ast.UnaryOp) and isinstance(e.op, ast.USub):
         k = known_int(e.operand)
         return None if k is None else -k
@@ -457,7 +414,7 @@ def known_int(e: ast.expr) -> int | None:
 
 
 def _called(e: ast.expr) -> str:
-    """The last name of the function that an expression calls."""
+    """The last name of the function that an expression calls; empty if it is no call."""
     f = e.func if isinstance(e, ast.Call) else None
     return f.id if isinstance(f, ast.Name) else f.attr if isinstance(f, ast.Attribute) else ""
 
@@ -468,7 +425,7 @@ def _lines(s: ast.stmt) -> range:
 
 
 def _innermost(loop: ast.For) -> int:
-    """How many loops have no loop inside."""
+    """How many innermost loops a loop has."""
     inside = list(_loops(loop.body))
     return sum(not any(True for _ in _loops(n.body)) for n in inside) if inside else 1
 

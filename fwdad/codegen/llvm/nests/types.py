@@ -1,4 +1,4 @@
-"""The types in a loop that is compiled by itself: Numba's, found on one way through its statements.
+"""Type inference in a nest: Numba's types, found in one pass over its statements.
 
 Importing this module needs Numba.
 """
@@ -31,25 +31,13 @@ OPERATORS: dict[type[ast.AST], Any] = {
 
 
 class NestError(Exception):
-    """A loop holds what cannot be compiled on this way."""
+    """A nest holds something that cannot be compiled by this path."""
 
 
 class Typed:
     """The types of a nest's expressions, for some types of its parameters.
 
-    Parameters
-    ----------
-    typing : Context
-        Numba's.
-    nest : Nest
-        The loop.
-    given : sequence of Type
-        Of its parameters.
-
-    Raises
-    ------
-    NestError
-        If it holds what has no types here.
+    Raises :class:`NestError` if the nest holds something without a type here.
     """
 
     def __init__(self, typing: Any, nest: Nest, given: Sequence[Any]) -> None:
@@ -58,7 +46,7 @@ class Typed:
         self.given = [types.unliteral(t) for t in given]
         self.env: dict[str, Any] = dict(zip(nest.params, self.given, strict=True))
         self.of: dict[ast.AST, Any] = {}  # the types of expressions
-        self.calls: dict[ast.AST, tuple[Any, Any]] = {}  # which function with which signature
+        self.calls: dict[ast.AST, tuple[Any, Any]] = {}  # the function and signature of calls
         if not all(isinstance(t, (types.Array, types.Number, types.Boolean)) for t in self.given):
             message = f"arguments {self.given}"
             raise NestError(message)
@@ -82,7 +70,7 @@ class Typed:
         before = {name: t for name, t in self.env.items() if isinstance(t, types.Array)}
         for s in body:
             self._statement(s)
-        for name, t in list(self.env.items()):  # a view is known as long as its block lasts
+        for name, t in list(self.env.items()):  # views are scoped to their block
             if isinstance(t, types.Array) and name not in before:
                 del self.env[name]
 
@@ -184,14 +172,14 @@ class Typed:
         raise NestError(message)
 
     def _argument(self, e: ast.expr) -> Any:
-        """The type of an argument; of an int that is written down, with its value."""
+        """The type of an argument; that of an int literal includes its value."""
         t = self.type_of(e)
         if isinstance(e, ast.Constant) and t == types.int64:
             t = self.of[e] = types.literal(e.value)
         return t
 
     def _square(self, e: ast.BinOp) -> Any:
-        """Of a small power: a product."""
+        """The type of a small power, which is a product."""
         t = self.type_of(e.left)
         return self._resolve(e, operator.mul, [t, t])
 
@@ -238,7 +226,7 @@ class Typed:
         return held.copy(ndim=rank, layout=layout_of(held, parts))
 
     def _resolve(self, node: ast.AST, function: Any, given: Sequence[Any]) -> Any:
-        """The type of a call; which function is meant is noted."""
+        """The type of a call; records which function and signature it resolves to."""
         known = self.typing.resolve_value_type(function)
         found = self.typing.resolve_function_type(known, tuple(given), {})
         if found is None:
@@ -261,20 +249,20 @@ def function_of(nest: Nest, e: ast.Call) -> Any:
 
 
 def index_parts(e: ast.Subscript) -> list[ast.expr]:
-    """An index, axis by axis."""
+    """An index as a list with an item per axis."""
     return list(e.slice.elts) if isinstance(e.slice, ast.Tuple) else [e.slice]
 
 
 def whole_exponent(e: ast.BinOp) -> int | None:
-    """Two or three, if a power is that of a number; Numba writes these as products, too."""
+    """The exponent of a square or a cube, or None; Numba writes these as products, too."""
     n = known_int(e.right)
     return n if n in (2, 3) else None
 
 
 def layout_of(held: Any, parts: Sequence[ast.expr]) -> str:
-    """The layout of a view: behind ints and at most one part of an axis, the order stays.
+    """The layout of a view: after ints and at most one partial slice the order is kept.
 
-    In Fortran order that is from the last axis on. What has one dimension is in C order then.
+    In Fortran order that is counted from the last axis. One-dimensional results are in C order.
     """
     given = [*parts, *[ast.Slice()] * (held.ndim - len(parts))]
     rest = given if held.layout == "C" else given[::-1] if held.layout == "F" else []
@@ -287,7 +275,7 @@ def layout_of(held: Any, parts: Sequence[ast.expr]) -> str:
 
 
 def agrees(found: Any, wanted: Type) -> bool:
-    """Whether Numba's type is the tape's."""
+    """Whether Numba's type agrees with the tape's."""
     if isinstance(wanted, ArrayType):
         if not isinstance(found, types.Array) or found.ndim != wanted.ndim:
             return False

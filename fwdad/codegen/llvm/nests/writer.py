@@ -27,17 +27,7 @@ types: Any = _types
 
 
 class NestWriter(Expressions):
-    """Writes one nest.
-
-    Parameters
-    ----------
-    context, builder
-        Numba's target context and LLVM builder.
-    typed : Typed
-        The nest and its types.
-    shared : mapping
-        The loops that are functions of their own.
-    """
+    """Writes one nest; the ``shared`` loops in it become calls of functions of their own."""
 
     def __init__(
         self, context: Any, builder: Any, typed: Typed, shared: Mapping[ast.For, SharedLoop]
@@ -76,9 +66,9 @@ class NestWriter(Expressions):
             convention.return_value(self.builder, answer)
 
     def _lengths_fit(self, t: Any, lengths: Sequence[Any]) -> None:
-        """Tell LLVM that an array's bytes can be counted: it has fewer cases then.
+        """Let LLVM assume that an array's size in bytes is representable, which removes cases.
 
-        NumPy and what allocates here see to it; a broadcast array is only looked at.
+        NumPy and our allocation ensure it for all but broadcast arrays, which are read-only.
         """
         most = 2**63 // max(get_itemsize(self.context, t), 2)
         for n in lengths if t.mutable else ():
@@ -160,9 +150,9 @@ class NestWriter(Expressions):
         builder.position_at_end(end)
 
     def _apart(self, s: ast.For, loop: SharedLoop) -> None:
-        """Call the function that a loop is; a step between elements that is known is no argument.
+        """Call the function that a loop has become; a known stride of elements is no argument.
 
-        So a view of an array is one kind with the array, whose elements are neighbours too.
+        So a view is of one kind with its base, whose elements are neighbours too.
         """
         kinds: list[tuple[Any, list[Any], bool]] = []
         given: list[tuple[Any, Any]] = []  # Numba's types, LLVM's values
@@ -213,12 +203,12 @@ class NestWriter(Expressions):
         call_apart(self.context, self.builder, f"loop_{name}", signature, parts, write)
 
     def lengths_of(self, name: str, rank: int) -> list[Any]:
-        """The lengths of an array, which are told one by one."""
+        """The lengths of an array, or None for each that is not known."""
         known = self.names.get(name)
         return known.lengths if known is not None else [None] * rank
 
     def _goes_up(self, s: ast.For, step: Any) -> Any:
-        """True or False if it is known, else a bit."""
+        """True or False if a step's sign is known, else an LLVM bit."""
         assert isinstance(s.iter, ast.Call)
         if len(s.iter.args) < 3:
             return True
@@ -235,14 +225,14 @@ class NestWriter(Expressions):
 
 
 def _argument_of(pointer: Any) -> Any:
-    """The argument of a function from which a pointer into its memory was made."""
+    """The function argument from which a pointer is derived."""
     while isinstance(pointer, (ir.GEPInstr, ir.CastInstr)):
         pointer = pointer.operands[0]
     return pointer
 
 
 def _is_apart(argument: Any, others: Sequence[Any]) -> bool:
-    """Whether an array's argument, which is once among some, has memory that no other one has."""
+    """Whether an argument is ``noalias`` and occurs once among some."""
     return (
         isinstance(argument, ir.Argument)
         and "noalias" in argument.attributes

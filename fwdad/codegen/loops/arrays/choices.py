@@ -1,4 +1,4 @@
-"""Choices between arrays, and the places where a condition holds, for the Numba source."""
+"""Choices between arrays, and the indices where a condition holds, for the Numba source."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _nonzero(w, op, a):
 
 
 def _true_places(w: Writer, a: Operand, names: list[str], *, flat: bool) -> None:
-    """Write the indices of what is not zero into new arrays: one count, or one for each axis."""
+    """Write the indices of nonzero elements into new arrays: a flat one, or one for each axis."""
     if is_array(a) and a in w._lazy:
         w.materialize(a)  # it is read twice
     count = w.temporary("count")

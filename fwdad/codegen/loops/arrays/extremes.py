@@ -1,4 +1,4 @@
-"""Places of running extremes, W elements at a time, for the Numba source."""
+"""Indices of running extremes, W elements at a time, for the Numba source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fwdad.codegen.runtime import libmvec
 from fwdad.ir.ops import Apply, Operand
 from fwdad.ir.primitives.running_extremes import place_of_extreme, place_of_larger, place_of_smaller
 
-_SIGNS = {">", "<"}  # those of which there are vector functions
+_SIGNS = {">", "<"}  # comparisons that have vector functions
 
 Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 
@@ -35,7 +35,7 @@ def _place(
         w.line(f"{row} = {w.array(value)}[{w.at(index)}]")
         n = f"{row}.shape[0]"
         w.line(f"if {n} != {last} - {first}:")
-        w.line("    raise IndexError('index is out of bounds')")  # NumPy's program says which
+        w.line("    raise IndexError('index is out of bounds')")  # the NumPy program reports which
         (k,) = w.index_names(1)
         fits = sign in _SIGNS and axis == value.type.ndim - 1
         if fits and dtype == np.float64 and libmvec.register_bits():
@@ -55,7 +55,7 @@ def _place(
 
 
 def _by_vectors(w: Writer, sign: str, begin: str, names: tuple[str, str, str]) -> None:
-    """Find the place in a row of doubles; it stays negative where nothing is found."""
+    """Write a search for an extreme in a row of doubles; the index stays negative if it fails."""
     place, row, k = names
     width = lanes_of(np.dtype(np.float64))
     bests, items, places, hit = (w.temporary(t) for t in ("bests", "items", "places", "hit"))

@@ -1,7 +1,7 @@
 """NumPy's functions of whole arrays as loops, for the Numba source.
 
-A handler is called as the function is, after the writer and the operation. It returns the source of
-the result, or None if it has written the definition.
+A handler has the signature of its function, after the writer and the operation. It returns the
+source of the result, or None if it has written the definition.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Leaf(NamedTuple):
 
 
 def handles(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give functions their form."""
+    """Register a handler for functions."""
 
     def register(handler: Callable[..., Any]) -> Callable[..., Any]:
         for f in functions:
@@ -69,7 +69,7 @@ def _clip(dtype: np.dtype[Any], x: Term, low: Term, high: Term) -> Term:
 
 
 def _scale(dtype: np.dtype[Any], d: Term, lanes: Term) -> Term:
-    """A lane that is zero stays zero, whatever the partial is."""
+    """A product in which a lane that is zero stays zero, whatever the partial is."""
     product = cast(numpy_term(np.multiply, [d, lanes]), dtype)
     zero = literal(0, numpy_number(dtype))
     return Term(f"{zero} if {lanes.at(1)} == 0 else {product.at(1)}", -2, numpy_number(dtype))
@@ -90,7 +90,7 @@ ELEMENTWISE: dict[Any, Callable[..., Term]] = {
 
 @contextmanager
 def reading(w: Writer, a: Operand) -> Iterator[tuple[Value, list[str], dict[Any, str]]]:
-    """An array that is about to be read in a loop: lengths and steps; it may still wait.
+    """An array about to be read in a loop, with lengths and steps; it may still be deferred.
 
     What it reads is compared with the lengths, so that indices below these are inside.
     """
@@ -123,12 +123,12 @@ def infer_array(w: Writer, a: Operand) -> Any:
 
 
 def length_text(d: Any, name: str, axis: int) -> str:
-    """A length as source: a number, or where it is found when the program runs."""
+    """A length as source: a number, or a look-up at run time."""
     return str(d) if isinstance(d, int) else f"{name}.shape[{axis}]"
 
 
 def name_text(w: Writer, text: str, wanted: str) -> str:
-    """Source as a name."""
+    """A name for an expression, which is assigned if it is not a name already."""
     if text.isidentifier():
         return text
     made = w.temporary(wanted)
@@ -137,7 +137,7 @@ def name_text(w: Writer, text: str, wanted: str) -> str:
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes that a reduction goes over, in order; only those that are known."""
+    """The axes that a reduction goes over, in order; raises if they are not constants."""
     if axis is None:
         return tuple(range(ndim))
     given = axis if isinstance(axis, tuple) else (axis,)
@@ -182,7 +182,7 @@ def _defined(w, op, x, bad, reason):
 
 
 def shape_text(w: Writer, shape: Operand) -> list[str]:
-    """A shape that is an argument, as sources."""
+    """A shape that is an argument, as a list of sources."""
     given = shape if isinstance(shape, (tuple, list)) else [shape]
     return [w.index_text(n) for n in given]
 
@@ -281,7 +281,7 @@ def _arange(w, op, *bounds, dtype=None):
 
 
 def _arange_of_floats(w: Writer, op: Apply, *bounds: Operand) -> None:
-    """As NumPy does: steps of the difference between the second number and the first."""
+    """Write ``np.arange`` of floats as NumPy does: the step is the second number less the first."""
     start, stop, step = (
         w.atom(cast(w.term(b), FLOAT64), t) for b, t in zip(bounds, "abd", strict=True)
     )

@@ -1,4 +1,4 @@
-"""Indices that are arrays, for the Numba source: what is gathered, stored and added up by them."""
+"""Indexing by arrays, for the Numba source: gathering, storing, and adding up."""
 
 from __future__ import annotations
 
@@ -19,31 +19,20 @@ Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 
 
 class _Part(NamedTuple):
-    """What chooses places along one axis: an array of ints, or one int."""
+    """What selects along one axis: an array of ints, or one int."""
 
     axis: int
     leaf: Leaf | None
     number: str
-    inside: bool  # its places are known to exist
+    inside: bool  # its indices are known to be inside
 
 
 class _Places(NamedTuple):
-    """The elements that an index with arrays means.
+    """The elements that an index with arrays selects.
 
-    Attributes
-    ----------
-    view : Leaf
-        The array after the slices of the index.
-    parts : list of _Part
-        What chooses along the other axes.
-    first : int
-        Where, among the axes of the result, those of the index arrays stand.
-    rank : int
-        How many these are.
-    lengths, dims : list
-        Of the result: as source, and as the tape knows them.
-    steps : dict
-        For index arrays that may be broadcast.
+    ``view`` is the array after the slices of the index. Of the result's axes, those from ``first``
+    on, ``rank`` of them, belong to the index arrays. ``lengths`` are the result's as source,
+    ``dims`` as the tape knows them; ``steps`` are those of index arrays that may be broadcast.
     """
 
     view: Leaf
@@ -61,7 +50,7 @@ def is_index_array(i: Operand) -> bool:
 
 
 def _places(w: Writer, a: Value, index: Sequence[Operand], copied: bool = False) -> _Places:
-    """Write down what an index needs before its loops; ``copied`` if `a` is going to be written."""
+    """Write what an index needs before its loops; ``copied`` if `a` is going to be written."""
     items = _expanded(w, a, index)
     view, shape = _windowed(w, a, items)
     parts: list[_Part] = []
@@ -104,7 +93,7 @@ def _places(w: Writer, a: Value, index: Sequence[Operand], copied: bool = False)
 
 
 def _expanded(w: Writer, a: Value, index: Sequence[Operand]) -> list[Any]:
-    """An index with one item for each axis, masks aside, and lists as arrays."""
+    """An index with one item for each axis (masks aside), and lists as arrays."""
     items = [as_array(w, i) if is_index_array(i) else i for i in index]
     for i in items:
         if isinstance(i, (bool, np.bool_)) or (
@@ -154,7 +143,7 @@ def _windowed(w: Writer, a: Value, items: list[Any]) -> tuple[str, list[Dimensio
 
 
 def _own_name(w: Writer, i: Value, written: Value | None) -> str:
-    """An index array by name; a copy if it may change while it is used."""
+    """The name of an index array, or of a copy if it may change while it is used."""
     name = w.array(i)
     if written is None or not w.may_overlap(i, written):
         return str(name)
@@ -192,7 +181,7 @@ def _check_mask(w: Writer, mask: Value, name: str, lengths: list[str]) -> None:
 
 
 def _broadcast_dims(w: Writer, leaves: list[Leaf], rank: int) -> list[Dimension]:
-    """What is known of the lengths of index arrays together."""
+    """What is known of the lengths to which index arrays broadcast."""
     made: list[Dimension] = []
     for axis in range(rank):
         found = {
@@ -206,7 +195,7 @@ def _broadcast_dims(w: Writer, leaves: list[Leaf], rank: int) -> list[Dimension]
 
 @contextmanager
 def _each(w: Writer, p: _Places) -> Iterator[tuple[list[str], str]]:
-    """Loops over the result: their indices, and the element that is meant, as source."""
+    """Loops over the result: their indices, and the selected element as source."""
     loop = w.index_names(len(p.lengths), inner=True)
     made: dict[int, str] = {}
     for depth in range(len(loop) + 1):
@@ -224,7 +213,7 @@ def _each(w: Writer, p: _Places) -> Iterator[tuple[list[str], str]]:
 
 
 def _place(w: Writer, p: _Places, part: _Part, loop: list[str]) -> str:
-    """The place along one axis, as a name that needs no check any more."""
+    """The index along one axis, as a name that needs no further check."""
     text = part.number
     if part.leaf is not None:
         name, shape, _ = part.leaf
@@ -241,7 +230,7 @@ def _place(w: Writer, p: _Places, part: _Part, loop: list[str]) -> str:
 
 
 def _stored_value(w: Writer, p: _Places, value: Operand, dtype: np.dtype[Any] | None = None) -> Any:
-    """A function from the indices of the loops to what is stored there, as a term."""
+    """A function from the indices of the loops to the term that is stored there."""
     if not is_array(value) or not value.type.ndim:
         item = w.number(value)
         if dtype is not None and not is_array(value):
@@ -272,7 +261,7 @@ def _stored_value(w: Writer, p: _Places, value: Operand, dtype: np.dtype[Any] | 
 
 
 def _waiting(w: Writer, p: _Places, value: Value) -> Any:
-    """The same for what waits, if it has the result's lengths and reads nothing that is written."""
+    """The same for a deferred value that has the result's lengths and no overlap; else None."""
     same = len(value.type.shape) == len(p.dims) and all(
         w.length_of(d) == w.length_of(e) for d, e in zip(value.type.shape, p.dims, strict=True)
     )
@@ -290,7 +279,7 @@ def _waiting(w: Writer, p: _Places, value: Value) -> Any:
 
 
 def _write(w: Writer, p: _Places, value: Operand, function: Any) -> None:
-    """Store into places, or combine with what is there, one after the other."""
+    """Store elements, or combine them with the old ones, one after the other."""
     assert p.view.value is not None
     dtype = p.view.value.type.dtype
     item = _stored_value(w, p, value, None if function else dtype)
@@ -309,7 +298,7 @@ def _write(w: Writer, p: _Places, value: Operand, function: Any) -> None:
 
 
 def _only_mask(index: Sequence[Operand], a: Value) -> Value | None:
-    """The mask that an index is, if it is one of all axes."""
+    """The mask of all axes that an index is, or None."""
     if len(index) == 1 and isinstance(index[0], Value) and is_array(index[0]):
         t = index[0].type
         if t.dtype.kind == "b" and t.ndim == a.type.ndim and t.ndim:
@@ -408,7 +397,7 @@ def fancy_store(w: Writer, op: Store | Update, function: Any) -> None:
     if function is None:
         _write(w, p, op.value, None)
         return
-    # of an element that is meant twice the last result stays, made from what was there before
+    # an element selected twice keeps the last result, computed from its old value
     dtype = op.array.type.dtype
     item = _stored_value(w, p, op.value)
     made = w.temporary("new")

@@ -1,4 +1,4 @@
-"""``numpy.linalg``, for the Numba source: LAPACK through Numba, or by itself."""
+"""``numpy.linalg`` for the Numba source: LAPACK, called by Numba or directly."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _solve(w, op, a, b):
 
 
 def _factors(w: Writer, a: Value, dtype: np.dtype[Any]) -> str:
-    """The factors of a matrix: once for all systems with it, unless it is written into."""
+    """The LU factors of a matrix, shared by all systems with it unless it is written to."""
     if (a, dtype) in w.factors:
         return str(w.factors[(a, dtype)])
     made = _factorized(w, as_dtype(w, a, dtype))
@@ -202,22 +202,11 @@ def _lstsq(w, op, a, b, rcond=None):
 def _each(
     w: Writer, op: Any, a: Value, wide: np.dtype[Any], call: str, cores: list[list[int]]
 ) -> str | None:
-    """A function of one matrix, or of each in a stack.
+    """The source of a function of one matrix, or None if loops over a stack of them were written.
 
-    Parameters
-    ----------
-    w : NumbaWriter
-        Writes the source.
-    op : Apply
-        The call.
-    a : Value
-        The matrices.
-    wide : dtype
-        What LAPACK computes in.
-    call : str
-        With a place for the matrix.
-    cores : list
-        For each result the axes of the matrix whose lengths it has.
+    ``call`` is its source with a ``{}`` for the matrix, ``wide`` the dtype that LAPACK computes in.
+    ``cores`` lists for each result the matrix axes whose lengths it has; ``MIN`` means the smaller
+    one.
     """
     m = as_dtype(w, a, wide)
     if a.type.ndim == 2:

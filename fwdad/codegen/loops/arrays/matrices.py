@@ -34,7 +34,7 @@ def _diag(w, op, a, k=0):
 
 @handles(np.diagonal)
 def _diagonal(w, op, a, offset=0, axis1=0, axis2=1):
-    """A copy, where nobody writes into the matrix and could tell."""
+    """A copy of the diagonal, allowed only where nobody writes to the matrix afterwards."""
     ndim, (out,) = a.type.ndim, op.outputs
     axes = [axis1 % ndim, axis2 % ndim]
     if not isinstance(offset, int) or w.is_written_later(out):

@@ -31,16 +31,10 @@ def extreme(
     w: Writer, op: Apply, ufuncs: Sequence[np.ufunc], a: Operand, axis: Any, keepdims: bool,
     of: np.ufunc | None = None, initial: Operand = None,
 ) -> str | None:  # fmt: skip
-    """The largest or the smallest element, or the difference of two of these.
+    """The largest or smallest element (one ufunc), or their difference (two), along axes.
 
-    Parameters
-    ----------
-    ufuncs : sequence
-        One or two of ``np.maximum`` and ``np.minimum``.
-    of : ufunc, optional
-        What is taken of each element first.
-    initial : operand, optional
-        A value beside the elements.
+    ``ufuncs`` are one or two of ``np.maximum`` and ``np.minimum``; ``of`` is applied to each
+    element first, and ``initial`` is one more element.
     """
     out = op.outputs[0]
     dtype = out.type.dtype
@@ -97,7 +91,7 @@ def _not_empty(w: Writer, lengths: Sequence[str], axes: Sequence[int], message: 
 
 
 def _first(index: Sequence[str], axes: Sequence[int]) -> list[str]:
-    """The first element of a row."""
+    """The index of the first element of a row."""
     return ["0" if k in axes else name for k, name in enumerate(index)]
 
 
@@ -105,7 +99,7 @@ def _first(index: Sequence[str], axes: Sequence[int]) -> list[str]:
 def _rows(
     w: Writer, op: Apply, lengths: Sequence[str], axes: Sequence[int], keepdims: bool
 ) -> Iterator[str | None]:
-    """A loop over what is reduced; where its result stands, None for the only one."""
+    """Open the loops over kept axes; yields where a row's result is stored, None for a number."""
     out, ndim = op.outputs[0], len(lengths)
     kept = [k for k in range(ndim) if k not in axes]
     if not kept and isinstance(out.type, Number):
@@ -135,7 +129,7 @@ def _ptp(w, op, a, axis=None, keepdims=False):
 
 
 def _position(w, op, symbol, a, axis, keepdims):
-    """The place of the first extreme of a row, or of its first NaN."""
+    """The index of the first extreme of a row, or of its first NaN."""
     value = as_array(w, a)
     dtype, ndim = value.type.dtype, value.type.ndim
     if dtype.kind not in "biuf" or ndim == 0:
@@ -184,7 +178,7 @@ def _argmin(w, op, a, axis=None, keepdims=False):
 
 
 def _sorted_rows(w: Writer, op: Apply, a: Operand, axis: Any, call: str) -> str | None:
-    """A function of one row, of each row along an axis."""
+    """Apply a function to each row along an axis."""
     if not is_array(a) or a.type.dtype.kind not in "iuf" or not isinstance(axis, int):
         message = "of such arrays"
         raise TypeError(message)

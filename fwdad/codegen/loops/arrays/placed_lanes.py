@@ -1,4 +1,4 @@
-"""Lanes written place by place, for the Numba source: loops over the runs of places."""
+"""Lanes that are written element by element, for the Numba source: loops over runs of indices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _place_lanes(
     sign = "+=" if places_meet(math.prod(shape), runs) else "="
     for own, d in zip(runs, coefficients, strict=True):
         if len(own) > 1 and is_array(d) and d in w._lazy:
-            w.materialize(d)  # once for all runs
+            w.materialize(d)  # once, not for each run
         if is_array(d):
             with reading(w, d) as (a, _, repeats):
                 for run in own:
@@ -37,7 +37,7 @@ def _place_lanes(
 def _run(
     w: Writer, name: str, shape: Any, run: Any, sign: str, dtype: np.dtype[Any], item: Any
 ) -> None:
-    """Write nested loops that put a coefficient at one run of places."""
+    """Write nested loops that store a coefficient along one run of indices."""
     element, lane, steps = run
     names = w.open_loops([str(count) for count, *_ in steps])
     index = _index(w, _affine(element, names, [e for _, e, _ in steps]), shape)
@@ -54,7 +54,7 @@ def _affine(first: int, names: list[str], factors: list[int]) -> str:
 
 
 def _index(w: Writer, flat: str, shape: tuple[int, ...]) -> list[str]:
-    """The index of a place that is counted in C order, as sources."""
+    """The indices of an element that is counted in C order, as sources."""
     if len(shape) < 2:
         return [flat][: len(shape)]
     name = w.temporary("k")

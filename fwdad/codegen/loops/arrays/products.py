@@ -29,7 +29,7 @@ Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 
 
 def as_dtype(w: Writer, a: Value, dtype: np.dtype[Any]) -> str:
-    """The name of an array of a dtype."""
+    """The name of an array, converted to a dtype if need be."""
     name = w.array(a)
     if a.type.dtype == dtype:
         return name
@@ -41,7 +41,7 @@ def as_dtype(w: Writer, a: Value, dtype: np.dtype[Any]) -> str:
 def stack(
     w: Writer, *arrays: tuple[str, Value], core: Sequence[int]
 ) -> tuple[list[str], list[str], list[str]]:
-    """A loop over stacks, broadcast: its lengths, its indices, and one item of each as source.
+    """A loop over broadcast stacks: its lengths, its indices, and one item of each as source.
 
     ``core`` are the ranks of the items.
     """
@@ -167,12 +167,12 @@ def _inner(w, op, a, b):
 
 
 def _places(index: dict[str, str], term: str, t: Any) -> list[str]:
-    """The places of an element, on an axis of length one the first."""
+    """The indices of an element; 0 along axes of length one."""
     return ["0" if d == 1 else index[c] for c, d in zip(term, t.shape, strict=True)]
 
 
 def _letter_lengths(w, terms, types, names):
-    """The lengths of the axes by their letters; those that are given twice are compared."""
+    """The lengths of the axes by their letters; repeated letters are checked to agree."""
     lengths: dict[str, str] = {}
     letters = "".join(terms)
     for term, t, name in zip(terms, types, names, strict=True):
@@ -239,7 +239,7 @@ def _einsum(w, op, subscripts, *operands, optimize=False, dtype=None, order="K",
         spread(w, first, SUM, wide)
         if not is_array(out):
             return made
-        w.new_array(out, [])  # what an optimised einsum returns has no axes, and is an array
+        w.new_array(out, [])  # an optimised einsum returns a 0-d array
         w.line(f"{w.name(out)}[()] = {made}")
         return None
     w.line(f"{w.name(out)}[{w.at([index[c] for c in result])}] = {made}")

@@ -28,7 +28,7 @@ Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 
 
 class _Fold:
-    """A reduction: the identity, and how an element joins the accumulator."""
+    """A reduction: its identity, and how an element joins the accumulator."""
 
     def __init__(self, ufunc: np.ufunc, identity: Any) -> None:
         self.ufunc = ufunc
@@ -37,7 +37,7 @@ class _Fold:
     def step(
         self, w: Writer, place: str, element: Term, dtype: np.dtype[Any], *, ordered: bool = False
     ) -> str:
-        """The line that joins an element; the order of a sum is free unless it is ``ordered``."""
+        """The line that joins an element; sums may be reassociated unless ``ordered``."""
         item = cast(element, dtype)
         if self.ufunc is np.add and dtype.kind == "f" and not ordered:
             w.note_helpers(item.text)
@@ -93,20 +93,7 @@ def _reduce(
 class _Along:
     """A reduction along some of the axes: the result is an array.
 
-    Parameters
-    ----------
-    op : Apply
-        The call.
-    fold : _Fold
-        What it does.
-    axes, kept : sequence of int
-        The axes that are reduced, and the others.
-    keepdims : bool
-        Whether the result has axes of length one for them.
-    count : str
-        How many elements become one.
-    mean : bool
-        Whether their sum is divided by that.
+    ``axes`` are reduced, ``kept`` are the others; with ``mean`` the sum is divided by ``count``.
     """
 
     def __init__(
@@ -160,7 +147,7 @@ class _Along:
 
 
 def spread(w: Writer, start: int, fold: _Fold, dtype: np.dtype[Any]) -> None:
-    """Let a reduction to a number, written since a line, run on several cores if it is long."""
+    """Let a long reduction to a number, written from line ``start`` on, use several cores."""
     if w.spreads and len(w.lines) - start > 2:
         total = w.lines[start].partition(" = ")[0].strip()
         part = Term("partial[part]", ATOM, numpy_number(dtype))
@@ -178,7 +165,7 @@ def _power(_w: Writer, term: Term, power: int) -> Term:
 def loops_over(
     w: Writer, index: Sequence[str], lengths: Sequence[str], axes: Sequence[int]
 ) -> Iterator[None]:
-    """Some of nested loops over an array."""
+    """Open loops over some axes of an array for a block."""
     for k in axes:
         w.line(f"for {index[k]} in range({lengths[k]}):")
         w._indent += 1

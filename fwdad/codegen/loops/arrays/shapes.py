@@ -40,10 +40,10 @@ def _reshaped(w: Writer, a: Value, shape: str) -> str:
 
 
 def _in_rows(w: Writer, a: Value) -> str:
-    """An array of which only a view will do: other layouts do not compile.
+    """An array of which only a view will do, typed as C-contiguous if it is known to be.
 
-    What stands for one of several arrays has a type with an open layout. Where all of them are
-    C-contiguous, its layout is known.
+    Other layouts do not compile. A merged array has an open layout, even if all arrays that it may
+    stand for are C-contiguous.
     """
     name = w.array(a)
     return f"{w.help('by_rows')}({name})" if w.lies_by_rows(a) and w.is_in_order(a) else name
@@ -75,7 +75,7 @@ def _ravel(w, op, a, order="C"):
         message = f"in order {order}"
         raise TypeError(message)
     if w.is_written(op.outputs[0]) and not w.is_written_later(a) and a.type.ndim:
-        return f"{_reshaped(w, a, '-1')}.copy()"  # of what stays as it is a copy is as good
+        return f"{_reshaped(w, a, '-1')}.copy()"  # the original is not written: a copy will do
     if w.is_written(op.outputs[0]):
         if not rows:
             message = "of an array that may not be C-contiguous, and is written"
@@ -99,7 +99,7 @@ def _give_back(w, op, held, own, order):  # noqa: ARG001
                for o in made):  # fmt: skip
         message = "of an array that may not be C-contiguous"
         raise TypeError(message)
-    # a view: what was added into it is there
+    # a view: updates of it reach the array
 
 
 @handles(is_view)
@@ -120,7 +120,7 @@ def _flatten(w, op, a, order="C"):  # noqa: ARG001
 
 @handles(np.transpose, np.matrix_transpose, np.swapaxes, np.moveaxis)
 def _transpose(w, op, a, *axes, **options):
-    a = as_array(w, a)  # of a number it is an array without axes
+    a = as_array(w, a)  # a number becomes a 0-d array
     ndim = a.type.ndim
     labels = np.empty((1,) * ndim)
     order = list(range(ndim))
@@ -174,7 +174,7 @@ def _broadcast_to(w, op, a, shape, subok=False):  # noqa: ARG001
     if not is_array(a):
         filled(w, op, shape_text(w, shape), a)
         return None
-    # a view of which nothing may be written, as in NumPy; what repeats has a stride of zero
+    # a read-only view, as in NumPy; broadcast axes have a stride of zero
     return f"np.broadcast_to({w.array(a)}, {tuple_text(shape_text(w, shape))})"
 
 
@@ -265,7 +265,7 @@ def _join(w: Writer, op: Apply, parts: Sequence[Operand], axis: int, new: bool) 
 
 
 def _default_cast(dtype, casting):
-    """Options that rules hand on as they are by default."""
+    """Refuse casting options other than the defaults that rules pass on."""
     if dtype is not None or casting != "same_kind":
         message = "a dtype, or a rule for casts"
         raise TypeError(message)
@@ -288,7 +288,7 @@ def _stack(w, op, parts, axis=0, *, dtype=None, casting="same_kind"):
 
 
 def _common_rank(parts):
-    """The rank that arrays beside each other share."""
+    """The rank of arrays that are joined; raises if they differ."""
     ranks = {p.type.ndim for p in parts if is_array(p)}
     if len(ranks) != 1 or not all(is_array(p) for p in parts) or 0 in ranks:
         message = "of numbers"

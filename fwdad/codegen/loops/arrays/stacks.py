@@ -1,9 +1,9 @@
-"""Stacks in the Numba source: growing arrays of elements, and of the shapes of what is on them.
+"""Stacks in the Numba source: growing arrays of elements, and of the shapes of stacked arrays.
 
-Numbers that one iteration pushes, and one takes off again, lie side by side on one stack, and a
-loop over a range makes room for all its iterations before it begins. An array on a stack is a copy
-of its elements; taken off, it is a view of the stack, which nobody writes before the next push. A
-push may move the memory, so what stays on a stack while others are pushed is looked at in a copy.
+Numbers that one iteration pushes, and one pops again, are interleaved on one stack, and a loop over
+a range reserves capacity for all its iterations before it begins. An array is pushed as a copy of
+its elements; popped, it is a view of the stack, which nobody writes before the next push. A push
+may move the memory, so what stays on a stack while others are pushed is read from a copy.
 """
 
 from __future__ import annotations
@@ -35,26 +35,15 @@ from fwdad.transforms.passes import called_from
 Writer = Any
 
 _FIRST = 1 if CHECK_BOUNDS else 64  # elements that a stack begins with
-_ROOM = 0 if CHECK_BOUNDS else 8192  # more than are needed, of one that grows: pages that nobody
-# touches are no memory, and many short stacks would leave holes behind
+_ROOM = 0 if CHECK_BOUNDS else 8192  # spare capacity of a stack that grows: untouched pages use
+# no memory, and many short stacks would fragment it
 
 
 class Held:
-    """The memory of one stack of the tape, or of several that go up and down together.
+    """The memory of one stack of the tape, or of several that are pushed and popped together.
 
-    Parameters
-    ----------
-    t : Type
-        That of the values.
-
-    Attributes
-    ----------
-    stacks : list of Value
-        Those of the tape, in the order in which their numbers lie.
-    begins, ends, lowers : set of Op
-        The first and last to push onto all of them in an iteration, and the first to take off.
-    name, top, shapes : str
-        What they are called, once they are written.
+    ``stacks`` are in the order in which their numbers are interleaved. ``begins`` and ``ends`` are
+    the first and last pushes of an iteration, ``lowers`` its first pop.
     """
 
     def __init__(self, t: Type) -> None:
@@ -64,34 +53,23 @@ class Held:
         self.ends: set[Op] = set()
         self.lowers: set[Op] = set()
         self.name = self.top = self.shapes = ""
-        self.unknown: list[int] = []  # the axes whose lengths lie on the stack of shapes
+        self.unknown: list[int] = []  # the axes whose lengths are on the stack of shapes
 
     def place(self, stack: Value) -> str:
-        """Where the next number of a stack lies."""
+        """Where the next number of a stack is stored."""
         k = self.stacks.index(stack)
         return f"{self.name}[{self.above(k)}]"
 
     def above(self, k: int) -> str:
-        """The index of the k-th number that is pushed next, or was taken off last."""
+        """The index of the k-th number to be pushed next, or last popped."""
         return f"{self.top} + {k}" if k else self.top
 
 
 class Stacks:
     """The stacks of a program.
 
-    Parameters
-    ----------
-    program : Program
-        What is written.
-
-    Attributes
-    ----------
-    held : dict
-        The memory of each.
-    roomy : set of Op
-        What pushes without looking: there is room.
-    handed : dict
-        Those that are given to programs that are called.
+    ``held`` maps each to its memory, ``roomy`` holds the pushes that need no check of the capacity,
+    and ``handed`` are the stacks that callees are given.
     """
 
     def __init__(self, program: Program) -> None:
@@ -102,7 +80,7 @@ class Stacks:
         handed = self.handed = handed_on(program)
         here = {op.args[0] for op, _ in _stacking(program.block)} | handed.keys()
         self.given = [p for p in program.block.params if p in here]
-        alone = {*self.given, *values_in(program.block.results)}  # or looked at in another way
+        alone = {*self.given, *values_in(program.block.results)}  # or accessed in other ways
         alone |= handed.keys()
         looks: dict[Value, Apply] = {}
         for op, block in _stacking(program.block):
@@ -148,13 +126,7 @@ class Stacks:
 
 
 def handed_on(program: Program) -> dict[Value, Type]:
-    """The stacks that a program gives to those that it calls, and the types of what is on them.
-
-    Parameters
-    ----------
-    program : Program
-        Any.
-    """
+    """The stacks that a program passes to its callees, and the types of what is on them."""
     programs = called_from(program)
     known: dict[int, dict[Value, Type]] = {}
     for each in programs:
@@ -180,7 +152,7 @@ def handed_on(program: Program) -> dict[Value, Type]:
 
 
 def _stacking(block: Block) -> Iterator[tuple[Apply, Block]]:
-    """What pushes and pops, with the blocks that it stands in."""
+    """Pushes and pops, with the blocks that contain them."""
     for op in block.ops:
         if isinstance(op, Apply) and op.function in (push, pop, top, thin):
             yield op, block
@@ -209,7 +181,7 @@ def _new_stack(w: Writer, op: Apply) -> None:
     held.top = w.temporary(f"{held.name}_top", INT)
     _note_inside(w, held)
     w.line(f"{held.name} = {_memory(w, held.type)}", op)
-    # a callee is compiled once: for an int, not for this one
+    # a callee is compiled once: for any int, not for a literal
     w.line(f"{held.top} = {'np.int64(0)' if stack in w.stacks.handed else '0'}")
     if isinstance(held.type, ArrayType) and held.type.ndim:
         held.shapes = w.temporary(f"{held.name}_shapes")
@@ -222,13 +194,13 @@ def _memory(w: Writer, t: Type) -> str:
 
 
 def given(w: Writer, stack: Value, name: str) -> None:
-    """Begin with a stack that is a parameter: a tuple, as :func:`return` makes it."""
+    """Begin with a stack that is a parameter: a tuple, as :func:`answer` makes it."""
     begun(w, stack)
     w.line(f"{_parts(w.stacks.held[stack])} = {name}")
 
 
 def begun(w: Writer, stack: Value) -> list[str]:
-    """The names of a stack that is a parameter: what :func:`parts` hands on."""
+    """The names of a stack that is a parameter: what :func:`parts` passes."""
     held = w.stacks.held[stack]
     held.name = w.name(stack)
     w.types[held.name] = ArrayType(held.type.dtype, (Size(),))
@@ -240,17 +212,17 @@ def begun(w: Writer, stack: Value) -> list[str]:
 
 
 def _note_inside(w: Writer, held: Held) -> None:
-    """There is room before a push, and each pop is one of a push."""
+    """Mark indices at the top as inside: there is capacity before a push, and a pop follows one."""
     w.inside += [held.above(k) for k in range(len(held.stacks))]
 
 
 def parts(w: Writer, stack: Value) -> list[str]:
-    """A stack as arguments of a program that is called, and as what that returns last."""
+    """A stack as arguments of a call, and as the last results of a callee."""
     return _parts(w.stacks.held[stack]).split(", ")
 
 
 def part_types(w: Writer, stack: Value) -> list[Type]:
-    """The types of these parts."""
+    """The types of :func:`parts`."""
     held = w.stacks.held[stack]
     buffer = ArrayType(held.type.dtype, (Size(),))
     shapes: list[Type] = [ArrayType(INT.dtype, (Size(),)), INT]
@@ -263,15 +235,7 @@ def answer(w: Writer, stack: Value) -> str:
 
 
 def as_list(parts: tuple[Any, ...], rank: int) -> list[Any]:
-    """A stack of compiled code as those of NumPy's programs.
-
-    Parameters
-    ----------
-    parts : tuple
-        As :func:`return` says.
-    rank : int
-        That of what lies on it.
-    """
+    """The list that NumPy programs use for a stack, from the arrays that :func:`answer` returns."""
     buffer, height, *rest = parts
     if not rank:
         return list(buffer[:height])
@@ -291,7 +255,7 @@ def _parts(held: Held) -> str:
 
 
 def make_room(w: Writer, loop: Loop) -> None:
-    """Before a loop over a range: room for the numbers that each of its iterations pushes."""
+    """Reserve capacity, before a loop over a range, for the numbers that its iterations push."""
     if loop.span is None or loop.leaves:
         return
     start, stop, step = loop.span
@@ -310,7 +274,7 @@ def make_room(w: Writer, loop: Loop) -> None:
         return
     w.stacks.roomy.update(op for held in found for op in own[held])
     low, high = (start, stop) if step == 1 else (stop, start)
-    first, last = w.text(low, 6), w.text(high, 5)  # what is taken away is one term
+    first, last = w.text(low, 6), w.text(high, 5)  # the subtrahend is one term
     count = last if first == "0" else f"{last} - {first}"
     if len(found) > 1 and not count.isidentifier():
         made = w.temporary("count", INT)
@@ -322,9 +286,9 @@ def make_room(w: Writer, loop: Loop) -> None:
 
 
 def _pushes_in(w: Writer, loop: Loop) -> Counter[Held]:
-    """What pushes onto each stack in a loop, also inside loops and branches, or may when called.
+    """How often each stack may be pushed to in a loop, including inner blocks and calls.
 
-    Room that is made for some of these in advance is used up by the others.
+    Capacity that is reserved for some of these is used up by the others.
     """
     found: Counter[Held] = Counter()
     for op in walk(loop.body):
@@ -424,14 +388,14 @@ def _thin(w: Writer, op: Apply, stack: Value) -> None:
 
 
 def _lengths_at(held: Held, at: str) -> list[str]:
-    """The lengths of an array on a stack; those that are not known lie on the stack of shapes."""
+    """The lengths of a stacked array; unknown ones are stored on the stack of shapes."""
     assert isinstance(held.type, ArrayType)
     kept = {axis: f"{held.shapes}[{at} + {k}]" for k, axis in enumerate(held.unknown)}
     return [kept.get(axis, str(d)) for axis, d in enumerate(held.type.shape)]
 
 
 def _require_part(w: Writer, name: str, start: str, size: str) -> None:
-    """Where bounds are checked: a part of a stack's memory, of which a slice would be cut off."""
+    """Where bounds are checked, check a part of a stack, of which a slice would be truncated."""
     if CHECK_BOUNDS:
         w.line(f"{w.help('part_inside')}({name}, {start}, {size})")
 
@@ -443,7 +407,7 @@ def _view(w: Writer, op: Apply, name: str, start: str, lengths: list[str], then:
 
 
 def _shaped(text: str, lengths: list[str]) -> str:
-    """A view of a stack in its lengths."""
+    """A view of a stack, reshaped to its lengths."""
     return text if len(lengths) == 1 else f"{text}.reshape({_tuple(lengths)})"
 
 

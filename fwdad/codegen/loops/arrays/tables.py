@@ -18,13 +18,13 @@ _INT = np.dtype(np.int64)
 
 
 def _of_each(w: Writer, op: Any, v: Operand, call: Any) -> str | None:
-    """A function of numbers, of each element of an array; ``call(term)`` is its source."""
+    """Apply a scalar function to each element of an array; ``call(term)`` is its source."""
     out = op.outputs[0]
     if not is_array(v):
         return w.stored(Term(call(w.atom(w.number(v))), ATOM, numpy_number(out.type.dtype)),
                         out.type.dtype)  # fmt: skip
     with reading(w, v) as (value, lengths, steps):
-        if not is_array(out):  # of an array without axes
+        if not is_array(out):  # of a 0-d array
             text = call(w.element(value, [], steps))
             return w.stored(Term(text, ATOM, numpy_number(out.type.dtype)), out.type.dtype)
         w.new_array(out, lengths)
@@ -43,7 +43,7 @@ def _vector(w: Writer, a: Operand, kinds: str) -> Any:
 
 
 def _is_real(w: Writer, *xs: Operand) -> None:
-    """Refuse what has no order."""
+    """Refuse numbers that have no order."""
     if any(w.type_of(x).dtype.kind not in "iuf" for x in xs if not isinstance(x, (list, tuple))):
         message = "of such numbers"
         raise TypeError(message)
@@ -117,7 +117,7 @@ def _unique(
 
 @handles(np.repeat)
 def _repeat(w, op, a, repeats, axis=None):
-    """By an array of counts; one count for all is said in simpler functions."""
+    """``np.repeat`` by an array of counts; a single count is decomposed before."""
     a, counts = as_array(w, a), _vector(w, repeats, "iu")
     if axis not in (None, 0) or a.type.ndim != 1:
         message = "along an axis"

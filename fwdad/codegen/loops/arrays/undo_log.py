@@ -1,4 +1,4 @@
-"""The log of a reverse pass in the Numba source: what elements had, and where they lie."""
+"""The reverse pass's undo log in the Numba source: old values of elements, and their addresses."""
 
 from __future__ import annotations
 

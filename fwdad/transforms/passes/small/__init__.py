@@ -1,4 +1,4 @@
-"""Small arrays become numbers: a value for each element, which compilers keep in registers."""
+"""Scalar replacement of small arrays: one value for each element, which can live in a register."""
 
 from fwdad.transforms.passes.small.elements import SMALL
 from fwdad.transforms.passes.small.split import split_arrays

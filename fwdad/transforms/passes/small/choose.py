@@ -1,13 +1,13 @@
-"""Which small arrays become numbers.
+"""The choice of small arrays to be replaced by numbers.
 
-An array is chosen if its length is known, every index into it is a constant, and nobody could tell
-the difference: what is written into it is written under a name that certainly is this array, or a
-view of it; what a loop carries and a branch returns, and views that a function may return, are
-taken as the content at that moment, so no memory that they may be is written afterwards.
+An array is chosen if its length is known, every index into it is a constant, and the replacement is
+unobservable: it is written only under names that certainly are this array or a view of it. Carried
+values, results of branches and views that a function may return are snapshots of the content, so no
+memory that they may alias is written afterwards.
 
-What uses a chosen array otherwise is handed a new array of its numbers. That must be worth it:
-arrays that hang together are chosen together, if more work on memory goes than comes, each loop
-around it counting eightfold.
+Any other use of a chosen array gets a new array of its numbers. That must pay off: connected arrays
+are chosen together, if this removes more memory operations than it adds, with a weight of eight for
+each surrounding loop.
 """
 
 from __future__ import annotations
@@ -53,21 +53,13 @@ _CALLED = {
     np.arcsin, np.arccos, np.arctan, np.arctan2, np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh,
     np.arctanh, np.power, np.cbrt,
 }  # fmt: skip
-_MOST = 2000  # numbers that arrays that hang together may be written as
+_MOST = 2000  # numbers that connected arrays may be replaced by
 
 
 class Choice:
-    """What is chosen in a program.
+    """The arrays of a program that are chosen: ``chosen``.
 
-    Parameters
-    ----------
-    program : Program
-        Not rewritten.
-
-    Attributes
-    ----------
-    chosen : set of Value
-        Arrays that are made here, views of them, what loops carry and branches return.
+    These are arrays made here, views of them, carried values and results of branches.
     """
 
     def __init__(self, program: Program) -> None:
@@ -150,7 +142,7 @@ class Choice:
         return found | {v for v in self._merges if is_small(v.type)}
 
     def _is_row(self, op: Load) -> bool:
-        """Whether a load takes known elements of memory that nobody writes."""
+        """Whether a load takes known elements of memory that is never written."""
         roots = self._roots.get(op.array, {op.array})
         return not roots & self._writes.keys() and taken(op) is not None
 
@@ -166,14 +158,14 @@ class Choice:
         self.chosen -= values
 
     def _reject_all_of(self, roots: set[Value]) -> None:
-        """Leave everything as it is that may be some memory."""
+        """Reject all arrays that may share some memory."""
         if roots:
             self._reject({v for v in self.chosen if self._roots.get(v, {v}) & roots})
 
     # -- what may not be
 
     def _drop_written(self) -> None:
-        """Arrays that are written under a name that may be another array, or unclear places."""
+        """Reject arrays written under a name that may be another array, or at unknown indices."""
         for op in walk(self._program.block):
             for v in op.writes():
                 roots, base = self._roots.get(v, {v}), self._base(v)
@@ -199,7 +191,7 @@ class Choice:
         return {r for r in roots if any(w > limit for w in self._writes.get(r, ()))}
 
     def _drop_merged(self) -> None:
-        """What loops carry and branches return whose memory is written afterwards."""
+        """Reject carried values and results of branches whose memory is written afterwards."""
         for v, sources in self._merges.items():
             op = self._merging[v]
             start, end = self._span[op]
@@ -213,7 +205,7 @@ class Choice:
                         self._reject_all_of({r})
 
     def _drop_indexed(self) -> None:
-        """Arrays that are indexed by what is not known."""
+        """Reject arrays with indices that are not constant."""
         for op in walk(self._program.block):
             if isinstance(op, Load):
                 if is_small(op.array.type) and loaded_places(op) is None:
@@ -223,7 +215,7 @@ class Choice:
                 self._reject(set(values_in(op.condition)))
 
     def _drop_views(self) -> None:
-        """Arrays whose memory something else may show that is not rewritten."""
+        """Reject arrays whose memory is visible through something that is not rewritten."""
         results: dict[Value, set[Operand]] = {}
         for r in self._program.block.results:
             for v in values_in(r):
@@ -244,7 +236,7 @@ class Choice:
             self._reject_all_of(self._written_after(shared, self._span[op][0]))
 
     def _settle(self) -> None:
-        """Drop what cannot be without what has been dropped."""
+        """Reject arrays that depend on rejected ones."""
         while True:
             before = len(self.chosen)
             for v in list(self.chosen):
@@ -267,7 +259,7 @@ class Choice:
         return v not in self._definitions and v not in self._merges
 
     def _slots_of(self, v: Value) -> list[Value]:
-        """What is chosen with a carried value: its place before, in and after a loop is one."""
+        """The values that are chosen with a carried value: itself inside and after the loop."""
         op = self._merging[v]
         if isinstance(op, Loop):
             for p, out in zip(op.carried, op.outputs, strict=True):
@@ -284,7 +276,7 @@ class Choice:
     # -- what is worth it
 
     def _uses(self) -> Iterator[tuple[Value, int, Value | None, bool]]:
-        """Each use of a chosen array: how deep, what it becomes a part of, and if it is fit."""
+        """Each use of a chosen array: its depth, the chosen array it feeds, whether it is free."""
         for op in walk(self._program.block):
             depth = self._depth[op]
             if isinstance(op, (Store, Update)) and op.array in self.chosen:
@@ -305,7 +297,7 @@ class Choice:
         return [v for v in values_in(operand) if v in self.chosen]
 
     def _chosen_in(self, op: Op) -> list[Value]:
-        """The chosen arrays that an operation reads, blocks and what they carry apart."""
+        """The chosen arrays that an operation reads, except in blocks and as carried values."""
         if isinstance(op, (Loop, Branch)):
             return []
         if isinstance(op, Load):
@@ -318,7 +310,7 @@ class Choice:
         return next((v for v in op.outputs if v in self.chosen), None)
 
     def _is_number(self, op: Op) -> bool:
-        """Whether an operation makes a number of the numbers that arrays become."""
+        """Whether an operation computes a number from the numbers that replace arrays."""
         alone = isinstance(op, Load) or op in self._expandable
         return alone and not is_array(op.outputs[0])
 
@@ -354,14 +346,14 @@ class Choice:
 
 
 def _calls(op: Apply | Load) -> float:
-    """What the calls of a function cost, of which compiled code has one for many elements."""
+    """The cost of calls of a function that compiled code vectorises over elements."""
     function = getattr(op, "function", None)
     called = isinstance(function, np.ufunc) and function in _CALLED
     return _CALL * size(op.outputs[0]) if called else 0.0
 
 
 def _numbers(op: Apply | Load) -> int:
-    """About how many operations on numbers an array becomes."""
+    """Approximately how many operations on numbers replace an array."""
     made = size(op.outputs[0])
     if getattr(getattr(op, "function", None), "__name__", "") in ("matmul", "dot"):
         return made * 2 * op.operands()[0].type.shape[-1]
@@ -369,17 +361,17 @@ def _numbers(op: Apply | Load) -> int:
 
 
 class _Groups:
-    """Values that hang together."""
+    """Disjoint sets of connected values."""
 
     def __init__(self) -> None:
         self._above: dict[Value, Value] = {}
 
     def find(self, v: Value) -> Value:
-        """The one that stands for a value's group."""
+        """The representative of a value's set."""
         while self._above.setdefault(v, v) is not v:
             v = self._above[v]
         return v
 
     def join(self, a: Value, b: Value) -> None:
-        """Make two groups one."""
+        """Merge two sets."""
         self._above[self.find(a)] = self.find(b)

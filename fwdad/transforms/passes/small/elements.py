@@ -1,8 +1,8 @@
-"""What calls do to the elements of small arrays: which numbers a result is made of.
+"""The elements of results of calls on small arrays, in terms of the elements of the arguments.
 
 Elements are object arrays of operands, each a NumPy number of the array's dtype. Shapes, indices
-and rearrangements are NumPy's own, applied to such arrays; arithmetic is written one element at a
-time, with functions that give a number the bits that they give an element of an array.
+and rearrangements are NumPy's own, applied to such arrays; arithmetic is recorded element by
+element, with functions that give a number the bits that they give an element of an array.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ Elements = Any
 
 
 class Writing(Protocol):
-    """Who writes the operations on numbers."""
+    """What records operations on numbers."""
 
     def apply(self, function: Callable[..., Any], args: tuple[Operand, ...], t: Type) -> Value:
-        """Write a call, and return its value."""
+        """Record a call, and return its value."""
 
     def load(self, array: Value, index: tuple[Operand, ...]) -> Value:
-        """Write the load of an element."""
+        """Record the load of an element."""
 
     def elements(self, operand: Operand) -> Elements:
-        """The elements of an operand, those of a number being itself."""
+        """The elements of an operand; a number is its own element."""
 
 
 def is_small(t: Any) -> bool:
-    """Whether a type is that of an array with few elements and lengths that are known."""
+    """Whether a type is that of an array with few elements and known lengths."""
     if not isinstance(t, ArrayType) or not t.ndim or t.dtype.kind not in "bifc":
         return False
     known = [d for d in t.shape if isinstance(d, int)]
@@ -71,20 +71,12 @@ def elements_of(items: Sequence[Operand], shape: tuple[int, ...]) -> Elements:
 
 
 def places(v: Value) -> Any:
-    """The number of each element, in the array's shape."""
+    """The flat index of each element, in the array's shape."""
     return np.arange(size(v)).reshape(lengths(v))
 
 
 def places_at(array: Value, index: tuple[Operand, ...]) -> Any:
-    """The numbers of the elements that an index takes; None if it is not known, or out of bounds.
-
-    Parameters
-    ----------
-    array : Value
-        Of a small type.
-    index : tuple of operands
-        As in a load or store.
-    """
+    """The flat indices of the elements that an index selects; None if unknown or out of bounds."""
     if values_in(index):
         return None
     try:
@@ -94,19 +86,16 @@ def places_at(array: Value, index: tuple[Operand, ...]) -> Any:
 
 
 def loaded_places(op: Load) -> Any:
-    """The numbers of the elements that a load takes, or None."""
+    """The flat indices of the elements that a load reads, or None."""
     found = places_at(op.array, op.index)
     t = op.outputs[0].type
     return found if found is not None and np.shape(found) == t.shape else None
 
 
 def taken(op: Load) -> Any:
-    """The index of each element that a load takes of an array, in an array; None if not known.
+    """An array with the index of each element that a load takes; None if it is unknown.
 
-    Parameters
-    ----------
-    op : Load
-        Basic indices: numbers, perhaps of the program's, and slices that are known.
+    The load has a basic index: numbers, perhaps symbolic, and known slices.
     """
     if is_small(op.array.type):
         at = loaded_places(op)
@@ -133,7 +122,7 @@ def taken(op: Load) -> Any:
 
 
 def nested_shape(operand: Operand) -> tuple[int, ...] | None:
-    """The shape of nested lists of numbers and small arrays, or None if they are not that."""
+    """The shape of nested lists of numbers and small arrays; None for anything else."""
     if isinstance(operand, (list, tuple)):
         shapes = {nested_shape(item) for item in operand}
         if len(shapes) != 1 or None in shapes:
@@ -147,7 +136,7 @@ def nested_shape(operand: Operand) -> tuple[int, ...] | None:
 
 
 def stores(array: Value, index: tuple[Operand, ...], value: Operand) -> bool:
-    """Whether it is known which elements a store writes, and with what."""
+    """Whether it is known which elements a store writes, and what it writes there."""
     at = places_at(array, index)
     shape = nested_shape(value)
     if at is None or shape is None or np.unique(at).size != np.size(at):
@@ -160,7 +149,7 @@ def stores(array: Value, index: tuple[Operand, ...], value: Operand) -> bool:
 
 
 def stored_elements(found: Elements, shape: tuple[int, ...]) -> Elements:
-    """The elements that a store writes to places of a shape."""
+    """The elements that a store writes to positions of a shape."""
     return np.broadcast_to(found.reshape(_without_ones(found.shape, len(shape))), shape)
 
 
@@ -194,7 +183,7 @@ _POWERS = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal, 1: np.positive}
 
 
 def element_function(function: Any, args: tuple[Operand, ...]) -> tuple[Any, int] | None:
-    """The function of numbers that an elementwise function applies, and how many it takes."""
+    """The scalar function that an elementwise function applies, and its number of arguments."""
     if function in _AS_THEY_ARE:
         return function, len(args)
     if function is operator.pow and not isinstance(args[1], Value):
@@ -226,7 +215,7 @@ def _plain(args: Sequence[Operand]) -> bool:
 
 
 def each(writing: Writing, function: Any, parts: Sequence[Elements], dtype: Any) -> Elements:
-    """A function of numbers, applied element by element."""
+    """A scalar function applied element by element."""
     t = Number(np.dtype(dtype), python=False)
     made = np.empty(parts[0].shape, object)
     for k in np.ndindex(made.shape):
@@ -253,7 +242,7 @@ def _selected(op: Apply) -> Any:
 
 
 def _total(writing: Writing, items: Sequence[Operand], dtype: Any) -> Operand:
-    """A sum in NumPy's order: pairs of eight where there are as many."""
+    """A sum in NumPy's order: pairs of eight where there are enough items."""
     t = Number(dtype, python=False)
 
     def add(a: Operand, b: Operand) -> Operand:
@@ -427,18 +416,7 @@ _EXPANSIONS: list[tuple[Any, Callable[[Apply], Any]]] = [
 
 
 def expansion(op: Apply) -> Callable[[Writing], Elements] | None:
-    """How the elements of a call's result are computed, if that is known.
-
-    Parameters
-    ----------
-    op : Apply
-        A call.
-
-    Returns
-    -------
-    callable or None
-        It writes the elements, given who writes.
-    """
+    """How to compute the elements of a call's result: a function of the writer; None if unknown."""
     if len(op.outputs) != 1 or op.mutated:
         return None
     t = op.outputs[0].type

@@ -1,4 +1,4 @@
-"""Writing a program anew, with a number for each element of the arrays that are chosen."""
+"""Rewriting of a program with a number for each element of the chosen arrays."""
 
 from __future__ import annotations
 
@@ -58,15 +58,10 @@ class Split:
 
 
 def split_arrays(program: Program) -> Split:
-    """Let small arrays be numbers, where every use of them is known.
+    """Replace small arrays by numbers where every use of them is known.
 
-    Results keep every bit, but for sums in matrix products (a few units in the last place). What
-    a loop or branch returns to the caller is an array of its own.
-
-    Parameters
-    ----------
-    program : Program
-        Rewritten in place.
+    Results keep every bit, except for sums in matrix products (a few units in the last place). An
+    array that is returned to the caller is a new one.
     """
     unroll(program, lambda p: Choice(p).chosen)
     choice = Choice(program)
@@ -76,7 +71,7 @@ def split_arrays(program: Program) -> Split:
 
 
 class _Splitter:
-    """Walks a program in the order of its runs, with what the chosen arrays hold."""
+    """Walks a program in execution order, with the contents of the chosen arrays."""
 
     def __init__(self, chosen: set[Value]) -> None:
         self._chosen = chosen
@@ -154,7 +149,7 @@ class _Splitter:
         return self._op.location if self._op is not None else None
 
     def _array(self, v: Value) -> Value:
-        """A new array of what a chosen one holds."""
+        """A new array with the contents of a chosen one."""
         found = self.elements(v)
         made = self.apply(np.array, (list(found.ravel()),), ArrayType(v.type.dtype, (found.size,)))
         if found.ndim > 1:
@@ -163,7 +158,7 @@ class _Splitter:
         return made
 
     def _hold(self, v: Value, found: Elements) -> None:
-        """Let an array hold these elements."""
+        """Set the elements of an array."""
         self._views[v] = (v, places(v))
         self._held[v] = elements_of(list(found.ravel()), (found.size,))
         for k, x in enumerate(self._held[v]):
@@ -297,7 +292,7 @@ class _Splitter:
         self._out.append(op)
 
     def _written_in(self, op: Loop) -> list[Value]:
-        """The arrays from before a loop that it writes into."""
+        """The arrays from before a loop that the loop writes."""
         found: dict[Value, None] = {}
         views = dict(self._views)
         for block in op.blocks():
@@ -316,7 +311,7 @@ class _Splitter:
         return made
 
     def _plain(self, operand: Operand) -> Operand:
-        """A result as it is handed on where it is not split."""
+        """A result that is not split, as it is passed on."""
 
         def found(v: Value) -> Operand:
             return self._array(v) if v in self._chosen else self._mapping.get(v, v)
@@ -330,7 +325,7 @@ class _Splitter:
 
 
 def _common(array: Value, value: Operand) -> np.dtype[Any]:
-    """The dtype of an element with a value, before it is stored."""
+    """The dtype that an element and a stored value have in common."""
     kinds: list[Any] = []
     for v in values_in(value):
         weak = isinstance(v.type, Number) and v.type.python

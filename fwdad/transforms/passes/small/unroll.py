@@ -1,6 +1,6 @@
-"""Loops of few iterations that index small arrays by what changes in them are written out.
+"""Unrolling of short loops that index small arrays by what changes in them.
 
-Then every index is a constant, so that these arrays can become numbers. A loop is left as it is
+Every index is then a constant, so that these arrays can become numbers. A loop is left as it is
 unless they do.
 """
 
@@ -36,14 +36,9 @@ _ROUNDS = 8  # of lengths that are found by those of other views
 
 
 def unroll(program: Program, chosen: Callable[[Program], set[Value]]) -> None:
-    """Write out the loops whose small arrays can become numbers then.
+    """Unroll the loops whose small arrays become numbers then.
 
-    Parameters
-    ----------
-    program : Program
-        Rewritten in place.
-    chosen : callable
-        Which arrays of a program would become numbers.
+    ``chosen`` returns the arrays of a program that would become numbers.
     """
     loops = set(_candidates(program.block))
     while loops:
@@ -64,9 +59,9 @@ def unroll(program: Program, chosen: Callable[[Program], set[Value]]) -> None:
 
 
 def _candidates(block: Block) -> dict[Op, int]:
-    """Loops over few known numbers, which index small arrays by what changes in them.
+    """Loops with few iterations that index small arrays by what changes in them.
 
-    With each, how many operations it is written out as.
+    With the number of operations that each would be unrolled to.
     """
     found: dict[Op, int] = {}
 
@@ -97,7 +92,7 @@ def _is_short(op: Loop) -> bool:
 
 
 def _indexed(op: Op) -> set[Value]:
-    """The small arrays that a loop's body indexes by something that is made there."""
+    """The small arrays that a loop's body indexes by a value defined in it."""
     assert isinstance(op, Loop)
     own = all_inside(op.body)
     return {
@@ -125,14 +120,9 @@ def _write_out(program: Program, loops: set[Op]) -> None:
 
 
 class _Writer:
-    """Writes loops out, from the inside to the outside.
+    """Unrolls loops, from the inside to the outside.
 
-    Attributes
-    ----------
-    mapping : dict
-        What stands for what they returned.
-    inside : set of Op
-        The loops that are written in iterations now.
+    ``mapping`` replaces the loops' results; ``inside`` are the loops in the unrolled iterations.
     """
 
     def __init__(self, whole: Block, loops: set[Op]) -> None:
@@ -142,7 +132,7 @@ class _Writer:
         self.inside: set[Op] = set()
 
     def block(self, block: Block) -> None:
-        """Write out the loops of a block."""
+        """Unroll the loops of a block."""
         made: list[Op] = []
         for op in block.ops:
             for inner in op.blocks():
@@ -172,7 +162,7 @@ class _Writer:
         return made
 
     def _lengths_of(self, op: Loop) -> set[Size]:
-        """The lengths that a body makes: those that nothing outside it has."""
+        """The lengths that are new in a body: those that nothing outside it has."""
         inside = all_inside(op.body)
         outside = all_inside(self._whole) - inside
         for held in walk(self._whole):
@@ -181,14 +171,14 @@ class _Writer:
 
 
 class _Iteration(Cloner):
-    """Writes a body once more; a length that is made there is another one in each iteration."""
+    """Clones a body for one iteration; lengths that are new in the body get new Sizes."""
 
     def __init__(self, mapping: dict[Value, Operand], lengths: dict[Size, Size]) -> None:
         super().__init__(mapping)
         self._lengths = lengths
 
     def fresh(self, value: Value) -> Value:
-        """A value of the new program, with lengths of its own."""
+        """A value of the clone, with lengths of its own."""
         made = super().fresh(value)
         t = made.type
         if isinstance(t, ArrayType):

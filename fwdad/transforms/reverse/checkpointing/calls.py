@@ -1,4 +1,4 @@
-"""A call that is run again in the reverse pass: what it needs of itself is not kept until then."""
+"""A call that runs again in the reverse pass, so that its residuals need not be kept until then."""
 
 from __future__ import annotations
 
@@ -12,16 +12,9 @@ from fwdad.transforms.reverse.checkpointing.loop_states import State, States
 
 
 class Called(States):
-    """Writes a call's forward pass, which keeps copies of what it overwrites, and its reverse pass.
+    """Records a call's forward pass, with copies of what it overwrites, and its reverse pass.
 
-    Parameters
-    ----------
-    writer : Checkpoints
-        The program.
-    op : Loop
-        The call, a loop that runs once.
-    state : State
-        What it reads and changes.
+    ``op`` is a loop that runs once and stands for the call, ``state`` what it reads and changes.
     """
 
     def __init__(self, writer: Any, op: Loop, state: State) -> None:
@@ -33,7 +26,7 @@ class Called(States):
         op.checkpoint = None
 
     def write(self) -> None:
-        """Both ways."""
+        """Record both passes."""
         ops, results = list(self.op.body.ops), list(self.op.body.results)
         self._write_down()
         old = [
@@ -53,7 +46,7 @@ class Called(States):
         recorder.forget(mark)
 
     def _put_back(self, old: list[Symbol]) -> None:
-        """What was in the arrays that the call writes, and in which somebody reads it."""
+        """Restore the arrays that the call overwrites and that something reads."""
         for x, v in zip(old, self.state.kept, strict=True):
             self.recorder.store(Symbol(v, self.recorder), Ellipsis, x)
 

@@ -1,4 +1,4 @@
-"""The states of a loop that is run again: what is in them, and how the loop writes them down."""
+"""The states of a loop that runs again: what they consist of, and how the loop saves them."""
 
 from __future__ import annotations
 
@@ -37,20 +37,21 @@ from fwdad.ir.types import BOOL, INT
 
 
 class State:
-    """What a loop that is run again reads and changes.
+    """What a loop that runs again reads and changes.
 
     Attributes
     ----------
     numbers, arrays, memory : list of int
-        What it carries, active: numbers, arrays that are never written, and arrays that are.
+        Positions of active carried values: numbers, arrays that are never written, and arrays that
+        are.
     written : list of int
-        All arrays that it carries and that are written.
+        Positions of all carried arrays that are written.
     free_numbers, free_arrays : list of Value
-        From outside, active.
+        Active values from outside.
     free_written : list of Value
-        Arrays from outside that it writes.
+        Arrays from outside that the loop writes.
     kept : list of Value
-        Of these, the ones of which a copy is part of a state.
+        Those of which a copy is a part of a state.
     """
 
     def __init__(self, writer: Any, op: Loop) -> None:
@@ -83,22 +84,12 @@ class State:
 
     @property
     def any(self) -> bool:
-        """Whether cotangents travel at all."""
+        """Whether the loop has any cotangents."""
         return bool(self.numbers or self.arrays or self.memory)
 
 
 class States:
-    """Lets one loop write states down, on stacks.
-
-    Parameters
-    ----------
-    writer : Checkpoints
-        The program.
-    op : Loop
-        The loop; what it writes down is put into it.
-    state : State
-        What it reads and changes.
-    """
+    """Lets one loop save states on stacks, by operations that are added to it."""
 
     def __init__(self, writer: Any, op: Loop, state: State) -> None:
         self.writer = writer
@@ -126,7 +117,7 @@ class States:
         return made
 
     def _number(self, f: Any, *args: Any, t: Any = INT) -> Any:
-        """A function of numbers, written down."""
+        """Record a function of numbers."""
         return self.recorder.apply_typed(f, args, t)
 
     def _own(self, v: Operand) -> Any:
@@ -134,7 +125,7 @@ class States:
         return self.recorder.apply(np.ndarray.copy, (Symbol(v, self.recorder),), {})
 
     def _keep(self, position: Any, carried: list[Any]) -> None:
-        """Write a state down."""
+        """Save a state."""
         recorder = self.recorder
         recorder.mutate(push, (Symbol(self.positions, recorder), position), {})
         for k, (stack, x) in enumerate(zip(self.stacks, carried, strict=True)):
@@ -144,7 +135,7 @@ class States:
             recorder.mutate(push, (Symbol(stack, recorder), self._own(v)), {})
 
     def _latest(self, stack: Value, t: Any, function: Any) -> Symbol:
-        """The latest value on a stack; with ``pop`` it is taken off."""
+        """The latest value on a stack, which ``pop`` removes and ``top`` leaves there."""
         made = Value(t)
         mutated = (0,) if function is pop else ()
         self.recorder.emit(Apply(function, (stack,), mutated=mutated, outputs=(made,)))
@@ -156,7 +147,7 @@ class States:
         return [(self.positions, INT), *given, *own]
 
     def _branch(self, condition: Any, types: list[Any], then: Any, other: Any = None) -> list[Any]:
-        """A branch whose sides return operands; return its outputs."""
+        """Record a branch whose sides return operands; return its outputs."""
         recorder, sides = self.recorder, []
         outer, mark = recorder.block, recorder.mark()
         for run in (then, other):
@@ -173,7 +164,7 @@ class States:
     # -- the forward pass
 
     def write_down(self) -> None:
-        """Let the loop write states down in its forward pass."""
+        """Let the loop save states in its forward pass."""
         recorder, op = self.recorder, self.op
         outer, mark, before = recorder.block, recorder.mark(), Block()
         recorder.block = before
@@ -217,7 +208,7 @@ class States:
         self.structure.definition[self.used] = op
 
     def _thinned(self, at: Any, used: Any, spacing: Any) -> list[Any]:
-        """Give up every second state where there are too many; return how many, and how far."""
+        """Drop every second state if there are too many; return their number and spacing."""
         recorder = self.recorder
         most = self._number(most_of_unknown, at, 0 if self.saved is None else self.saved)
         even = self._number(operator.eq, self._number(operator.mod, used, 2), 0, t=BOOL)
@@ -233,7 +224,7 @@ class States:
         return self._branch(both, [INT, INT], fewer, lambda: [used, spacing])
 
     def _after(self, at: Any, wide: Any) -> Any:
-        """Where the next state is written down; with one place there is the beginning only."""
+        """Where the next state is saved; if only one may be kept, nowhere after the beginning."""
         following = self._number(operator.add, at, wide)
         if self.saved is None:
             return following
@@ -253,7 +244,7 @@ class States:
                 structure.definition[v] = op
 
     def _count(self) -> Any:
-        """How many iterations a range has."""
+        """The trip count of the loop's range."""
         given: Any = self.op.span
         start, stop, step = (Symbol(x, self.recorder) if isinstance(x, Value) else x for x in given)
         if not any(type(x) is Symbol for x in (start, stop, step)):
@@ -263,7 +254,7 @@ class States:
         return self._number(trips, start, stop, step)
 
     def _saved(self, n: Any) -> Any:
-        """How many states may be kept; None if that is told by the number of iterations."""
+        """How many states may be kept; None if that depends on an unknown trip count."""
         given: Any = self.plan
         if given.snapshots is not None:
             return given.snapshots
@@ -272,11 +263,11 @@ class States:
         return None if n is None else self.default(n)
 
     def default(self, n: Any) -> Any:
-        """How many states are kept where nobody says it."""
+        """How many states are kept by default."""
         return default_snapshots(n) if type(n) is int else self._number(default_snapshots, n)
 
     def _size(self) -> Any:
-        """The bytes of a state."""
+        """The size of a state in bytes."""
         total: Any = 8
         carried = list(zip(self.carried, self.initial, strict=True))
         for p, v in [*carried, *((v, v) for v in self.state.kept)]:
@@ -293,7 +284,7 @@ class States:
         return a * b if plain else self._number(operator.mul, a, b)
 
     def _share(self, saved: Any) -> None:
-        """Divide the states that may be kept between a leaf and what lies before it."""
+        """Divide the states that may be kept between a leaf and what precedes it."""
         self.places, self.leaf = saved, 1
         if not self._is_of_numbers():
             return
@@ -305,7 +296,7 @@ class States:
             self.places = self._number(places_beside, saved, self.leaf)
 
     def _is_of_numbers(self) -> bool:
-        """Whether a state, and what an iteration makes, are numbers."""
+        """Whether a state, and everything that an iteration computes, are numbers."""
         if self.state.kept or any(is_array(p) for p in self.carried):
             return False
         return not any(
@@ -333,7 +324,7 @@ def _from_outside(op: Loop) -> list[Value]:
 
 
 def _base(v: Value, structure: Any) -> Value:
-    """The array that a view was taken of."""
+    """The array that a view was taken of, through any number of views."""
     op = structure.definition.get(v)
     while isinstance(op, Load) and op.view:
         v = op.array

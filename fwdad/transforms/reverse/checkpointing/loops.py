@@ -1,10 +1,10 @@
-"""Loops run backwards from checkpoints: some states are kept, from which the loop is run again.
+"""Loops reversed from checkpoints: some states are kept, from which the loop runs again.
 
-In the forward pass a loop writes down its state at the beginning of some iterations, and nothing
-else. In the reverse pass it is run again from the last of these states, which keeps further states,
-until a few iterations are left (a *leaf*); these are run once more, now with what their reverse
-pass needs, and backwards. A state is what the loop carries, and the arrays that it writes, if what
-an iteration reads in them is overwritten later. Which states: ``checkpoint_schedule.py``.
+In the forward pass a loop saves its state at the beginning of some iterations, and nothing else. In
+the reverse pass it runs again from the last of these states, saving further ones, until a few
+iterations are left (a *leaf*); these run once more, now saving their residuals, and are reversed. A
+state is the carried values, and those arrays written by the loop that an iteration reads and a
+later one overwrites. ``checkpoint_schedule.py`` says which states are kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ATTEMPTS = 100
 
 
 class Checkpoints(Loops):
-    """Runs loops backwards that are to be run again."""
+    """Reverses loops that run again."""
 
     facts: Any
 
@@ -55,7 +55,7 @@ class Checkpoints(Loops):
         return not any(self.structure.roots(v) & state.carried_roots for v in state.free_written)
 
     def _note_body(self, op: Loop) -> None:
-        """Note what is read when the loop is run again."""
+        """Note what is read when the loop runs again."""
         for inner in inside(op):
             block, position = self.structure.block_of[inner], self.structure.position[inner]
             for place in self._read_again(inner):
@@ -75,13 +75,7 @@ class Checkpoints(Loops):
         yield from self.places_of(list(read_by(op)))
 
     def share(self, cotangents: dict[Value, Symbol]) -> None:
-        """Keep the cotangents of arguments in memory that is given.
-
-        Parameters
-        ----------
-        cotangents : dict
-            Arguments and the memory.
-        """
+        """Keep the cotangents of arguments in the given memory."""
         for v, bar in cotangents.items():
             if self.structure.is_memory(v):
                 self.refs[v] = bar
@@ -93,18 +87,10 @@ class Checkpoints(Loops):
         self, block: Block, active: list[bool], roots: Any, natural: list[Value], bars: list[Any],
         begin: Callable[[Any], None],
     ) -> list[Any]:  # fmt: skip
-        """Write a block and the block backwards, in line; return its parameters' cotangents.
+        """Record a block and its reverse pass; return its parameters' cotangents.
 
-        Parameters
-        ----------
-        block : Block
-            Its parameters are values that are there.
-        active, roots, natural
-            As for a program.
-        bars : list
-            The cotangents of its results.
-        begin : callable
-            As :meth:`Pullback.pull` takes it.
+        The parameters are existing values. ``bars`` are the cotangents of the results; ``active``,
+        ``roots``, ``natural`` and ``begin`` are those of :class:`Pullback` and its ``pull``.
         """
         recorder, facts = self.recorder, type(self.facts)()
         given = [Symbol(p, recorder) for p in block.params]

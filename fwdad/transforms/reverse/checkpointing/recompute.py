@@ -1,4 +1,4 @@
-"""A loop that is run again from its states, and backwards a leaf at a time."""
+"""A loop that runs again from its states, and is reversed a leaf at a time."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from fwdad.transforms.reverse.region import zero_number
 
 
 class Rerun(States):
-    """Writes one loop's forward pass, and its reverse pass."""
+    """Records one loop's forward and reverse pass."""
 
     def write(self) -> None:
-        """Both ways."""
+        """Record both passes."""
         body = Block(list(self.op.body.params), list(self.op.body.ops), list(self.op.body.results))
         source = Loop(
             self.op.span, list(self.op.initial), body, self.op.test, self.op.leaves,
@@ -63,7 +63,7 @@ class Rerun(States):
                 writer.add(source.initial[k], bar, alike=True)
 
     def _while(self, params: list[Value], initial: list[Any], test: Any, body: Any) -> list[Any]:
-        """A loop under a condition; return what it leaves."""
+        """Record a loop under a condition; return its outputs."""
         recorder = self.recorder
         outer, mark, blocks = recorder.block, recorder.mark(), (Block(), Block(params))
         for v in params:
@@ -89,7 +89,7 @@ class Rerun(States):
         return [*self.state.numbers, *self.state.arrays, *self.state.memory]
 
     def _bars(self, source: Loop) -> list[Any]:
-        """The cotangents of what the loop returns."""
+        """The cotangents of the loop's outputs."""
         writer, made = self.writer, []
         for k in self._active():
             v = source.outputs[k]
@@ -129,7 +129,7 @@ class Rerun(States):
         return Loop(span, given, body, outputs=outputs, location=source.location)
 
     def _counter(self, it: Value, start: Operand, step: Operand) -> Operand:
-        """The counter of the loop in an iteration."""
+        """The value of the loop's counter in an iteration."""
         start, step = (Symbol(x, self.recorder) if isinstance(x, Value) else x
                        for x in (start, step))  # fmt: skip
         found: Any = Symbol(it, self.recorder)
@@ -140,7 +140,7 @@ class Rerun(States):
         return found.value
 
     def _restored(self, source: Loop) -> list[Any]:
-        """The latest state: what is carried; arrays that are written have its content."""
+        """The carried values of the latest state; written arrays get their content back."""
         recorder, state = self.recorder, self.state
         for stack, v in zip(self.kept, state.kept, strict=True):
             recorder.store(Symbol(v, recorder), Ellipsis, self._latest(stack, v.type, top))
@@ -151,7 +151,7 @@ class Rerun(States):
         return [self._own(x.value) if k in state.written else x for k, x in enumerate(found)]
 
     def _advanced(self, source: Loop, end: Value, held: Value) -> tuple[Any, Any, list[Any]]:
-        """From the latest state up to the leaf before the end; further states are written down."""
+        """Run from the latest state to the leaf before the end, saving further states."""
         recorder = self.recorder
         params = [Value(INT, "at"), Value(INT, "snapshots"),
                   *(Value(q.type, q.name) for q in source.carried)]  # fmt: skip
@@ -185,7 +185,7 @@ class Rerun(States):
         self, source: Loop, p: Any, end: Value, carried: list[Any], bars: list[Value],
         numbers: list[Value], cotangents: dict[Value, Symbol],
     ) -> list[Any]:  # fmt: skip
-        """The last iterations, run once more and backwards; return the cotangents before them."""
+        """Run the last iterations once more and reverse them; return the cotangents before them."""
         recorder, state, structure = self.recorder, self.state, self.structure
         run = self._iterations(source, p, Symbol(end, recorder), carried)
         given = [x.value for x in carried]
@@ -227,7 +227,7 @@ class Rerun(States):
         return answers
 
     def _dropped(self, p: Any, held: Any) -> Any:
-        """Forget the latest state if everything after it has been run backwards."""
+        """Drop the latest state if everything after it is reversed; return how many are left."""
         latest = self._latest(self.positions, INT, top)
         is_latest = self._number(operator.eq, latest, p, t=BOOL)
         later = self._number(operator.gt, p, 0, t=BOOL)  # the first state is needed at the end
@@ -242,7 +242,7 @@ class Rerun(States):
         return left
 
     def _put_back(self) -> None:
-        """Leave memory as it was before the loop, where somebody reads it, and no state."""
+        """Restore memory from before the loop, if it is read, and drop the first state."""
         recorder, state = self.recorder, self.state
 
         def restore() -> list[Any]:

@@ -1,9 +1,9 @@
-"""Which array a name means, where loops and branches let arrays change places.
+"""Array phis: the array that a name stands for, where loops and branches permute arrays.
 
-An array that is written is memory: its cotangent is memory, too, and what is restored in the
-reverse pass is put into the array itself. Where a loop lets names change places (``a, b = b, a``),
-the program is given a number beside each such name that says which array it means. The reverse pass
-chooses arrays, and their cotangents, by these numbers.
+An array that is written is memory: its cotangent is memory, too, and the reverse pass restores the
+array itself. Where a loop permutes names (``a, b = b, a``), the program gets a number for each such
+name that identifies its array. The reverse pass selects arrays, and their cotangents, by these
+numbers.
 """
 
 from __future__ import annotations
@@ -30,22 +30,19 @@ from fwdad.transforms.reverse.structure import Structure
 
 
 class Choices:
-    """The numbers that say which array is meant.
+    """The numbers that identify the arrays of phis.
 
-    Parameters
-    ----------
-    structure : Structure
-        Of the program, which is changed: loops carry the numbers, branches return them.
+    Changes the program: loops carry the numbers, and branches return them.
 
     Attributes
     ----------
     number : dict
-        For each array that is another one from time to time, the number.
+        For each array that is a phi, its number.
     meant : dict
-        What it may be: the arrays by their numbers.
+        For each such array, the arrays that it may be, by number.
     threaded : dict
-        For each loop the places of what it carries where the array itself is carried backwards: it
-        is one of those of the iteration before, or a new one, and has no other name.
+        For each loop, the positions of carried arrays that the reverse pass carries themselves:
+        each is one of the previous iteration's, or a new one, and has no other name.
     added : bool
         Whether the program was changed.
     """
@@ -85,7 +82,7 @@ class Choices:
             self.meant[v] = {self._number_of(o): o for o in self._origins(v)}
 
     def _settle(self) -> None:
-        """Leave out what may be an array that is made inside its loop."""
+        """Leave out what may be an array made inside its loop."""
         while True:
             self._merge()
             gone = [
@@ -98,7 +95,7 @@ class Choices:
             self._slots = {v: held for v, held in self._slots.items() if held[0] not in gone}
 
     def _merge(self) -> None:
-        """Find the branches that choose among arrays that are there before them."""
+        """Find the branches that select among arrays defined before them."""
         self._merged = {}
         while True:
             found = {
@@ -123,7 +120,7 @@ class Choices:
         return any(b is home for b, _ in self.structure.chain(block))
 
     def _origins(self, v: Value, seen: set[Value] | None = None) -> list[Value]:
-        """The arrays that an array may be, in the order in which they are met."""
+        """The arrays that an array may be, in the order of discovery."""
         seen = set() if seen is None else seen
         if v in seen:
             return []
@@ -176,15 +173,7 @@ class Choices:
 
 
 def sides_of(v: Value, structure: Structure) -> tuple[Value, Value] | None:
-    """The arrays that a branch chooses from, if they are there before it.
-
-    Parameters
-    ----------
-    v : Value
-        Any array.
-    structure : Structure
-        The program.
-    """
+    """The arrays that a branch selects from, if they are defined before it; else None."""
     branch = structure.definition.get(v)
     if not isinstance(branch, Branch):
         return None
@@ -197,15 +186,7 @@ def sides_of(v: Value, structure: Structure) -> tuple[Value, Value] | None:
 
 
 def written(loop: Loop, structure: Structure) -> set[int]:
-    """The places of what a loop carries that are memory.
-
-    Parameters
-    ----------
-    loop : Loop
-        Any.
-    structure : Structure
-        The program.
-    """
+    """The positions of carried values that are memory."""
     return {
         k
         for k, p in enumerate(loop.carried)
@@ -214,15 +195,7 @@ def written(loop: Loop, structure: Structure) -> set[int]:
 
 
 def threaded(loop: Loop, structure: Structure) -> set[int]:
-    """The places of arrays that are those of the iteration before, or new, and have no other name.
-
-    Parameters
-    ----------
-    loop : Loop
-        Any.
-    structure : Structure
-        The program.
-    """
+    """The positions of arrays that are the previous iteration's, or new, and have no other name."""
     carried = loop.carried
     results = loop.body.results
     found = {k for k in written(loop, structure) if _is_simple(loop, k, structure)}
@@ -245,7 +218,7 @@ def threaded(loop: Loop, structure: Structure) -> set[int]:
 
 
 def _means(v: Value, structure: Structure) -> set[Value]:
-    """An array, and those that branches choose it from."""
+    """An array, and those that branches and loops make it from."""
     found, work = set(), [v]
     while work:
         v = work.pop()
@@ -288,7 +261,7 @@ def _is_sole(first: Value, structure: Structure) -> bool:
 
 
 def _has_other_names(loop: Loop, first: Value, structure: Structure) -> bool:
-    """Whether an array that a loop begins with is used after it, or inside, under another name."""
+    """Whether a loop's initial array is used after it, or inside, under another name."""
     block = structure.block_of[loop]
     names = {first}
     size = 0
@@ -307,7 +280,7 @@ def _has_other_names(loop: Loop, first: Value, structure: Structure) -> bool:
 
 
 def _renamed(op: Op, names: set[Value]) -> list[Value]:
-    """What an operation defines that may be the same memory."""
+    """The values that an operation defines and that may be the same memory."""
     if isinstance(op, Load):
         return list(op.outputs) if op.view and op.array in names else []
     if isinstance(op, Apply):

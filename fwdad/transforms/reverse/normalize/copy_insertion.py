@@ -1,8 +1,8 @@
-"""Names that take over an array, on some ways, that an iteration has made.
+"""Copies for names that, on some paths, take over an array made in the iteration.
 
-``if f(t) < f(best): best = t`` in a loop, where ``t`` is made and written: the name is one array
-or another. Where nobody can tell (the array from before and ``t`` have no other name from there
-on, or nobody writes into them any more), it is given a copy, which is an array like any other.
+``if f(t) < f(best): best = t`` in a loop, where ``t`` is made and written: the name is one array or
+another. Where that is unobservable (the previous array and ``t`` have no other name from there on,
+or are no longer written), it gets a copy, which is an array like any other.
 """
 
 from __future__ import annotations
@@ -31,12 +31,9 @@ from fwdad.transforms.reverse.structure import Structure
 
 
 def copy_taken_over(block: Block) -> None:
-    """Let loops carry copies of what branches choose, where nobody can tell.
+    """Let loops carry copies of what branches select, where that is unobservable.
 
-    Parameters
-    ----------
-    block : Block
-        A program of the caller's own; rewritten.
+    Rewrites the block, which must be the caller's own.
     """
     for home in list(blocks_of(block)):
         for op in [op for op in home.ops if isinstance(op, Loop)]:
@@ -49,19 +46,19 @@ def copy_taken_over(block: Block) -> None:
 
 
 def _changes(op: Loop, k: int) -> bool:
-    """Whether a loop carries an array, and leaves another one than it has begun with."""
+    """Whether a loop carries an array, and returns another one than its initial value."""
     return is_array(op.carried[k]) and op.body.results[k] is not op.carried[k]
 
 
 def _open(op: Loop, structure: Structure) -> list[int]:
-    """The places of arrays that are one made in the loop, on some ways, and are not told apart."""
+    """The positions of arrays that may be made in the loop, and are not distinguished."""
     inside = all_inside(op.body)
     found = written(op, structure) - threaded(op, structure)
     return [k for k in sorted(found) if structure.roots(op.carried[k]) & inside]
 
 
 def _begin_apart(block: Block, home: Block, op: Loop) -> None:
-    """Begin with a copy of what nobody writes, and what has other names."""
+    """Start with copies of arrays that are never written, and have other names."""
     structure = Structure(block, [], {})
     for k in _open(op, structure):
         first = op.initial[k]
@@ -72,13 +69,13 @@ def _begin_apart(block: Block, home: Block, op: Loop) -> None:
 
 
 def _is_chosen(op: Loop, k: int) -> bool:
-    """Whether what a loop carries is chosen by a branch at its body's end."""
+    """Whether a carried value is an output of a branch in the loop's body."""
     answered = {v for inner in op.body.ops if isinstance(inner, Branch) for v in inner.outputs}
     return op.body.results[k] in answered
 
 
 def _try(block: Block, home: Block, op: Loop, places: list[int]) -> None:
-    """Write the copies, and take them out again if somebody could tell."""
+    """Insert the copies, and remove them again if they would be observable."""
     old = {k: op.body.results[k] for k in places}
     copies = {k: _copied(v, op) for k, v in old.items()}
     substitute(op.body, {old[k]: copies[k].outputs[0] for k in places})
@@ -109,7 +106,7 @@ def _store(
     copies: dict[int, tuple[Value, Apply]],
     begun: dict[int, Apply],
 ) -> None:
-    """Take copies out again where the array can be stored into the one from before."""
+    """Remove copies again where the array can be stored into the previous one."""
     structure = Structure(block, [], {})
     own, local = threaded(op, structure), _local(op, structure)
     sources = {k: memory([chosen], local) for k, (chosen, _) in copies.items()}
@@ -120,7 +117,7 @@ def _store(
         if k in begun and store_over(op, k, chosen, local):
             op.body.ops.remove(copy)
             substitute(op.body, {copy.outputs[0]: op.carried[k]})
-            if k not in own:  # nobody writes it so far: it may have other names
+            if k not in own:  # it is not written so far, and may have other names
                 home.ops.insert(home.ops.index(op), begun[k])
                 op.initial[k] = begun[k].outputs[0]
 
@@ -150,12 +147,12 @@ def _is_moved(block: Block, op: Loop, copies: dict[int, Apply]) -> bool:
 
 
 def _told_apart(op: Loop, structure: Structure) -> set[int]:
-    """The places of what a loop carries that has no other name, or that nobody writes."""
+    """The positions of carried values that have no other name, or are never written."""
     return threaded(op, structure) | set(range(len(op.carried))) - written(op, structure)
 
 
 def _are_apart(op: Loop, copy: Apply, copies: dict[int, Apply], local: Roots) -> bool:
-    """Whether names that one branch gives are different arrays, whichever side is taken."""
+    """Whether the names that one branch binds are different arrays, whichever side runs."""
     branch = next(b for b in op.body.ops if copy.args[0] in b.outputs)
     others = [c for c in copies.values() if c is not copy]
     for side in branch.blocks():
@@ -169,7 +166,7 @@ def _are_apart(op: Loop, copy: Apply, copies: dict[int, Apply], local: Roots) ->
 def _is_only_read(
     block: Block, home: Block, op: Loop, copies: dict[int, Apply], firsts: dict[int, object]
 ) -> bool:
-    """Whether nobody writes, from there on, into what is copied, nor into the copies."""
+    """Whether neither the copied arrays nor their copies are written from there on."""
     structure = Structure(block, [], {})
     if not copies.keys() <= _told_apart(op, structure):
         return False
@@ -199,7 +196,7 @@ def _is_only_read(
 
 
 def _local(op: Loop, structure: Structure) -> Roots:
-    """Which memory the values of one iteration may be: what it begins with is memory itself."""
+    """The memory that values of one iteration may be; carried arrays have memory of their own."""
     inside = all_inside(op.body)
     return memory_of(
         Program("", op.body), {v: r for v, r in structure.memory.items() if v not in inside}

@@ -1,8 +1,8 @@
-"""Names that are, from iteration to iteration, views of arrays that are written.
+"""Copies for names that are views of written arrays, different ones in each iteration.
 
-``x = s[k]`` in a loop that stores into ``s``: what the loop carries as ``x`` is other memory in
-each iteration. Where nothing is written between the end of an iteration and what reads ``x`` then,
-a copy is as good as the view, and a copy is an array like any other.
+``x = s[k]`` in a loop that stores into ``s``: the carried ``x`` is other memory in each iteration.
+Where nothing is written between the end of an iteration and the reads of ``x``, a copy is as good
+as the view, and a copy is an array like any other.
 """
 
 from __future__ import annotations
@@ -30,12 +30,9 @@ from fwdad.ir.rewrite import blocks_of
 
 
 def copy_views(block: Block) -> None:
-    """Let loops carry copies of views of memory that is written, where nobody can tell.
+    """Let loops carry copies of views of written memory, where that is unobservable.
 
-    Parameters
-    ----------
-    block : Block
-        A program of the caller's own; rewritten.
+    Rewrites the block, which must be the caller's own.
     """
     roots = memory_of(Program("", block))
     written = _written(walk(block), roots)
@@ -53,7 +50,7 @@ def _is_view(r: object, op: Loop, roots: Roots) -> bool:
 
 
 def _copy(home: Block, op: Loop, k: int, roots: Roots) -> None:
-    """Carry a copy from iteration to iteration, and into the first if that is a view, too."""
+    """Carry a copy from iteration to iteration, and into the first one if it starts with a view."""
     op.body.results[k] = _copied(op.body, len(op.body.ops), op.body.results[k], op)
     if _is_view(op.initial[k], op, roots):
         op.initial[k] = _copied(home, home.ops.index(op), op.initial[k], op)
@@ -67,26 +64,16 @@ def _copied(block: Block, position: int, v: Value, op: Loop) -> Value:
 
 
 class _Reads:
-    """What is done with an array that a loop carries.
-
-    Parameters
-    ----------
-    op : Loop
-        The loop.
-    k : int
-        Which array.
-    roots : dict
-        Which memory values may be.
-    """
+    """The uses of the k-th value that a loop carries, an array."""
 
     def __init__(self, op: Loop, k: int, roots: Roots) -> None:
         self.op = op
         self.roots = roots
         self.memory = roots[op.carried[k]]
-        self.views = {op.carried[k], op.outputs[k]}  # and the views of these, as they are met
+        self.views = {op.carried[k], op.outputs[k]}  # and the views of these, as they are found
 
     def well(self, home: Block) -> bool:
-        """Whether it is only read, and always before anything is written into its memory."""
+        """Whether it is only read, and always before its memory is written."""
         after = home.ops[home.ops.index(self.op) + 1 :]
         bodies = [(self.op.body.ops, self.op.body.results), (after, home.results)]
         return all(
@@ -112,7 +99,7 @@ class _Reads:
         return True
 
     def _enter(self, op: Op) -> None:
-        """Views of a view are views."""
+        """Note that views of a view are views."""
         if isinstance(op, Load) and op.view:
             self.views.update(op.outputs)
         elif isinstance(op, Apply):

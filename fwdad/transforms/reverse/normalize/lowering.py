@@ -1,8 +1,8 @@
-"""What is said in simpler operations before a program is run backwards.
+"""Lowering of operations to simpler ones before a program is reversed.
 
-``a[ix] += b`` through an array of indices reads, computes and stores, and of an index that comes
-twice the last store counts: so it is written. ``a @= b`` likewise. What a loop's body has from the
-condition it computes itself: a condition is not run backwards.
+``a[ix] += b`` with an index array becomes a load, a computation and a store, whose last write
+counts where an index repeats; so does ``a @= b``. Values that a loop's body uses from its test are
+computed in the body, too, since a test is not reversed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,7 @@ from fwdad.transforms.forward.rule_table import RULE_OF
 
 
 def lower(recorder: Recorder, block: Block) -> None:
-    """Write the updates in a block that have no reverse pass of their own as loads and stores.
-
-    Parameters
-    ----------
-    recorder : Recorder
-        Finds the types of what is computed.
-    block : Block
-        Changed in place.
-    """
+    """Lower the updates in a block that have no reverse pass of their own, in place."""
     made: list[Op] = []
     for op in block.ops:
         for inner in op.blocks():
@@ -44,7 +36,7 @@ def lower(recorder: Recorder, block: Block) -> None:
 
 
 def _complete(test: Block, body: Block) -> None:
-    """Compute what a body has from the condition at the body's beginning, in its own values."""
+    """Compute the values that a body uses from its test at the body's beginning, as its own."""
     cloner = Cloner({})
     again = [cloner.op(op) for op in _needed(test, body)]
     if again:
@@ -53,7 +45,7 @@ def _complete(test: Block, body: Block) -> None:
 
 
 def _needed(test: Block, body: Block) -> list[Op]:
-    """The operations of a condition whose values are used in a body."""
+    """The operations of a test whose values are used in a body."""
     wanted = {v for op in body.ops for v in all_used(op)} | set(values_in(body.results))
     found: list[Op] = []
     for op in reversed(test.ops):
@@ -69,7 +61,7 @@ def _is_lowered(op: Update) -> bool:
 
 
 def is_index_array(i: Any) -> bool:
-    """Whether a part of an index is an array of integers, which may name an element twice."""
+    """Whether a part of an index is an array of integers, which may repeat an element."""
     if isinstance(i, Value):
         return is_array(i) and i.type.dtype.kind in "iu"
     return isinstance(i, (list, np.ndarray)) and np.asarray(i).dtype.kind != "b"

@@ -1,8 +1,8 @@
-"""Names that take over an array on some ways only: it is stored into the one from before.
+"""Stores for names that take over an array on some paths: into the previous array.
 
-``if better: best = t`` and ``else: best[k] = …`` in a loop. Where nobody else has a name for the
-array that ``best`` meant, or for ``t``, and both have one shape, ``best[:] = t`` is as good. The
-name then means one array, and what is overwritten is saved on the way that overwrites it.
+``if better: best = t`` and ``else: best[k] = …`` in a loop. Where neither the array that was
+``best`` nor ``t`` has another name, and both have one shape, ``best[:] = t`` is as good. The name
+then is one array, and what is overwritten is saved on the path that overwrites it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fwdad.ir.rewrite import all_inside, all_used, defined_by, substitute
 
 
 class Choice(NamedTuple):
-    """What one branch returns on one of its sides: the side, and where among its results."""
+    """What a branch returns on one of its sides: the side, and the position in its results."""
 
     side: Block
     at: int
@@ -25,24 +25,11 @@ class Choice(NamedTuple):
 
 
 def store_over(op: Loop, k: int, chosen: Value, local: Roots) -> bool:
-    """Let a loop carry one array, into which others are stored.
+    """Let a loop carry one array, into which others are stored; return whether that is possible.
 
-    Parameters
-    ----------
-    op : Loop
-        Rewritten, if it can be.
-    k : int
-        The place among what it carries. Nobody uses what it carries there, nor what replaces it,
-        behind the branch that chooses, but by the name that the branch gives.
-    chosen : Value
-        What the branch in the loop's body returns.
-    local : dict
-        Which memory the values of one iteration may be.
-
-    Returns
-    -------
-    bool
-        Whether it was rewritten.
+    ``chosen`` is the output of a branch in the body. After that branch nothing may use the k-th
+    carried array, or what replaces it, by another name. ``local`` is the memory that the values of
+    one iteration may be.
     """
     p = op.carried[k]
     found = list(_choices(op.body, chosen))
@@ -70,7 +57,7 @@ def store_over(op: Loop, k: int, chosen: Value, local: Roots) -> bool:
 
 
 def _choices(home: Block, v: Value) -> Iterator[Choice]:
-    """The sides of the branch in a block that returns a value, and of those that it is from."""
+    """The sides of the branch that returns a value, and of nested branches that it comes from."""
     owner = next(b for b in home.ops if isinstance(b, Branch) and v in b.outputs)
     at = owner.outputs.index(v)
     for side in owner.blocks():
@@ -81,13 +68,13 @@ def _choices(home: Block, v: Value) -> Iterator[Choice]:
 
 
 def _is_nested(choice: Choice) -> bool:
-    """Whether what a side returns is chosen by a branch inside of it."""
+    """Whether what a side returns is the output of a branch inside it."""
     r = choice.side.results[choice.at]
     return any(isinstance(b, Branch) and r in b.outputs for b in choice.side.ops)
 
 
 def _is_used_behind(choice: Choice, source: set[Value], local: Roots) -> bool:
-    """Whether memory is met in a side, behind a branch in it, but by the name that this gives."""
+    """Whether a side uses memory after a branch in it, other than by that branch's output."""
     v = choice.owner.outputs[choice.at]
     later = choice.home.ops[choice.home.ops.index(choice.owner) + 1 :]
     used = {u for inner in later for u in all_used(inner)} | set(values_in(choice.home.results))

@@ -1,7 +1,8 @@
-"""Views as an array and what is taken of it: indices and rearrangements, one behind the other.
+"""Views as an array and a chain of steps: indices and rearrangements.
 
-``a.reshape(3, 2)[k]`` is the array ``a``, a reshape to two numbers and an index of one. Views of
-the same kind differ in the array and in numbers only, and these can be chosen and carried.
+``a.reshape(3, 2)[k]`` is the array ``a``, a reshape to two lengths and an index of one number.
+Views of the same kind differ only in the array and in numbers, and these can be selected and
+carried.
 """
 
 from __future__ import annotations
@@ -27,18 +28,11 @@ _MOST = 6  # steps between an array and a view of it
 
 
 class Step(NamedTuple):
-    """One view taken of another.
+    """One view of another.
 
-    Attributes
-    ----------
-    of : Value
-        What it is taken of, where it stands in the program.
-    made : ArrayType
-        The type of what is taken.
-    parts : tuple
-        For each part of a basic index an int, a slice or None; of a reshape its lengths.
-    call : Apply or None
-        The call, if it is no index.
+    ``of`` is what it is taken of in the program, ``made`` its type. ``parts`` are an int, a slice
+    or None for each part of a basic index, or the lengths of a reshape; ``call`` is None for an
+    index.
     """
 
     of: Value
@@ -48,7 +42,7 @@ class Step(NamedTuple):
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What it is, whatever its numbers."""
+        """What it does, whatever its numbers."""
         if self.call is None:
             return tuple(("slice", p.step) if type(p) is slice else p is None for p in self.parts)
         rest = repr((self.call.args[1:], self.call.kwargs))
@@ -56,14 +50,14 @@ class Step(NamedTuple):
         return (self.call.function, self.of.type.ndim, told)
 
     def ends(self) -> Iterator[tuple[Operand, int]]:
-        """Each number, and the axis that it is of."""
+        """Each number, and the axis that it applies to."""
         axes = (p for p in self.parts if p is not None)
         for axis, p in enumerate(axes):
             for x in _numbers(p):
                 yield x, axis
 
     def by(self, given: Iterator[Operand]) -> Step:
-        """The same step by other numbers."""
+        """The same step with other numbers."""
         parts: list[Operand] = []
         for p in self.parts:
             if type(p) is slice:
@@ -73,7 +67,7 @@ class Step(NamedTuple):
         return self._replace(parts=tuple(parts))
 
     def written(self, of: Value, v: Value, location: Any) -> Op:
-        """The operation that takes it of an array."""
+        """The operation that takes this view of an array."""
         if self.call is None:
             return Load(of, self.parts, True, outputs=(v,), location=location)
         if _is_reshape(self.call):
@@ -90,7 +84,7 @@ class View(NamedTuple):
 
     @property
     def kinds(self) -> tuple[Any, ...]:
-        """What its steps are, whatever their numbers."""
+        """What its steps do, whatever their numbers."""
         return tuple(step.kind for step in self.steps)
 
     @property
@@ -99,18 +93,18 @@ class View(NamedTuple):
         return tuple(x for x, _, _ in self.ends())
 
     def ends(self) -> Iterator[tuple[Operand, Value, int]]:
-        """Each number, the array whose index it is in, and the axis of that."""
+        """Each number, the array whose index it is in, and the axis there."""
         for step in self.steps:
             for x, axis in step.ends():
                 yield x, step.of, axis
 
     def of(self, base: Value, numbers: Sequence[Operand]) -> View:
-        """The same view of another array, by other numbers."""
+        """The same view of another array, with other numbers."""
         given = iter(numbers)
         return View(base, tuple(step.by(given) for step in self.steps))
 
     def alike(self, others: Sequence[View]) -> View:
-        """The same view, with the types that it and others of its kind have in common."""
+        """The same view, with the types that it shares with others of its kind."""
         steps = list(self.steps)
         for other in others:
             steps = [
@@ -120,7 +114,7 @@ class View(NamedTuple):
         return View(self.base, tuple(steps))
 
     def written(self, v: Value, location: Any) -> list[Op]:
-        """The operations that take it, and call it by a name."""
+        """The operations that take the view and bind it to a value."""
         made: list[Op] = []
         of = self.base
         for step in self.steps[:-1]:
@@ -139,16 +133,9 @@ def whole(v: Value) -> View:
 def chain(
     r: Value, definition: dict[Value, Op], lies_by_rows: Callable[[Value], bool]
 ) -> list[View]:
-    """What an array is a view of: with one step, with two, and so on; the array itself is last.
+    """What an array is a view of, with one step, two steps, and so on; last, the array itself.
 
-    Parameters
-    ----------
-    r : Value
-        Any array.
-    definition : dict
-        The operations that define values.
-    lies_by_rows : callable
-        Whether an array is known to be C-contiguous.
+    ``lies_by_rows`` returns whether an array is known to be C-contiguous.
     """
     found: list[View] = []
     steps: tuple[Step, ...] = ()
@@ -163,7 +150,7 @@ def chain(
 
 
 def _step(op: Op | None, v: Value, lies_by_rows: Callable[[Value], bool]) -> Step | None:
-    """How an array is taken of another one; None if it is no view, or one of another kind."""
+    """How an array is taken of another one; None if it is no view, or an unsupported one."""
     if isinstance(op, Load) and op.view:
         parts = _parts(op)
         return None if parts is None else Step(op.array, v.type, parts)
@@ -172,14 +159,14 @@ def _step(op: Op | None, v: Value, lies_by_rows: Callable[[Value], bool]) -> Ste
     if op.function in _IF_BY_ROWS:
         return _reshaped(op, v) if order_of(op) == "C" and lies_by_rows(op.args[0]) else None
     if op.function is np.squeeze and len(op.args) + len(op.kwargs) == 1:
-        return None  # which axes go hangs on the lengths
+        return None  # which axes are removed depends on the lengths
     if op.function in _ALWAYS and not values_in([*op.args[1:], *op.kwargs.values()]):
         return Step(op.args[0], v.type, (), op)
     return None
 
 
 def _reshaped(op: Apply, v: Value) -> Step | None:
-    """A reshape, to lengths that are ints."""
+    """A reshape to lengths that are ints; None if it is another one."""
     of, *rest = op.args
     if op.function is np.ravel:
         return Step(of, v.type, (-1,), Apply(np.reshape, (of, (-1,))))
@@ -196,7 +183,7 @@ def _is_reshape(call: Apply) -> bool:
 
 
 def _parts(op: Load) -> tuple[Operand, ...] | None:
-    """A basic index, with a part for each axis; None if slices run backwards."""
+    """A basic index with one part for each axis; None if a slice has a negative step."""
     found: list[Operand] = []
     for i in spelled_out(op.index, op.array.type.ndim):
         if type(i) is slice:

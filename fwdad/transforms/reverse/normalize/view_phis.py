@@ -1,9 +1,9 @@
-"""Views that branches choose and loops move: the array and the index, told apart.
+"""View phis: views that branches select and loops move, split into an array and numbers.
 
-``w = a[:3] if c else b[1:]`` is written as a choice among arrays and one among numbers, with the
-view behind it; a loop that begins with ``w = a[:2]`` and ends with ``w = a[k:k + 2]`` carries
-two numbers. Then a view is taken of an array that is there, and so is that of its cotangent.
-Views of views are one array and several indices, with reshapes and transposes among them.
+``w = a[:3] if c else b[1:]`` becomes a selection of an array and one of numbers, followed by the
+view; a loop that begins with ``w = a[:2]`` and ends with ``w = a[k:k + 2]`` carries two numbers.
+Then a view is taken of an array that exists, and so is that of its cotangent. Views of views are
+one array and several indices, with reshapes and transposes among them.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class _Moved(NamedTuple):
     Attributes
     ----------
     output, result : Value
-        The last view, and that which an iteration leaves.
+        The view after the loop, and the one that an iteration returns.
     base : Value
-        The array that it is taken of: one from outside, or one that the loop carries.
+        The array that it is a view of: from outside, or carried by the loop.
     first : View
-        The one that the loop begins with, with the types that all have.
+        The initial view, with the types that all iterations share.
     numbers : tuple of operands
-        Those of the view that an iteration begins with.
+        The numbers of the view with which an iteration begins.
     places : list of int
-        Which of them are carried.
+        The positions of the numbers that are carried.
     """
 
     output: Value
@@ -61,34 +61,18 @@ class _Moved(NamedTuple):
 
 
 def tell_views_apart(block: Block, *, rows: bool = False) -> None:
-    """Let branches and loops choose arrays and numbers, where they choose views of memory.
+    """Let branches and loops select arrays and numbers where they select views of memory.
 
-    Parameters
-    ----------
-    block : Block
-        A program of the caller's own; rewritten. It may use values from outside.
-    rows : bool
-        Whether the arrays among its parameters are known to be C-contiguous.
-
-    Raises
-    ------
-    NotReversibleError
-        If a loop moves a view in a way that cannot be told.
+    Rewrites the block, which must be the caller's own; it may use values from outside. ``rows``:
+    its array parameters are known to be C-contiguous. ``NotReversibleError`` if a loop moves a view
+    in an unsupported way.
     """
     if any(isinstance(op, (Branch, Loop)) for op in block.ops):
         _Writer(block, rows=rows).write(block)
 
 
 class _Writer:
-    """Rewrites the branches and loops of a program.
-
-    Parameters
-    ----------
-    top : Block
-        The program.
-    rows : bool
-        Whether the arrays among its parameters are C-contiguous.
-    """
+    """Rewrites the branches and loops of a program."""
 
     def __init__(self, top: Block, *, rows: bool) -> None:
         self.orders = Orders(Program("", top, rows=rows))
@@ -101,7 +85,7 @@ class _Writer:
         self.definition = {v: op for op in walk(top) for v in defined_by(op)}
 
     def write(self, block: Block) -> None:
-        """Rewrite what stands in a block; the innermost branches first."""
+        """Rewrite a block, innermost branches first."""
         for op in list(block.ops):
             if isinstance(op, Loop):
                 self._loop(block, op)
@@ -119,13 +103,13 @@ class _Writer:
         return v in self.in_rows or self.orders.of(v) is Order.ROWS
 
     def _views(self, r: Value) -> list[View]:
-        """What an array is a view of, in one step or more; the array itself is last."""
+        """What an array is a view of, with one step or more; last, the array itself."""
         return chain(r, self.definition, self._lies_by_rows)
 
     # -- branches
 
     def _branch(self, block: Block, op: Branch, v: Value) -> None:
-        """Write what a branch returns as a view of what it returns instead."""
+        """Replace an output of a branch by a view of other outputs."""
         at = op.outputs.index(v)
         sides = (op.then, op.other)
         results = [side.results[at] for side in sides]
@@ -155,11 +139,11 @@ class _Writer:
         self._take(block.ops, block.ops.index(op) + 1, v, view, op)
 
     def _is_made_of(self, r: Value, within: set[Value]) -> bool:
-        """Whether an array is a view that is taken in a side."""
+        """Whether an array is a view that is taken inside a side."""
         return r in within and self.roots.get(r, {r}) != {r}
 
     def _answer(self, op: Branch, results: tuple[Operand, Operand]) -> Value:
-        """One more result of a branch."""
+        """Add a result to a branch."""
         one, other = results
         kind = either(one.type, other.type) if is_array(one) else INT
         made = Value(kind, getattr(one, "name", None))
@@ -194,7 +178,7 @@ class _Writer:
             self._close(block, op, view)
 
     def _moving(self, op: Loop) -> list[tuple[Value, list[View]]]:
-        """What a loop carries that is always a view of an array from outside, or carried too."""
+        """The carried values that are always views of an array from outside, or a carried one."""
         within = all_inside(op.body)
         found = []
         for k, p in enumerate(op.carried):
@@ -223,9 +207,9 @@ class _Writer:
         return [(p, ws) for p, ws in found if not any(w.base in moved for w in ws)]
 
     def _is_there(self, base: Value, p: Value, op: Loop, within: set[Value]) -> bool:
-        """Whether an array is one from outside of a loop's body, or one of those by another name.
+        """Whether an array is from outside of a loop's body, perhaps under another name.
 
-        The name that is moved itself is none: a view of it is shorter each time.
+        The moved name itself does not count, since a view of it gets shorter each time.
         """
         if base not in within:
             return True
@@ -235,7 +219,7 @@ class _Writer:
         return base is not p and (base in op.carried or isinstance(made, (Branch, Loop)))
 
     def _leaves(self, r: Any, seen: set[Value], names: dict[Value, None]) -> Iterator[Any]:
-        """What an array may be that branches and loops choose, beside what it was before."""
+        """The arrays that branches and loops select from, except what it was before."""
         if not is_array(r):
             yield r
             return
@@ -257,7 +241,7 @@ class _Writer:
             yield from self._leaves(way, seen, names)
 
     def _open(self, block: Block, op: Loop, p: Value, views: list[View]) -> _Moved:
-        """Let a loop carry the numbers of a view in the place of the view."""
+        """Let a loop carry the numbers of a view instead of the view."""
         first = views[0].alike(views[1:])
         before: list[Op] = []
         numbers: list[Operand] = []
@@ -297,7 +281,7 @@ class _Writer:
         return base
 
     def _close(self, block: Block, op: Loop, moved: _Moved) -> None:
-        """Carry the numbers of the view that an iteration leaves, and take the last one."""
+        """Carry the numbers of the view that an iteration returns; take the view after the loop."""
         first = moved.first
         ways = [w for w in self._views(moved.result) if w.kinds == first.kinds]
         if not ways:
@@ -320,7 +304,7 @@ class _Writer:
     # -- numbers
 
     def _number(self, ops: list[Op], x: Operand, base: Value, axis: int) -> Operand:
-        """A number of a view as an int; where the array ends, if it is None."""
+        """A number of a view as an int; None stands for the end of the array."""
         if not isinstance(x, Value) and x is not None:
             return x
         if isinstance(x, Value) and x.type == INT:
@@ -344,7 +328,7 @@ class _Writer:
 
 
 def _carry(op: Loop, first: Operand) -> Value:
-    """Let a loop carry one more number; what it is in the next iteration is not said yet."""
+    """Let a loop carry one more number; its next value is set later."""
     made = Value(INT)
     op.body.results.insert(len(op.carried), None)
     op.initial.append(first)
@@ -354,7 +338,7 @@ def _carry(op: Loop, first: Operand) -> Value:
 
 
 def _forget(op: Loop, k: int) -> None:
-    """Let a loop carry one value less."""
+    """Remove one of the carried values of a loop."""
     p = op.carried[k]
     op.body.params = [q for q in op.body.params if q is not p]
     op.outputs = (*op.outputs[:k], *op.outputs[k + 1 :])
