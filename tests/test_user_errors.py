@@ -192,7 +192,7 @@ MISTAKES = {
     "gradient check of a plain function": (
         lambda: fwdad.check_gradient(pair, X),
         TypeError,
-        "a function under @fwdad.reversible is wanted",
+        "expected a function under @fwdad.reversible",
     ),
     "a rule of no function": (
         lambda: fwdad.frule(3),

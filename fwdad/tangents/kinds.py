@@ -98,7 +98,7 @@ class TangentType:
 
     def _checked(self, x: Any) -> Any:
         if not self.fits(x):
-            message = f"expected a {self.primal!r}; got {type_in_words(x)}, {x!r:.60}"
+            message = f"expected {self.primal!r}; got {type_in_words(x)}, {x!r:.60}"
             raise UnsupportedTypeError(message)
         return x
 
