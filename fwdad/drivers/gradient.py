@@ -30,7 +30,7 @@ from fwdad.frontend.derivatives.pulled import (
     pulled_gradient,
     traced_gradient,
 )
-from fwdad.frontend.fast_path import AGAIN
+from fwdad.frontend.fast_path import MISS
 from fwdad.ir.leaves import leaves_in
 from fwdad.ir.primitives.opaque_call import Whole
 from fwdad.tangents.composite import unflatten
@@ -52,10 +52,10 @@ def value_and_gradient(
     if not (kwargs or SHADOWED):
         held, failed = tape_for(pulled_gradient, f, argnums, options), None
         try:
-            answer = AGAIN if held is None else held.quickly(args)
+            answer = MISS if held is None else held.quickly(args)
         except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
-            answer, failed = AGAIN, Untraced(f, error)
-        if answer is not AGAIN:
+            answer, failed = MISS, Untraced(f, error)
+        if answer is not MISS:
             return answer
         if failed is not None:
             with failed.instead():

@@ -21,7 +21,7 @@ from fwdad.eager.calls.dispatch import call
 from fwdad.eager.lifting.reached import Carrier
 from fwdad.errors import FwdadError
 from fwdad.frontend.arguments import Flattened, Lengths
-from fwdad.frontend.fast_path import AGAIN, key_of, never, shortcut
+from fwdad.frontend.fast_path import MISS, key_of, never, shortcut
 from fwdad.frontend.specialise import Shapes, gaining, known_lengths, trace_optimised
 from fwdad.frontend.tape import Tape
 from fwdad.ir.primitives import opaque_call
@@ -106,9 +106,9 @@ class Jitted(Carrier):
             try:
                 if not kwargs:
                     y = self._latest(args)  # the most that a call of a small function costs
-                    if y is AGAIN:
+                    if y is MISS:
                         y = self._by_shortcut(args)
-                    if y is not AGAIN:
+                    if y is not MISS:
                         return y
                 return self._find_and_call(args, kwargs)
             except FwdadError:
@@ -122,7 +122,7 @@ class Jitted(Carrier):
 
     def _find_and_call(self, args: Any, kwargs: Any) -> Any:
         made, leaves, containers = self.find(args, kwargs, compiled=True)
-        if made.tape.entangled(leaves):  # an array that is written shares memory with another
+        if made.tape.aliased(leaves):  # an array that is written shares memory with another
             return self.__wrapped__(*args, **kwargs)
         return made.tape.rebuild(made.run(*leaves), containers)
 
@@ -147,14 +147,14 @@ class Jitted(Carrier):
             raise internal(f"{function_name(self.__wrapped__)} under jit", error) from error
 
     def quickly(self, args: tuple[Any, ...]) -> Any:
-        """What a call returns that needs no more than a shortcut looks at; else ``AGAIN``."""
+        """What a call returns that needs no more than a shortcut looks at; else ``MISS``."""
         y = self._latest(args)
-        return self._by_shortcut(args) if y is AGAIN else y
+        return self._by_shortcut(args) if y is MISS else y
 
     def _by_shortcut(self, args: tuple[Any, ...]) -> Any:
         run = self._shortcuts.get(key_of(args))
         if run is None:
-            return AGAIN
+            return MISS
         self._latest = run
         return run(args)
 
@@ -211,7 +211,7 @@ class Jitted(Carrier):
                         made = self._trace(flat)
                 if found is None:
                     leaves = made.tape.leaves(flat.leaves)
-                    if compiled and not made.tape.entangled(leaves):
+                    if compiled and not made.tape.aliased(leaves):
                         made.run.prepare(leaves)
                     return made, leaves, flat.containers
         self._hits[0] += 1

@@ -26,7 +26,7 @@ def call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
         return call(f.__wrapped__, *args, **kwargs)
     if not is_active((*args, *kwargs.values())):
         made, leaves, containers = f.find(args, kwargs)
-        writes = any(made.tape.program.written) or made.tape.entangled(leaves)
+        writes = any(made.tape.program.written) or made.tape.aliased(leaves)
         if writes or is_active(leaves):  # what is captured may be active
             return call(f.__wrapped__, *args, **kwargs)
         return made.tape.rebuild(made.run(*leaves), containers)
@@ -35,7 +35,7 @@ def call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
         return call(f.__wrapped__, *args, **kwargs)
     made, leaves, _ = f.find(*flat.primals)
     changes = any(made.tape.program.written) or made.tape.rebuild.needs_containers
-    changes = changes or made.tape.entangled(leaves)
+    changes = changes or made.tape.aliased(leaves)
     if changes or is_active(leaves) or STATE.run is None:  # the duals are in other containers
         return call(f.__wrapped__, *args, **kwargs)
     missing = len(leaves) - len(flat.tangents)

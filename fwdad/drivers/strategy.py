@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fwdad.drivers.jitted_function import Jitted
-from fwdad.drivers.tape_cache import Reversed, apart, found, hindrance, on_copies
+from fwdad.drivers.tape_cache import Reversed, apart, found, why_not_reusable, on_copies
 from fwdad.errors import NOTE, NonScalarOutputError, NoOutputError, SeedError, UnsupportedTypeError
 from fwdad.evaluation.arguments import Argnums, Function
 from fwdad.frontend.derivatives.pulled import value_alone
@@ -63,7 +63,7 @@ def written_path(
         return Path(None, [], _said(error), error)
     finally:
         NOTE.sink = noted
-    reason = hindrance(made.tape, leaves)
+    reason = why_not_reusable(made.tape, leaves)
     return Path(None, [], reason) if reason else Path(made, leaves, "")
 
 

@@ -188,7 +188,7 @@ def tape_at(
     at = _tried(lambda: found(held, args, kwargs), evaluate, f, argnums, options)
     if isinstance(at, Untraced):
         return at
-    return Untraced(f) if hindrance(at[0].tape, at[1]) else at
+    return Untraced(f) if why_not_reusable(at[0].tape, at[1]) else at
 
 
 def _tried(trace: Any, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Any:
@@ -222,7 +222,7 @@ def found(held: Jitted, args: Any, kwargs: Any) -> Any:
     return at
 
 
-def hindrance(tape: Any, leaves: list[Any]) -> str:
+def why_not_reusable(tape: Any, leaves: list[Any]) -> str:
     """What a function does that its tape cannot reproduce; empty if nothing."""
     if any(given_written(tape, leaves)) or tape.rebuild.needs_containers:
         return "it changes what it is given"

@@ -16,7 +16,7 @@ import numpy as np
 from fwdad.frontend.captures import COMPARED, fetch
 from fwdad.frontend.tape import Tape
 
-AGAIN = object()
+MISS = object()
 """What a shortcut returns for other arguments, and where the tape does not hold any more."""
 
 # Arguments of these classes, and arrays, can be distinguished without flattening them.
@@ -36,7 +36,7 @@ def shortcut(
     *,
     separate: bool = False,
 ) -> Callable[..., Any] | None:
-    """A function of a tuple of arguments that returns f's value, or ``AGAIN``; None if impossible.
+    """A function of a tuple of arguments that returns f's value, or ``MISS``; None if impossible.
 
     ``run`` is the tape's compiled code, of leaves and captures; ``args`` are those of a call that
     the tape serves. ``hits`` holds one number, which counts the shortcut's calls. ``separate``
@@ -49,7 +49,7 @@ def shortcut(
     captured = [c.fetch() for c in tape.captures]
     if not all(type(x) is np.ndarray or type(x) in _PLAIN for x in captured):
         return None
-    namespace: dict[str, Any] = {"hits": hits, "run": run, "again": AGAIN}
+    namespace: dict[str, Any] = {"hits": hits, "run": run, "miss": MISS}
     checks: list[str] = []
     for k, (path, held) in enumerate(tape.object_guards):
         place = _place(path, f"guard{k}", namespace)
@@ -57,18 +57,18 @@ def shortcut(
             return None
         namespace[f"held{k}"] = held
         differs = "!=" if path[0] in COMPARED else "is not"
-        checks += [f"if {place} {differs} held{k}:", "    return again"]
+        checks += [f"if {place} {differs} held{k}:", "    return miss"]
     for k, pair in enumerate(tape.same_objects):
         places = [_place(path, f"same{k}_{j}", namespace) for j, path in enumerate(pair)]
         if None in places:
             return None
-        checks += [f"if {places[0]} is not {places[1]}:", "    return again"]
+        checks += [f"if {places[0]} is not {places[1]}:", "    return miss"]
     for k, (capture, x) in enumerate(zip(tape.captures, captured, strict=True)):
         place = _place(capture.path, f"capture{k}", namespace)
         if place is None:
             return None
         test = _same(f"c{k}", x, namespace)
-        checks += [f"c{k} = {place}", f"if not ({test}):", "    return again"]
+        checks += [f"c{k} = {place}", f"if not ({test}):", "    return miss"]
     names = [f"x{k}" for k in range(len(args))]
     inputs = [*names, *(f"c{k}" for k in range(len(captured)))]
     arrays = [k for k, x in enumerate((*args, *captured)) if type(x) is np.ndarray]
@@ -76,12 +76,12 @@ def shortcut(
         for m in arrays[j + 1 :]:
             if separate or k in tape.alone or m in tape.alone:
                 namespace["share"] = np.may_share_memory
-                checks += [f"if share({inputs[k]}, {inputs[m]}):", "    return again"]
+                checks += [f"if share({inputs[k]}, {inputs[m]}):", "    return miss"]
     if tape.rows is not None:
         rows = " and ".join(f"{inputs[k]}.flags.c_contiguous" for k in arrays) or "True"
-        checks += [f"if {'not ' if tape.rows else ''}({rows}):", "    return again"]
+        checks += [f"if {'not ' if tape.rows else ''}({rows}):", "    return miss"]
         for k in tape.copied.intersection(arrays) if not tape.rows else ():
-            checks += [f"if not {inputs[k]}.flags.c_contiguous:", "    return again"]
+            checks += [f"if not {inputs[k]}.flags.c_contiguous:", "    return miss"]
     same = [_same(name, a, namespace) for name, a in zip(names, args, strict=True)]
     leaves = ", ".join(inputs)
     lines = [f"made = run({leaves})"]
@@ -130,14 +130,14 @@ def _defined(
     title: str, names: list[str], tests: list[str], last: list[str], namespace: dict[str, Any]
 ) -> Callable[..., Any]:
     same, *checks = tests
-    lines = ["def shortcut(args):", f"    if len(args) != {len(names)}:", "        return again"]
+    lines = ["def shortcut(args):", f"    if len(args) != {len(names)}:", "        return miss"]
     if names:
         lines += [f"    {', '.join(names)}{',' if len(names) == 1 else ''} = args"]
-        lines += [f"    if not ({same}):", "        return again"]
+        lines += [f"    if not ({same}):", "        return miss"]
     if checks:
         lines += ["    try:", *(f"        {line}" for line in checks)]
         # a name or an attribute that is gone, a cell that is empty
-        lines += ["    except (KeyError, ValueError, AttributeError):", "        return again"]
+        lines += ["    except (KeyError, ValueError, AttributeError):", "        return miss"]
     lines += ["    hits[0] += 1", *(f"    {line}" for line in last)]
     text = "\n".join(lines) + "\n"
     exec(compile(text, f"<fwdad shortcut of {title}>", "exec"), namespace)  # noqa: S102  (our own text)
@@ -147,4 +147,4 @@ def _defined(
 
 def never(_args: tuple[Any, ...]) -> Any:
     """The shortcut before there is one."""
-    return AGAIN
+    return MISS

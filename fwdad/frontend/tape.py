@@ -110,7 +110,7 @@ class Tape:
                 return False
         return all(fetch(a) is fetch(b) for a, b in self.same_objects)
 
-    def entangled(self, leaves: list[Any]) -> bool:
+    def aliased(self, leaves: list[Any]) -> bool:
         """Whether the program writes into one of two inputs that share memory: it may not then.
 
         Or into the copy of an input that does not lie as its copy does, where that is seen.
@@ -143,7 +143,7 @@ class Tape:
                 "values than these: trace the function with these"
             )
             raise TypeError(message)
-        if self.entangled(leaves):
+        if self.aliased(leaves):
             message = (
                 "the tape was written for arrays that do not share memory, and writes into one"
             )
