@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fwdad.drivers.jitted_function import Jitted
-from fwdad.drivers.tape_cache import Reversed, apart, found, why_not_reusable, on_copies
+from fwdad.drivers.tape_cache import Reversed, apart, found, on_copies, why_not_reusable
 from fwdad.errors import NOTE, NonScalarOutputError, NoOutputError, SeedError, UnsupportedTypeError
 from fwdad.evaluation.arguments import Argnums, Function
 from fwdad.frontend.derivatives.pulled import value_alone
