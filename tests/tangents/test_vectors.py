@@ -143,7 +143,7 @@ def test_zero_and_undefined_are_tangents_of_everything():
 def test_a_value_of_another_type_is_named(T, x):
     kind = tangent_type(T, 2)
     assert not kind.fits(x)
-    with pytest.raises(UnsupportedTypeError, match="expected .*; got"):
+    with pytest.raises(UnsupportedTypeError, match=r"expected .*; got"):
         kind.zero(x)
     assert not kind.holds(x, ZERO)
 
