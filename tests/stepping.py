@@ -44,7 +44,17 @@ class Stepping:
         return self
 
     def run(self, call):
-        """Whether the call was left by the exception."""
+        """Whether the call was left by the exception.
+
+        It is made in a generator, which has exceptions of its own: where a tracer raises at the end
+        of a handler, CPython goes on handling that handler's exception, until the generator ends.
+        """
+        return next(self._steps(call))
+
+    def _steps(self, call):
+        yield self._run(call)
+
+    def _run(self, call):
         old = sys.gettrace()
         sys.settrace(self)
         try:

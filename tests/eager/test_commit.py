@@ -5,6 +5,7 @@ import copy
 import random
 import sys
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -294,3 +295,26 @@ def test_reference_counts_are_as_before():
     fwdad.jacobian(f, X)
     fwdad.jacobian(f, X, chunk=1)
     assert sys.getrefcount(y) == before
+
+
+@pytest.mark.parametrize(
+    "derivative",
+    [lambda f: fwdad.jvp(f, X, X), lambda f: fwdad.jacobian(f, X, chunk=1),
+     lambda f: fwdad.grad(f)(X), lambda f: fwdad.hessian(f, X)],
+    ids=["jvp", "jacobian", "grad", "hessian"],
+)  # fmt: skip
+def test_weak_proxies(derivative):
+    """Of a live object the object is written; a dead one cannot be asked its class."""
+    owner, forgotten = Counter(), Counter()
+    holders = types.SimpleNamespace(proxy=weakref.proxy(owner), dead=weakref.proxy(forgotten))
+    del forgotten
+    kept = []
+
+    def f(x):
+        holders.proxy.value = x[0] * 2.0
+        kept.append(holders)
+        return x[0] ** 2
+
+    derivative(f)
+    assert type(owner.value) is np.float64
+    assert owner.value == 2.0 * X[0]

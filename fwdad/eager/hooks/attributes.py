@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import random
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -212,6 +213,8 @@ def _keep(o: Any, name: str = "") -> None:
     run = STATE.run
     if run is None:
         return
+    if type(o) in weakref.ProxyTypes:  # it is the object itself that is written
+        o = o.__dir__.__self__
     if isinstance(o, (type, types.ModuleType)):
         run.log_namespace(o, name)
     elif isinstance(o, random.Random):  # its attributes are its state, which is not restored

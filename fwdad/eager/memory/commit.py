@@ -7,6 +7,7 @@ held before, and what was there already holds no dual of this run, or is in the 
 from __future__ import annotations
 
 import types
+import weakref
 from collections import OrderedDict, deque
 from functools import partial
 from typing import Any
@@ -23,6 +24,7 @@ _ATOMS = {
     int, float, complex, bool, str, bytes, type(None), type(Ellipsis), slice, range,
     np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128, np.complex64,
     types.BuiltinFunctionType, types.ModuleType, types.CodeType, np.ufunc, type(np.sum), type,
+    *weakref.ProxyTypes,  # what is dead cannot be asked its class; who is alive is held elsewhere
 }  # fmt: skip
 
 
