@@ -61,15 +61,7 @@ def shown(
     end_line: int | None = None,
     end_column: int | None = None,
 ) -> str:
-    """A place in somebody's source as a traceback shows it: file and line, the line, carets.
-
-    Parameters
-    ----------
-    filename, line, column, end_line, end_column
-        As in :class:`Location`.
-    text : str or None
-        The source line.
-    """
+    """Format a place in source as a traceback does: file and line, source line, carets."""
     head = f'  File "{filename}", line {line}'
     text = (text or "").rstrip()
     code = text.lstrip()
@@ -90,7 +82,7 @@ def _width(character: str) -> int:
 
 
 class PlaceNote(str):  # noqa: SLOT000  (it has an attribute)
-    """The note that tells the user's place of an exception."""
+    """The note that shows the user's place below an exception."""
 
     place: Location
 
@@ -127,15 +119,7 @@ def _characters(line: str, utf8_offset: int) -> int:
 
 
 def note_place(error: BaseException, place: Location | None) -> None:
-    """Tell the user's line in a note, where the traceback does not go through it.
-
-    Parameters
-    ----------
-    error : BaseException
-        Python's or NumPy's, raised by a tape.
-    place : Location or None
-        Where in the user's code.
-    """
+    """Add the user's line as a note, where the traceback does not go through it."""
     if place is not None and not isinstance(error, FwdadError):
         note = PlaceNote(shown(place.filename, place.line, place.text, place.column,
                                place.end_line, place.end_column))  # fmt: skip
@@ -145,13 +129,7 @@ def note_place(error: BaseException, place: Location | None) -> None:
 
 
 def place_of(error: BaseException) -> Location | None:
-    """The user's line that an exception was raised in or below; None if it met none.
-
-    Parameters
-    ----------
-    error : BaseException
-        With its traceback.
-    """
+    """The user's line that an exception was raised in or below; None if there is none."""
     trace, found = error.__traceback__, None
     while trace is not None:
         filename = trace.tb_frame.f_code.co_filename
@@ -162,7 +140,7 @@ def place_of(error: BaseException) -> Location | None:
 
 
 def _can_show(filename: str) -> bool:
-    """Whether a line can be shown: not of a text that was given to ``exec`` and is kept nowhere."""
+    """Whether a line can be shown: not if its source was given to ``exec`` and is kept nowhere."""
     return not filename.startswith("<") or bool(linecache.getlines(filename))
 
 
@@ -174,12 +152,9 @@ _RUNNING = _Running()
 
 
 class Running(EnteredTwice):
-    """While generated source runs one operation, know the user's place that it came from.
+    """While generated source runs one operation, record the user's place that it came from.
 
-    Parameters
-    ----------
-    place : Location or None
-        None tells nothing; the line of the generated source does then.
+    With None no place is recorded, and errors show the line of the generated source.
     """
 
     def __init__(self, place: Location | None) -> None:
@@ -198,15 +173,7 @@ class Running(EnteredTwice):
 def locate(frame: FrameType | None = None) -> Location | None:
     """Find the innermost frame of user code, and the expression that it is running.
 
-    Parameters
-    ----------
-    frame : frame, optional
-        Where to start; the caller by default.
-
-    Returns
-    -------
-    Location or None
-        None when no frame of user code is on the stack.
+    Returns None when no frame of user code is on the stack.
     """
     frame = frame or sys._getframe(1)
     fallback = unshown = None
@@ -264,12 +231,12 @@ def with_article(name: str) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """What an exception says, without the place below it: for messages that contain it."""
+    """The message of an exception without its place, to be quoted in another message."""
     return error.msg if isinstance(error, FwdadError) else str(error)
 
 
 def type_in_words(x: Any) -> str:
-    """What came, by its class: for messages."""
+    """The class of a value in words, for messages."""
     return "None" if x is None else with_article(type(x).__name__)
 
 

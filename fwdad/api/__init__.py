@@ -1,5 +1,5 @@
-"""What users call beside the evaluators, and nothing else: transformers, ``jit``, reports.
+"""The public functions besides the evaluators: transformers, ``jit`` and reports.
 
-In come functions of the user's; out go functions with the same signature, or reports. The work is
-done in ``drivers``.
+They take the user's functions and return functions with the same signature, or reports. The work
+is done in ``drivers``.
 """

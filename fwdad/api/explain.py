@@ -102,7 +102,7 @@ def _explain(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 
 def _refuse(f: Any) -> None:
-    """Raise for functions of fwdad's of which nothing can be told."""
+    """Raise for those of fwdad's own functions that cannot be explained."""
     if any(f is g for g in (grad, value_and_grad, jacfwd, jacrev, jit)):
         message = f"{f.__name__}(f) returns a function: write explain({f.__name__}(f), x)"
         raise UnsupportedTypeError(message)
@@ -132,7 +132,7 @@ def _of_jacobian(a: Asked) -> str:
 
 
 def _columns_of(_evaluator: Any, args: Any, options: dict[str, Any]) -> str:
-    """Of what ``jacfwd(f)`` calls."""
+    """Explain ``jacfwd(f)``, given the arguments of its ``jacobian`` call."""
     return _of_columns(asked(jacobian, args, options))
 
 
@@ -141,7 +141,7 @@ def _of_columns(a: Asked) -> str:
 
 
 def _of_forward(a: Asked) -> str:
-    """What runs a function with tangents: watched, in one run along all directions zero."""
+    """What runs a function with tangents, found by one run along a zero direction."""
     own = tuple(map(_copied, a.args)), {key: _copied(given) for key, given in a.kwargs.items()}
     arguments, single = arguments_of(a.f, _copied(a.x), *own, a.argnums)
     held = Jitted(a.f.__wrapped__, a.f.backend) if isinstance(a.f, Jitted) else None
@@ -154,7 +154,7 @@ def _of_forward(a: Asked) -> str:
 
 
 def _pushed(held: Jitted | None) -> str:
-    """What has run a function under ``jit`` with tangents; None is one that is not."""
+    """What ran a function with tangents; ``held`` is None if it is not under ``jit``."""
     if held is None:
         return "is run on duals, line by line (under jit: as a tape, if it can be traced)"
     runs = [run for made in held.specialisations() for run, _ in made.pushed.values()]
@@ -210,20 +210,9 @@ def _run_by(f: Any) -> str:
 
 
 class Asked(NamedTuple):
-    """What an evaluator is called with.
+    """The function, point and arguments of a call to an evaluator.
 
-    Attributes
-    ----------
-    f : callable
-        The function.
-    x : object
-        Where.
-    args, kwargs
-        Its further arguments.
-    argnums : int or tuple of int
-        The arguments to differentiate with respect to.
-    options : dict
-        The evaluator's other ones.
+    ``args`` and ``kwargs`` are those of f, besides ``x``; ``options`` are those of the evaluator.
     """
 
     f: Any
@@ -234,19 +223,14 @@ class Asked(NamedTuple):
     options: dict[str, Any]
 
     def told(self, *names: str) -> dict[str, Any]:
-        """The options of these names that are given."""
+        """The options with these names that were given."""
         return {name: self.options[name] for name in names if name in self.options}
 
 
 def asked(evaluator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Asked:
-    """What an evaluator is called with; what it does not know is its function's.
+    """Split the arguments of an evaluator call into its own and those of its function.
 
-    Parameters
-    ----------
-    evaluator : callable
-        One that starts with ``(f, x)``.
-    args, kwargs
-        All arguments.
+    A keyword argument that the evaluator does not have belongs to its function.
     """
     if len(args) < 2:
         name = evaluator.__name__
@@ -301,7 +285,7 @@ def _of_reverse(
 
 
 def _is_mistake(error: Exception, g: Any, argnums: Any, args: Any, kwargs: Any) -> bool:
-    """Whether what keeps a function from a tape is neither a refusal nor what it raises itself."""
+    """Whether tracing failed by a mistake of fwdad's: no refusal, and f itself does not raise."""
 
     def run() -> None:
         arguments, _ = arguments_of(g, args[0], args[1:], kwargs, argnums)

@@ -1,4 +1,4 @@
-"""``jit``: functions that are traced once for each kind of arguments, and then run as one."""
+"""``jit``: functions that are traced once for each kind of arguments, and then run as tapes."""
 
 from __future__ import annotations
 
@@ -208,21 +208,7 @@ def _program_of(f: Any, args: Any, kwargs: Any) -> Any:
 
 
 def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
-    """What runs a function, and why.
-
-    Parameters
-    ----------
-    f : callable
-        A function, under :func:`jit` or not.
-    *args, **kwargs
-        Example arguments; without them, the last specialisation of a function under ``jit``.
-
-    Returns
-    -------
-    str
-        The backend, and the line that keeps a program from being compiled. Mistakes of the
-        library that a slower way makes good are told, too.
-    """
+    """What runs a function that is not differentiated, and why; see :func:`fwdad.explain`."""
     held = f if isinstance(f, Jitted) else jit(f)
     if args or kwargs:
         copies = copy.deepcopy((args, kwargs))

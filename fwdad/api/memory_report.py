@@ -1,7 +1,7 @@
 """``memory_report``: what reverse mode keeps, by line of the user's source.
 
 The program that a gradient runs is run once under NumPy, with stacks that count and a look at its
-variables where the reverse pass begins and where it ends: what is told is what was there.
+variables where the reverse pass begins and where it ends: the numbers are measured.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _report(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Memor
 
 
 def _held(f: Function, argnums: Any, args: Any, kwargs: Any, options: Any, told: int) -> list[Kept]:
-    """The copies of a pullback of ``vjp``, and what it keeps beyond what is told of a gradient."""
+    """The copies that a pullback of ``vjp`` makes, and what it keeps beyond a gradient."""
     path = written_path(value_and_pullback, f, argnums, args, kwargs, options)
     if path.made is None:
         return []
@@ -242,7 +242,7 @@ def _line(found: Found, places: list[Any]) -> Kept:
 
 
 def _merged(lines: list[Kept]) -> list[Kept]:
-    """One for each line and kind, the largest first."""
+    """One entry for each line and kind, the largest first."""
     merged: dict[Any, Kept] = {}
     for k in lines:
         key = (k.kind, k.filename, k.line, k.text)

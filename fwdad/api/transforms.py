@@ -1,6 +1,6 @@
-"""Transformers take a function and return one with the same signature: ``jacfwd``, ``grad``, ….
+"""Transformers, which take a function and return one with its signature: ``jacfwd``, ``grad``, ….
 
-With them second derivatives are taken: ``hessian`` and ``hvp``.
+Second derivatives are built from them: ``hessian`` and ``hvp``.
 """
 
 from __future__ import annotations
@@ -353,7 +353,7 @@ def _at_once(f: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _scalar(f: Function) -> Function:
-    """What a gradient is taken of: a reversible function returns all its arguments."""
+    """The function to take a gradient of: for a reversible function, its loss alone."""
     return getattr(f, "__loss__", f)
 
 

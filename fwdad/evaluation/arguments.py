@@ -1,4 +1,4 @@
-"""What an evaluator is given: its arguments, the lanes per run, and whether complex x are meant."""
+"""The arguments of the evaluators: flattening, checks, and the number of lanes per run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def arguments_of(
 ) -> tuple[Arguments, bool]:
     """The flattened arguments, and whether ``argnums`` names a single one.
 
-    Those that are ``seeded`` come with tangents, which say what has none.
+    With ``seeded``, tangents are given, and they determine what has none.
     """
     if not callable(f):
         message = f"the first argument is the function; got {type_in_words(f)}"
@@ -60,7 +60,7 @@ def arguments_of(
 
 
 def argument_numbers(argnums: Any) -> Argnums:
-    """Python's ints, of whatever is an int; a truth value is none."""
+    """The argument numbers as Python ints; a bool is refused."""
     if type(argnums) is int:  # the commonest
         return argnums
     several = isinstance(argnums, (tuple, list))
@@ -82,7 +82,7 @@ def _index(k: Any) -> int:
 
 
 def positions_of(argnums: Argnums, count: int) -> tuple[int, ...]:
-    """The positions that ``argnums`` names among some positional arguments."""
+    """The positions that ``argnums`` names among the positional arguments."""
     numbers = argument_numbers(argnums)
     given = (numbers,) if isinstance(numbers, int) else numbers
     if not all(-count <= k < count for k in given):
@@ -124,7 +124,7 @@ def _shifted(structure: Structure, start: int, seen: dict[int, Structure]) -> St
 
 
 class AutoWidth:
-    """The number of lanes per run, by the sizes of the argument and of what it turned into."""
+    """The number of lanes per run, by the sizes of the argument and of the value."""
 
     def __init__(self, count: int, leaves: list[Any]) -> None:
         self.count = count
@@ -158,7 +158,7 @@ def width_of(chunk: int | str | None, count: int, leaves: list[Any]) -> int | Au
 
 
 def check_chunk(chunk: Any) -> None:
-    """Raise if it is no number of lanes."""
+    """Raise if ``chunk`` is not a number of lanes."""
     if chunk is None or (isinstance(chunk, str) and chunk == "auto"):
         return
     if isinstance(chunk, bool) or not isinstance(chunk, (int, np.integer)) or chunk < 1:
@@ -167,7 +167,7 @@ def check_chunk(chunk: Any) -> None:
 
 
 def check_mode(mode: str) -> None:
-    """Raise if there is no such mode."""
+    """Raise if ``mode`` is unknown."""
     if mode not in ("auto", "forward", "reverse"):
         message = f'mode is "auto", "forward" or "reverse", not {mode!r}'
         raise ValueError(message)

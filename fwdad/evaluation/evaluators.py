@@ -1,4 +1,4 @@
-"""Evaluators start with ``(f, x)`` and return the result: ``jvp``, ``jacobian``, …."""
+"""The evaluators, which take ``(f, x)`` and return the result: ``jvp``, ``jacobian``, …."""
 
 from __future__ import annotations
 
@@ -35,19 +35,11 @@ _REVERSE: dict[str, Any] = {}
 
 
 def install_reverse(jacobian: Any, pullback: Any, linearized: Any) -> None:
-    """Say what takes derivatives by reverse mode, which stands above these evaluators.
+    """Install the reverse-mode functions, which are defined in a layer above these evaluators.
 
-    Parameters
-    ----------
-    jacobian : callable
-        As :func:`value_and_jacobian`; with ``auto`` it returns an
-        :class:`~fwdad.core.fallbacks.Untraced` where forward mode is better.
-    pullback : callable
-        ``pullback(f, x, chunk, args, kwargs)`` returns the function from cotangents of f(x) to
-        those of x.
-    linearized : callable
-        ``linearized(f, args, kwargs, chunk)`` returns f's tape at a point, or an
-        :class:`~fwdad.core.fallbacks.Untraced`.
+    ``pullback(f, x, chunk, args, kwargs)`` returns the map from cotangents of f(x) to those of x,
+    ``linearized(f, args, kwargs, chunk)`` the tape of f. An ``Untraced`` in place of
+    a tape, or of a Jacobian in mode ``auto``, asks for forward mode.
     """
     _REVERSE.update(jacobian=jacobian, pullback=pullback, linearized=linearized)
 
@@ -448,7 +440,7 @@ class _At:
         return match(self._structure_of_y, y_dot)
 
     def _check(self, y: Any) -> None:
-        """Raise if a later run has not returned what the first has."""
+        """Raise if a later run returned another value than the first."""
         found, before = [plain(v) for v in flatten(y)[0]], self._values
         if len(found) == len(before) and all(map(_is_near, found, before)):
             return
@@ -479,7 +471,7 @@ class _At:
 
 
 def _is_near(a: Any, b: Any) -> bool:
-    """Whether two values are one program's: derivatives in it may differ in their last bits."""
+    """Whether two values are equal up to rounding, as those of two runs of one program are."""
     if type(a) in OWN:
         return type(a) is type(b)
     if np.shape(a) != np.shape(b):
@@ -511,7 +503,7 @@ def stop_gradient(x: Any) -> Any:
 
 
 def _as_new(x: Any) -> Any:
-    """Another object of the same value: what an earlier call has left is known by its identity."""
+    """An equal value as a new object: what an earlier call has left is found by identity."""
     if isinstance(x, np.ndarray):
         return x.copy()
     if isinstance(x, (float, complex, np.inexact)):

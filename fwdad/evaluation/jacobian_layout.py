@@ -1,4 +1,4 @@
-"""How lanes become a Jacobian: the lane axis goes to the back, x's structure inside y's."""
+"""The layout of a Jacobian: the lane axis moves to the back, x's structure is inside y's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _columns(arguments: Arguments) -> list[int]:
 
 
 def in_structures(outcome: Outcome, arguments: Arguments, single: bool) -> Any:
-    """The Jacobian in y's structure, and x's inside it."""
+    """The Jacobian in y's structure, with x's structure inside it."""
     return outcome.tangent_tree(
         [
             _block(lanes, leaf, arguments, single)
@@ -56,7 +56,7 @@ def _lanes_last(lanes: Any) -> Any:
 
 
 def stacked(outcome: Outcome) -> Any:
-    """All of y by all of x, as one matrix."""
+    """The Jacobian of all of y by all of x, as one matrix."""
     rows = [_lanes_last(lanes).reshape(-1, lanes.shape[0]) for lanes in outcome.tangents]
     order = leaf_order(outcome.structure)
     return rows[0] if len(order) == 1 else np.concatenate([rows[k] for k in order])

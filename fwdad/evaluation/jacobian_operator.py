@@ -1,4 +1,4 @@
-"""``linearize``'s return: the Jacobian at a point as a SciPy linear operator."""
+"""The operator that ``linearize`` returns: the Jacobian at a point as a SciPy linear operator."""
 
 from __future__ import annotations
 
@@ -19,19 +19,9 @@ from fwdad.tangents.zero import Zero
 class JacobianOperator(OfOneRun, LinearOperator):  # type: ignore[misc]
     """The Jacobian of f at x, without the matrix.
 
-    ``matvec`` pushes a direction forward; ``matmat`` pushes its columns a chunk at a time.
-    ``rmatvec`` pulls a cotangent back; ``rmatmat`` pulls its columns.
-    Composite arguments and values are raveled leaf after leaf, in C order.
-
-    Parameters
-    ----------
-    at : object
-        ``at.push(rows)`` returns the tangents of the leaves of f(x) in K directions of those of x,
-        ``at.pull(rows)`` the cotangents of these for K of f(x).
-    x : float, array or composite
-        Where.
-    y : float, array or composite
-        ``f(x)``.
+    ``at.push(rows)`` returns the tangents of the leaves of f(x) in K directions, ``at.pull(rows)``
+    the cotangents of the leaves of x for K cotangents of f(x). Composite arguments and values are
+    raveled leaf after leaf, in C order.
     """
 
     made_by = "linearize(f, x)"
@@ -99,7 +89,7 @@ def dtype_of(leaves: list[Any]) -> np.dtype[Any]:
 
 
 def _fitting(v: Any, n: int, what: str, *, columns: bool) -> Any:
-    """What an operator is given, if it has as many rows as it takes."""
+    """The operand of an operator, after a check of its shape."""
     shape: tuple[int, ...] = () if isinstance(v, Zero) else np.shape(plain(v))
     fits = len(shape) == 2 and shape[0] == n if columns else shape in ((n,), (n, 1))
     if not fits and not _is_sparse(v):

@@ -1,6 +1,6 @@
 """The adjoint of a reversible program: its inverse, run with cotangents.
 
-Behind each statement that is undone, the cotangents of what it read get their part: the derivative
+After each statement is undone, the cotangents of what it read receive their part: the derivative
 of the statement's expression comes from the rules, by reverse mode of that one expression.
 """
 
@@ -123,7 +123,7 @@ class AdjointWriter(Writer):
         return pull, args
 
     def helper(self, name: str, code: str) -> None:
-        """Keep it, to be shown."""
+        """Keep the source of a weighted expression, to be shown."""
         if name.startswith("weighted"):
             self.helpers.append(code)
 

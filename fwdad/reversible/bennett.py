@@ -1,4 +1,4 @@
-"""Bennett's scheme: an irreversible step, many times, in a reversible program and little memory.
+"""Bennett's scheme: a reversible program that iterates an irreversible step in little memory.
 
 C. H. Bennett, "Time/space trade-offs for reversible computation", SIAM J. Comput. 18 (1989)
 766-776, doi:10.1137/0218053.

@@ -1,4 +1,4 @@
-"""What can be said before a reversible program runs: whether each statement has an inverse."""
+"""Checks of a reversible program before it runs: whether each statement has an inverse."""
 
 from __future__ import annotations
 
@@ -34,18 +34,7 @@ from fwdad.reversible.syntax import location
 
 
 def check(program: Program) -> None:
-    """Check a program, and note what only a run can tell.
-
-    Parameters
-    ----------
-    program : Program
-        As it was read.
-
-    Raises
-    ------
-    IrreversibleError
-        With the user's line and the variable.
-    """
+    """Raise if a program cannot be inverted; note in it the checks that only a run can make."""
     _Checker(program).run()
 
 

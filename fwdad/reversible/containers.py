@@ -1,7 +1,7 @@
 """What stacks and dictionaries have in common: memory for numbers, and a count of them.
 
 Where Python runs a reversible program, one without a capacity of its own grows: the run begins
-again with more room, which nobody sees, since arguments are copied.
+again with more room, which is invisible, since arguments are copied.
 """
 
 from __future__ import annotations
@@ -19,15 +19,7 @@ FIRST_ROOM = 64
 
 
 class Container:
-    """Memory for numbers, and how many there are.
-
-    Parameters
-    ----------
-    capacity : int, optional
-        How many numbers it can hold.
-    dtype : dtype, default float
-        That of its numbers.
-    """
+    """Memory for numbers, and how many there are; without a capacity it may grow."""
 
     __slots__ = ("fixed",)  # whether it does not grow; no field of a program
     __fwdad_record__ = "values"  # the attribute whose tangents are the container's
@@ -56,7 +48,7 @@ class Container:
         return self.count
 
     def make_room(self) -> None:
-        """Have room for twice as many numbers."""
+        """Make room for twice as many numbers."""
         for name in self.__fwdad_fields__:
             if name != "count":
                 held = getattr(self, name)

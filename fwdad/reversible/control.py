@@ -25,7 +25,7 @@ from fwdad.reversible.program import (
 
 
 class Control(Calls):
-    """Writes blocks, and the statements that have some."""
+    """Writes blocks, and the statements that contain some."""
 
     def block(self, block: Block) -> None:
         """Write a block."""
@@ -124,9 +124,9 @@ class Control(Calls):
             self.block(inverted_block(s.body))
 
     def is_private(self, s: Compute) -> bool:
-        """Whether nobody can see that a block is undone: it writes its own variables, it alone.
+        """Whether undoing a block is invisible: it writes only its ancillas, and nothing else does.
 
-        What it reads must stay, too: else undoing it fails, which is to be seen.
+        What it reads must stay as well: otherwise undoing it fails, which must be visible.
         """
         own = own_variables(s.body)
         inside = self.written(s.inside)

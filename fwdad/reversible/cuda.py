@@ -1,4 +1,4 @@
-"""Reversible functions as GPU kernels: one thread for an instance."""
+"""Reversible functions as GPU kernels: one thread per instance."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def _is_array(x: Any) -> bool:
 
 
 def _seen(x: Any, cuda: Any) -> Any:
-    """An array of the device's, of whichever library, as Numba sees it; all else as it is."""
+    """A device array of any library as Numba's view of it; all else as it is."""
     foreign = hasattr(x, "__cuda_array_interface__") and not _on_device(x)
     return cuda.as_cuda_array(x) if foreign else x
 
@@ -357,7 +357,7 @@ class _Devices:
 
 
 class _Result:
-    """Stands for a result of a program's, to see where the result has it."""
+    """Stands for a result of a program, to find its position among the results."""
 
     def __init__(self, text: str) -> None:
         self.text = text

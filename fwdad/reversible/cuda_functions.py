@@ -1,6 +1,6 @@
 """NumPy's and ``math``'s functions of one number, as functions that a GPU can run.
 
-Numba's device has most of ``math``. What else expressions and their derivatives call is said here
+Numba's device has most of ``math``. What else expressions and derivatives call is written here
 in Python that Numba compiles for the device, with NumPy's results for NaN, infinities and zeros.
 """
 
@@ -159,23 +159,11 @@ _MATHS_OWN = {"exp2": _exp2, "cbrt": _cbrt, "degrees": _OF_NUMPY["degrees"],
 
 
 def of_device(f: Any) -> Any:
-    """What stands on the device for a function, a type or a number.
+    """The form for the device of a function, type or number that generated code names.
 
-    Parameters
-    ----------
-    f : object
-        What a name or an attribute of a module means in generated code.
-
-    Returns
-    -------
-    object
-        A Python function to compile for the device; a function of ``math``'s, a type or a number,
-        as it is; None for what this table says nothing of.
-
-    Raises
-    ------
-    UnsupportedTypeError
-        For a function of NumPy's, SciPy's or ``math``'s without a form for the device.
+    A Python function is to be compiled for the device; functions of ``math``, types and numbers
+    come back unchanged. None means that the table does not cover it; functions of NumPy, SciPy and
+    ``math`` without a form raise.
     """
     if f is scale_lanes or f is scaled:
         return _scaled

@@ -23,7 +23,7 @@ def parsed(f: Any) -> ast.Module:
 
 
 class _OfNumbers(ast.NodeTransformer):
-    """What a tape says with arrays without axes, said with numbers."""
+    """Rewrites what a tape does with arrays without axes to do it with numbers."""
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)

@@ -1,4 +1,4 @@
-"""A reversible function's program, and what was written of it."""
+"""A reversible function's program, and the source that was written for it."""
 
 from __future__ import annotations
 
@@ -44,18 +44,9 @@ _MISSING = object()
 
 @dataclass(eq=False)
 class Written:
-    """A program written out for some kinds, in one direction.
+    """A program written as source for some kinds, in one direction; what it calls is in ``calls``.
 
-    Attributes
-    ----------
-    name : str
-        The function's.
-    code : str
-        Its source.
-    function : callable or None
-        None while it is being written.
-    calls : list of Written
-        What it calls.
+    ``function`` is None while it is being written.
     """
 
     name: str
@@ -66,23 +57,11 @@ class Written:
 
 
 class Definition:
-    """A program, its world, and what was written of it: shared by a function and its inverse.
+    """A program, its world, and the source written for it; shared by a function and its inverse.
 
     Names from outside mean what they mean when it runs. Where they mean another function, or
-    another kind of number, what was written is dropped.
-
-    Attributes
-    ----------
-    f : function
-        The user's.
-    checked, tolerance
-        See :func:`reversible`.
-    forward, backward : Program
-        What it does, and the inverse.
-    version : int
-        How often it had to be read again.
-    room : int
-        How many numbers stacks and dictionaries have room for that have no capacity.
+    another kind of number, the source is dropped. ``version`` counts how often it became stale;
+    ``room`` is the capacity of stacks and dictionaries without one of their own.
     """
 
     def __init__(self, f: FunctionType, *, checked: bool, tolerance: float) -> None:
@@ -95,7 +74,7 @@ class Definition:
         self._begin()
 
     def _begin(self) -> None:
-        """Read it, with what names from outside mean now."""
+        """Read the function, with what names from outside mean now."""
         self.forward = parse(self.f, self.node, self.room)
         check(self.forward)
         self.backward = inverted_program(self.forward, f"{self.f.__name__}_inverse")
@@ -134,7 +113,7 @@ class Definition:
         return found
 
     def stands(self, seen: set[Definition]) -> bool:
-        """Whether what was written is right, and that of what it calls, but those seen already."""
+        """Whether the source is valid, and that of what it calls, except those already seen."""
         if self in seen:
             return True
         seen.add(self)
@@ -193,7 +172,7 @@ class Definition:
             yield from d.assumed(seen)
 
     def place(self, name: str) -> Any:
-        """Where a name of generated code stands in the user's world; None for our own names."""
+        """The place of a name of generated code in the user's world; None for our own names."""
         return place_outside(self.f, name) if name in self.held else None
 
     def named(self, taken: set[str], name: str, value: Any) -> ast.expr:
@@ -227,8 +206,8 @@ class Definition:
     def updated_paths(self, world: World, caller: Definition | None = None) -> set[str]:
         """The parameters, and fields of them, that are updated.
 
-        A function that calls itself updates what it updates if its calls update nothing, and what
-        follows from that.
+        For a function that calls itself this is the least fixed point: its calls are first assumed
+        to update nothing.
         """
         known = self.updates.get(world)
         if known is not None:
@@ -328,10 +307,10 @@ class Definition:
             there[name] = written.function
 
     def whole(self, kinds: tuple[Kind, ...], inverse: bool, adjoint: bool) -> Written:
-        """The same without effects: what is updated is copied, and that alone is returned.
+        """The source without side effects: it copies what it updates, and returns only that.
 
         With ``adjoint`` it takes all values and the cotangents of those that are updated, and
-        returns those of all numbers and arrays that have one.
+        returns the cotangents of all numbers and arrays that have one.
         """
         key = (kinds, inverse, adjoint, "whole")
         found = self.written.get(key)
@@ -412,7 +391,7 @@ def _zero(kind: Kind, name: str) -> str:
 
 
 def _alike(now: Any, held: Any) -> bool:
-    """Whether what was written for one meaning of a name is right for another."""
+    """Whether source written for one meaning of a name is valid for another."""
     if type(now) is not type(held):
         return False
     if isinstance(now, np.ndarray):

@@ -124,18 +124,9 @@ delete = ~insert
 def _around(
     node: ast.AST, d: ast.expr, fields: Callable[[str], ast.expr], args: list[ast.expr]
 ) -> tuple[Block, Block]:
-    """What must hold before an insertion, and after it: which a deletion checks first.
+    """What must hold before an insertion and after it; a deletion checks them in reverse order.
 
-    Parameters
-    ----------
-    node : ast.AST
-        The user's statement.
-    d : ast.expr
-        The dictionary.
-    fields : callable
-        The expression of one of its fields.
-    args : list of ast.expr
-        Key and number.
+    ``fields`` returns the expression of a field of the dictionary; ``args`` are key and number.
     """
     key, v = args
     found = text(contained(fields, key))

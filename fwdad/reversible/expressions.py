@@ -129,7 +129,7 @@ class Expressions(Lines):
         return exact.read(self, e)
 
     def helper(self, name: str, code: str) -> None:
-        """Hear of a function that was defined for the source."""
+        """Called with each function that is defined for the source."""
 
     def outside(self, node: ast.expr) -> Any:
         """What an expression of the world outside means."""

@@ -165,18 +165,10 @@ def growing(
     *,
     inplace: bool = False,
 ) -> Any:
-    """Run a function again with more room, while stacks or dictionaries are full that may grow.
+    """Run a function again with more room while a stack or dictionary that may grow is full.
 
-    Parameters
-    ----------
-    f : Reversible
-        The function.
-    args : tuple
-        Its arguments.
-    run : callable
-        ``run(args)`` runs it, and leaves the arguments as they are if it raises.
-    inplace : bool, default False
-        Whether containers among the arguments themselves get more room, or copies.
+    ``run(args)`` must leave the arguments as they are if it raises. With ``inplace`` the containers
+    among the arguments get more room themselves, otherwise copies of them do.
     """
     last: Any = None
     while True:
@@ -196,14 +188,7 @@ def growing(
 class Bound:
     """A reversible function as a method of an object, which is its first parameter.
 
-    Calling it returns the updated object, and the updated arguments behind it.
-
-    Attributes
-    ----------
-    function : Reversible
-        As the class has it.
-    owner : object
-        What it was looked up in.
+    Calling it returns the updated object, followed by the updated arguments.
     """
 
     def __init__(self, function: Reversible, owner: Any) -> None:
@@ -217,7 +202,7 @@ class Bound:
 
     @property
     def __loss__(self) -> Callable[..., Any]:
-        """The function whose value is the loss alone: the first parameter behind the object."""
+        """The function whose value is the loss alone: the first parameter after the object."""
         return Loss(self, at=1)
 
     def __invert__(self) -> Bound:
@@ -240,15 +225,7 @@ class Bound:
 
 
 class Loss:
-    """A reversible function's first parameter after the call.
-
-    Parameters
-    ----------
-    f : Reversible or Bound
-        The function.
-    at : int, default 0
-        Which parameter it is.
-    """
+    """The function whose value is one updated parameter of a reversible function."""
 
     def __init__(self, f: Reversible | Bound, at: int = 0) -> None:
         self.f = f
@@ -260,14 +237,9 @@ class Loss:
         return self.pick(self.f(*args, **kwargs), lambda f, x: f(x))
 
     def pick(self, result: Any, call: Callable[[Any, Any], Any]) -> Any:
-        """The loss among what the function returns, as a float.
+        """Select the loss from what the function returns, as a float.
 
-        Parameters
-        ----------
-        result : object
-            The result.
-        call : callable
-            ``call(f, x)`` calls a function where the result was made: in a trace, on duals.
+        ``call(f, x)`` calls a function where the result was made: in a trace, or on duals.
         """
         loss = result[self.at] if type(result) is tuple else result
         if isinstance(loss, Logarithmic):

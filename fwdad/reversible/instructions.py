@@ -16,16 +16,10 @@ _INSTRUCTIONS: dict[Any, Instruction] = {}
 
 @dataclass(eq=False)
 class Instruction:
-    """A pair of functions that undo one another.
+    """A registered pair of functions that undo one another.
 
-    Attributes
-    ----------
-    forward, inverse : callable
-        Take all arguments; return the new values of the first ``updated`` ones.
-    adjoint : callable or None
-        See :func:`register_instruction`.
-    arity, updated : int
-        The number of arguments, and of those that it updates.
+    Both take all arguments and return the new values of the first ``updated`` ones. Without
+    ``adjoint`` it is derived from the rules of what ``forward`` calls.
     """
 
     forward: Callable[..., Any]

@@ -25,16 +25,9 @@ from fwdad.tangents.plain import plain
 
 @dataclass(frozen=True)
 class Numeric:
-    """A number, or an array of numbers.
+    """A number or an array of numbers, with NumPy's name of its dtype.
 
-    Attributes
-    ----------
-    dtype : str
-        Of NumPy.
-    ndim : int
-        0 for a number, and for an array without axes.
-    is_array : bool
-        Whether it is memory: arrays are updated in place, numbers get new values.
+    Arrays (``is_array``, also without axes) are updated in place, numbers get new values.
     """
 
     dtype: str
@@ -65,14 +58,9 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Exact(Numeric):
-    """A number, or an array, whose updates are exact: a float of a format.
+    """A number or an array whose updates are exact: kept as floats of a format.
 
-    Attributes
-    ----------
-    format : Grid
-        What its values are.
-    cls : type
-        The class of such numbers outside.
+    ``cls`` is the class of such numbers outside of generated code.
     """
 
     format: Any = None
@@ -106,7 +94,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Other:
-    """Something without numbers, such as None or a text."""
+    """Something without numbers, such as None or a string."""
 
     value: Any
     active = False
@@ -126,18 +114,7 @@ Kind = Any
 
 
 def kind_of(x: Any) -> Kind:  # noqa: PLR0911  (one return for each kind)
-    """The kind of a value, which may be a symbol or a dual.
-
-    Parameters
-    ----------
-    x : object
-        An argument of a reversible function.
-
-    Raises
-    ------
-    UnsupportedTypeError
-        If a reversible program cannot hold it.
-    """
+    """The kind of an argument, which may be a symbol or a dual; raises if it has none."""
     if isinstance(x, ExactNumber):
         of = kind_of(x.kept)
         return Exact(of.dtype, of.ndim, of.is_array, x.format, type(x))

@@ -25,7 +25,7 @@ class Names:
         self.taken = set(taken)
 
     def fresh(self, name: str) -> str:
-        """The name, with a number behind it if need be."""
+        """A new name like the given one, with a number appended if it is taken."""
         found, k = name, 1
         while found in self.taken:
             k += 1
@@ -43,20 +43,9 @@ def make_function(code: str, name: str, namespace: dict[str, Any]) -> Any:
 class Lines:
     """Source that is being written, and what its names mean.
 
-    Parameters
-    ----------
-    program : Program
-        What is written, or a part of it.
-    kinds : dict
-        What the variables are: by name for parameters, by ``Variable`` for the others.
-    namespace : dict
-        Where the source will run; what it needs beside the user's names is put there.
-    called : callable
-        ``called(function, kinds, inverse, statement)`` names the function of a call.
-    checked : bool
-        Whether to write run-time checks.
-    tolerance : float
-        For ancillas that are floats.
+    ``kinds`` has parameters by name, other variables by ``Variable``. The source runs in
+    ``namespace``, to which whatever it needs is added; ``called(function, kinds, inverse,
+    statement)`` returns the name of the function that a call runs.
     """
 
     def __init__(
@@ -89,7 +78,7 @@ class Lines:
 
     @contextmanager
     def indented(self) -> Iterator[None]:
-        """Lines that stand one step to the right; ``pass`` if there are none."""
+        """Indent the lines written inside by one level; ``pass`` if there are none."""
         self.depth += 1
         before = len(self.lines)
         yield

@@ -1,4 +1,4 @@
-"""Which updates need not be undone in the reverse pass: nothing reads there what they wrote."""
+"""Liveness: which updates need no undoing in the reverse pass, since nothing reads them there."""
 
 from __future__ import annotations
 
@@ -26,21 +26,10 @@ from fwdad.reversible.program import (
 
 
 def unread_updates(block: Block, own: set[str], names: set[str]) -> set[Statement]:
-    """The updates of a block's own variables that come before every read of the variable.
+    """The updates of a block's own variables that precede every read of the variable.
 
-    Parameters
-    ----------
-    block : list of Statement
-        Runs forwards, then backwards; nobody sees its variables afterwards.
-    own : set of str
-        Its variables.
-    names : set of str
-        All variables.
-
-    Returns
-    -------
-    set of Statement
-        In the reverse pass, nothing behind one of these reads what it updates.
+    The block runs forwards, then backwards, and its variables are dead afterwards: in the reverse
+    pass, nothing reads the updated values after one of these updates.
     """
     found: set[Statement] = set()
     _mark(block, set(), own, names, found)

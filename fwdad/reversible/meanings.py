@@ -64,16 +64,9 @@ def value_paths(name: str, kind: Kind) -> list[str]:
 
 
 def resolved(definition: Any, program: Program, world: World) -> Program:
-    """A program whose calls say what they call, with arguments in the order of its parameters.
+    """A program whose calls know their functions, with arguments in the order of its parameters.
 
-    Parameters
-    ----------
-    definition : Definition
-        Whose program it is.
-    program : Program
-        As it was read.
-    world : tuple
-        The functions and classes among the arguments.
+    ``world`` has the functions and classes among the arguments.
     """
     known = dict(world)
     names = set(program.names)
@@ -164,7 +157,7 @@ def path_of(place: ast.expr) -> str:
 
 
 def touches(written: set[str], path: str) -> bool:
-    """Whether an update of some paths changes what stands at another."""
+    """Whether an update of some paths changes the value at another."""
     return any(w == path or w.startswith(f"{path}.") or path.startswith(f"{w}.") for w in written)
 
 

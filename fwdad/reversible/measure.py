@@ -1,4 +1,4 @@
-"""Measuring a reversible function: what undoing leaves, and whether its gradient is right."""
+"""Numerical checks of a reversible function: of its inverse, and of its gradient."""
 
 from __future__ import annotations
 

@@ -20,16 +20,7 @@ _MISSING = object()
 class Names:
     """What is known of names while a function is read.
 
-    Parameters
-    ----------
-    f : function
-        The function.
-    node : ast.FunctionDef
-        Its definition.
-    filename : str
-        Where it stands.
-    room : int
-        How many numbers stacks and dictionaries have room for that have no capacity.
+    ``room`` is the capacity given to stacks and dictionaries without one of their own.
     """
 
     def __init__(self, f: FunctionType, node: ast.FunctionDef, filename: str, room: int) -> None:
@@ -62,7 +53,7 @@ class Names:
         return {p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)}
 
     def fresh(self, name: str) -> str:
-        """A name that the function does not have, like the one that is wanted."""
+        """A name like the wanted one that the function does not use."""
         while name in self.names:
             self.count += 1
             name = f"{name}_{self.count}"
@@ -70,7 +61,7 @@ class Names:
         return name
 
     def meaning(self, node: ast.expr) -> Any:
-        """What a name of the world outside refers to now, or a mark that there is nothing."""
+        """What a name of the world outside refers to now, or a marker for nothing."""
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
             f = self.meaning(node.operand)
             return ~f if callable(f) and hasattr(f, "__invert__") else _MISSING

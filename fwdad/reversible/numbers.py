@@ -46,7 +46,7 @@ def times(kept: Any, x: Any, scale: float) -> Any:
 
 
 def over(kept: Any, x: Any, scale: float) -> Any:
-    """A logarithmic number over x."""
+    """A logarithmic number divided by x."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         new = kept - np.rint(np.log(x) * scale) * (1.0 / scale)
         return with_derivative_of(new, value_of(kept) / x)
@@ -65,13 +65,7 @@ def over_kept(kept: Any, other: Any) -> Any:
 
 
 class Grid:
-    """Multiples of ``2**-bits`` that a double holds exactly: what formats have in common.
-
-    Attributes
-    ----------
-    bits : int
-        How many binary digits stand behind the point.
-    """
+    """Multiples of ``2**-bits`` that a double holds exactly: the base of the formats."""
 
     def __init__(self, bits: int) -> None:
         if type(bits) is not int or not 1 <= bits < _DIGITS:

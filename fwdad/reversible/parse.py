@@ -36,13 +36,7 @@ _FLIPS: dict[type, str] = {ast.USub: "-", ast.Invert: "~", ast.Not: "not "}
 
 
 def read(f: FunctionType) -> ast.FunctionDef:
-    """The definition of a function under ``@reversible``.
-
-    Raises
-    ------
-    IrreversibleError
-        If its source is not found.
-    """
+    """The definition of a function under ``@reversible``; raises if its source is not found."""
     source = find_source(f)
     filename = f.__code__.co_filename
     if source is None or not isinstance(source.node, ast.FunctionDef):
@@ -58,23 +52,7 @@ def read(f: FunctionType) -> ast.FunctionDef:
 def parse(f: FunctionType, node: ast.FunctionDef, room: int) -> Program:
     """Read a function under ``@reversible``, with the meaning that names from outside have now.
 
-    Parameters
-    ----------
-    f : function
-        The function.
-    node : ast.FunctionDef
-        Its definition.
-    room : int
-        How many numbers stacks and dictionaries have room for that have no capacity.
-
-    Returns
-    -------
-    Program
-
-    Raises
-    ------
-    IrreversibleError
-        If a statement is not one of the language; with its place.
+    ``room`` is the capacity given to stacks and dictionaries without one of their own.
     """
     return _Parser(f, node, f.__code__.co_filename, room).program()
 
@@ -119,7 +97,7 @@ class _Parser(Calls):
     # -- blocks
 
     def block(self, nodes: list[ast.stmt]) -> Block:
-        """The statements of a block; a name for something has what follows it for a body."""
+        """The statements of a block; a name for a value has the statements after it as its body."""
         found: Block = []
         nodes = list(nodes)
         for k in range(len(nodes)):
@@ -142,7 +120,7 @@ class _Parser(Calls):
         return [OwnFields(new).visit(copy.deepcopy(n)) for n in nodes] if new else nodes
 
     def inner(self, nodes: list[ast.stmt], node: ast.AST) -> Block:
-        """A block whose ancillas end in it."""
+        """A block in which its ancillas end."""
         self.live.append({})
         made = self.block(nodes)
         left = self.live.pop()

@@ -21,7 +21,7 @@ AROUND: dict[Any, Any] = {}
 
 
 class Calls(Names):
-    """Reads expressions that stand by themselves, and what begins and ends ancillas."""
+    """Reads expression statements, and what begins and ends ancillas."""
 
     def _allocate(self, node: ast.Assign, target: ast.expr, value: ast.Call) -> Statement | Block:
         (began,) = self.given(words.ancilla, value, "fwdad.ancilla takes one value")

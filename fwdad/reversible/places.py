@@ -1,4 +1,4 @@
-"""Places: which parts of expressions are places, and whether two of them can be the same memory."""
+"""Places: the parts of expressions that can be updated, and whether two of them share memory."""
 
 from __future__ import annotations
 
@@ -98,19 +98,9 @@ class _Leaves(ast.NodeVisitor):
 
 
 def leaves(expression: ast.expr, names: set[str]) -> list[ast.expr]:
-    """The places of some variables that an expression reads, each once, in their order.
+    """The places of some variables that an expression reads, each once, in order.
 
-    Parameters
-    ----------
-    expression : ast.expr
-        Any expression.
-    names : set of str
-        The variables.
-
-    Returns
-    -------
-    list of ast.expr
-        Maximal places; indices that they contain belong to them. Lengths and shapes are no reads.
+    The places are maximal: indices inside them are part of them. Lengths and shapes are no reads.
     """
     visitor = _Leaves(names)
     visitor.visit(expression)
@@ -153,7 +143,7 @@ def index_reads(place: ast.expr, names: set[str]) -> list[ast.expr]:
 
 
 def replaced(expression: ast.expr, by: dict[str, ast.expr]) -> ast.expr:
-    """An expression with other expressions for some of its parts, which are told by their text."""
+    """An expression with some of its parts, identified by their text, replaced by others."""
     made: ast.expr = _Replace(by).visit(load(expression))
     return made
 
@@ -173,17 +163,8 @@ class _Replace(ast.NodeTransformer):
 def overlap(a: ast.expr, b: ast.expr) -> bool | list[tuple[ast.expr, ast.expr, ast.expr]]:
     """Whether two places share memory.
 
-    Parameters
-    ----------
-    a, b : ast.expr
-        Places.
-
-    Returns
-    -------
-    bool or list
-        True or False if it is known; else the pairs of indices that must all be equal for it,
-        each with the array and axis, as the expression of its length. The second may be a slice
-        with one end, which the index stands beside.
+    True or False if it is known; otherwise the pairs of indices that must all be equal for it, each
+    with the length of its axis, an expression. The second index may be a slice with one end.
     """
     root_a, path_a = steps(a)
     root_b, path_b = steps(b)
@@ -208,7 +189,7 @@ def overlap(a: ast.expr, b: ast.expr) -> bool | list[tuple[ast.expr, ast.expr, a
 
 
 def without_attributes(place: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
-    """What an attribute (``x.T``, ``z.real``) is asked of, and the indices behind it."""
+    """The value that an attribute (``x.T``, ``z.real``) is taken of, and the indices after it."""
     path = steps(place)[1]
     for k, step in enumerate(path):
         if isinstance(step, ast.Attribute):

@@ -27,15 +27,10 @@ class Variable:
 
 @dataclass(eq=False)
 class Statement:
-    """One statement.
+    """One statement of a program, with its node in the user's source.
 
-    Attributes
-    ----------
-    node : ast.AST
-        Where it stands in the user's source.
-    apart : list
-        What only a run can tell: index tuples that must differ, because what they mean is updated
-        and read at once. Each is a list of pairs of indices with the length of their axis.
+    ``apart`` has what only a run can tell: lists of pairs of indices, with the length of their
+    axis, that must not all be equal, because one place is updated and another read at once.
     """
 
     node: ast.AST
@@ -142,16 +137,8 @@ Fields = tuple[type, dict[str, "str | Fields"]]
 class Call(Statement):
     """A call of a reversible function, which updates all its arguments.
 
-    Attributes
-    ----------
-    keywords : tuple of str
-        The parameters that the last arguments are for.
-    owner : ast.expr or None
-        Where a method is looked up that ``function`` may be.
-    meant : object
-        The function, once it is known; then the arguments are in its order, a method's owner first.
-    own : dict
-        The arguments that are several variables.
+    ``owner`` is the object, if ``function`` may be a method. Once ``meant`` is known, the arguments
+    are in its order, the owner first. ``own`` has those that are several variables.
     """
 
     function: ast.expr
@@ -207,22 +194,10 @@ class Unchecked(Statement):
 
 @dataclass(eq=False)
 class Program:
-    """A reversible function.
+    """A reversible function as data; each of its parameters is both input and output.
 
-    Attributes
-    ----------
-    name : str
-        The function's.
-    params : list of str
-        Every one is in and out.
-    body : list of Statement
-        What it does.
-    filename : str
-        Where its source stands.
-    names : set of str
-        All names that its source mentions: generated ones must differ.
-    grows : bool
-        Whether it begins stacks or dictionaries without a capacity.
+    Generated names must differ from ``names``, all names in its source. ``grows`` says whether it
+    begins stacks or dictionaries without a capacity.
     """
 
     name: str

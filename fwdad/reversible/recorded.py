@@ -25,20 +25,8 @@ from fwdad.tangents.zero import Zero
 def run_recorded_call(f: Reversible, kinds: tuple[Kind, ...], values: list[Any]) -> Any:
     """Run a reversible function whose arguments are active in a recorded run.
 
-    Parameters
-    ----------
-    f : Reversible
-        The function.
-    kinds : tuple
-        Those of its arguments.
-    values : list
-        The arguments, flat.
-
-    Returns
-    -------
-    tuple or None
-        The values that it updates; None if nothing is active in a recorded run, or what the
-        function calls brings active values of its own, so that it has to be unrolled.
+    Returns the values that it updates, flat; None if nothing is active in a recorded run, or if the
+    function uses active values from outside, so that it has to be unrolled.
     """
     given = with_explicit(values)
     tag = top_tag(given)
@@ -71,20 +59,10 @@ def _dual(v: Any, node: Node | None, tag: Any) -> Any:
 
 
 class Undone:
-    """A call of a reversible function; backwards it is undone, with cotangents.
+    """A recorded call of a reversible function; the reverse pass undoes it, with cotangents.
 
-    Parameters
-    ----------
-    f : Reversible
-        The function.
-    kinds : tuple
-        Those of its arguments.
-    values : list
-        The arguments after the call, flat.
-    sources : list of Node or None
-        The tangents of the arguments before the call.
-    nodes : dict of Node
-        Those of what it has updated, by position.
+    ``values`` are the flat arguments after the call, ``sources`` the tangents of those before it,
+    ``nodes`` the tangents of what it updated, by position.
     """
 
     def __init__(

@@ -61,7 +61,7 @@ def rebuilt(args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Iterator[Any
 
 
 def put_back(args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Iterator[Any]) -> list[Any]:
-    """Arguments, whose objects have got the new values; arrays have been updated already."""
+    """Arguments whose objects have the new values; arrays have already been updated."""
     found: list[Any] = []
     for a, k in zip(args, kinds, strict=True):
         if not isinstance(k, Record):
@@ -80,7 +80,7 @@ def put_back(args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Iterator[An
 def with_room(args: tuple[Any, ...], *, inplace: bool) -> tuple[Any, ...] | None:
     """Arguments with more room in the containers that may grow; None if there are none.
 
-    With ``inplace`` these are the very arguments.
+    With ``inplace`` the arguments themselves are changed and returned.
     """
     found = [_with_room(a, inplace) for a in args]
     if all(new is None for new in found):
@@ -118,7 +118,7 @@ def check_mutable(args: tuple[Any, ...], kinds: tuple[Kind, ...], updated: set[i
 
 
 def shared_records(args: tuple[Any, ...], kinds: tuple[Kind, ...], updated: set[int]) -> bool:
-    """Whether one object stands at two places, and a number of it is updated."""
+    """Whether one object occurs at two places, and a number of it is updated."""
     seen: dict[int, bool] = {}
     for a, _, numbers in _records(args, kinds):
         changes = bool(numbers & updated)
@@ -158,14 +158,9 @@ def _with_fields(a: Any, kind: Record, new: list[Any]) -> Any:
 
 
 def flattened(program: Program, kinds: dict[str, Kind]) -> Program:
-    """A program whose records are variables of their own; names of records stay in calls.
+    """A program whose records are flattened into variables; calls keep the names of records.
 
-    Parameters
-    ----------
-    program : Program
-        Its calls are resolved.
-    kinds : dict
-        The kinds of its parameters; those of the fields are added.
+    Calls must be resolved. The kinds of the fields are added to ``kinds``.
     """
     if not any(isinstance(kinds[p], Record) for p in program.params):
         return program
@@ -210,22 +205,14 @@ def _mapped(s: Statement, f: Any) -> Statement:
 
 
 class _Fields(ast.NodeTransformer):
-    """Variables for fields.
-
-    Attributes
-    ----------
-    own : dict
-        The variables of each record.
-    variables : dict
-        The variable of each field, which may be a record again.
-    """
+    """Replace fields of records by variables; a variable may be a record again."""
 
     def __init__(self) -> None:
         self.own: dict[str, Fields] = {}
         self.variables: dict[tuple[str, str], str] = {}
 
     def spread(self, name: str, kind: Record, kinds: dict[str, Kind], names: Names) -> list[str]:
-        """Name a record's variables, and return those that are no records."""
+        """Name a record's variables, and return those that are not records."""
         found: list[str] = []
         parts: dict[str, str | Fields] = {}
         for f, k in kind.fields:

@@ -1,4 +1,4 @@
-"""What a reversible body may not call: functions that return otherwise when it runs backwards."""
+"""What a reversible body may not call: functions that return something else when run again."""
 
 from __future__ import annotations
 
@@ -19,16 +19,10 @@ _MISSING = object()
 def check_repeatable(
     node: ast.AST, meaning: Callable[[ast.expr], Any], refuse: Callable[[str, ast.AST], Exception]
 ) -> None:
-    """Refuse calls that draw at random, or ask the clock, the system or the user.
+    """Refuse calls that draw random numbers, or ask the clock, the system or the user.
 
-    Parameters
-    ----------
-    node : ast.AST
-        A function's definition.
-    meaning : callable
-        What an expression refers to that is a name of the world outside.
-    refuse : callable
-        The error for a message and a node.
+    ``meaning`` returns what an expression refers to in the world outside; ``refuse`` makes the
+    error for a message and a node.
     """
     for call in _calls(node):
         f = meaning(call.func)
@@ -49,7 +43,7 @@ def _calls(node: ast.AST) -> Iterator[ast.Call]:
 
 
 def _called_by(f: Any, seen: set[int]) -> Any:
-    """What a function of the user's calls, at any depth, that is not the same each time."""
+    """A function with varying results that a user's function calls, at any depth; None if none."""
     if not isinstance(f, FunctionType) or id(f) in seen or is_library_file(f.__code__.co_filename):
         return None
     seen.add(id(f))

@@ -28,13 +28,7 @@ from fwdad.reversible.program import (
 
 
 def show_program(program: Program) -> str:
-    """A program as the source of a reversible function.
-
-    Parameters
-    ----------
-    program : Program
-        A function, or its inverse.
-    """
+    """A program, or its inverse, as the source of a reversible function."""
     lines = [
         "@fwdad.reversible",
         f"def {program.name}({', '.join(program.params)}):",

@@ -60,7 +60,7 @@ class Writer(Control):
         return False
 
     def whole_numbers(self, s: Update) -> Update:
-        """An update of real or imaginary parts, as one of the complex numbers."""
+        """Write an update of real or imaginary parts as one of the complex numbers."""
         part, place = part_of(s.place)
         if not part or not self.kind(place).is_complex:
             return s
@@ -177,7 +177,7 @@ class Writer(Control):
         self.env[variable.name] = kind
 
     def is_new(self, value: ast.expr) -> bool:
-        """Whether an expression makes an array that nobody else has."""
+        """Whether an expression makes an array that nothing else refers to."""
         if not isinstance(value, ast.Call):
             return isinstance(value, ast.BinOp)
         name = value.func.attr if isinstance(value.func, ast.Attribute) else ""
@@ -187,7 +187,7 @@ class Writer(Control):
         self.end(s)
 
     def end(self, s: Allocate | Free) -> None:
-        """A variable ends, if it is what it must be."""
+        """End a variable, if it has the value that it must have."""
         kind = self.kinds[s.variable]
         name = s.variable.name
         if self.checked and isinstance(kind, Exact):

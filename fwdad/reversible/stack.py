@@ -57,16 +57,9 @@ class Stack(Container):
 
 
 def pushed(node: ast.AST, name: str, values: ast.expr, count: ast.expr, place: ast.expr) -> Block:
-    """What ``push`` does: its inverse is ``pop``.
+    """The statements of ``push``, whose inverse is ``pop``.
 
-    Parameters
-    ----------
-    node : ast.AST
-        The user's statement.
-    name : str
-        The stack's.
-    values, count, place : ast.expr
-        Its memory and its count, and the number.
+    ``values`` and ``count`` are the memory and the count of the stack ``name``.
     """
     top = placed_at(ast.Subscript(values, count, ast.Load()), node)
     some = parsed(f"{text(count)} > 0", node)
@@ -80,7 +73,7 @@ def pushed(node: ast.AST, name: str, values: ast.expr, count: ast.expr, place: a
 
 
 def room(node: ast.AST, what: str, name: str, count: ast.expr, values: ast.expr) -> Require:
-    """There must be room for one more."""
+    """The requirement that there is room for one more."""
     test = parsed(f"{text(count)} < len({text(values)})", node)
     size = f"the length of {what}, which does not grow beyond its capacity,"
     expected = "less than that: give it a larger one"
@@ -88,7 +81,7 @@ def room(node: ast.AST, what: str, name: str, count: ast.expr, values: ast.expr)
 
 
 def is_zero(node: ast.AST, place: ast.expr) -> Require:
-    """A place that a number is moved to must be zero."""
+    """The requirement that a place that a number is moved to is zero."""
     test = parsed(f"{text(place)} == 0", node)
     return Require(node, test, "the place that a number is moved to", text(place), place, "0")
 
@@ -105,12 +98,12 @@ def field_of(owner: ast.expr, name: str) -> ast.expr:
 
 
 def placed_at(made: ast.expr, node: ast.AST) -> ast.expr:
-    """A new expression that stands where a node of the source does."""
+    """A new expression with the location of a node of the source."""
     for n in ast.walk(made):
         ast.copy_location(n, node)
     return made
 
 
 def parsed(code: str, node: ast.AST) -> ast.expr:
-    """Source of an expression, which stands where a node of the user's does."""
+    """An expression parsed from source, with the location of a node of the user's."""
     return placed_at(ast.parse(code, mode="eval").body, node)

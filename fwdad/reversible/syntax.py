@@ -1,4 +1,4 @@
-"""Python's syntax trees: where they stand, what names mean, and nodes in the place of others."""
+"""Helpers for Python's syntax trees: locations, the meaning of names, and replacing nodes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def outside(f: FunctionType, name: str, default: Any = None) -> Any:
 
 
 def location(filename: str, node: ast.AST) -> Location | None:
-    """Where a node of the source stands."""
+    """The location of a node of the source."""
     line = getattr(node, "lineno", None)
     if line is None:
         return None

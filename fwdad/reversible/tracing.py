@@ -56,7 +56,7 @@ def _run_on_duals(f: Reversible, args: tuple[Any, ...]) -> Any:
 
 
 def _answer(f: Reversible, args: tuple[Any, ...], kinds: tuple[Kind, ...], found: Any) -> Any:
-    """All arguments: what was updated, and copies of the other arrays."""
+    """Return all arguments: the updated values, and copies of the other arrays."""
     new = dict(zip(sorted(f.definition.updated(kinds)), found, strict=True))
     both = zip(flat_values(args, kinds), flat_kinds(kinds), strict=True)
     values = [

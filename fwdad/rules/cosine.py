@@ -75,7 +75,7 @@ def _complex_is_orthogonalized() -> bool:
 
 
 def _logical_length(kind: str, form: int, n: int) -> int:
-    """The length of the Fourier transform that stands behind: κ is its root for no norm."""
+    """The length of the underlying Fourier transform: κ is its root for no norm."""
     if form == 1:
         return 2 * (n - 1) if kind == "dct" else 2 * (n + 1)
     return 2 * n

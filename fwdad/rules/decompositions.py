@@ -6,8 +6,8 @@ other has no influence on the derivative.
 Gauge. Singular vectors are fixed up to a common phase of each pair. Their tangents are the smallest
 ones, uᴴ u̇ + vᴴ v̇ = 0. For real matrices that is how the computed vectors move; for complex ones
 LAPACK's own choice of phase moves otherwise, and functions that do not depend on it are right.
-Columns that complete a basis (``full_matrices=True``, ``mode="complete"``) change by what
-orthogonality asks for.
+Columns that complete a basis (``full_matrices=True``, ``mode="complete"``) change as
+orthogonality requires.
 
 Repeated values. The vectors of a repeated or zero singular value have no derivative: their tangent
 is ``undefined`` and raises where it is used. Singular values have tangents always; at a repeated

@@ -70,7 +70,7 @@ def _read_triangle(a_dot: Any, uplo: str) -> Any:
 def eigvalsh_frule(primals, tangents, UPLO="L"):
     """Push tangents through ``numpy.linalg.eigvalsh``: ẇ = diag(Vᴴ Ȧ V).
 
-    Cost: beside the primal one ``eigh``, for the eigenvectors.
+    Cost: one ``eigh`` besides the primal, for the eigenvectors.
     Source: Magnus (1985), theorem 1.
     """
     (a,), (a_dot,) = primals, tangents
@@ -123,7 +123,7 @@ def eig_tangents(a_dot: Any, w: Any, v: Any) -> tuple[Any, Any]:
 def eigvals_frule(primals, tangents):
     """Push tangents through ``numpy.linalg.eigvals``: ẇ = diag(V⁻¹ Ȧ V).
 
-    Cost: beside the primal one ``eig``, for the eigenvectors.
+    Cost: one ``eig`` besides the primal, for the eigenvectors.
     Source: Magnus (1985), theorem 2.
     """
     (a,), (a_dot,) = primals, tangents
@@ -139,9 +139,9 @@ def eigvals_frule(primals, tangents):
 
 
 def _matched(y: np.ndarray, w: np.ndarray) -> np.ndarray | None:
-    """Where each of the values y stands among w, the same values in another order perhaps.
+    """The index in w of each of the values y: the same values, possibly in another order.
 
-    LAPACK takes another path when it is not asked for vectors.
+    LAPACK takes another path when it computes no vectors.
     """
     if np.all(np.abs(y - w) <= 0.25 * _nearest(y)):
         return None

@@ -36,7 +36,7 @@ _MODES = {0: "valid", 1: "same", 2: "full"}
 
 
 def _as_full(y_bar: Any, n: int, m: int, mode: Any, *, reversed_when_longer: bool) -> Any:
-    """Put the cotangent where its elements stand in the full result, of length n + m - 1.
+    """Place the cotangent at its positions in the full result, of length n + m - 1.
 
     The short operand slides along the long one. "same" starts (short - 1) // 2 in; where
     ``correlate`` has exchanged its operands and turned the result round, short // 2.

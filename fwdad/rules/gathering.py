@@ -27,16 +27,9 @@ for _function in (np.take, np.take_along_axis, np.diagonal, np.diag, np.tril, np
 
 
 def scatter_add(y_bar, places, space):
-    """Add each element of a cotangent at its place.
+    """Add each element of a cotangent at its place, in an array of the given space.
 
-    Parameters
-    ----------
-    y_bar : Chunk
-        The cotangent of what was gathered.
-    places : ndarray of int
-        Of the shape of y_bar: flat indices into the argument.
-    space : Space
-        Shape and dtype of the argument.
+    ``places`` are flat indices into that array, of the shape of ``y_bar``.
     """
     if is_known(y_bar, places, *space.shape):
         flat = np.bincount(places.reshape(-1), weights=np.reshape(y_bar, -1), minlength=space.size)

@@ -163,7 +163,7 @@ def pinv_frule(primals, tangents, **options):
         \dot X = -X \dot A X + X X^H \dot A^H (I - A X) + (I - X A) \dot A^H X^H X
 
     It holds where the rank is locally constant; a pseudo-inverse jumps where the rank changes, and
-    a tangent that changes the rank to first order is not seen. Where ``rcond`` takes singular
+    a tangent that changes the rank to first order goes unnoticed. Where ``rcond`` takes singular
     values for zero that are not it does not hold, and raises. With ``hermitian=True`` the lower
     triangle is what NumPy reads, and what is differentiated.
     Source: Golub and Pereyra (1973), equation 4.12.
@@ -184,7 +184,7 @@ def given(options: dict[str, Any]) -> set[str]:
 
 
 def _is_large(rest: Any, of: Any) -> Any:
-    """Whether what was taken for zero shows in a derivative."""
+    """Whether what was treated as zero is more than rounding, relative to ``of``."""
     raw = array_of(of)
     unit = float(np.sqrt(np.finfo(raw.dtype).eps))
     return np.max(np.abs(rest), initial=0.0) > unit * np.max(np.abs(raw), initial=0.0)
@@ -215,7 +215,7 @@ def lstsq_frule(primals, tangents, rcond=None):
 
     The sums of squared residuals change at 2 Re⟨b − Ax, ḃ − Ȧx⟩, the singular values at
     Re uᴴ Ȧ v. As for ``pinv``, the rank is taken as locally constant.
-    Cost: beside the primal one singular value decomposition, at every number of lanes.
+    Cost: one singular value decomposition besides the primal, at every number of lanes.
     Source: Golub and Pereyra (1973), equation 4.12, times b.
     """
     a, b = primals

@@ -59,7 +59,7 @@ def _by_value(partial):
 
 
 def _on_complex(partial):
-    """A real argument stands on the real axis of the complex plane."""
+    """Treat a real argument as a point on the real axis of the complex plane."""
     return lambda z, y: partial(z + 0j, np.positive(y))
 
 

@@ -57,7 +57,7 @@ def expm_frule(primals, tangents):
 
     by differentiating scaling and squaring: the [13/13] Padé approximant and the squarings are
     polynomials and one linear system, whose matrix and powers of A do not depend on the lane.
-    Cost: beside the primal, 7 products and one factorisation; per lane about 16 products.
+    Cost: besides the primal, 7 products and one factorisation; per lane about 16 products.
     Source: Al-Mohy and Higham (2009), algorithm 6.4.
     """
     (a,), (a_dot,) = primals, tangents

@@ -1,7 +1,7 @@
 """Products: ``matmul``, ``dot``, ``tensordot``, ``outer``, ``kron``, ``cross``, ….
 
 Each is linear in each operand (``vdot``, ``vecdot`` and ``vecmat`` conjugate their first one, so
-there only over the reals). What they do to a chunk stands in the closed list; here stand their
+there only over the reals). The closed list defines what they do to a chunk; here are their
 rules and, below each, its transposes: for y = L x, <y_bar, L x_dot> = <x_bar, x_dot>
 under Re<., .>.
 """

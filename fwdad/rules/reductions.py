@@ -1,7 +1,7 @@
 """Reductions: sums, means, variances, products, and the functions that pick an extreme element.
 
 Policies. Of equal largest (or smallest) elements the first carries the tangent, in C order of the
-axes that are reduced; an ``initial`` value stands before all of them. A NaN that is the result is
+axes that are reduced; an ``initial`` value comes before all of them. A NaN that is the result is
 the element that carries the tangent. The tangent of a standard deviation that is zero is zero.
 ``where`` selects: what is left out contributes nothing, whatever its tangent is.
 """
@@ -31,7 +31,7 @@ NO_VALUE = np._NoValue  # noqa: SLF001  (what NumPy's own signatures hold)
 
 
 def given(option, default):
-    """An option's value; the marker "no value" stands for the default."""
+    """An option's value; the marker "no value" means the default."""
     return default if option is NO_VALUE else option
 
 
@@ -183,7 +183,7 @@ def prod_frule(primals, tangents, *, axis, initial, where, **options):
 
     .. math:: \dot y = \sum_i \dot a_i \prod_{j \ne i} a_j
 
-    The products of the others are products of what stands before and of what stands behind: two
+    The products of the others are products of those before and of those behind: two
     running products, O(1) per element, exact also where factors are zero.
     """
     (a,), (a_dot,) = primals, tangents
@@ -237,11 +237,8 @@ def min_frule(primals, tangents, **options):
 def tangent_of_extreme(a, a_dot, y, kind, *, axis, initial, where, **_options):
     """Pick the tangent of the extreme element.
 
-    Parameters
-    ----------
-    kind : tuple
-        ``argmax`` or ``argmin``; whether a first value keeps its place before a second; the value
-        that is never chosen.
+    ``kind`` is ``argmax`` or ``argmin``, whether a first value keeps its place before a second, and
+    the value that is never chosen.
     """
     argextreme, stays, never = kind
     a, where, initial = array_of(a), given(where, True), given(initial, None)

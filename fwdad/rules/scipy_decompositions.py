@@ -1,7 +1,7 @@
 """Inverses, determinants, decompositions and norms of SciPy.
 
 The formulas, their sources and their gauges are those of NumPy's functions of the same names (see
-``linear_systems.py``, ``decompositions.py``, ``eigenvalues.py``); here stand SciPy's options.
+``linear_systems.py``, ``decompositions.py``, ``eigenvalues.py``); this file adds SciPy's options.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def _read(t: Any, lower: bool) -> Any:
 
 
 def _chosen(w: np.ndarray, w_all: np.ndarray) -> np.ndarray:
-    """Where the eigenvalues of a subset, which are consecutive, stand among all of them."""
+    """The indices of a subset of consecutive eigenvalues among all of them."""
     if len(w) == len(w_all):
         return np.arange(len(w))
     starts = range(len(w_all) - len(w) + 1)

@@ -4,7 +4,7 @@ Each is linear in the image and in the weights. In one form, for a kernel v of l
 
 .. math:: y_i = \sum_k v_k\, x^{ext}_{i + k - b}
 
-where x is extended by ``mode`` beyond its borders, and b says where the kernel stands. So the
+where x is extended by ``mode`` beyond its borders, and b is the kernel's offset. So the
 adjoint is a full correlation with the reversed kernel, longer than x by m - 1, whose borders are
 added where the extension took them from. A tangent is extended by zeros where ``mode="constant"``
 extends x by ``cval``.
@@ -100,20 +100,8 @@ def _input_adjoint(
 ) -> Any:
     """The cotangent of an image that was correlated with a kernel, or with its conjugate.
 
-    Parameters
-    ----------
-    y_bar : Chunk
-        The cotangent.
-    x : Space
-        The image's.
-    kernel : ndarray
-        As many axes as the image; real, or complex.
-    starts : sequence of int
-        How far before an element the kernel begins, along each axis.
-    mode : str
-        What extends the borders.
-    conjugated : bool
-        Whether the filter multiplies by the conjugate of the kernel.
+    The kernel has as many axes as the image; ``starts`` is how far before an element it begins,
+    along each axis, and ``mode`` is the extension of the borders.
     """
     lanes = y_bar.lanes
     if 0 in x.shape:
@@ -361,7 +349,7 @@ def uniform_filter1d_transpose(
 
 
 def _keep_derivatives(function: Any) -> None:
-    """Let a filter refuse to round what carries a derivative to integers, as its input may be."""
+    """Make a filter raise where it would round a value with a derivative to integers."""
     rule = RULES[function]
     body = rule.body
 

@@ -2,7 +2,7 @@
 
 A solver that reads a triangle, a band or a diagonal only is differentiated as that: what it does
 not read has no influence. The tangents are solved for with the same routine, all lanes as columns
-of one system; beside the primal's factorisation that takes one more, at every number of lanes.
+of one system; that takes one factorisation besides the primal's, at every number of lanes.
 
 Source of the formula ẋ = A⁻¹(ḃ − Ȧx): Giles, M. B. (2008), "Collected matrix derivative results for
 forward and reverse mode algorithmic differentiation", section 2.3.1.
@@ -31,16 +31,9 @@ _ALIASES = {
 
 
 def as_read(a: Any, structure: str | None, lower: bool) -> Any:
-    """The matrix that a solver sees when it is told a structure: a linear function of a.
+    """The matrix (..., n, n) that a solver reads from a, given ``assume_a``; linear in a.
 
-    Parameters
-    ----------
-    a : array or Chunk
-        Shape (..., n, n).
-    structure : str or None
-        SciPy's ``assume_a``.
-    lower : bool
-        Which triangle of a symmetric or Hermitian matrix is read.
+    ``lower`` says which triangle of a symmetric or Hermitian matrix is read.
     """
     if isinstance(a, Zero):
         return a

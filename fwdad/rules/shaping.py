@@ -138,7 +138,7 @@ def ravel_transpose(y_bar, a, order="C"):
 
 
 def _known(order):
-    """An order that is the same whatever lies there: of the primal only its shape is known."""
+    """The order of a transpose, which must not depend on the primal's memory layout."""
     if order not in ("C", "F"):
         message = f"order {order!r} depends on how the array lies: say 'C' or 'F'"
         raise MissingTransposeError(message)
@@ -169,10 +169,7 @@ def width(x_dot):
 def tangents_of_items(arrays, arrays_dot):
     """The tangents of the items of a list of arrays, or of the rows of one array, written out.
 
-    Returns
-    -------
-    list of Chunk, or None
-        None if no item is active.
+    None if no item is active.
     """
     if isinstance(arrays_dot, Zero):
         return None

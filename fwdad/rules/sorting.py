@@ -17,18 +17,9 @@ locally_constant(np.argsort, np.argpartition, np.lexsort)
 
 
 def stable_order(a, ordered, axis):
-    """The indices that sort an array along an axis, equal values as they came.
+    """The indices that sort an array stably along an axis; ``ordered`` is the sorted array.
 
-    Without equal values every sort is stable, and NumPy's quick one is many times quicker.
-
-    Parameters
-    ----------
-    a : ndarray
-        What is to be sorted.
-    ordered : ndarray
-        The same, sorted.
-    axis : int
-        Along which axis.
+    Without equal values every sort is stable, and NumPy's quicksort is many times faster.
     """
     rows = ordered if ordered.ndim == 1 else np.moveaxis(ordered, axis, -1)
     later, former = rows[..., 1:], rows[..., :-1]
@@ -53,7 +44,7 @@ def sort_frule(primals, tangents, *, axis, **options):
 def partition_frule(primals, tangents, *, axis, **options):
     """Push a tangent through ``np.partition``.
 
-    Where the values that are not asked for end up depends on NumPy's version and on the
+    Where the values other than the ``kth`` end up depends on NumPy's version and on the
     processor, so the places are read off the result: the k-th of equal values in it is the k-th
     in the argument. Its element ``kth`` so has the tangent that it has after ``np.sort``.
     """

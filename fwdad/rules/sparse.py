@@ -98,7 +98,7 @@ def sparse_solve_frule(primals, tangents, *, layout, indptr, indices, options):
 
 @transpose(sparse_solution, argnum=1)
 def sparse_solution_transpose(y_bar, data, b, layout, indptr, indices, options):
-    """The adjoint of A⁻¹ is A⁻ᴴ: the same elements, told by columns instead of by rows."""
+    """The adjoint of A⁻¹ is A⁻ᴴ: the same elements, by columns instead of by rows."""
     layout = {"csr": "csc", "csc": "csr"}[layout]
     places = {"layout": layout, "indptr": indptr, "indices": indices, "options": options}
     return into(b, _solve_columns(np.conj(data), y_bar, None, **places))

@@ -152,7 +152,7 @@ elementwise("scipy.special.modstruve", ORDER, _modstruve_slope)
 
 
 def _polynomial(name, *orders, slope):
-    """Register ``eval_<name>(n, ..., x)``; ``slope`` is not asked for n = 0."""
+    """Register ``eval_<name>(n, ..., x)``; ``slope`` is not called for n = 0."""
 
     def by_argument(n, *rest):
         return np.where(n == 0, 0, slope(np.where(n == 0, 1, n), *rest[:-1]))

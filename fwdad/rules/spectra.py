@@ -1,4 +1,4 @@
-"""What eigenvalues and singular values have in common: gaps, and when two values are one."""
+"""Helpers for spectra: gaps, and when two eigenvalues or singular values count as one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ elementwise(defined, lambda x, bad, reason, y: 1.0, _NOT_A_NUMBER, _NOT_A_NUMBER
 
 
 def resolution(w: Any) -> Any:
-    """The distance under which computed eigenvalues or singular values are one."""
+    """The distance below which computed eigenvalues or singular values count as one."""
     raw = array_of(w)
     unit = float(np.finfo(raw.dtype).eps)
     return raw.shape[-1] * unit * np.max(np.abs(raw), axis=-1, keepdims=True, initial=0.0)

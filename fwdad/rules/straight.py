@@ -10,6 +10,6 @@ from fwdad.tangents.straight import with_derivative_of
 
 @frule(with_derivative_of)
 def with_derivative_of_frule(primals: Any, tangents: Any) -> Any:
-    """Push tangents: those of the second argument, whatever the first one's are."""
+    """Push the second argument's tangents; those of the first are ignored."""
     value, other = primals
     return with_derivative_of(value, other), tangents[1]

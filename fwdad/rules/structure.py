@@ -1,4 +1,4 @@
-"""Questions about shape, type, memory and text, whose results carry no tangent."""
+"""Queries about shape, type, memory and text, whose results carry no tangent."""
 
 import numpy as np
 

@@ -1,7 +1,7 @@
-"""Transposes of what a ``Chunk`` does by itself: operators, indexing, broadcasting, casts.
+"""Transposes of the operations of ``Chunk`` itself: operators, indexing, broadcasting, casts.
 
-Each is the adjoint under Re<., .>, so a cotangent of a real argument is real. The other functions
-of the closed list have theirs beside their rules.
+Each is the adjoint under Re<., .>, so a cotangent of a real argument is real. The transposes of the
+other functions of the closed list are next to their rules.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the rules of linear algebra share: the adjoint of a matrix, and its lower triangle."""
+"""Helpers for the rules of linear algebra: the adjoint of a matrix, and its lower triangle."""
 
 from __future__ import annotations
 
@@ -16,12 +16,9 @@ def adjoint(a: Any) -> Any:
 
 
 def from_lower(a: Any) -> Any:
-    """The Hermitian matrix that a lower triangle stands for.
+    """The Hermitian matrix of a lower triangle, an array or tangent of shape (..., n, n).
 
-    Parameters
-    ----------
-    a : array or Chunk
-        Shape (..., n, n). Nothing above the diagonal is read, nor the imaginary part of it.
+    Nothing above the diagonal is read, nor the imaginary part of the diagonal.
     """
     if isinstance(a, Zero):
         return a

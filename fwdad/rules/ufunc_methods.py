@@ -199,7 +199,7 @@ linear(np.add.reduceat, signature=REDUCEAT, argnums=0)
 
 @transpose(np.add.reduceat)
 def add_reduceat_transpose(y_bar, array, indices, axis=0, dtype=None, out=None):
-    """Every element receives the cotangents of the segments that it lies in."""
+    """Every element receives the cotangents of the segments that contain it."""
     segments = _segments(indices, array.shape[axis])
     lengths = [segment.stop - segment.start for segment in segments]
     members = np.concatenate([np.arange(s.start, s.stop) for s in segments])

@@ -1,5 +1,5 @@
-"""Tangents: what N directions of a value are as one object.
+"""Tangents: N directions of a value as one object.
 
-In come primal values and directions; out come chunks, their linear operations (``laws``), and the
-flattening of composite values. Nothing here knows a function's derivative.
+This package makes chunks of primal values and directions, defines their linear operations
+(``laws``), and flattens composite values. Nothing here knows a function's derivative.
 """

@@ -36,17 +36,8 @@ MAX_BLOCK = 8
 def cofactors(a: Any, determinant: Any) -> Any:
     """The matrix of cofactors, or of each matrix in a stack: d det(A) = sum(cofactors(A) * dA).
 
-    Parameters
-    ----------
-    a : array_like
-        Shape (..., n, n).
-    determinant : array_like
-        ``numpy.linalg.det(a)``.
-
-    Notes
-    -----
-    Of a matrix whose rank is at most n - 9, the cofactors are taken to be identically zero: they
-    and their first seven derivatives are.
+    ``determinant`` is ``numpy.linalg.det(a)``. Of a matrix whose rank is at most n - 9, the
+    cofactors are taken to be identically zero: they and their first seven derivatives are.
     """
     raw = np.asarray(plain(a))
     if raw.size == 0:

@@ -1,4 +1,4 @@
-"""Copies that lie as the array does: what is a view of it, or a copy, is the same of its copy."""
+"""Copies with the memory layout of the array: a view of it and of its copy are made alike."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ import numpy as np
 def alike(x: np.ndarray) -> np.ndarray:
     """A copy with the same order of axes, and gaps where the array has gaps.
 
-    Parameters
-    ----------
-    x : ndarray or dual
-        Elements that are several of its own are apart in the copy.
+    Elements that share memory in the array (steps of zero) are separate in the copy.
     """
     if type(x) is not np.ndarray:
         copied: Any = getattr(type(x), "copied_alike", None)  # a dual has one
@@ -38,7 +35,7 @@ def alike(x: np.ndarray) -> np.ndarray:
 
 
 def _inwards(strides: tuple[int, ...]) -> list[int]:
-    """The axes by their steps, the shortest first; one without a step stays beside the next."""
+    """The axes by their strides, the shortest first; one without a stride stays beside the next."""
     steps = [abs(step) for step in strides]
     for k in range(len(steps) - 2, -1, -1):
         steps[k] = steps[k] or steps[k + 1]

@@ -1,8 +1,8 @@
 """``Chunk``: N tangents of one primal, with the lane axis hidden.
 
 A chunk is kept as a sum of diagonally scaled lanes, ``sum_k d_k * V_k``: the scalings d_k have
-the primal's shape, the lanes V_k are shared and immutable, and they meet only when somebody needs
-the product. A chain of elementwise operations so costs the N lanes once.
+the primal's shape, the lanes V_k are shared and immutable, and they are multiplied only when the
+product is needed. A chain of elementwise operations thus touches the N lanes once.
 """
 
 from __future__ import annotations

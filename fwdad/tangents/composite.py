@@ -24,14 +24,10 @@ from fwdad.tangents.zero import ZERO, NoTangent, Zero
 
 
 class Structure:
-    """A composite with its differentiable leaves taken out.
+    """A composite with its differentiable leaves taken out; ``children`` are its parts, in order.
 
-    Attributes
-    ----------
-    kind : str
-        ``"leaf"``, ``"static"``, ``"list"``, ``"tuple"``, ``"dict"``, ``"object"`` or ``"custom"``.
-    children : list of Structure
-        The parts, in order.
+    ``kind`` is ``"leaf"``, ``"static"``, ``"list"``, ``"tuple"``, ``"dict"``, ``"object"`` or
+    ``"custom"``.
     """
 
     __slots__ = ("children", "data", "index", "keys", "kind", "value")
@@ -46,7 +42,7 @@ class Structure:
 
 
 def is_leaf(x: Any) -> bool:
-    """Whether a value has a tangent space of its own: a number, an array, a class that says so."""
+    """Whether a value has a tangent space of its own: a number, an array, a class with its own."""
     if type(x) is np.ndarray:  # the commonest
         return x.dtype.kind in "fc"
     if hasattr(type(x), "__fwdad_tag__"):
@@ -60,36 +56,17 @@ _ARRAYS = (np.ndarray, np.memmap)
 
 
 def is_part(x: Any) -> bool:
-    """Whether a value is no composite: a leaf, or something without a tangent space."""
+    """Whether a value is not a composite: a leaf, or something without a tangent space."""
     return is_leaf(x) or _parts(x) is None
 
 
 def flatten(
     x: Any, *, strict: bool = False, leaf: Callable[[Any], bool] = is_leaf
 ) -> tuple[list[Any], Structure]:
-    """Take a value apart.
+    """The differentiable leaves of a value, each once, and the structure for :func:`unflatten`.
 
-    Parameters
-    ----------
-    x : object
-        Any value.
-    strict : bool, default False
-        Raise for parts that hold numbers in a form that carries no tangents (masked arrays, pandas
-        objects, …) instead of taking them for constants.
-    leaf : callable, optional
-        Which parts are leaves.
-
-    Returns
-    -------
-    leaves : list
-        The differentiable leaves, each once.
-    structure : Structure
-        What is left; :func:`unflatten` puts leaves back.
-
-    Raises
-    ------
-    UnsupportedTypeError
-        With ``strict``, naming the part and what to write instead.
+    With ``strict``, parts that hold numbers in a form without tangents (masked arrays, pandas
+    objects, …) raise UnsupportedTypeError; otherwise they are constants.
     """
     if leaf(x):  # the commonest case
         node = Structure("leaf")
@@ -242,7 +219,7 @@ def _custom_or_tuple(node: Structure, children: list[Any], *, tangent: bool) -> 
 
 
 def _twin(x: Any) -> Any:
-    """A second instance with x's attributes and no items: nothing that x's class defines is run."""
+    """A second instance with x's attributes and no items; no code of x's class is run."""
     cls = type(x)
     out = _in_c(cls, "__new__")(cls)
     for name in _slots(cls):
@@ -258,7 +235,7 @@ def _twin(x: Any) -> Any:
 
 
 def _in_c(cls: type, name: str) -> Any:
-    """The method of a class's builtin base, below whatever Python code overrides it."""
+    """The method of a class's builtin base, beneath any Python override."""
     for base in cls.__mro__:
         found = base.__dict__.get(name)
         if found is not None and not isinstance(found, (FunctionType, staticmethod)):
@@ -281,13 +258,8 @@ def _slots(cls: type) -> list[str]:
 def match(structure: Structure, other: Any, path: str = "x", what: str = "seed") -> list[Any]:
     """The parts of another value at the places of a structure's leaves.
 
-    ``ZERO`` in the place of a composite stands for zeros at all its leaves, and an array in the
-    place of a registered object with one leaf for that leaf.
-
-    Raises
-    ------
-    SeedError
-        If the other value has another structure, naming the place.
+    ``ZERO`` in place of a composite stands for zeros at all its leaves, and an array in place of a
+    registered object with one leaf for that leaf. Raises SeedError if the structures differ.
     """
     if structure.kind == "leaf":
         return [other]
@@ -300,7 +272,7 @@ def match(structure: Structure, other: Any, path: str = "x", what: str = "seed")
 def gather(
     structure: Structure, other: Any, path: str = "x", what: str = "seed"
 ) -> list[list[Any]]:
-    """As :func:`match`, with all that stands for a leaf: an array may be at several places."""
+    """As :func:`match`, with all parts that stand for a leaf: an array may be at several places."""
     found: dict[int, list[Any]] = {}
     _gather(structure, other, (path, what), found, ())
     return [found[k] for k in range(len(found))]
@@ -434,16 +406,9 @@ def map_tree(f: Callable[[Any, Any], Any], x: Any, t: Any) -> Any:
 
 
 def opaque_parts(y: Any) -> Iterator[tuple[Any, str, list[Any]]]:
-    """The attributes of tuples and of objects without a tangent type that hold leaves.
+    """Yield ``(object, attribute, leaves)`` for the attributes that hold leaves.
 
-    Yields
-    ------
-    o : object
-        The object.
-    name : str
-        The attribute.
-    leaves : list
-        What it holds.
+    The objects are tuples, and objects without a tangent type.
     """
     found = [] if is_leaf(y) else [y]
     seen: dict[int, Any] = {}  # kept, so that nothing else gets their addresses

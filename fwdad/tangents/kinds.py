@@ -1,4 +1,4 @@
-"""The tangent types: what the N tangents of the values of one type look like."""
+"""The tangent types, which describe the N tangents of the values of one type."""
 
 from __future__ import annotations
 
@@ -20,13 +20,7 @@ from fwdad.tangents.zero import NoTangent, Undefined, Zero
 
 @dataclass(frozen=True)
 class ArrayType:
-    """The type of the arrays of one dtype, as ``numpy.ndarray`` alone does not tell it.
-
-    Attributes
-    ----------
-    dtype : numpy.dtype
-        The dtype.
-    """
+    """The type of the arrays of one dtype, which ``numpy.ndarray`` alone does not specify."""
 
     dtype: np.dtype[Any]
 
@@ -39,14 +33,9 @@ class ArrayType:
 
 @dataclass(frozen=True, eq=False)
 class TangentType:
-    """The type of the N tangents of the values of one type. There is one for each (T, N).
+    """The type of the N tangents of the values of one type T, ``primal``.
 
-    Attributes
-    ----------
-    primal : type, ArrayType or generic
-        T.
-    n : int
-        N, the number of lanes.
+    There is one object for each (T, N).
     """
 
     primal: Any
@@ -123,15 +112,8 @@ class ArrayTangent(TangentType):
 class CompositeTangent(TangentType):
     """Tangents of composites: the same structure, with the tangents at the leaves.
 
-    Attributes
-    ----------
-    container : type
-        The class of the composite.
-    parts : tuple of TangentType, optional
-        Those of the parts of ``tuple[...]``, ``list[...]``, ``dict[...]``. None: structural, each
-        leaf is asked.
-    repeats : bool
-        Whether the first part stands for any number of them, as in ``tuple[float, ...]``.
+    ``parts`` are the tangent types of the parts; None means structural, decided leaf by leaf. With
+    ``repeats`` the first part stands for any number of them, as in ``tuple[float, ...]``.
     """
 
     container: type
@@ -157,10 +139,7 @@ class CompositeTangent(TangentType):
 class AnyTangent(TangentType):
     """Tangents of values whose type is not known beforehand (``Any``, unions): structural.
 
-    Attributes
-    ----------
-    alternatives : tuple of TangentType, optional
-        The members of a union. None: anything.
+    ``alternatives`` are the members of a union; None means any type.
     """
 
     alternatives: tuple[TangentType, ...] | None = None
@@ -171,7 +150,7 @@ class AnyTangent(TangentType):
 
 
 class NoSpace(TangentType):
-    """A part of a composite that has no tangent space; asked alone it returns ``NoTangent``."""
+    """A part of a composite that has no tangent space; alone it is ``NoTangent``."""
 
     def fits(self, x: Any) -> bool:
         """Whether a value is of the class."""
@@ -188,7 +167,7 @@ class OwnTangent(TangentType):
         return type(x) is self.primal
 
     def basis(self, x: Any, start: int = 0) -> Any:
-        """No basis is known of a tangent class of the user's."""
+        """Raise: a user's tangent class has no known basis."""
         message = (
             f"{self.primal.__qualname__} has a tangent class of its own, of which fwdad knows no "
             f"basis: give the directions (asked from direction {start} of {x!r:.60})"
@@ -196,6 +175,6 @@ class OwnTangent(TangentType):
         raise UnsupportedTypeError(message)
 
     def random(self, x: Any, rng: np.random.Generator) -> Any:
-        """No random direction is known of a tangent class of the user's."""
+        """Raise: a user's tangent class has no known random direction."""
         del rng
         return self.basis(x)

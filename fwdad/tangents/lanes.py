@@ -19,25 +19,12 @@ _SMALL = 4096  # elements of lanes
 
 
 class Lanes:
-    """N lanes with the lane axis in front, shared by identity and never written.
+    """N lanes with the lane axis in front, ``(N, *shape)``, shared by identity and never written.
 
-    A basis seed is not stored until somebody asks for it: row k of lane k is known to be one.
-
-    Parameters
-    ----------
-    array : ndarray, optional
-        Shape ``(N, *shape)``.
-    basis : tuple, optional
-        ``(n, start, shape, dtype)``: lane k is the unit direction of flat index ``start + k``.
-    hot : tuple, optional
-        ``(n, k, dtype)``: a scalar's lanes, one in lane k and zero elsewhere.
-
-    Attributes
-    ----------
-    lane : int
-        The one lane that is not zero, ``SEVERAL`` (see :func:`support_lanes`), or ``UNKNOWN``.
-    shape : tuple of int
-        The shape without the lane axis; a primal may be larger by broadcasting.
+    ``basis = (n, start, shape, dtype)``: lane k is the unit direction of flat index ``start + k``,
+    not stored until it is read. ``hot = (n, k, dtype)``: a scalar's lanes, one in lane k. ``lane``
+    is the one nonzero lane, ``SEVERAL`` or ``UNKNOWN``. A primal may be larger than ``shape`` by
+    broadcasting.
     """
 
     __slots__ = ("_array", "_finite", "_parts", "basis", "hot", "lane", "shape")
@@ -210,7 +197,7 @@ def support_lanes(moves: np.ndarray) -> Lanes:
     """A number's lanes, one where ``moves`` is true: one object, so that sums of it are one term.
 
     The coefficient of these is an array with a number for each lane. Where ``moves`` is false the
-    tangent is zero whatever the coefficient is.
+    tangent is zero for any coefficient.
     """
     return _support(moves.tobytes())
 
@@ -269,7 +256,7 @@ def is_basic(index: tuple[Any, ...]) -> bool:
 def index_lanes(lanes: Any, index: tuple[Any, ...]) -> Any:
     """Index every lane.
 
-    A fancy index moves its result axes about, depending on what stands beside it; with the lane
+    A fancy index moves its result axes, depending on the indices next to it; with the lane
     axis last, and never part of the index, the primal's own rules hold.
     """
     if is_basic(index):

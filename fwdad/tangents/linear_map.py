@@ -1,4 +1,4 @@
-"""A linear map that only its own code knows, beside its adjoint."""
+"""A linear map that is given as code, together with its adjoint."""
 
 from __future__ import annotations
 
@@ -10,15 +10,8 @@ Map = Callable[[np.ndarray], np.ndarray]
 
 
 def mapped(x: np.ndarray, apply: Map, adjoint: Map) -> np.ndarray:
-    """What a linear map returns.
+    """Return ``apply(x)`` for a vector of real numbers.
 
-    Parameters
-    ----------
-    x : ndarray
-        A vector of real numbers.
-    apply : callable
-        The map; it takes plain arrays.
-    adjoint : callable
-        Its adjoint.
+    ``apply``, a linear map, and ``adjoint`` take plain arrays.
     """
     return apply(x)

@@ -1,4 +1,4 @@
-"""The ``__dict__`` of an object, read without a word to its class."""
+"""The ``__dict__`` of an object, read without calling its class."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 
 def namespace_of(o: Any) -> Any:
-    """What an object holds in its ``__dict__``; None if it has none.
+    """The ``__dict__`` of an object; None if it has none.
 
-    No ``__getattr__`` or ``__getattribute__`` of its class is called: one that returns for every
-    name would return for this, and one that reads a slot that is not set yet would never end.
+    No ``__getattr__`` or ``__getattribute__`` of its class is called: one that returns something
+    for every name would do so here, and one that reads an unset slot would recurse forever.
     """
     try:
         return object.__getattribute__(o, "__dict__")

@@ -1,4 +1,4 @@
-"""Lanes of which every element of the primal has one, or none: a basis, rearranged.
+"""Placed lanes, where each element of the primal has one lane or none: a rearranged basis.
 
 Under a Jacobian, a tangent starts as the directions of a basis. Slices, shifts, joins and stores
 only move its elements about, elementwise operations only scale them. So it is a sum of *places*
@@ -25,20 +25,11 @@ def most_terms(n: int) -> int:
 
 
 class Placed(Lanes):
-    """Lanes that are one where an element meets its place, and zero elsewhere.
+    """Lanes that are one where an element moves along the lane, and zero elsewhere.
 
-    Compared by their places, so that equal ones are one term of a sum.
-
-    Parameters
-    ----------
-    n : int
-        The number of lanes.
-    places : ndarray of int
-        For each element of the primal its lane, or ``NOWHERE``. It must not be written later.
-    dtype : dtype
-        Of the lanes.
-    placer : callable
-        ``placer(n, shape, terms)`` writes a sum of scaled placed lanes out, ``(n, *shape)``.
+    ``places`` is each element's lane, or ``NOWHERE``; it must not be written later. Equal places
+    make one term of a sum. ``placer(n, shape, terms)`` writes a sum of scaled placed lanes out,
+    ``(n, *shape)``.
     """
 
     __slots__ = ("_dtype", "_hash", "n", "placer", "places")
@@ -73,7 +64,7 @@ class Placed(Lanes):
 
     @property
     def array(self) -> Any:
-        """The lanes, written out where it is asked for."""
+        """The lanes, written out at each access."""
         return self.placer(self.n, self.shape, {self: None})
 
     @property
@@ -83,7 +74,7 @@ class Placed(Lanes):
 
     @property
     def known(self) -> bool:
-        """Whether the lanes are numbers: they are, but nobody holds them."""
+        """Whether the lanes are numbers: always, although they are not stored."""
         return False
 
     def part(self, key: Any, make: Any) -> Lanes | None:
@@ -135,16 +126,7 @@ def rearranged(
 ) -> dict[Lanes, Any] | None:
     """The terms of a tangent whose elements are rearranged, or None if not all are placed.
 
-    Parameters
-    ----------
-    n : int
-        The number of lanes.
-    shape : tuple of int
-        The primal's.
-    terms : dict
-        The tangent's.
-    move : callable
-        What is done to an array of that shape.
+    ``move`` rearranges an array of the primal's ``shape``.
     """
     if not all(type(m) is int for m in shape):
         return None

@@ -38,10 +38,10 @@ inside = _INSIDE.get
 
 
 def quiet() -> Callable[..., Any]:
-    """What calls a function with NumPy's floating-point warnings off: ``quiet()(f, *args)``.
+    """A caller of functions with NumPy's floating-point warnings off: ``quiet()(f, *args)``.
 
-    For the operators of arrays: to hand on ``*args``, as :func:`quietly` does, takes longer than
-    to enter the context.
+    For the operators of arrays: passing ``*args`` on, as :func:`quietly` does, takes longer than
+    entering the context.
     """
     return operator.call if inside() else QUIET.run
 

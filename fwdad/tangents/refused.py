@@ -9,18 +9,10 @@ import numpy as np
 
 
 def refusal(x: Any) -> str | None:
-    """Why a value that is no leaf and no composite must not pass for a constant.
+    """Why a value, or a class, must not pass for a constant, and what to write instead.
 
-    Parameters
-    ----------
-    x : object
-        A value, or the class of one.
-
-    Returns
-    -------
-    str or None
-        What it is and what to write instead; None for what simply has no tangent space (integers,
-        booleans, strings, None, functions, objects of unknown classes).
+    None for what simply has no tangent space: integers, booleans, strings, None, functions, objects
+    of unknown classes.
     """
     cls = x if isinstance(x, type) else type(x)
     name = f"{cls.__module__}.{cls.__qualname__}"

@@ -1,4 +1,4 @@
-"""The classes whose instances are composites because somebody told how to take them apart."""
+"""The registered classes, whose instances are composites by a given flattening."""
 
 from __future__ import annotations
 
@@ -13,22 +13,11 @@ Unflatten = Callable[[Any, tuple[Any, ...]], Any]
 
 @dataclass(frozen=True)
 class Registration:
-    """How the instances of a registered class are flattened.
+    """How the instances of a registered class are flattened, or why they are ``refused``.
 
-    Attributes
-    ----------
-    flatten : callable
-        ``flatten(x) -> (children, data)``.
-    unflatten : callable
-        ``unflatten(data, children) -> x``. It also gets duals and tangents as children.
-    mismatch : callable, optional
-        ``mismatch(data, other_data)`` says what makes a seed unfit for a value, or None.
-    subclasses : bool
-        Whether instances of subclasses are flattened in the same way.
-    refused : str, optional
-        Why the class carries no tangents although it holds numbers.
-    tangent : callable, optional
-        ``tangent(data, children)``: what a tangent of x is, where it is no instance of the class.
+    ``unflatten`` also gets duals and tangents as children. ``mismatch(data, other_data)`` returns
+    why a seed does not fit, or None. ``tangent(data, children)`` makes a tangent of x that is not
+    an instance of the class.
     """
 
     flatten: Flatten
@@ -50,7 +39,7 @@ def register(cls: type, registration: Registration) -> None:
 
 
 def register_lazily(package: str, enter: Callable[[], None]) -> None:
-    """Have ``enter`` register the classes of a package when the first instance shows up."""
+    """Have ``enter`` register the classes of a package when its first instance appears."""
     _LAZY[package] = enter
 
 
@@ -61,7 +50,7 @@ def registration_of(cls: type) -> Registration | None:
 
 
 def _nothing() -> None:
-    """What is left to do when another thread has entered the package."""
+    """Do nothing: another thread has registered the package."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -81,14 +70,8 @@ def _find_registration(cls: type) -> Registration | None:
 class OwnTangents:
     """The tangents of a class that has a tangent class of its own.
 
-    Attributes
-    ----------
-    tangent : type
-        The class of one tangent, with ``+`` and ``*`` by a number.
-    zero : callable
-        ``zero(x)``, the zero tangent of x.
-    inner : callable
-        ``inner(t, u)``, the real inner product.
+    ``tangent`` has ``+`` and ``*`` by a number, ``zero(x)`` is the zero tangent of x, and
+    ``inner(t, u)`` the real inner product.
     """
 
     tangent: type

@@ -1,4 +1,4 @@
-"""Which type the tangents of a value have: ``tangent_type(T, N)``, and classes that users add.
+"""The type of a value's tangents, ``tangent_type(T, N)``, and classes that users register.
 
 Floats, complex numbers and arrays of them have a ``Chunk``; composites have the same structure
 with the chunk pushed to the leaves; everything else has ``NoTangent``.
@@ -110,7 +110,7 @@ _Alias: Any = getattr(typing, "TypeAliasType", ())  # Python 3.12 has it
 
 
 def _unaliased(T: Any) -> Any:
-    """What a ``type`` statement's name stands for, such as NumPy's ``NDArray``."""
+    """The type behind the name of a ``type`` statement, such as NumPy's ``NDArray``."""
     while True:
         origin = typing.get_origin(T)
         if isinstance(T, _Alias):

@@ -1,4 +1,4 @@
-"""Lanes and the numbers that they are scaled by: products, and sums of them multiplied out."""
+"""Scaled lanes: products of lanes and scalings, and sums of them multiplied out."""
 
 from __future__ import annotations
 
@@ -35,12 +35,7 @@ def _all_finite(d: Any) -> bool:
 def scale_lanes(d: Any, lanes: Any) -> Any:
     """Multiply lanes by a partial; an exactly zero lane element stays exactly zero.
 
-    Parameters
-    ----------
-    d : scalar or array
-        The partial, of the primal's shape.
-    lanes : array
-        Shape ``(N, *shape)``, or broadcastable to it.
+    Shapes: ``d`` has the primal's shape, ``lanes`` broadcasts to ``(N, *shape)``.
     """
     if type(lanes) is not np.ndarray or type(d) not in _KNOWN:
         for x in (d, lanes):
@@ -52,15 +47,7 @@ def scale_lanes(d: Any, lanes: Any) -> Any:
 
 
 def scaled(d: Any, lanes: Any) -> Any:
-    """What :func:`scale_lanes` returns, in the quiet context and mostly for arrays: sooner.
-
-    Parameters
-    ----------
-    d : scalar or array
-        The partial.
-    lanes : scalar or array
-        What is scaled.
-    """
+    """As :func:`scale_lanes`, but quicker for most arrays; call it in the quiet context."""
     if type(lanes) is np.ndarray or type(lanes) is np.float64:
         if type(d) is np.ndarray:
             if d.dtype is _DOUBLE:

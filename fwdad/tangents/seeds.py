@@ -75,12 +75,9 @@ class BasisSeeds:
 
 
 class GivenSeeds:
-    """Directions given by the caller: one, or K stacked in front. ``ZERO`` is no move at all.
+    """Directions given by the caller: one, or K stacked in front; ``ZERO`` is a zero direction.
 
-    Raises
-    ------
-    SeedError
-        If a seed's structure, shape or kind of number does not fit its leaf.
+    Raises SeedError if a seed's structure, shape or kind of number does not fit its leaf.
     """
 
     eager = False
@@ -185,7 +182,7 @@ def check_one_array(given: Any, what: str) -> None:
 
 
 def _has_numbers(items: Any) -> bool:
-    """Whether the innermost items of nested lists are no arrays, tuples or dicts."""
+    """Whether no innermost item of nested lists is an array, tuple or dict."""
     return all(
         _has_numbers(item) if type(item) is list else not np.ndim(item) and type(item) is not dict
         for item in items

@@ -1,4 +1,4 @@
-"""Shapes of which some lengths are not known when a program is traced."""
+"""Shapes with lengths that are not known when a program is traced."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ import numpy as np
 def broadcast_shapes(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
     """``numpy.broadcast_shapes`` for lengths that may be unknown.
 
-    Parameters
-    ----------
-    first, second : tuple
-        Shapes; an unknown length is an object that equals itself only, says whether it
-        ``may_be_one``, and what it is ``joined`` with another one that may be, too.
+    An unknown length equals only itself, says whether it ``may_be_one``, and is ``joined`` with
+    another one that may be.
     """
     if all(type(n) is int for n in (*first, *second)):
         return np.broadcast_shapes(first, second)
@@ -26,7 +23,7 @@ def broadcast_shapes(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[A
 
 
 def same_shape(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
-    """Whether two shapes are equal, or may be: where lengths that are not known meet others."""
+    """Whether two shapes are equal, or may be, where an unknown length meets another."""
     return len(first) == len(second) and all(
         m == n or not (type(m) is int and type(n) is int)
         for m, n in zip(first, second, strict=True)

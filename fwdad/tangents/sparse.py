@@ -1,6 +1,6 @@
 """SciPy's sparse arrays: composites with one leaf, ``.data``, and what is linear in that leaf.
 
-``scipy.sparse`` is not imported here before somebody's sparse array shows up.
+``scipy.sparse`` is not imported before the first sparse array appears.
 """
 
 from __future__ import annotations
@@ -17,17 +17,7 @@ FORMATS = ("csr", "csc", "coo", "bsr", "dia")
 
 @dataclass(frozen=True)
 class Pattern:
-    """A sparse array without its elements.
-
-    Attributes
-    ----------
-    cls : type
-        Its class.
-    attributes : dict
-        Its indices, shape and flags.
-    shape : tuple of int
-        The shape of ``.data``.
-    """
+    """A sparse array's class, indices and flags without its elements; ``.data`` has ``shape``."""
 
     cls: type
     attributes: dict[str, Any]
@@ -63,7 +53,7 @@ def _copied(value: Any) -> Any:
 
 
 def _mismatch(pattern: Pattern, other: Pattern) -> str | None:
-    """What makes a sparse seed unfit: a tangent has the pattern of its primal, entry by entry."""
+    """Why a sparse seed does not fit: a tangent has the pattern of its primal, entry by entry."""
     first, second = pattern.attributes, other.attributes
     if first["_shape"] != second["_shape"]:
         return f"a {other.cls.__name__} of shape {second['_shape']}; the shape is {first['_shape']}"
@@ -118,20 +108,9 @@ UNTRACED = (
 
 
 def scatter_add(values: Any, places: Any, size: int) -> Any:
-    """``y[places[k]] += values[k]`` for all k, from zero, in that order.
+    """``y[places[k]] += values[k]`` for all k, from zero, in that order; places may repeat.
 
-    Parameters
-    ----------
-    values : ndarray, shape (m,)
-        What is added up.
-    places : ndarray of int, shape (m,)
-        Where; a place may come again.
-    size : int
-        The length of y.
-
-    Returns
-    -------
-    ndarray, shape (size,)
+    Shapes: values (m,), places (m,), y (size,).
     """
     y = np.zeros(size, values.dtype)
     np.add.at(y, places, values)
@@ -141,25 +120,10 @@ def scatter_add(values: Any, places: Any, size: int) -> Any:
 def sparse_product(
     data: Any, x: Any, layout: str, major: Any, minor: Any, shape: tuple[int, int]
 ) -> Any:
-    """``A @ x`` for a sparse matrix given by its stored elements and where they stand.
+    """``A @ x`` for a sparse matrix given by its stored elements, shape (nnz,).
 
-    Parameters
-    ----------
-    data : ndarray, shape (nnz,)
-        The stored elements.
-    x : ndarray, shape (n,) or (n, k)
-        The dense factor.
-    layout : {"csr", "csc", "coo"}
-        How the places are told.
-    major, minor : ndarray of int
-        ``indptr`` and ``indices``; for ``"coo"`` rows and columns.
-    shape : tuple of int
-        Of the matrix.
-
-    Returns
-    -------
-    ndarray, shape (m,) or (m, k)
-        Computed by SciPy's own kernels, so it has the value that ``A @ x`` has.
+    SciPy's own kernels compute it. x is (n,) or (n, k). ``major`` and ``minor`` are ``indptr`` and
+    ``indices``; for the layout ``"coo"`` rows and columns.
     """
     from scipy.sparse import _sparsetools as kernels  # noqa: PLC0415  (see the top)
 
@@ -182,27 +146,10 @@ def sparse_product(
 def sparse_solve(
     data: Any, b: Any, layout: str, indptr: Any, indices: Any, options: dict[str, Any]
 ) -> tuple[Any, int]:
-    """Solve ``A x = b`` for a sparse matrix given by its stored elements, by SuperLU.
+    """Solve ``A x = b`` by SuperLU for a sparse matrix given by its stored elements (nnz,).
 
-    Parameters
-    ----------
-    data : ndarray, shape (nnz,)
-        The stored elements.
-    b : ndarray, shape (n,) or (n, k)
-        The right-hand sides, of the dtype of ``data``.
-    layout : {"csr", "csc"}
-        How the places are told.
-    indptr, indices : ndarray of int
-        The places.
-    options : dict
-        SuperLU's.
-
-    Returns
-    -------
-    x : ndarray
-        Of the shape of b.
-    info : int
-        Zero, or that the matrix is singular: then x means nothing.
+    b is (n,) or (n, k), of the dtype of ``data``; the layout is ``"csr"`` or ``"csc"``. Returns x
+    and ``info``: unless that is zero the matrix is singular and x has no meaning.
     """
     from scipy.sparse.linalg._dsolve import _superlu  # noqa: PLC0415  (see the top)
 

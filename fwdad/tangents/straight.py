@@ -1,4 +1,4 @@
-"""One value with the derivative of another: where rounding shall not be differentiated."""
+"""One value with the derivative of another, where rounding must not be differentiated."""
 
 from __future__ import annotations
 
@@ -11,19 +11,10 @@ from fwdad.tangents.plain import plain
 
 
 def with_derivative_of(value: Any, other: Any) -> Any:
-    """``value``, which moves as ``other`` does.
+    """``value`` with the tangents of ``other``, an array or number of the same shape.
 
-    Parameters
-    ----------
-    value : float or array
-        What is returned; its own derivative is not asked for.
-    other : float or array
-        Of the same shape: its tangents are those of the result, at every order.
-
-    Raises
-    ------
-    DualLeakError
-        If it is called past the dispatcher, which knows its rule.
+    The derivative of ``value`` itself is ignored, at every order. Raises DualLeakError if it is
+    called past the dispatcher, which knows its rule.
     """
     if plain(value) is not value or plain(other) is not other:
         message = "with_derivative_of was called past the rules: its derivative would be lost"

@@ -1,7 +1,7 @@
-"""For rules and laws whose arguments may stand for values that a tape will have when it runs.
+"""Helpers for rules and laws whose arguments may be symbols: values known when a tape runs.
 
-NumPy's functions dispatch on such symbols by themselves; these here are for what does not: making
-arrays, and functions of SciPy.
+NumPy's functions dispatch on such symbols by themselves; these helpers are for what does not:
+making arrays, and functions of SciPy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fwdad.tangents.zero import Undefined
 
 
 def recorder_of(*values: Any) -> Any:
-    """Who writes the tape of a symbol among the values, or in a list of them; None without one."""
+    """The recorder of the tape of a symbol among the values, or in a list of them, or None."""
     for x in values:
         if hasattr(type(x), "__fwdad_symbolic__"):
             return x.recorder
@@ -28,15 +28,7 @@ def recorder_of(*values: Any) -> Any:
 
 
 def apply(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a function that does not dispatch; of symbols, the call is written down.
-
-    Parameters
-    ----------
-    function : callable
-        Without side effects.
-    *args, **kwargs
-        Its arguments.
-    """
+    """Call a function without side effects that does not dispatch; on symbols, record the call."""
     recorder = recorder_of(*args, *kwargs.values())
     return function(*args, **kwargs) if recorder is None else recorder.apply(function, args, kwargs)
 
@@ -48,7 +40,7 @@ def array_of(x: Any) -> Any:
 
 
 def zeros(shape: tuple[Any, ...], dtype: Any, beside: Any = None) -> Any:
-    """Zeros of a shape of which lengths may be unknown, or which meet what is (``beside``)."""
+    """Zeros of a shape with lengths that may be unknown, or which are combined with ``beside``."""
     recorder = recorder_of((shape, beside))
     return (
         np.zeros(shape, dtype) if recorder is None else recorder.apply(np.zeros, (shape, dtype), {})
@@ -62,19 +54,11 @@ def arange(n: Any) -> Any:
 
 
 def defined(x: Any, bad: Any, reason: str) -> Any:
-    """The values x that a derivative is made of; it raises where they are used and ``bad`` holds.
+    """The values x that a derivative is made of; raises if it is used where ``bad`` holds.
 
-    What a rule knows at once it says by :func:`fwdad.undefined`. On a tape ``bad`` is known when
-    the program runs: then this is an operation, which is left out with the derivative.
-
-    Parameters
-    ----------
-    x : array
-        Made by the rule, and not its tangent.
-    bad : bool or symbol
-        Whether the derivative does not exist.
-    reason : str
-        Why, in words for the user.
+    x is not the tangent itself. What a rule knows at once it declares by :func:`fwdad.undefined`.
+    On a tape ``bad`` is known only at run time: then this is an operation, dropped together with
+    the derivative.
     """
     recorder = recorder_of(x, bad)
     if recorder is not None:

@@ -1,4 +1,4 @@
-"""Tangents that are no numbers: structural zero, missing space, undefined derivative."""
+"""Tangents that are not numbers: structural zero, missing space, undefined derivative."""
 
 from __future__ import annotations
 
@@ -115,18 +115,12 @@ NoTangent = NoTangentType()
 
 
 def undefined_message(reason: str) -> str:
-    """What the error says that an undefined derivative raises."""
+    """The message of the error that an undefined derivative raises."""
     return f"the derivative is undefined: {reason}"
 
 
 class Undefined:
-    """A derivative that does not exist, which raises only where it is used.
-
-    Parameters
-    ----------
-    reason : str
-        Why, in words for the user.
-    """
+    """A derivative that does not exist for a ``reason``, and raises only where it is used."""
 
     __slots__ = ("reason",)
     __array_priority__ = 3e6

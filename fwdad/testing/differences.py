@@ -19,25 +19,9 @@ def directional(
 ) -> tuple[dict[Any, Any], dict[Any, float]]:
     """Differentiate ``f(t)`` at t = 0 by central differences and Richardson extrapolation.
 
-    Parameters
-    ----------
-    f : callable
-        Takes a real number, returns arrays by key.
-    scale : float
-        The size of a step that changes x by about itself.
-
-    Returns
-    -------
-    derivatives : dict
-        An array by key.
-    errors : dict
-        The estimated absolute error by key: the change in the last extrapolation.
-
-    Notes
-    -----
-    With a first step of 1e-3 and four levels the truncation error is of order 1e-24 and the
-    rounding error about 1e-12 of f. Another step is tried only where the estimate asks for it
-    (a kink or a pole nearby); agreement with the rule never chooses the step.
+    Returns arrays and their estimated absolute errors, by key. ``scale`` is the step that changes x
+    by about itself. Only the error estimate may ask for another step (a kink or a pole nearby);
+    agreement with the rule never chooses it.
     """
     best: dict[Any, Any] = {}
     errors: dict[Any, float] = {}

@@ -127,7 +127,7 @@ def failing_checks(
 ) -> dict[str, str]:
     """Run every check of :func:`check_frule` and return the messages of those that fail.
 
-    Other modes are tried on request only: what is wrong eagerly is wrong there, too.
+    Other modes are run on request only: what is wrong eagerly is wrong there, too.
     """
     trial = make_trial(f, args, options or {}, chunk, None, None)
     settings = {"rtol": allowed(trial, None, None), "float32": True, "modes": False, **settings}

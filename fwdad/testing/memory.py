@@ -33,7 +33,7 @@ def check_written(trial: Trial, _settings: Any) -> None:
 
 
 def check_returned(trial: Trial, _settings: Any) -> None:
-    """What is written into the result changes an argument, and back, only if ``returns`` says so.
+    """The result shares memory with an argument only as ``returns`` says: a write shows it.
 
     Two calls of the function do not return the same memory.
     """

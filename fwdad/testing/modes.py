@@ -26,9 +26,9 @@ SINGLE_RTOL = 1e-3
 
 
 def check_modes(trial: Trial, settings: Any) -> None:
-    """A tape and compiled code give what the rule gives eagerly; so does reverse mode.
+    """A tape, compiled code and reverse mode give what the rule gives eagerly.
 
-    What a tape refuses is left to a run without one, as everywhere.
+    What cannot be put on a tape is skipped, as it is run without one everywhere.
     """
     if not settings.get("modes", True) or trial.rule is None or not trial.rule.of_user:
         return

@@ -11,7 +11,7 @@ from fwdad.rules.core.containers import Path
 
 
 class Primal:
-    """Stands for a primal while a call's arguments are put into their places."""
+    """A placeholder for a primal while the arguments of a call are put in place."""
 
     def __init__(self, k: int) -> None:
         self.k = k
@@ -24,23 +24,11 @@ def program_of(
     paths: list[Path],
     mutates: tuple[int, ...],
 ) -> Callable[[Any], Any]:
-    """A call of a function as a program of some leaves of its primals.
+    """A call of a function as a program of some leaves of its primals, found at ``paths``.
 
-    A complex leaf is given as its real and imaginary parts, so that the program need not be
-    holomorphic. A function that writes is given copies, and its new contents are returned, too.
-
-    Parameters
-    ----------
-    function : callable
-        What is called.
-    call : tuple
-        Its arguments and keyword arguments, a :class:`Primal` for each primal.
-    primals : list
-        The primals.
-    paths : list of tuple
-        Where the leaves are in them.
-    mutates : tuple of int
-        The primals that the function writes.
+    A :class:`Primal` stands for each primal in ``call``. A complex leaf is given as its real and
+    imaginary parts, so that the program need not be holomorphic. A function that writes gets
+    copies, and its new contents are returned, too.
     """
     args, kwargs = call
     places = [a.k if type(a) is Primal else -1 for a in args]
@@ -76,10 +64,10 @@ def with_leaves(value: Any, path: Path, paths: list[Path], leaves: Any) -> Any:
 
 
 def pushed(called: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    """What pushes tangents of the leaves through a program."""
+    """A function that pushes tangents of the leaves through a program."""
     return lambda x, x_dot: jvp(called, x, x_dot)[1]
 
 
 def pulled(called: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    """What pulls a cotangent back through a program."""
+    """A function that pulls a cotangent back through a program."""
     return lambda x, y_bar: vjp(called, x)[1](y_bar)

@@ -1,4 +1,4 @@
-"""Checks of what a rule returns: the primal, the structure, inputs kept, memory shared."""
+"""Checks of what a rule returns: the primal, the structure, unchanged inputs, shared memory."""
 
 from __future__ import annotations
 

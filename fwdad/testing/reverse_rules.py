@@ -134,13 +134,7 @@ def check_rrule(
 
 
 class _Pulls:
-    """A function's reverse rule at the arguments of a trial.
-
-    Parameters
-    ----------
-    trial : Trial
-        The function, its arguments, and seeds for each.
-    """
+    """A function's reverse rule at the arguments of a trial."""
 
     def __init__(self, trial: Trial) -> None:
         self.trial = trial
@@ -238,7 +232,7 @@ def check_value(pulls: _Pulls, _settings: Any) -> None:
 
 
 def check_repeated(pulls: _Pulls, _settings: Any) -> None:
-    """The pullback returns the same again, whatever it was asked in between."""
+    """The pullback returns the same again, whatever it was called with in between."""
     _, pull = pulls.ruled()
     bars = pulls.draw()
     first = pull(bars)

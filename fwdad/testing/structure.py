@@ -35,13 +35,7 @@ def tangents_for(primal: Any, chunks: dict[Path, Any]) -> Any:
 
 
 def result_tangents(y: Any, y_dot: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
-    """Pair each innermost value of a result with its tangent.
-
-    Raises
-    ------
-    AssertionError
-        If the tangent does not mirror the structure of the result.
-    """
+    """Pair each innermost value of a result with its tangent, whose structure must mirror it."""
     if is_composite(y):
         if isinstance(y_dot, (Zero, Undefined, NoTangentType)):
             y_dot = rebuild(tuple(y) if hasattr(y, "_fields") else y, lambda *_: y_dot)
@@ -59,7 +53,7 @@ def result_tangents(y: Any, y_dot: Any, path: Path = ()) -> Iterator[tuple[Path,
 def lanes_of(y: Any, y_dot: Any, n: int) -> dict[Path, Any]:
     """The ``(n, *shape)`` lanes of each differentiable part of a result.
 
-    Parts whose tangent is undefined are left out; a ``ZERO`` is written out.
+    Parts whose tangent is undefined are left out; a ``ZERO`` becomes an array of zeros.
     """
     found = {}
     for path, value, tangent in result_tangents(y, y_dot):

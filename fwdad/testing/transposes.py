@@ -154,7 +154,7 @@ def verdict(trial: Trial, check: str, left: Any, right: Any, size: Any, where: s
 def check_recording(trial: Trial, settings: Any) -> None:
     """The rule consists of operations of the closed list, and can be run backwards.
 
-    Each pattern of one active argument, and of all, is recorded; the record is transposed and
+    Each single active argument, and all together, are recorded; the record is transposed and
     compared with the rule itself. A rule that looks into its lanes needs a transpose of its own.
     """
     if trial.rule is None or trial.rule.kind == "constant":

@@ -31,28 +31,8 @@ class CheckError(AssertionError):
 class Trial:
     """A function, its bound arguments, seeds for each, and ways to run the rule.
 
-    Parameters
-    ----------
-    f : callable
-        The primal.
-    args : tuple
-        Its arguments.
-    options : dict
-        Its keyword arguments.
-    chunk : sequence of int
-        The widths to run.
-    rng : numpy.random.Generator
-        Where seeds come from.
-    argnums : sequence of int or str, optional
-        The primals that are differentiated; by default all that have a tangent space.
-    rule : Rule, optional
-        What splits a call into primals and options; by default the registered rule of f.
-
-    Attributes
-    ----------
-    writer : Rule or None
-        The rule of a function that writes: then ``f`` and ``rule`` are those of the function that
-        returns the new contents.
+    For a function that writes, ``writer`` is its rule, and ``f`` and ``rule`` are those of the
+    function that returns the new contents; otherwise ``writer`` is None.
     """
 
     def __init__(
@@ -178,7 +158,7 @@ class Trial:
     ) -> tuple[Any, Any]:
         """Run the rule once, with the given lanes (arrays or chunks) by path.
 
-        What the rule writes into the primals is undone, unless a check wants to see it.
+        Unless ``restore`` is False, what the rule writes into the primals is undone.
         """
         tangents = self.tangents(primals, lanes)
         try:

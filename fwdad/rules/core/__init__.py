@@ -1,5 +1,5 @@
-"""What rules are made of: how one is written, registered, found, called, checked and transposed.
+"""The machinery of rules: how one is written, registered, found, called, checked and transposed.
 
-In come functions with their derivatives, from the files by area or from users; out comes, for a
-call, the rule and its arguments. Whoever stands above the rules sees this room only.
+Functions come with their derivatives, from the files by area or from users; for a call, this
+package returns the rule and its arguments. The layers above the rules use nothing else of them.
 """

@@ -1,6 +1,6 @@
-"""The adjoints of linear primitives: how one is registered, and what its body is written with.
+"""The adjoints of linear primitives: their registration, and helpers for writing their bodies.
 
-Also what the reverse pass of a product of vectors with matrices adds, where it does so in place.
+Also the in-place updates by which a reverse pass adds up products of vectors with matrices.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def transpose(
 def _checked(
     body: Callable[..., Any], function: Any, argnum: int, origin: str
 ) -> Callable[..., Any]:
-    """A user's transpose, whose result is looked at each time."""
+    """Wrap a user's transpose so that its result is checked at each call."""
     place = f"the transpose of {function_name(function)} for argument {argnum} ({origin})"
 
     @functools.wraps(body)
@@ -122,13 +122,8 @@ def _checked(
 def into(space: Space, x_bar: Any) -> Any:
     """Sum a cotangent over the axes that were broadcast, and keep its real part for a real x.
 
-    Parameters
-    ----------
-    space : Space
-        Where the cotangent has to live.
-    x_bar : Chunk
-        The cotangent of x as it was broadcast. A symbol is summed when the program runs along
-        axes of which it is not known before whether they were broadcast.
+    A symbol is summed at run time over axes of which tracing cannot tell whether they were
+    broadcast.
     """
     if space.dtype.kind != "c" and x_bar.dtype.kind == "c":
         x_bar = np.real(x_bar)
@@ -149,13 +144,7 @@ def into(space: Space, x_bar: Any) -> Any:
 
 
 def conjugate(x: Any) -> Any:
-    """The complex conjugate; of a real array itself, of which ``np.conjugate`` makes a copy.
-
-    Parameters
-    ----------
-    x : array_like
-        What is read only.
-    """
+    """The complex conjugate, not to be written into: a real array is returned itself."""
     return x if getattr(x, "dtype", _COMPLEX).kind != "c" else np.conjugate(x)
 
 
@@ -165,12 +154,8 @@ _COMPLEX = np.dtype(complex)
 def add_outer(a: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
     """Add ``u[:, None] * v`` to a matrix in place; where BLAS can, without a temporary array.
 
-    Parameters
-    ----------
-    a : ndarray
-        What is written, ``(m, n)``, of doubles.
-    u, v : ndarray
-        Doubles in other memory, ``(m,)`` and ``(n,)`` or what NumPy broadcasts.
+    Shapes: a (m, n), u (m,), v (n,) or what NumPy broadcasts; all doubles. a shares no memory with
+    u or v.
     """
     (m, n), (row, step) = a.shape, a.strides
     if step == 8 and row >= 8 * n and len(u) == m > 1 and len(v) == n > 1 and a.flags.writeable:
@@ -184,12 +169,8 @@ def add_outer(a: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
 def add_product(a: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
     """Add ``u.T @ v`` to a matrix in place; where BLAS can, without a temporary array.
 
-    Parameters
-    ----------
-    a : ndarray
-        What is written, ``(m, n)``, of doubles.
-    u, v : ndarray
-        Doubles in other memory, ``(k, m)`` and ``(k, n)``, whose rows are dense.
+    Shapes: a (m, n), u (k, m), v (k, n); all doubles, the rows of u and v dense. a shares no memory
+    with u or v.
     """
     row, step = a.strides
     if step == 8 and row >= 8 * a.shape[1] and not row & 7 and a.flags.writeable:

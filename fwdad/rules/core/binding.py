@@ -1,4 +1,4 @@
-"""Binding a call's arguments to a rule: which are primals, which are options."""
+"""Binding of a call's arguments to a rule: which are primals, which are options."""
 
 from __future__ import annotations
 
@@ -38,14 +38,8 @@ def _as_numbers(x: np.ndarray) -> Any:
 class Binder:
     """Splits the arguments of a call into primals and options.
 
-    Parameters
-    ----------
-    name : str
-        The function's name, for errors.
-    signature : inspect.Signature
-        The primal's signature.
-    argnums : sequence of int or str, optional
-        The parameters that can be active; by default each one without a default.
+    ``argnums`` are the parameters that can be active, by default each one without a default;
+    ``name`` is the function's name in errors.
     """
 
     def __init__(
@@ -188,7 +182,7 @@ def binder_for(
 ) -> Binder:
     """Make the binder of a function, from its own signature or from one given as text.
 
-    A late one looks at the function when it is used: many are not.
+    A late binder reads the signature on first use: many are never used.
     """
     if isinstance(argnums, (int, str)):
         argnums = (argnums,)
@@ -215,7 +209,7 @@ def _own_signature(function: Callable[..., Any], name: str) -> inspect.Signature
 
 
 class _LateBinder(Binder):
-    """A binder that reads the function's signature when somebody first asks it for anything."""
+    """A binder that reads the function's signature on first use."""
 
     def __init__(
         self, function: Callable[..., Any], name: str, argnums: Sequence[int | str] | None

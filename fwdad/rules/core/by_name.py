@@ -1,7 +1,7 @@
-"""What rules of functions that are registered by name need, so that SciPy is not imported.
+"""Helpers for rules of functions that are registered by name, so that SciPy is not imported.
 
-``linear("scipy.fft.dct")`` registers without importing SciPy; the transposes that belong to that
-rule have to wait for the import, too. Bodies reach SciPy through :class:`Lazy`.
+``linear("scipy.fft.dct")`` registers without importing SciPy; the transposes of such a rule have to
+wait for the import, too. Bodies reach SciPy through :class:`Lazy`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,7 @@ from fwdad.tangents.zero import ZERO, Undefined, Zero
 
 
 class Lazy:
-    """A module that is imported when something of it is first asked for.
-
-    Parameters
-    ----------
-    name : str
-        The module's dotted name.
-    """
+    """A module that is imported when one of its attributes is first read."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -49,7 +43,7 @@ def transpose_by_name(
 
 
 def takes_factors(dotted: str) -> None:
-    """Say of a function that its tuple is one: factors and pivots, which are no array together."""
+    """Declare that a function takes a tuple of factors and pivots, not an array."""
 
     def attach(function: Any) -> None:
         RULES[function].takes_arrays = False
@@ -68,24 +62,9 @@ def apply_linear(
 ) -> Any:
     """Apply a function that takes plain arrays only to the tangent at position k.
 
-    Parameters
-    ----------
-    function : callable
-        It is linear in its primal k, and has a transpose there.
-    primals : tuple
-        Its primals, with a tangent at position k.
-    k : int
-        Where the tangent stands.
-    solve : callable
-        The function with all else fixed. A tangent of one or two axes is handed over as the
-        columns of one matrix, all lanes at once; one of more axes lane by lane.
-    by_lane : bool, default False
-        Hand over lane by lane in any case.
-    y : ndarray, optional
-        An array of the result's shape and dtype, where there is one: a tangent that is recorded
-        then needs no solution to know its shape.
-    **options
-        The other arguments of the function.
+    ``solve`` is the function with all else fixed: it gets a tangent of one or two axes as columns
+    of one matrix, all lanes at once, and others, or with ``by_lane``, lane by lane. ``y`` is an
+    array of the result's shape and dtype, if known: recording a tangent then needs no solution.
     """
     x_dot = primals[k]
     if isinstance(x_dot, Zero):
@@ -110,18 +89,12 @@ def apply_linear(
 
 
 def refuse_symbols(x: Any) -> None:
-    """Raise where a function that takes plain arrays only would meet a value of a tape.
-
-    Parameters
-    ----------
-    x : object
-        Its argument.
-    """
+    """Raise if a value of a tape meets a function that takes plain arrays only."""
     if recorder_of(x) is not None:
         message = "compiled code that takes plain arrays only meets a value that is not known yet"
         raise UntraceableError(message)
 
 
 def untouched(options: dict[str, Any]) -> dict[str, Any]:
-    """Options that leave the arguments as they are: the tangent needs them after the primal."""
+    """Options that leave the arguments unchanged: the tangent needs them after the primal."""
     return {k: False if k.startswith("overwrite_") else v for k, v in options.items()}

@@ -1,4 +1,4 @@
-"""Calls in one form: what a library function requires, whatever way the caller gives it."""
+"""Calls in one form: the arguments that a library function requires are passed by position."""
 
 from __future__ import annotations
 
@@ -43,21 +43,10 @@ def _required(function: Any) -> tuple[str, ...]:
 def by_position(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """A call with those arguments by position that a library function requires.
+    """The ``(args, kwargs)`` of a call, with those by position that a library function requires.
 
-    Parameters
-    ----------
-    function : callable
-        Of any library; only those of NumPy and SciPy are looked at.
-    args, kwargs
-        The arguments, as the caller gives them: ``np.sum(a=x, axis=0)``.
-
-    Returns
-    -------
-    args : tuple
-        ``(x,)``.
-    kwargs : dict
-        ``{"axis": 0}``.
+    ``np.sum(a=x, axis=0)`` gives ``(x,), {"axis": 0}``. Only functions of NumPy and SciPy are
+    normalised.
     """
     module = getattr(function, "__module__", None)
     of_ufunc = isinstance(getattr(function, "__self__", None), np.ufunc)
@@ -82,7 +71,7 @@ def by_position(
 
 
 def _of_whose_kind(like: Any) -> Any:
-    """A plain value in the place of ``like=``: it says whose arrays are made, and NumPy's are."""
+    """A plain value for ``like=``: it says whose arrays are made, and those are NumPy's."""
     if hasattr(like, "__fwdad_symbolic__"):
         return np.empty(0) if getattr(like, "is_array", False) else 0.0
     like = plain(like)
@@ -92,19 +81,8 @@ def _of_whose_kind(like: Any) -> Any:
 def told_dtypes(ufunc: np.ufunc, given: Sequence[Any], dtype: Any, casting: Any) -> tuple[Any, ...]:
     """The dtypes to which ``ufunc(…, dtype=, casting=)`` casts its operands.
 
-    Parameters
-    ----------
-    ufunc : numpy.ufunc
-        Any.
-    given : sequence of numpy.dtype or type
-        Those of the operands; ``int``, ``float`` and ``complex`` are numbers of Python's.
-    dtype, casting
-        As the caller says them; ``dtype`` may be None.
-
-    Raises
-    ------
-    TypeError
-        NumPy's own, where it does not cast so.
+    ``given`` are dtypes, or ``int``, ``float`` and ``complex`` for Python numbers. Raises NumPy's
+    own TypeError where it does not cast.
     """
     types = (*given, *(None,) * ufunc.nout)
     if dtype is None:

@@ -1,4 +1,4 @@
-"""Nested containers of arguments and results: their innermost values, with their places."""
+"""Nested containers of arguments and results: their innermost values, with their paths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CONTAINERS = (tuple, list, dict)
 
 
 def walk(value: Any, path: Path = ()) -> list[tuple[Path, Any]]:
-    """Every value in nested containers that is no container, with its path."""
+    """Every value in nested containers that is not a container, with its path."""
     found: list[tuple[Path, Any]] = []
     _walk(value, path, found)
     return found
@@ -47,7 +47,7 @@ def pick(value: Any, path: Path) -> Any:
 
 
 def rebuild(value: Any, part: Callable[[Path, Any], Any], path: Path = ()) -> Any:
-    """Copy nested containers, with ``part(path, value)`` in the place of each innermost value."""
+    """Copy nested containers, each innermost value replaced by ``part(path, value)``."""
     if type(value) is tuple and not any(map(is_composite, value)):
         return tuple([part((*path, key), v) for key, v in enumerate(value)])
     if isinstance(value, dict):

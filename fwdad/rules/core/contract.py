@@ -1,7 +1,7 @@
-"""What a rule promises, checked where it is run: tangents, and the memory of what it returns.
+"""Checks of what a rule promises, where it is run: tangents, and the memory of what it returns.
 
 The shapes and widths of tangents are compared for every rule. What costs more, dtypes and memory,
-is looked at for rules of users only: the library's own are run by the harness in its tests.
+is checked for users' rules only: the harness checks the library's own in its tests.
 """
 
 from __future__ import annotations
@@ -25,14 +25,9 @@ from fwdad.tangents.zero import NoTangentType, Undefined, Zero
 
 
 def check_given(what: str, primals: Any, tangents: Any) -> int | None:
-    """Check that tangents fit primals; returns their number of lanes, None if all are zero.
+    """Check that tangents fit primals, one for each; returns their number of lanes.
 
-    Parameters
-    ----------
-    what : str
-        Who is given them, for the message.
-    primals, tangents : tuple or list
-        One tangent for each primal.
+    It is None if all tangents are zero. ``what`` names the receiver in messages.
     """
     if not isinstance(tangents, (tuple, list)) or len(tangents) != len(primals):
         came = len(tangents) if isinstance(tangents, (tuple, list)) else type_in_words(tangents)
@@ -84,7 +79,7 @@ def _check_one(what: str, name: str, x: Any, t: Any, widths: list[int]) -> None:
 
 
 def _has_own_structure(x: Any, t: Any) -> bool:
-    """Whether a tangent is an object in the place of one that somebody told how to take apart."""
+    """Whether a tangent is an object of its primal's own, registered class."""
     plain_x = plain(x)
     return not isinstance(
         plain_x, (np.ndarray, np.generic, float, int, complex, str, bytes, type(None))
@@ -117,21 +112,7 @@ def may_agree(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
 
 
 def checked(rule: Rule, answer: Any, primals: Any, n: int, options: Any = None) -> tuple[Any, Any]:
-    """What an frule returns, ``(y, y_dot)``, after a look at all that it promises.
-
-    Parameters
-    ----------
-    rule : Rule
-        The rule.
-    return : object
-        What its body has returned.
-    primals : tuple
-        What it was given.
-    n : int
-        The number of lanes.
-    options : dict, optional
-        Its options.
-    """
+    """An frule's result ``(y, y_dot)`` for n lanes, after a check of all that it promises."""
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
         message = (
             f"{rule.place} returns {type_in_words(answer)}; it returns (y, y_dot), with a Chunk "
@@ -153,7 +134,7 @@ def checked(rule: Rule, answer: Any, primals: Any, n: int, options: Any = None) 
 
 
 def _is_real(y_dot: Chunk, y: np.ndarray) -> bool:
-    """Whether a tangent has the kind of numbers of a float array, seen at a glance."""
+    """Whether a tangent is real like its float array; a quick test."""
     if type(y_dot) is not Chunk or y.dtype.kind != "f":
         return y.dtype.kind == "c"
     for lanes, d in y_dot.terms.items():
@@ -253,18 +234,10 @@ def _check_written(rule: Rule, y: Any, y_dot: Any, primals: Any) -> None:
 
 
 def check_cotangent(place: str, x_bar: Any, space: Any, y_bar: Any) -> None:
-    """Check what a user's transpose returns.
+    """Check the result of a user's transpose, which ``place`` names in messages.
 
-    Parameters
-    ----------
-    place : str
-        The transpose, for the message.
-    x_bar : object
-        What it has returned.
-    space : Space, or a list or tuple of them
-        Where the argument lives; what is no space there has no cotangent.
-    y_bar : Chunk or array
-        The cotangent that it was given: as many as that has are wanted.
+    ``space`` is the argument's ``Space``, or a list or tuple of spaces; an item that is not a space
+    has no cotangent. There must be as many cotangents as ``y_bar`` has.
     """
     if isinstance(x_bar, (Zero, Undefined, NoTangentType)):
         return
@@ -312,7 +285,7 @@ def arrays_in(x: Any) -> Iterator[np.ndarray]:
 
 
 def memory_of_argument(rule: Rule) -> str:
-    """Why a rule that says ``returns='new'`` must not return what it does."""
+    """The message for a rule with ``returns='new'`` that returns an argument's memory."""
     return (
         f"{rule.place} returns memory of an argument, so what is written into it "
         "later would change the argument, too. Let the function and its rule return a "
@@ -321,7 +294,7 @@ def memory_of_argument(rule: Rule) -> str:
 
 
 def undeclared_write(rule: Rule, at: Any) -> str:
-    """Why a function must not write into one of its arguments, told by position or name."""
+    """The message for a write into an argument, given by position or name, that is undeclared."""
     names = rule.binder.positional
     name = names[at] if type(at) is int and at < len(names) else at
     return (
@@ -334,7 +307,7 @@ _NUMBERS = {float, int, complex, bool, np.float64, np.int64, np.bool_, type(None
 
 
 def _apart(rule: Rule, y: Any, inputs: Any) -> bool:
-    """Whether what has to be new surely is none of the arguments' memory, seen at a glance."""
+    """Whether a result surely shares no memory with the arguments; a quick test."""
     if rule.returns != "new":
         return False
     if type(y) in _NUMBERS:
@@ -351,18 +324,9 @@ def _apart(rule: Rule, y: Any, inputs: Any) -> bool:
 
 
 def check_memory(rule: Rule, y: Any, inputs: Any, place: Location | None = None) -> None:
-    """Check that what a user's rule, or its function, returns lies where it says.
+    """Check the memory of what a user's rule, or its function, returns against its ``returns``.
 
-    Parameters
-    ----------
-    rule : Rule
-        The rule.
-    y : object
-        What was returned.
-    inputs : tuple
-        The arguments.
-    place : Location, optional
-        Where in the user's code; the innermost frame of it by default.
+    ``place`` is the location in the user's code; None means its innermost frame.
     """
     if rule.returns == "either" or _apart(rule, y, inputs):
         return
@@ -400,7 +364,7 @@ def view_is_written(rule: Rule) -> str:
 
 
 def watched(function: Any) -> Callable[..., Any]:
-    """A function that a tape calls; what one with a rule of a user's returns is looked at."""
+    """The function as a tape calls it: if it has a user's rule, its result is checked."""
     rule = find_rule(function)
     if rule is None or not rule.of_user or rule.returns == "either" or not callable(function):
         return function

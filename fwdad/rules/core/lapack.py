@@ -37,12 +37,8 @@ def lapack() -> NumpyLapack | SciPyLapack:
 class Factors:
     """An LU factorisation that solves for tangents, all lanes at once.
 
-    Parameters
-    ----------
-    a : ndarray
-        The matrix, for tangents that are no plain lanes.
-    factors : tuple
-        What ``gesv`` left: the triangles and the pivots.
+    ``a`` is the matrix, used for tangents that are not plain lanes; ``factors`` are the triangles
+    and the pivots from ``gesv``.
     """
 
     def __init__(self, a: Any, factors: Any) -> None:
@@ -73,11 +69,8 @@ class Unfactorised:
 def solve_and_factorize(a: Any, b: Any) -> tuple[Any, Factors | Unfactorised]:
     """Solve a x = b, bit-equal to ``numpy.linalg.solve``, and keep the factors of a.
 
-    Parameters
-    ----------
-    a, b : array_like
-        Any arguments of ``numpy.linalg.solve``. The factors are kept for one real or complex
-        matrix; a stack of matrices, and the primals of an enclosing derivative, keep none.
+    Factors are kept for one real or complex matrix; a stack of matrices, and the primals of an
+    enclosing derivative, keep none.
     """
     if not (_is_matrix(a) and _is_plain(b) and b.ndim in (1, 2) and len(b) == len(a)):
         return np.linalg.solve(a, b), Unfactorised(a)
@@ -89,14 +82,10 @@ def solve_and_factorize(a: Any, b: Any) -> tuple[Any, Factors | Unfactorised]:
 
 
 def cholesky_tangent(lower: Any, a_dot: Any) -> Any:
-    r"""Return L Φ(L⁻¹ Ȧ L⁻ᴴ), Φ the lower triangle with half the diagonal.
+    """Return L Φ(L⁻¹ Ȧ L⁻ᴴ), Φ the lower triangle with half the diagonal.
 
-    Parameters
-    ----------
-    lower : array_like
-        The Cholesky factor, shape (..., n, n).
-    a_dot : Chunk
-        Only its lower triangle is read, and of its diagonal the real part.
+    Shape of L and Ȧ: (..., n, n). Of Ȧ only the lower triangle is read, and of its diagonal the
+    real part.
     """
     if not (_is_matrix(lower) and _has_plain_lanes(a_dot)):
         n = lower.shape[-1]
@@ -117,7 +106,7 @@ def cholesky_tangent(lower: Any, a_dot: Any) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def _lower(n: int) -> np.ndarray:
-    """A mask of what is not above the diagonal."""
+    """A mask of the lower triangle, with its diagonal."""
     return np.tri(n, dtype=bool)
 
 
@@ -128,15 +117,7 @@ def _writeable(a: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def solve_lower(lower: Any, b_dot: Any) -> Any:
-    """Return L⁻¹ b_dot for a lower triangle and a tangent of shape (n, m).
-
-    Parameters
-    ----------
-    lower : array_like
-        Shape (..., n, n).
-    b_dot : Chunk
-        A tangent of shape (..., n, m).
-    """
+    """Return L⁻¹ b_dot for a lower triangle (..., n, n) and a tangent of shape (..., n, m)."""
     if not (_is_matrix(lower) and _has_plain_lanes(b_dot)):
         return np.linalg.solve(lower, b_dot)
     dtype = np.complex128 if np.result_type(lower, b_dot.dtype).kind == "c" else np.float64

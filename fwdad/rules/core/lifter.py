@@ -1,4 +1,4 @@
-"""Rules' functions as they run on what other rules are about: duals, and symbols of tapes."""
+"""Lifting of rules' functions, so that they run on duals and on the symbols of a tape."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _LIFT: list[Callable[[Any], Any]] = []
 
 
 def set_lifter(lift: Callable[[Any], Any]) -> None:
-    """Let functions of rules be lifted; the builder, which knows how, stands above the rules."""
+    """Install the lifter; the builder, which provides it, is a layer above the rules."""
     _LIFT[:] = [lift]
 
 
 def lifted(function: Any) -> Any:
-    """A function of a rule, as it runs on duals of an enclosing call."""
+    """A function of a rule, lifted to run on the duals of an enclosing call."""
     if isinstance(function, functools.partial):
         return functools.partial(lifted(function.func), *function.args, **function.keywords)
     return _LIFT[0](function)
 
 
 def written_down(rule: Any, function: Any) -> Any:
-    """A rule's body, or one of its partials, as it runs on the symbols of a tape.
+    """A rule's body, or one of its partials, lifted to run on the symbols of a tape.
 
-    What a user's rule calls may have rules of its own, the very function among them: such a call
-    stays one on the tape, so that derivatives of the derivative are by these rules as well.
+    A user's rule may call functions that have rules of their own, its own function among them: such
+    a call stays one operation on the tape, so that higher derivatives use these rules as well.
     """
     return function if rule.origin.startswith(PACKAGE) else lifted(function)

@@ -57,19 +57,15 @@ def _at(array: Any) -> int:
 
 
 def _row_length(matrix: np.ndarray) -> int:
-    """The distance of two rows, in elements: LAPACK's leading dimension."""
+    """The distance between two rows in elements: LAPACK's leading dimension."""
     return max(matrix.strides[0] // matrix.itemsize, 1)
 
 
 class NumpyLapack:
     """The routines that NumPy's linear algebra is made of.
 
-    Parameters
-    ----------
-    routines : dict
-        Foreign functions by LAPACK name.
-    integer : type
-        LAPACK's integer, ``ctypes.c_int64`` or ``ctypes.c_int32``.
+    ``routines`` are foreign functions by LAPACK name, ``integer`` is LAPACK's integer type:
+    ``ctypes.c_int64`` or ``ctypes.c_int32``.
     """
 
     _dgesv: Any
@@ -114,12 +110,7 @@ class NumpyLapack:
     def gesv(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, Any]:
         """Solve a x = b as ``numpy.linalg.solve`` does, and keep the factors.
 
-        Parameters
-        ----------
-        a : ndarray
-            Shape (n, n), double or complex double.
-        b : ndarray
-            Shape (n,) or (n, m), of a's dtype.
+        Shapes: a (n, n), b (n,) or (n, m), both double or both complex double.
         """
         n = len(a)
         # a C-contiguous copy of the transpose is the Fortran-contiguous copy that LAPACK wants
@@ -158,12 +149,7 @@ class NumpyLapack:
     def add_outer(self, a: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
         """Add ``u[:, None] * v`` to a matrix of doubles whose rows are dense, without a temporary.
 
-        Parameters
-        ----------
-        a : ndarray
-            ``(m, n)``, written; it shares no memory with the vectors.
-        u, v : ndarray
-            ``(m,)`` and ``(n,)``, doubles with positive steps.
+        Shapes: a (m, n), u (m,), v (n,); u and v are doubles with positive steps, in other memory.
         """
         lengths = (self._integer * 5)(
             len(v), len(u), v.strides[0] // 8, u.strides[0] // 8, a.strides[0] // 8
@@ -177,12 +163,7 @@ class NumpyLapack:
     def add_product(self, a: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
         """Add ``u.T @ v`` to a matrix of doubles whose rows are dense, without a temporary.
 
-        Parameters
-        ----------
-        a : ndarray
-            ``(m, n)``, written; it shares no memory with the others.
-        u, v : ndarray
-            ``(k, m)`` and ``(k, n)``, doubles with dense rows.
+        Shapes: a (m, n), u (k, m), v (k, n); u and v are doubles with dense rows, in other memory.
         """
         (k, m), n = u.shape, v.shape[1]
         sizes = (self._integer * 6)(n, m, k, *map(_row_length, (v, u, a)))

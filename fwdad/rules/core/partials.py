@@ -81,7 +81,7 @@ SINGLE = (np.dtype(np.float32), np.dtype(np.complex64))
 
 
 def floating(dtype: np.dtype[Any], y: Any) -> np.dtype[Any]:
-    """The dtype of a scaling: Python numbers beside single precision do not widen it."""
+    """The dtype of a scaling: Python numbers do not widen single precision."""
     if getattr(y, "dtype", None) in SINGLE:
         return np.dtype(np.complex64 if dtype.kind == "c" else np.float32)
     return np.dtype(np.float64) if dtype.kind in "biu" else dtype
@@ -95,13 +95,13 @@ def narrowed(y_dot: Any, y: Any) -> Any:
 
 
 class NoDerivative:
-    """Stands in the place of a partial that does not exist."""
+    """The placeholder for a partial that does not exist."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
 
     def __call__(self, *_args: Any) -> Any:
-        """Raise: somebody needs the partial."""
+        """Raise, because the partial is needed."""
         message = f"no derivative with respect to this argument: {self.reason}"
         raise UndefinedDerivativeError(message)
 

@@ -1,8 +1,8 @@
 """A tangent that records what a rule does to it, so that the rule can be transposed.
 
-A rule body is promised to be linear, made of operations of the closed list. Here it runs on
-tangents that write those operations down; the record is then read backwards with the registered
-transposes, as reverse mode will do.
+A rule body is promised to be linear, and made of operations of the closed list. Here it runs on
+tangents that record those operations; the record is then read backwards with the registered
+transposes, as in reverse mode.
 """
 
 from __future__ import annotations
@@ -35,14 +35,8 @@ class OpaqueTangentError(MissingTransposeError):
 class Operation:
     """One recorded linear operation.
 
-    Attributes
-    ----------
-    function : callable
-        The key of its transposes.
-    primals : tuple
-        Its arguments, with recorded tangents among them.
-    options : dict
-        Its keyword arguments.
+    ``function`` is the key of its transposes; ``primals`` are its arguments, recorded tangents
+    among them.
     """
 
     function: Callable[..., Any]
@@ -65,16 +59,9 @@ _IDENTITIES = {np.copy, np.asarray, np.ascontiguousarray, np.positive}
 class RecordingTangent(Chunk):
     """Stands for a ``Chunk`` in a rule body, and records what is done to it.
 
-    It carries the chunk's value along, so that shapes, dtypes and errors are the chunk's own; only
-    the explicit escapes (``lanes``, ``terms``) are closed. A subclass may have a cheaper stand-in
-    for the value, and keep operations in its own way (``_made``).
-
-    Parameters
-    ----------
-    value : Chunk
-        What it stands for.
-    operation : Operation, optional
-        Where it came from; None for an input.
+    It carries the chunk's value, so that shapes, dtypes and errors are the chunk's own; only the
+    explicit escapes (``lanes``, ``terms``) are closed. ``operation`` is None for an input. A
+    subclass may keep a cheaper stand-in for the value, and record in its own way (``_made``).
     """
 
     __slots__ = ("operation", "value")
@@ -87,7 +74,7 @@ class RecordingTangent(Chunk):
 
     @property
     def lanes(self) -> Any:
-        """Closed: whoever reads the lanes leaves the closed list."""
+        """Raise: code that reads the lanes leaves the closed list."""
         message = "the rule reads x_dot.lanes (or maps over lanes): it cannot be recorded"
         raise OpaqueTangentError(message)
 
@@ -106,7 +93,7 @@ class RecordingTangent(Chunk):
     # -- recording
 
     def _made(self, value: Chunk, operation: Operation) -> Any:
-        """What stands for the result of an operation."""
+        """The stand-in for the result of an operation."""
         return RecordingTangent(value, operation)
 
     def __fwdad_linear__(
@@ -272,23 +259,7 @@ class RecordingTangent(Chunk):
 
 
 def pull_back(outputs: list[tuple[RecordingTangent, Chunk]]) -> dict[int, Chunk]:
-    """Run a record backwards.
-
-    Parameters
-    ----------
-    outputs : list of (RecordingTangent, Chunk)
-        Recorded results with their cotangents.
-
-    Returns
-    -------
-    dict
-        The cotangent of each input, by the ``id`` of its :class:`RecordingTangent`.
-
-    Raises
-    ------
-    MissingTransposeError
-        If an operation has no transpose for a recorded argument.
-    """
+    """Run a record backwards; returns each input's cotangent by the ``id`` of the input."""
     order: list[RecordingTangent] = []
     seen: set[int] = set()
 
@@ -324,14 +295,7 @@ def transpose_one(
 ) -> list[tuple[RecordingTangent, Any]]:
     """The cotangent of each recorded argument of one operation.
 
-    Parameters
-    ----------
-    operation : Operation
-        The operation.
-    y_bar : Chunk or array
-        The cotangents of its result, or a single one.
-    lift : callable, optional
-        What makes a transpose run on the duals of an enclosing derivative.
+    ``lift`` makes a transpose run on the duals of an enclosing derivative; None leaves it as it is.
     """
     spaces = rebuild(operation.primals, lambda _, v: _space(v))
     answers: dict[int, Any] = {}

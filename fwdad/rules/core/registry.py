@@ -1,4 +1,4 @@
-"""The registry of rules: what is registered, how it is looked up, what waits for an import."""
+"""The registry of rules: their registration and lookup, and actions that wait for an import."""
 
 from __future__ import annotations
 
@@ -42,38 +42,12 @@ SEQUENCE_TAKERS = {
 
 @dataclass(eq=False)
 class Rule:
-    """One function's forward rule.
+    """One function's forward rule: ``body(primals, tangents, **options) -> (y, y_dot)``.
 
-    Attributes
-    ----------
-    function : callable or str
-        The primal; a dotted name until its module is imported.
-    kind : str
-        ``"frule"``, ``"elementwise"``, ``"linear"``, ``"multilinear"`` or ``"constant"``.
-    body : callable
-        ``body(primals, tangents, **options) -> (y, y_dot)``.
-    binder : Binder
-        Splits a call into primals and options.
-    partials : tuple
-        The derivatives of an elementwise rule, one per argument.
-    linear_argnums : tuple of int
-        The primals in which a linear or multilinear rule is linear.
-    mutates : tuple of int
-        The primals that the function writes into.
-    origin : str
-        File and line of the registration.
-    stands_in : bool
-        Whether it only stands for an frule that a function with an rrule does not have.
-    returns : str
-        Which memory the function returns: ``"new"``, ``"view"`` or ``"either"``.
-    of_user : bool
-        Whether somebody outside the library has registered it.
-    pure : callable or None
-        Of a function that writes: the one that returns the new contents instead.
-    contents : tuple of int
-        The primals whose new contents the body returns: also of the rule of that function.
-    takes_arrays, takes_sequences : bool
-        Whether NumPy makes arrays of lists among the primals, or of lists among their items.
+    ``kind`` is ``"frule"``, ``"elementwise"``, ``"linear"``, ``"multilinear"`` or ``"constant"``.
+    ``function`` is a dotted name until its module is imported. ``stands_in`` marks a substitute for
+    the missing frule of a function with an rrule. Of a function that writes, ``pure`` returns the
+    new contents instead, and ``contents`` are the primals whose new contents the body returns.
     """
 
     function: Any
@@ -102,9 +76,10 @@ class Rule:
     def with_arrays(
         self, primals: Sequence[Any], make: Callable[[Any], Any], first: int = 0
     ) -> tuple[Any, ...]:
-        """Primals in which the lists of which NumPy makes arrays are what ``make`` says.
+        """The primals, with ``make`` applied to the lists of which NumPy makes arrays.
 
-        They are those from number ``first`` on; of arrays in a sequence, number 0 is the sequence.
+        ``first`` is the position of the first one given; of arrays in a sequence, position 0 is the
+        sequence.
         """
         if self.takes_sequences and not first:
             arrays, *others = primals
@@ -140,7 +115,7 @@ class Rule:
 
     @functools.cached_property
     def out_name(self) -> str:
-        """What the function calls the array that it writes into; in SciPy's it may be a dtype."""
+        """The name of the argument that the result is written into; see :func:`out_name`."""
         return out_name(self.function)
 
     @property
@@ -188,12 +163,9 @@ def function_name(function: Any) -> str:
 
 
 def out_name(function: Any) -> str:
-    """What a library function calls the array that it writes its result into.
+    """The name of the argument that a library function writes its result into.
 
-    Parameters
-    ----------
-    function : callable
-        Any function. Those of ``scipy.ndimage`` say ``output``, which may be a dtype as well.
+    It is ``output`` for functions of ``scipy.ndimage``, where it may be a dtype as well.
     """
     module = getattr(function, "__module__", None)
     return "output" if type(module) is str and module.startswith("scipy.ndimage") else "out"
@@ -262,7 +234,7 @@ def pure(function: Any) -> Any:
 
 
 def is_declared_pure(function: Any) -> bool:
-    """Whether somebody has said :func:`pure` of a function."""
+    """Whether a function was declared by :func:`pure`."""
     try:
         return function in _PURE
     except TypeError:  # what cannot be hashed
@@ -270,17 +242,10 @@ def is_declared_pure(function: Any) -> bool:
 
 
 def when_imported(dotted: str, action: Callable[[Any], Any]) -> None:
-    """Call ``action(function)`` once the function of that name can be had without an import.
+    """Call ``action(function)`` once the function of that dotted name needs no import.
 
-    That is now, or before the first rule is looked up after somebody has imported its module.
-    Actions for one name are taken in the order in which they came; the rule of that name is one.
-
-    Parameters
-    ----------
-    dotted : str
-        The name of a function or class.
-    action : callable
-        Takes the function itself.
+    That is now, or before the first lookup of a rule after its module has been imported. Actions
+    for one name, its rule among them, run in the order in which they were registered.
     """
     _PENDING.setdefault(dotted, []).append(action)
     _modules_seen[0] = 0
@@ -296,7 +261,7 @@ def _resolve(dotted: str) -> None:
 
 
 def resolve_pending() -> None:
-    """Take the actions whose modules have been imported in the meantime."""
+    """Run the actions whose modules have been imported in the meantime."""
     _modules_seen[0] = len(sys.modules)
     homes = {dotted: dotted.rpartition(".")[0] for dotted in _PENDING}
     for dotted in [dotted for dotted, home in homes.items() if home in sys.modules]:
@@ -311,17 +276,7 @@ def import_pending() -> None:
 
 
 def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None:
-    """Put a function's rule into the registry, or a name's rule once its module is imported.
-
-    Parameters
-    ----------
-    function : callable or str
-        The primal, or its dotted name.
-    make : callable
-        Makes the rule of the function itself.
-    override : bool
-        Replace a rule that exists.
-    """
+    """Put ``make(function)`` into the registry; for a dotted name, once its module is imported."""
     origin = registering_place()
 
     def register(resolved: Any) -> None:
@@ -366,7 +321,7 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
 
 
 def positions_written(mutates: Sequence[int] | int, binder: Binder | None) -> tuple[int, ...]:
-    """What ``mutates`` says; ValueError if these are no primals of a function."""
+    """The positions in ``mutates``; raises ValueError if one of them is not a primal."""
     written = (mutates,) if isinstance(mutates, int) else tuple(mutates)
     if binder is not None and not binder.variadic_active:
         if any(not 0 <= k < len(binder.primals) for k in written):
@@ -376,7 +331,7 @@ def positions_written(mutates: Sequence[int] | int, binder: Binder | None) -> tu
 
 
 def returning_contents(rule: Rule) -> Callable[..., Any]:
-    """A function that writes, as one that returns ``(y, *new)`` and leaves its arguments alone."""
+    """A function that returns ``(y, *new)`` in place of writing into its arguments."""
     function, binder, mutates = rule.function, rule.binder, rule.mutates
 
     @functools.wraps(function, updated=())
@@ -396,7 +351,7 @@ _WRITER_OF: dict[Any, Rule] = {}
 
 
 def writer_of(function: Any) -> Rule | None:
-    """The rule of the writing function that a function does on copies; None of any other."""
+    """The rule of the function that writes what this one does on copies, or None."""
     return next((rule for pure, rule in _WRITER_OF.items() if pure is function), None)
 
 
@@ -411,7 +366,7 @@ def share(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def check_apart(rule: Rule, primals: Sequence[Any]) -> None:
-    """Raise if a function is to write into what is no array, or what another argument views."""
+    """Raise if an argument to be written is not an array, or another argument views it."""
     arrays = {k: raw for k, x in enumerate(primals) if isinstance(raw := plain(x), np.ndarray)}
     for k in rule.mutates:
         if k not in arrays:
@@ -422,7 +377,7 @@ def check_apart(rule: Rule, primals: Sequence[Any]) -> None:
 
 
 def writes_no_array(rule: Rule, k: int, x: Any) -> str:
-    """The message for a number or list that a function is to write into."""
+    """The message for a number or list that a function would write into."""
     return (
         f"{rule.name} writes into its argument `{rule.binder.primal_name(k)}`, as its rule at "
         f"{rule.origin} says: that must be an array; got {type_in_words(plain(x))}"
@@ -445,18 +400,13 @@ def when_writes(action: Callable[[Rule], None]) -> None:
 def when_changed(action: Callable[[], None]) -> None:
     """Call ``action()`` whenever somebody outside the library registers a rule.
 
-    What was made of functions until then, by the rules that they had, is to be made again.
-
-    Parameters
-    ----------
-    action : callable
-        Takes nothing.
+    Whatever was built from the earlier rules must then be built again.
     """
     _ON_CHANGE.append(action)
 
 
 def changed() -> None:
-    """Tell those who keep what was made with the rules of before."""
+    """Run the actions of :func:`when_changed`."""
     for action in _ON_CHANGE:
         action()
 

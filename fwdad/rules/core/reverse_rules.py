@@ -40,20 +40,9 @@ ReverseBody = Callable[..., tuple[Any, Callable[[Any], Any]]]
 
 @dataclass(frozen=True, eq=False)
 class ReverseRule:
-    """One function's reverse rule.
+    """One function's reverse rule: ``body(primals, **options) -> (y, pullback)``.
 
-    Attributes
-    ----------
-    function : callable
-        The primal.
-    body : callable
-        ``body(primals, **options) -> (y, pullback)``.
-    binder : Binder
-        Splits a call into primals and options.
-    origin : str
-        File and line of the registration.
-    mutates : tuple of int
-        The primals that the function writes into.
+    ``mutates`` are the positions of the primals that the function writes into.
     """
 
     function: Any
@@ -203,7 +192,7 @@ def rrule(
 
 
 def _of_contents(rule: Rule) -> None:
-    """Let the function that returns new contents have the rrule of the one that writes them."""
+    """Give the function that returns new contents the rrule of the one that writes them."""
     known = RRULES.get(rule.function)
     if known is not None and rule.pure is not None:
         RRULES[rule.pure] = replace(known, function=rule.pure, mutates=())
@@ -215,18 +204,14 @@ when_writes(_of_contents)
 def set_forward(push: Callable[..., Any], is_lifted: Callable[[Any], bool]) -> None:
     """Let forward mode reach the source of functions that have no frule (the builder calls this).
 
-    Parameters
-    ----------
-    push : callable
-        ``push(rule, primals, tangents, options) -> (y, y_dot)``.
-    is_lifted : callable
-        Whether a function was made by code that is being differentiated.
+    ``push(rule, primals, tangents, options)`` returns ``(y, y_dot)``; ``is_lifted`` tells whether a
+    function was made by code that is being differentiated.
     """
     _FORWARD[:] = [push, is_lifted]
 
 
 def _standing_in(function: Any, binder: Binder, mutates: tuple[int, ...]) -> Rule:
-    """What stands for the frule that a function with an rrule does not have."""
+    """The substitute for the missing frule of a function with an rrule."""
 
     def body(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
         if all(isinstance(t, Zero) for t in tangents):
@@ -265,7 +250,7 @@ _LIBRARIES = {
 
 
 def _is_called_otherwise(function: Any) -> bool:
-    """Whether calls of something would not all come to its rule, or it is no function at all."""
+    """Whether an object is not a function, or some calls of it would bypass its rule."""
     if not callable(function) or isinstance(function, _OWN_WAYS) or hasattr(function, "nin"):
         return True
     if (getattr(function, "__module__", None) or "builtins").split(".")[0] in _LIBRARIES:

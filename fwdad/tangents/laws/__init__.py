@@ -1,8 +1,8 @@
 """The closed list: what each linear NumPy function does to a chunk.
 
 A law takes the arguments of its NumPy function, with a ``Chunk`` where an array could be, and does
-the axis arithmetic that the hidden lane axis asks for. Nothing else may be done to a chunk.
-The transposes of these functions stand beside their rules in ``fwdad/rules``. Importing this
+the axis arithmetic that the hidden lane axis requires. Nothing else may be done to a chunk.
+The transposes of these functions are next to their rules in ``fwdad/rules``. Importing this
 package enters them all.
 """
 

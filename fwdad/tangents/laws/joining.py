@@ -1,6 +1,6 @@
 """The closed list: several arrays made one, and padding with zeros.
 
-The transposes of these functions stand beside their rules in ``fwdad/rules``.
+The transposes of these functions are next to their rules in ``fwdad/rules``.
 """
 
 from __future__ import annotations

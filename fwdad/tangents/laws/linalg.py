@@ -1,6 +1,6 @@
 """The closed list: products along chosen axes, and NumPy's array-API names.
 
-The transposes of these functions stand beside their rules in ``fwdad/rules``.
+The transposes of these functions are next to their rules in ``fwdad/rules``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a function enters the closed list, and what every law is written with."""
+"""Registration in the closed list, and helpers for writing its laws."""
 
 from __future__ import annotations
 

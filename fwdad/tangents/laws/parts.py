@@ -1,6 +1,6 @@
 """The closed list: copies, and the real and imaginary parts, which are R-linear.
 
-The transposes of these functions stand beside their rules in ``fwdad/rules``.
+The transposes of these functions are next to their rules in ``fwdad/rules``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The closed list: products with a primal, and the solution for right-hand sides.
 
-The transposes of these functions stand beside their rules in ``fwdad/rules``.
+The transposes of these functions are next to their rules in ``fwdad/rules``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The closed list: elements picked, moved and repeated.
 
-The transposes of these functions stand beside their rules in ``fwdad/rules``.
+The transposes of these functions are next to their rules in ``fwdad/rules``.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _where(condition: Any, x_dot: Any, y_dot: Any) -> Any:
 
 
 def _aligned(x_dot: Chunk, ndim: int) -> Any:
-    """Lanes that are broadcast as the values are: new axes stand behind that of the lanes."""
+    """Lanes that are broadcast as the values are: new axes come after the lane axis."""
     missing = ndim - x_dot.ndim
     return x_dot.lanes[(slice(None), *[None] * missing)] if missing else x_dot.lanes
 

@@ -1,6 +1,6 @@
 """The closed list: the shape, the order and the number of axes.
 
-These keep deferred scalings deferred. The transposes stand beside the rules in ``fwdad/rules``.
+These keep deferred scalings deferred. The transposes are next to the rules in ``fwdad/rules``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fwdad.tangents.placed import rearranged
 def _termwise(
     x_dot: Chunk, on_lanes: Callable[[Any], Any], on_scaling: Callable[[Any], Any], key: Any
 ) -> Chunk:
-    """Apply one rearrangement of the primal's axes to the lanes and to their scalings alike."""
+    """Apply one rearrangement of the primal's axes to both the lanes and their scalings."""
     placed = rearranged(x_dot.shape, x_dot.terms, on_scaling)
     if placed:
         return Chunk.of(x_dot.n, next(iter(placed)).shape, placed)
