@@ -267,7 +267,7 @@ def test_with_traceback_for_who_debugs(level, told, monkeypatch):
 PLANTED = """
 import numpy as np
 import fwdad
-from fwdad import jitted
+from fwdad.drivers import jitted_function
 
 source = "def planted(*given, **options):\\n    {}['planted']"
 exec(compile(source, fwdad.errors.PACKAGE + "planted.py", "exec"))
@@ -276,7 +276,7 @@ def test_passes():
     assert fwdad.grad(lambda x: np.sum(x * x))(np.ones(2)).tolist() == [2.0, 2.0]
 
 def test_fails(monkeypatch):
-    monkeypatch.setattr(jitted, "trace_optimised", planted)
+    monkeypatch.setattr(jitted_function, "trace_optimised", planted)
     assert fwdad.grad(lambda x: np.sum(x * x))(np.ones(2)).tolist() == [2.0, 2.0]
 """
 
