@@ -375,4 +375,4 @@ assert len(of_pollu) == len(spent) - JAX == 3 + NUMBA
 # - `fwdad.show` prints what is run, `fwdad.explain` what runs it, and `cache_info` how often it was
 #   traced.
 # - What cannot be traced says so, with line and reason
-#   ([the list](../fwdad/tracing/limits.md)). The evaluator of notebook 1 takes it.
+#   ([the list](../fwdad/frontend/limits.md)). The evaluator of notebook 1 takes it.
