@@ -9,6 +9,8 @@ from fwdad.api.memory_report import memory_report
 from fwdad.api.support import Support, supported
 from fwdad.api.transforms import grad, hessian, hvp, jacfwd, jacrev, value_and_grad
 from fwdad.drivers import implicit_roots as implicit_roots
+from fwdad.drivers.jacobian import jacobian, value_and_jacobian
+from fwdad.drivers.linearize import linearize
 from fwdad.drivers.pullback import vjp
 from fwdad.eager.build import build_frule
 from fwdad.errors import (
@@ -37,14 +39,7 @@ from fwdad.errors import (
     UnsupportedTypeError,
     UntraceableError,
 )
-from fwdad.evaluation.evaluators import (
-    derivative,
-    jacobian,
-    jvp,
-    linearize,
-    stop_gradient,
-    value_and_jacobian,
-)
+from fwdad.evaluation.evaluators import derivative, jvp, stop_gradient
 from fwdad.frontend.syntax.loops import TraceWarning
 from fwdad.frontend.tape import Tape
 from fwdad.frontend.trace import trace

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.core.fallbacks import Untraced
-from fwdad.drivers.tape_cache import is_real, tape_for, traced
+from fwdad.drivers.jitted_function import Jitted
+from fwdad.drivers.strategy import Candidate, first_that_can, is_watched
+from fwdad.drivers.tape_cache import tape_for, traced
 from fwdad.eager.activity import is_active
 from fwdad.eager.arguments import Arguments, copied
 from fwdad.eager.build import run_on_duals
@@ -21,12 +23,11 @@ from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.eager_reverse import run_recorded
 from fwdad.errors import NOTE, MissingTransposeError
-from fwdad.evaluation.arguments import Argnums, Function, arguments_of, positions_of
-from fwdad.evaluation.evaluators import value_and_jacobian
+from fwdad.evaluation.arguments import Argnums, Function, arguments_of
+from fwdad.evaluation.evaluators import value_and_columns
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.pulled import (
     check_scalar,
-    install,
     pulled_gradient,
     traced_gradient,
 )
@@ -49,45 +50,48 @@ def value_and_gradient(
     value is wanted: if not, a tape skips what only the value needs, and None is returned in its
     place.
     """
-    if not (kwargs or SHADOWED):
-        held, failed = tape_for(pulled_gradient, f, argnums, options), None
+    if kwargs or SHADOWED or is_watched():
+        return first_that_can("gradient", f, *_candidates(f, argnums, args, kwargs, options))
+    held = tape_for(pulled_gradient, f, argnums, options)
+    if isinstance(held, Jitted):
         try:
-            answer = MISS if held is None else held.quickly(args)
+            result = held.quickly(args)
         except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
-            answer, failed = MISS, Untraced(f, error)
-        if answer is not MISS:
-            return answer
-        if failed is not None:
-            with failed.instead():
-                return _without_shortcut(f, argnums, args, kwargs, options)
-    return _without_shortcut(f, argnums, args, kwargs, options)
+            with Untraced(f, error).instead():
+                return first_that_can(
+                    "gradient", f, *_candidates(f, argnums, args, kwargs, options)
+                )
+        if result is not MISS:
+            return result
+    return first_that_can("gradient", f, *_candidates(f, argnums, args, kwargs, options))
 
 
-def _without_shortcut(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
-    if not all(is_real(args[k]) for k in positions_of(argnums, len(args))):
-        return _untraced(f, argnums, args, kwargs, options)
-    answer = traced(pulled_gradient, f, argnums, args, kwargs, options)
-    if not isinstance(answer, Untraced):
-        return answer
-    with answer.instead():
-        return _untraced(f, argnums, args, kwargs, options)
+def _candidates(
+    f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> list[Candidate]:
+    """A tape, a recorded run, and for a second derivative, which needs no reverse pass, duals."""
+    given = f, argnums, args, kwargs, options
+    tape = Candidate("tape", lambda: traced(pulled_gradient, *given))
+    if not is_active((*args, *kwargs.values())):
+        return [tape, Candidate("recorded run", lambda: _recorded(*given))]
 
-
-def _untraced(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
-    """Value and gradient without a tape: from a recorded run, or in forward mode."""
-    if is_active((*args, *kwargs.values())):
+    def recorded() -> Any:
         noted, NOTE.sink = NOTE.sink, None  # what is refused here is run in another way
         try:
-            return _at_once(f, argnums, args, kwargs, options)
-        except MissingTransposeError:  # a second derivative needs no reverse pass
-            pass
+            return _recorded(*given)
+        except MissingTransposeError as error:
+            return Untraced(f, error)
         finally:
             NOTE.sink = noted
-        return _forward(f, argnums, args, kwargs, options)
-    return _at_once(f, argnums, args, kwargs, options)
+
+    return [
+        tape,
+        Candidate("recorded run", recorded),
+        Candidate("duals", lambda: _by_columns(*given)),
+    ]
 
 
-def _at_once(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+def _recorded(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
     """Value and gradient from a recorded run of f."""
     has_aux = options["has_aux"]
     arguments, single = arguments_of(f, args[0], args[1:], kwargs, argnums)
@@ -104,13 +108,12 @@ def _at_once(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
     return ((outcome.y, copied(outcome.aux)), gradient) if has_aux else (outcome.y, gradient)
 
 
-def _forward(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+def _by_columns(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
     """Value and gradient in forward mode."""
     has_aux = options["has_aux"]
     scalar = _ScalarValued(f, has_aux=has_aux)
-    result = value_and_jacobian(
-        scalar, args[0], args=args[1:], kwargs=kwargs, argnums=argnums, has_aux=has_aux
-    )
+    arguments, single = arguments_of(scalar, args[0], args[1:], kwargs, argnums)
+    result = value_and_columns(scalar, arguments, single=single, chunk="auto", has_aux=has_aux)
     y, gradient = result[:2]
     return ((y, result[2]), gradient) if has_aux else (y, gradient)
 
@@ -206,6 +209,5 @@ def _with(active: Any, values: Any, leaves: Any) -> Any:
     return next(leaves) if active else values
 
 
-install(_at_once)
 opaque_call.install(_pull_whole)
 builtin(value_and_gradient)(traced_gradient)

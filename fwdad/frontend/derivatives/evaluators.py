@@ -74,8 +74,8 @@ def _check_holomorphic(at: Differentiated, *, holomorphic: bool) -> None:
             recorder.check(holds, NotHolomorphicError, (NOT_HOLOMORPHIC,), location)
 
 
-@builtin(api.linearize)
-def _linearize(tracer: Any, *_args: Any, **_options: Any) -> Any:
+def refuse_linearize(tracer: Any, *_args: Any, **_options: Any) -> Any:
+    """The meaning of ``linearize`` in a trace: none."""
     message = (
         "linearize returns an operator of SciPy's, which a traced program cannot hold: use jvp for "
         "J @ v, vjp for J.T @ v, or jacobian"
@@ -205,8 +205,7 @@ def _basis_run(at: Differentiated, options: dict[str, Any]) -> tuple[list[Any], 
     return at.run(total, seeds, options.get("chunk", "auto"), rows=rows)
 
 
-@builtin(api.value_and_jacobian)
-def _value_and_jacobian(
+def traced_value_and_jacobian(
     tracer: Any,
     f: Any,
     x: Any,
@@ -217,6 +216,7 @@ def _value_and_jacobian(
     holomorphic: bool = False,
     **options: Any,
 ) -> Any:
+    """The meaning of ``value_and_jacobian`` in a trace."""
     at = _at(tracer, f, (x, *args), kwargs, argnums, options)
     _check_holomorphic(at, holomorphic=holomorphic)
     recorder = tracer.recorder
@@ -274,9 +274,9 @@ def _stacked_columns(
     return rows[0] if len(rows) == 1 else recorder.apply(np.concatenate, (rows,), {})
 
 
-@builtin(api.jacobian)
-def _jacobian(tracer: Any, f: Any, x: Any, **options: Any) -> Any:
-    found = _value_and_jacobian(tracer, f, x, **options)
+def traced_jacobian(tracer: Any, f: Any, x: Any, **options: Any) -> Any:
+    """The meaning of ``jacobian`` in a trace."""
+    found = traced_value_and_jacobian(tracer, f, x, **options)
     return found[1:] if options.get("has_aux") else found[1]
 
 

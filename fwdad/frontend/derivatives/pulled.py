@@ -19,23 +19,16 @@ from fwdad.tangents.zero import NoTangent
 from fwdad.transforms.reverse.pull import write_block
 from fwdad.transforms.reverse.split_passes import Cut
 
-_AT_ONCE: dict[str, Any] = {}
-
-
-def install(gradient: Any) -> None:
-    """Set the function that differentiates outside of a trace, as :func:`pulled_gradient` does."""
-    _AT_ONCE.update(gradient=gradient)
-
-
-def pulled_gradient(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
-    """Value and gradient of a function whose value is one real number."""
-    return _AT_ONCE["gradient"](f, argnums, args, kwargs, options)
-
 
 def _refuse_outside(what: str, f: Any) -> NoReturn:
     """Refuse to call a function that has a meaning only in a trace."""
     message = f"the {what} of {function_name(f)} is needed outside of a tape"
     raise UntraceableError(message)
+
+
+def pulled_gradient(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    """Value and gradient of a function whose value is one real number."""
+    _refuse_outside("gradient", f)
 
 
 def pulled_value(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
