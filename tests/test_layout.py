@@ -1,4 +1,4 @@
-"""The rooms: api -> drivers -> frontend -> codegen -> transforms -> ir -> rules -> tangents.
+"""The rooms: api -> drivers -> frontend -> codegen -> transforms -> ir -> rules -> tangents -> ops.
 
 Beside them evaluation -> eager -> rules. All of that is read from the imports.
 """
@@ -18,23 +18,24 @@ ROOT = Path(__file__).parent.parent
 LAYERS = {
     "errors": 0,
     "core": 0,
-    "tangents": 1,
-    "rules": 2,
-    "ir": 3,
-    "transforms": 4,
-    "eager": 4,
-    "codegen": 5,
-    "eager_reverse": 5,
-    "evaluation": 5,
-    "frontend": 6,
-    "drivers": 7,
-    "api": 8,
-    "reversible": 9,
+    "ops": 1,
+    "tangents": 2,
+    "rules": 3,
+    "ir": 4,
+    "transforms": 5,
+    "eager": 5,
+    "codegen": 6,
+    "eager_reverse": 6,
+    "evaluation": 6,
+    "frontend": 7,
+    "drivers": 8,
+    "api": 9,
+    "reversible": 10,
 }
 # These stand on the public API. Only they may import `fwdad` itself.
-USERS = {"": 10, "testing": 11, "examples": 11, "__main__": 12}
+USERS = {"": 11, "testing": 12, "examples": 12, "__main__": 13}
 # These see rules through their registry only.
-ABOVE_THE_RULES = LAYERS.keys() - {"errors", "core", "tangents", "rules"}
+ABOVE_THE_RULES = LAYERS.keys() - {"errors", "core", "ops", "tangents", "rules"}
 # Whoever stands above the rules sees them through their registry and their transposes, never one
 # rule.
 REGISTRY = {"fwdad.rules"} | {

@@ -20,6 +20,7 @@ from fwdad.evaluation.arguments import (
     width_of,
 )
 from fwdad.evaluation.jacobian_layout import in_structures, stacked
+from fwdad.ops.record import op
 from fwdad.tangents.composite import flatten, unflatten
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import BasisSeeds, GivenSeeds, leaf_shape
@@ -219,3 +220,6 @@ def _as_new(x: Any) -> Any:
         negated: Any = -x
         return -negated
     return x
+
+
+op(stop_gradient, constant=True)

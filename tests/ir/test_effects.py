@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from fwdad.ir.analysis.alias import aliased_arguments, makes_its_own, memory_of
-from fwdad.ir.analysis.effects import Risk, commute, reads, risk, writes
+from fwdad.ir.analysis.effects import commute, reads, risk, writes
+from fwdad.ops import Risk
 from fwdad.ir.ops import Apply, Block, Load, Loop, Program, Store, Value
 from fwdad.ir.types import COMPLEX, FLOAT, INT, ArrayType, Number, Size
 

@@ -19,6 +19,7 @@ from fwdad.frontend.numpy_sources.table import known, refuse
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.ir.symbol import Symbol
+from fwdad.ops import functions_with, record_of
 
 builtin(known)(lambda tracer, x: tracer.known(x))
 
@@ -73,7 +74,9 @@ def _as_value(tracer: Any, x: Any) -> Any:
 # -- a number that a reduction begins with
 
 
-def _with_initial(function: Any, ufunc: np.ufunc, bound: float | None) -> Callable[..., Any]:
+def _with_initial(function: Any) -> Callable[..., Any]:
+    ufunc, bound = record_of(function).reduction, record_of(function).start
+
     def call(tracer: Any, *args: Any, **kwargs: Any) -> Any:
         initial = kwargs.get("initial")
         if type(initial) is not Symbol or kwargs.get("out") is not None:
@@ -86,15 +89,8 @@ def _with_initial(function: Any, ufunc: np.ufunc, bound: float | None) -> Callab
     return call
 
 
-for _function, _ufunc, _bound in (
-    (np.sum, np.add, None),
-    (np.prod, np.multiply, None),
-    (np.max, np.maximum, -np.inf),
-    (np.min, np.minimum, np.inf),
-    (np.amax, np.maximum, -np.inf),
-    (np.amin, np.minimum, np.inf),
-):
-    builtin(_function)(_with_initial(_function, _ufunc, _bound))
+for _function in functions_with(lambda record: record.reduction is not None):
+    builtin(_function)(_with_initial(_function))
 
 
 # -- arrays of what is iterated over

@@ -11,7 +11,6 @@ import numpy as np
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.frontend.calls.kinds import (
     CONTAINERS,
-    MUTATING,
     SHAPES,
     STATIC_OPTIONS,
     TEXTS,
@@ -32,6 +31,7 @@ from fwdad.ir.builder.array_contents import may_be_option
 from fwdad.ir.builder.call_form import positional
 from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.ir.types import type_of
+from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule, function_name
 
 # C code that trusts the index arrays that it is given
@@ -94,7 +94,7 @@ class OperationCalls(Outside):
             target = self.recorder.as_symbol(target)
             if len(others) == 2 and isinstance(others[1], (list, tuple)):  # values at an index
                 others[1] = self.call(np.array, (others[1],), {})
-            if self.recorder.differentiates and f not in MUTATING and not kwargs:
+            if self.recorder.differentiates and not record_of(f).writes and not kwargs:
                 if updated_at(self, f, target, others[0], tuple(others[1:])):
                     return None
             return self.recorder.mutate(f, (target, *others), kwargs)

@@ -26,9 +26,6 @@ from fwdad.ir.types import Number, Size
 from fwdad.tangents.seeds import check_one_array, random_seeds
 from fwdad.tangents.zero import ZERO, NoTangent
 from fwdad.transforms.forward import Basis
-from fwdad.transforms.forward.rule_table import CONSTANT
-
-CONSTANT.add(api.stop_gradient)
 
 
 @builtin(api.stop_gradient)

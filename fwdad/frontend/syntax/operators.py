@@ -23,6 +23,7 @@ from fwdad.frontend.syntax.symbols import Optional, Poison
 from fwdad.frontend.syntax.texts import interpolated, known_part
 from fwdad.ir.symbol import Symbol, UnknownText
 from fwdad.ir.types import Number
+from fwdad.ops.record import own_op
 from fwdad.tangents.namespaces import namespace_of
 
 
@@ -212,6 +213,7 @@ def _is_int(x: Any) -> bool:
     return type(x) is Symbol and isinstance(x.type, Number) and x.type.dtype.kind in "iu"
 
 
+@own_op(constant=True)
 def range_length(start: int, stop: int, step: int) -> int:
     """The number of items in a range."""
     return len(range(start, stop, step))

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import Location, UntraceableError
-from fwdad.ir.analysis.effects import Risk, risk
+from fwdad.ir.analysis.effects import risk
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Apply, Block, Check, Effect, Load, Op, Store, Update, Value
 from fwdad.ir.types import Number, Size, number_type
+from fwdad.ops import Risk
 
 _TOTAL = {operator.add, operator.sub, operator.mul, operator.neg, operator.lt, operator.le,
           operator.gt, operator.ge, operator.eq, operator.ne, operator.not_, bool, abs}  # fmt: skip

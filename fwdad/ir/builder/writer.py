@@ -35,6 +35,7 @@ from fwdad.ir.ops import (
 )
 from fwdad.ir.symbol import UNBOUND, Length, Symbol, UnknownText
 from fwdad.ir.types import ArrayType, CannotInferError, Number, Size, Type, number_type
+from fwdad.ops.record import Memory, own_op
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents import sparse
 
@@ -418,5 +419,6 @@ class Writer(Journal, KnownLengths):
         return found
 
 
+@own_op(memory=Memory.MAYBE)
 def _identity(x: Any) -> Any:
     return x

@@ -28,13 +28,14 @@ from fwdad.ir.primitives.stacks import new_stack, push, stack_type, thin
 from fwdad.ir.primitives.view_mirrors import is_view, view_or_copy
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import BOOL, ArrayType, Number, Type, number_type
+from fwdad.ops import record_of
 from fwdad.rules.core.lifter import written_down
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.zero import ZERO, Zero
 from fwdad.transforms.forward.lanes import load_lanes
-from fwdad.transforms.forward.rule_table import MIRRORED, PASSING, ruled_function
+from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.forward.views import ViewTangents
 
 
@@ -47,7 +48,7 @@ class Memory(ViewTangents):
         seen = [v for v in held if v in self.shadow or v in self.views]
         if not seen or not any(is_array(v) for v in op.outputs):
             return
-        if seen[0] in self.views and op.function in MIRRORED and len(op.outputs) == 1:
+        if seen[0] in self.views and record_of(op.function).mirrored and len(op.outputs) == 1:
             if self._may_copy(op, seen[0], rows=self.recorder.rows):
                 self._must_be_dense(seen[0])
             self._view_through(op, seen[0])
@@ -55,7 +56,7 @@ class Memory(ViewTangents):
                 self._is_view(op, seen[0])
             return
         mirrored: list[Symbol] = []
-        if op.function in MIRRORED or is_rearranged(op):
+        if record_of(op.function).mirrored or is_rearranged(op):
             if seen[0] in self.views:
                 self._must_be_dense(seen[0])
             mirrored = self._mirrored(op, seen[0])
@@ -107,7 +108,7 @@ class Memory(ViewTangents):
     def _mirrored(self, op: Apply, a: Value) -> list[Symbol]:
         """The same views of the shadow; empty if they are unknown."""
         held = Chunk.of(self.n, self._shape(a.type), {Lanes(self.shadow[a]): None})
-        if op.function in PASSING:
+        if record_of(op.function).passes:
             dots = [held] if len(op.args) == 1 and not op.kwargs else []
         elif op.function is np.broadcast_to:
             dots = [held.broadcast_to(self._shape(op.outputs[0].type))]

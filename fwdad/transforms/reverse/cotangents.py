@@ -21,6 +21,7 @@ from fwdad.ir.ops import Apply, Branch, Load, Op, Operand, Value, is_array, map_
 from fwdad.ir.primitives.broadcast_sums import sum_to
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import ArrayType, Number, Type, of_any_lengths
+from fwdad.ops import record_of
 from fwdad.rules.core.adjoints import Space, into
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.zero import Zero
@@ -28,12 +29,6 @@ from fwdad.transforms.passes.lengths import same_length
 from fwdad.transforms.reverse.normalize.array_phis import Choices
 from fwdad.transforms.reverse.region import Region, bar_dtype
 from fwdad.transforms.reverse.structure import Structure, may_be_missing
-
-# what these return is a view in every case
-VIEWS = {
-    np.broadcast_to, np.broadcast_arrays, np.diagonal, np.split, np.array_split, np.hsplit,
-    np.vsplit, np.dsplit, np.lib.stride_tricks.sliding_window_view,
-}  # fmt: skip
 
 
 class NotReversibleError(UntraceableError):
@@ -127,7 +122,9 @@ class Cotangents:
     def _add_memory(self, v: Value, x_bar: Any) -> None:
         op = self.structure.definition.get(v)
         if not self.is_followed(v) and isinstance(op, Apply):
-            if op.function not in VIEWS and self.is_overwritten_before_use(op):
+            record = record_of(op.function)
+            is_view = record.read_only or record.several
+            if not is_view and self.is_overwritten_before_use(op):
                 name = function_name(op.function)
                 self.fail(
                     f"what {name} returns may be a view of an array that is written before it is "

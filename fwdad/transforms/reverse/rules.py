@@ -17,6 +17,7 @@ from fwdad.ir.primitives.stacks import new_stack, pop, push, stack_type, thin, t
 from fwdad.ir.primitives.view_mirrors import give_back
 from fwdad.ir.symbol import Symbol, as_divisor, as_numpy_number
 from fwdad.ir.types import ArrayType, Number
+from fwdad.ops import record_of
 from fwdad.rules.core.adjoints import TRANSPOSES
 from fwdad.rules.core.containers import pick, rebuild, walk
 from fwdad.rules.core.contract import checked
@@ -30,7 +31,7 @@ from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 from fwdad.transforms.forward.lanes import lanes_type, load_lanes, zero_lanes
 from fwdad.transforms.forward.placing import place_lanes, pulled_places
-from fwdad.transforms.forward.rule_table import GATHERING, PASSING, ruled_function
+from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.forward.rules import nested_parts
 from fwdad.transforms.reverse.cotangents import NotReversibleError
 from fwdad.transforms.reverse.lengths import equal_inside
@@ -62,9 +63,9 @@ class Rules(ViewCotangents):
             self._loaded_lanes(op, bars[0])
         elif function is place_lanes:
             self._placed_lanes(op, bars[0])
-        elif op.function in GATHERING and isinstance(op.args[0], (list, tuple)):
+        elif record_of(op.function).gathers and isinstance(op.args[0], (list, tuple)):
             self._gathered(op, bars[0])
-        elif function in PASSING or _is_number_class(function) or own_function(op) == "_identity":
+        elif _passes(op, function):
             self._passed(op, bars[0])
         else:
             with equal_inside(self.recorder, op):
@@ -384,6 +385,12 @@ class Rules(ViewCotangents):
 def _is_inexact(d: Any) -> bool:
     """Whether a partial can be a cotangent; boolean ones would not add up as numbers."""
     return isinstance(d, (float, complex)) or getattr(d, "dtype", np.dtype(int)).kind in "fc"
+
+
+def _passes(op: Apply, function: Any) -> bool:
+    """Whether a call returns its argument, as it is or in another type."""
+    passes = record_of(function).passes or _is_number_class(function)
+    return passes or own_function(op) == "_identity"
 
 
 def _is_number_class(f: Any) -> bool:
