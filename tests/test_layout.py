@@ -22,18 +22,18 @@ LAYERS = {
     "tangents": 2,
     "rules": 3,
     "ir": 4,
-    "transforms": 5,
-    "eager": 5,
-    "codegen": 6,
-    "eager_reverse": 6,
-    "evaluation": 6,
-    "frontend": 7,
-    "drivers": 8,
-    "api": 9,
-    "reversible": 10,
+    "eager": 4,
+    "eager_reverse": 5,
+    "evaluation": 5,
+    "transforms": 6,
+    "codegen": 7,
+    "frontend": 8,
+    "drivers": 9,
+    "api": 10,
+    "reversible": 11,
 }
 # These stand on the public API. Only they may import `fwdad` itself.
-USERS = {"": 11, "testing": 12, "examples": 12, "__main__": 13}
+USERS = {"": 12, "testing": 13, "examples": 13, "__main__": 14}
 # These see rules through their registry only.
 ABOVE_THE_RULES = LAYERS.keys() - {"errors", "core", "ops", "tangents", "rules"}
 # Whoever stands above the rules sees them through their registry and their transposes, never one

@@ -16,12 +16,12 @@ from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.strategy import Candidate, first_that_can, is_watched
 from fwdad.drivers.tape_cache import tape_for, traced
 from fwdad.eager.activity import is_active
-from fwdad.eager.arguments import Arguments, copied
+from fwdad.eager.arguments import copied
 from fwdad.eager.build import run_on_duals
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager.memory.shadow import SHADOWED
-from fwdad.eager_reverse import run_recorded
+from fwdad.eager_reverse import run_recorded, written_out, zeros_of
 from fwdad.errors import NOTE, MissingTransposeError
 from fwdad.evaluation.arguments import Argnums, Function, arguments_of
 from fwdad.evaluation.evaluators import value_and_columns
@@ -32,13 +32,10 @@ from fwdad.frontend.derivatives.pulled import (
     traced_gradient,
 )
 from fwdad.frontend.fast_path import MISS
-from fwdad.ir.leaves import leaves_in
-from fwdad.ir.primitives.opaque_call import Whole
 from fwdad.tangents.composite import unflatten
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import leaf_dtype
-from fwdad.tangents.zero import NoTangent, Zero
-from fwdad.transforms.reverse import opaque_call
+from fwdad.tangents.zero import NoTangent
 
 
 def value_and_gradient(
@@ -100,7 +97,7 @@ def _recorded(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: An
         check_scalar(outcome.y, f)
     if not outcome.leaves:  # an integer, or a truth value: a constant
         check_scalar(outcome.y, f)
-        zeros = in_trees([_zeros(x) for x in arguments.leaves], arguments, single=single)
+        zeros = in_trees([zeros_of(x) for x in arguments.leaves], arguments, single=single)
         return ((outcome.y, copied(outcome.aux)), zeros) if has_aux else (outcome.y, zeros)
     check_scalar(plain(outcome.leaves[0]), f)
     x_bars = outcome.pull([np.ones(np.shape(plain(outcome.leaves[0])))[()]])
@@ -135,19 +132,6 @@ class _ScalarValued:
         return result
 
 
-def written_out(x_bars: list[Any], leaves: list[Any]) -> list[Any]:
-    """Cotangents of leaves, with zeros written out where there are none."""
-    return [
-        _zeros(leaf) if isinstance(x_bar, Zero) else x_bar
-        for x_bar, leaf in zip(x_bars, leaves, strict=True)
-    ]
-
-
-def _zeros(leaf: Any) -> Any:
-    leaf = plain(leaf)
-    return np.zeros_like(leaf) if isinstance(leaf, np.ndarray) else type(leaf)(0)
-
-
 def in_trees(parts: list[Any], arguments: Any, *, single: bool) -> Any:
     """One item for each leaf of the arguments, in the structures of the arguments."""
     parts = [_as_wide(part, x) for part, x in zip(parts, arguments.leaves, strict=True)]
@@ -165,49 +149,4 @@ def _as_wide(part: Any, x: Any) -> Any:
     return call(operator.add, part, 0j)
 
 
-def _pull_whole(
-    function: Any, args: Any, kwargs: Any, active: Any, given: list[bool], bars: Any
-) -> list[Any]:
-    """The cotangents of one call's active arguments; the call is recorded."""
-    values: list[Any] = []
-    _collect(active, (args, kwargs), values)
-
-    def called(*leaves: Any) -> Any:
-        remaining = iter(leaves)
-        own_args, own_kwargs = _with(active, (args, kwargs), remaining)
-        if isinstance(function, Whole):
-            y = function(*own_args, **own_kwargs)
-        else:
-            y = call(function, *own_args, **own_kwargs)
-        parts = list(leaves_in(y))
-        return tuple(part for part, has in zip(parts, given, strict=True) if has)
-
-    arguments = Arguments(tuple(values), {}, tuple(range(len(values))))
-    outcome = run_recorded(called, arguments)
-    return written_out(outcome.pull(list(bars)), values)
-
-
-def _collect(active: Any, values: Any, found: list[Any]) -> None:
-    if isinstance(active, dict):
-        for key, item in active.items():
-            _collect(item, values[key], found)
-    elif isinstance(active, (tuple, list)):
-        for item, value in zip(active, values, strict=True):
-            _collect(item, value, found)
-    elif active:
-        found.append(values)
-
-
-def _with(active: Any, values: Any, leaves: Any) -> Any:
-    """Values with ``leaves`` in place of the active ones."""
-    if isinstance(active, dict):
-        return {key: _with(item, values[key], leaves) for key, item in active.items()}
-    if isinstance(active, (tuple, list)):
-        return type(active)(
-            _with(item, value, leaves) for item, value in zip(active, values, strict=True)
-        )
-    return next(leaves) if active else values
-
-
-opaque_call.install(_pull_whole)
 builtin(value_and_gradient)(traced_gradient)

@@ -12,7 +12,7 @@ import numpy as np
 from fwdad.core.fallbacks import Untraced
 from fwdad.core.tracebacks import leave, public
 from fwdad.core.unpicklable import OfOneRun
-from fwdad.drivers.gradient import in_trees, written_out
+from fwdad.drivers.gradient import in_trees
 from fwdad.drivers.residual_store import sweeps_of
 from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.drivers.tape_cache import share_memory, tape_at, traced
@@ -20,7 +20,7 @@ from fwdad.eager.activity import is_active
 from fwdad.eager.arguments import Arguments, copied, explicit_leaves
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.tags import isinstance_dual
-from fwdad.eager_reverse import Outcome, run_recorded
+from fwdad.eager_reverse import Outcome, run_recorded, written_out
 from fwdad.errors import NoOutputError, SeedError, UntraceableError, message_of, type_in_words
 from fwdad.evaluation.arguments import Argnums, Function, argument_numbers, arguments_of, width_of
 from fwdad.frontend.calls.tables import builtin

@@ -18,7 +18,7 @@ from fwdad.errors import (
 from fwdad.ir.abstract_eval.rule_trials import check_lengths_of
 from fwdad.ir.analysis.reassociation import hand_on
 from fwdad.ir.ops import Apply, Value, is_array, values_in
-from fwdad.ir.primitives.opaque_call import PushWhole, Whole
+from fwdad.ir.primitives.opaque_call import Whole
 from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top
 from fwdad.ir.symbol import Length, Symbol, as_divisor, as_numpy_number
 from fwdad.ir.types import ArrayType, Number, Type
@@ -33,6 +33,7 @@ from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 from fwdad.transforms.forward.lanes import load_lanes
 from fwdad.transforms.forward.memory import Memory
+from fwdad.transforms.forward.opaque_call import PushWhole
 from fwdad.transforms.forward.placing import place_lanes, pushed_places
 from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.forward.state import AgainError
