@@ -44,7 +44,7 @@ REGISTRY = {"fwdad.rules"} | {
         *("registry", "define", "partials", "adjoints", "recording", "containers"),
         "reverse_rules",
         "contract",  # of rules, whichever they are
-        "lifter",  # of rules' functions, whatever they are
+        "binding",  # of any function's arguments
         "by_position",  # of functions, whatever their rules
     )
 }

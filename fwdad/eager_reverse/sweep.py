@@ -15,12 +15,12 @@ from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.array import wrap
 from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager.hooks.subscripts import getitem, setitem
+from fwdad.eager.lifting.rule_bodies import lifted
 from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.eager_reverse.memory import Memory, Saved, View
 from fwdad.eager_reverse.operations import Terms
 from fwdad.eager_reverse.tangent import Node
 from fwdad.errors import ChunkMismatchError
-from fwdad.rules.core.lifter import lifted
 from fwdad.rules.core.recording import Operation
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.chunk import Chunk

@@ -29,7 +29,6 @@ from fwdad.eager.memory.stale import ARRAYS, check_copied, check_lists
 from fwdad.errors import PACKAGE, FwdadError, is_library_file
 from fwdad.ops import record_of
 from fwdad.rules.core.by_position import by_position
-from fwdad.rules.core.lifter import set_lifter
 from fwdad.rules.core.registry import RULES, find_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import Undefined, Zero
@@ -345,4 +344,3 @@ def call_protocol(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 opaque.CALL[:] = [call]
 protocols.CALL[:] = [call]
-set_lifter(lambda body: lift(body) or body if isinstance(body, types.FunctionType) else body)

@@ -20,6 +20,8 @@ from fwdad.rules.core.lapack import lapack
 from fwdad.rules.core.registry import function_name, registering_place
 from fwdad.tangents.plain import plain
 
+REGISTERS_FOR_OTHERS = True  # its callers are who registers a rule
+
 TRANSPOSES: dict[Any, dict[int, Callable[..., Any]]] = {}
 
 

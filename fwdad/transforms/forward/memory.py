@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.eager.lifting.rule_bodies import written_down
 from fwdad.errors import UntraceableError
 from fwdad.ir.analysis.alias import aliased_arguments, is_rearranged
 from fwdad.ir.analysis.layout import Order, Orders, order_of
@@ -29,7 +30,6 @@ from fwdad.ir.primitives.view_mirrors import is_view, view_or_copy
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import BOOL, ArrayType, Number, Type, number_type
 from fwdad.ops import record_of
-from fwdad.rules.core.lifter import written_down
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.eager.lifting.rule_bodies import written_down
 from fwdad.errors import (
     DualLeakError,
     MissingRuleError,
@@ -25,7 +26,6 @@ from fwdad.ir.types import ArrayType, Number, Type
 from fwdad.ops import record_of
 from fwdad.rules.core.containers import rebuild
 from fwdad.rules.core.contract import checked, view_is_written
-from fwdad.rules.core.lifter import written_down
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes

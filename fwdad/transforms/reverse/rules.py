@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.eager.lifting.rule_bodies import written_down
 from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError
 from fwdad.ir.abstract_eval.rule_trials import check_lengths_of
 from fwdad.ir.analysis.effects import own_function, type_of_operand
@@ -21,7 +22,6 @@ from fwdad.ops import record_of
 from fwdad.rules.core.adjoints import TRANSPOSES
 from fwdad.rules.core.containers import pick, rebuild, walk
 from fwdad.rules.core.contract import checked
-from fwdad.rules.core.lifter import written_down
 from fwdad.rules.core.recording import RecordingTangent, pull_back
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.rules.core.reverse_rules import RRULES
