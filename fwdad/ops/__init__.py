@@ -10,6 +10,7 @@ from fwdad.ops import (  # noqa: F401  (they fill the table)
     joining,
     linalg,
     making,
+    outside,
     python,
     reductions,
     ufuncs,

@@ -6,12 +6,13 @@ import numpy as np
 
 from fwdad.ops.record import Layout, Risk, op
 
-op(np.zeros, np.empty, layout=Layout.C, order_at=2, constant=True, fill=0)
-op(np.ones, layout=Layout.C, order_at=2, constant=True, fill=1)
-op(np.eye, np.identity, np.tri, layout=Layout.C)
-op(np.full, layout=Layout.C, order_at=3, made_of_values=True)
+op(np.zeros, np.empty, layout=Layout.C, order_at=2, constant=True, fill=0, has_loop=True)
+op(np.ones, layout=Layout.C, order_at=2, constant=True, fill=1, has_loop=True)
+op(np.eye, np.identity, layout=Layout.C, has_loop=True)
+op(np.tri, layout=Layout.C)
+op(np.full, layout=Layout.C, order_at=3, made_of_values=True, has_loop=True)
 op(np.arange, layout=Layout.C, made_of_values=True, risk=Risk.RAISES)
-op(np.linspace, made_of_values=True, risk=Risk.RAISES)
+op(np.linspace, made_of_values=True, has_loop=True, risk=Risk.RAISES)
 op(np.logspace, np.geomspace, made_of_values=True)
 op(
     np.zeros_like, np.empty_like,
@@ -45,3 +46,7 @@ op(
 
 # -- made of text or of the counts of values
 op(np.fromstring, np.histogram, np.histogram2d, np.histogramdd, risk=Risk.RAISES)
+
+# -- arrays of other classes
+op(np.ma.MaskedArray, np.ma.array, np.ma.asarray, cannot_carry="masked arrays")
+op(np.matrix, np.asmatrix, cannot_carry="numpy.matrix")

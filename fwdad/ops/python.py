@@ -19,6 +19,7 @@ op(operator.matmul, stands_for=np.matmul, algebra=Algebra.MATRIX_PRODUCT, layout
 op(operator.floordiv, stands_for=np.floor_divide)
 op(operator.mod, stands_for=np.remainder)
 op(operator.pow, stands_for=np.power)
+op(divmod, stands_for=np.divmod)
 op(abs, stands_for=np.absolute, layout=Layout.ELEMENTWISE)
 op(
     operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.and_,

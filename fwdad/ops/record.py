@@ -109,8 +109,10 @@ class Record:
         The function of NumPy's that an operator, a builtin or a method is called in place of.
     fill : float, optional
         What it makes arrays of; 0 where nothing may be read before it is written.
-    reduction, start
-        The ufunc that a reduction applies again and again; what it starts with, if it must.
+    reduction, accumulation : ufunc, optional
+        The ufunc of which it is the ``reduce`` or the ``accumulate``.
+    start : float, optional
+        What a reduction of nothing may start with, where the ufunc has no identity.
     algebra, cost
         What it computes, and what that costs.
     constant : bool
@@ -123,6 +125,14 @@ class Record:
         It makes arrays of the values of its arguments.
     about_types : bool
         It returns what is known of types or shapes, not an array.
+    has_loop : bool
+        It makes arrays of numbers alone, by a loop in compiled code.
+    cannot_carry : str
+        What it makes, if that cannot carry derivatives.
+    outside, reads_file : bool
+        It reads or writes files or global options; it returns what a file holds.
+    writes_file : int, optional
+        The position of the file that it writes.
     """
 
     own: bool = False
@@ -148,6 +158,7 @@ class Record:
     stands_for: Callable[..., Any] | None = None
     fill: float | None = None
     reduction: np.ufunc | None = None
+    accumulation: np.ufunc | None = None
     start: float | None = None
     algebra: Algebra | None = None
     cost: Cost | None = None
@@ -158,6 +169,11 @@ class Record:
     joins: bool = False
     made_of_values: bool = False
     about_types: bool = False
+    has_loop: bool = False
+    cannot_carry: str = ""
+    outside: bool = False
+    reads_file: bool = False
+    writes_file: int | None = None
 
     @property
     def may_be_view(self) -> bool:

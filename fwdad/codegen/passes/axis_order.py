@@ -41,7 +41,7 @@ from fwdad.tangents.scaling import scale_lanes
 Axes = tuple[int, ...]
 """The axes of an array, the one whose elements lie far apart first."""
 
-_READ = {np.sum, np.where, np.ndarray.copy, np.copy, scale_lanes}
+_READ = {np.sum, np.where, scale_lanes}
 _COPY = 4  # a copy into C order counts as many traversals
 _LENGTH = 10  # the assumed length of a loop
 
@@ -186,7 +186,7 @@ def _only_reads(op: Apply) -> bool:
     f = op.function
     if op.writes() and f is not push:
         return False
-    if f is push or f in _READ or own_function(op) == "length_of":
+    if f is push or f in _READ or record_of(f).copies or own_function(op) == "length_of":
         return True
     ufunc = as_ufunc(f)
     if ufunc is not None:

@@ -17,7 +17,6 @@ from fwdad.eager.lifting.why_missing import Missing, why_missing
 from fwdad.errors import UntraceableError, is_library_file, note_place
 from fwdad.frontend.calls.kinds import (
     C_FUNCTIONS,
-    LOOPS,
     NUMPY_FUNCTION,
     mentions_symbols,
     public_function,
@@ -36,6 +35,7 @@ from fwdad.ir.abstract_eval.purity import leaves_arguments
 from fwdad.ir.builder.heap_journal import set_content
 from fwdad.ir.ops import Block
 from fwdad.ir.symbol import Symbol
+from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule, function_name, is_declared_pure
 from fwdad.tangents import sparse
 from fwdad.tangents.namespaces import namespace_of
@@ -69,7 +69,7 @@ class InlineCalls(OperationCalls):
         """Call a Python function; ``public`` is the function that it implements."""
         if f.__code__ is DOOR:
             return self.call_function(f.__wrapped__, args, kwargs, public)
-        if find_rule(f) is not None or f in LOOPS or is_declared_pure(f):
+        if find_rule(f) is not None or record_of(f).has_loop or is_declared_pure(f):
             return self.call_native(f, args, kwargs)
         return self.call_by_source(f, args, kwargs, public)
 

@@ -97,11 +97,7 @@ def is_computed(f: Any) -> bool:
     module = getattr(f, "__module__", None) or ""
     written = getattr(f, "_implementation", f)
     in_python = module.split(".")[0] == "numpy" and isinstance(written, types.FunctionType)
-    return in_python and f not in LOOPS and find_rule(f) is None
-
-
-LOOPS: set[Any] = {np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.linspace}
-"""Functions of NumPy's that make arrays, each of which is one operation."""
+    return in_python and not record_of(f).has_loop and find_rule(f) is None
 
 
 _KNOWN_MODULES = ("numpy", "scipy", "math", "cmath", "_operator", "operator")

@@ -17,6 +17,7 @@ from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.calls.tables import builtin
 from fwdad.ir.ops import Effect
 from fwdad.ir.symbol import Symbol, UnknownText
+from fwdad.ops import functions_with
 from fwdad.rules.core.registry import function_name
 
 
@@ -100,7 +101,7 @@ def _writes_a_file(function: Callable[..., Any]) -> None:
         emit(tracer, function, args, kwargs)
 
 
-for _function in (np.save, np.savez, np.savez_compressed, np.savetxt):
+for _function in functions_with(lambda record: record.writes_file == 0):
     _writes_a_file(_function)
 
 

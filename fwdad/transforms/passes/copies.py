@@ -63,9 +63,6 @@ def _is_own(op: Op) -> bool:
     )
 
 
-_NOT_OWN = {top, pop, np.broadcast_to, np.broadcast_arrays}  # of a number, which is no memory
-
-
 def _is_copy(op: Op) -> bool:
     return (
         isinstance(op, Apply)

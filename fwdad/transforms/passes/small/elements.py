@@ -18,7 +18,7 @@ import numpy as np
 from fwdad.ir.builder.index_parts import spelled_out
 from fwdad.ir.ops import Apply, Load, Operand, Value, is_array, values_in
 from fwdad.ir.types import ArrayType, Number, Type, number_type
-from fwdad.ops import functions_with, record_of
+from fwdad.ops import Algebra, Memory, record_of
 
 SMALL = 16
 """Arrays of at most so many elements become numbers."""
@@ -320,8 +320,6 @@ def _multiplied(op: Apply) -> Any:
 
 # -- arrays that are made
 
-_MADE = {np.zeros, np.ones, np.empty, np.eye, np.identity}
-
 
 def _made(op: Apply) -> Any:
     t = op.outputs[0].type
@@ -397,17 +395,32 @@ def _joined(op: Apply) -> Any:
     return expand
 
 
-_EXPANSIONS: list[tuple[Any, Callable[[Apply], Any]]] = [
-    ({np.array, np.asarray}, _gathered),
-    (_MADE, _made),
-    (set(functions_with(lambda r: r.shape_only == (0,) and r.fill is not None)), _made_alike),
-    ({np.full}, _filled),
-    ({np.where}, _selected),
-    ({operator.matmul, np.matmul, np.dot, np.inner}, _multiplied),
-    ({np.sum, np.mean}, _summed),
-    (set(functions_with(lambda r: r.moves)), _moved),
-    (set(functions_with(lambda r: r.joins)), _joined),
-]
+_EXPANSIONS: dict[Any, Callable[[Apply], Any]] = {
+    np.array: _gathered,
+    np.asarray: _gathered,
+    np.full: _filled,
+    np.where: _selected,
+    np.sum: _summed,
+    np.mean: _summed,
+    np.dot: _multiplied,
+    np.inner: _multiplied,
+}
+
+
+def _expansion_of(function: Any) -> Callable[[Apply], Any] | None:
+    """What expands calls of a function into their elements."""
+    record = record_of(function)
+    if record.memory is Memory.UNKNOWN:
+        return None
+    if record.algebra is Algebra.MATRIX_PRODUCT:
+        return _multiplied
+    if record.fill is not None and record.shape_only:
+        return _made_alike
+    if record.has_loop and not record.made_of_values:
+        return _made
+    if record.moves:
+        return _moved
+    return _joined if record.joins else _EXPANSIONS.get(function)
 
 
 def expansion(op: Apply) -> Callable[[Writing], Elements] | None:
@@ -420,9 +433,9 @@ def expansion(op: Apply) -> Callable[[Writing], Elements] | None:
         return None
     if not all(is_small(v.type) or not v.type.ndim for v in arrays):
         return None
-    for functions, expand in _EXPANSIONS:
-        if _is_among(op.function, functions):
-            return expand(op)
+    expand = _expansion_of(op.function)
+    if expand is not None:
+        return expand(op)
     return _elementwise(op) if _is_elementwise(op) else None
 
 
