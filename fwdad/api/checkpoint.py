@@ -55,11 +55,13 @@ def _called(
 @builtin(_called)
 def _traced(tracer: Any, f: Any, snapshots: Any, memory: Any, args: Any, kwargs: Any) -> Any:
     recorder = tracer.recorder
-    how = Checkpoint(tracer.known(snapshots), tracer.known(memory))  # literals of f's are inputs
+    how = Checkpoint(
+        tracer.values.known(snapshots), tracer.values.known(memory)
+    )  # literals of f's are inputs
     outer, recorder.checkpoint = recorder.checkpoint, how
     try:
         # what is differentiated itself is not called by anything that is run backwards
-        if recorder.pulled_at < 0 or tracer.depth <= recorder.pulled_at + 1:
+        if recorder.pulled_at < 0 or tracer.position.depth <= recorder.pulled_at + 1:
             return tracer.call(f, args, kwargs)
         return sealed(recorder, recorder.checkpoint, lambda: tracer.call(f, args, kwargs))
     finally:

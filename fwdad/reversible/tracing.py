@@ -73,7 +73,7 @@ def _traced(tracer: Any, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     kinds, written = _whole(f, args)
     values = flat_values(args, kinds)
     updated = sorted(f.definition.updated(kinds))
-    tracer.guards += f.definition.assumed(set())
+    tracer.outside.guards += f.definition.assumed(set())
     outputs = _called(tracer, written, values, [values[k] for k in updated])
     op = tracer.recorder.block.ops[-1]
     op.adjoint = functools.partial(_adjoint, tracer, f, kinds)

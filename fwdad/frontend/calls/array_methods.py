@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.errors import UntraceableError, with_article
 from fwdad.frontend.calls.kinds import mentions_symbols
-from fwdad.frontend.calls.tables import builtin, method
+from fwdad.frontend.calls.tables import CALLED, builtin, method
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.attributes import class_of
+from fwdad.frontend.syntax.bound_methods import METHODS, BoundArrayMethod
+from fwdad.frontend.syntax.raising import native
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number
 from fwdad.rules.core.registry import find_rule
@@ -25,7 +29,7 @@ def _as_array(tracer: Any, x: Any) -> Any:
 @builtin(np.ndim)
 def _ndim(tracer: Any, x: Any) -> Any:
     x = _as_array(tracer, x)
-    return x.type.ndim if type(x) is Symbol else tracer.native(np.ndim, x)
+    return x.type.ndim if type(x) is Symbol else native(np.ndim, x)
 
 
 @builtin(np.shape)
@@ -33,7 +37,7 @@ def _shape(tracer: Any, x: Any) -> Any:
     x = _as_array(tracer, x)
     if isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
-    return tracer.recorder.shape(x) if type(x) is Symbol else tracer.native(np.shape, x)
+    return tracer.recorder.shape(x) if type(x) is Symbol else native(np.shape, x)
 
 
 @builtin(np.size)
@@ -42,9 +46,9 @@ def _size(tracer: Any, x: Any, axis: Any = None) -> Any:
     if type(x) is Symbol or isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
         if axis is not None:
-            return tracer.recorder.length(x, tracer.known(axis))
+            return tracer.recorder.length(x, tracer.values.known(axis))
         return tracer.attribute(x, "size")
-    return tracer.native(np.size, x)
+    return native(np.size, x)
 
 
 @builtin(np.asarray, np.asanyarray)
@@ -64,7 +68,7 @@ def _as_it_is(f: Any, n_for: int) -> None:
     @builtin(f)
     def answer(tracer: Any, a: Any, *args: Any, **options: Any) -> Any:
         if type(a) is Symbol and a.is_array and len(args) + len(options) == 1:
-            n = tracer.known(args[0] if args else options.get("n"))
+            n = tracer.values.known(args[0] if args else options.get("n"))
             if n == n_for:
                 return a
         call = tracer.call_numpy if find_rule(f) is None else tracer.call_native
@@ -125,7 +129,7 @@ def _item(tracer: Any, a: Symbol, *index: Any) -> Any:
         )
         message = "can only convert an array of size 1 to a Python scalar"
         if only is not True:
-            tracer.recorder.check(only, ValueError, (message,), tracer.location())
+            tracer.recorder.check(only, ValueError, (message,), tracer.position.location())
         index = (0,) * a.type.ndim
     if index:
         a = tracer.recorder.load(a, index[0] if len(index) == 1 else tuple(index))
@@ -189,3 +193,20 @@ def _tolist(tracer: Any, a: Symbol) -> Any:
 @method("is_integer")
 def _is_integer(tracer: Any, a: Symbol) -> Any:
     return tracer.recorder.apply(float.is_integer, (a,), {})
+
+
+def _call(tracer: Tracer, f: BoundArrayMethod, args: Any, kwargs: Any) -> Any:
+    """Call a bound method of an array or number."""
+    handle = METHODS.get(f.name)
+    if handle is not None:
+        return handle(tracer, f.owner, *args, **kwargs)
+    if not hasattr(np, f.name):
+        kind = class_of(f.owner).__name__
+        message = (
+            f"the method {f.name!r} of {with_article(kind)} that is not known cannot be traced"
+        )
+        raise UntraceableError(message, tracer.position.location())
+    return tracer.call(getattr(np, f.name), (f.owner, *args), kwargs)
+
+
+CALLED[BoundArrayMethod] = _call

@@ -33,7 +33,7 @@ def _agreed(tracer: Any, x: Any, ask: Callable[[type], Any]) -> Any:
     first, *others = {ask(cls): None for cls in CLASSES[type(x)]}
     if others:
         message = "the class of an iterator cannot be told in a traced program"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     return first
 
 
@@ -41,7 +41,7 @@ def _agreed(tracer: Any, x: Any, ask: Callable[[type], Any]) -> Any:
 def _type(tracer: Any, x: Any, *rest: Any) -> Any:
     if rest:
         message = "a class is made by `type`, which cannot be traced"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     if type(x) in CLASSES:
         return _agreed(tracer, x, lambda cls: cls)
     return class_of(x)
@@ -56,7 +56,7 @@ def has_attribute(tracer: Any, o: Any, name: str) -> bool:
     if not isinstance(o, Closure) and not tracer.recorder.is_own(namespace_of(o)):
         found = hasattr(o, name)
         if isinstance(name, str) and not isinstance(o, (Closure, Method)):
-            tracer.guard(("asked", o, name), found)
+            tracer.outside.guard(("asked", o, name), found)
         return found
     try:
         tracer.attribute(o, name)

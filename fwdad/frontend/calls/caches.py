@@ -123,7 +123,7 @@ def _traced(tracer: Any, f: Cached, args: Any, kwargs: Any, place: Any, key: Any
         not all(_same(before, read) for before in (*alike, *others))
         or f.keys.get(place, key) != key
     ):
-        raise UntraceableError(_READS, tracer.location())
+        raise UntraceableError(_READS, tracer.position.location())
     f.seen.setdefault(place, []).append(read)
     f.keys[place] = key
     block, begin, before = recorder.block, len(recorder.block.ops), recorder.contents()
@@ -135,10 +135,10 @@ def _traced(tracer: Any, f: Cached, args: Any, kwargs: Any, place: Any, key: Any
         tracer.remembered = False
         own = tracer.answered.pop()
     if recorder.block is not block:  # it is left in the middle of one of its branches
-        raise UntraceableError(_READS, tracer.location())
+        raise UntraceableError(_READS, tracer.position.location())
     made = block.ops[begin:]
     if recorder.have_changed(before) or _writes_outside(recorder, made):
-        raise UntraceableError(_WRITES, tracer.location())
+        raise UntraceableError(_WRITES, tracer.position.location())
     _keeps_its_answer(tracer, f, made, own, value)
     found = _Kept(value, block, len(block.ops), block.ops[-1] if block.ops else None)
     if key is not None:
@@ -162,10 +162,10 @@ def _keeps_its_answer(tracer: Any, f: Cached, made: list[Op], own: set[Value], v
     owners = set().union(*map(recorder.owners, arrays))
     written = [op for b in recorder.blocks for op in walk(b) if op.writes() and op not in run]
     if read & varying or any(_may_write(recorder, op, owners - inside) for op in written):
-        raise UntraceableError(_READS, tracer.location())
+        raise UntraceableError(_READS, tracer.position.location())
     recorder.unwritten |= owners
     held = [c for c in _containers(value) if recorder.is_own(c)]
-    recorder.unchanged.append((recorder.contents_of(held), tracer.location()))
+    recorder.unchanged.append((recorder.contents_of(held), tracer.position.location()))
 
 
 def check_answers(recorder: Recorder) -> None:

@@ -21,7 +21,7 @@ from fwdad.frontend.guards import held_by_partial
 from fwdad.frontend.numpy_sources.row_by_row import Flat
 from fwdad.frontend.numpy_sources.table import SOURCES
 from fwdad.frontend.slots import class_attribute
-from fwdad.frontend.syntax.attributes import BoundArrayMethod
+from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.control import branch
 from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.raising import AlwaysRaises
@@ -51,20 +51,20 @@ class Calls(ClassCalls):
                 "this one is written down without values: take the call out, or call the function, "
                 "or its derivative, without jit"
             )
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         if f is functools.singledispatch:  # it reads annotations, which closures here do not have
             message = "functools.singledispatch cannot be called in a traced function"
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         if type(kwargs.get("argnums")) is Symbol:  # a global, which decides what is written
-            kwargs = {**kwargs, "argnums": self.known(kwargs["argnums"])}
+            kwargs = {**kwargs, "argnums": self.values.known(kwargs["argnums"])}
         if isinstance(f, Closure):
             return self.inline_closure(f, args, kwargs)
         if isinstance(f, Method):
             return self.call(f.function, (f.owner, *args), kwargs)
         if isinstance(f, functools.partial):
-            self.guard(("partial", f), held_by_partial(f))
-            given = {key: self.bound_outside(x, key) for key, x in f.keywords.items()}
-            first = [self.bound_outside(x, "a") for x in f.args]
+            self.outside.guard(("partial", f), held_by_partial(f))
+            given = {key: self.outside.bound_outside(x, key) for key, x in f.keywords.items()}
+            first = [self.outside.bound_outside(x, "a") for x in f.args]
             return self.call(f.func, (*first, *args), {**given, **kwargs})
         if kwargs:
             args, kwargs = by_position(f, args, kwargs)
@@ -93,8 +93,6 @@ class Calls(ClassCalls):
             return self._call_bound(f, args, kwargs)
         if isinstance(f, types.FunctionType):
             return self.call_function(f, args, kwargs)
-        if isinstance(f, BoundArrayMethod):
-            return f.call(self, args, kwargs)
         if isinstance(f, type):
             return self.call_class(f, args, kwargs)
         if type(f).__module__.startswith("numba."):
@@ -114,7 +112,7 @@ class Calls(ClassCalls):
         """Call an object by its ``__call__`` in Python, or else as a function in C."""
         method = class_attribute(type(f), "__call__")
         if isinstance(method, types.FunctionType):
-            self.guard_class(type(f), "__call__", method)
+            self.outside.guard_class(type(f), "__call__", method)
             return self.call(method, (f, *args), kwargs)
         return self.call_native(f, args, kwargs)
 
@@ -158,12 +156,12 @@ class Calls(ClassCalls):
         """Call a function under ``numba.njit`` by its Python source, or a Numba ufunc as it is."""
         python = python_inside(f)
         if find_rule(f) is not None or hasattr(f, "nin"):
-            args = tuple(self.listed(self.number(a)) for a in args)
+            args = tuple(iteration.listed(self, self.values.number(a)) for a in args)
             return self.recorder.apply(f, args, kwargs)
         if python is not None:
             return self.call(python, args, kwargs)
         message = f"{type_in_words(f)} of Numba has no Python source that can be traced"
-        raise UntraceableError(message, self.location())
+        raise UntraceableError(message, self.position.location())
 
     def _call_bound(self, f: types.MethodType, args: Any, kwargs: Any) -> Any:
         if type(f.__self__) in METHODS_OF:
@@ -172,7 +170,7 @@ class Calls(ClassCalls):
 
     def appended_outside(self, items: Any, x: Any) -> None:
         """``items.append(x)`` to a list from outside, done whenever the program runs."""
-        self.append_outside(items)
+        self.outside.append_outside(items)
         emit(self, functools.partial(append, items), (x,), {})
 
     def call_numpy(self, f: Any, args: Any, kwargs: Any) -> Any:

@@ -18,7 +18,7 @@ from fwdad.frontend.arguments import traced_object
 from fwdad.frontend.calls.inline import InlineCalls
 from fwdad.frontend.calls.kinds import CONTAINERS, mentions_symbols
 from fwdad.frontend.slots import class_attribute, has_slots
-from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.texts import known_part
 from fwdad.ir.symbol import UnknownText
 from fwdad.tangents import sparse
@@ -36,11 +36,11 @@ class ClassCalls(InlineCalls):
         if issubclass(cls, BaseException):
             return cls(*args, **kwargs)
         if cls in (np.errstate, warnings.catch_warnings, contextlib.suppress):
-            return self.native(lambda: cls(*args, **kwargs))
+            return native(lambda: cls(*args, **kwargs))
         if issubclass(cls, enum.Enum):
-            return self.native(lambda: cls(*(self.known(a) for a in args), **kwargs))
+            return native(lambda: cls(*(self.values.known(a) for a in args), **kwargs))
         if sparse.is_of_sparse_arrays(cls) and mentions_symbols((args, kwargs)):
-            raise UntraceableError(sparse.UNTRACED, self.location())
+            raise UntraceableError(sparse.UNTRACED, self.position.location())
         meta = class_attribute(type(cls), "__call__")
         if isinstance(meta, types.FunctionType) and find_source(meta) is not None:
             return self.call(meta, (cls, *args), kwargs)
@@ -62,11 +62,11 @@ class ClassCalls(InlineCalls):
         if isinstance(init, types.FunctionType) and find_source(init) is not None:
             if new is not object.__new__:
                 message = f"{cls.__name__} has a __new__ of its own, which cannot be traced"
-                raise UntraceableError(message, self.location())
+                raise UntraceableError(message, self.position.location())
             made = self.blank(cls)
             known = not mentions_symbols((args, kwargs))
             if known and is_library_file(init.__code__.co_filename):
-                self.native(lambda: init(made, *args, **kwargs))  # a library's object of constants
+                native(lambda: init(made, *args, **kwargs))  # a library's object of constants
                 self.renew(made.__dict__)
                 self.recorder.own(made.__dict__, namespace=True)
                 return made
@@ -74,24 +74,24 @@ class ClassCalls(InlineCalls):
             self.call(init, (made, *args), kwargs)
             return made
         if has_slots(cls) and (new, init) == (object.__new__, object.__init__):
-            self.native(lambda: cls(*args, **kwargs))  # whether it can be made of these
+            native(lambda: cls(*args, **kwargs))  # whether it can be made of these
             made = self.blank(cls)
             self.recorder.own(vars(made), namespace=True)
             return made
         if dataclasses.is_dataclass(cls) and cls.__dataclass_params__.init:
             return self._make_dataclass(cls, args, kwargs)
         if cls is str and mentions_symbols((args, kwargs)):
-            return UnknownText(self.location(), known_part(args[0]) if args else "…")
+            return UnknownText(self.position.location(), known_part(args[0]) if args else "…")
         self.refuse_impure(cls)
         for x in (*args, *kwargs.values()):
-            self.read_whole(x)
+            self.outside.read_whole(x)
         try:
-            made = self.native(lambda: cls(*args, **kwargs))
+            made = native(lambda: cls(*args, **kwargs))
         except AlwaysRaises as raised:
             if not mentions_symbols((args, kwargs)):
                 raise
             message = f"{cls.__name__} does not take values that are not known: {raised.exception}"
-            raise UntraceableError(message, self.location()) from raised
+            raise UntraceableError(message, self.position.location()) from raised
         if namespace_of(made) is not None:
             self.renew(made.__dict__)
             self.recorder.own(made.__dict__, namespace=True)
@@ -102,7 +102,7 @@ class ClassCalls(InlineCalls):
     def blank(self, cls: type) -> Any:
         """An object that has no attributes yet."""
         new: Any = cls.__new__
-        made = self.native(new, cls)  # not of an abstract class
+        made = native(new, cls)  # not of an abstract class
         return traced_object(cls) if has_slots(cls) else made
 
     def _make_dataclass(self, cls: Any, args: Any, kwargs: Any) -> Any:
@@ -110,11 +110,11 @@ class ClassCalls(InlineCalls):
         fields = cls.__dataclass_fields__
         if any(f._field_type is dataclasses._FIELD_INITVAR for f in fields.values()):
             message = f"{cls.__name__} has an InitVar, and cannot be made in a traced program"
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         made = self.blank(cls)
         self.recorder.own(vars(made), namespace=True)
         signature = inspect.signature(cls)
-        given = self.native(lambda: signature.bind(*args, **kwargs)).arguments
+        given = native(lambda: signature.bind(*args, **kwargs)).arguments
         frozen = cls.__dataclass_params__.frozen
         store = self.set_plain_attribute if frozen else self.set_attribute
         for field in dataclasses.fields(cls):
@@ -123,7 +123,7 @@ class ClassCalls(InlineCalls):
             elif field.default_factory is not dataclasses.MISSING:
                 value = self.call(field.default_factory, (), {})
             elif field.default is not dataclasses.MISSING:
-                value = self.bound_outside(field.default, field.name)
+                value = self.outside.bound_outside(field.default, field.name)
             else:
                 continue
             store(made, field.name, value)

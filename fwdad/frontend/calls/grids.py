@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.frontend.calls.tables import builtin
+from fwdad.frontend.syntax.raising import native
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number
 
@@ -19,7 +20,7 @@ def _grid(tracer: Any, o: Any, key: Any) -> Any:
     if isinstance(key, slice):
         return _line(tracer, key)
     if not isinstance(key, tuple) or not all(isinstance(part, slice) for part in key):
-        return tracer.native(operator.getitem, o, tracer.known(key))
+        return native(operator.getitem, o, tracer.values.known(key))
     ends = [_ends(part) for part in key]
     dtype = np.result_type(0, *(_example(_size_of(x)) for part in ends for x in part))
     lines = [_points(tracer, part, dtype) for part in ends]

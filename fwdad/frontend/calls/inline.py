@@ -79,7 +79,7 @@ class InlineCalls(OperationCalls):
             method = class_attribute(type(f), "__call__")
             if not isinstance(method, types.FunctionType):
                 message = f"{function_name(f)} has no Python source"
-                raise UntraceableError(message, self.location())
+                raise UntraceableError(message, self.position.location())
             f, args = method.__wrapped__ if method.__code__ is DOOR else method, (f, *args)
         library = is_library_file(f.__code__.co_filename)
         if f.__code__ is _MANAGER_CODE:
@@ -90,7 +90,7 @@ class InlineCalls(OperationCalls):
         if library and is_of_files(f):
             self.refuse_impure(public or public_function(f))
         if sparse.is_of_sparse_arrays(f):
-            raise UntraceableError(sparse.UNTRACED, self.location())
+            raise UntraceableError(sparse.UNTRACED, self.position.location())
         written: Any = SOURCES.get(f)
         if written is not None:
             f, public = written, f
@@ -107,10 +107,10 @@ class InlineCalls(OperationCalls):
                     "traced. Write the formula, with functions of scipy.special "
                     "(`log_ndtr(x)`, `ndtr(x)`); without `jit` they have derivatives"
                 )
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         if isinstance(source.node, ast.AsyncFunctionDef):
             message = f"{function_name(f)} is an `async def`, which cannot be traced: write a `def`"
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         frame = Frame(
             source.node,
             source.filename,
@@ -128,8 +128,8 @@ class InlineCalls(OperationCalls):
             if public is None:
                 raise
             return self.recorder.apply(public, args, kwargs)  # with an option that is not known
-        inside = self.frame is not None and is_library_file(self.frame.filename)
-        if library and self.frame is not None and (not inside or public in SOURCES):
+        inside = is_library_file(self.position.frame.filename)
+        if library and self.position.depth and (not inside or public in SOURCES):
             public = public or public_function(f)
             run = (frame, source.node, bound, f.__code__)
             return self._inline_or_apply(public, run, args, kwargs)
@@ -137,12 +137,12 @@ class InlineCalls(OperationCalls):
 
     def _guard_function(self, f: types.FunctionType) -> None:
         """Guard a function's code and defaults, which can be replaced in place."""
-        self.guard(("attribute", f, "__code__"), f.__code__)
+        self.outside.guard(("attribute", f, "__code__"), f.__code__)
         if f.__defaults__:
-            self.guard(("attribute", f, "__defaults__"), f.__defaults__)
+            self.outside.guard(("attribute", f, "__defaults__"), f.__defaults__)
         if f.__kwdefaults__:
             kept = functools.partial(f, **f.__kwdefaults__)
-            self.guard(("defaults", f), held_by_partial(kept))
+            self.outside.guard(("defaults", f), held_by_partial(kept))
 
     def _is_own_object(self, args: Any) -> bool:
         """Whether a method is called on an object that the traced program has made.
@@ -161,7 +161,7 @@ class InlineCalls(OperationCalls):
                 y = self._run_frame(*run)
                 if y is NotImplemented:
                     message = f"these arguments of {function_name(public)} cannot be traced"
-                    raise UntraceableError(message, self.location())  # noqa: TRY301
+                    raise UntraceableError(message, self.position.location())  # noqa: TRY301
                 changes = region.changes()
                 region.undo()
         except AlwaysRaises:
@@ -203,7 +203,7 @@ class InlineCalls(OperationCalls):
                 lambda given: self._run_body(replace(frame, locals={}), node, given, key),
             )
         remembered, self.remembered = self.remembered, False
-        depth = sum(key is a for a in self.active)
+        depth = sum(key is a for a in self.position.active)
         self.inside[id(key)] = self.inside.get(id(key), 0) + 1 if depth else 0
         few = depth < INLINED_AT_MOST and self.inside[id(key)] <= _INSIDE_AT_MOST
         if not few and not (remembered and depth < REMEMBERED_AT_MOST):
@@ -218,35 +218,27 @@ class InlineCalls(OperationCalls):
             frame.locals[name] = value
             if type(value) is Symbol and value.value.name is None:
                 value.value.name = name
-        outer, at, called = self.frame, self.node, self.called_at
-        self.called_at = self.location() if outer is not None else None
-        frame.caller = outer, called
-        self.frame = frame
-        self.depth += 1
-        self.active.append(key)
-        try:
-            if self.depth == 1:
-                self.returned = self.location_of(node)
-            if isinstance(node, ast.Lambda):
-                return self.evaluate(node.body)
-            if frame.names.yields:
-                frame.captured = True
-                return self.generator(frame, node, key)
-            self.run_block(node.body)
-            return self._returned(frame)
-        except AlwaysRaises as raised:
-            raised.location = raised.location or self.location()
-            raise
-        except Exception as error:
-            if not type(error).__module__.startswith("fwdad."):  # which have their location already
-                note_place(error, self.location())
-            raise
-        finally:
-            self.depth -= 1
-            self.active.pop()
-            if not frame.captured:
-                self.recorder.disown(frame.locals)
-            self.frame, self.node, self.called_at = outer, at, called
+        with self.position.inside(frame, key):
+            try:
+                if self.position.depth == 1:
+                    self.position.returned = self.position.location_of(node)
+                if isinstance(node, ast.Lambda):
+                    return self.evaluate(node.body)
+                if frame.names.yields:
+                    frame.captured = True
+                    return self.generator(frame, node, key)
+                self.run_block(node.body)
+                return self._returned(frame)
+            except AlwaysRaises as raised:
+                raised.location = raised.location or self.position.location()
+                raise
+            except Exception as error:
+                if not type(error).__module__.startswith("fwdad."):  # they have their location
+                    note_place(error, self.position.location())
+                raise
+            finally:
+                if not frame.captured:
+                    self.recorder.disown(frame.locals)
 
     def _returned(self, frame: Frame) -> Any:
         flag = frame.locals["$return"]
@@ -288,10 +280,10 @@ class InlineCalls(OperationCalls):
                 bound[parameter] = extra.pop(parameter)
         for parameter, value in zip(reversed(positional), reversed(defaults), strict=False):
             if parameter not in bound:
-                bound[parameter] = self.bound_outside(value, parameter)
+                bound[parameter] = self.outside.bound_outside(value, parameter)
         for parameter, value in kw.items():
             if parameter not in bound:
-                bound[parameter] = self.bound_outside(value, parameter)
+                bound[parameter] = self.outside.bound_outside(value, parameter)
         missing = [p for p in [*positional, *(p.arg for p in a.kwonlyargs)] if p not in bound]
         if missing:
             raise AlwaysRaises(TypeError, (_missing(name, missing, positional),))

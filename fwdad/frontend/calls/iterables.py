@@ -16,6 +16,7 @@ from fwdad.frontend.calls.tables import BUILTINS, builtin
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.control import branch
 from fwdad.frontend.syntax.growing import Items
+from fwdad.frontend.syntax.growing_tuples import list_of
 from fwdad.frontend.syntax.growing_use import extreme, summed
 from fwdad.frontend.syntax.iterators import (
     ITERATORS,
@@ -27,7 +28,8 @@ from fwdad.frontend.syntax.iterators import (
     Reversed,
     Zipped,
 )
-from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.lengths import binary_add, length_of_range
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number
 
@@ -43,17 +45,17 @@ def _len(tracer: Any, x: Any) -> Any:
     if isinstance(x, Items):
         return x.length()
     if type(x) is Range:
-        return tracer.range_length(x.start, x.stop, x.step)
-    special = tracer.python_method(x, "__len__")
+        return length_of_range(tracer.recorder, x.start, x.stop, x.step)
+    special = tracer.values.python_method(x, "__len__")
     if special is not None:
         return tracer.call(special, (x,), {})
-    return tracer.native(len, x)
+    return native(len, x)
 
 
 @builtin(range)
 def _range(tracer: Any, *bounds: Any) -> Any:
     if not any(type(b) is Symbol for b in bounds):
-        return tracer.native(range, *bounds)
+        return native(range, *bounds)
     for b in bounds:
         if type(b) is Symbol and not (isinstance(b.type, Number) and b.type.dtype.kind in "biu"):
             message = f"'{b.type}' object cannot be interpreted as an integer"
@@ -67,7 +69,7 @@ def _enumerate(tracer: Any, iterable: Any, start: Any = 0) -> Any:
     if not iteration.is_lazy(tracer, iterable):
         return Enumerated(iterable, start)
     items = iteration.walk(tracer, iterable)
-    pairs = ((tracer.binary_add(k, start), item) for k, item in enumerate(items))
+    pairs = ((binary_add(tracer, k, start), item) for k, item in enumerate(items))
     return Iterator(tracer, pairs)
 
 
@@ -89,13 +91,13 @@ def _raising(tracer: Any, rows: Any) -> Any:
         except StopIteration:
             return
         except ValueError as error:
-            tracer.raise_always(ValueError, str(error))
+            raise AlwaysRaises(ValueError, (str(error),)) from error
         yield row
 
 
 @builtin(reversed)
 def _reversed(tracer: Any, x: Any) -> Any:
-    special = tracer.python_method(x, "__reversed__")
+    special = tracer.values.python_method(x, "__reversed__")
     if special is not None:
         return tracer.call(special, (x,), {})
     held = iteration.sequence(x)
@@ -124,7 +126,7 @@ def kept(tracer: Any, f: Any, xs: Any, *, wanted: bool) -> Any:
             keep = tracer.truth(x if f is None else tracer.call(f, (x,), {}))
             if type(keep) is Symbol:
                 message = "`filter` on values cannot be traced: its length would depend on them"
-                raise UntraceableError(message, tracer.location())
+                raise UntraceableError(message, tracer.position.location())
             if keep is wanted:
                 yield x
 
@@ -142,7 +144,7 @@ def _iter(tracer: Any, x: Any, *sentinel: Any) -> Any:
             same = tracer.truth(tracer.binary(operator.eq, item, sentinel[0]))
             if type(same) is Symbol:
                 message = "where an iterator ends depends on a value, which cannot be traced"
-                raise UntraceableError(message, tracer.location())
+                raise UntraceableError(message, tracer.position.location())
             if same:
                 return
             yield item
@@ -152,14 +154,14 @@ def _iter(tracer: Any, x: Any, *sentinel: Any) -> Any:
 
 @builtin(next)
 def _next(tracer: Any, x: Any, *default: Any) -> Any:
-    following = tracer.python_method(x, "__next__")
+    following = tracer.values.python_method(x, "__next__")
     if following is not None:
         if default:
             message = "`next` with a default, of an object of the user's, cannot be traced"
-            raise UntraceableError(message, tracer.location())
+            raise UntraceableError(message, tracer.position.location())
         return tracer.call(following, (x,), {})
     if not isinstance(x, (*ITERATORS, Iterator, Repeated)):
-        tracer.raise_always(TypeError, f"'{type(x).__name__}' object is not an iterator")
+        raise AlwaysRaises(TypeError, (f"'{type(x).__name__}' object is not an iterator",))
     try:
         return iteration.iterator(tracer, x).advance(tracer)
     except Ended as end:
@@ -171,7 +173,7 @@ def _next(tracer: Any, x: Any, *default: Any) -> Any:
 
 @builtin(list)
 def _list(tracer: Any, x: Any = ()) -> Any:
-    return x.copied() if isinstance(x, Items) else tracer.list_of(list(iteration.items(tracer, x)))
+    return x.copied() if isinstance(x, Items) else list_of(tracer, list(iteration.items(tracer, x)))
 
 
 @builtin(tuple)
@@ -182,12 +184,12 @@ def _tuple(tracer: Any, x: Any = ()) -> Any:
 @builtin(dict)
 def _dict(tracer: Any, *args: Any, **kwargs: Any) -> Any:
     args = tuple(x if isinstance(x, dict) else _pairs(tracer, x) for x in args)
-    return tracer.recorder.fresh(tracer.native(lambda: dict(*args, **kwargs)))
+    return tracer.recorder.fresh(native(lambda: dict(*args, **kwargs)))
 
 
 def _pairs(tracer: Any, x: Any) -> list[Any]:
     pairs = [iteration.items(tracer, pair) for pair in iteration.items(tracer, x)]
-    return [(tracer.known(pair[0]), *pair[1:]) for pair in pairs]
+    return [(tracer.values.known(pair[0]), *pair[1:]) for pair in pairs]
 
 
 @builtin(set)
@@ -255,7 +257,7 @@ def _joined(tracer: Any, xs: Any, function: Any, *, start: bool) -> Any:
             found = held
         else:
             found = tracer.recorder.apply(function, (found, held), {})
-    return tracer.python_bool(found)
+    return tracer.values.python_bool(found)
 
 
 @builtin(functools.reduce)

@@ -15,6 +15,7 @@ from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.iteration import ENDLESS, walk
 from fwdad.frontend.syntax.iterators import Count, Iterator, Repeated, Zipped
+from fwdad.frontend.syntax.raising import native
 from fwdad.ir.symbol import Symbol
 
 
@@ -35,8 +36,8 @@ def _of_items(function: Callable[..., Any], several: bool, lazy: bool) -> None:
     def call(tracer: Any, *args: Any, **options: Any) -> Any:
         count = len(args) if several else 1
         held = [walk(tracer, x) if lazy else iteration.items(tracer, x) for x in args[:count]]
-        rest = [tracer.known(a) for a in args[count:]]
-        return Iterator(tracer, tracer.native(lambda: function(*held, *rest, **options)))
+        rest = [tracer.values.known(a) for a in args[count:]]
+        return Iterator(tracer, native(lambda: function(*held, *rest, **options)))
 
 
 _of_items(itertools.chain, several=True, lazy=True)
@@ -77,7 +78,7 @@ def _starmap(tracer: Any, f: Any, xs: Any) -> Any:
 def _repeat(tracer: Any, object: Any, times: Any = None) -> Any:  # noqa: A002  (Python's name)
     if times is None:
         return Repeated(object, ENDLESS)
-    return Iterator(tracer, itertools.repeat(object, tracer.known(times)))
+    return Iterator(tracer, itertools.repeat(object, tracer.values.known(times)))
 
 
 @builtin(itertools.count)
@@ -96,7 +97,7 @@ def _decided(tracer: Any, f: Any, x: Any, name: str) -> bool:
     held = tracer.truth(tracer.call(f, (x,), {}))
     if type(held) is Symbol:
         message = f"`itertools.{name}` on values cannot be traced: its length would depend on them"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     return bool(held)
 
 
@@ -130,7 +131,7 @@ def _compress(tracer: Any, data: Any, selectors: Any) -> Any:
 @builtin(itertools.groupby)
 def _groupby(tracer: Any, iterable: Any, key: Any = None) -> Any:
     def of(item: Any) -> Any:
-        return tracer.known(item if key is None else tracer.call(key, (item,), {}))
+        return tracer.values.known(item if key is None else tracer.call(key, (item,), {}))
 
     groups = itertools.groupby(walk(tracer, iterable), of)
     return Iterator(tracer, ((k, Iterator(tracer, items)) for k, items in groups))
@@ -138,5 +139,5 @@ def _groupby(tracer: Any, iterable: Any, key: Any = None) -> Any:
 
 @builtin(itertools.tee)
 def _tee(tracer: Any, iterable: Any, n: Any = 2) -> Any:
-    copies = itertools.tee(walk(tracer, iterable), tracer.known(n))
+    copies = itertools.tee(walk(tracer, iterable), tracer.values.known(n))
     return tuple(Iterator(tracer, copy) for copy in copies)

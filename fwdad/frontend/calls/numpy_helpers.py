@@ -17,15 +17,16 @@ from fwdad.frontend.numpy_sources.row_by_row import check_apart
 from fwdad.frontend.numpy_sources.steps import arange_of_values
 from fwdad.frontend.numpy_sources.table import known, refuse
 from fwdad.frontend.syntax import iteration
+from fwdad.frontend.syntax.lengths import binary_add
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.ir.symbol import Symbol
 
-builtin(known)(lambda tracer, x: tracer.known(x))
+builtin(known)(lambda tracer, x: tracer.values.known(x))
 
 
 @builtin(refuse)
 def _refuse(tracer: Any, reason: str) -> None:
-    raise UntraceableError(reason, tracer.location())
+    raise UntraceableError(reason, tracer.position.location())
 
 
 # -- methods of ufuncs that have other names
@@ -102,7 +103,7 @@ for _function, _ufunc, _bound in (
 
 @builtin(np.fromiter)
 def _fromiter(tracer: Any, iter: Any, dtype: Any, count: Any = -1, **_options: Any) -> Any:  # noqa: A002  (NumPy's name)
-    items, count = iteration.items(tracer, iter), tracer.known(count)
+    items, count = iteration.items(tracer, iter), tracer.values.known(count)
     if count > len(items):
         message = f"iterator too short: Expected {count} but iterator had only {len(items)} items."
         raise AlwaysRaises(ValueError, (message,))
@@ -126,11 +127,11 @@ def _concatenated(tracer: Any, o: Any, key: Any) -> Any:
     items = key if isinstance(key, tuple) else (key,)
     if (o is not np.r_ and o is not np.c_) or any(isinstance(i, str) for i in items):
         message = "np.r_ with a directive (a string) cannot be traced: use numpy.concatenate"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     parts, kinds = [], []
     for item in items:
         if isinstance(item, slice):
-            known = slice(*(tracer.known(x) for x in (item.start, item.stop, item.step)))
+            known = slice(*(tracer.values.known(x) for x in (item.start, item.stop, item.step)))
             part = tracer.recorder.as_symbol(np.r_[known])
         else:
             part = _as_value(tracer, item)
@@ -168,7 +169,7 @@ def _array(tracer: Any, x: Any, *args: Any, ndmin: Any = 0, **options: Any) -> A
     made = tracer.call_native(np.array, (x, *args), options)
     if not mentions_symbols(ndmin) and not ndmin:
         return made
-    while made.type.ndim < tracer.known(ndmin):
+    while made.type.ndim < tracer.values.known(ndmin):
         made = tracer.recorder.load(made, (None, Ellipsis))
     return made
 
@@ -182,7 +183,7 @@ def _of_vectors(function: Any) -> Callable[..., Any]:
         given = dict(zip((*names, "axisc", "axis"), args, strict=False)) | kwargs
         for x, name in zip((a, b), names, strict=True):
             axis = given.get("axis")
-            axis = tracer.known(given.get(name, -1) if axis is None else axis)
+            axis = tracer.values.known(given.get(name, -1) if axis is None else axis)
             if type(x) is Symbol and x.is_array and x.type.ndim:
                 tracer.recorder.known_length(x, axis % x.type.ndim)
         return tracer.call_native(function, (a, b, *args), kwargs)
@@ -201,7 +202,7 @@ for _function in (np.cross, np.linalg.cross):
 def _ndindex(tracer: Any, *shape: Any) -> Any:
     if len(shape) == 1 and isinstance(shape[0], tuple):
         (shape,) = shape
-    return list(itertools.product(*(range(tracer.known(n)) for n in shape)))
+    return list(itertools.product(*(range(tracer.values.known(n)) for n in shape)))
 
 
 @builtin(np.ndenumerate)
@@ -218,8 +219,8 @@ def _fill_diagonal(tracer: Any, a: Any, val: Any, wrap: bool = False) -> None:
     into, value = recorder.as_symbol(a), _as_value(tracer, val)
     rank = into.type.ndim
     if rank < 2:
-        tracer.raise_always(ValueError, "array must be at least 2-d")
-    index = _diagonal(tracer, into, wrap=tracer.known(wrap))
+        raise AlwaysRaises(ValueError, ("array must be at least 2-d",))
+    index = _diagonal(tracer, into, wrap=tracer.values.known(wrap))
     if type(value) is Symbol and value.type.ndim:  # its items in turn, as `a.flat` takes them
         tracer.call(check_apart, (into, value), {})
         flat = recorder.apply(np.ravel, (value,), {})
@@ -237,8 +238,8 @@ def _diagonal(tracer: Any, a: Symbol, *, wrap: bool) -> tuple[Any, ...]:
         for n in lengths[1:]:
             same = tracer.truth(tracer.binary(operator.eq, n, lengths[0]))
             if same is False:
-                tracer.raise_always(ValueError, message)
-            elif same is not True:
+                raise AlwaysRaises(ValueError, (message,))
+            if same is not True:
                 recorder.check(same, ValueError, (message,))
         return (recorder.apply(np.arange, (lengths[0],), {}),) * len(lengths)
     rows, columns = lengths
@@ -246,7 +247,7 @@ def _diagonal(tracer: Any, a: Symbol, *, wrap: bool) -> tuple[Any, ...]:
         at = recorder.apply(np.arange, (tracer.call(min, (rows, columns), {}),), {})
         return at, at
     size = tracer.binary(operator.mul, rows, columns)
-    at = recorder.apply(np.arange, (0, size, tracer.binary_add(columns, 1)), {})
+    at = recorder.apply(np.arange, (0, size, binary_add(tracer, columns, 1)), {})
     return tracer.binary(operator.floordiv, at, columns), tracer.binary(operator.mod, at, columns)
 
 
@@ -254,11 +255,11 @@ def _diagonal(tracer: Any, a: Symbol, *, wrap: bool) -> tuple[Any, ...]:
 def _view(tracer: Any, a: Symbol, *args: Any, **kwargs: Any) -> Any:
     if args or kwargs:
         message = "`view` with another dtype or class cannot be traced: use astype"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     return tracer.recorder.load(a, Ellipsis)
 
 
 @builtin(np.nditer, np.broadcast)
 def _iterates_in_c(tracer: Any, *_args: Any, **_kwargs: Any) -> Any:
     message = "np.nditer and np.broadcast cannot be traced: use numpy.broadcast_arrays and a loop"
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())

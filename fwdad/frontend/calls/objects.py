@@ -19,6 +19,7 @@ from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.slots import has_slots
 from fwdad.frontend.syntax.frame import Closure
 from fwdad.frontend.syntax.merge import is_object
+from fwdad.frontend.syntax.raising import native
 from fwdad.ir.symbol import Symbol
 from fwdad.tangents.namespaces import namespace_of
 
@@ -30,7 +31,7 @@ def _setattr(tracer: Any, o: Any, name: str, value: Any) -> None:
 
 @builtin(object.__new__)
 def _new(tracer: Any, cls: type, *_args: Any, **_kwargs: Any) -> Any:
-    made = tracer.native(object.__new__, cls)
+    made = native(object.__new__, cls)
     if has_slots(cls):
         made = traced_object(cls)
     tracer.recorder.own(vars(made), namespace=True)
@@ -51,7 +52,7 @@ def _update_wrapper(
     updated: Any = functools.WRAPPER_UPDATES,
 ) -> Any:
     if not isinstance(wrapper, Closure):
-        return tracer.native(functools.update_wrapper, wrapper, wrapped, assigned, updated)
+        return native(functools.update_wrapper, wrapper, wrapped, assigned, updated)
     held = wrapper.held
     for name in ("__module__", "__name__", "__doc__"):
         if name in assigned:
@@ -68,7 +69,7 @@ def _update_wrapper(
 
 @builtin(copy.copy)
 def _copy(tracer: Any, x: Any) -> Any:
-    special = tracer.python_method(x, "__copy__")
+    special = tracer.values.python_method(x, "__copy__")
     if special is not None:
         return tracer.call(special, (x,), {})
     made = _of_array(tracer, x)
@@ -78,7 +79,7 @@ def _copy(tracer: Any, x: Any) -> Any:
         return tracer.recorder.fresh(x.copy())
     if _is_plain(tracer, x):
         return _object(tracer, x, dict(vars(x)))
-    return tracer.made(tracer.native(copy.copy, x))
+    return tracer.values.made(native(copy.copy, x))
 
 
 @builtin(copy.deepcopy)
@@ -89,7 +90,7 @@ def _deepcopy(tracer: Any, x: Any, memo: Any = None) -> Any:
 def _deep(tracer: Any, x: Any, memo: dict[int, Any]) -> Any:
     if id(x) in memo:
         return memo[id(x)][1]
-    special = tracer.python_method(x, "__deepcopy__")
+    special = tracer.values.python_method(x, "__deepcopy__")
     if special is not None:
         return _noted(memo, x, tracer.call(special, (x, memo), {}))
     made = _of_array(tracer, x)
@@ -112,7 +113,7 @@ def _deep(tracer: Any, x: Any, memo: dict[int, Any]) -> Any:
         made = _noted(memo, x, _object(tracer, x, {}))
         vars(made).update({name: _deep(tracer, v, memo) for name, v in vars(x).items()})
         return made
-    return tracer.made(tracer.native(copy.deepcopy, x))
+    return tracer.values.made(native(copy.deepcopy, x))
 
 
 def _noted(memo: dict[int, Any], x: Any, made: Any) -> Any:
@@ -141,7 +142,7 @@ def _is_plain(tracer: Any, x: Any) -> bool:
                 continue
             if mentions_symbols(x):
                 message = f"a copy of {type_in_words(x)}, which has {name}, cannot be traced"
-                raise UntraceableError(message, tracer.location())
+                raise UntraceableError(message, tracer.position.location())
             return False
     return True
 

@@ -44,7 +44,7 @@ def emit(tracer: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> N
     named = {key: _operand(tracer, function, a) for key, a in kwargs.items()}
     recorder = tracer.recorder
     recorder.prints = True
-    recorder.emit(Effect(put_out, (function, given, named), location=tracer.location()))
+    recorder.emit(Effect(put_out, (function, given, named), location=tracer.position.location()))
 
 
 def _operand(tracer: Any, function: Any, x: Any) -> Any:
@@ -56,7 +56,7 @@ def _operand(tracer: Any, function: Any, x: Any) -> Any:
                 "program runs only, made in a way that a tape does not follow: give it the "
                 "numbers themselves, or an f-string of them"
             )
-            raise UntraceableError(message, tracer.location())
+            raise UntraceableError(message, tracer.position.location())
         made, *parts = x.recipe
         return (render, made, *[_operand(tracer, function, part) for part in parts])
     if is_file(x):
@@ -74,7 +74,7 @@ def _operand(tracer: Any, function: Any, x: Any) -> Any:
         f"{function_name(function)} is given {type_in_words(x)} that the program makes: under jit "
         "only numbers, arrays, texts and lists of these can be put out"
     )
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())
 
 
 def append(items: Any, x: Any) -> None:
@@ -107,7 +107,7 @@ for _function in (np.save, np.savez, np.savez_compressed, np.savetxt):
 @builtin(logging.getLogger)
 def _logger(tracer: Any, name: Any = None) -> Any:
     """A logger, which is always the same object for a name."""
-    return logging.getLogger(tracer.known(name))
+    return logging.getLogger(tracer.values.known(name))
 
 
 @builtin(print)
@@ -125,8 +125,8 @@ def _warn(
     **_options: Any,
 ) -> None:
     """A warning as an effect; a library's is dropped, as no reason to record a run instead."""
-    place = _calling_place(tracer, tracer.known(stacklevel))
-    if is_library_file(tracer.frame.filename) or place is None:
+    place = _calling_place(tracer, tracer.values.known(stacklevel))
+    if is_library_file(tracer.position.frame.filename) or place is None:
         return
     if isinstance(message, Warning):
         category = type(message)
@@ -136,7 +136,11 @@ def _warn(
 
 def _calling_place(tracer: Any, level: int) -> Location | None:
     """The location that ``warnings.warn`` would name; the caller of the trace is unknown."""
-    place, frame, called_at = tracer.location(), tracer.frame, tracer.called_at
+    place, frame, called_at = (
+        tracer.position.location(),
+        tracer.position.frame,
+        tracer.position.called_at,
+    )
     for _ in range(level - 1):
         if called_at is None:
             break
@@ -148,4 +152,4 @@ def _calling_place(tracer: Any, level: int) -> Location | None:
 @builtin(warnings.simplefilter, warnings.filterwarnings, warnings.resetwarnings)
 def _filter(tracer: Any, *_args: Any, **_kwargs: Any) -> None:
     """A filter of warnings, which is not part of the tape."""
-    tracer.recorder.prints |= not is_library_file(tracer.frame.filename)
+    tracer.recorder.prints |= not is_library_file(tracer.position.frame.filename)

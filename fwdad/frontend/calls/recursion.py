@@ -101,7 +101,7 @@ def _define(
                 y = run(tree([Symbol(p, recorder) for p in block.params]))
                 if region.changes():
                     message = f"{definition.program.name} calls itself and changes a container"
-                    raise UntraceableError(message, tracer.location())
+                    raise UntraceableError(message, tracer.position.location())
                 lists = [*recorder.lists]
                 found, made = flatten(y)
                 symbols = [recorder.as_symbol(leaf) for leaf in found]
@@ -122,7 +122,7 @@ def _define(
         check_items(block, lists)  # now that it is known what calls of itself write
         return
     message = f"the types that {definition.program.name} returns do not settle"
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())
 
 
 def _any_length(t: Type) -> Type:
@@ -149,11 +149,11 @@ def _joined(old: list[Type] | None, new: list[Type], tracer: Any, name: str) -> 
         return new
     if len(old) != len(new):
         message = f"{name} returns values of different structure on different ways"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     joined = [join(a, b) for a, b in zip(old, new, strict=True)]
     if any(t is None for t in joined):
         message = f"{name} returns values of different types on different ways"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     return [t for t in joined if t is not None]
 
 

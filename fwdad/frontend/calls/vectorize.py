@@ -11,6 +11,7 @@ from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.numpy_sources import vectorized
 from fwdad.frontend.syntax.frame import Closure, Method
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import OfTrace
 from fwdad.ir.ops import Apply, Block, Value, walk
 from fwdad.ir.symbol import Symbol
@@ -39,9 +40,9 @@ def _vectorize(tracer: Any, pyfunc: Any = None, *args: Any, **kwargs: Any) -> An
     if mentions_symbols((args, kwargs)):
         _refuse(tracer, "of which the options are not known")
     if pyfunc is None:
-        return Decorator(tracer.native(lambda: np.vectorize(**kwargs)))
+        return Decorator(native(lambda: np.vectorize(**kwargs)))
     made = pyfunc if not isinstance(pyfunc, (Closure, Method, OfTrace)) else _stands_for_it
-    options = tracer.native(lambda: np.vectorize(made, *args, **kwargs))
+    options = native(lambda: np.vectorize(made, *args, **kwargs))
     return Vectorized(pyfunc, options)
 
 
@@ -146,12 +147,12 @@ def _by_parts(tracer: Any, function: Any, options: Any, arrays: Any, dtypes: Any
     inputs, outputs = options._in_and_out_core_dims
     if len(arrays) != len(inputs):
         message = f"wrong number of positional arguments: expected {len(inputs)}, got {len(arrays)}"
-        tracer.raise_always(TypeError, message)
+        raise AlwaysRaises(TypeError, (message,))
     ranks = [len(core) for core in inputs]
     outer = [a.ndim - rank for a, rank in zip(arrays, ranks, strict=True)]
     if min(outer) < 0:
         message = "an argument does not have enough dimensions for all core dimensions"
-        tracer.raise_always(ValueError, message)
+        raise AlwaysRaises(ValueError, (message,))
     lengths: dict[str, list[Any]] = {}
 
     def note(array: Any, core: Any) -> None:
@@ -253,4 +254,4 @@ def _dtype(tracer: Any, x: Any) -> Any:
 
 def _refuse(tracer: Any, what: str) -> None:
     message = f"`np.vectorize` {what} cannot be traced"
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())

@@ -76,7 +76,7 @@ method("compress")(
 @method("resize")
 def _resize(tracer: Any, _a: Symbol, *_shape: Any, **_options: Any) -> None:
     message = "`resize` in place cannot be traced: say np.resize or np.reshape"
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())
 
 
 @builtin(np.copyto)
@@ -95,7 +95,7 @@ def _copyto(tracer: Any, dst: Any, src: Any, casting: Any = "same_kind", where: 
 def _nan_to_num(tracer: Any, x: Any, copy: Any = True, *numbers: Any, **options: Any) -> Any:
     options |= dict(zip(("nan", "posinf", "neginf"), numbers, strict=False))
     made = tracer.recorder.apply(np.nan_to_num, (x,), options)
-    if tracer.known(copy) or not (_is_array(x) or isinstance(x, np.ndarray)):
+    if tracer.values.known(copy) or not (_is_array(x) or isinstance(x, np.ndarray)):
         return made
     into = tracer.recorder.as_symbol(x)
     tracer.recorder.store(into, Ellipsis, made)
@@ -130,7 +130,7 @@ def _mask_of(tracer: Any, function: Any, into: Symbol, mask: Any) -> Any:
     holds = tracer.call(operator.eq, tuple(sizes), {})
     if holds is False:
         raise AlwaysRaises(ValueError, (message,))
-    tracer.recorder.check(holds, ValueError, (message,), tracer.location())
+    tracer.recorder.check(holds, ValueError, (message,), tracer.position.location())
     return tracer.call(np.reshape, (chosen, tracer.attribute(into, "shape")), {})
 
 
@@ -153,7 +153,7 @@ def _check_apart(tracer: Any, a: Any, v: Any) -> None:
         "values are stored element by element into the memory that they are in, and NumPy reads "
         "them while they change: store a copy of them"
     )
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())
 
 
 @builtin(np.place)
@@ -258,12 +258,12 @@ def _check_along_axis(tracer: Any, at: Any, axis: int | None, rank: int) -> None
     ndim = at.type.ndim if at.is_array else 0
     if axis is None and ndim != 1:
         message = "when axis=None, `indices` must have a single dimension."
-        tracer.raise_always(ValueError, message)
+        raise AlwaysRaises(ValueError, (message,))
     if at.type.dtype.kind not in "iu":
-        tracer.raise_always(IndexError, "`indices` must be an integer array")
+        raise AlwaysRaises(IndexError, ("`indices` must be an integer array",))
     if axis is not None and ndim != rank:
         message = "`indices` and `arr` must have the same number of dimensions"
-        tracer.raise_always(ValueError, message)
+        raise AlwaysRaises(ValueError, (message,))
 
 
 def _value(tracer: Any, x: Any) -> Any:

@@ -133,7 +133,11 @@ class Differentiated:
         self.differentiated(tree, len(block.results))  # raises if there is no aux
         if not block.results and tree([]) is None:
             raise NoOutputError(returned_nothing(function_name(self.f)))
-        width = n if threads < 2 else width_of_chunks(block, n, threads, self.tracer.force(chunk))
+        width = (
+            n
+            if threads < 2
+            else width_of_chunks(block, n, threads, self.tracer.values.force(chunk))
+        )
         apart = not (written_outside(block) or any(isinstance(op, Effect) for op in walk(block)))
         if width < n and apart and not any(dtype_of(x).kind == "c" for x in self.leaves):
             made = push_in_chunks(recorder, block, own, tangents, n, width)
@@ -152,7 +156,7 @@ class Differentiated:
         """
         self.check_numbers()
         recorder = self.tracer.recorder
-        outer, recorder.pulled_at = recorder.pulled_at, self.tracer.depth
+        outer, recorder.pulled_at = recorder.pulled_at, self.tracer.position.depth
         try:
             block, own, tree = self.traced(lends=lends)
         finally:
@@ -211,7 +215,7 @@ class Differentiated:
                     "a function that is differentiated inside a traced program changes a "
                     "container from outside"
                 )
-                raise UntraceableError(message, self.tracer.location())
+                raise UntraceableError(message, self.tracer.position.location())
         check_items(block, recorder.lists)
         recorder.differentiates = outside
         if raised is not None:
@@ -222,9 +226,10 @@ class Differentiated:
         if self.outputs != "returned":
             if written_outside(block):
                 message = "arguments that are written and not differentiated are outputs, too"
-                raise UntraceableError(message, self.tracer.location())
+                raise UntraceableError(message, self.tracer.position.location())
             y = self._with_mutated(y, inner, written)
-        at = self.tracer.location() if self.tracer.frame is not None else self.tracer.returned
+        position = self.tracer.position
+        at = position.location() if position.depth else position.returned
         leaves, tree = flatten(y, records=True, place=at)
         block.results = [recorder.operand(leaf) for leaf in leaves]
         if not recorder.derives:  # lanes of an inner derivative stay as they are
@@ -330,7 +335,7 @@ class Differentiated:
                     f"two arguments of {function_name(self.f)} share memory, and one is written: "
                     "their derivatives cannot be kept apart. Pass a copy of one"
                 )
-                raise UntraceableError(message, self.tracer.location())
+                raise UntraceableError(message, self.tracer.position.location())
 
     def _check_kept(self, block: Block, outside: list[Value]) -> None:
         """Raise if f reads in memory from outside what its last derivative call left there."""
@@ -351,7 +356,7 @@ class Differentiated:
             "derivative would be lost without a word. If what it finds there is a constant (a "
             "starting guess), say fwdad.stop_gradient(array); else pass it as an argument"
         )
-        raise UntraceableError(message, place or self.tracer.location())
+        raise UntraceableError(message, place or self.tracer.position.location())
 
     def _check_one_name(self, given: list[Value], outside: list[Value], block: Block) -> None:
         """Raise if f writes memory known by two names, one from outside, since each is copied.
@@ -369,7 +374,7 @@ class Differentiated:
                     f"{function_name(self.f)} writes into an array that it knows by two names, and "
                     "one of them is from outside: pass one array, and take its views inside"
                 )
-                raise UntraceableError(message, self.tracer.location())
+                raise UntraceableError(message, self.tracer.position.location())
 
     def _with_mutated(self, y: Any, inner: list[Symbol], written: list[bool]) -> Any:
         """The value with the arguments that f writes, beside or instead of what it returns."""

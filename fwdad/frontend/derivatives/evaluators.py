@@ -62,7 +62,7 @@ def _check_holomorphic(at: Differentiated, *, holomorphic: bool) -> None:
     if kinds != {"c"}:
         raise NotHolomorphicError(REAL_ARGUMENT)
     recorder = at.tracer.recorder
-    location = at.tracer.location()
+    location = at.tracer.position.location()
     likes = [np.empty(at.shape(k), dtype_of(x)) for k, x in enumerate(at.leaves)]
     seeds = random_seeds(likes, 1, np.random.default_rng(0))
     given = [recorder.as_symbol(np.concatenate([v, 1j * v])) for v in seeds]
@@ -80,7 +80,7 @@ def _linearize(tracer: Any, *_args: Any, **_options: Any) -> Any:
         "linearize returns an operator of SciPy's, which a traced program cannot hold: use jvp for "
         "J @ v, vjp for J.T @ v, or jacobian"
     )
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())
 
 
 @builtin(api.jvp)
@@ -171,9 +171,9 @@ def _of_shape(tracer: Any, v: Symbol, x: Symbol) -> Symbol:
     for axis, length in enumerate(lengths):
         holds = tracer.call(operator.eq, (recorder.length(v, axis + first), length), {})
         if type(holds) is Symbol:
-            recorder.check(holds, SeedError, (message,), tracer.location())
+            recorder.check(holds, SeedError, (message,), tracer.position.location())
         elif not holds:
-            raise SeedError(message, tracer.location())
+            raise SeedError(message, tracer.position.location())
     lanes = [recorder.length(v, 0)] if first else []
     return recorder.apply(np.reshape, (v, (*lanes, *lengths)), {})
 
@@ -249,7 +249,7 @@ def _rows(at: Differentiated) -> tuple[list[Any], list[list[Any]], Tree]:
     chosen = at.differentiated(point.tree, len(point.primals))
     if any(dtype_of(x).kind == "c" for x in (*at.leaves, *point.primals)):
         message = "an rrule and complex numbers: call jacrev outside of jit, or vjp inside"
-        raise UntraceableError(message, at.tracer.location())
+        raise UntraceableError(message, at.tracer.position.location())
     blocks = [
         point.rows(k) if k in chosen and dtype_of(p).kind == "f" else [NoTangent] * len(at.leaves)
         for k, p in enumerate(point.primals)

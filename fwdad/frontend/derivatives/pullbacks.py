@@ -38,7 +38,7 @@ class Point(OfTrace):
     def __init__(self, at: Differentiated) -> None:
         self.at = at
         recorder = self.recorder = at.tracer.recorder
-        outer, recorder.pulled_at = recorder.pulled_at, at.tracer.depth
+        outer, recorder.pulled_at = recorder.pulled_at, at.tracer.position.depth
         try:
             block, own, self.tree = at.traced()
         finally:
@@ -183,9 +183,9 @@ class Point(OfTrace):
         holds = self.at.tracer.call(operator.eq, (given, wanted), {})
         message = "a length of a cotangent is not its value's"
         if type(holds) is Symbol:
-            self.recorder.check(holds, SeedError, (message,), self.at.tracer.location())
+            self.recorder.check(holds, SeedError, (message,), self.at.tracer.position.location())
         elif not holds:
-            raise SeedError(message, self.at.tracer.location())
+            raise SeedError(message, self.at.tracer.position.location())
 
     def _number(self, bar: Symbol, like: Symbol) -> Symbol:
         python = isinstance(like.type, Number) and like.type.python

@@ -29,24 +29,24 @@ class Comprehensions(Expressions):
     def eval_DictComp(self, node: ast.DictComp) -> Any:
         both = ast.copy_location(ast.Tuple([node.key, node.value], ast.Load()), node)
         pairs = self._comprehended(node.generators, both)
-        return self.recorder.fresh({self.known(key): value for key, value in pairs})
+        return self.recorder.fresh({self.values.known(key): value for key, value in pairs})
 
     def _comprehended(self, clauses: list[ast.comprehension], element: ast.expr) -> list[Any]:
         frame, run = self._comprehension(clauses, element)
-        outer, self.frame = self.frame, frame
+        outer, self.position.frame = self.position.frame, frame
         try:
             return list(run)
         finally:
-            self.frame = outer
+            self.position.frame = outer
 
     def _frame_inside(self) -> Frame:
         """A frame that sees the names of the current one."""
         frame = Frame(
-            self.frame.node,
-            self.frame.filename,
-            self.frame.globals,
-            outer=self.frame,
-            classes=self.frame.classes,
+            self.position.frame.node,
+            self.position.frame.filename,
+            self.position.frame.globals,
+            outer=self.position.frame,
+            classes=self.position.frame.classes,
         )
         self.recorder.own(frame.locals, namespace=True)
         return frame
@@ -70,7 +70,7 @@ class Comprehensions(Expressions):
             conditions = [self.truth(self.evaluate(test)) for test in clause.ifs]
             if any(type(c) is Symbol for c in conditions):
                 message = "a comprehension whose length depends on values cannot be traced"
-                raise UntraceableError(message, self.location())
+                raise UntraceableError(message, self.position.location())
             if not all(conditions):
                 continue
             if depth + 1 == len(clauses):
@@ -105,9 +105,9 @@ class Comprehensions(Expressions):
                 statement = ast.If(test, [statement], [])
             statement = ast.For(g.target, g.iter, [statement], [], None)
         ast.fix_missing_locations(ast.copy_location(statement, node))
-        outer, self.frame = self.frame, frame
+        outer, self.position.frame = self.position.frame, frame
         try:
             self.run(statement)
         finally:
-            self.frame = outer
+            self.position.frame = outer
         return frame.locals[total]

@@ -13,6 +13,8 @@ from fwdad.frontend.calls.calls import Calls
 from fwdad.frontend.syntax import iteration, iterators
 from fwdad.frontend.syntax.control import branch, truth
 from fwdad.frontend.syntax.growing import Items
+from fwdad.frontend.syntax.lengths import length_of_range
+from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.symbols import Optional, Poison
 from fwdad.ir.symbol import Symbol, UnknownText
 from fwdad.ir.types import BOOL, Number
@@ -23,33 +25,33 @@ class Conditions(Calls):
 
     def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
         x = self.evaluate(node.operand)
-        self.at(node)
+        self.position.at(node)
         if isinstance(node.op, ast.Not):
             x = self.truth(x)
             return self.recorder.apply(operator.not_, (x,), {}) if type(x) is Symbol else not x
         function: Any = _UNARY[type(node.op)]
-        x = self.number(x)
-        method = self.python_method(x, f"__{function.__name__.strip('_')}__")
+        x = self.values.number(x)
+        method = self.values.python_method(x, f"__{function.__name__.strip('_')}__")
         if method is not None:
             return self.call(method, (x,), {})
         if isinstance(x, np.ndarray):
             x = self.recorder.as_symbol(x)
         if type(x) is Symbol:
             return self.recorder.apply(function, (x,), {})
-        return self.native(function, x)
+        return native(function, x)
 
     def truth(self, x: Any) -> Any:
         """The truth of a value: a bool, or a symbol of one."""
         if isinstance(x, Optional):
             return branch(self.recorder, x.flag, lambda: self.truth(x.value), lambda: False)
-        method = self.python_method(x, "__bool__")
+        method = self.values.python_method(x, "__bool__")
         if method is not None:
             return self.truth(self.call(method, (x,), {}))
-        method = self.python_method(x, "__len__")
+        method = self.values.python_method(x, "__len__")
         if method is not None:
             return self.truth(self.call(method, (x,), {}))
         if type(x) is iterators.Range:
-            return self.truth(self.range_length(x.start, x.stop, x.step))
+            return self.truth(length_of_range(self.recorder, x.start, x.stop, x.step))
         if isinstance(x, np.ndarray):
             x = self.recorder.as_symbol(x)
         if isinstance(x, Items):
@@ -78,7 +80,7 @@ class Conditions(Calls):
     def _compared(self, left: Any, rest: list[Any], node: ast.AST) -> Any:
         (op, right_node), later = rest[0], rest[1:]
         right = self.evaluate(right_node)
-        self.at(node)
+        self.position.at(node)
         value = self.compare(op, left, right)
         if not later:
             return value
@@ -92,7 +94,7 @@ class Conditions(Calls):
     def compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
         """One comparison."""
         if isinstance(a, UnknownText) or isinstance(b, UnknownText):
-            self.refuse_text()
+            self.values.refuse_text()
         if isinstance(op, (ast.Is, ast.IsNot)):
             return self._is(a, b, isinstance(op, ast.Is))
         if isinstance(op, (ast.In, ast.NotIn)):
@@ -111,7 +113,7 @@ class Conditions(Calls):
         return branch(self.recorder, a.flag, *sides)
 
     def _is(self, a: Any, b: Any, same: bool) -> Any:
-        a, b = (self.number(x) if type(x) is Poison else x for x in (a, b))
+        a, b = (self.values.number(x) if type(x) is Poison else x for x in (a, b))
         for x, y in ((a, b), (b, a)):
             if isinstance(x, Optional) and y is None:
                 present = x.flag
@@ -129,7 +131,7 @@ class Conditions(Calls):
             found = a.value is b.value
             if not found and self._may_be_same(a, b):
                 message = "whether two values are one object cannot be told beforehand: use `==`"
-                raise UntraceableError(message, self.location())
+                raise UntraceableError(message, self.position.location())
         return found if same else not found
 
     def _may_be_same(self, a: Symbol, b: Symbol) -> bool:
@@ -141,16 +143,16 @@ class Conditions(Calls):
         return a.is_array and any(self.recorder.is_merged(x.value) for x in (a, b))
 
     def _contains(self, container: Any, item: Any) -> Any:
-        method = self.python_method(container, "__contains__")
+        method = self.values.python_method(container, "__contains__")
         if method is not None:
-            return self.python_bool(self.truth(self.call(method, (container, item), {})))
+            return self.values.python_bool(self.truth(self.call(method, (container, item), {})))
         if iteration.is_lazy(self, container):
             return self._is_met(container, item)
         if isinstance(container, np.ndarray):
             container = self.recorder.as_symbol(container)
         if type(container) is Symbol and container.is_array:
             met = self.call(np.any, (self.binary(operator.eq, container, item),), {})
-            return self.python_bool(met)
+            return self.values.python_bool(met)
         if isinstance(container, Items):
             container.refused("`in` of")
         open_items = isinstance(container, (list, tuple)) and Optional in map(type, container)
@@ -158,7 +160,7 @@ class Conditions(Calls):
             held = iteration.sequence(container)
             if held is None or isinstance(container, (set, dict)):
                 message = "`in` of a value that is not known cannot be traced"
-                raise UntraceableError(message, self.location())
+                raise UntraceableError(message, self.position.location())
             found: Any = False
             for x in held:
                 same = self.truth(self.compare(ast.Eq(), item, x))
@@ -168,13 +170,8 @@ class Conditions(Calls):
                     found = self.recorder.apply(operator.or_, (found, same), {})
                 else:
                     found = found or same
-            return self.python_bool(found)
-        return self.native(operator.contains, container, item)
-
-    def python_bool(self, x: Any) -> Any:
-        """A truth value as Python's ``bool``, where NumPy's comparisons give NumPy's."""
-        known = type(x) is not Symbol or x.type == BOOL
-        return x if known else self.recorder.apply(bool, (x,), {})
+            return self.values.python_bool(found)
+        return native(operator.contains, container, item)
 
     def _is_met(self, xs: Any, item: Any) -> bool:
         """Whether an iterator returns an item; it is then advanced past the item."""
@@ -182,7 +179,7 @@ class Conditions(Calls):
             same = self.truth(self.binary(operator.eq, item, x))
             if type(same) is Symbol:
                 message = "`in` of an iterator of values cannot be traced: make a list of it"
-                raise UntraceableError(message, self.location())
+                raise UntraceableError(message, self.position.location())
             if same:
                 return True
         return False
@@ -240,7 +237,7 @@ class Conditions(Calls):
 
     def eval_IfExp(self, node: ast.IfExp) -> Any:
         condition = self.truth(self.evaluate(node.test))
-        self.at(node)
+        self.position.at(node)
         return branch(
             self.recorder,
             condition,

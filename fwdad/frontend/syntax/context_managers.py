@@ -19,7 +19,13 @@ from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.syntax import catching, iterators
 from fwdad.frontend.syntax.attributes import class_attribute
 from fwdad.frontend.syntax.frame import Closure, Method
-from fwdad.frontend.syntax.raising import AlwaysRaises, exceptions_of, may_raise, refuse_vanishing
+from fwdad.frontend.syntax.raising import (
+    AlwaysRaises,
+    exception_of,
+    exceptions_of,
+    may_raise,
+    refuse_vanishing,
+)
 from fwdad.frontend.syntax.symbols import OfTrace
 from fwdad.ir.ops import Block, Op
 
@@ -40,7 +46,7 @@ class OfGenerator(OfTrace):
 def entered(tracer: Any, item: ast.withitem, node: ast.AST) -> Iterator[None]:
     """Enter and leave a manager around what is traced inside."""
     manager = tracer.evaluate(item.context_expr)
-    tracer.at(item.context_expr)
+    tracer.position.at(item.context_expr)
     value, leave, suppressed = _enter(tracer, manager, item)
     if item.optional_vars is not None:
         tracer.assign(item.optional_vars, value)
@@ -68,7 +74,7 @@ def _leave(
         suppresses = tracer.truth(leave(raised))
     except AlwaysRaises as error:
         replaced = error
-    place = tracer.place_of(node)
+    place = tracer.position.place_of(node)
     refuse_vanishing(
         tracer.recorder, ops[before:end], ops[end:], place, replaces=replaced not in (None, raised)
     )
@@ -96,7 +102,7 @@ def _refuse_raising(
             f"`with` of {with_article(_name(manager))}, which may suppress exceptions, around "
             "operations that may raise when the program runs cannot be traced"
         )
-        raise UntraceableError(message, tracer.place_of(node))
+        raise UntraceableError(message, tracer.position.place_of(node))
 
 
 def _may_suppress(
@@ -124,13 +130,13 @@ def _enter(tracer: Any, manager: Any, item: ast.AST) -> tuple[Any, _Leave, tuple
         isinstance(k, ast.Constant) and k.value in ("raise", "call") for k in ast.walk(item)
     ):
         message = "floating-point errors that raise or call cannot be traced"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     if isinstance(manager, np.errstate):
         return None, lambda _: False, ()
     if isinstance(manager, warnings.catch_warnings):
         if manager._record:
             message = "warnings that are recorded cannot be traced"
-            raise UntraceableError(message, tracer.location())
+            raise UntraceableError(message, tracer.position.location())
         return None, lambda _: False, ()
     if isinstance(manager, OfGenerator):
         return _next(tracer, manager.items), _left(tracer, manager.items), ()
@@ -159,7 +165,7 @@ def _by_call(
     """A function that calls an ``__exit__``, and the exceptions that it may suppress."""
 
     def leave(raised: AlwaysRaises | None) -> Any:
-        given = (None, None, None) if raised is None else (*tracer.exception_of(raised), None)
+        given = (None, None, None) if raised is None else (*exception_of(raised), None)
         return tracer.call(function, (*args, *given), {})
 
     source = find_source(function) if isinstance(function, types.FunctionType) else None
@@ -177,7 +183,7 @@ def _refuse(tracer: Any, manager: Any) -> Any:
         f"`with` of {with_article(_name(manager))} cannot be traced: enter it outside of "
         "the function"
     )
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())
 
 
 def _answers_nothing(node: ast.AST) -> bool:
@@ -231,7 +237,7 @@ def _call_stack(tracer: Any, f: OfStack, args: Any, kwargs: Any) -> Any:
         stack.leave(tracer, None)
         return None
     if f.name == "enter_context":
-        value, leave, suppressed = _enter(tracer, first, tracer.node)
+        value, leave, suppressed = _enter(tracer, first, tracer.position.node)
         stack.add(tracer, leave, suppressed)
         return value
     if f.name == "callback":
@@ -265,7 +271,7 @@ def of_stack(tracer: Any, stack: Stack, name: str) -> OfStack:
     if name in ("enter_context", "callback", "push", "close"):
         return OfStack(stack, name)
     message = f"`{name}` of an ExitStack cannot be traced"
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())
 
 
 def _next(tracer: Any, items: iterators.Iterator) -> Any:

@@ -11,7 +11,7 @@ from fwdad.frontend.syntax import catching
 from fwdad.frontend.syntax.control import branch, join_sides, negation, raise_if
 from fwdad.frontend.syntax.frame import FLOW
 from fwdad.frontend.syntax.loops import Loops
-from fwdad.frontend.syntax.raising import AlwaysRaises, may_raise, refuse_vanishing
+from fwdad.frontend.syntax.raising import AlwaysRaises, exception_of, may_raise, refuse_vanishing
 from fwdad.ir.ops import Op
 from fwdad.ir.symbol import UNBOUND, Symbol
 
@@ -22,7 +22,7 @@ class Exceptions(Loops):
     def run_Assert(self, node: ast.Assert) -> None:
         condition = self.truth(self.evaluate(node.test))
         arguments = () if node.msg is None else (self.evaluate(node.msg),)
-        self.at(node)
+        self.position.at(node)
         if type(condition) is Symbol:
             raise_if(
                 self.recorder, negation(self.recorder, condition), AssertionError, arguments
@@ -60,7 +60,7 @@ class Exceptions(Loops):
             jumps = self._finally(node.finalbody, keeps=failed is None)
         except AlwaysRaises as raised:
             replaced, jumps = raised, True
-        last, place = self._since(end, ops, depth), self.place_of(node)
+        last, place = self._since(end, ops, depth), self.position.place_of(node)
         refuse_vanishing(self.recorder, ops[before:end], last, place, replaces=jumps)
         if replaced is not None:
             raise replaced
@@ -126,11 +126,11 @@ class Exceptions(Loops):
             message = (
                 "a `try` around operations that may raise when the program runs cannot be traced"
             )
-            raise UntraceableError(message, self.place_of(node))
+            raise UntraceableError(message, self.position.place_of(node))
 
     def _finally(self, statements: list[ast.stmt], *, keeps: bool) -> bool:
         """Execute ``finally``; returns whether it jumps. If it ``keeps`` jumps, it defers them."""
-        held = self.frame.locals
+        held = self.position.frame.locals
         flags = {name: held[name] for name in FLOW}
         value = held.get("$value")
         if keeps:
@@ -145,26 +145,20 @@ class Exceptions(Loops):
                 self.recorder.bind(held, "$value", value)
         return jumps
 
-    def exception_of(self, raised: AlwaysRaises) -> tuple[type, Any]:
-        """The class of an exception, and the exception itself."""
-        if isinstance(raised.exception, type):
-            return raised.exception, raised.exception(*raised.arguments)
-        return type(raised.exception), raised.exception
-
     def _handle(self, node: ast.Try, raised: AlwaysRaises) -> None:
         for handler in node.handlers:
             wanted = self.evaluate(handler.type) if handler.type is not None else BaseException
             if raised.is_a(wanted):
                 if handler.name:
-                    made = self.exception_of(raised)[1]
+                    made = exception_of(raised)[1]
                     self.recorder.own(vars(made), namespace=True)
-                    self.recorder.bind(self.frame.locals, handler.name, made)
+                    self.recorder.bind(self.position.frame.locals, handler.name, made)
                 self.handled.append(raised)
                 try:
                     self.run_block(handler.body)
                 finally:
                     self.handled.pop()
                 if handler.name:
-                    self.recorder.bind(self.frame.locals, handler.name, UNBOUND)
+                    self.recorder.bind(self.position.frame.locals, handler.name, UNBOUND)
                 return
         raise raised

@@ -19,7 +19,7 @@ from fwdad.frontend.calls.tables import CALLED, MANAGED, builtin
 from fwdad.frontend.syntax import catching, context_managers, iteration
 from fwdad.frontend.syntax.frame import Closure
 from fwdad.frontend.syntax.iterators import Ended, Iterator
-from fwdad.frontend.syntax.raising import AlwaysRaises, refuse_vanishing
+from fwdad.frontend.syntax.raising import AlwaysRaises, native, refuse_vanishing
 from fwdad.frontend.syntax.symbols import OfTrace
 from fwdad.ir.symbol import Symbol
 
@@ -31,21 +31,11 @@ def resumed(tracer: Any, frame: Any, key: Any, run: _Items) -> _Items:
     """The items of a run, each traced in the generator's own frame."""
     sent, thrown = None, None
     while True:
-        outer = tracer.frame, tracer.node, tracer.called_at
-        tracer.called_at = tracer.location() if tracer.frame is not None else None
-        frame.caller = outer[0], outer[2]
-        tracer.frame = frame
-        tracer.depth += 1
-        tracer.active.append(key)
         try:
-            with catching.not_through(tracer.recorder):
+            with tracer.position.inside(frame, key), catching.not_through(tracer.recorder):
                 item = run.send(sent) if thrown is None else run.throw(thrown)
         except StopIteration as end:
             return end.value
-        finally:
-            tracer.depth -= 1
-            tracer.active.pop()
-            tracer.frame, tracer.node, tracer.called_at = outer
         sent, thrown = None, None
         try:
             sent = yield item
@@ -76,8 +66,7 @@ def yields(node: ast.AST) -> bool:
 def _block(tracer: Any, statements: Sequence[ast.stmt]) -> _Items:
     for statement in statements:
         if yields(statement):
-            tracer.at(statement)
-            tracer.frame.statement = statement
+            tracer.position.at(statement)
             yield from _statement(tracer, statement)
         else:
             tracer.run(statement)
@@ -88,7 +77,7 @@ def _block(tracer: Any, statements: Sequence[ast.stmt]) -> _Items:
 def _known(tracer: Any, condition: Any, node: ast.AST) -> bool:
     if type(condition) is Symbol:
         message = "how far a generator goes depends on a value, which cannot be traced"
-        raise UntraceableError(message, tracer.place_of(node))
+        raise UntraceableError(message, tracer.position.place_of(node))
     return bool(condition)
 
 
@@ -110,7 +99,7 @@ def _statement(tracer: Any, node: ast.stmt) -> _Items:
             raise
         end = len(ops)
         # either the generator raises, or its caller between two items
-        jumps, place = (yield from _finally(tracer, node.finalbody)), tracer.place_of(node)
+        jumps, place = (yield from _finally(tracer, node.finalbody)), tracer.position.place_of(node)
         refuse_vanishing(tracer.recorder, ops[before:end], ops[end:], place, replaces=jumps)
     elif isinstance(node, ast.With):
         yield from _with(tracer, node.items, node)
@@ -122,16 +111,16 @@ def _statement(tracer: Any, node: ast.stmt) -> _Items:
             tracer.assign(target, value)
     elif isinstance(node, ast.Return) and node.value is not None:
         value = yield from _value(tracer, node.value)
-        tracer.recorder.bind(tracer.frame.locals, "$value", value)
-        tracer.recorder.bind(tracer.frame.locals, "$return", True)
+        tracer.recorder.bind(tracer.position.frame.locals, "$value", value)
+        tracer.recorder.bind(tracer.position.frame.locals, "$return", True)
     else:
         message = "a `yield` in this statement cannot be traced: let it be a statement by itself"
-        raise UntraceableError(message, tracer.place_of(node))
+        raise UntraceableError(message, tracer.position.place_of(node))
 
 
 def _finally(tracer: Any, statements: list[ast.stmt]) -> Generator[Any, Any, bool]:
     """Execute ``finally``, deferring an earlier jump; returns whether it jumps itself."""
-    held = tracer.frame.locals
+    held = tracer.position.frame.locals
     flags = {name: held[name] for name in ("$break", "$continue", "$return")}
     for name in flags:
         tracer.recorder.bind(held, name, False)
@@ -157,7 +146,7 @@ def _value(tracer: Any, node: ast.expr) -> _Items:
                 return end.value
             sent = yield item
     message = "a `yield` inside an expression cannot be traced: give it a name first"
-    raise UntraceableError(message, tracer.place_of(node))
+    raise UntraceableError(message, tracer.position.place_of(node))
 
 
 def _for(tracer: Any, node: ast.For) -> _Items:
@@ -184,7 +173,7 @@ def _while(tracer: Any, node: ast.While) -> _Items:
 
 
 def _end(tracer: Any, node: ast.For | ast.While) -> _Items:
-    held = tracer.frame.locals
+    held = tracer.position.frame.locals
     left = held["$break"] or held["$return"]
     tracer.recorder.bind(held, "$break", False)
     if not left:
@@ -194,7 +183,7 @@ def _end(tracer: Any, node: ast.For | ast.While) -> _Items:
 def _count(tracer: Any, k: int, node: ast.stmt) -> None:
     if k > _LONGEST:
         message = "a generator that has no end, or a very long one, cannot be traced"
-        raise UntraceableError(message, tracer.place_of(node))
+        raise UntraceableError(message, tracer.position.place_of(node))
 
 
 def _with(tracer: Any, items: list[ast.withitem], node: ast.With) -> _Items:
@@ -223,7 +212,7 @@ def attribute(tracer: Any, o: Any, name: str) -> Any:
     if isinstance(o, context_managers.Stack):
         return context_managers.of_stack(tracer, o, name)
     message = f"`{name}` of {type_in_words(o)} cannot be traced"
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())
 
 
 def _send(tracer: Any, f: Sender, args: Any, _kwargs: Any) -> Any:
@@ -245,7 +234,7 @@ def _managed(tracer: Any, f: Any, args: Any, kwargs: Any) -> context_managers.Of
     items = tracer.call(f.__wrapped__, args, kwargs)
     if not isinstance(items, Iterator):
         message = f"{f.__name__} is no generator function"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     return context_managers.OfGenerator(items)
 
 
@@ -261,11 +250,7 @@ class ManagerFunction(OfTrace):
 
 @builtin(contextlib.contextmanager)
 def _contextmanager(tracer: Any, f: Any) -> Any:
-    return (
-        ManagerFunction(f)
-        if isinstance(f, Closure)
-        else tracer.native(contextlib.contextmanager, f)
-    )
+    return ManagerFunction(f) if isinstance(f, Closure) else native(contextlib.contextmanager, f)
 
 
 CALLED[ManagerFunction] = _managed
@@ -273,7 +258,7 @@ CALLED[ManagerFunction] = _managed
 
 def _decorates(tracer: Any, _f: Any, _args: Any, _kwargs: Any) -> Any:
     message = "a context manager that decorates a function cannot be traced: write `with` inside"
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())
 
 
 CALLED[context_managers.OfGenerator] = _decorates

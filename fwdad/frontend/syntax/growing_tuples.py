@@ -9,6 +9,7 @@ import numpy as np
 from fwdad.errors import type_in_words
 from fwdad.frontend.syntax.growing import Growing, Items, Shape
 from fwdad.frontend.syntax.symbols import Held
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 
 
@@ -100,3 +101,14 @@ def growing_list(tracer: Any, head: list[Any], place: Any, shape: Shape | None =
     if isinstance(known, Shape):
         return Tuples.growing(tracer, head, known, place)
     return Growing(tracer, head, known, place)
+
+
+def list_of(tracer: Tracer, items: list[Any]) -> Any:
+    """A new list, made at the location that is being evaluated."""
+    where = tracer.position.location()
+    place = None if where is None else (where.filename, where.line, where.column)
+    if place in tracer.growing:
+        return growing_list(tracer, items, place)
+    made = tracer.recorder.fresh(items)
+    tracer.recorder.places[id(made)] = (made, place)
+    return made

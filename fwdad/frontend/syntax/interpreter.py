@@ -21,7 +21,7 @@ from fwdad.frontend.syntax.frame import FLOW, Frame
 from fwdad.frontend.syntax.iterators import Iterator
 from fwdad.frontend.syntax.matching import Matcher
 from fwdad.frontend.syntax.operators import OPERATORS
-from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import Maybe
 from fwdad.ir.symbol import UNBOUND, Symbol
 
@@ -62,7 +62,7 @@ class Interpreter(Exceptions):
 
     def has_returned(self) -> None:
         """Bind the returned value as present, on a path where only ``return`` can have jumped."""
-        held = self.frame.locals
+        held = self.position.frame.locals
         if held["$break"] is False and held["$continue"] is False:
             value = held.get("$value")
             self.recorder.bind(held, "$return", True)
@@ -71,7 +71,7 @@ class Interpreter(Exceptions):
 
     def stopped(self) -> Any:
         """Whether a jump has been made in this frame: a bool, or a symbol of one."""
-        return self._any_of([self.frame.locals.get(name, False) for name in FLOW])
+        return self._any_of([self.position.frame.locals.get(name, False) for name in FLOW])
 
     def _any_of(self, flags: list[Any]) -> Any:
         """Whether any of several flags is set: a bool, or a symbol of one."""
@@ -87,12 +87,11 @@ class Interpreter(Exceptions):
     def run(self, node: ast.stmt) -> None:
         """Execute one statement."""
         handle = getattr(self, f"run_{type(node).__name__}", None)
-        self.at(node)
-        self.frame.statement = node
+        self.position.at(node)
         if handle is None:
             outside = ": define it outside" if isinstance(node, ast.ClassDef) else ""
             message = f"a `{_keyword(node)}` statement cannot be traced{outside}"
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         handle(node)
 
     def run_Expr(self, node: ast.Expr) -> None:
@@ -116,7 +115,7 @@ class Interpreter(Exceptions):
         if isinstance(target, ast.Name):
             held = self.evaluate(ast.copy_location(ast.Name(target.id, ast.Load()), target))
             value = self.evaluate(node.value)
-            self.at(node)
+            self.position.at(node)
             if _is_memory(held):
                 self.update(held, Ellipsis, function, value)
             else:
@@ -125,24 +124,24 @@ class Interpreter(Exceptions):
             o, index = self.evaluate(target.value), self.evaluate_index(target.slice)
             if _is_memory(o):
                 value = self.evaluate(node.value)
-                self.at(node)
+                self.position.at(node)
                 self.update(o, index, function, value)
                 return
             held = self.subscript(o, index)
             value = self.evaluate(node.value)
-            self.at(node)
+            self.position.at(node)
             if not _is_memory(held):
                 self.set_subscript(o, index, self.augmented(function, held, value))
                 return
             self.update(held, Ellipsis, function, value)
-            if self.python_method(o, "__setitem__") is not None:
+            if self.values.python_method(o, "__setitem__") is not None:
                 self.set_subscript(o, index, held)  # as Python does: it may have been a copy
         else:
             assert isinstance(target, ast.Attribute)
-            o, name = self.evaluate(target.value), self.mangled(target.attr)
+            o, name = self.evaluate(target.value), self.position.frame.mangled(target.attr)
             held = self.attribute(o, name)
             value = self.evaluate(node.value)
-            self.at(node)
+            self.position.at(node)
             if not _is_memory(held):
                 self.set_attribute(o, name, self.augmented(function, held, value))
                 return
@@ -152,7 +151,7 @@ class Interpreter(Exceptions):
     def augmented(self, function: Callable[..., Any], held: Any, value: Any) -> Any:
         """``held op= value`` for anything but an array."""
         name = function.__name__.strip("_")
-        method = self.python_method(held, f"__i{name}__")
+        method = self.values.python_method(held, f"__i{name}__")
         if method is not None:
             made = self.call(method, (held, value), {})
             if made is not NotImplemented:
@@ -161,11 +160,13 @@ class Interpreter(Exceptions):
             growing_use.extend(self, held, value)
             return held
         if isinstance(held, (list, dict, set)):
-            self.may_change(held)
+            self.outside.may_change(held)
             self.recorder.touch(held)
             if isinstance(held, list):
                 value = (
-                    self.known(value) if function is operator.mul else iteration.items(self, value)
+                    self.values.known(value)
+                    if function is operator.mul
+                    else iteration.items(self, value)
                 )
             in_place = getattr(operator, "i" + name)
             return in_place(held, value)
@@ -185,19 +186,19 @@ class Interpreter(Exceptions):
     def run_Delete(self, node: ast.Delete) -> None:
         for target in _flat(node.targets):
             if isinstance(target, ast.Name):
-                self.recorder.bind(self.frame.locals, target.id, UNBOUND)
+                self.recorder.bind(self.position.frame.locals, target.id, UNBOUND)
             elif isinstance(target, ast.Subscript):
                 o, index = self.evaluate(target.value), self.evaluate_index(target.slice)
                 self.delete_subscript(o, index)
             else:
                 assert isinstance(target, ast.Attribute)
                 o = self.evaluate(target.value)
-                self.at(target)
-                self.delete_attribute(o, self.mangled(target.attr))
+                self.position.at(target)
+                self.delete_attribute(o, self.position.frame.mangled(target.attr))
 
     def delete_subscript(self, o: Any, index: Any) -> None:
         """``del o[index]``."""
-        method = self.python_method(o, "__delitem__")
+        method = self.values.python_method(o, "__delitem__")
         if method is not None:
             self.call(method, (o, index), {})
             return
@@ -205,27 +206,27 @@ class Interpreter(Exceptions):
             o.refused("`del` of an item of")
         if not isinstance(o, CONTAINERS):
             message = f"`del` of an item of {type_in_words(o)} cannot be traced"
-            raise UntraceableError(message, self.location())
-        self.may_change(o)
+            raise UntraceableError(message, self.position.location())
+        self.outside.may_change(o)
         self.recorder.touch(o)
-        self.native(operator.delitem, o, self.known(index))
+        native(operator.delitem, o, self.values.known(index))
 
     def run_Return(self, node: ast.Return) -> None:
         value = self.evaluate(node.value) if node.value is not None else None
-        if self.depth == 1:
-            self.returned = self.location_of(node)
-        self.recorder.bind(self.frame.locals, "$value", value)
-        self.recorder.bind(self.frame.locals, "$return", True)
+        if self.position.depth == 1:
+            self.position.returned = self.position.location_of(node)
+        self.recorder.bind(self.position.frame.locals, "$value", value)
+        self.recorder.bind(self.position.frame.locals, "$return", True)
 
     def run_Break(self, node: ast.Break) -> None:
-        self.recorder.bind(self.frame.locals, "$break", True)
+        self.recorder.bind(self.position.frame.locals, "$break", True)
 
     def run_Continue(self, node: ast.Continue) -> None:
-        self.recorder.bind(self.frame.locals, "$continue", True)
+        self.recorder.bind(self.position.frame.locals, "$continue", True)
 
     def run_If(self, node: ast.If) -> None:
         condition = self.truth(self.evaluate(node.test))
-        self.at(node)
+        self.position.at(node)
         branch(
             self.recorder,
             condition,
@@ -263,26 +264,28 @@ class Interpreter(Exceptions):
         made: Any = self.closure(node)
         for decorator in reversed(node.decorator_list):
             made = self.call(self.evaluate(decorator), (made,), {})
-        self.recorder.bind(self.frame.locals, node.name, made)
+        self.recorder.bind(self.position.frame.locals, node.name, made)
 
     def run_Import(self, node: ast.Import) -> None:
         for alias in node.names:
-            module = self.native(__import__, alias.name)
+            module = native(__import__, alias.name)
             if alias.asname:
                 for part in alias.name.split(".")[1:]:
                     module = getattr(module, part)
-            self.recorder.bind(self.frame.locals, alias.asname or alias.name.split(".")[0], module)
+            self.recorder.bind(
+                self.position.frame.locals, alias.asname or alias.name.split(".")[0], module
+            )
 
     def run_ImportFrom(self, node: ast.ImportFrom) -> None:
         names = [a.name for a in node.names]
-        where = (node.module or "", self.frame.globals, None, names, node.level)
-        module = self.native(__import__, *where)
+        where = (node.module or "", self.position.frame.globals, None, names, node.level)
+        module = native(__import__, *where)
         for alias in node.names:
             name = alias.asname or alias.name
             if not hasattr(module, alias.name):
                 message = f"cannot import name {alias.name!r} from {module.__name__!r}"
                 raise AlwaysRaises(ImportError, (message,))
-            self.recorder.bind(self.frame.locals, name, getattr(module, alias.name))
+            self.recorder.bind(self.position.frame.locals, name, getattr(module, alias.name))
 
     def run_Nonlocal(self, node: ast.Nonlocal) -> None:
         """Skip a declaration."""
@@ -306,25 +309,25 @@ class Interpreter(Exceptions):
             self._unpack(target, value)
         elif isinstance(target, ast.Subscript):
             o, index = self.evaluate(target.value), self.evaluate_index(target.slice)
-            self.at(target)
+            self.position.at(target)
             self.set_subscript(o, index, value)
         elif isinstance(target, ast.Attribute):
             o = self.evaluate(target.value)
-            self.at(target)
-            self.set_attribute(o, self.mangled(target.attr), value)
+            self.position.at(target)
+            self.set_attribute(o, self.position.frame.mangled(target.attr), value)
         else:
             message = "this target of an assignment cannot be traced"
-            raise UntraceableError(message, self.place_of(target))
+            raise UntraceableError(message, self.position.place_of(target))
 
     def bind_name(self, name: str, value: Any) -> None:
         """Bind a local name, or one of an enclosing traced function."""
-        home = self.frame.home(name)
+        home = self.position.frame.home(name)
         if home is None:
             message = (
                 f"`{name}` is a global name, or one of a function that is not traced: assigning to "
                 "it cannot be traced. Pass it as an argument and return it"
             )
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         if type(value) is Symbol and value.value.name is None:
             value.value.name = name
         self.recorder.bind(home.locals, name, value)

@@ -59,7 +59,7 @@ class Iterator(OfTrace):
             if again is not raised:
                 raise
         except StopIteration:
-            tracer.raise_always(RuntimeError, "generator didn't stop after throw()")
+            raise AlwaysRaises(RuntimeError, ("generator didn't stop after throw()",)) from None
 
     def close(self, tracer: Any) -> None:
         """Close a generator at its current ``yield``."""
@@ -72,11 +72,11 @@ class Iterator(OfTrace):
         except StopIteration:
             return
         else:
-            tracer.raise_always(RuntimeError, "generator ignored GeneratorExit")
+            raise AlwaysRaises(RuntimeError, ("generator ignored GeneratorExit",))
 
     def _move(self, tracer: Any) -> None:
         if self._busy:
-            tracer.raise_always(ValueError, "generator already executing")
+            raise AlwaysRaises(ValueError, ("generator already executing",))
         regions = tracer.recorder.regions
         here = regions[-1] if regions else None
         if here is self._place:
@@ -88,7 +88,7 @@ class Iterator(OfTrace):
                 "an iterator is used inside a loop or branch and was made, or is used again, "
                 "outside of it: how far it stands would depend on values. Make a list of it"
             )
-            raise UntraceableError(message, tracer.location())
+            raise UntraceableError(message, tracer.position.location())
         self._place = here
 
 

@@ -50,7 +50,7 @@ class Loops(Comprehensions):
     """Execution of loops."""
 
     def run_While(self, node: ast.While) -> None:
-        self.at(node)
+        self.position.at(node)
         self.start_loop()
 
         def body(_: Any) -> Any:
@@ -71,9 +71,9 @@ class Loops(Comprehensions):
                 loop(self.recorder, None, lambda: self.truth(self.evaluate(node.test)), body)
             except TestChangesError:
                 self.recorder.cut_behind(before)
-                self.recorder.bind(self.frame.locals, "$stop", False)
+                self.recorder.bind(self.position.frame.locals, "$stop", False)
                 loop(self.recorder, None, lambda: True, tested)
-                self.recorder.bind(self.frame.locals, "$stop", False)
+                self.recorder.bind(self.position.frame.locals, "$stop", False)
 
         before = self.recorder.latest
         try:
@@ -83,7 +83,7 @@ class Loops(Comprehensions):
             self.start_loop()
             self._tell(node, self._run_through(node, error), error)
         endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
-        if endless and self.frame.locals["$return"] is not False:
+        if endless and self.position.frame.locals["$return"] is not False:
             self.has_returned()  # what is left without a `break` is left by `return`
         self._end_loop(node.orelse)
 
@@ -113,11 +113,11 @@ class Loops(Comprehensions):
 
     def _stop(self) -> None:
         """Note that the condition of a ``while`` fails: the loop ends as without a ``break``."""
-        self.recorder.bind(self.frame.locals, "$stop", True)
+        self.recorder.bind(self.position.frame.locals, "$stop", True)
 
     def run_For(self, node: ast.For) -> None:
         iterable = self.evaluate(node.iter)
-        self.at(node)
+        self.position.at(node)
         self.start_loop()
         steps = iteration.steps(self, iterable)
         once = isinstance(steps.length, int) and steps.length == 1
@@ -144,16 +144,16 @@ class Loops(Comprehensions):
     def start_loop(self) -> None:
         """Note that no jump has been made."""
         for name in ("$break", "$continue"):
-            self.recorder.bind(self.frame.locals, name, False)
+            self.recorder.bind(self.position.frame.locals, name, False)
 
     def _start_iteration(self) -> None:
         """Note that no jump has been made: if it had, the loop would have been left."""
         for name in (*FLOW, "$stop"):
-            self.recorder.bind(self.frame.locals, name, False)
+            self.recorder.bind(self.position.frame.locals, name, False)
 
     def leaving(self) -> Any:
         """Whether to leave the loop after the body; ``continue`` is reset."""
-        held = self.frame.locals
+        held = self.position.frame.locals
         flags = [held["$break"], held["$return"], held["$stop"]]
         self.recorder.bind(held, "$continue", False)
         return self._any_of(flags)
@@ -170,7 +170,7 @@ class Loops(Comprehensions):
         return self._any_of([self.leaving(), *catching.flags(recorder)])
 
     def _end_loop(self, orelse: list[ast.stmt]) -> None:
-        held = self.frame.locals
+        held = self.position.frame.locals
         left = held["$break"]
         self.recorder.bind(held, "$break", False)
         if not orelse:
@@ -189,7 +189,7 @@ class Loops(Comprehensions):
         known: int | None = None,
         unroll: Callable[[], None] | None = None,
     ) -> None:
-        location = self.location_of(node)
+        location = self.position.location_of(node)
         before = self.recorder.latest
         try:
             run()
@@ -205,7 +205,7 @@ class Loops(Comprehensions):
 
     def _tell(self, node: ast.stmt, count: int, error: UntraceableError) -> None:
         """Warn that a loop is unrolled."""
-        location = self.location_of(node)
+        location = self.position.location_of(node)
         if not _SILENT.on:
             warnings.warn(
                 f"{location.filename}:{location.line}: this loop is unrolled {count} times, "
@@ -218,8 +218,8 @@ class Loops(Comprehensions):
         def run(k: int) -> None:
             if k > 20 * UNROLLED_AT_MOST:
                 message = "a loop that has no end, or a very long one, cannot be traced"
-                raise UntraceableError(message, self.place_of(node))
-            self.at(node.iter)
+                raise UntraceableError(message, self.position.place_of(node))
+            self.position.at(node.iter)
             if k == steps.length if steps.more is None else not steps.more(k):
                 return
             self.assign(node.target, steps.item(k))
@@ -231,9 +231,9 @@ class Loops(Comprehensions):
                 branch(self.recorder, leaving, lambda: None, lambda: run(k + 1))
 
         if steps.more is None:
-            steps.length = self.force(steps.length)  # beside an array, say, in a `zip`
+            steps.length = self.values.force(steps.length)  # beside an array, say, in a `zip`
         known = steps.more is not None or isinstance(steps.length, int)
         if not known or (steps.length or 0) > 20 * UNROLLED_AT_MOST:
             message = "a loop over this cannot be traced: its length is not known, or too large"
-            raise UntraceableError(message, self.place_of(node))
+            raise UntraceableError(message, self.position.place_of(node))
         run(0)

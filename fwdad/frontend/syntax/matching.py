@@ -28,7 +28,7 @@ class Matcher:
             if isinstance(pattern, ast.MatchSingleton) and pattern.value is None:
                 return self.tracer.compare(ast.Is(), x, None)
             message = "`match` of a value that may be None cannot be traced: test `is None` first"
-            raise UntraceableError(message, self.tracer.place_of(pattern))
+            raise UntraceableError(message, self.tracer.position.place_of(pattern))
         return getattr(self, f"_{type(pattern).__name__}")(pattern, x)
 
     def _all(self, pairs: list[tuple[ast.pattern, Any]]) -> Any:
@@ -70,7 +70,7 @@ class Matcher:
                 continue
             if self.names != before and k + 1 < len(pattern.patterns):
                 message = "alternatives that bind names and compare values cannot be traced"
-                raise UntraceableError(message, self.tracer.place_of(pattern))
+                raise UntraceableError(message, self.tracer.position.place_of(pattern))
             found = fits if found is False else self._apply(operator.or_, (found, fits))
         return found
 
@@ -99,7 +99,7 @@ class Matcher:
     def _MatchMapping(self, pattern: ast.MatchMapping, x: Any) -> Any:
         if not isinstance(x, dict):
             return False
-        keys = [self.tracer.known(self.tracer.evaluate(key)) for key in pattern.keys]
+        keys = [self.tracer.values.known(self.tracer.evaluate(key)) for key in pattern.keys]
         if any(key not in x for key in keys):
             return False
         if pattern.rest is not None:
