@@ -19,6 +19,7 @@ from fwdad.errors import type_in_words
 from fwdad.frontend.calls.checkpointed_call import sealed
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.syntax.loops import TraceWarning
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Checkpoint
 from fwdad.rules.core.registry import function_name
 
@@ -53,7 +54,7 @@ def _called(
 
 
 @builtin(_called)
-def _traced(tracer: Any, f: Any, snapshots: Any, memory: Any, args: Any, kwargs: Any) -> Any:
+def _traced(tracer: Tracer, f: Any, snapshots: Any, memory: Any, args: Any, kwargs: Any) -> Any:
     recorder = tracer.recorder
     how = Checkpoint(
         tracer.values.known(snapshots), tracer.values.known(memory)

@@ -50,7 +50,7 @@ def type_by_source(
         recorder.capture = captures.array
         tracer = Interpreter(recorder, captures, recursive, lists)
         given, named = map_values(lambda value: Symbol(value, recorder), [args, kwargs])
-        returned = tracer.call_by_source(python, tuple(given), named)
+        returned = tracer.inline.call_by_source(python, tuple(given), named)
         y = _type(returned)
         if rule is not None and rule.of_user:
             _check_memory(rule, recorder, args, kwargs, returned, place)

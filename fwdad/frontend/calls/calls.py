@@ -14,7 +14,9 @@ from fwdad.eager.calls.dispatch import python_inside
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.frontend.calls import growing_arrays
 from fwdad.frontend.calls.classes import ClassCalls
+from fwdad.frontend.calls.inline import InlineCalls
 from fwdad.frontend.calls.kinds import AXES, C_FUNCTIONS, NUMPY_FUNCTION, mentions_symbols, writes
+from fwdad.frontend.calls.operations import OperationCalls
 from fwdad.frontend.calls.outputs import append, emit, puts_out
 from fwdad.frontend.calls.tables import BUILTINS, CALLED, METHODS_OF
 from fwdad.frontend.guards import held_by_partial
@@ -26,6 +28,7 @@ from fwdad.frontend.syntax.control import branch
 from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import Optional
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.rules.core.by_position import by_position
 from fwdad.rules.core.registry import find_rule, function_name
@@ -40,8 +43,20 @@ _FRESH = {
 """Functions that make new memory of all their arguments."""
 
 
-class Calls(ClassCalls):
+class Calls:
     """Calls of values of any kind."""
+
+    def __init__(
+        self, tracer: Tracer, operations: OperationCalls, inline: InlineCalls, classes: ClassCalls
+    ) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.outside = tracer.outside
+        self.values = tracer.values
+        self.operations = operations
+        self.inline = inline
+        self.classes = classes
 
     def call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a value."""
@@ -58,7 +73,7 @@ class Calls(ClassCalls):
         if type(kwargs.get("argnums")) is Symbol:  # a global, which decides what is written
             kwargs = {**kwargs, "argnums": self.values.known(kwargs["argnums"])}
         if isinstance(f, Closure):
-            return self.inline_closure(f, args, kwargs)
+            return self.inline.inline_closure(f, args, kwargs)
         if isinstance(f, Method):
             return self.call(f.function, (f.owner, *args), kwargs)
         if isinstance(f, functools.partial):
@@ -76,7 +91,7 @@ class Calls(ClassCalls):
         of_numpy = getattr(f, "__module__", None) == "numpy" and type(f).__hash__ is not None
         if of_numpy or isinstance(f, (NUMPY_FUNCTION, np.ufunc)):
             args, kwargs = self._as_arrays(f, args, kwargs)
-            args, kwargs = self.static_options(f, args, kwargs, AXES)
+            args, kwargs = self.operations.static_options(f, args, kwargs, AXES)
         try:
             handle = BUILTINS.get(f)
         except TypeError:
@@ -86,15 +101,15 @@ class Calls(ClassCalls):
                 return self._asked_of_both(f, args, kwargs)
             return self._handled(handle, f, args, kwargs)
         if type(f) in CALLED:
-            return CALLED[type(f)](self, f, args, kwargs)
+            return CALLED[type(f)](self.tracer, f, args, kwargs)
         if puts_out(f):
-            return emit(self, f, args, kwargs)
+            return emit(self.tracer, f, args, kwargs)
         if isinstance(f, types.MethodType):
             return self._call_bound(f, args, kwargs)
         if isinstance(f, types.FunctionType):
-            return self.call_function(f, args, kwargs)
+            return self.inline.call_function(f, args, kwargs)
         if isinstance(f, type):
-            return self.call_class(f, args, kwargs)
+            return self.classes.call_class(f, args, kwargs)
         if type(f).__module__.startswith("numba."):
             return self._call_numba(f, args, kwargs)
         if type(f).__module__ in ("fwdad.drivers.jitted_function", "functools") and hasattr(
@@ -114,12 +129,12 @@ class Calls(ClassCalls):
         if isinstance(method, types.FunctionType):
             self.outside.guard_class(type(f), "__call__", method)
             return self.call(method, (f, *args), kwargs)
-        return self.call_native(f, args, kwargs)
+        return self.operations.call_native(f, args, kwargs)
 
     def _handled(self, handle: Any, f: Any, args: Any, kwargs: Any) -> Any:
         """The result of a handler, or the TypeError that Python raises for misfitting arguments."""
         try:
-            return handle(self, *args, **kwargs)
+            return handle(self.tracer, *args, **kwargs)
         except TypeError as error:
             message = _misfit(f, args, kwargs)
             if message is None:
@@ -156,7 +171,7 @@ class Calls(ClassCalls):
         """Call a function under ``numba.njit`` by its Python source, or a Numba ufunc as it is."""
         python = python_inside(f)
         if find_rule(f) is not None or hasattr(f, "nin"):
-            args = tuple(iteration.listed(self, self.values.number(a)) for a in args)
+            args = tuple(iteration.listed(self.tracer, self.values.number(a)) for a in args)
             return self.recorder.apply(f, args, kwargs)
         if python is not None:
             return self.call(python, args, kwargs)
@@ -165,20 +180,20 @@ class Calls(ClassCalls):
 
     def _call_bound(self, f: types.MethodType, args: Any, kwargs: Any) -> Any:
         if type(f.__self__) in METHODS_OF:
-            return METHODS_OF[type(f.__self__)](self, f, args, kwargs)
+            return METHODS_OF[type(f.__self__)](self.tracer, f, args, kwargs)
         return self.call(f.__func__, (f.__self__, *args), kwargs)
 
     def appended_outside(self, items: Any, x: Any) -> None:
         """``items.append(x)`` to a list from outside, done whenever the program runs."""
         self.outside.append_outside(items)
-        emit(self, functools.partial(append, items), (x,), {})
+        emit(self.tracer, functools.partial(append, items), (x,), {})
 
     def call_numpy(self, f: Any, args: Any, kwargs: Any) -> Any:
         """Call a NumPy function without a rule: in line, by its Python source."""
         written = SOURCES.get(f) or getattr(f, "_implementation", None)
         if isinstance(written, types.FunctionType) and mentions_symbols((args, kwargs)):
-            return self.call_function(written, args, kwargs, f)
-        return self.call_native(f, args, kwargs)
+            return self.inline.call_function(written, args, kwargs, f)
+        return self.operations.call_native(f, args, kwargs)
 
 
 def _misfit(f: Any, args: Any, kwargs: Any) -> str | None:

@@ -6,7 +6,7 @@ import ast
 import contextlib
 import functools
 import types
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,17 +24,20 @@ from fwdad.frontend.calls.kinds import (
 )
 from fwdad.frontend.calls.operations import OperationCalls
 from fwdad.frontend.calls.purity import is_of_files, is_trusted
-from fwdad.frontend.calls.recursion import RecursionFound, call_program
+from fwdad.frontend.calls.recursion import Programs, RecursionFound
 from fwdad.frontend.calls.tables import MANAGED
 from fwdad.frontend.guards import held_by_partial
 from fwdad.frontend.numpy_sources.table import SOURCES
-from fwdad.frontend.syntax.attributes import class_attribute
+from fwdad.frontend.slots import class_attribute
+from fwdad.frontend.syntax.blocks import Blocks
 from fwdad.frontend.syntax.frame import FLOW, Closure, Frame, Method, cells_of, names_of
+from fwdad.frontend.syntax.generators import Generators
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import Maybe, Optional
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.abstract_eval.purity import leaves_arguments
 from fwdad.ir.builder.heap_journal import set_content
-from fwdad.ir.ops import Block
+from fwdad.ir.ops import Block, Value
 from fwdad.ir.symbol import Symbol
 from fwdad.rules.core.registry import find_rule, function_name, is_declared_pure
 from fwdad.tangents import sparse
@@ -56,21 +59,53 @@ def _has_state(x: Any) -> bool:
     return bool(namespace_of(x)) and not isinstance(x, passive)
 
 
-class InlineCalls(OperationCalls):
+def _behind_doors(f: Any) -> Any:
+    """The function behind the doors of the public interface; any other function itself."""
+    while f.__code__ is DOOR:
+        f = f.__wrapped__
+    return f
+
+
+@dataclass
+class KeptCalls:
+    """What is known of functions under ``lru_cache``."""
+
+    remembered: bool = False  # whether the next call's result is kept
+    caches: dict[int, tuple[Any, Any]] = field(default_factory=dict)  # those from outside
+    answered: list[set[Value]] = field(default_factory=list)  # by call: arguments, and results
+
+
+class InlineCalls:
     """Calls of functions whose source is traced."""
 
-    def generator(self, frame: Frame, node: Any, key: Any) -> Any:
-        """The result of a call of a generator function."""
-        raise NotImplementedError
+    def __init__(
+        self,
+        tracer: Tracer,
+        blocks: Blocks,
+        generators: Generators,
+        operations: OperationCalls,
+        programs: Programs,
+        recursive: dict[int, Any],
+    ) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.outside = tracer.outside
+        self.blocks = blocks
+        self.generators = generators
+        self.programs = programs
+        self.operations = operations
+        self.recursive = recursive  # code objects and definitions that become programs
+        self.inside: dict[int, int] = {}  # how many calls inside the outermost one of theirs
+        self.kept = KeptCalls()
 
     def call_function(
         self, f: types.FunctionType, args: Any, kwargs: Any, public: Any = None
     ) -> Any:
         """Call a Python function; ``public`` is the function that it implements."""
-        if f.__code__ is DOOR:
-            return self.call_function(f.__wrapped__, args, kwargs, public)
+        f = _behind_doors(f)
         if find_rule(f) is not None or f in LOOPS or is_declared_pure(f):
-            return self.call_native(f, args, kwargs)
+            return self.operations.call_native(f, args, kwargs)
         return self.call_by_source(f, args, kwargs, public)
 
     def call_by_source(self, f: Any, args: Any, kwargs: Any, public: Any = None) -> Any:
@@ -80,15 +115,15 @@ class InlineCalls(OperationCalls):
             if not isinstance(method, types.FunctionType):
                 message = f"{function_name(f)} has no Python source"
                 raise UntraceableError(message, self.position.location())
-            f, args = method.__wrapped__ if method.__code__ is DOOR else method, (f, *args)
+            f, args = _behind_doors(method), (f, *args)
         library = is_library_file(f.__code__.co_filename)
         if f.__code__ is _MANAGER_CODE:
-            return MANAGED[0](self, f, args, kwargs)
+            return MANAGED[0](self.tracer, f, args, kwargs)
         known = library and is_trusted(f) and not mentions_symbols((args, kwargs))
         if known and not self._is_own_object(args[:1]):
-            return self.call_native(f, args, kwargs)
+            return self.operations.call_native(f, args, kwargs)
         if library and is_of_files(f):
-            self.refuse_impure(public or public_function(f))
+            self.operations.refuse_impure(public or public_function(f))
         if sparse.is_of_sparse_arrays(f):
             raise UntraceableError(sparse.UNTRACED, self.position.location())
         written: Any = SOURCES.get(f)
@@ -171,7 +206,7 @@ class InlineCalls(OperationCalls):
             if any(map(_has_state, (*args, *kwargs.values()))):
                 raise  # on samples, its methods would change the object itself
             try:
-                args, kwargs = self.static_options(public, args, kwargs)
+                args, kwargs = self.operations.static_options(public, args, kwargs)
                 found = self.recorder.apply(public, args, kwargs)
             except UntraceableError:
                 raise error from None
@@ -195,14 +230,13 @@ class InlineCalls(OperationCalls):
     def _run_frame(self, frame: Frame, node: Any, bound: dict[str, Any], key: Any) -> Any:
         if id(key) in self.recursive:
             name = getattr(node, "name", "function")
-            return call_program(
-                self,
+            return self.programs.call(
                 name,
                 bound,
                 key,
                 lambda given: self._run_body(replace(frame, locals={}), node, given, key),
             )
-        remembered, self.remembered = self.remembered, False
+        remembered, self.kept.remembered = self.kept.remembered, False
         depth = sum(key is a for a in self.position.active)
         self.inside[id(key)] = self.inside.get(id(key), 0) + 1 if depth else 0
         few = depth < INLINED_AT_MOST and self.inside[id(key)] <= _INSIDE_AT_MOST
@@ -223,11 +257,11 @@ class InlineCalls(OperationCalls):
                 if self.position.depth == 1:
                     self.position.returned = self.position.location_of(node)
                 if isinstance(node, ast.Lambda):
-                    return self.evaluate(node.body)
+                    return self.tracer.evaluate(node.body)
                 if frame.names.yields:
                     frame.captured = True
-                    return self.generator(frame, node, key)
-                self.run_block(node.body)
+                    return self.generators.generator(frame, node, key)
+                self.blocks.run_block(node.body)
                 return self._returned(frame)
             except AlwaysRaises as raised:
                 raised.location = raised.location or self.position.location()

@@ -30,12 +30,13 @@ from fwdad.frontend.syntax.iterators import (
 )
 from fwdad.frontend.syntax.lengths import binary_add, length_of_range
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number
 
 
 @builtin(len)
-def _len(tracer: Any, x: Any) -> Any:
+def _len(tracer: Tracer, x: Any) -> Any:
     if isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
     if type(x) is Symbol:
@@ -53,7 +54,7 @@ def _len(tracer: Any, x: Any) -> Any:
 
 
 @builtin(range)
-def _range(tracer: Any, *bounds: Any) -> Any:
+def _range(tracer: Tracer, *bounds: Any) -> Any:
     if not any(type(b) is Symbol for b in bounds):
         return native(range, *bounds)
     for b in bounds:
@@ -65,7 +66,7 @@ def _range(tracer: Any, *bounds: Any) -> Any:
 
 
 @builtin(enumerate)
-def _enumerate(tracer: Any, iterable: Any, start: Any = 0) -> Any:
+def _enumerate(tracer: Tracer, iterable: Any, start: Any = 0) -> Any:
     if not iteration.is_lazy(tracer, iterable):
         return Enumerated(iterable, start)
     items = iteration.walk(tracer, iterable)
@@ -74,7 +75,7 @@ def _enumerate(tracer: Any, iterable: Any, start: Any = 0) -> Any:
 
 
 @builtin(zip)
-def _zip(tracer: Any, *xs: Any, strict: bool = False) -> Any:
+def _zip(tracer: Tracer, *xs: Any, strict: bool = False) -> Any:
     lazy = any(iteration.is_lazy(tracer, x) for x in xs)
     if not lazy and any(iteration.sequence(x) is None for x in xs) and not strict:
         return Zipped(xs)
@@ -83,7 +84,7 @@ def _zip(tracer: Any, *xs: Any, strict: bool = False) -> Any:
     return Iterator(tracer, _raising(tracer, rows))
 
 
-def _raising(tracer: Any, rows: Any) -> Any:
+def _raising(tracer: Tracer, rows: Any) -> Any:
     """The items of an iterator whose ``ValueError`` is raised by the program."""
     while True:
         try:
@@ -96,7 +97,7 @@ def _raising(tracer: Any, rows: Any) -> Any:
 
 
 @builtin(reversed)
-def _reversed(tracer: Any, x: Any) -> Any:
+def _reversed(tracer: Tracer, x: Any) -> Any:
     special = tracer.values.python_method(x, "__reversed__")
     if special is not None:
         return tracer.call(special, (x,), {})
@@ -107,18 +108,18 @@ def _reversed(tracer: Any, x: Any) -> Any:
 
 
 @builtin(map)
-def _map(tracer: Any, f: Any, *xs: Any) -> Any:
+def _map(tracer: Tracer, f: Any, *xs: Any) -> Any:
     columns = [iteration.walk(tracer, x) for x in xs]
     rows = zip(*columns, strict=False)
     return Iterator(tracer, (tracer.call(f, row, {}) for row in rows))
 
 
 @builtin(filter)
-def _filter(tracer: Any, f: Any, xs: Any) -> Any:
+def _filter(tracer: Tracer, f: Any, xs: Any) -> Any:
     return kept(tracer, f, xs, wanted=True)
 
 
-def kept(tracer: Any, f: Any, xs: Any, *, wanted: bool) -> Any:
+def kept(tracer: Tracer, f: Any, xs: Any, *, wanted: bool) -> Any:
     """The items for which a condition holds (or does not); it must be known."""
 
     def run() -> Any:
@@ -134,7 +135,7 @@ def kept(tracer: Any, f: Any, xs: Any, *, wanted: bool) -> Any:
 
 
 @builtin(iter)
-def _iter(tracer: Any, x: Any, *sentinel: Any) -> Any:
+def _iter(tracer: Tracer, x: Any, *sentinel: Any) -> Any:
     if not sentinel:
         return iteration.iterator(tracer, x)
 
@@ -153,7 +154,7 @@ def _iter(tracer: Any, x: Any, *sentinel: Any) -> Any:
 
 
 @builtin(next)
-def _next(tracer: Any, x: Any, *default: Any) -> Any:
+def _next(tracer: Tracer, x: Any, *default: Any) -> Any:
     following = tracer.values.python_method(x, "__next__")
     if following is not None:
         if default:
@@ -172,33 +173,33 @@ def _next(tracer: Any, x: Any, *default: Any) -> Any:
 
 
 @builtin(list)
-def _list(tracer: Any, x: Any = ()) -> Any:
+def _list(tracer: Tracer, x: Any = ()) -> Any:
     return x.copied() if isinstance(x, Items) else list_of(tracer, list(iteration.items(tracer, x)))
 
 
 @builtin(tuple)
-def _tuple(tracer: Any, x: Any = ()) -> Any:
+def _tuple(tracer: Tracer, x: Any = ()) -> Any:
     return tuple(iteration.items(tracer, x))
 
 
 @builtin(dict)
-def _dict(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+def _dict(tracer: Tracer, *args: Any, **kwargs: Any) -> Any:
     args = tuple(x if isinstance(x, dict) else _pairs(tracer, x) for x in args)
     return tracer.recorder.fresh(native(lambda: dict(*args, **kwargs)))
 
 
-def _pairs(tracer: Any, x: Any) -> list[Any]:
+def _pairs(tracer: Tracer, x: Any) -> list[Any]:
     pairs = [iteration.items(tracer, pair) for pair in iteration.items(tracer, x)]
     return [(tracer.values.known(pair[0]), *pair[1:]) for pair in pairs]
 
 
 @builtin(set)
-def _set(tracer: Any, x: Any = ()) -> Any:
+def _set(tracer: Tracer, x: Any = ()) -> Any:
     return tracer.recorder.fresh(set(iteration.items(tracer, x)))
 
 
 @builtin(sum)
-def _sum(tracer: Any, xs: Any, start: Any = 0) -> Any:
+def _sum(tracer: Tracer, xs: Any, start: Any = 0) -> Any:
     if isinstance(xs, Items):
         return tracer.call(summed, (xs, start), {})
     total = start
@@ -210,7 +211,7 @@ def _sum(tracer: Any, xs: Any, start: Any = 0) -> Any:
 def _extreme(name: str, better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     own = getattr(builtins, name)
 
-    def handle(tracer: Any, *args: Any, key: Any = None, **kwargs: Any) -> Any:
+    def handle(tracer: Tracer, *args: Any, key: Any = None, **kwargs: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], Items):
             return extreme(tracer, own, args[0], key, kwargs)
         values = iteration.items(tracer, args[0]) if len(args) == 1 else list(args)
@@ -237,16 +238,16 @@ BUILTINS[min] = _extreme("min", operator.lt)
 
 
 @builtin(any)
-def _any(tracer: Any, xs: Any) -> Any:
+def _any(tracer: Tracer, xs: Any) -> Any:
     return _joined(tracer, xs, operator.or_, start=False)
 
 
 @builtin(all)
-def _all(tracer: Any, xs: Any) -> Any:
+def _all(tracer: Tracer, xs: Any) -> Any:
     return _joined(tracer, xs, operator.and_, start=True)
 
 
-def _joined(tracer: Any, xs: Any, function: Any, *, start: bool) -> Any:
+def _joined(tracer: Tracer, xs: Any, function: Any, *, start: bool) -> Any:
     found: Any = start
     for x in iteration.items(tracer, xs):
         held = tracer.truth(x)
@@ -261,7 +262,7 @@ def _joined(tracer: Any, xs: Any, function: Any, *, start: bool) -> Any:
 
 
 @builtin(functools.reduce)
-def _reduce(tracer: Any, f: Any, xs: Any, *initial: Any) -> Any:
+def _reduce(tracer: Tracer, f: Any, xs: Any, *initial: Any) -> Any:
     values = [*initial, *iteration.items(tracer, xs)]
     total = values[0]
     for x in values[1:]:
@@ -270,5 +271,5 @@ def _reduce(tracer: Any, f: Any, xs: Any, *initial: Any) -> Any:
 
 
 @builtin(tuple.__new__)
-def _tuple_new(tracer: Any, cls: Any, x: Any = ()) -> Any:
+def _tuple_new(tracer: Tracer, cls: Any, x: Any = ()) -> Any:
     return tuple.__new__(cls, iteration.items(tracer, x))

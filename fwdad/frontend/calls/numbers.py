@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 
 from fwdad.frontend.calls.tables import BUILTINS, builtin
+from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.raising import native
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol, UnknownText
 from fwdad.ir.types import FLOAT
 
 
 @builtin(abs)
-def _abs(tracer: Any, x: Any) -> Any:
+def _abs(tracer: Tracer, x: Any) -> Any:
     special = tracer.values.python_method(x, "__abs__")
     if special is not None:
         return tracer.call(special, (x,), {})
@@ -28,7 +30,7 @@ def _abs(tracer: Any, x: Any) -> Any:
 
 
 def _conversion(cls: type) -> Callable[..., Any]:
-    def handle(tracer: Any, *args: Any) -> Any:
+    def handle(tracer: Tracer, *args: Any) -> Any:
         args = tuple(tracer.values.number(a) for a in args)
         if len(args) == 1 and cls is not bool:
             special = tracer.values.python_method(args[0], f"__{cls.__name__}__")
@@ -53,7 +55,7 @@ for _cls in (int, float, complex, bool):
 
 
 @builtin(round)
-def _round(tracer: Any, x: Any, ndigits: Any = None) -> Any:
+def _round(tracer: Tracer, x: Any, ndigits: Any = None) -> Any:
     digits = ndigits
     special = tracer.values.python_method(x, "__round__")
     if special is not None:
@@ -63,7 +65,7 @@ def _round(tracer: Any, x: Any, ndigits: Any = None) -> Any:
 
 
 @builtin(divmod)
-def _divmod(tracer: Any, a: Any, b: Any) -> Any:
+def _divmod(tracer: Tracer, a: Any, b: Any) -> Any:
     special = tracer.values.python_method(a, "__divmod__")
     if special is not None:
         return tracer.call(special, (a, b), {})
@@ -71,7 +73,7 @@ def _divmod(tracer: Any, a: Any, b: Any) -> Any:
 
 
 @builtin(pow)
-def _pow(tracer: Any, base: Any, exp: Any, mod: Any = None) -> Any:
+def _pow(tracer: Tracer, base: Any, exp: Any, mod: Any = None) -> Any:
     if mod is not None:
         return native(pow, *(tracer.values.known(x) for x in (base, exp, mod)))
     return tracer.binary(operator.pow, base, exp)
@@ -86,10 +88,10 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
 
 
 @builtin(operator.is_)
-def _is(tracer: Any, a: Any, b: Any) -> Any:
-    return tracer.compare(ast.Is(), a, b)
+def _is(tracer: Interpreter, a: Any, b: Any) -> Any:
+    return tracer.conditions.compare(ast.Is(), a, b)
 
 
 @builtin(operator.is_not)
-def _is_not(tracer: Any, a: Any, b: Any) -> Any:
-    return tracer.compare(ast.IsNot(), a, b)
+def _is_not(tracer: Interpreter, a: Any, b: Any) -> Any:
+    return tracer.conditions.compare(ast.IsNot(), a, b)

@@ -17,15 +17,17 @@ from fwdad.frontend.numpy_sources.row_by_row import check_apart
 from fwdad.frontend.numpy_sources.steps import arange_of_values
 from fwdad.frontend.numpy_sources.table import known, refuse
 from fwdad.frontend.syntax import iteration
+from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.lengths import binary_add
 from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 
 builtin(known)(lambda tracer, x: tracer.values.known(x))
 
 
 @builtin(refuse)
-def _refuse(tracer: Any, reason: str) -> None:
+def _refuse(tracer: Tracer, reason: str) -> None:
     raise UntraceableError(reason, tracer.position.location())
 
 
@@ -33,7 +35,7 @@ def _refuse(tracer: Any, reason: str) -> None:
 
 
 def _named(function: Any, name: str) -> Callable[..., Any]:
-    def call(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(tracer: Tracer, *args: Any, **kwargs: Any) -> Any:
         if name == "reduce":
             args, kwargs = reduce_arguments(args, kwargs)
         elif len(args) == 1:
@@ -48,7 +50,7 @@ for (_ufunc, _name), _function in NAMED.items():
 
 
 def _outer(ufunc: np.ufunc) -> Callable[..., Any]:
-    def call(tracer: Any, a: Any, b: Any, **kwargs: Any) -> Any:
+    def call(tracer: Tracer, a: Any, b: Any, **kwargs: Any) -> Any:
         a, b = _as_value(tracer, a), _as_value(tracer, b)
         if type(a) is Symbol and a.is_array:
             rank = b.type.ndim if type(b) is Symbol else 0
@@ -64,7 +66,7 @@ for _ufunc in _UFUNCS:
         builtin(_ufunc.outer)(_outer(_ufunc))
 
 
-def _as_value(tracer: Any, x: Any) -> Any:
+def _as_value(tracer: Tracer, x: Any) -> Any:
     """A number or array; a list becomes an array."""
     if isinstance(x, (list, tuple)):
         return tracer.call(np.array, (x,), {})
@@ -75,14 +77,16 @@ def _as_value(tracer: Any, x: Any) -> Any:
 
 
 def _with_initial(function: Any, ufunc: np.ufunc, bound: float | None) -> Callable[..., Any]:
-    def call(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(tracer: Interpreter, *args: Any, **kwargs: Any) -> Any:
         initial = kwargs.get("initial")
         if type(initial) is not Symbol or kwargs.get("out") is not None:
-            return tracer.call_native(function, args, kwargs)
+            return tracer.operations.call_native(function, args, kwargs)
         rest = {key: x for key, x in kwargs.items() if key != "initial"}
         if bound is not None:  # there may be nothing else
             rest["initial"] = bound
-        return tracer.call(ufunc, (initial, tracer.call_native(function, args, rest)), {})
+        return tracer.call(
+            ufunc, (initial, tracer.operations.call_native(function, args, rest)), {}
+        )
 
     return call
 
@@ -102,7 +106,7 @@ for _function, _ufunc, _bound in (
 
 
 @builtin(np.fromiter)
-def _fromiter(tracer: Any, iter: Any, dtype: Any, count: Any = -1, **_options: Any) -> Any:  # noqa: A002  (NumPy's name)
+def _fromiter(tracer: Tracer, iter: Any, dtype: Any, count: Any = -1, **_options: Any) -> Any:  # noqa: A002  (NumPy's name)
     items, count = iteration.items(tracer, iter), tracer.values.known(count)
     if count > len(items):
         message = f"iterator too short: Expected {count} but iterator had only {len(items)} items."
@@ -111,10 +115,10 @@ def _fromiter(tracer: Any, iter: Any, dtype: Any, count: Any = -1, **_options: A
 
 
 @builtin(np.arange)
-def _arange(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+def _arange(tracer: Interpreter, *args: Any, **kwargs: Any) -> Any:
     real = any(type(a) is Symbol and a.dtype.kind == "f" for a in args)
     if not real or kwargs:
-        return tracer.call_native(np.arange, args, kwargs)
+        return tracer.operations.call_native(np.arange, args, kwargs)
     return tracer.call(arange_of_values, args, {})
 
 
@@ -122,7 +126,7 @@ def _arange(tracer: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 @builtin(type(np.r_).__getitem__)
-def _concatenated(tracer: Any, o: Any, key: Any) -> Any:
+def _concatenated(tracer: Tracer, o: Any, key: Any) -> Any:
     """``np.r_[...]`` and ``np.c_[...]`` of numbers, arrays and known ranges."""
     items = key if isinstance(key, tuple) else (key,)
     if (o is not np.r_ and o is not np.c_) or any(isinstance(i, str) for i in items):
@@ -132,7 +136,7 @@ def _concatenated(tracer: Any, o: Any, key: Any) -> Any:
     for item in items:
         if isinstance(item, slice):
             known = slice(*(tracer.values.known(x) for x in (item.start, item.stop, item.step)))
-            part = tracer.recorder.as_symbol(np.r_[known])
+            part: Any = tracer.recorder.as_symbol(np.r_[known])
         else:
             part = _as_value(tracer, item)
         symbol = type(part) is Symbol
@@ -148,7 +152,7 @@ def _concatenated(tracer: Any, o: Any, key: Any) -> Any:
     return tracer.call(np.concatenate, (parts,), {"axis": 0 if o is np.r_ else -1, "dtype": dtype})
 
 
-def _column(tracer: Any, part: Any, rank: int) -> Any:
+def _column(tracer: Tracer, part: Any, rank: int) -> Any:
     if rank:
         return tracer.recorder.load(part, (slice(None), None))
     return tracer.call(np.array, ([[part]],), {})
@@ -160,13 +164,13 @@ def _example(number: Any) -> Any:
 
 
 @builtin(type(np.s_).__getitem__)
-def _index_expression(_tracer: Any, o: Any, item: Any) -> Any:
+def _index_expression(_tracer: Tracer, o: Any, item: Any) -> Any:
     return (item,) if o is np.index_exp and not isinstance(item, tuple) else item
 
 
 @builtin(np.array)
-def _array(tracer: Any, x: Any, *args: Any, ndmin: Any = 0, **options: Any) -> Any:
-    made = tracer.call_native(np.array, (x, *args), options)
+def _array(tracer: Interpreter, x: Any, *args: Any, ndmin: Any = 0, **options: Any) -> Any:
+    made = tracer.operations.call_native(np.array, (x, *args), options)
     if not mentions_symbols(ndmin) and not ndmin:
         return made
     while made.type.ndim < tracer.values.known(ndmin):
@@ -177,7 +181,7 @@ def _array(tracer: Any, x: Any, *args: Any, ndmin: Any = 0, **options: Any) -> A
 def _of_vectors(function: Any) -> Callable[..., Any]:
     """The meaning of products of vectors, whose lengths determine what is computed."""
 
-    def call(tracer: Any, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(tracer: Interpreter, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
         a, b = _as_value(tracer, a), _as_value(tracer, b)
         names = ("axisa", "axisb")
         given = dict(zip((*names, "axisc", "axis"), args, strict=False)) | kwargs
@@ -186,7 +190,7 @@ def _of_vectors(function: Any) -> Callable[..., Any]:
             axis = tracer.values.known(given.get(name, -1) if axis is None else axis)
             if type(x) is Symbol and x.is_array and x.type.ndim:
                 tracer.recorder.known_length(x, axis % x.type.ndim)
-        return tracer.call_native(function, (a, b, *args), kwargs)
+        return tracer.operations.call_native(function, (a, b, *args), kwargs)
 
     return call
 
@@ -199,14 +203,14 @@ for _function in (np.cross, np.linalg.cross):
 
 
 @builtin(np.ndindex)
-def _ndindex(tracer: Any, *shape: Any) -> Any:
+def _ndindex(tracer: Tracer, *shape: Any) -> Any:
     if len(shape) == 1 and isinstance(shape[0], tuple):
         (shape,) = shape
     return list(itertools.product(*(range(tracer.values.known(n)) for n in shape)))
 
 
 @builtin(np.ndenumerate)
-def _ndenumerate(tracer: Any, a: Any) -> Any:
+def _ndenumerate(tracer: Tracer, a: Any) -> Any:
     a = _as_value(tracer, a)
     lengths = [tracer.recorder.known_length(a, k) for k in range(a.type.ndim)]
     places = itertools.product(*map(range, lengths))
@@ -214,7 +218,7 @@ def _ndenumerate(tracer: Any, a: Any) -> Any:
 
 
 @builtin(np.fill_diagonal)
-def _fill_diagonal(tracer: Any, a: Any, val: Any, wrap: bool = False) -> None:
+def _fill_diagonal(tracer: Tracer, a: Any, val: Any, wrap: bool = False) -> None:
     recorder = tracer.recorder
     into, value = recorder.as_symbol(a), _as_value(tracer, val)
     rank = into.type.ndim
@@ -229,7 +233,7 @@ def _fill_diagonal(tracer: Any, a: Any, val: Any, wrap: bool = False) -> None:
     recorder.store(into, index, value)
 
 
-def _diagonal(tracer: Any, a: Symbol, *, wrap: bool) -> tuple[Any, ...]:
+def _diagonal(tracer: Tracer, a: Symbol, *, wrap: bool) -> tuple[Any, ...]:
     """The index of a diagonal; one that wraps starts again below the first square."""
     recorder = tracer.recorder
     lengths = [recorder.length(a, k) for k in range(a.type.ndim)]
@@ -252,7 +256,7 @@ def _diagonal(tracer: Any, a: Symbol, *, wrap: bool) -> tuple[Any, ...]:
 
 
 @method("view")
-def _view(tracer: Any, a: Symbol, *args: Any, **kwargs: Any) -> Any:
+def _view(tracer: Tracer, a: Symbol, *args: Any, **kwargs: Any) -> Any:
     if args or kwargs:
         message = "`view` with another dtype or class cannot be traced: use astype"
         raise UntraceableError(message, tracer.position.location())
@@ -260,6 +264,6 @@ def _view(tracer: Any, a: Symbol, *args: Any, **kwargs: Any) -> Any:
 
 
 @builtin(np.nditer, np.broadcast)
-def _iterates_in_c(tracer: Any, *_args: Any, **_kwargs: Any) -> Any:
+def _iterates_in_c(tracer: Tracer, *_args: Any, **_kwargs: Any) -> Any:
     message = "np.nditer and np.broadcast cannot be traced: use numpy.broadcast_arrays and a loop"
     raise UntraceableError(message, tracer.position.location())

@@ -13,24 +13,25 @@ import numpy as np
 
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.frontend.arguments import new_object, traced_object
-from fwdad.frontend.calls.calls import Calls
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.slots import has_slots
 from fwdad.frontend.syntax.frame import Closure
+from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.merge import is_object
 from fwdad.frontend.syntax.raising import native
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.tangents.namespaces import namespace_of
 
 
 @builtin(object.__setattr__)
-def _setattr(tracer: Any, o: Any, name: str, value: Any) -> None:
-    tracer.set_plain_attribute(o, name, value)
+def _setattr(tracer: Interpreter, o: Any, name: str, value: Any) -> None:
+    tracer.attributes.set_plain_attribute(o, name, value)
 
 
 @builtin(object.__new__)
-def _new(tracer: Any, cls: type, *_args: Any, **_kwargs: Any) -> Any:
+def _new(tracer: Tracer, cls: type, *_args: Any, **_kwargs: Any) -> Any:
     made = native(object.__new__, cls)
     if has_slots(cls):
         made = traced_object(cls)
@@ -39,13 +40,13 @@ def _new(tracer: Any, cls: type, *_args: Any, **_kwargs: Any) -> Any:
 
 
 @builtin(type.__call__)
-def _instance(tracer: Any, cls: type, *args: Any, **kwargs: Any) -> Any:
-    return Calls.make_instance(tracer, cls, args, kwargs)
+def _instance(tracer: Interpreter, cls: type, *args: Any, **kwargs: Any) -> Any:
+    return tracer.classes.make_instance(cls, args, kwargs)
 
 
 @builtin(functools.update_wrapper)
 def _update_wrapper(
-    tracer: Any,
+    tracer: Tracer,
     wrapper: Any,
     wrapped: Any,
     assigned: Any = functools.WRAPPER_ASSIGNMENTS,
@@ -68,7 +69,7 @@ def _update_wrapper(
 
 
 @builtin(copy.copy)
-def _copy(tracer: Any, x: Any) -> Any:
+def _copy(tracer: Tracer, x: Any) -> Any:
     special = tracer.values.python_method(x, "__copy__")
     if special is not None:
         return tracer.call(special, (x,), {})
@@ -83,11 +84,11 @@ def _copy(tracer: Any, x: Any) -> Any:
 
 
 @builtin(copy.deepcopy)
-def _deepcopy(tracer: Any, x: Any, memo: Any = None) -> Any:
+def _deepcopy(tracer: Tracer, x: Any, memo: Any = None) -> Any:
     return _deep(tracer, x, {} if memo is None else memo)
 
 
-def _deep(tracer: Any, x: Any, memo: dict[int, Any]) -> Any:
+def _deep(tracer: Tracer, x: Any, memo: dict[int, Any]) -> Any:
     if id(x) in memo:
         return memo[id(x)][1]
     special = tracer.values.python_method(x, "__deepcopy__")
@@ -121,7 +122,7 @@ def _noted(memo: dict[int, Any], x: Any, made: Any) -> Any:
     return made
 
 
-def _of_array(tracer: Any, x: Any) -> Any:
+def _of_array(tracer: Tracer, x: Any) -> Any:
     """A copy of an array, or a number or function itself; None for anything else."""
     if type(x) is Symbol and not x.is_array:
         return x
@@ -131,7 +132,7 @@ def _of_array(tracer: Any, x: Any) -> Any:
     return x if isinstance(x, (Closure, types.FunctionType, type, enum.Enum)) else None
 
 
-def _is_plain(tracer: Any, x: Any) -> bool:
+def _is_plain(tracer: Tracer, x: Any) -> bool:
     """Whether an object is copied by copying its attributes."""
     if not is_object(x):
         return False
@@ -147,7 +148,7 @@ def _is_plain(tracer: Any, x: Any) -> bool:
     return True
 
 
-def _object(tracer: Any, like: Any, held: dict[str, Any]) -> Any:
+def _object(tracer: Tracer, like: Any, held: dict[str, Any]) -> Any:
     made = new_object(type(like))
     vars(made).update(held)
     tracer.recorder.own(vars(made), namespace=True)
@@ -157,12 +158,12 @@ def _object(tracer: Any, like: Any, held: dict[str, Any]) -> Any:
 # -- objects that call
 
 
-def _itemgetter(tracer: Any, f: Any, args: Any, _kwargs: Any) -> Any:
+def _itemgetter(tracer: Tracer, f: Any, args: Any, _kwargs: Any) -> Any:
     found = tuple(tracer.subscript(args[0], key) for key in f.__reduce__()[1])
     return found if len(found) > 1 else found[0]
 
 
-def _attrgetter(tracer: Any, f: Any, args: Any, _kwargs: Any) -> Any:
+def _attrgetter(tracer: Tracer, f: Any, args: Any, _kwargs: Any) -> Any:
     found = []
     for path in f.__reduce__()[1]:
         x = args[0]
@@ -172,7 +173,7 @@ def _attrgetter(tracer: Any, f: Any, args: Any, _kwargs: Any) -> Any:
     return tuple(found) if len(found) > 1 else found[0]
 
 
-def _methodcaller(tracer: Any, f: Any, args: Any, _kwargs: Any) -> Any:
+def _methodcaller(tracer: Tracer, f: Any, args: Any, _kwargs: Any) -> Any:
     reduced: Any = f.__reduce__()
     made, given = reduced  # made is a ``partial`` if there are keyword arguments
     found: list[Any] = [*getattr(made, "args", ()), *given]

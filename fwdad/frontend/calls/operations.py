@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError, type_in_words
+from fwdad.frontend.calls import containers
 from fwdad.frontend.calls.kinds import (
     CONTAINERS,
     MUTATING,
@@ -26,9 +27,9 @@ from fwdad.frontend.calls.ufunc_at import updated_at
 from fwdad.frontend.captures import fetch
 from fwdad.frontend.guards import arrays_inside
 from fwdad.frontend.syntax import iteration
-from fwdad.frontend.syntax.attributes import Attributes
 from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.texts import text_of_method
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.abstract_eval.purity import are_plain, is_pure
 from fwdad.ir.builder.array_contents import may_be_option
 from fwdad.ir.builder.call_form import positional
@@ -46,20 +47,23 @@ _NAMES: dict[Any, Any] = {
 _UNCHECKED = {"scipy.sparse._sparsetools", "scipy.sparse._csparsetools"}
 
 
-class OperationCalls(Attributes):
+class OperationCalls:
     """Calls of library functions."""
 
-    def container_method(self, owner: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """Call a method of a list, dict, set or deque."""
-        raise NotImplementedError
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.outside = tracer.outside
+        self.values = tracer.values
 
     def call_native(self, f: Any, args: Any, kwargs: Any) -> Any:
-        args = tuple(iteration.listed(self, self.values.number(a)) for a in args)
+        args = tuple(iteration.listed(self.tracer, self.values.number(a)) for a in args)
         owner = getattr(f, "__self__", None)
         if isinstance(owner, CONTAINERS):
-            return self.container_method(owner, f.__name__, args, kwargs)
+            return containers.call_method(self.tracer, owner, f.__name__, args, kwargs)
         if type(f) is types.MethodDescriptorType and args and isinstance(args[0], CONTAINERS):
-            return self.container_method(args[0], f.__name__, args[1:], kwargs)
+            return containers.call_method(self.tracer, args[0], f.__name__, args[1:], kwargs)
         if (getattr(f, "__module__", "") or "").startswith("numpy.random"):
             message = "random numbers are drawn: pass them as an argument"
             raise UntraceableError(message, self.position.location())
@@ -95,9 +99,9 @@ class OperationCalls(Attributes):
             target, *others = args
             target = self.recorder.as_symbol(target)
             if len(others) == 2 and isinstance(others[1], (list, tuple)):  # values at an index
-                others[1] = self.call(np.array, (others[1],), {})
+                others[1] = self.tracer.call(np.array, (others[1],), {})
             if self.recorder.differentiates and f not in MUTATING and not kwargs:
-                if updated_at(self, f, target, others[0], tuple(others[1:])):
+                if updated_at(self.tracer, f, target, others[0], tuple(others[1:])):
                     return None
             return self.recorder.mutate(f, (target, *others), kwargs)
         if isinstance(f, types.FunctionType) or is_known(f):

@@ -15,6 +15,8 @@ from fwdad.eager.calls.effectful import effect, is_file
 from fwdad.errors import Location, UntraceableError, is_library_file, type_in_words
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.calls.tables import builtin
+from fwdad.frontend.syntax.frame import Frame
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Effect
 from fwdad.ir.symbol import Symbol, UnknownText
 from fwdad.rules.core.registry import function_name
@@ -36,7 +38,7 @@ def _said(x: Any) -> Any:
     return x
 
 
-def emit(tracer: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+def emit(tracer: Tracer, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
     """Write an effect into the program that is traced."""
     if isinstance(function, types.FunctionType) and args and isinstance(args[0], logging.Logger):
         function, args = types.MethodType(function, args[0]), args[1:]
@@ -47,7 +49,7 @@ def emit(tracer: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> N
     recorder.emit(Effect(put_out, (function, given, named), location=tracer.position.location()))
 
 
-def _operand(tracer: Any, function: Any, x: Any) -> Any:
+def _operand(tracer: Tracer, function: Any, x: Any) -> Any:
     """The operand for a value; for a text, its recipe."""
     if isinstance(x, UnknownText):
         if x.recipe is None:
@@ -96,7 +98,7 @@ def puts_out(f: Any) -> bool:
 
 def _writes_a_file(function: Callable[..., Any]) -> None:
     @builtin(function)
-    def write(tracer: Any, *args: Any, **kwargs: Any) -> None:
+    def write(tracer: Tracer, *args: Any, **kwargs: Any) -> None:
         emit(tracer, function, args, kwargs)
 
 
@@ -105,19 +107,19 @@ for _function in (np.save, np.savez, np.savez_compressed, np.savetxt):
 
 
 @builtin(logging.getLogger)
-def _logger(tracer: Any, name: Any = None) -> Any:
+def _logger(tracer: Tracer, name: Any = None) -> Any:
     """A logger, which is always the same object for a name."""
     return logging.getLogger(tracer.values.known(name))
 
 
 @builtin(print)
-def _print(tracer: Any, *args: Any, **kwargs: Any) -> None:
+def _print(tracer: Tracer, *args: Any, **kwargs: Any) -> None:
     emit(tracer, print, args, kwargs)
 
 
 @builtin(warnings.warn)
 def _warn(
-    tracer: Any,
+    tracer: Tracer,
     message: Any,
     category: Any = None,
     stacklevel: Any = 1,
@@ -134,15 +136,13 @@ def _warn(
     emit(tracer, warnings.warn_explicit, given, {})
 
 
-def _calling_place(tracer: Any, level: int) -> Location | None:
+def _calling_place(tracer: Tracer, level: int) -> Location | None:
     """The location that ``warnings.warn`` would name; the caller of the trace is unknown."""
-    place, frame, called_at = (
-        tracer.position.location(),
-        tracer.position.frame,
-        tracer.position.called_at,
-    )
+    position = tracer.position
+    frame: Frame | None = position.frame
+    place, called_at = position.location(), position.called_at
     for _ in range(level - 1):
-        if called_at is None:
+        if frame is None or called_at is None:
             break
         place = called_at
         frame, called_at = frame.caller
@@ -150,6 +150,6 @@ def _calling_place(tracer: Any, level: int) -> Location | None:
 
 
 @builtin(warnings.simplefilter, warnings.filterwarnings, warnings.resetwarnings)
-def _filter(tracer: Any, *_args: Any, **_kwargs: Any) -> None:
+def _filter(tracer: Tracer, *_args: Any, **_kwargs: Any) -> None:
     """A filter of warnings, which is not part of the tape."""
     tracer.recorder.prints |= not is_library_file(tracer.position.frame.filename)

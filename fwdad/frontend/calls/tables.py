@@ -12,6 +12,9 @@ from fwdad.frontend.syntax.bound_methods import METHODS
 CALLED: dict[type, Callable[..., Any]] = {growing_use.Bound: growing_use.call_bound}
 """How objects of some classes are called in a trace: ``call(tracer, f, args, kwargs)``."""
 
+ATTRIBUTES_OF: dict[type, Callable[..., Any]] = {}
+"""How attributes of stand-ins of some classes are read: ``read(tracer, o, name)``."""
+
 METHODS_OF: dict[type, Callable[..., Any]] = {}
 """How methods of objects of some classes are called: ``call(tracer, method, args, kwargs)``."""
 

@@ -8,11 +8,12 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.frontend.numpy_sources.row_by_row import call_at, call_at_alone, call_once
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.builder.index_parts import is_basic, is_mask, mask_rank
 from fwdad.ir.symbol import Symbol
 
 
-def updated_at(tracer: Any, f: Any, a: Any, index: Any, others: tuple[Any, ...]) -> bool:
+def updated_at(tracer: Tracer, f: Any, a: Any, index: Any, others: tuple[Any, ...]) -> bool:
     """Write ``ufunc.at``, f, as a loop of stores, which has derivatives; whether it was written."""
     if a.dtype.kind not in "fc":
         return False

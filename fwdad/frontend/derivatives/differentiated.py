@@ -23,6 +23,7 @@ from fwdad.frontend.derivatives.columns import push_in_chunks, width_of_chunks
 from fwdad.frontend.derivatives.copied_arguments import check_orders
 from fwdad.frontend.derivatives.kept_memory import read_before_written
 from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten, made_in
 from fwdad.ir.analysis.alias import memory, memory_of, written_parameters
 from fwdad.ir.builder.writer import _identity
@@ -57,7 +58,7 @@ class Differentiated:
 
     def __init__(
         self,
-        tracer: Any,
+        tracer: Tracer,
         f: Any,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
@@ -203,7 +204,7 @@ class Differentiated:
             args[k] = tree(inner[part])
         mark = recorder.mark()
         derives, recorder.derives = recorder.derives, False
-        outside, recorder.differentiates = recorder.differentiates, True
+        differentiates, recorder.differentiates = recorder.differentiates, True
         raised, y = None, None
         with recorder.region(block) as region, recorder.alone_inside():
             try:
@@ -217,7 +218,7 @@ class Differentiated:
                 )
                 raise UntraceableError(message, self.tracer.position.location())
         check_items(block, recorder.lists)
-        recorder.differentiates = outside
+        recorder.differentiates = differentiates
         if raised is not None:
             recorder.derives |= derives
             self._raise_behind(raised, block, outer)

@@ -20,6 +20,7 @@ from fwdad.evaluation.arguments import (
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, RowsNeededError, dtype_of
 from fwdad.frontend.derivatives.pullbacks import Point
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten, made_in
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number, Size
@@ -32,7 +33,7 @@ CONSTANT.add(api.stop_gradient)
 
 
 @builtin(api.stop_gradient)
-def _stop_gradient(tracer: Any, x: Any) -> Any:
+def _stop_gradient(tracer: Tracer, x: Any) -> Any:
     """A single operation, since its own source removes tangents that a trace does not have."""
     leaves, tree = flatten(x)
     stopped = [
@@ -44,7 +45,9 @@ def _stop_gradient(tracer: Any, x: Any) -> Any:
     return made_in(tracer.recorder, tree(stopped))
 
 
-def _at(tracer: Any, f: Any, args: Any, kwargs: Any, argnums: Any, options: Any) -> Differentiated:
+def _at(
+    tracer: Tracer, f: Any, args: Any, kwargs: Any, argnums: Any, options: Any
+) -> Differentiated:
     outputs, has_aux = options.get("outputs", "returned"), options.get("has_aux", False)
     if outputs not in ("returned", "mutated", "both"):
         message = f'outputs is "returned", "mutated" or "both", not {outputs!r}'
@@ -75,7 +78,7 @@ def _check_holomorphic(at: Differentiated, *, holomorphic: bool) -> None:
 
 
 @builtin(api.linearize)
-def _linearize(tracer: Any, *_args: Any, **_options: Any) -> Any:
+def _linearize(tracer: Tracer, *_args: Any, **_options: Any) -> Any:
     message = (
         "linearize returns an operator of SciPy's, which a traced program cannot hold: use jvp for "
         "J @ v, vjp for J.T @ v, or jacobian"
@@ -85,7 +88,7 @@ def _linearize(tracer: Any, *_args: Any, **_options: Any) -> Any:
 
 @builtin(api.jvp)
 def _jvp(
-    tracer: Any,
+    tracer: Tracer,
     f: Any,
     x: Any,
     v: Any = None,
@@ -143,7 +146,7 @@ def _in_structure(x: Any, v: Any) -> Any:
     return v
 
 
-def _stacked(tracer: Any, v: Symbol, x: Symbol, *, single: bool) -> Any:
+def _stacked(tracer: Tracer, v: Symbol, x: Symbol, *, single: bool) -> Any:
     """Directions as lanes of their argument's shape."""
     if v.dtype.kind not in "fc":
         return ZERO
@@ -159,7 +162,7 @@ def _stacked(tracer: Any, v: Symbol, x: Symbol, *, single: bool) -> Any:
     return recorder.load(v, (None, Ellipsis)) if single else v
 
 
-def _of_shape(tracer: Any, v: Symbol, x: Symbol) -> Symbol:
+def _of_shape(tracer: Tracer, v: Symbol, x: Symbol) -> Symbol:
     """Directions with the argument's lengths, compared at run time where types do not suffice."""
     recorder = tracer.recorder
     message = "a length of a direction is not its argument's, and it is not broadcast"
@@ -207,7 +210,7 @@ def _basis_run(at: Differentiated, options: dict[str, Any]) -> tuple[list[Any], 
 
 @builtin(api.value_and_jacobian)
 def _value_and_jacobian(
-    tracer: Any,
+    tracer: Tracer,
     f: Any,
     x: Any,
     *,
@@ -275,7 +278,7 @@ def _stacked_columns(
 
 
 @builtin(api.jacobian)
-def _jacobian(tracer: Any, f: Any, x: Any, **options: Any) -> Any:
+def _jacobian(tracer: Tracer, f: Any, x: Any, **options: Any) -> Any:
     found = _value_and_jacobian(tracer, f, x, **options)
     return found[1:] if options.get("has_aux") else found[1]
 
@@ -311,5 +314,5 @@ def _shaped(recorder: Any, own: Any, rank: int, shape: tuple[int, ...], p: Any) 
 
 
 @builtin(run_on_duals)
-def _run_on_duals(tracer: Any, f: Any, args: Any, kwargs: Any) -> Any:
+def _run_on_duals(tracer: Tracer, f: Any, args: Any, kwargs: Any) -> Any:
     return tracer.call(f, args, kwargs)

@@ -18,6 +18,7 @@ from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, dtype_of, made_of
 from fwdad.frontend.derivatives.pulled import cotangents
 from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import flatten
 from fwdad.ir.clone import Cloner
 from fwdad.ir.ops import Block, Program, Value, is_array, values_in
@@ -267,12 +268,12 @@ def pull(point: Point, y_bar: Any) -> Any:
 
 
 @builtin(pull)
-def _traced_pull(_tracer: Any, point: Point, y_bar: Any) -> Any:
+def _traced_pull(_tracer: Tracer, point: Point, y_bar: Any) -> Any:
     return point.pull(y_bar)
 
 
 def traced_vjp(
-    tracer: Any,
+    tracer: Tracer,
     f: Any,
     x: Any,
     *,

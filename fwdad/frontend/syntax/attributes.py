@@ -7,26 +7,25 @@ import dataclasses
 import functools
 import operator
 import types
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 
 from fwdad.eager.lifting.source import find_source
 from fwdad.errors import UntraceableError, is_library_file, type_in_words, with_article
-from fwdad.frontend.calls.outside import Outside
-from fwdad.frontend.captures import Captures
+from fwdad.frontend.calls.tables import ATTRIBUTES_OF
 from fwdad.frontend.guards import is_library_module, is_users
 from fwdad.frontend.numpy_sources.row_by_row import Flat
 from fwdad.frontend.slots import class_attribute, is_stand_in, may_have, original
 from fwdad.frontend.syntax import growing, growing_use
 from fwdad.frontend.syntax.bound_methods import array_method
-from fwdad.frontend.syntax.frame import Closure, Method
+from fwdad.frontend.syntax.frame import Closure, Frame, Method
 from fwdad.frontend.syntax.iterators import CLASSES, Iterator, Range
-from fwdad.frontend.syntax.position import Position
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
+from fwdad.frontend.syntax.subscripts import Subscripts
 from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional, Poison
-from fwdad.frontend.syntax.values import Values
-from fwdad.ir.builder.recorder import Recorder
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.ir.types import Number
 from fwdad.tangents.namespaces import namespace_of
@@ -35,26 +34,18 @@ from fwdad.tangents.namespaces import namespace_of
 class Attributes:
     """Access to attributes."""
 
-    def __init__(
-        self,
-        recorder: Recorder,
-        captures: Captures,
-        recursive: dict[int, Any],
-        growing: dict[Any, Any],
-    ) -> None:
-        self.recorder = recorder
-        self.position = Position()
-        recorder.place = self.position.location
-        self.outside = Outside(recorder, self.position, captures)
-        self.values = Values(recorder, self.position, self.outside)
-        self.growing = growing
-        self.handled: list[AlwaysRaises] = []  # exceptions whose handlers are traced
-        self.inside: dict[int, int] = {}  # how many calls inside the outermost one of theirs
-        self.remembered = False  # whether the next call's result is kept
-        self.caches: dict[int, tuple[Any, Any]] = {}  # of functions under `lru_cache`
-        self.answered: list[set[Any]] = []  # for each call of them: arguments, results
-        self.recursive = recursive
-        self.programs: dict[Any, Any] = {}
+    def __init__(self, tracer: Tracer, subscripts: Subscripts) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.outside = tracer.outside
+        self.values = tracer.values
+        self.subscripts = subscripts
+
+    def eval_Attribute(self, node: ast.Attribute) -> Any:
+        o = self.tracer.evaluate(node.value)
+        self.position.at(node)
+        return self.attribute(o, self.position.frame.mangled(node.attr))
 
     def attribute(self, o: Any, name: str) -> Any:
         """``o.name``."""
@@ -70,11 +61,11 @@ class Attributes:
                 return found
             return self.outside.captured(found, ("attribute", o, name), name)
         if isinstance(o, SuperOf):
-            return o.attribute(self, name)
+            return o.attribute(self.tracer, name)
         if isinstance(o, Closure):
             return self._closure_attribute(o, name)
         if isinstance(o, growing.Items):
-            return growing_use.attribute(self, o, name)
+            return growing_use.attribute(self.tracer, o, name)
         if type(o) is Range and name in ("start", "stop", "step"):
             return getattr(o, name)
         if type(o) in CLASSES and type(o) is not Iterator:
@@ -82,7 +73,8 @@ class Attributes:
             message = f"`{name}` of {with_article(cls.__name__)} that is not known cannot be traced"
             raise UntraceableError(message, self.position.location())
         if isinstance(o, OfTrace):
-            return self.attribute_of_iterator(o, name)
+            read: Callable[..., Any] = ATTRIBUTES_OF.get(type(o), refuse_attribute)
+            return read(self.tracer, o, name)
         if self.values.python_method(o, "__getattribute__") is not None:
             self.refuse_getattribute(type(o))
         missing = self.values.python_method(o, "__getattr__")
@@ -91,7 +83,7 @@ class Attributes:
         except AlwaysRaises as raised:
             if missing is None or not raised.is_a(AttributeError):
                 raise
-            return self.call(missing, (o, name), {})
+            return self.tracer.call(missing, (o, name), {})
 
     def _closure_attribute(self, f: Closure, name: str) -> Any:
         """An attribute of a function that is defined in a traced program."""
@@ -113,10 +105,6 @@ class Attributes:
             raise UntraceableError(message, self.position.location())
         raise AlwaysRaises(AttributeError, (f"'function' object has no attribute {name!r}",))
 
-    def attribute_of_iterator(self, o: Any, name: str) -> Any:
-        """A generator's ``send`` and the like."""
-        raise NotImplementedError
-
     def refuse_getattribute(self, cls: type) -> NoReturn:
         """Refuse a class with its own ``__getattribute__``, which our own look-ups would run."""
         message = f"{cls.__name__} has a __getattribute__ of its own, which cannot be traced"
@@ -130,12 +118,12 @@ class Attributes:
         if isinstance(found, _BINDING):
             self.outside.guard_class(type(o), name, found)
         if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
-            return self.call(found.fget, (o,), {})
+            return self.tracer.call(found.fget, (o,), {})
         read = None if isinstance(o, type) else self.values.python_method(found, "__get__")
         if read is not None and is_library_file(read.__code__.co_filename):
             read = None
         if read is not None and hasattr(type(found), "__set__"):
-            return self.call(read, (found, o, type(o)), {})
+            return self.tracer.call(read, (found, o, type(o)), {})
         if isinstance(held, dict) and name in held:
             if not own:
                 return self.outside.captured(held[name], ("attribute", o, name), name)
@@ -153,9 +141,9 @@ class Attributes:
                 self.outside.guard(("method", o, name), found)
             return Method(found, o)
         if read is not None:
-            return self.call(read, (found, o, type(o)), {})
+            return self.tracer.call(read, (found, o, type(o)), {})
         if isinstance(found, functools.cached_property) and own:
-            value = self.call(found.func, (o,), {})
+            value = self.tracer.call(found.func, (o,), {})
             self.recorder.bind(held, name, value)
             return value
         if not isinstance(o, type) and self.values.python_method(o, "__getattr__") is not None:
@@ -197,7 +185,7 @@ class Attributes:
                     self.recorder.store(part, Ellipsis, value)
                 return
             if name == "flat":
-                self.set_subscript(self.attribute(o, name), slice(None), value)
+                self.subscripts.set_subscript(self.attribute(o, name), slice(None), value)
                 return
             message = f"the attribute `{name}` of an array is set, which cannot be traced"
             raise UntraceableError(message, self.position.location())
@@ -210,7 +198,7 @@ class Attributes:
             if parameters is not None and parameters.frozen and find_source(own) is None:
                 message = f"cannot assign to field {name!r}"
                 raise AlwaysRaises(dataclasses.FrozenInstanceError, (message,))
-            self.call(own, (o, name, value), {})
+            self.tracer.call(own, (o, name, value), {})
             return
         if getattr(own, "__name__", "__setattr__") != "__setattr__":  # borrowed: `dict.__setitem__`
             how = own.__qualname__
@@ -225,11 +213,11 @@ class Attributes:
             if found.fset is None:
                 message = f"property {name!r} of {type(o).__name__!r} object has no setter"
                 raise AlwaysRaises(AttributeError, (message,))
-            self.call(found.fset, (o, value), {})
+            self.tracer.call(found.fset, (o, value), {})
             return
         write = self.values.python_method(found, "__set__")
         if write is not None:
-            self.call(write, (found, o, value), {})
+            self.tracer.call(write, (found, o, value), {})
             return
         if is_stand_in(type(o)) and not may_have(type(o), name):
             what = "has no attribute" if found is None else "attribute"
@@ -277,7 +265,7 @@ class Attributes:
             return t.dtype
         if name == "size":
             return functools.reduce(
-                lambda a, b: self.binary(operator.mul, a, b),
+                lambda a, b: self.tracer.binary(operator.mul, a, b),
                 self.recorder.shape(o) or (1,),
             )
         if name == "T":
@@ -293,7 +281,7 @@ class Attributes:
                 return self.recorder.apply(cls, (part,), {})
             return self.recorder.apply(getattr(np, name), (o,), {})
         if name == "flat":
-            return self.call(Flat, (o,), {})
+            return self.tracer.call(Flat, (o,), {})
         if name == "__class__":
             return class_of(o)
         if name == "device":
@@ -301,18 +289,25 @@ class Attributes:
         if name == "itemsize":
             return t.dtype.itemsize
         if name == "nbytes":
-            return self.binary(operator.mul, self.attribute(o, "size"), t.dtype.itemsize)
+            return self.tracer.binary(operator.mul, self.attribute(o, "size"), t.dtype.itemsize)
         return array_method(o, name)
 
     def super(self) -> Any:
         """``super()`` in a method."""
-        frame = self.position.frame
+        frame: Frame | None = self.position.frame
         while frame is not None and frame.owner is None:
             frame = frame.outer
         if frame is None:
             raise AlwaysRaises(RuntimeError, ("super(): __class__ cell not found",))
+        assert isinstance(frame.node, (ast.FunctionDef, ast.Lambda))
         first = frame.node.args.args[0].arg
         return SuperOf(frame.owner.cell_contents, frame.locals[first])
+
+
+def refuse_attribute(tracer: Tracer, o: Any, name: str) -> NoReturn:
+    """Refuse to read an attribute."""
+    message = f"`{name}` of {type_in_words(o)} cannot be traced"
+    raise UntraceableError(message, tracer.position.location())
 
 
 class SuperOf:
@@ -322,7 +317,7 @@ class SuperOf:
         self.cls = cls
         self.owner = owner
 
-    def attribute(self, tracer: Any, name: str) -> Any:
+    def attribute(self, tracer: Tracer, name: str) -> Any:
         kind = type(self.owner)
         if isinstance(self.owner, type) and issubclass(self.owner, self.cls):
             kind = self.owner  # in a class method, and in __new__

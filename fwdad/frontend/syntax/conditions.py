@@ -9,22 +9,28 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError
-from fwdad.frontend.calls.calls import Calls
 from fwdad.frontend.syntax import iteration, iterators
 from fwdad.frontend.syntax.control import branch, truth
 from fwdad.frontend.syntax.growing import Items
 from fwdad.frontend.syntax.lengths import length_of_range
 from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.symbols import Optional, Poison
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol, UnknownText
 from fwdad.ir.types import BOOL, Number
 
 
-class Conditions(Calls):
+class Conditions:
     """Evaluation of conditions."""
 
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.values = tracer.values
+
     def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        x = self.evaluate(node.operand)
+        x = self.tracer.evaluate(node.operand)
         self.position.at(node)
         if isinstance(node.op, ast.Not):
             x = self.truth(x)
@@ -33,7 +39,7 @@ class Conditions(Calls):
         x = self.values.number(x)
         method = self.values.python_method(x, f"__{function.__name__.strip('_')}__")
         if method is not None:
-            return self.call(method, (x,), {})
+            return self.tracer.call(method, (x,), {})
         if isinstance(x, np.ndarray):
             x = self.recorder.as_symbol(x)
         if type(x) is Symbol:
@@ -46,10 +52,10 @@ class Conditions(Calls):
             return branch(self.recorder, x.flag, lambda: self.truth(x.value), lambda: False)
         method = self.values.python_method(x, "__bool__")
         if method is not None:
-            return self.truth(self.call(method, (x,), {}))
+            return self.truth(self.tracer.call(method, (x,), {}))
         method = self.values.python_method(x, "__len__")
         if method is not None:
-            return self.truth(self.call(method, (x,), {}))
+            return self.truth(self.tracer.call(method, (x,), {}))
         if type(x) is iterators.Range:
             return self.truth(length_of_range(self.recorder, x.start, x.stop, x.step))
         if isinstance(x, np.ndarray):
@@ -62,7 +68,7 @@ class Conditions(Calls):
         return self._chain(node.values, isinstance(node.op, ast.And))
 
     def _chain(self, nodes: list[ast.expr], conjunction: bool) -> Any:
-        first = self.evaluate(nodes[0])
+        first = self.tracer.evaluate(nodes[0])
         if len(nodes) == 1:
             return first
         held = self.truth(first)
@@ -74,12 +80,12 @@ class Conditions(Calls):
         return branch(self.recorder, held, *sides)
 
     def eval_Compare(self, node: ast.Compare) -> Any:
-        left = self.evaluate(node.left)
+        left = self.tracer.evaluate(node.left)
         return self._compared(left, list(zip(node.ops, node.comparators, strict=True)), node)
 
     def _compared(self, left: Any, rest: list[Any], node: ast.AST) -> Any:
         (op, right_node), later = rest[0], rest[1:]
-        right = self.evaluate(right_node)
+        right = self.tracer.evaluate(right_node)
         self.position.at(node)
         value = self.compare(op, left, right)
         if not later:
@@ -99,11 +105,11 @@ class Conditions(Calls):
             return self._is(a, b, isinstance(op, ast.Is))
         if isinstance(op, (ast.In, ast.NotIn)):
             found = self._contains(b, a)
-            return found if isinstance(op, ast.In) else self._negated(found)
+            return found if isinstance(op, ast.In) else self.negated(found)
         function = _COMPARISONS[type(op)]
         if function in (operator.eq, operator.ne) and Optional in (type(a), type(b)):
             return self._equals_optional(op, *((a, b) if type(a) is Optional else (b, a)))
-        return self.binary(function, a, b)
+        return self.tracer.binary(function, a, b)
 
     def _equals_optional(self, op: ast.cmpop, a: Optional, b: Any) -> Any:
         """``a == b`` where a may be None."""
@@ -145,13 +151,15 @@ class Conditions(Calls):
     def _contains(self, container: Any, item: Any) -> Any:
         method = self.values.python_method(container, "__contains__")
         if method is not None:
-            return self.values.python_bool(self.truth(self.call(method, (container, item), {})))
-        if iteration.is_lazy(self, container):
+            return self.values.python_bool(
+                self.truth(self.tracer.call(method, (container, item), {}))
+            )
+        if iteration.is_lazy(self.tracer, container):
             return self._is_met(container, item)
         if isinstance(container, np.ndarray):
             container = self.recorder.as_symbol(container)
         if type(container) is Symbol and container.is_array:
-            met = self.call(np.any, (self.binary(operator.eq, container, item),), {})
+            met = self.tracer.call(np.any, (self.tracer.binary(operator.eq, container, item),), {})
             return self.values.python_bool(met)
         if isinstance(container, Items):
             container.refused("`in` of")
@@ -175,8 +183,8 @@ class Conditions(Calls):
 
     def _is_met(self, xs: Any, item: Any) -> bool:
         """Whether an iterator returns an item; it is then advanced past the item."""
-        for x in iteration.walk(self, xs):
-            same = self.truth(self.binary(operator.eq, item, x))
+        for x in iteration.walk(self.tracer, xs):
+            same = self.truth(self.tracer.binary(operator.eq, item, x))
             if type(same) is Symbol:
                 message = "`in` of an iterator of values cannot be traced: make a list of it"
                 raise UntraceableError(message, self.position.location())
@@ -184,18 +192,18 @@ class Conditions(Calls):
                 return True
         return False
 
-    def _in_order(self, function: Any, a: Any, b: Any) -> Any:
+    def in_order(self, function: Any, a: Any, b: Any) -> Any:
         """``a < b`` and the like of two tuples or lists: the first items that differ decide."""
         strict = operator.lt if function in (operator.lt, operator.le) else operator.gt
         if not a or not b:
             return function(len(a), len(b))
         if len(a) == len(b) == 1:
-            return self.truth(self.binary(function, a[0], b[0]))
-        found = self.truth(self.binary(strict, a[0], b[0]))
-        same = self.truth(self.binary(operator.eq, a[0], b[0]))
+            return self.truth(self.tracer.binary(function, a[0], b[0]))
+        found = self.truth(self.tracer.binary(strict, a[0], b[0]))
+        same = self.truth(self.tracer.binary(operator.eq, a[0], b[0]))
         if found is True or same is False:
             return found
-        rest = self._in_order(function, a[1:], b[1:])
+        rest = self.in_order(function, a[1:], b[1:])
         return self._either(found, self._both(same, rest))
 
     def _both(self, a: Any, b: Any) -> Any:
@@ -210,7 +218,7 @@ class Conditions(Calls):
         known, other = (a, b) if type(a) is not Symbol else (b, a)
         return True if known else other
 
-    def _same_items(self, a: Any, b: Any) -> Any:
+    def same_items(self, a: Any, b: Any) -> Any:
         """Whether two tuples or lists (such as shapes) are equal; None for anything else."""
         if type(a) is not type(b) or not isinstance(a, (tuple, list)):
             return None
@@ -220,7 +228,7 @@ class Conditions(Calls):
         for x, y in zip(a, b, strict=True):
             if _same_length(x, y):
                 continue
-            same = self.truth(self.binary(operator.eq, x, y))
+            same = self.truth(self.tracer.binary(operator.eq, x, y))
             if type(same) is not Symbol:
                 if not same:
                     return False
@@ -230,19 +238,19 @@ class Conditions(Calls):
                 found = self.recorder.apply(operator.and_, (found, same), {})
         return found
 
-    def _negated(self, held: Any) -> Any:
+    def negated(self, held: Any) -> Any:
         if type(held) is not Symbol:
             return not held
         return self.recorder.apply(operator.not_, (held,), {})
 
     def eval_IfExp(self, node: ast.IfExp) -> Any:
-        condition = self.truth(self.evaluate(node.test))
+        condition = self.truth(self.tracer.evaluate(node.test))
         self.position.at(node)
         return branch(
             self.recorder,
             condition,
-            lambda: self.evaluate(node.body),
-            lambda: self.evaluate(node.orelse),
+            lambda: self.tracer.evaluate(node.body),
+            lambda: self.tracer.evaluate(node.orelse),
         )
 
 

@@ -20,6 +20,7 @@ from fwdad.errors import UntraceableError, type_in_words
 from fwdad.frontend.syntax.lengths import binary_add
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import Held, Maybe, Refusing
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Apply, Block, Loop, Op, Value, walk
 from fwdad.ir.primitives.stacks import new_stack, pop, push, stack_type
 from fwdad.ir.rewrite import all_inside, all_used
@@ -51,7 +52,7 @@ class Items(Refusing):
     ``python`` says whether they are Python's numbers.
     """
 
-    def __init__(self, tracer: Any, rows: Symbol, *, python: bool) -> None:
+    def __init__(self, tracer: Tracer, rows: Symbol, *, python: bool) -> None:
         self.tracer = tracer
         self._rows = rows
         self.python = python
@@ -138,7 +139,7 @@ class Growing(Items):
     trace has found it.
     """
 
-    def __init__(self, tracer: Any, head: list[Any], type_of_items: Any, place: Any) -> None:
+    def __init__(self, tracer: Tracer, head: list[Any], type_of_items: Any, place: Any) -> None:
         self.tracer = tracer
         self.place = place
         self.front = tracer.growing.get((place, "front"), False)
@@ -417,7 +418,7 @@ def _counts(op: Op) -> list[Value]:
     return [op.exec_count] if isinstance(op, Loop) else []
 
 
-def _in_python(tracer: Any, x: Symbol) -> Any:
+def _in_python(tracer: Tracer, x: Symbol) -> Any:
     """A number from an array as one of Python's."""
     kinds: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
     return tracer.recorder.apply(kinds[x.dtype.kind], (x,), {})

@@ -19,13 +19,13 @@ class Tuples(Items):
     ``columns`` are lists of the first parts, of the second parts and so on, all of one length.
     """
 
-    def __init__(self, tracer: Any, kind: type[Any], columns: list[Items]) -> None:
+    def __init__(self, tracer: Tracer, kind: type[Any], columns: list[Items]) -> None:
         self.tracer = tracer
         self.kind = kind
         self.columns = columns
 
     @classmethod
-    def growing(cls, tracer: Any, head: list[Any], shape: Shape, place: Any) -> Tuples:
+    def growing(cls, tracer: Tracer, head: list[Any], shape: Shape, place: Any) -> Tuples:
         """A list that grows, with some initial items."""
         self = cls(tracer, shape.kind, [])
         parts = [self._parts(x, len(shape.parts)) for x in head]
@@ -92,7 +92,7 @@ class Tuples(Items):
         return found
 
 
-def growing_list(tracer: Any, head: list[Any], place: Any, shape: Shape | None = None) -> Items:
+def growing_list(tracer: Tracer, head: list[Any], place: Any, shape: Shape | None = None) -> Items:
     """A list that grows when the program runs, made at ``place`` with the items ``head``.
 
     ``shape`` is that of items that are tuples; by default, what an earlier trace has found.

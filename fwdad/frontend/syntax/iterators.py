@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.frontend.syntax.tracer import Tracer
 
 if TYPE_CHECKING:
     pass
@@ -30,13 +31,13 @@ class Iterator(OfTrace):
     inside a branch that is the last to use it.
     """
 
-    def __init__(self, tracer: Any, run: Any) -> None:
+    def __init__(self, tracer: Tracer, run: Any) -> None:
         self._run = run
         regions = tracer.recorder.regions
         self._place = regions[-1] if regions else None
         self._busy = False
 
-    def advance(self, tracer: Any, sent: Any = None) -> Any:
+    def advance(self, tracer: Tracer, sent: Any = None) -> Any:
         """The next item; raises ``Ended`` if there is none.
 
         ``UntraceableError`` if the iterator's position depends on a value.
@@ -50,7 +51,7 @@ class Iterator(OfTrace):
         finally:
             self._busy = False
 
-    def throw(self, tracer: Any, raised: AlwaysRaises) -> None:
+    def throw(self, tracer: Tracer, raised: AlwaysRaises) -> None:
         """Raise an exception inside a generator, at its current ``yield``."""
         self._move(tracer)
         try:
@@ -61,7 +62,7 @@ class Iterator(OfTrace):
         except StopIteration:
             raise AlwaysRaises(RuntimeError, ("generator didn't stop after throw()",)) from None
 
-    def close(self, tracer: Any) -> None:
+    def close(self, tracer: Tracer) -> None:
         """Close a generator at its current ``yield``."""
         self._move(tracer)
         try:
@@ -74,7 +75,7 @@ class Iterator(OfTrace):
         else:
             raise AlwaysRaises(RuntimeError, ("generator ignored GeneratorExit",))
 
-    def _move(self, tracer: Any) -> None:
+    def _move(self, tracer: Tracer) -> None:
         if self._busy:
             raise AlwaysRaises(ValueError, ("generator already executing",))
         regions = tracer.recorder.regions

@@ -11,10 +11,12 @@ from typing import Any
 from fwdad.core.reentrant_context import EnteredTwice
 from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax import catching, iteration
-from fwdad.frontend.syntax.comprehensions import Comprehensions
+from fwdad.frontend.syntax.assignments import Assignments
+from fwdad.frontend.syntax.blocks import Blocks
 from fwdad.frontend.syntax.control import branch, join_sides, negation
 from fwdad.frontend.syntax.frame import FLOW
 from fwdad.frontend.syntax.one_body import TestChangesError, loop
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 
 UNROLLED_AT_MOST = 64
@@ -46,8 +48,16 @@ class WithoutWarnings(EnteredTwice):
         _SILENT.on = self._before
 
 
-class Loops(Comprehensions):
+class Loops:
     """Execution of loops."""
+
+    def __init__(self, tracer: Tracer, assignments: Assignments, blocks: Blocks) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.values = tracer.values
+        self.assignments = assignments
+        self.blocks = blocks
 
     def run_While(self, node: ast.While) -> None:
         self.position.at(node)
@@ -55,20 +65,25 @@ class Loops(Comprehensions):
 
         def body(_: Any) -> Any:
             self._start_iteration()
-            self.run_block(node.body)
+            self.blocks.run_block(node.body)
             return self.left()
 
         def tested(counter: Any) -> Any:
             self._start_iteration()
-            goes_on = self.truth(self.evaluate(node.test))
+            goes_on = self.tracer.truth(self.tracer.evaluate(node.test))
             stops = negation(self.recorder, goes_on)
-            branch(self.recorder, stops, self._stop, lambda: self.run_block(node.body))
+            branch(self.recorder, stops, self._stop, lambda: self.blocks.run_block(node.body))
             return self.left()
 
         def run() -> None:
             before = self.recorder.latest
             try:
-                loop(self.recorder, None, lambda: self.truth(self.evaluate(node.test)), body)
+                loop(
+                    self.recorder,
+                    None,
+                    lambda: self.tracer.truth(self.tracer.evaluate(node.test)),
+                    body,
+                )
             except TestChangesError:
                 self.recorder.cut_behind(before)
                 self.recorder.bind(self.position.frame.locals, "$stop", False)
@@ -84,7 +99,7 @@ class Loops(Comprehensions):
             self._tell(node, self._run_through(node, error), error)
         endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
         if endless and self.position.frame.locals["$return"] is not False:
-            self.has_returned()  # what is left without a `break` is left by `return`
+            self.blocks.has_returned()  # what is left without a `break` is left by `return`
         self._end_loop(node.orelse)
 
     def _run_through(self, node: ast.While, error: UntraceableError) -> int:
@@ -94,13 +109,13 @@ class Loops(Comprehensions):
         def step() -> None:
             nonlocal count
             while True:
-                goes_on = self.truth(self.evaluate(node.test))
+                goes_on = self.tracer.truth(self.tracer.evaluate(node.test))
                 if type(goes_on) is Symbol or count > UNROLLED_AT_MOST:
                     raise error
                 if not goes_on:
                     return
                 count += 1
-                self.run_block(node.body)
+                self.blocks.run_block(node.body)
                 leaving = self.leaving()
                 if leaving is True:
                     return
@@ -116,10 +131,10 @@ class Loops(Comprehensions):
         self.recorder.bind(self.position.frame.locals, "$stop", True)
 
     def run_For(self, node: ast.For) -> None:
-        iterable = self.evaluate(node.iter)
+        iterable = self.tracer.evaluate(node.iter)
         self.position.at(node)
         self.start_loop()
-        steps = iteration.steps(self, iterable)
+        steps = iteration.steps(self.tracer, iterable)
         once = isinstance(steps.length, int) and steps.length == 1
         if once or not steps.one_body:
             self._unrolled(node, steps)
@@ -127,8 +142,8 @@ class Loops(Comprehensions):
 
             def body(counter: Any) -> Any:
                 self._start_iteration()
-                self.assign(node.target, steps.item(counter))
-                self.run_block(node.body)
+                self.assignments.assign(node.target, steps.item(counter))
+                self.blocks.run_block(node.body)
                 return self.left()
 
             length = steps.length
@@ -156,7 +171,7 @@ class Loops(Comprehensions):
         held = self.position.frame.locals
         flags = [held["$break"], held["$return"], held["$stop"]]
         self.recorder.bind(held, "$continue", False)
-        return self._any_of(flags)
+        return self.blocks.any_of(flags)
 
     def left(self) -> Any:
         """Whether an iteration of a loop with one body was the last one."""
@@ -167,7 +182,7 @@ class Loops(Comprehensions):
         _, failed, _ = catching.close(recorder, depth, join_sides)
         if failed is not None:
             raise failed
-        return self._any_of([self.leaving(), *catching.flags(recorder)])
+        return self.blocks.any_of([self.leaving(), *catching.flags(recorder)])
 
     def _end_loop(self, orelse: list[ast.stmt]) -> None:
         held = self.position.frame.locals
@@ -175,12 +190,12 @@ class Loops(Comprehensions):
         self.recorder.bind(held, "$break", False)
         if not orelse:
             return
-        jumped = self._any_of([left, held["$return"]])
+        jumped = self.blocks.any_of([left, held["$return"]])
         if jumped is False:
-            self.run_block(orelse)
+            self.blocks.run_block(orelse)
         elif jumped is not True:
-            returned = self.has_returned if left is False else lambda: None
-            branch(self.recorder, jumped, returned, lambda: self.run_block(orelse))
+            returned = self.blocks.has_returned if left is False else lambda: None
+            branch(self.recorder, jumped, returned, lambda: self.blocks.run_block(orelse))
 
     def _as_one_body(
         self,
@@ -222,8 +237,8 @@ class Loops(Comprehensions):
             self.position.at(node.iter)
             if k == steps.length if steps.more is None else not steps.more(k):
                 return
-            self.assign(node.target, steps.item(k))
-            self.run_block(node.body)
+            self.assignments.assign(node.target, steps.item(k))
+            self.blocks.run_block(node.body)
             leaving = self.leaving()
             if leaving is False:
                 run(k + 1)

@@ -19,16 +19,24 @@ from fwdad.frontend.syntax.conditions import Conditions
 from fwdad.frontend.syntax.iterators import CLASSES
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.texts import interpolated, known_part
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol, UnknownText
 from fwdad.ir.types import Number
 from fwdad.tangents.namespaces import namespace_of
 
 
-class Operators(Conditions):
+class Operators:
     """Evaluation of operators."""
 
+    def __init__(self, tracer: Tracer, conditions: Conditions) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.values = tracer.values
+        self.conditions = conditions
+
     def eval_BinOp(self, node: ast.BinOp) -> Any:
-        a, b = self.evaluate(node.left), self.evaluate(node.right)
+        a, b = self.tracer.evaluate(node.left), self.tracer.evaluate(node.right)
         self.position.at(node)
         return self.binary(OPERATORS[type(node.op)], a, b)
 
@@ -43,7 +51,7 @@ class Operators(Conditions):
                 return UnknownText(self.position.location(), text, (operator.add, a, b))
             self.values.refuse_text()
         if isinstance(a, growing.Items) or isinstance(b, growing.Items):
-            return growing_use.operated(self, function, a, b)
+            return growing_use.operated(self.tracer, function, a, b)
         if isinstance(a, np.ndarray):
             a = self.recorder.as_symbol(a)
         if isinstance(b, np.ndarray):
@@ -63,20 +71,20 @@ class Operators(Conditions):
                          for o in (a, b)]  # fmt: skip
                 return self.binary(function, *parts)
             if method is not None:
-                value = self.call(method, (x, y), {})
+                value = self.tracer.call(method, (x, y), {})
                 if value is not NotImplemented:
                     return value
         kind: Any = type(a)
         if function is operator.ne and kind.__ne__ is object.__ne__:
             if self.values.python_method(a, "__eq__") is not None:
-                return self._negated(self.truth(self.binary(operator.eq, a, b)))
+                return self.conditions.negated(self.tracer.truth(self.binary(operator.eq, a, b)))
         if function in _ORDERS and type(a) is type(b) and isinstance(a, (tuple, list)):
             if mentions_symbols((a, b)):
-                return self._in_order(function, a, b)
+                return self.conditions.in_order(function, a, b)
         if function in _EQUALITIES and mentions_symbols((a, b)):
-            same = self._same_items(a, b)
+            same = self.conditions.same_items(a, b)
             if same is not None:
-                return same if function is operator.eq else self._negated(same)
+                return same if function is operator.eq else self.conditions.negated(same)
         if function is operator.mul and isinstance(a, (list, tuple, str)) and _is_int(b):
             b = self.values.force(b)  # that many copies
         if function is operator.mul and isinstance(b, (list, tuple, str)) and _is_int(a):
@@ -111,7 +119,10 @@ class Operators(Conditions):
         except ZeroDivisionError as error:
             raise AlwaysRaises(error) from error
         except TypeError:
-            return  # complex numbers have no remainders, which is reported where they are computed
+            return
+
+
+# complex numbers have no remainders, which is reported where they are computed
 
 
 _DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
