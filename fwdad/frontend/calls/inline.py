@@ -25,13 +25,12 @@ from fwdad.frontend.calls.kinds import (
 from fwdad.frontend.calls.operations import OperationCalls
 from fwdad.frontend.calls.purity import is_of_files, is_trusted
 from fwdad.frontend.calls.recursion import Programs, RecursionFound
-from fwdad.frontend.calls.tables import MANAGED
 from fwdad.frontend.guards import held_by_partial
 from fwdad.frontend.numpy_sources.table import SOURCES
 from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.syntax.blocks import Blocks
 from fwdad.frontend.syntax.frame import FLOW, Closure, Frame, Method, cells_of, names_of
-from fwdad.frontend.syntax.generators import Generators
+from fwdad.frontend.syntax.generators import Generators, managed
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import Maybe, Optional
 from fwdad.frontend.syntax.tracer import Tracer
@@ -118,7 +117,7 @@ class InlineCalls:
             f, args = _behind_doors(method), (f, *args)
         library = is_library_file(f.__code__.co_filename)
         if f.__code__ is _MANAGER_CODE:
-            return MANAGED[0](self.tracer, f, args, kwargs)
+            return managed(self.tracer, f, args, kwargs)
         known = library and is_trusted(f) and not mentions_symbols((args, kwargs))
         if known and not self._is_own_object(args[:1]):
             return self.operations.call_native(f, args, kwargs)
@@ -254,8 +253,7 @@ class InlineCalls:
                 value.value.name = name
         with self.position.inside(frame, key):
             try:
-                if self.position.depth == 1:
-                    self.position.returned = self.position.location_of(node)
+                self.position.returns_at(node)
                 if isinstance(node, ast.Lambda):
                     return self.tracer.evaluate(node.body)
                 if frame.names.yields:

@@ -18,9 +18,6 @@ ATTRIBUTES_OF: dict[type, Callable[..., Any]] = {}
 METHODS_OF: dict[type, Callable[..., Any]] = {}
 """How methods of objects of some classes are called: ``call(tracer, method, args, kwargs)``."""
 
-MANAGED: list[Callable[..., Any]] = []
-"""How functions under ``contextlib.contextmanager`` are called: one handler."""
-
 BUILTINS: dict[Any, Callable[..., Any]] = {}
 """Builtins with a meaning of their own: ``handle(tracer, *args, **kwargs)``."""
 

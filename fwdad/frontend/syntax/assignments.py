@@ -56,10 +56,7 @@ class Assignments:
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target, value)
         elif isinstance(target, ast.Subscript):
-            o, index = (
-                self.tracer.evaluate(target.value),
-                self.subscripts.evaluate_index(target.slice),
-            )
+            o, index = self.subscripts.parts_of(target)
             self.position.at(target)
             self.subscripts.set_subscript(o, index, value)
         elif isinstance(target, ast.Attribute):
@@ -98,10 +95,7 @@ class Assignments:
             else:
                 self.assign(target, self.augmented(function, held, value))
         elif isinstance(target, ast.Subscript):
-            o, index = (
-                self.tracer.evaluate(target.value),
-                self.subscripts.evaluate_index(target.slice),
-            )
+            o, index = self.subscripts.parts_of(target)
             if _is_memory(o):
                 value = self.tracer.evaluate(node.value)
                 self.position.at(node)
@@ -115,9 +109,8 @@ class Assignments:
                 return
             self.update(held, Ellipsis, function, value)
             if self.values.python_method(o, "__setitem__") is not None:
-                self.subscripts.set_subscript(
-                    o, index, held
-                )  # as Python does: it may have been a copy
+                # as Python does: it may have been a copy
+                self.subscripts.set_subscript(o, index, held)
         else:
             assert isinstance(target, ast.Attribute)
             o, name = self.tracer.evaluate(target.value), self.position.frame.mangled(target.attr)
@@ -145,11 +138,8 @@ class Assignments:
             self.outside.may_change(held)
             self.recorder.touch(held)
             if isinstance(held, list):
-                value = (
-                    self.values.known(value)
-                    if function is operator.mul
-                    else iteration.items(self.tracer, value)
-                )
+                times = function is operator.mul
+                value = self.values.known(value) if times else iteration.items(self.tracer, value)
             in_place = getattr(operator, "i" + name)
             return in_place(held, value)
         return self.tracer.binary(function, held, value)
@@ -158,9 +148,8 @@ class Assignments:
         """``a[index] op= value`` for an array."""
         whole = function is operator.floordiv and a.dtype.kind == "f"  # of which no update is known
         if function is operator.matmul or whole:  # NumPy computes the whole product first
-            self.recorder.store(
-                a, index, self.augmented(function, self.tracer.subscript(a, index), value)
-            )
+            held = self.tracer.subscript(a, index)
+            self.recorder.store(a, index, self.augmented(function, held, value))
             return
         try:
             self.recorder.update(self.recorder.as_symbol(a), index, function, value)
@@ -172,11 +161,7 @@ class Assignments:
             if isinstance(target, ast.Name):
                 self.recorder.bind(self.position.frame.locals, target.id, UNBOUND)
             elif isinstance(target, ast.Subscript):
-                o, index = (
-                    self.tracer.evaluate(target.value),
-                    self.subscripts.evaluate_index(target.slice),
-                )
-                self.subscripts.delete_subscript(o, index)
+                self.subscripts.delete_subscript(*self.subscripts.parts_of(target))
             else:
                 assert isinstance(target, ast.Attribute)
                 o = self.tracer.evaluate(target.value)

@@ -72,8 +72,7 @@ class Blocks:
 
     def run_Return(self, node: ast.Return) -> None:
         value = self.tracer.evaluate(node.value) if node.value is not None else None
-        if self.position.depth == 1:
-            self.position.returned = self.position.location_of(node)
+        self.position.returns_at(node)
         self.recorder.bind(self.position.frame.locals, "$value", value)
         self.recorder.bind(self.position.frame.locals, "$return", True)
 

@@ -43,21 +43,13 @@ class Comprehensions:
 
     def _comprehended(self, clauses: list[ast.comprehension], element: ast.expr) -> list[Any]:
         frame, run = self._comprehension(clauses, element)
-        outer, self.position.frame = self.position.frame, frame
-        try:
+        with self.position.within(frame):
             return list(run)
-        finally:
-            self.position.frame = outer
 
     def _frame_inside(self) -> Frame:
         """A frame that sees the names of the current one."""
-        frame = Frame(
-            self.position.frame.node,
-            self.position.frame.filename,
-            self.position.frame.globals,
-            outer=self.position.frame,
-            classes=self.position.frame.classes,
-        )
+        outer = self.position.frame
+        frame = Frame(outer.node, outer.filename, outer.globals, outer=outer, classes=outer.classes)
         self.recorder.own(frame.locals, namespace=True)
         return frame
 
@@ -115,9 +107,6 @@ class Comprehensions:
                 statement = ast.If(test, [statement], [])
             statement = ast.For(g.target, g.iter, [statement], [], None)
         ast.fix_missing_locations(ast.copy_location(statement, node))
-        outer, self.position.frame = self.position.frame, frame
-        try:
+        with self.position.within(frame):
             self.tracer.run(statement)
-        finally:
-            self.position.frame = outer
         return frame.locals[total]

@@ -1,4 +1,4 @@
-"""Expressions: names, subscripts, attributes, displays and calls."""
+"""Expressions: constants, displays, formatted texts, and calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fwdad.ir.symbol import UnknownText
 
 
 class Expressions:
-    """Evaluation of expressions that no other part evaluates."""
+    """Evaluation of constants, displays, texts and calls."""
 
     def __init__(
         self, tracer: Tracer, attributes: Attributes, comprehensions: Comprehensions, calls: Calls

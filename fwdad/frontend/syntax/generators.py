@@ -15,7 +15,7 @@ import numpy as np
 
 from fwdad.eager.lifting.source import children_of
 from fwdad.errors import UntraceableError
-from fwdad.frontend.calls.tables import ATTRIBUTES_OF, CALLED, MANAGED, builtin
+from fwdad.frontend.calls.tables import ATTRIBUTES_OF, CALLED, builtin
 from fwdad.frontend.syntax import catching, context_managers, iteration
 from fwdad.frontend.syntax.assignments import Assignments
 from fwdad.frontend.syntax.attributes import refuse_attribute
@@ -249,16 +249,13 @@ def _send(tracer: Tracer, f: Sender, args: Any, _kwargs: Any) -> Any:
 CALLED[Sender] = _send
 
 
-def _managed(tracer: Tracer, f: Any, args: Any, kwargs: Any) -> context_managers.OfGenerator:
+def managed(tracer: Tracer, f: Any, args: Any, kwargs: Any) -> context_managers.OfGenerator:
     """Call a function under ``contextlib.contextmanager``."""
     items = tracer.call(f.__wrapped__, args, kwargs)
     if not isinstance(items, Iterator):
         message = f"{f.__name__} is no generator function"
         raise UntraceableError(message, tracer.position.location())
     return context_managers.OfGenerator(items)
-
-
-MANAGED.append(_managed)
 
 
 class ManagerFunction(OfTrace):
@@ -273,7 +270,7 @@ def _contextmanager(tracer: Tracer, f: Any) -> Any:
     return ManagerFunction(f) if isinstance(f, Closure) else native(contextlib.contextmanager, f)
 
 
-CALLED[ManagerFunction] = _managed
+CALLED[ManagerFunction] = managed
 
 
 def _decorates(tracer: Tracer, _f: Any, _args: Any, _kwargs: Any) -> Any:

@@ -38,6 +38,20 @@ class Position:
             self.active.pop()
             self.frame, self.node, self.called_at = outer
 
+    @contextlib.contextmanager
+    def within(self, frame: Frame) -> Iterator[None]:
+        """Be in another frame of the same call: that of a comprehension."""
+        outer, self.frame = self.frame, frame
+        try:
+            yield
+        finally:
+            self.frame = outer
+
+    def returns_at(self, node: ast.AST) -> None:
+        """Note where the function itself returns; not the functions that it calls."""
+        if self.depth == 1:
+            self.returned = self.location_of(node)
+
     def at(self, node: ast.AST) -> None:
         """Note the node that is being evaluated."""
         self.node = node

@@ -33,25 +33,31 @@ class Subscripts:
         self.values = tracer.values
 
     def eval_Subscript(self, node: ast.Subscript) -> Any:
-        o, index = self.tracer.evaluate(node.value), self.evaluate_index(node.slice)
+        o, index = self.parts_of(node)
         self.position.at(node)
         return self.subscript(o, index)
 
-    def evaluate_index(self, node: ast.expr) -> Any:
+    def parts_of(self, node: ast.Subscript) -> tuple[Any, Any]:
+        """The values of ``o`` and ``index`` in ``o[index]``."""
+        return self.tracer.evaluate(node.value), self._index(node.slice)
+
+    def _index(self, node: ast.expr) -> Any:
         """An index, with slices."""
         if isinstance(node, ast.Slice):
             parts = [node.lower, node.upper, node.step]
-            return slice(
-                *(None if p is None else self.values.number(self.tracer.evaluate(p)) for p in parts)
-            )
+            held = [None if p is None else self._number(p) for p in parts]
+            return slice(*held)
         if isinstance(node, ast.Tuple):
             found: list[Any] = []
             for item in node.elts:
                 if isinstance(item, ast.Starred):
                     found.extend(iteration.items(self.tracer, self.tracer.evaluate(item.value)))
                 else:
-                    found.append(self.evaluate_index(item))
+                    found.append(self._index(item))
             return tuple(found)
+        return self._number(node)
+
+    def _number(self, node: ast.expr) -> Any:
         return self.values.number(self.tracer.evaluate(node))
 
     def subscript(self, o: Any, index: Any) -> Any:
@@ -77,9 +83,8 @@ class Subscripts:
         if isinstance(o, growing.Items):
             return o.item(index)
         if isinstance(o, Range):
-            return binary_add(
-                self.tracer, o.start, binary_mul(self.tracer, self._place(o, index), o.step)
-            )
+            offset = binary_mul(self.tracer, self._place(o, index), o.step)
+            return binary_add(self.tracer, o.start, offset)
         if isinstance(o, (Zipped, Enumerated, Iterator)):
             message = "an iterator has no items that can be taken by an index"
             raise UntraceableError(message, self.position.location())
