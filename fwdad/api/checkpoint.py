@@ -55,10 +55,8 @@ def _called(
 
 @builtin(_called)
 def _traced(tracer: Tracer, f: Any, snapshots: Any, memory: Any, args: Any, kwargs: Any) -> Any:
-    recorder = tracer.recorder
-    how = Checkpoint(
-        tracer.values.known(snapshots), tracer.values.known(memory)
-    )  # literals of f's are inputs
+    recorder, known = tracer.recorder, tracer.values.known
+    how = Checkpoint(known(snapshots), known(memory))  # literals of f's are inputs
     outer, recorder.checkpoint = recorder.checkpoint, how
     try:
         # what is differentiated itself is not called by anything that is run backwards

@@ -93,9 +93,10 @@ CALLED[Decorator] = _decorate
 
 
 def _from_outside(tracer: Interpreter, f: Any, args: Any, kwargs: Any) -> Any:
-    if id(f) not in tracer.inline.kept.caches:
-        tracer.inline.kept.caches[id(f)] = f, Cached(f.__wrapped__, tracer.recorder.blocks[:1])
-    return _call(tracer, tracer.inline.kept.caches[id(f)][1], args, kwargs)
+    caches = tracer.inline.kept.caches
+    if id(f) not in caches:
+        caches[id(f)] = f, Cached(f.__wrapped__, tracer.recorder.blocks[:1])
+    return _call(tracer, caches[id(f)][1], args, kwargs)
 
 
 def _call(tracer: Interpreter, f: Cached, args: Any, kwargs: Any) -> Any:
@@ -117,7 +118,7 @@ CALLED[functools._lru_cache_wrapper] = _from_outside
 
 def _traced(tracer: Interpreter, f: Cached, args: Any, kwargs: Any, place: Any, key: Any) -> _Kept:
     """Write a call, and ensure that Python runs the function in the same way."""
-    recorder = tracer.recorder
+    recorder, kept = tracer.recorder, tracer.inline.kept
     read = _read_by(f.function)
     alike = f.seen.get(place, [])
     others = f.seen.get(None, []) if place else [s for seen in f.seen.values() for s in seen]
@@ -129,13 +130,13 @@ def _traced(tracer: Interpreter, f: Cached, args: Any, kwargs: Any, place: Any, 
     f.seen.setdefault(place, []).append(read)
     f.keys[place] = key
     block, begin, before = recorder.block, len(recorder.block.ops), recorder.contents()
-    tracer.inline.kept.answered.append(_values_inside([*args, *kwargs.values()]))
-    tracer.inline.kept.remembered = place is not None
+    kept.answered.append(_values_inside([*args, *kwargs.values()]))
+    kept.remembered = place is not None
     try:
         value = tracer.call(f.function, args, kwargs)
     finally:
-        tracer.inline.kept.remembered = False
-        own = tracer.inline.kept.answered.pop()
+        kept.remembered = False
+        own = kept.answered.pop()
     if recorder.block is not block:  # it is left in the middle of one of its branches
         raise UntraceableError(_READS, tracer.position.location())
     made = block.ops[begin:]

@@ -74,7 +74,7 @@ class ClassCalls:
             if new is not object.__new__:
                 message = f"{cls.__name__} has a __new__ of its own, which cannot be traced"
                 raise UntraceableError(message, self.position.location())
-            made = self.blank(cls)
+            made = self._blank(cls)
             known = not mentions_symbols((args, kwargs))
             if known and is_library_file(init.__code__.co_filename):
                 native(lambda: init(made, *args, **kwargs))  # a library's object of constants
@@ -86,7 +86,7 @@ class ClassCalls:
             return made
         if has_slots(cls) and (new, init) == (object.__new__, object.__init__):
             native(lambda: cls(*args, **kwargs))  # whether it can be made of these
-            made = self.blank(cls)
+            made = self._blank(cls)
             self.recorder.own(vars(made), namespace=True)
             return made
         parameters = getattr(cls, "__dataclass_params__", None)
@@ -111,7 +111,7 @@ class ClassCalls:
             self.recorder.own(made)
         return made
 
-    def blank(self, cls: type) -> Any:
+    def _blank(self, cls: type) -> Any:
         """An object that has no attributes yet."""
         new: Any = cls.__new__
         made = native(new, cls)  # not of an abstract class
@@ -123,7 +123,7 @@ class ClassCalls:
         if any(f._field_type.name == "_FIELD_INITVAR" for f in fields.values()):
             message = f"{cls.__name__} has an InitVar, and cannot be made in a traced program"
             raise UntraceableError(message, self.position.location())
-        made = self.blank(cls)
+        made = self._blank(cls)
         self.recorder.own(vars(made), namespace=True)
         signature = inspect.signature(cls)
         given = native(lambda: signature.bind(*args, **kwargs)).arguments

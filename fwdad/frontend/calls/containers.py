@@ -54,11 +54,8 @@ def _in_c(owner: Any, name: str) -> Any:
 def _items(tracer: Tracer, x: Any) -> Any:
     """The items of an iterable as a list; anything else as it is, for Python to raise."""
     array = type(x) is Symbol and x.is_array
-    return (
-        iteration.items(tracer, x)
-        if array or isinstance(x, np.ndarray)
-        else iteration.listed(tracer, x)
-    )
+    as_list = iteration.items if array or isinstance(x, np.ndarray) else iteration.listed
+    return as_list(tracer, x)
 
 
 @builtin(dict.fromkeys)

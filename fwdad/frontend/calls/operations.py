@@ -84,14 +84,14 @@ class OperationCalls:
                     self.outside.read_whole(x)
             if makes_arrays(f) and any(id(x) in self.outside.compared for x in args[:1]):
                 found = native(lambda: f(*args, **kwargs))  # may be memory of the object
-                self.check_unchanged(f)
+                self._check_unchanged(f)
                 held = isinstance(found, np.ndarray) and type(found) is np.ndarray
                 if held and any(np.may_share_memory(found, a) for a in self.outside.read_arrays):
                     return self.outside.bound_outside(found, function_name(f))
                 return self.constants(found)
         if not symbolic and (not makes_arrays(f) or is_computed(f)):
             found = native(lambda: f(*args, **kwargs))
-            self.check_unchanged(f)
+            self._check_unchanged(f)
             return self.constants(found) if makes_arrays(f) else self.values.made(found)
         if not symbolic and not is_pure(f):  # it runs once, with the values that it is given
             return self._computed(f, args, kwargs)
@@ -110,7 +110,7 @@ class OperationCalls:
         message = f"{function_name(f)} has no rule and no Python source: it cannot be traced"
         raise UntraceableError(message, self.position.location())
 
-    def check_unchanged(self, f: Any) -> None:
+    def _check_unchanged(self, f: Any) -> None:
         """Refuse a function that has changed an object from outside, which a tape cannot repeat."""
         for path, held in self.outside.guards:
             if path[0] == "contents" and fetch(path) != held:
@@ -171,7 +171,7 @@ class OperationCalls:
             if users and type(value) is Symbol and value.is_array and value.dtype.kind in "fc":
                 return value
             if name in static:
-                return self.known_option(value)
+                return self._known_option(value)
             return self._lengths(value) if name in SHAPES else value
 
         made = {key: told(key, value) for key, value in kwargs.items()}
@@ -182,7 +182,7 @@ class OperationCalls:
             args = tuple(told(name, a) for a, name in zip_longest(args, names[: len(args)]))
         return args, made
 
-    def known_option(self, x: Any) -> Any:
+    def _known_option(self, x: Any) -> Any:
         """An option that must be known, perhaps a list or an array of numbers."""
         if isinstance(x, np.ndarray):
             x = self.recorder.as_symbol(x) if may_be_option(x) else x
@@ -190,7 +190,7 @@ class OperationCalls:
             x = self.values.force(x)
             return tuple(x.tolist()) if x.ndim else x.item()
         if type(x) in (list, tuple):
-            return type(x)([self.known_option(item) for item in x])
+            return type(x)([self._known_option(item) for item in x])
         found = self.values.known(x)
         return int(found) if isinstance(found, np.integer) else found
 

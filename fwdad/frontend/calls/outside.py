@@ -87,9 +87,9 @@ class Outside:
         if is_file(x):  # it is written to only
             self.guard(path, x)
             return x
-        self.check_kept(x, kind, name)
+        self._check_kept(x, kind, name)
         if path[0] == "attribute" and fetch(path) is not x:  # C code makes it at each access
-            self.guard(("contents", path), self.contents_of(x, name))
+            self.guard(("contents", path), self._contents_of(x, name))
         else:
             self.guard(path, x)
         if self.appends and type(x) in (list, deque):
@@ -113,7 +113,7 @@ class Outside:
 
     # -- objects
 
-    def check_kept(self, x: Any, kind: int, name: str) -> None:
+    def _check_kept(self, x: Any, kind: int, name: str) -> None:
         """Refuse an object for which no tape can detect changes."""
         if kind == OPAQUE:
             self._refuse_opaque(OpaqueError(x), name)
@@ -132,7 +132,7 @@ class Outside:
             self._check_not_read()
             return self.captures.container(x, path, name)
         if kind == CONTENTS:
-            self.guard_contents(x, name)
+            self._guard_contents(x, name)
         owner = getattr(x, "__self__", None) if type(x) is types.BuiltinFunctionType else None
         if type(owner) is np.ndarray:
             return array_method(self.recorder.as_symbol(owner), x.__name__)
@@ -151,17 +151,17 @@ class Outside:
         if is_users(cls) and class_attribute(cls, name) is found:  # a stand-in has its own
             self.guard(("class", cls, name), found)
 
-    def guard_contents(self, x: Any, name: str) -> None:
+    def _guard_contents(self, x: Any, name: str) -> None:
         """Note all that an object holds, because code without a source reads it."""
         path = ("object", x)
         if id(x) not in self.compared:
             self.compared[id(x)] = x
             self.containers.append(x)
             self._check_not_read()
-            self.guard(("contents", path), self.contents_of(x, name))
+            self.guard(("contents", path), self._contents_of(x, name))
             self.kept_paths.append(path)
 
-    def contents_of(self, x: Any, name: str) -> Any:
+    def _contents_of(self, x: Any, name: str) -> Any:
         """All that an object holds, as a key."""
         try:
             return contents(x, self.read_arrays)
@@ -185,7 +185,7 @@ class Outside:
             for item in x:
                 self.read_whole(item)
         elif kind in (FIELDS, CONTENTS, OPAQUE) or _is_users_function(x):
-            self.guard_contents(x, type(x).__name__)
+            self._guard_contents(x, type(x).__name__)
 
     def may_change(self, o: Any) -> None:
         """Refuse to change what existed before the trace."""
@@ -207,5 +207,5 @@ class Outside:
         kind = kind_of(x)
         if kind == INPUT:
             return x
-        self.check_kept(x, kind, name)
+        self._check_kept(x, kind, name)
         return self._kept(x, kind, ("object", x), name)

@@ -134,11 +134,9 @@ class Differentiated:
         self.differentiated(tree, len(block.results))  # raises if there is no aux
         if not block.results and tree([]) is None:
             raise NoOutputError(returned_nothing(function_name(self.f)))
-        width = (
-            n
-            if threads < 2
-            else width_of_chunks(block, n, threads, self.tracer.values.force(chunk))
-        )
+        width = n
+        if threads > 1:
+            width = width_of_chunks(block, n, threads, self.tracer.values.force(chunk))
         apart = not (written_outside(block) or any(isinstance(op, Effect) for op in walk(block)))
         if width < n and apart and not any(dtype_of(x).kind == "c" for x in self.leaves):
             made = push_in_chunks(recorder, block, own, tangents, n, width)

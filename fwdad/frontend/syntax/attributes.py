@@ -79,7 +79,7 @@ class Attributes:
             self.refuse_getattribute(type(o))
         missing = self.values.python_method(o, "__getattr__")
         try:
-            return self.plain_attribute(o, name)
+            return self._plain_attribute(o, name)
         except AlwaysRaises as raised:
             if missing is None or not raised.is_a(AttributeError):
                 raise
@@ -110,7 +110,7 @@ class Attributes:
         message = f"{cls.__name__} has a __getattribute__ of its own, which cannot be traced"
         raise UntraceableError(message, self.position.location())
 
-    def plain_attribute(self, o: Any, name: str) -> Any:
+    def _plain_attribute(self, o: Any, name: str) -> Any:
         """The attribute that ``object.__getattribute__`` returns."""
         found = class_attribute(type(o), name)
         held: Any = namespace_of(o)

@@ -18,15 +18,15 @@ class Definitions:
         self.position = tracer.position
 
     def run_FunctionDef(self, node: ast.FunctionDef) -> None:
-        made: Any = self.closure(node)
+        made: Any = self._closure(node)
         for decorator in reversed(node.decorator_list):
             made = self.tracer.call(self.tracer.evaluate(decorator), (made,), {})
         self.recorder.bind(self.position.frame.locals, node.name, made)
 
     def eval_Lambda(self, node: ast.Lambda) -> Any:
-        return self.closure(node)
+        return self._closure(node)
 
-    def closure(self, node: Any) -> Closure:
+    def _closure(self, node: Any) -> Closure:
         """A function that is defined here."""
         a = node.args
         frame: Frame | None = self.position.frame

@@ -5,15 +5,12 @@ from __future__ import annotations
 import itertools
 import types
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
-
-if TYPE_CHECKING:
-    pass
 
 
 class Ended(Exception):  # noqa: N818  (no error: there are no more items)
