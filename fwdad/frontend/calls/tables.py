@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from fwdad.core.register_into import enter_into
-from fwdad.frontend.syntax import growing_use
 from fwdad.frontend.syntax.bound_methods import METHODS
 
-CALLED: dict[type, Callable[..., Any]] = {growing_use.Bound: growing_use.call_bound}
+CALLED: dict[type, Callable[..., Any]] = {}
 """How objects of some classes are called in a trace: ``call(tracer, f, args, kwargs)``."""
 
 ATTRIBUTES_OF: dict[type, Callable[..., Any]] = {}

@@ -18,7 +18,7 @@ from fwdad.frontend.calls.tables import ATTRIBUTES_OF
 from fwdad.frontend.guards import is_library_module, is_users
 from fwdad.frontend.numpy_sources.row_by_row import Flat
 from fwdad.frontend.slots import class_attribute, is_stand_in, may_have, original
-from fwdad.frontend.syntax import growing, growing_use
+from fwdad.frontend.syntax import growing
 from fwdad.frontend.syntax.bound_methods import array_method
 from fwdad.frontend.syntax.frame import Closure, Frame, Method
 from fwdad.frontend.syntax.iterators import CLASSES, Iterator, Range
@@ -64,8 +64,6 @@ class Attributes:
             return o.attribute(self.tracer, name)
         if isinstance(o, Closure):
             return self._closure_attribute(o, name)
-        if isinstance(o, growing.Items):
-            return growing_use.attribute(self.tracer, o, name)
         if type(o) is Range and name in ("start", "stop", "step"):
             return getattr(o, name)
         if type(o) in CLASSES and type(o) is not Iterator:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.frontend.calls.tables import ATTRIBUTES_OF, CALLED
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.growing import Growing, Items
 from fwdad.frontend.syntax.growing_tuples import Tuples
@@ -16,27 +17,32 @@ from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 
 
-def attribute(tracer: Tracer, o: Items, name: str) -> Any:
+def _attribute(_tracer: Tracer, o: Items, name: str) -> Any:
     """``o.name``."""
     if name not in METHODS:
         o.refused(f"`{name}` of")
-    return Bound(tracer, o, name)
+    return Bound(o, name)
+
+
+ATTRIBUTES_OF[Items] = ATTRIBUTES_OF[Growing] = ATTRIBUTES_OF[Tuples] = _attribute
 
 
 class Bound(OfTrace):
     """A bound method of a growing list."""
 
-    def __init__(self, tracer: Tracer, owner: Items, name: str) -> None:
-        self.tracer = tracer
+    def __init__(self, owner: Items, name: str) -> None:
         self.owner = owner
         self.name = name
 
 
-def call_bound(tracer: Tracer, f: Bound, args: Any, kwargs: Any) -> Any:
+def _call_bound(tracer: Tracer, f: Bound, args: Any, kwargs: Any) -> Any:
     """Call a method of a growing list."""
     if kwargs:
         f.owner.refused("this call of a method of")
     return METHODS[f.name](tracer, f.owner, *args)
+
+
+CALLED[Bound] = _call_bound
 
 
 def _append(_tracer: Tracer, o: Items, x: Any) -> None:

@@ -70,20 +70,14 @@ class Loops:
 
         def tested(counter: Any) -> Any:
             self._start_iteration()
-            goes_on = self.tracer.truth(self.tracer.evaluate(node.test))
-            stops = negation(self.recorder, goes_on)
+            stops = negation(self.recorder, self._goes_on(node))
             branch(self.recorder, stops, self._stop, lambda: self.blocks.run_block(node.body))
             return self.left()
 
         def run() -> None:
             before = self.recorder.latest
             try:
-                loop(
-                    self.recorder,
-                    None,
-                    lambda: self.tracer.truth(self.tracer.evaluate(node.test)),
-                    body,
-                )
+                loop(self.recorder, None, lambda: self._goes_on(node), body)
             except TestChangesError:
                 self.recorder.cut_behind(before)
                 self.recorder.bind(self.position.frame.locals, "$stop", False)
@@ -102,6 +96,10 @@ class Loops:
             self.blocks.has_returned()  # what is left without a `break` is left by `return`
         self._end_loop(node.orelse)
 
+    def _goes_on(self, node: ast.While) -> Any:
+        """The condition of a ``while``."""
+        return self.tracer.truth(self.tracer.evaluate(node.test))
+
     def _run_through(self, node: ast.While, error: UntraceableError) -> int:
         """Trace a ``while`` whose condition is known in each iteration; returns their number."""
         count = 0
@@ -109,7 +107,7 @@ class Loops:
         def step() -> None:
             nonlocal count
             while True:
-                goes_on = self.tracer.truth(self.tracer.evaluate(node.test))
+                goes_on = self._goes_on(node)
                 if type(goes_on) is Symbol or count > UNROLLED_AT_MOST:
                     raise error
                 if not goes_on:
