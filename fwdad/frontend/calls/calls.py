@@ -73,13 +73,13 @@ class Calls:
         if type(kwargs.get("argnums")) is Symbol:  # a global, which decides what is written
             kwargs = {**kwargs, "argnums": self.values.known(kwargs["argnums"])}
         if isinstance(f, Closure):
-            return self.inline.inline_closure(f, args, kwargs)
+            return self.inline.call_closure(f, args, kwargs)
         if isinstance(f, Method):
             return self.call(f.function, (f.owner, *args), kwargs)
         if isinstance(f, functools.partial):
             self.outside.guard(("partial", f), held_by_partial(f))
-            given = {key: self.outside.bound_outside(x, key) for key, x in f.keywords.items()}
-            first = [self.outside.bound_outside(x, "a") for x in f.args]
+            given = {key: self.outside.bound(x, key) for key, x in f.keywords.items()}
+            first = [self.outside.bound(x, "a") for x in f.args]
             return self.call(f.func, (*first, *args), {**given, **kwargs})
         if kwargs:
             args, kwargs = by_position(f, args, kwargs)
@@ -185,7 +185,7 @@ class Calls:
 
     def appended_outside(self, items: Any, x: Any) -> None:
         """``items.append(x)`` to a list from outside, done whenever the program runs."""
-        self.outside.append_outside(items)
+        self.outside.note_append(items)
         emit(self.tracer, functools.partial(append, items), (x,), {})
 
     def call_numpy(self, f: Any, args: Any, kwargs: Any) -> Any:

@@ -135,7 +135,7 @@ class ClassCalls:
             elif field.default_factory is not dataclasses.MISSING:
                 value = self.tracer.call(field.default_factory, (), {})
             elif field.default is not dataclasses.MISSING:
-                value = self.outside.bound_outside(field.default, field.name)
+                value = self.outside.bound(field.default, field.name)
             else:
                 continue
             store(made, field.name, value)

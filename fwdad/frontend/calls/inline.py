@@ -218,7 +218,7 @@ class InlineCalls:
             set_content(o, now)
         return y
 
-    def inline_closure(self, f: Closure, args: Any, kwargs: Any) -> Any:
+    def call_closure(self, f: Closure, args: Any, kwargs: Any) -> Any:
         """Call a function that was defined while tracing."""
         frame = Frame(
             f.node, f.frame.filename, f.frame.globals, outer=f.frame, classes=f.frame.classes
@@ -312,10 +312,10 @@ class InlineCalls:
                 bound[parameter] = extra.pop(parameter)
         for parameter, value in zip(reversed(positional), reversed(defaults), strict=False):
             if parameter not in bound:
-                bound[parameter] = self.outside.bound_outside(value, parameter)
+                bound[parameter] = self.outside.bound(value, parameter)
         for parameter, value in kw.items():
             if parameter not in bound:
-                bound[parameter] = self.outside.bound_outside(value, parameter)
+                bound[parameter] = self.outside.bound(value, parameter)
         missing = [p for p in [*positional, *(p.arg for p in a.kwonlyargs)] if p not in bound]
         if missing:
             raise AlwaysRaises(TypeError, (_missing(name, missing, positional),))

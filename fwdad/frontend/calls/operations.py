@@ -87,7 +87,7 @@ class OperationCalls:
                 self._check_unchanged(f)
                 held = isinstance(found, np.ndarray) and type(found) is np.ndarray
                 if held and any(np.may_share_memory(found, a) for a in self.outside.read_arrays):
-                    return self.outside.bound_outside(found, function_name(f))
+                    return self.outside.bound(found, function_name(f))
                 return self.constants(found)
         if not symbolic and (not makes_arrays(f) or is_computed(f)):
             found = native(lambda: f(*args, **kwargs))

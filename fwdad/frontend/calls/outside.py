@@ -96,7 +96,7 @@ class Outside:
             return AppendedTo(x)
         return self._kept(x, kind, path, name)
 
-    def append_outside(self, x: Any) -> None:
+    def note_append(self, x: Any) -> None:
         """Note that the program appends to a list from outside, which it then must not read."""
         if not any(x is known for known in self.appended):
             self.appended.append(x)
@@ -196,7 +196,7 @@ class Outside:
             )
             raise UntraceableError(message, self.position.location())
 
-    def bound_outside(self, x: Any, name: str) -> Any:
+    def bound(self, x: Any, name: str) -> Any:
         """A default, or an item of a partial function; lists and dicts may change between calls."""
         if isinstance(x, np.ndarray):
             self.bound_arrays.append(x)
