@@ -76,7 +76,7 @@ def explain(f: Any, *args: Any, **kwargs: Any) -> str:
     --------
     >>> import fwdad
     >>> fwdad.explain(fwdad.grad(lambda x: x * x), 2.0)
-    'the tape of <lambda>, forwards and backwards: 4 operations, run by NumPy (jit compiles it)'
+    'the tape of <lambda>, forwards and backwards: 3 operations, run by NumPy (jit compiles it)'
     """
     with unseen() as run, run:
         return _explain(f, args, kwargs)

@@ -22,6 +22,7 @@ from fwdad.evaluation.arguments import Function, width_of
 from fwdad.frontend.arguments import Flattened
 from fwdad.frontend.calls.tables import CALLED
 from fwdad.frontend.derivatives.pulled import value_alone, value_and_pullback
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Program, values_in
 from fwdad.ir.rewrite import all_used
 from fwdad.tangents.alike import alike
@@ -73,7 +74,7 @@ def _frozen(made: Any, results: list[int]) -> Frozen:
     return known.setdefault(tuple(results), Frozen(made.tape.program, results, made.backend))
 
 
-def _inlined(tracer: Any, f: Frozen, args: tuple[Any, ...], _kwargs: Any) -> Any:
+def _inlined(tracer: Tracer, f: Frozen, args: tuple[Any, ...], _kwargs: Any) -> Any:
     recorder = tracer.recorder
     found = write_block(recorder, f.program.block, [recorder.as_symbol(x) for x in args])
     return tuple(found[k] for k in f.results)

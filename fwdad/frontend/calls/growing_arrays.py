@@ -83,7 +83,7 @@ def in_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     first, *others = args
     if len(others) > 1 or set(kwargs) - {"axis"}:
         first.refused(f"`np.{f.__name__}` with these options of")
-    axis = [first.tracer.known(a) for a in (*others, *kwargs.values())]
+    axis = [first.tracer.values.known(a) for a in (*others, *kwargs.values())]
     return _SEQUENCES[f](first, *axis)
 
 

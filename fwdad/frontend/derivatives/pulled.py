@@ -9,6 +9,7 @@ import numpy as np
 from fwdad.errors import NonScalarOutputError, SeedError, UntraceableError, type_in_words
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, dtype_of, made_of
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten
 from fwdad.ir.ops import Value
 from fwdad.ir.primitives.stacks import bar_of
@@ -52,7 +53,9 @@ def value_alone(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> A
 
 
 @builtin(value_alone)
-def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+def _traced_value(
+    tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any
+) -> Any:
     at = Differentiated(tracer, f, tuple(args), dict(kwargs), argnums, options["outputs"])
     block, own, tree = at.traced()
     lent = at.lent(block)
@@ -64,7 +67,9 @@ def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, opt
 
 
 @builtin(pulled_gradient)
-def traced_gradient(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+def traced_gradient(
+    tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any
+) -> Any:
     """:func:`pulled_gradient` in a trace, without the value if that is not wanted."""
     has_aux = options["has_aux"]
     at = Differentiated(tracer, f, tuple(args), dict(kwargs), argnums, has_aux=has_aux)
@@ -85,7 +90,7 @@ def traced_gradient(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, o
 
 @builtin(pulled_value)
 def _traced_pullback(
-    tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any
+    tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any
 ) -> Any:
     *given, y_bar = args
     bars_given, _ = flatten(y_bar, records=True)
@@ -101,7 +106,7 @@ def _traced_pullback(
 
 
 def _value_and_pullback(
-    tracer: Any, f: Any, argnums: Any, given: Any, options: Any, bars_of: Any
+    tracer: Tracer, f: Any, argnums: Any, given: Any, options: Any, bars_of: Any
 ) -> Any:
     """A function's value and the cotangents of its arguments.
 
@@ -129,7 +134,9 @@ def _value_and_pullback(
 
 
 @builtin(value_and_pullback)
-def _traced_halves(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+def _traced_halves(
+    tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any
+) -> Any:
     recorder = tracer.recorder
     types: list[Type] = []
 
@@ -146,7 +153,7 @@ def _traced_halves(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, op
 
 
 @builtin(measured_value)
-def _traced_measured(tracer: Any, *given: Any) -> Any:
+def _traced_measured(tracer: Tracer, *given: Any) -> Any:
     tracer.recorder.turns = True
     return _traced_pullback(tracer, *given)
 

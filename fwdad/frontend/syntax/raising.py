@@ -44,6 +44,23 @@ class AlwaysRaises(Exception):  # noqa: N818  (it is a path through the program,
         return issubclass(cls, wanted)
 
 
+def exception_of(raised: AlwaysRaises) -> tuple[type, Any]:
+    """The class of an exception, and the exception itself."""
+    if isinstance(raised.exception, type):
+        return raised.exception, raised.exception(*raised.arguments)
+    return type(raised.exception), raised.exception
+
+
+def native(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function on known values; the program raises whatever it raises."""
+    try:
+        return function(*args)
+    except UntraceableError:
+        raise
+    except Exception as error:  # whatever a function of the user's raises
+        raise AlwaysRaises(error) from error
+
+
 class BodyRaises(Exception):  # noqa: N818  (like `AlwaysRaises`)
     """The first iteration of a loop always raises, so that it is also the last one.
 

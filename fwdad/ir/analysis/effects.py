@@ -20,6 +20,7 @@ from fwdad.ir.ops import (
     Update,
     Value,
 )
+from fwdad.ir.primitives.ranges import range_length
 from fwdad.ir.types import ArrayType, Number, number_type
 from fwdad.ops import Risk, record_of
 from fwdad.tangents.symbolic import defined
@@ -85,7 +86,7 @@ def _of_call(op: Apply) -> Risk:
         return Risk.SHAPES
     record = record_of(f)
     if record.own:
-        if f.__name__ == "range_length" and not is_nonzero(op.args[2]):
+        if f is range_length and not is_nonzero(op.args[2]):
             return Risk.RAISES
         return Risk.RAISES if record.risk is None else record.risk
     kinds = [type_of_operand(a) for a in op.args]
