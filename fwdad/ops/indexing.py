@@ -7,8 +7,9 @@ import numpy as np
 from fwdad.ops.record import Layout, Risk, op
 
 op(np.where, np.clip, layout=Layout.ELEMENTWISE)
-op(np.select, np.take_along_axis, layout=Layout.KEPT)
-op(np.choose, layout=Layout.KEPT, risk=Risk.RAISES)
+op(np.take_along_axis, layout=Layout.KEPT)
+op(np.select, layout=Layout.KEPT, of_arrays=True)
+op(np.choose, layout=Layout.KEPT, of_arrays=True, risk=Risk.RAISES)
 op(np.take, layout=Layout.C)
 
 # -- as many as the values say

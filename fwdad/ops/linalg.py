@@ -6,6 +6,7 @@ import numpy as np
 
 from fwdad.ops.record import Layout, Memory, Risk, named, op
 
+op(np.linalg.multi_dot, of_arrays=True)
 op(np.dot, np.inner, np.tensordot, np.outer, layout=Layout.C)
 op(np.linalg.inv, np.linalg.solve, np.linalg.cholesky, layout=Layout.KEPT, square=True)
 op(

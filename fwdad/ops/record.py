@@ -119,6 +119,8 @@ class Record:
         Its result carries no tangent, whatever its arguments do.
     gathers, passes : bool
         It makes one array of nested values; of a single value, it returns that.
+    of_arrays : bool
+        It takes arrays, one by one or in a list, of lengths that need not agree.
     moves, joins : bool
         The elements of the result are those of the argument; of several ones, side by side.
     made_of_values : bool
@@ -165,6 +167,7 @@ class Record:
     constant: bool = False
     gathers: bool = False
     passes: bool = False
+    of_arrays: bool = False
     moves: bool = False
     joins: bool = False
     made_of_values: bool = False

@@ -40,7 +40,7 @@ op(
     np.broadcast_to,
     memory=Memory.VIEW, read_only=True, mirrored=True, moves=True, layout=Layout.REPEATED,
 )  # fmt: skip
-op(np.broadcast_arrays, memory=Memory.VIEW, read_only=True, several=True)
+op(np.broadcast_arrays, memory=Memory.VIEW, read_only=True, several=True, of_arrays=True)
 op(np.split, np.array_split, memory=Memory.VIEW, several=True, mirrored=True, layout=Layout.FALLING)
 op(np.hsplit, np.vsplit, np.dsplit, memory=Memory.VIEW, several=True)
 op(np.lib.stride_tricks.sliding_window_view, memory=Memory.VIEW, read_only=True)
@@ -53,10 +53,11 @@ op(
 op(np.real_if_close, memory=Memory.MAYBE, dtype_of_values=True)
 op(np.trim_zeros, memory=Memory.MAYBE, lengths_of_values=True)
 op(
-    np.atleast_3d, np.diag, np.einsum, np.fix, np.linalg.diagonal, np.linalg.matrix_transpose,
-    np.meshgrid, np.resize, *of_numpy("astype", "unstack"),
+    np.atleast_3d, np.diag, np.fix, np.linalg.diagonal, np.linalg.matrix_transpose, np.resize,
+    *of_numpy("astype", "unstack"),
     memory=Memory.MAYBE,
 )  # fmt: skip
+op(np.einsum, np.meshgrid, memory=Memory.MAYBE, of_arrays=True)
 
 # -- the argument itself, if it is as it is wanted
 op(

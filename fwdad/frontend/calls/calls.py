@@ -29,18 +29,13 @@ from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import Optional
 from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.analysis.alias import makes_its_own
 from fwdad.ir.symbol import Symbol
 from fwdad.rules.core.by_position import by_position
 from fwdad.rules.core.registry import find_rule, function_name
 
 _QUESTIONS = {isinstance, type, hasattr, getattr, callable, bool, round, abs, float, int, len}
 """Those that can be asked about None."""
-
-_FRESH = {
-    np.sum, np.prod, np.mean, np.std, np.var, np.max, np.min, np.argmax, np.argmin, np.any, np.all,
-    np.median, np.dot, np.vdot, np.inner, np.outer, np.cumsum, np.cumprod, np.diff, np.where,
-}  # fmt: skip
-"""Functions that make new memory of all their arguments."""
 
 
 class Calls:
@@ -147,7 +142,7 @@ class Calls:
         if like is None or type(like) is Symbol or type(like) is np.ndarray:
             kwargs = {key: x for key, x in kwargs.items() if key != "like"}
         # `np.array(a.flat)` is a view of a
-        fresh = isinstance(f, np.ufunc) or (isinstance(f, NUMPY_FUNCTION) and f in _FRESH)
+        fresh = isinstance(f, np.ufunc) or (isinstance(f, NUMPY_FUNCTION) and makes_its_own(f))
         if fresh and not writes(f) and any(type(x) is Flat for x in (*args, *kwargs.values())):
 
             def array(x: Any) -> Any:
