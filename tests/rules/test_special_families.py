@@ -9,6 +9,7 @@ import scipy.special as sp
 from mpmath import mp
 from numpy.testing import assert_allclose
 
+import fwdad
 from fwdad.errors import UndefinedDerivativeError
 from fwdad.rules.core.define import call_rule
 from fwdad.tangents.chunk import Chunk
@@ -39,6 +40,12 @@ def _student(v, t):
     scale = mpmath.gamma((v + 1) / 2) / (mpmath.sqrt(v * mp.pi) * mpmath.gamma(v / 2))
     half = mpmath.mpf(1) / 2
     return half + scale * t * mpmath.hyp2f1(half, (v + 1) / 2, 3 * half, -t * t / v)
+
+
+def _voigt(x, sigma, gamma):
+    z = mpmath.mpc(x, gamma) / (sigma * mpmath.sqrt(2))
+    w = mpmath.exp(-z * z) * mpmath.erfc(mpmath.mpc(0, -1) * z)
+    return mpmath.re(w) / (sigma * mpmath.sqrt(2 * mpmath.pi))
 
 
 # name: mpmath's function, the points
@@ -192,6 +199,8 @@ CASES = [
         for f in (sp.stdtr, sp.stdtrit, sp.chdtr, sp.chdtrc)
         for x in (WIDE / 2.5, 0.3)
     ],
+    *[Case(sp.voigt_profile, x, 0.7, g) for x in (X, 0.3) for g in (POSITIVE, 0.2)],
+    Case(sp.voigt_profile, X, np.array([0.0, 1e-3, 2.0]), 0.4),
     *[Case(sp.airy, x) for x in (X, Z, 0.7)],
     *[Case(f, x) for f in (sp.sici, sp.shichi) for x in (POSITIVE, Z, 0.7)],
     *[Case(f, z) for f in (sp.exp1, sp.expi, sp.spence, sp.lambertw, sp.wrightomega) for z in (Z,)],
@@ -260,6 +269,31 @@ def test_bessel_functions_of_complex_numbers(name):
         lanes = Chunk(np.array([1.0, 1j]))
         _, y_dot = call_rule(getattr(sp, name), (1.5, z), (ZERO, lanes))
         assert_allclose(y_dot.lanes, [by_re, by_im], rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [(0.3, 0.7, 0.2), (-2.0, 1.5, 1e-3), (24.0, 0.7, 3.0), (26.0, 0.7, 3.0), (5.0, 1e-4, 0.5)],
+)
+@pytest.mark.parametrize("argnum", range(3))
+def test_voigt_profile(args, argnum):
+    def f(t):
+        return sp.voigt_profile(*args[:argnum], t, *args[argnum + 1 :])
+
+    at = args[argnum]
+    want = mp_slope(_voigt, *args, argnum=argnum)
+    assert_allclose(slope(sp.voigt_profile, *args, argnum=argnum), want, rtol=1e-11)
+    want = mp_slope(_voigt, *args, argnum=argnum, order=2)
+    assert_allclose(fwdad.hvp(f, at, 1.0), want, rtol=1e-9)
+    assert_allclose(fwdad.jit(fwdad.grad(f))(at), fwdad.derivative(f, at), rtol=1e-12)
+
+
+def test_voigt_profile_without_a_width():
+    """With sigma 0 it is Cauchy's distribution."""
+    x, g = 0.5, 0.4
+    slopes = fwdad.jacobian(sp.voigt_profile, x, args=(0.0, g), argnums=(0, 1, 2))
+    q = np.pi * (x * x + g * g) ** 2
+    assert_allclose(slopes, (-2 * x * g / q, 0.0, (x * x - g * g) / q), rtol=1e-13)
 
 
 def test_airy_functions():
