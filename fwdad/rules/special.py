@@ -86,14 +86,14 @@ def _dawson_slope(x, y):
 def _voigt_parts(x, sigma, gamma):
     """``s``, ``t``, whether the series is taken, z and w(z) where it is not."""
     s, t = math.sqrt(2) * sigma, x + 1j * gamma
-    far = np.absolute(t) > 25 * s
+    far = np.absolute(t) > 15 * s
     z = np.where(far, 1, t) / np.where(far, 1, s)
     return s, t, far, z, scipy.special.wofz(z)
 
 
 def _voigt_series(s, t, far, derivative):
     """The series of a derivative in x: the first or the second."""
-    inverse = 1 / np.where(far, t, 25)
+    inverse = 1 / np.where(far, t, 15)
     factors = [
         math.prod(range(1, 2 * k, 2)) * math.prod(range(2 * k + 1, 2 * k + 1 + derivative))
         for k in range(9)

@@ -273,7 +273,7 @@ def test_bessel_functions_of_complex_numbers(name):
 
 @pytest.mark.parametrize(
     "args",
-    [(0.3, 0.7, 0.2), (-2.0, 1.5, 1e-3), (24.0, 0.7, 3.0), (26.0, 0.7, 3.0), (5.0, 1e-4, 0.5)],
+    [(0.3, 0.7, 0.2), (-2.0, 1.5, 1e-3), (10.0, 0.7, 1.0), (11.0, 0.7, 1.0), (5.0, 1e-4, 0.5)],
 )
 @pytest.mark.parametrize("argnum", range(3))
 def test_voigt_profile(args, argnum):
