@@ -1,6 +1,6 @@
-"""The evaluators: functions that take ``(f, x)`` and return a derivative at x.
+"""Forward mode as users call it: ``jvp(f, x, v)``, ``derivative(f, x)``, Jacobians by columns.
 
-They check the user's arguments, directions and number of lanes, let ``eager`` run f in forward
-mode, and return values and Jacobians in the structures of x and y. The tracer treats these
-functions as operations, which is why they belong to a layer below it.
+In come a function, a point and options, which are checked here for every evaluator; ``eager`` runs
+the function along a chunk of directions at a time. Out go values, tangents and Jacobians in the
+structures of y and x.
 """
