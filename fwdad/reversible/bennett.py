@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.reversible.function import Reversible, reversible
-from fwdad.reversible.words import ancilla, compute, copy_out
+from fwdad.reversible.language.keywords import ancilla, compute, copy_out
 
 
 def bennett(step: Callable[..., Any], k: int = 2) -> Reversible:

@@ -13,11 +13,8 @@ import numpy as np
 
 from fwdad.core.tracebacks import leave
 from fwdad.errors import AliasedArgumentError, CapacityError, UnsupportedTypeError, type_in_words
-from fwdad.reversible.definition import Definition
-from fwdad.reversible.kinds import Kind, Record, kind_of
-from fwdad.reversible.numbers import ExactNumber, Logarithmic, value_of
-from fwdad.reversible.program import Program
-from fwdad.reversible.records import (
+from fwdad.reversible.arguments.kinds import Kind, Record, kind_of
+from fwdad.reversible.arguments.records import (
     check_mutable,
     flat_kinds,
     flat_values,
@@ -26,7 +23,11 @@ from fwdad.reversible.records import (
     shared_records,
     with_room,
 )
-from fwdad.reversible.show import show_program
+from fwdad.reversible.language.printer import show_program
+from fwdad.reversible.language.program import Program
+from fwdad.reversible.lowering.definition import Definition
+from fwdad.reversible.numbers.grid import ExactNumber
+from fwdad.reversible.numbers.logarithmic import Logarithmic, value_of
 
 
 class Reversible:

@@ -15,10 +15,10 @@ from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.trees import made_in
 from fwdad.ir.ops import Program
 from fwdad.ir.symbol import Symbol
+from fwdad.reversible.arguments.kinds import Kind, kind_of
+from fwdad.reversible.arguments.records import flat_kinds, flat_values, rebuilt
 from fwdad.reversible.function import Bound, Loss, Reversible, growing
-from fwdad.reversible.kinds import Kind, kind_of
-from fwdad.reversible.recorded import run_recorded_call
-from fwdad.reversible.records import flat_kinds, flat_values, rebuilt
+from fwdad.reversible.recorded_calls import run_recorded_call
 from fwdad.transforms.passes import inline, optimise, split_arrays
 
 
