@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from fwdad.errors import IrreversibleError
 from fwdad.reversible.arguments.kinds import Function, Kind, Other, Record, is_number
@@ -21,6 +21,7 @@ from fwdad.reversible.language.program import (
 )
 from fwdad.reversible.language.static_checks import check_call
 from fwdad.reversible.language.syntax import location
+from fwdad.reversible.lowering.outside import Outside
 
 World = tuple[tuple[str, Any], ...]
 """The functions among some arguments, and the classes of records: where they stand, what they are.
@@ -58,18 +59,6 @@ def value_paths(name: str, kind: Kind) -> list[str]:
 
 
 # -- calls
-
-
-class Outside(Protocol):
-    """The world outside of a function: what its names mean there."""
-
-    local: set[str]
-
-    def meaning(self, node: ast.expr) -> Any:
-        """What an expression means outside; None if nothing."""
-
-    def named(self, taken: set[str], name: str, value: Any) -> ast.expr:
-        """A name in generated code for the default value of a parameter."""
 
 
 def resolved(outside: Outside, program: Program, world: World) -> Program:

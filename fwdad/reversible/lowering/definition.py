@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import builtins
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,24 +15,22 @@ from fwdad.frontend.syntax.frame import WORLD
 from fwdad.reversible.arguments.kinds import Function, Kind, Other
 from fwdad.reversible.arguments.records import flat_kinds
 from fwdad.reversible.containers.container import FIRST_ROOM
-from fwdad.reversible.language.instructions import instruction_of
 from fwdad.reversible.language.invert import inverted_program
 from fwdad.reversible.language.parser import parse, read
 from fwdad.reversible.language.places import text
 from fwdad.reversible.language.program import Block, Call, Program, local_names
 from fwdad.reversible.language.static_checks import check
-from fwdad.reversible.language.syntax import location, outside, place_outside
+from fwdad.reversible.language.syntax import location
 from fwdad.reversible.lowering.adjoint import AdjointWriter
 from fwdad.reversible.lowering.call_resolution import World, resolved, value_paths, world_of
 from fwdad.reversible.lowering.calls import is_value
+from fwdad.reversible.lowering.copies import source_of_copies
 from fwdad.reversible.lowering.effects import touches, updated_paths
 from fwdad.reversible.lowering.expressions import Expressions, infer_kinds
+from fwdad.reversible.lowering.outside import Outside
 from fwdad.reversible.lowering.record_fields import flattened
 from fwdad.reversible.lowering.source import Names, Source, make_function
 from fwdad.reversible.lowering.writer import Writer
-from fwdad.reversible.numbers.grid import Grid
-
-_MISSING = object()
 
 
 @dataclass(eq=False)
@@ -73,13 +69,9 @@ class Definition:
         self.forward = parse(self.f, self.node, self.room)
         check(self.forward)
         self.backward = inverted_program(self.forward, f"{self.f.__name__}_inverse")
-        self.local = local_names(self.forward)
-        self.held = {n: outside(self.f, n, _MISSING) for n in self.forward.names - self.local}
-        self.baked: list[tuple[ast.expr, Any]] = []  # attributes that are called
-        self.defaults: dict[str, Any] = {}
+        self.outside = Outside(self.f, self.forward.names, local_names(self.forward))
         self.uses: dict[Definition, int] = {}
         self.written: dict[Any, Written] = {}
-        self.spaces: list[dict[str, Any]] = []
         self.programs: dict[World, Program] = {}
         self.updates: dict[World, set[str]] = {}
         self.positions: dict[tuple[Kind, ...], set[int]] = {}
@@ -112,71 +104,20 @@ class Definition:
         if self in seen:
             return True
         seen.add(self)
-        for name, held in self.held.items():
-            now = outside(self.f, name, _MISSING)
-            if now is held:
-                continue
-            if not _alike(now, held):
-                return False
-            self.held[name] = now
-            for space in self.spaces:
-                space[name] = now
-        if any(self._evaluated(node) is not f for node, f in self.baked):
+        if not self.outside.stands():
             return False
         return all(d.version == v and d.stands(seen) for d, v in self.uses.items())
-
-    def _evaluated(self, node: ast.expr) -> Any:
-        try:
-            return eval(text(node), {"__builtins__": builtins, **self.names()})  # noqa: S307  (a name in the user's source)
-        except (NameError, AttributeError):
-            return None
-
-    def names(self) -> dict[str, Any]:
-        """What the user's names mean."""
-        return {n: x for n, x in self.held.items() if x is not _MISSING}
-
-    def meaning(self, node: ast.expr) -> Any:
-        """What a function of the world outside is; None if there is none."""
-        if isinstance(node, ast.Name):
-            found = self.held.get(node.id, _MISSING)
-            return None if found is _MISSING else found
-        found = self._evaluated(node)
-        self.baked.append((node, found))
-        return found
 
     def assumed(self, seen: set[Definition]) -> Iterator[tuple[Any, Any]]:
         """What tapes assume not to be replaced: places, and what stands there."""
         if self in seen:
             return
         seen.add(self)
-        for name, held in self.held.items():
-            path = place_outside(self.f, name)
-            kept = (
-                isinstance(held, (Grid, type))
-                or hasattr(held, "definition")
-                or instruction_of(held) is not None
-            )
-            if path is not None and kept:
-                yield path, held
-        for node, f in self.baked:
-            if isinstance(node, ast.Attribute):
-                yield ("attribute", self._evaluated(node.value), node.attr), f
+        yield from self.outside.assumed()
         if self.forward.grows:
             yield ("attribute", self, "room"), self.room
         for d in self.uses:
             yield from d.assumed(seen)
-
-    def place(self, name: str) -> Any:
-        """The place of a name of generated code in the user's world; None for our own names."""
-        return place_outside(self.f, name) if name in self.held else None
-
-    def named(self, taken: set[str], name: str, value: Any) -> ast.expr:
-        """A name in generated code for the default value of a parameter."""
-        while name in taken or self.defaults.get(name, value) is not value:
-            name += "_"
-        taken.add(name)
-        self.defaults[name] = value
-        return ast.Name(name, ast.Load())
 
     # -- calls, and what is updated
 
@@ -184,7 +125,7 @@ class Definition:
         """The program for these functions and classes among its arguments."""
         found = self.programs.get(world)
         if found is None:
-            found = self.programs[world] = resolved(self, self.forward, world)
+            found = self.programs[world] = resolved(self.outside, self.forward, world)
         return found
 
     def updated(self, kinds: tuple[Kind, ...]) -> set[int]:
@@ -198,7 +139,7 @@ class Definition:
             self.positions[kinds] = found
         return found
 
-    def updated_paths(self, world: World, caller: Definition | None = None) -> set[str]:
+    def updated_paths(self, world: World, caller: Outside | None = None) -> set[str]:
         """The parameters, and fields of them, that are updated.
 
         For a function that calls itself this is the least fixed point: its calls are first assumed
@@ -208,14 +149,14 @@ class Definition:
         if known is not None:
             return known
         if self.guess is not None:
-            if caller is self and self.guess[0] == world:
+            if caller is self.outside and self.guess[0] == world:
                 return self.guess[1]
             return set(self.forward.params)  # functions that call one another: anything may be
         self.refresh()
         self.guess = world, set()
         try:
             while True:
-                found = updated_paths(self, self.resolved(world).body, dict(world))
+                found = updated_paths(self.outside, self.resolved(world).body, dict(world))
                 found = {p for p in found if p.partition(".")[0] in self.forward.params}
                 if found == self.guess[1]:
                     break
@@ -242,7 +183,8 @@ class Definition:
             )
             raise TypeError(message)
         name = program.name + ("_adjoint" if adjoint else "")
-        others = {n for n, x in self.held.items() if getattr(x, "definition", None) is not self}
+        meanings = self.outside.meanings
+        others = {n for n, x in meanings.items() if getattr(x, "definition", None) is not self}
         written = self.written[key] = Written(Names(others).fresh(name))
         try:
             self._fill(written, program, kinds, adjoint)
@@ -260,19 +202,19 @@ class Definition:
         back = program is self.backward
         program = inverted_program(forward, program.name) if back else forward
         program, forward = flattened(program, known), flattened(forward, known)
-        namespace = {"__name__": self.f.__module__, WORLD: self.place, **self.names()}
-        namespace |= self.defaults
+        namespace = {"__name__": self.f.__module__, WORLD: self.outside.place}
+        namespace |= self.outside.known() | self.outside.defaults
         for name, kind in known.items():
             if isinstance(kind, (Function, Other)):
                 namespace[name] = kind.value
-        self.spaces.append(namespace)
-        known_before = Source(forward, known, dict(namespace), checked=self.checked)
-        infer_kinds(forward, Expressions(known_before))
+        self.outside.namespaces.append(namespace)
+        read_only = Source(forward, known, dict(namespace), checked=self.checked)
+        infer_kinds(forward, Expressions(read_only))
         source = Source(program, known, namespace, checked=self.checked)
-        functions = dict(world_of(known))  # those among fields have names of their own now
+        outside, functions = self.outside, dict(world_of(known))  # fields are variables now
 
         def updated_in(block: Block) -> set[str]:
-            return {path.partition(".")[0] for path in updated_paths(self, block, functions)}
+            return {path.partition(".")[0] for path in updated_paths(outside, block, functions)}
 
         writing = Expressions(source), functools.partial(self._called, written, source), updated_in
         values = [p for p in program.params if is_value(known[p])]
@@ -314,35 +256,11 @@ class Definition:
         if found is not None:
             return found
         inner = self.source(kinds, inverse, adjoint)
-        code = inner.code[inner.code.index(f"def {inner.name}(") :]
-        node = ast.parse(code).body[0]
-        params = [a.arg for a in node.args.args]  # type: ignore[attr-defined]
-        last = node.body[-1]  # type: ignore[attr-defined]
-        values = flat_kinds(kinds)
-        updated = self.updated(kinds)
-        count = len(values)
-        lines = [
-            f"    {params[k]} = {params[k]}.copy()" for k in sorted(updated) if values[k].is_array
-        ]
-        given = params[:count]
-        answer = [params[k] for k in sorted(updated)]
-        if adjoint:
-            active = [k for k, kind in enumerate(values) if kind.active]
-            answer = params[count:]
-            for k, bar in zip(active, answer, strict=True):
-                if k not in updated:
-                    lines.append(f"    {bar} = {_zero(values[k], params[k])}")
-                    continue
-                given.append(bar)
-                if values[k].is_array:
-                    lines.append(f"    {bar} = {bar}.copy()")
-        call = f"{inner.name}({', '.join(params)})"
-        if isinstance(last, ast.Return) and last.value is not None:
-            call = f"{ast.unparse(last.value).strip('()')} = {call}"
-        lines += [f"    {call}", f"    return ({', '.join(answer)}{',' if answer else ''})"]
-        name = f"{inner.name}_of_copies"
-        code = f"def {name}({', '.join(given)}):\n" + "\n".join(lines) + "\n"
-        namespace = {"__name__": self.f.__module__, WORLD: self.place, "np": np}
+        name, updated = f"{inner.name}_of_copies", self.updated(kinds)
+        code = source_of_copies(
+            name, inner.code, inner.name, flat_kinds(kinds), updated, adjoint=adjoint
+        )
+        namespace = {"__name__": self.f.__module__, WORLD: self.outside.place, "np": np}
         namespace[inner.name] = inner.function
         made = self.written[key] = Written(name, code)
         made.function = make_function(code, name, namespace)
@@ -377,19 +295,3 @@ class Definition:
         if written.function is None:
             written.links.append((source.namespace, name))
         return name, definition.updated(tuple(kinds))
-
-
-def _zero(kind: Kind, name: str) -> str:
-    """The source of a cotangent of zero."""
-    if kind.is_array:
-        return f"np.zeros_like({name})"
-    return "0j" if kind.is_complex else "0.0"
-
-
-def _alike(now: Any, held: Any) -> bool:
-    """Whether source written for one meaning of a name is valid for another."""
-    if type(now) is not type(held):
-        return False
-    if isinstance(now, np.ndarray):
-        return now.dtype == held.dtype and now.ndim == held.ndim
-    return isinstance(now, (float, complex, np.inexact))

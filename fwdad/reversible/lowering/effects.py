@@ -13,7 +13,8 @@ from fwdad.reversible.language.program import (
     walk,
     written_places,
 )
-from fwdad.reversible.lowering.call_resolution import Outside, World, function_of
+from fwdad.reversible.lowering.call_resolution import World, function_of
+from fwdad.reversible.lowering.outside import Outside
 
 
 def path_of(place: ast.expr) -> str:
