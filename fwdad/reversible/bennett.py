@@ -61,8 +61,8 @@ def bennett(step: Callable[..., Any], k: int = 2) -> Reversible:
         else:
             y += x
 
-    made: Reversible = iterated
-    return made
+    function: Reversible = iterated
+    return function
 
 
 def _is_step(n: Any) -> bool:
@@ -78,8 +78,8 @@ def _added(step: Callable[..., Any]) -> Reversible:
     def advance(y, x):  # type: ignore[no-untyped-def]
         y += step(x)
 
-    made: Reversible = advance
-    return made
+    function: Reversible = advance
+    return function
 
 
 @reversible

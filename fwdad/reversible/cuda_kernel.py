@@ -120,7 +120,7 @@ class CudaKernel:
     ) -> tuple[Any, ...]:
         from numba import cuda  # noqa: PLC0415  (import fwdad does not import Numba)
 
-        args, bars = (tuple(_seen(x, cuda) for x in given) for given in (args, bars))
+        args, bars = (tuple(_seen(x, cuda) for x in values) for values in (args, bars))
         stays = any(_on_device(x) for x in (*args, *bars))
         lengths = {a.shape[0] for a in args if _is_array(a) and a.ndim}
         if len(lengths) != 1:
@@ -129,37 +129,37 @@ class CudaKernel:
             raise UnsupportedTypeError(message)
         (n,) = lengths
         kinds = tuple(_instance_kind(a) for a in args)
-        given = [_copied(a, cuda) if _is_array(a) else a for a in args]
+        copies = [_copied(a, cuda) if _is_array(a) else a for a in args]
         if adjoint:
-            given += _cotangents(args, bars, kinds, n, cuda)
-        key = (kinds, tuple(_is_array(v) for v in given), inverse, adjoint)
+            copies += _cotangents(args, bars, kinds, n, cuda)
+        key = (kinds, tuple(_is_array(v) for v in copies), inverse, adjoint)
         kernel = self._made.get(key)
         if kernel is None:
-            kernel = self._made[key] = self._kernel(kinds, given, inverse, adjoint, cuda)
+            kernel = self._made[key] = self._kernel(kinds, copies, inverse, adjoint, cuda)
         if n:
-            self._launch(kernel, n, given)
-        found = given[len(args) :] if adjoint else given
+            self._launch(kernel, n, copies)
+        results = copies[len(args) :] if adjoint else copies
         if adjoint:
-            pulled = iter(found)
-            found = [next(pulled) if k.active else None for k in kinds]
+            pulled = iter(results)
+            results = [next(pulled) if k.active else None for k in kinds]
             # what all instances read: their cotangents' sum, a number
-            found = [
+            results = [
                 bar if bar is None or _is_array(a) else self._sum(bar, cuda)
-                for a, bar in zip(args, found, strict=True)
+                for a, bar in zip(args, results, strict=True)
             ]
-        return tuple(x.copy_to_host() if _on_device(x) and not stays else x for x in found)
+        return tuple(x.copy_to_host() if _on_device(x) and not stays else x for x in results)
 
-    def _launch(self, kernel: Any, n: int, given: list[Any]) -> None:
+    def _launch(self, kernel: Any, n: int, arguments: list[Any]) -> None:
         """Run it; at its first run with these types Numba compiles it."""
         from numba.core.errors import NumbaError  # noqa: PLC0415  (as above)
 
         try:
-            kernel[(n + _THREADS - 1) // _THREADS, _THREADS](*given)
+            kernel[(n + _THREADS - 1) // _THREADS, _THREADS](*arguments)
         except NumbaError as error:
             lines = [line for line in str(error).splitlines() if line.strip()]
-            told = [line for line in lines if not line.startswith("Failed in ")]
+            reason = next((line for line in lines if not line.startswith("Failed in ")), "")
             message = (
-                f"{self.f.__name__} cannot be compiled for the device: {told[0] if told else ''} "
+                f"{self.f.__name__} cannot be compiled for the device: {reason} "
                 "(Numba's whole message is above)"
             )
             raise UnsupportedTypeError(message) from error
@@ -246,7 +246,7 @@ def _cotangents(
     args: tuple[Any, ...], bars: tuple[Any, ...], kinds: tuple[Kind, ...], n: int, cuda: Any
 ) -> list[Any]:
     """Arrays for the cotangents: one for each instance also of numbers that all share."""
-    found = []
+    cotangents = []
     for a, bar, kind in zip(args, bars, kinds, strict=True):
         if not kind.active:
             continue
@@ -258,18 +258,18 @@ def _cotangents(
                     f"{bar.dtype}{tuple(bar.shape)}, not {kind.dtype}{tuple(shape)}"
                 )
                 raise UnsupportedTypeError(message)
-            found.append(_copied(bar, cuda))
+            cotangents.append(_copied(bar, cuda))
             continue
         if bar is None:
-            made = cuda.device_array(shape, kind.dtype)
-            if made.size:
-                made[:] = 0
+            cotangent = cuda.device_array(shape, kind.dtype)
+            if cotangent.size:
+                cotangent[:] = 0
         else:
-            made = np.zeros(shape, kind.dtype)
-            made[...] = bar if _is_array(a) else np.asarray(bar) / n
-            made = cuda.to_device(made)
-        found.append(made)
-    return found
+            cotangent = np.zeros(shape, kind.dtype)
+            cotangent[...] = bar if _is_array(a) else np.asarray(bar) / n
+            cotangent = cuda.to_device(cotangent)
+        cotangents.append(cotangent)
+    return cotangents
 
 
 __all__ = ["CudaKernel", "cuda_kernel"]

@@ -114,19 +114,19 @@ class Reversible:
             raise AliasedArgumentError(message)
         if inplace:
             check_mutable(args, kinds, updated)
-        given = [v.copy() if k.is_array else v for v, k in zip(values, flat, strict=True)]
-        new = written.function(*given)
+        copies = [v.copy() if k.is_array else v for v, k in zip(values, flat, strict=True)]
+        new = written.function(*copies)
         places = [k for k in sorted(updated) if not flat[k].is_array]
         for k, value in zip(places, new if len(places) > 1 else (new,), strict=False):
-            given[k] = value
+            copies[k] = value
         if inplace:
-            for k, (a, b) in enumerate(zip(values, given, strict=True)):
+            for k, (a, b) in enumerate(zip(values, copies, strict=True)):
                 if flat[k].is_array:
                     a[...] = b
-                    given[k] = a
-            result = put_back(args, kinds, iter(given))
+                    copies[k] = a
+            result = put_back(args, kinds, iter(copies))
         else:
-            result = rebuilt(args, kinds, iter(given))
+            result = rebuilt(args, kinds, iter(copies))
         return result[0] if len(result) == 1 else tuple(result)
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

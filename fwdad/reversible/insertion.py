@@ -67,9 +67,9 @@ def _contract(
     ``fields`` returns the expression of a field of the dictionary; ``args`` are key and number.
     """
     key, v = args
-    found = text(contains_key(fields, key))
+    test = text(contains_key(fields, key))
     what, name = f"the key '{text(key)}'", text(d)
-    absent, present = parsed(f"not {found}", node), parsed(found, node)
+    absent, present = parsed(f"not {test}", node), parsed(test, node)
     before: Block = [
         Require(node, absent, what, text(key), key, f"one that '{name}' does not have"),
         require_room(node, f"the dictionary '{name}'", name, fields("count"), fields("values")),

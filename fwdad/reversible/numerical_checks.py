@@ -39,8 +39,8 @@ def check_inverse(
         If a value is further off, or if a check fails on the way.
     """
     f, args = _unbound(f, args)
-    found = f(*args)
-    between = found if len(args) > 1 else (found,)
+    results = f(*args)
+    between = results if len(args) > 1 else (results,)
     back = (~f)(*between)
     kinds = tuple(kind_of(a) for a in args)
     before = flat_values(args, kinds)
@@ -111,8 +111,8 @@ def check_gradient(
     direction, weights = ({k: _draw(rng, values[k]) for k in active} for _ in range(2))
 
     def new_values(moved: list[Any]) -> list[Any]:
-        found = f(*rebuilt(args, kinds, iter(moved)))
-        return flat_values(found if len(args) > 1 else (found,), kinds)
+        results = f(*rebuilt(args, kinds, iter(moved)))
+        return flat_values(results if len(args) > 1 else (results,), kinds)
 
     def along(t: float) -> Any:
         moved = [
@@ -133,14 +133,14 @@ def check_gradient(
         if k not in updated:  # it is returned as it is
             gradient[k] = gradient[k] + weights[k]
     parts = [np.real(np.conj(gradient[k]) * direction[k]) for k in active]
-    found = float(sum(np.sum(p) for p in parts))
+    slope = float(sum(np.sum(p) for p in parts))
     wide, narrow = (float(along(h) - along(-h)) / (2 * h) for h in (2e-3, 1e-3))
     expected = narrow + (narrow - wide) / 3
     size = float(sum(np.sum(np.abs(p)) for p in parts)) or 1.0
-    off = abs(found - expected) / size
+    off = abs(slope - expected) / size
     if not off <= rtol:
         message = (
-            f"the cotangents of {f.__name__} give {found!r} along a direction, differences "
+            f"the cotangents of {f.__name__} give {slope!r} along a direction, differences "
             f"{expected!r}"
         )
         raise AssertionError(message)

@@ -28,18 +28,18 @@ def run_recorded_call(f: Reversible, kinds: tuple[Kind, ...], values: list[Any])
     Returns the values that it updates, flat; None if nothing is active in a recorded run, or if the
     function uses active values from outside, so that it has to be unrolled.
     """
-    given = with_explicit(values)
-    tag = top_tag(given)
+    duals = with_explicit(values)
+    tag = top_tag(duals)
     if tag is None or tag.record is None:
         return None
-    pairs = [split(v, tag) for v in given]
+    pairs = [split(v, tag) for v in duals]
     inner = [p for p, _ in pairs]
-    found = with_explicit(call(f.definition.whole(kinds, f.inverse, False).function, *inner))
-    if any(isinstance_dual(v) and v.tag is tag for v in found):
+    results = with_explicit(call(f.definition.whole(kinds, f.inverse, False).function, *inner))
+    if any(isinstance_dual(v) and v.tag is tag for v in results):
         return None
     flat = flat_kinds(kinds)
     updated = sorted(f.definition.updated(kinds))
-    new = dict(zip(updated, found, strict=True))
+    new = dict(zip(updated, results, strict=True))
     sources = [None if isinstance(t, Zero) else tag.record.adopt(t).settle() for _, t in pairs]
     nodes = {
         k: Node(leaf_shape(v), np.dtype(flat[k].dtype)) for k, v in new.items() if flat[k].active
@@ -85,25 +85,25 @@ class Undone:
         if all(bar is None for bar in bars.values()):
             return
         if sweep.n is None:
-            found = self._undone(sweep, bars)
+            cotangents = self._undone(sweep, bars)
         else:
             rows = [
                 self._undone(sweep, {k: b if b is None else b[i] for k, b in bars.items()})
                 for i in range(sweep.n)
             ]
-            found = [call(np.stack, list(parts)) for parts in zip(*rows, strict=True)]
+            cotangents = [call(np.stack, list(parts)) for parts in zip(*rows, strict=True)]
         active = [s for s, k in zip(self.sources, flat_kinds(self.kinds), strict=True) if k.active]
-        for source, bar in zip(active, found, strict=True):
+        for source, bar in zip(active, cotangents, strict=True):
             if source is not None:
                 sweep.add(source, bar)
 
     def _undone(self, sweep: Any, bars: dict[int, Any]) -> list[Any]:
         """The cotangents of all arguments that have one."""
         adjoint = self.f.definition.whole(self.kinds, self.f.inverse, True).function
-        given = [self._fitted(k, bar) for k, bar in bars.items()]
+        cotangents = [self._fitted(k, bar) for k, bar in bars.items()]
         if sweep.nested:
-            return list(with_explicit(call(adjoint, *self.values, *given)))
-        return list(adjoint(*self.values, *given))
+            return list(with_explicit(call(adjoint, *self.values, *cotangents)))
+        return list(adjoint(*self.values, *cotangents))
 
     def _fitted(self, k: int, bar: Any) -> Any:
         """A cotangent as generated code takes it."""
@@ -112,8 +112,8 @@ class Undone:
             bar = np.zeros(node.shape, node.dtype)
         if isinstance_dual(bar):
             return bar
-        made = np.asarray(bar, node.dtype)
-        return made if flat_kinds(self.kinds)[k].is_array else made.item()
+        cotangent = np.asarray(bar, node.dtype)
+        return cotangent if flat_kinds(self.kinds)[k].is_array else cotangent.item()
 
     def arrays(self) -> list[Any]:
         """The arrays that the reverse pass reads."""

@@ -158,5 +158,5 @@ def field_names(x: Any) -> list[str]:
         return []
     slots = [getattr(cls, "__slots__", ()) for cls in reversed(type(x).__mro__)]
     names = [n for s in slots for n in ((s,) if isinstance(s, str) else s)]
-    held = [n for n in names if n not in ("__dict__", "__weakref__") and hasattr(x, n)]
-    return held + list(namespace_of(x) or ())
+    slots_held = [n for n in names if n not in ("__dict__", "__weakref__") and hasattr(x, n)]
+    return slots_held + list(namespace_of(x) or ())

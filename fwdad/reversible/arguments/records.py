@@ -21,47 +21,47 @@ def leaf_kinds(kind: Kind) -> list[Kind]:
 
 def flat_kinds(kinds: tuple[Kind, ...]) -> list[Kind]:
     """The kinds of values that generated code is given."""
-    found = [k for kind in kinds for k in leaf_kinds(kind)]
-    return [k for k in found if not isinstance(k, (Function, Other))]
+    leaves = [k for kind in kinds for k in leaf_kinds(kind)]
+    return [k for k in leaves if not isinstance(k, (Function, Other))]
 
 
 def flat_values(args: tuple[Any, ...], kinds: tuple[Kind, ...]) -> list[Any]:
     """The values that generated code is given."""
-    found: list[Any] = []
+    values: list[Any] = []
     for a, k in zip(args, kinds, strict=True):
         if isinstance(k, Record):
             inner = tuple(getattr(a, name) for name, _ in k.fields)
-            found.extend(flat_values(inner, tuple(kind for _, kind in k.fields)))
+            values.extend(flat_values(inner, tuple(kind for _, kind in k.fields)))
         elif isinstance(k, Exact):
-            found.append(a.kept)
+            values.append(a.kept)
         elif not isinstance(k, (Function, Other)):
-            found.append(a)
-    return found
+            values.append(a)
+    return values
 
 
 def rebuilt(args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Iterator[Any]) -> list[Any]:
     """Arguments with new values, in the order of :func:`flat_values`."""
-    found: list[Any] = []
+    new_args: list[Any] = []
     for a, k in zip(args, kinds, strict=True):
         if isinstance(k, Record):
             inner = tuple(getattr(a, name) for name, _ in k.fields)
             new = rebuilt(inner, tuple(kind for _, kind in k.fields), values)
-            found.append(_with_fields(a, k, new))
+            new_args.append(_with_fields(a, k, new))
         elif isinstance(k, (Function, Other)):
-            found.append(a)
+            new_args.append(a)
         elif isinstance(k, Exact):
-            found.append(made_of(k.cls, next(values), k.format))
+            new_args.append(made_of(k.cls, next(values), k.format))
         else:
-            found.append(next(values))
-    return found
+            new_args.append(next(values))
+    return new_args
 
 
 def put_back(args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Iterator[Any]) -> list[Any]:
     """Arguments whose objects have the new values; arrays have already been updated."""
-    found: list[Any] = []
+    new_args: list[Any] = []
     for a, k in zip(args, kinds, strict=True):
         if not isinstance(k, Record):
-            found += rebuilt((a,), (k,), values)
+            new_args += rebuilt((a,), (k,), values)
             continue
         inner = tuple(getattr(a, name) for name, _ in k.fields)
         new = put_back(inner, tuple(kind for _, kind in k.fields), values)
@@ -69,8 +69,8 @@ def put_back(args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Iterator[An
             is_number = not isinstance(kind, (Record, Function, Other)) and not kind.is_array
             if is_number and value is not before and not isinstance(a, tuple):
                 setattr(a, name, value)
-        found.append(a)
-    return found
+        new_args.append(a)
+    return new_args
 
 
 def with_room(args: tuple[Any, ...], *, inplace: bool) -> tuple[Any, ...] | None:
@@ -78,17 +78,17 @@ def with_room(args: tuple[Any, ...], *, inplace: bool) -> tuple[Any, ...] | None
 
     With ``inplace`` the arguments themselves are changed and returned.
     """
-    found = [_with_room(a, inplace) for a in args]
-    if all(new is None for new in found):
+    grown = [_with_room(a, inplace) for a in args]
+    if all(new is None for new in grown):
         return None
-    return tuple(a if new is None else new for a, new in zip(args, found, strict=True))
+    return tuple(a if new is None else new for a, new in zip(args, grown, strict=True))
 
 
 def _with_room(a: Any, inplace: bool) -> Any:
     if may_grow(a):
-        made = a if inplace else copy.copy(a)
-        made.make_room()
-        return made
+        container = a if inplace else copy.copy(a)
+        container.make_room()
+        return container
     kind = kind_of(a)
     if not isinstance(kind, Record):
         return None
@@ -133,10 +133,12 @@ def _records(
         if isinstance(kind, Record):
             numbers, here = set(), at
             for _, k in kind.fields:
-                own = [leaf for leaf in leaf_kinds(k) if not isinstance(leaf, (Function, Other))]
-                if own == [k] and not k.is_array:
+                field_leaves = [
+                    leaf for leaf in leaf_kinds(k) if not isinstance(leaf, (Function, Other))
+                ]
+                if field_leaves == [k] and not k.is_array:
                     numbers.add(here)
-                here += len(own)
+                here += len(field_leaves)
             yield a, kind, numbers
             inner = tuple(getattr(a, name) for name, _ in kind.fields)
             yield from _records(inner, tuple(k for _, k in kind.fields), at)
@@ -147,7 +149,7 @@ def _with_fields(a: Any, kind: Record, new: list[Any]) -> Any:
     by_name = dict(zip((name for name, _ in kind.fields), new, strict=True))
     if isinstance(a, tuple):
         return a._replace(**by_name)  # type: ignore[attr-defined]
-    made = copy.copy(a)
+    record = copy.copy(a)
     for name, value in by_name.items():
-        object.__setattr__(made, name, value)
-    return made
+        object.__setattr__(record, name, value)
+    return record

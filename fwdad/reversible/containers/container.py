@@ -32,8 +32,8 @@ class Container:
         if isinstance(capacity, int) and capacity < 0:
             message = f"the capacity is {capacity}: it counts numbers, so it is not negative"
             raise ValueError(message)
-        made = np.zeros(FIRST_ROOM if capacity is None else capacity, dtype)
-        self.values = made  # noqa: PLE0237  (subclasses have a __dict__)
+        memory = np.zeros(FIRST_ROOM if capacity is None else capacity, dtype)
+        self.values = memory  # noqa: PLE0237  (subclasses have a __dict__)
         if self.values.ndim != 1 or self.values.dtype.kind not in "biufc":
             message = f"{type_in_words(self)} has a capacity, an int, and holds numbers"
             raise UnsupportedTypeError(message)
@@ -51,9 +51,9 @@ class Container:
         """Make room for twice as many numbers."""
         for name in self.__fwdad_fields__:
             if name != "count":
-                held = getattr(self, name)
-                more = np.zeros(max(len(held), FIRST_ROOM), held.dtype)
-                setattr(self, name, np.concatenate([held, more]))
+                memory = getattr(self, name)
+                more = np.zeros(max(len(memory), FIRST_ROOM), memory.dtype)
+                setattr(self, name, np.concatenate([memory, more]))
 
 
 CONTAINERS: dict[type, tuple[str, ...]] = {}
@@ -67,9 +67,9 @@ def _parts(x: Container) -> tuple[tuple[Any, ...], Any]:
 
 
 def _made(rest: Container, parts: tuple[Any, ...]) -> Container:
-    made = copy.copy(rest)
-    made.values = parts[0]
-    return made
+    container = copy.copy(rest)
+    container.values = parts[0]
+    return container
 
 
 def may_grow(x: Any) -> bool:

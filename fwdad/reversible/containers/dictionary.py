@@ -70,5 +70,5 @@ class Dict(Container):
 
     def __repr__(self) -> str:
         pairs = zip(self.keys[: self.count].tolist(), self.values.tolist(), strict=False)
-        held = ", ".join(f"{key}: {value!r}" for key, value in pairs)
-        return f"<Dict of {self.count} among {len(self.values)}: {{{held}}}>"
+        contents = ", ".join(f"{key}: {value!r}" for key, value in pairs)
+        return f"<Dict of {self.count} among {len(self.values)}: {{{contents}}}>"

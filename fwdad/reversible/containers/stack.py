@@ -42,5 +42,5 @@ class Stack(Container):
     __fwdad_fields__ = ("values", "count")
 
     def __repr__(self) -> str:
-        held = ", ".join(map(repr, self.values[: self.count].tolist()))
-        return f"<Stack of {self.count} among {len(self.values)}: [{held}]>"
+        contents = ", ".join(map(repr, self.values[: self.count].tolist()))
+        return f"<Stack of {self.count} among {len(self.values)}: [{contents}]>"

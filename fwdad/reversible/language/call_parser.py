@@ -57,9 +57,9 @@ class CallParser:
         if self.scope.has_value(name):
             message = f"'{name}' has a value already"
             raise self.scope.refuse(message, target)
-        made = self._container(began)
-        if made is not None:
-            return self._begin_container(node, name, made, began)
+        container = self._container(began)
+        if container is not None:
+            return self._begin_container(node, name, container, began)
         variable = self.scope.live[-1][name] = Variable(name)
         return Allocate(node, variable, began)
 
@@ -75,8 +75,10 @@ class CallParser:
         bound = inspect.signature(cls).bind(
             *value.args, **{k.arg or "": k.value for k in value.keywords}
         )
-        given = bound.arguments.get("capacity")
-        if given is not None and not (isinstance(given, ast.Constant) and given.value is None):
+        capacity = bound.arguments.get("capacity")
+        if capacity is not None and not (
+            isinstance(capacity, ast.Constant) and capacity.value is None
+        ):
             return value
         self.scope.grows = True
         bound.arguments["capacity"] = ast.Constant(self.scope.room)
@@ -87,13 +89,13 @@ class CallParser:
         """A stack or a dictionary is several variables: its memory and its count."""
         value = self._with_room(value, cls)
         parts = {f: self.scope.fresh(f"{name}_{f}") for f in CONTAINERS[cls]}
-        self.scope.own[name] = cls, parts
+        self.scope.containers[name] = cls, parts
         self.scope.locals |= set(parts.values())
-        found: Block = []
+        allocations: Block = []
         for f, part in parts.items():
             variable = self.scope.live[-1][part] = Variable(part)
-            found.append(Allocate(node, variable, beginning(value, f)))
-        return found
+            allocations.append(Allocate(node, variable, beginning(value, f)))
+        return allocations
 
     def _free(self, node: ast.Expr, call: ast.Call) -> Statement | Block:
         message = "fwdad.free takes an ancilla and the value that it must have: free(t, 0.0)"
@@ -101,11 +103,14 @@ class CallParser:
         if not isinstance(ends, ast.Name):
             raise self.scope.refuse(message, call)
         name = ends.id
-        if name in self.scope.own and self._container(value) is self.scope.own[name][0]:
-            cls, parts = self.scope.own[name]
+        if (
+            name in self.scope.containers
+            and self._container(value) is self.scope.containers[name][0]
+        ):
+            cls, parts = self.scope.containers[name]
             value = self._with_room(value, cls)
             if all(part in self.scope.live[-1] for part in parts.values()):
-                del self.scope.own[name]
+                del self.scope.containers[name]
                 self.scope.ended.add(name)
                 return [
                     Free(node, self.scope.live[-1].pop(part), beginning(value, f))
@@ -161,11 +166,11 @@ class CallParser:
             return self._call(node, function, call, inverse)
         args = self.scope.arguments(meant, call, f"{text(function)} takes other arguments")
         plain = ast.copy_location(ast.Call(function, args, []), call)
-        made = self._call(node, function, plain, inverse)
-        return self._checked(node, made, args, contract, inverse)
+        block = self._call(node, function, plain, inverse)
+        return self._checked(node, block, args, contract, inverse)
 
     def _checked(
-        self, node: ast.Expr, made: Block, args: list[ast.expr], contract: Any, inverse: bool
+        self, node: ast.Expr, block: Block, args: list[ast.expr], contract: Any, inverse: bool
     ) -> Block:
         """A call of a function of the library, with what must hold before and after it."""
         rule, backwards = contract
@@ -174,7 +179,7 @@ class CallParser:
         before, after = rule(node, args[0], self.scope.fields(args[0]), args[1:])
         if backwards != inverse:
             before, after = after[::-1], before[::-1]
-        return [*before, *made, *after]
+        return [*before, *block, *after]
 
     def _call(self, node: ast.Expr, function: ast.expr, call: ast.Call, inverse: bool) -> Block:
         """A call; an argument that is no place is an ancilla around it."""
@@ -186,13 +191,17 @@ class CallParser:
         ):
             raise self.scope.refuse("no call here has * or **: its arguments are written out", call)
         args = [*call.args, *(k.value for k in call.keywords)]
-        own: dict[str, Any] = {
-            a.id: self.scope.own[a.id]
+        containers: dict[str, Any] = {
+            a.id: self.scope.containers[a.id]
             for a in args
-            if isinstance(a, ast.Name) and a.id in self.scope.own
+            if isinstance(a, ast.Name) and a.id in self.scope.containers
         }
         for a in args:
-            if isinstance(a, ast.Name) and a.id in self.scope.ended and a.id not in self.scope.own:
+            if (
+                isinstance(a, ast.Name)
+                and a.id in self.scope.ended
+                and a.id not in self.scope.containers
+            ):
                 message = f"'{a.id}' has no value here: it has been freed"
                 raise self.scope.refuse(message, a)
             if self.scope.is_place(a) or self.scope.is_function(a) or self._may_be_function(a):
@@ -206,8 +215,8 @@ class CallParser:
         named = tuple(k.arg for k in call.keywords if k.arg)
         method = isinstance(function, ast.Attribute) and self.scope.is_place(function.value)
         owner = function.value if method else None  # type: ignore[attr-defined]
-        made = Call(node, function, places, inverse, named, owner, own=own)
-        return [*before, made, *after]
+        statement = Call(node, function, places, inverse, named, owner, fields=containers)
+        return [*before, statement, *after]
 
     def _may_be_function(self, node: ast.expr) -> bool:
         """Whether an argument is ``~g`` of a parameter, which may be a function."""

@@ -34,9 +34,9 @@ def inverted_block(block: Block) -> Block:
 
 def inverted(s: Statement) -> Statement:
     """The statement that undoes this one."""
-    made: Statement = _INVERSES[type(s)](s)
-    made.apart = s.apart
-    return made
+    inverse: Statement = _INVERSES[type(s)](s)
+    inverse.apart = s.apart
+    return inverse
 
 
 _INVERSES: dict[type, Any] = {
@@ -54,7 +54,7 @@ _INVERSES: dict[type, Any] = {
         s.moving,
     ),
     Call: lambda s: Call(
-        s.node, s.function, s.args, not s.inverse, s.keywords, s.owner, s.meant, s.own
+        s.node, s.function, s.args, not s.inverse, s.keywords, s.owner, s.meant, s.fields
     ),
     Compute: lambda s: Compute(s.node, s.body, inverted_block(s.inside)),
     Require: lambda s: Require(

@@ -31,33 +31,33 @@ def unread_updates(block: Block, own: set[str], names: set[str]) -> set[Statemen
     The block runs forwards, then backwards, and its variables are dead afterwards: in the reverse
     pass, nothing reads the updated values after one of these updates.
     """
-    found: set[Statement] = set()
-    _mark(block, set(), own, names, found)
-    return found
+    unread: set[Statement] = set()
+    _mark(block, set(), own, names, unread)
+    return unread
 
 
 def _mark(
-    block: Block, before: set[str], own: set[str], names: set[str], found: set[Statement]
+    block: Block, before: set[str], own: set[str], names: set[str], unread: set[Statement]
 ) -> set[str]:
     for s in block:
         if isinstance(s, Update) and s.op not in "*/" and root_of(s.place) in own - before:
-            found.add(s)  # the reverse pass of a product needs its factors
+            unread.add(s)  # the reverse pass of a product needs its factors
         inside = before | all_reads([s], names) if isinstance(s, (For, While)) else before
         after = _own_reads(s, names)
         for inner in children(s):
-            inside = _mark(inner, inside | after, own, names, found)
+            inside = _mark(inner, inside | after, own, names, unread)
         before = before | all_reads([s], names)
     return before
 
 
 def all_reads(block: Block, names: set[str]) -> set[str]:
     """The variables whose values a block needs, its own among them."""
-    found: set[str] = set()
+    variables: set[str] = set()
     for s in block:
-        found |= _own_reads(s, names)
+        variables |= _own_reads(s, names)
         for inner in children(s):
-            found |= all_reads(inner, names)
-    return found
+            variables |= all_reads(inner, names)
+    return variables
 
 
 def _own_reads(s: Statement, names: set[str]) -> set[str]:
@@ -74,7 +74,7 @@ def _own_reads(s: Statement, names: set[str]) -> set[str]:
         expressions = [s.start, s.stop]
     elif isinstance(s, (Call, Instruct, Swap, Flip)):
         expressions = list(s.args) if isinstance(s, Instruct) else places
-    found = {root_of(p) for e in expressions for p in reads(e, names)}
+    variables = {root_of(p) for e in expressions for p in reads(e, names)}
     if isinstance(s, Update) and s.op in "*/":
-        found.add(root_of(s.place))
-    return found | {root_of(i) for p in places for i in index_reads(p, names)}
+        variables.add(root_of(s.place))
+    return variables | {root_of(i) for p in places for i in index_reads(p, names)}

@@ -31,7 +31,7 @@ from fwdad.reversible.language.program import (
 )
 from fwdad.reversible.language.purity import check_repeatable
 from fwdad.reversible.language.scope import Scope
-from fwdad.reversible.language.syntax import OwnFields, Replace, is_docstring, stored
+from fwdad.reversible.language.syntax import ContainerFields, Replace, is_docstring, stored
 
 _UPDATES = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitXor: "^"}
 _FLIPS: dict[type, str] = {ast.USub: "-", ast.Invert: "~", ast.Not: "not "}
@@ -94,8 +94,8 @@ class _Parser:
         value = node.value
         if value is None or (isinstance(value, ast.Constant) and value.value is None):
             return
-        given = value.elts if isinstance(value, ast.Tuple) else [value]
-        if [text(g) for g in given] != params:
+        returned = value.elts if isinstance(value, ast.Tuple) else [value]
+        if [text(g) for g in returned] != params:
             message = (
                 "a reversible function ends with 'return' of all its parameters in their order "
                 f"({', '.join(params)}), or without one"
@@ -106,38 +106,38 @@ class _Parser:
 
     def block(self, nodes: list[ast.stmt]) -> Block:
         """The statements of a block; a name for a value has the statements after it as its body."""
-        found: Block = []
+        block: Block = []
         nodes = list(nodes)
         for k in range(len(nodes)):
-            node, known = nodes[k], set(self.scope.own)
+            node, known = nodes[k], set(self.scope.containers)
             if isinstance(node, ast.Pass) or is_docstring(node):
                 continue
-            made = self.statement(node)
-            if isinstance(made, Define):
-                self.scope.defined.append(made.variable.name)
-                made.body = self.block(nodes[k + 1 :])
+            statement = self.statement(node)
+            if isinstance(statement, Define):
+                self.scope.defined.append(statement.variable.name)
+                statement.body = self.block(nodes[k + 1 :])
                 self.scope.defined.pop()
-                return [*found, made]
-            found.extend(made if isinstance(made, list) else [made])
-            nodes[k + 1 :] = self._with_own(nodes[k + 1 :], known)
-        return found
+                return [*block, statement]
+            block.extend(statement if isinstance(statement, list) else [statement])
+            nodes[k + 1 :] = self._with_fields(nodes[k + 1 :], known)
+        return block
 
-    def _with_own(self, nodes: list[ast.stmt], known: set[str]) -> list[ast.stmt]:
+    def _with_fields(self, nodes: list[ast.stmt], known: set[str]) -> list[ast.stmt]:
         """Statements with variables for the fields of ancillas that have begun since."""
         new: dict[str, Any] = {
-            name: self.scope.own[name][1] for name in self.scope.own.keys() - known
+            name: self.scope.containers[name][1] for name in self.scope.containers.keys() - known
         }
-        return [OwnFields(new).visit(copy.deepcopy(n)) for n in nodes] if new else nodes
+        return [ContainerFields(new).visit(copy.deepcopy(n)) for n in nodes] if new else nodes
 
     def inner(self, nodes: list[ast.stmt], node: ast.AST) -> Block:
         """A block in which its ancillas end."""
         self.scope.live.append({})
-        made = self.block(nodes)
+        block = self.block(nodes)
         left = self.scope.live.pop()
         if left:
             message = f"ancilla '{next(iter(left))}' is not freed at the end of this block"
             raise self.scope.refuse(message, node)
-        return made
+        return block
 
     def statement(self, node: ast.stmt) -> Statement | Block:
         """The statement, or several, that a node of the source means."""
@@ -240,12 +240,12 @@ class _Parser:
             ast.fix_missing_locations(s)
         length = ast.parse(f"len({text(over)})", mode="eval").body
         zero = ast.Constant(0)
-        made = For(node, Variable(index), zero, length, 1, [], backwards)
-        made.body = self._loop_body(made, body, node)
+        loop = For(node, Variable(index), zero, length, 1, [], backwards)
+        loop.body = self._loop_body(loop, body, node)
         if name in {n.id for s in node.body for n in stored(s)}:
             message = f"the loop's own '{name}' is changed in its body"
             raise self.scope.refuse(message, node)
-        return made
+        return loop
 
     def _for_range(self, node: ast.For, name: str, over: ast.Call, backwards: bool) -> Statement:
         zero: ast.expr = ast.Constant(0)
@@ -263,15 +263,15 @@ class _Parser:
         if type(by) is not int or by == 0:
             message = "the step of a range is a number other than 0, written out"
             raise self.scope.refuse(message, step)
-        made = For(node, Variable(name), start, stop, by, [], backwards)
-        made.body = self._loop_body(made, node.body, node)
-        return made
+        loop = For(node, Variable(name), start, stop, by, [], backwards)
+        loop.body = self._loop_body(loop, node.body, node)
+        return loop
 
-    def _loop_body(self, made: For, body: list[ast.stmt], node: ast.For) -> Block:
-        self.scope.live.append({made.variable.name: made.variable})
-        found = self.inner(body, node)
+    def _loop_body(self, loop: For, body: list[ast.stmt], node: ast.For) -> Block:
+        self.scope.live.append({loop.variable.name: loop.variable})
+        block = self.inner(body, node)
         self.scope.live.pop()
-        return found
+        return block
 
     def _with(self, node: ast.With) -> Statement | Block:
         if len(node.items) > 1:  # one in the other
@@ -309,12 +309,12 @@ class _Parser:
             inside = last.body
             body.pop()
         self.scope.live.append({})
-        known = set(self.scope.own)
-        made = Compute(node, self.block(body), [])
-        inside = self._with_own(inside, known)
-        made.inside = self.inner(inside, last)
+        known = set(self.scope.containers)
+        statement = Compute(node, self.block(body), [])
+        inside = self._with_fields(inside, known)
+        statement.inside = self.inner(inside, last)
         self.scope.live.pop()  # what is still live is undone with the block
-        return made
+        return statement
 
     _READERS: ClassVar[dict[type[ast.stmt], Callable[[_Parser, Any], Statement | Block]]] = {
         ast.AnnAssign: _annotated_assign,

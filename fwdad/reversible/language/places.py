@@ -18,20 +18,20 @@ def text(node: ast.AST) -> str:
 
 def load(node: ast.expr) -> ast.expr:
     """The expression that reads a place."""
-    made = copy.deepcopy(node)
-    for n in ast.walk(made):
+    read = copy.deepcopy(node)
+    for n in ast.walk(read):
         if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)):
             n.ctx = ast.Load()
-    return made
+    return read
 
 
 def steps(place: ast.expr) -> tuple[str, list[ast.expr]]:
     """A place's root and what follows it, outermost first, as ``Attribute`` and ``Subscript``."""
-    found: list[ast.expr] = []
+    path: list[ast.expr] = []
     while isinstance(place, (ast.Subscript, ast.Attribute)):
-        found.append(place)
+        path.append(place)
         place = place.value
-    return (place.id if isinstance(place, ast.Name) else ""), found[::-1]
+    return (place.id if isinstance(place, ast.Name) else ""), path[::-1]
 
 
 def names_in(node: ast.AST) -> Iterator[ast.Name]:
@@ -116,36 +116,36 @@ def metadata(expression: ast.expr, names: set[str]) -> list[ast.expr]:
 
 def renamed_root(place: ast.expr, name: str) -> ast.expr:
     """The same place of another variable."""
-    made = load(place)
-    inner = made
+    renamed = load(place)
+    inner = renamed
     while isinstance(inner, (ast.Subscript, ast.Attribute)):
         inner = inner.value
     if isinstance(inner, ast.Name):
         inner.id = name
-    return made
+    return renamed
 
 
 def reads(expression: ast.expr, names: set[str]) -> list[ast.expr]:
     """Every place that an expression reads, those inside of indices too."""
-    found = leaves(expression, names)
-    for place in list(found):
-        found.extend(index_reads(place, names))
-    return found
+    places = leaves(expression, names)
+    for place in list(places):
+        places.extend(index_reads(place, names))
+    return places
 
 
 def index_reads(place: ast.expr, names: set[str]) -> list[ast.expr]:
     """The places that the indices of a place read."""
-    found: list[ast.expr] = []
+    places: list[ast.expr] = []
     for step in steps(place)[1]:
         if isinstance(step, ast.Subscript):
-            found.extend(reads(step.slice, names))
-    return found
+            places.extend(reads(step.slice, names))
+    return places
 
 
 def replaced(expression: ast.expr, by: dict[str, ast.expr]) -> ast.expr:
     """An expression with some of its parts, identified by their text, replaced by others."""
-    made: ast.expr = _Replace(by).visit(load(expression))
-    return made
+    result: ast.expr = _Replace(by).visit(load(expression))
+    return result
 
 
 class _Replace(ast.NodeTransformer):
@@ -154,9 +154,9 @@ class _Replace(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
-            found = self.by.get(text(node))
-            if found is not None:
-                return copy.deepcopy(found)
+            replacement = self.by.get(text(node))
+            if replacement is not None:
+                return copy.deepcopy(replacement)
         return self.generic_visit(node)
 
 
@@ -175,14 +175,14 @@ def part_of(place: ast.expr) -> tuple[str, ast.expr]:
     parts = [s for s in path if isinstance(s, ast.Attribute) and s.attr in PARTS]
     if len(parts) != 1:
         return "", place
-    made: ast.expr = ast.copy_location(ast.Name(root, ast.Load()), place)
+    whole: ast.expr = ast.copy_location(ast.Name(root, ast.Load()), place)
     for step in path:
         if step is not parts[0]:
-            made = _on(step, made)
-    return parts[0].attr, made
+            whole = _on(step, whole)
+    return parts[0].attr, whole
 
 
 def _on(step: ast.expr, value: ast.expr) -> ast.expr:
-    made = copy.copy(step)
-    made.value = value  # type: ignore[attr-defined]
-    return made
+    moved = copy.copy(step)
+    moved.value = value  # type: ignore[attr-defined]
+    return moved

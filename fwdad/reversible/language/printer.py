@@ -38,8 +38,8 @@ def show_program(program: Program) -> str:
 
 
 def _block(block: Block) -> list[str]:
-    found = [line for s in block for line in _LINES[type(s)](s)]
-    return [f"    {line}" for line in found] or ["    pass"]
+    lines = [line for s in block for line in _LINES[type(s)](s)]
+    return [f"    {line}" for line in lines] or ["    pass"]
 
 
 def _head(line: str, block: Block) -> list[str]:

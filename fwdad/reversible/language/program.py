@@ -138,7 +138,7 @@ class Call(Statement):
     """A call of a reversible function, which updates all its arguments.
 
     ``owner`` is the object, if ``function`` may be a method. Once ``meant`` is known, the arguments
-    are in its order, the owner first. ``own`` has those that are several variables.
+    are in its order, the owner first. ``fields`` has those that are several variables.
     """
 
     function: ast.expr
@@ -147,22 +147,22 @@ class Call(Statement):
     keywords: tuple[str, ...] = ()
     owner: Place | None = None
     meant: Any = None
-    own: dict[str, Fields] = field(default_factory=dict)
+    fields: dict[str, Fields] = field(default_factory=dict)
 
     def places(self, argument: ast.expr) -> list[Place]:
         """The places that an argument is."""
-        own = self.own.get(argument.id) if isinstance(argument, ast.Name) else None
-        return [argument] if own is None else _variables(own, argument)
+        fields = self.fields.get(argument.id) if isinstance(argument, ast.Name) else None
+        return [argument] if fields is None else _variables(fields, argument)
 
 
-def _variables(own: Fields, node: ast.expr) -> list[Place]:
-    found: list[Place] = []
-    for v in own[1].values():
+def _variables(fields: Fields, node: ast.expr) -> list[Place]:
+    variables: list[Place] = []
+    for v in fields[1].values():
         if isinstance(v, str):
-            found.append(ast.copy_location(ast.Name(v, ast.Load()), node))
+            variables.append(ast.copy_location(ast.Name(v, ast.Load()), node))
         else:
-            found += _variables(v, node)
-    return found
+            variables += _variables(v, node)
+    return variables
 
 
 @dataclass(eq=False)
@@ -229,17 +229,17 @@ def walk(block: Block) -> Iterator[Statement]:
 
 def expanded(block: Block, call: Callable[[Call], Block]) -> Block:
     """A block with other statements for its calls; its variables are the same."""
-    found: Block = []
+    statements: Block = []
     for s in block:
         if isinstance(s, Call):
-            found += call(s)
+            statements += call(s)
             continue
-        made = copy.copy(s)
+        copied = copy.copy(s)
         for name in ("body", "orelse", "inside"):
             if hasattr(s, name):
-                setattr(made, name, expanded(getattr(s, name), call))
-        found.append(made)
-    return found
+                setattr(copied, name, expanded(getattr(s, name), call))
+        statements.append(copied)
+    return statements
 
 
 def root_of(place: ast.expr) -> str:
@@ -265,11 +265,11 @@ def written_places(statement: Statement) -> list[Place]:
 
 def local_names(program: Program) -> set[str]:
     """The names of a program's own variables."""
-    found = set(program.params)
+    names = set(program.params)
     for s in walk(program.body):
         if isinstance(s, (Allocate, Define, For)):
-            found.add(s.variable.name)
-    return found
+            names.add(s.variable.name)
+    return names
 
 
 def written_roots(block: Block) -> set[str]:

@@ -26,11 +26,11 @@ def check_repeatable(
     """
     for call in _calls(node):
         f = meaning(call.func)
-        found = f if reads_world(f) else _called_by(f, set())
-        if found is None:
+        impure = f if reads_world(f) else _called_by(f, set())
+        if impure is None:
             continue
-        name = function_name(found)
-        by = "" if found is f else f" (which {function_name(f)} calls)"
+        name = function_name(impure)
+        by = "" if impure is f else f" (which {function_name(f)} calls)"
         message = (
             f"{name}{by} does not return the same when the body runs backwards: call it outside, "
             "and give the body what it returns as an argument"
@@ -50,9 +50,9 @@ def _called_by(f: Any, seen: set[int]) -> Any:
     source = find_source(f)
     for call in _calls(source.node) if source is not None else ():
         g = _named(f, call.func)
-        found = g if reads_world(g) else _called_by(g, seen)
-        if found is not None:
-            return found
+        impure = g if reads_world(g) else _called_by(g, seen)
+        if impure is not None:
+            return impure
     return None
 
 

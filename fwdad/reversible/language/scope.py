@@ -37,7 +37,9 @@ class Scope:
         self.live: list[dict[str, Variable]] = [{}]
         self.defined: list[str] = []
         self.count = 0
-        self.own: dict[str, tuple[type, dict[str, str]]] = {}  # ancillas of several variables
+        self.containers: dict[
+            str, tuple[type, dict[str, str]]
+        ] = {}  # ancillas of several variables
         self.ended: set[str] = set()  # those of them that have been freed
 
     def refuse(self, message: str, node: ast.AST) -> IrreversibleError:
@@ -111,7 +113,7 @@ class Scope:
 
     def fields(self, owner: ast.expr) -> Callable[[str], ast.expr]:
         """The expression of each field of a container, by the field's name."""
-        own = self.own.get(owner.id) if isinstance(owner, ast.Name) else None
-        if own is None:
+        container = self.containers.get(owner.id) if isinstance(owner, ast.Name) else None
+        if container is None:
             return lambda name: placed_at(field_of(owner, name), owner)
-        return lambda name: placed_at(ast.Name(own[1][name], ast.Load()), owner)
+        return lambda name: placed_at(ast.Name(container[1][name], ast.Load()), owner)

@@ -146,8 +146,8 @@ class _Checker:
         self, s: Statement, place: ast.expr, others: Sequence[ast.expr], what: str
     ) -> None:
         for other in others:
-            found = overlap(place, other)
-            if found is True:
+            shared = overlap(place, other)
+            if shared is True:
                 name, by = text(place), text(other)
                 detail = f"'{name}' is" if name == by else f"'{by}', a part of '{name}', is"
                 if what == "swap":
@@ -160,8 +160,8 @@ class _Checker:
                         "name of its own first (fwdad.ancilla)"
                     )
                 raise self.refuse(message, s.node)
-            if found:
-                s.apart.append(found)
+            if shared:
+                s.apart.append(shared)
 
     def _call(self, s: Call | Instruct, _after: Block) -> None:
         self.arguments(s)

@@ -80,16 +80,16 @@ def beginning(value: ast.expr, name: str) -> ast.expr:
     return ast.Constant(0) if name == "count" else placed_at(field_of(value, name), value)
 
 
-class OwnFields(ast.NodeTransformer):
+class ContainerFields(ast.NodeTransformer):
     """Variables for the fields of ancillas."""
 
-    def __init__(self, own: dict[str, dict[str, Any]]) -> None:
-        self.own = own
+    def __init__(self, variables: dict[str, dict[str, Any]]) -> None:
+        self.variables = variables
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """The variable of a field."""
         value = node.value
-        parts = self.own.get(value.id) if isinstance(value, ast.Name) else None
+        parts = self.variables.get(value.id) if isinstance(value, ast.Name) else None
         if parts is not None and node.attr in parts:
             return ast.copy_location(ast.Name(parts[node.attr], node.ctx), node)
         self.generic_visit(node)
@@ -101,11 +101,11 @@ def field_of(owner: ast.expr, name: str) -> ast.expr:
     return ast.Attribute(copy.deepcopy(owner), name, ast.Load())
 
 
-def placed_at(made: ast.expr, node: ast.AST) -> ast.expr:
+def placed_at(expression: ast.expr, node: ast.AST) -> ast.expr:
     """A new expression with the location of a node of the source."""
-    for n in ast.walk(made):
+    for n in ast.walk(expression):
         ast.copy_location(n, node)
-    return made
+    return expression
 
 
 def parsed(code: str, node: ast.AST) -> ast.expr:

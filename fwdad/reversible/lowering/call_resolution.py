@@ -39,15 +39,15 @@ class Class:
 
 def world_of(known: dict[str, Kind]) -> World:
     """The functions and classes among parameters of some kinds."""
-    return tuple(found for name, kind in known.items() for found in _found(name, kind))
+    return tuple(entry for name, kind in known.items() for entry in _functions_in(name, kind))
 
 
-def _found(name: str, kind: Kind) -> list[tuple[str, Any]]:
+def _functions_in(name: str, kind: Kind) -> list[tuple[str, Any]]:
     if isinstance(kind, Function):
         return [(name, kind.value)]
     if not isinstance(kind, Record):
         return []
-    fields = [each for f, k in kind.fields for each in _found(f"{name}.{f}", k)]
+    fields = [each for f, k in kind.fields for each in _functions_in(f"{name}.{f}", k)]
     return [(name, Class(kind.cls)), *fields]
 
 
@@ -105,16 +105,16 @@ def _resolved_call(
         before.append(Allocate(s.node, variable, a))
         after.append(Free(s.node, variable, a))
         args.append(ast.copy_location(ast.Name(variable.name, ast.Load()), s.node))
-    made = Call(s.node, s.function, args, s.inverse, meant=f, own=s.own)
-    check_call(program, made)
-    return [*before, made, *after[::-1]]
+    call = Call(s.node, s.function, args, s.inverse, meant=f, fields=s.fields)
+    check_call(program, call)
+    return [*before, call, *after[::-1]]
 
 
 def _meant(outside: Outside, known: dict[str, Any], s: Call) -> tuple[Any, ast.expr | None]:
     """The function of a call, and the first argument that it has as a method."""
-    found = function_of(outside, known, s.function)
-    if s.owner is None or found is not None:
-        return found, None
+    function = function_of(outside, known, s.function)
+    if s.owner is None or function is not None:
+        return function, None
     of = known.get(text(s.owner))
     method = getattr(of.cls, s.function.attr, None) if isinstance(of, Class) else None  # type: ignore[attr-defined]
     return (method, s.owner) if hasattr(method, "definition") else (None, None)
@@ -132,12 +132,12 @@ def function_of(outside: Outside, known: dict[str, Any], e: ast.expr) -> Any:
 
 
 def _fresh(names: set[str], name: str) -> str:
-    found, k = name, 1
-    while found in names:
+    candidate, k = name, 1
+    while candidate in names:
         k += 1
-        found = f"{name}_{k}"
-    names.add(found)
-    return found
+        candidate = f"{name}_{k}"
+    names.add(candidate)
+    return candidate
 
 
 # -- what is updated

@@ -53,30 +53,30 @@ class Calls:
 
     def values(self, s: Call, kinds: list[Kind]) -> list[tuple[ast.expr, Kind]]:
         """What a call is given: the fields of records, no functions."""
-        found: list[tuple[ast.expr, Kind]] = []
+        values: list[tuple[ast.expr, Kind]] = []
         for a, kind in zip(s.args, kinds, strict=True):
-            found += zip(s.places(a), leaf_kinds(kind), strict=True)
-        return [(a, k) for a, k in found if is_value(k)]
+            values += zip(s.places(a), leaf_kinds(kind), strict=True)
+        return [(a, k) for a, k in values if is_value(k)]
 
     def argument_kind(self, a: ast.expr, s: Call) -> Kind:
         """The kind of an argument of a call, which may be a function."""
         if isinstance(a, ast.UnaryOp):  # the inverse of a function
             return Function(~self.argument_kind(a.operand, s).value)
-        own = s.own.get(a.id) if isinstance(a, ast.Name) else None
-        if own is not None:
-            return self._record(own)
+        fields = s.fields.get(a.id) if isinstance(a, ast.Name) else None
+        if fields is not None:
+            return self._record(fields)
         if isinstance(a, ast.Name) and a.id in self.source.env:
             return self.source.env[a.id]
         if isinstance(a, (ast.Name, ast.Attribute)) and not leaves(a, self.expressions.numeric):
             return kind_of(self.expressions.outside(a))
         return self.expressions.kind(a)
 
-    def _record(self, own: Fields) -> Record:
+    def _record(self, fields: Fields) -> Record:
         parts = (
             (f, self.source.env[v] if isinstance(v, str) else self._record(v))
-            for f, v in own[1].items()
+            for f, v in fields[1].items()
         )
-        return Record(own[0], tuple(parts))
+        return Record(fields[0], tuple(parts))
 
 
 def is_value(kind: Kind) -> bool:

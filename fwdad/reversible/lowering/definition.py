@@ -90,14 +90,14 @@ class Definition:
         if self in seen:
             return False
         seen.add(self)
-        found = self.forward.grows
+        grows = self.forward.grows
         for d in list(self.uses):
-            found |= d.make_room(seen)
+            grows |= d.make_room(seen)
         if self.forward.grows:
             self.room *= 2
             self._begin()
             self.version += 1
-        return found
+        return grows
 
     def stands(self, seen: set[Definition]) -> bool:
         """Whether the source is valid, and that of what it calls, except those already seen."""
@@ -123,21 +123,21 @@ class Definition:
 
     def resolved(self, world: World) -> Program:
         """The program for these functions and classes among its arguments."""
-        found = self.programs.get(world)
-        if found is None:
-            found = self.programs[world] = resolved(self.outside, self.forward, world)
-        return found
+        program = self.programs.get(world)
+        if program is None:
+            program = self.programs[world] = resolved(self.outside, self.forward, world)
+        return program
 
     def updated(self, kinds: tuple[Kind, ...]) -> set[int]:
         """The positions of the values that are updated, among those that its source is given."""
-        found = self.positions.get(kinds)
-        if found is None:
+        positions = self.positions.get(kinds)
+        if positions is None:
             known = dict(zip(self.forward.params, kinds, strict=True))
             written = self.updated_paths(world_of(known))
             paths = [path for p, kind in known.items() for path in value_paths(p, kind)]
-            found = {at for at, path in enumerate(paths) if touches(written, path)}
-            self.positions[kinds] = found
-        return found
+            positions = {at for at, path in enumerate(paths) if touches(written, path)}
+            self.positions[kinds] = positions
+        return positions
 
     def updated_paths(self, world: World, caller: Outside | None = None) -> set[str]:
         """The parameters, and fields of them, that are updated.
@@ -156,23 +156,23 @@ class Definition:
         self.guess = world, set()
         try:
             while True:
-                found = updated_paths(self.outside, self.resolved(world).body, dict(world))
-                found = {p for p in found if p.partition(".")[0] in self.forward.params}
-                if found == self.guess[1]:
+                paths = updated_paths(self.outside, self.resolved(world).body, dict(world))
+                paths = {p for p in paths if p.partition(".")[0] in self.forward.params}
+                if paths == self.guess[1]:
                     break
-                self.guess = world, found
+                self.guess = world, paths
         finally:
             self.guess = None
-        self.updates[world] = found
-        return found
+        self.updates[world] = paths
+        return paths
 
     def source(self, kinds: tuple[Kind, ...], inverse: bool, adjoint: bool) -> Written:
         """The function that runs for these kinds of arguments."""
         key = (kinds, inverse, adjoint)
-        found = self.written.get(key)
-        if found is None:
-            found = self._write(key, kinds, inverse, adjoint)
-        return found
+        written = self.written.get(key)
+        if written is None:
+            written = self._write(key, kinds, inverse, adjoint)
+        return written
 
     def _write(self, key: Any, kinds: tuple[Kind, ...], inverse: bool, adjoint: bool) -> Written:
         program = self.backward if inverse else self.forward
@@ -252,9 +252,9 @@ class Definition:
         returns the cotangents of all numbers and arrays that have one.
         """
         key = (kinds, inverse, adjoint, "whole")
-        found = self.written.get(key)
-        if found is not None:
-            return found
+        written = self.written.get(key)
+        if written is not None:
+            return written
         inner = self.source(kinds, inverse, adjoint)
         name, updated = f"{inner.name}_of_copies", self.updated(kinds)
         code = source_of_copies(
@@ -262,9 +262,9 @@ class Definition:
         )
         namespace = {"__name__": self.f.__module__, WORLD: self.outside.place, "np": np}
         namespace[inner.name] = inner.function
-        made = self.written[key] = Written(name, code)
-        made.function = make_function(code, name, namespace)
-        return made
+        written = self.written[key] = Written(name, code)
+        written.function = make_function(code, name, namespace)
+        return written
 
     def _called(
         self,

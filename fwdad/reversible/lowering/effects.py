@@ -35,44 +35,44 @@ def touches(written: set[str], path: str) -> bool:
 
 def updated_paths(outside: Outside, block: Block, known: dict[str, Any]) -> set[str]:
     """The variables and fields that a block updates; its calls are resolved."""
-    found: set[str] = set()
+    paths: set[str] = set()
     for s in walk(block):
         if not isinstance(s, Call):
-            found |= {path_of(p) for p in written_places(s)}
+            paths |= {path_of(p) for p in written_places(s)}
         elif s.meant is not None:
             inner = s.meant.definition
-            given = dict(zip(inner.forward.params, s.args, strict=True))
-            for path in inner.updated_paths(_inner_world(outside, given, known), outside):
+            arguments = dict(zip(inner.forward.params, s.args, strict=True))
+            for path in inner.updated_paths(_inner_world(outside, arguments, known), outside):
                 name, _, rest = path.partition(".")
-                found |= _paths_of(s, given[name], rest)
-    return found
+                paths |= _paths_of(s, arguments[name], rest)
+    return paths
 
 
 def _paths_of(s: Call, a: ast.expr, rest: str) -> set[str]:
     """What a path that begins with an argument is here."""
-    own = s.own.get(a.id) if isinstance(a, ast.Name) else None
-    if own is not None:
-        return _own_paths(own, rest)
+    fields = s.fields.get(a.id) if isinstance(a, ast.Name) else None
+    if fields is not None:
+        return _field_paths(fields, rest)
     here = path_of(a)
     whole = text(a) == here
     return {f"{here}.{rest}" if rest and whole else here}
 
 
-def _own_paths(own: Fields, rest: str) -> set[str]:
+def _field_paths(fields: Fields, rest: str) -> set[str]:
     if not rest:
-        parts = own[1].values()
-        return {p for v in parts for p in ({v} if isinstance(v, str) else _own_paths(v, ""))}
+        parts = fields[1].values()
+        return {p for v in parts for p in ({v} if isinstance(v, str) else _field_paths(v, ""))}
     name, _, later = rest.partition(".")
-    part = own[1][name]
+    part = fields[1][name]
     if isinstance(part, str):
         return {f"{part}.{later}" if later else part}
-    return _own_paths(part, later)
+    return _field_paths(part, later)
 
 
-def _inner_world(outside: Outside, given: dict[str, ast.expr], known: dict[str, Any]) -> World:
+def _inner_world(outside: Outside, arguments: dict[str, ast.expr], known: dict[str, Any]) -> World:
     """The functions and classes among the arguments of a call."""
-    found: list[tuple[str, Any]] = []
-    for name, a in given.items():
+    world: list[tuple[str, Any]] = []
+    for name, a in arguments.items():
         here = text(a)
         inside = [
             (name + path[len(here) :], value)
@@ -80,5 +80,5 @@ def _inner_world(outside: Outside, given: dict[str, ast.expr], known: dict[str, 
             if path == here or path.startswith(f"{here}.")
         ]
         f = None if inside else function_of(outside, known, a)
-        found += inside if f is None else [(name, f)]
-    return tuple(found)
+        world += inside if f is None else [(name, f)]
+    return tuple(world)

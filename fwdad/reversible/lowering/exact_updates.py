@@ -77,11 +77,9 @@ class ExactUpdates:
     def _is_place(self, e: ast.expr, kind: Exact) -> bool:
         if not isinstance(e, (ast.Name, ast.Attribute, ast.Subscript)):
             return False
-        found, _ = self.expressions.parts(e)
+        read, _ = self.expressions.parts(e)
         return (
-            len(found) == 1
-            and text(found[0][0]) == text(e)
-            and found[0][1].format_of == kind.format
+            len(read) == 1 and text(read[0][0]) == text(e) and read[0][1].format_of == kind.format
         )
 
     def update(self, s: Update, op: str, kind: Exact) -> None:
@@ -182,9 +180,9 @@ def _is_number(e: ast.expr) -> bool:
 
 
 def _of_constant(kind: Exact, number: Any) -> Any:
-    made = (
+    exact = (
         kind.format(number)
         if isinstance(kind.format, Fixed)
         else Logarithmic(number, kind.format.bits)
     )
-    return made.kept
+    return exact.kept

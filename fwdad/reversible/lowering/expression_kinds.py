@@ -29,8 +29,8 @@ def indexed(kind: Kind, index: ast.expr, kind_of_expression: Any) -> Kind | None
         elif isinstance(part, (ast.List, ast.ListComp)):
             return None
         else:
-            found = kind_of_expression(part)
-            if found.is_array or np.dtype(found.dtype).kind == "b":
+            index_kind = kind_of_expression(part)
+            if index_kind.is_array or np.dtype(index_kind.dtype).kind == "b":
                 return None
             ndim -= 1
     if ndim < 0:

@@ -46,15 +46,15 @@ class Expressions:
 
     def kind(self, place: ast.expr) -> Kind:
         """The kind of a place that is updated."""
-        found = place_kind(place, self.source.env, self.kind_of_expression)
-        if found is None:
+        kind = place_kind(place, self.source.env, self.kind_of_expression)
+        if kind is None:
             message = f"'{text(place)}' has an array for an index: two of its elements may be one"
             raise IrreversibleError(message, location(self.source.program.filename, place))
-        return found
+        return kind
 
     def parts(self, expression: ast.expr) -> tuple[list[tuple[ast.expr, Kind]], list[ast.expr]]:
         """The places that an expression reads, with their kinds, and the shapes it asks for."""
-        found: dict[str, tuple[ast.expr, Kind]] = {}
+        read: dict[str, tuple[ast.expr, Kind]] = {}
         todo = leaves(expression, self.numeric)
         shapes = {text(m): m for m in metadata(expression, self.numeric)}
         while todo:
@@ -64,7 +64,7 @@ class Expressions:
                 shapes |= {text(m): m for m in metadata(index, self.numeric)}
             kind = place_kind(leaf, self.source.env, self.kind_of_expression)
             if kind is not None:
-                found[text(leaf)] = (leaf, kind)
+                read[text(leaf)] = (leaf, kind)
                 continue
             # an array as an index: the base is read, and the index is a part of the expression
             base = leaf
@@ -74,8 +74,8 @@ class Expressions:
                 todo.extend(leaves(base.slice, self.numeric))
                 shapes |= {text(m): m for m in metadata(base.slice, self.numeric)}
                 base = base.value
-            found[text(base)] = (base, place_kind(base, self.source.env, self.kind_of_expression))
-        return list(found.values()), list(shapes.values())
+            read[text(base)] = (base, place_kind(base, self.source.env, self.kind_of_expression))
+        return list(read.values()), list(shapes.values())
 
     def kind_of_expression(self, e: ast.expr) -> Kind:
         """The kind of any value."""
@@ -85,10 +85,10 @@ class Expressions:
             pass
         else:
             return kind_of(value)
-        made = self.constructed(e)
-        if made is not None:
-            of = self.kind_of_expression(made[2])
-            return Exact("float64", of.ndim, of.is_array, *made[:2])
+        exact = self.constructed(e)
+        if exact is not None:
+            of = self.kind_of_expression(exact[2])
+            return Exact("float64", of.ndim, of.is_array, *exact[:2])
         read, shapes = self.parts(e)
         if len(read) == 1 and text(read[0][0]) == text(e):
             return read[0][1]
@@ -117,10 +117,10 @@ class Expressions:
         if before:
             params.insert(0, before)
         body = wrap.format(text(replaced(e, by)))
-        found = self.source.names.fresh(name)
-        code = f"def {found}({', '.join(params)}):\n    return {body}\n"
-        make_function(code, found, self.source.namespace)
-        return ExpressionFunction(found, code, arguments)
+        function = self.source.names.fresh(name)
+        code = f"def {function}({', '.join(params)}):\n    return {body}\n"
+        make_function(code, function, self.source.namespace)
+        return ExpressionFunction(function, code, arguments)
 
     def code(self, e: ast.expr) -> str:
         """An expression as source, with the values of logarithmic numbers: logarithms are kept."""
@@ -169,8 +169,8 @@ class Expressions:
 
     def constructed_from(self, e: ast.expr) -> ast.expr:
         """The value that an expression makes an exact number from; else the expression."""
-        made = self.constructed(e)
-        return e if made is None else made[2]
+        exact = self.constructed(e)
+        return e if exact is None else exact[2]
 
 
 class _ShapeSample:

@@ -31,8 +31,10 @@ def flattened(program: Program, kinds: dict[str, Kind]) -> Program:
     body = mapped(program.body, lambda e: rename.visit(copy.deepcopy(e)))
     for s in walk(body):
         if isinstance(s, Call):
-            given = [a.id for a in s.args if isinstance(a, ast.Name)]
-            s.own = s.own | {name: rename.own[name] for name in given if name in rename.own}
+            passed = [a.id for a in s.args if isinstance(a, ast.Name)]
+            s.fields = s.fields | {
+                name: rename.fields[name] for name in passed if name in rename.fields
+            }
     return Program(program.name, params, body, program.filename, program.names | set(params))
 
 
@@ -42,7 +44,7 @@ def mapped(block: Block, f: Any) -> Block:
 
 
 def _mapped(s: Statement, f: Any) -> Statement:
-    made = copy.copy(s)
+    copied = copy.copy(s)
     for field in dataclasses.fields(s):
         value = getattr(s, field.name)
         if field.name == "node":
@@ -55,36 +57,38 @@ def _mapped(s: Statement, f: Any) -> Statement:
             value = [f(e) for e in value]
         elif isinstance(value, list):
             value = mapped(value, f)
-        setattr(made, field.name, value)
-    return made
+        setattr(copied, field.name, value)
+    return copied
 
 
 class _Fields(ast.NodeTransformer):
     """Replace fields of records by variables; a variable may be a record again."""
 
     def __init__(self) -> None:
-        self.own: dict[str, Fields] = {}
+        self.fields: dict[str, Fields] = {}
         self.variables: dict[tuple[str, str], str] = {}
 
     def spread(self, name: str, kind: Record, kinds: dict[str, Kind], names: Names) -> list[str]:
         """Name a record's variables, and return those that are not records."""
-        found: list[str] = []
+        variables: list[str] = []
         parts: dict[str, str | Fields] = {}
         for f, k in kind.fields:
-            made = self.variables[name, f] = names.fresh(f"{name}_{f}")
-            kinds[made] = k
+            variable = self.variables[name, f] = names.fresh(f"{name}_{f}")
+            kinds[variable] = k
             if isinstance(k, Record):
-                found += self.spread(made, k, kinds, names)
-                parts[f] = self.own[made]
+                variables += self.spread(variable, k, kinds, names)
+                parts[f] = self.fields[variable]
             else:
-                found.append(made)
-                parts[f] = made
-        self.own[name] = kind.cls, parts
-        return found
+                variables.append(variable)
+                parts[f] = variable
+        self.fields[name] = kind.cls, parts
+        return variables
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         value = self.visit(node.value)
-        found = self.variables.get((value.id, node.attr)) if isinstance(value, ast.Name) else None
-        if found is not None:
-            return ast.copy_location(ast.Name(found, node.ctx), node)
+        variable = (
+            self.variables.get((value.id, node.attr)) if isinstance(value, ast.Name) else None
+        )
+        if variable is not None:
+            return ast.copy_location(ast.Name(variable, node.ctx), node)
         return ast.copy_location(ast.Attribute(value, node.attr, node.ctx), node)

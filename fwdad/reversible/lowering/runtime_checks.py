@@ -35,7 +35,7 @@ class RuntimeChecks:
         self.fixed: list[str] = []  # what must not change now
 
     def check_value(
-        self, s: Statement, what: str, variable: str, found: str, expected: str, kind: Kind
+        self, s: Statement, what: str, variable: str, actual: str, expected: str, kind: Kind
     ) -> None:
         """Raise if a value is not what it must be."""
         np = self.source.np
@@ -49,16 +49,16 @@ class RuntimeChecks:
             except ValueError:
                 bound = f"{self.tolerance!r} * {largest}"
             if kind.is_array:
-                test = f"not {np}.all({np}.abs({found} - ({expected})) <= {bound})"
+                test = f"not {np}.all({np}.abs({actual} - ({expected})) <= {bound})"
             else:
-                gap = found if expected in ("0.0", "0") else f"{found} - ({expected})"
+                gap = actual if expected in ("0.0", "0") else f"{actual} - ({expected})"
                 test = f"not abs({gap}) <= {bound}"
         else:
-            test = f"{found} != {expected}"
+            test = f"{actual} != {expected}"
             if kind.is_array:
                 test = f"{np}.any({test})"
         self.source.line(f"if {test}:")
-        self.raise_it(s, what, variable, expected, found)
+        self.raise_it(s, what, variable, expected, actual)
 
     def check_apart(self, s: Statement) -> None:
         """Raise if two elements that must differ are the same."""
@@ -76,7 +76,7 @@ class RuntimeChecks:
         what: str,
         variable: str,
         expected: str,
-        found: str,
+        actual: str,
         cls: type = InvertibilityError,
     ) -> None:
         """The line that raises."""
@@ -85,7 +85,7 @@ class RuntimeChecks:
         with self.source.indented():
             self.source.line(
                 f"raise {error}({what!r}, {variable!r}, {place[0]!r}, {place[1]}, {expected}, "
-                f"{found})"
+                f"{actual})"
             )
 
     def stays(self, pre: ast.expr, post: ast.expr, block: Block) -> bool:

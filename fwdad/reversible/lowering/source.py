@@ -26,12 +26,12 @@ class Names:
 
     def fresh(self, name: str) -> str:
         """A new name like the given one, with a number appended if it is taken."""
-        found, k = name, 1
-        while found in self.taken:
+        candidate, k = name, 1
+        while candidate in self.taken:
             k += 1
-            found = f"{name}_{k}"
-        self.taken.add(found)
-        return found
+            candidate = f"{name}_{k}"
+        self.taken.add(candidate)
+        return candidate
 
 
 def make_function(code: str, name: str, namespace: dict[str, Any]) -> Any:

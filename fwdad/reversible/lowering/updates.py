@@ -91,9 +91,9 @@ class Updates:
         value = s.value
         if part == "imag":
             value = ast.copy_location(ast.BinOp(ast.Constant(1j), ast.Mult(), value), value)
-        made = Update(s.node, place, s.op, ast.fix_missing_locations(value))
-        made.apart = s.apart
-        return made
+        update = Update(s.node, place, s.op, ast.fix_missing_locations(value))
+        update.apart = s.apart
+        return update
 
     def _multiply(self, s: Update, op: str, kind: Kind) -> None:
         """``place *= value`` or ``place /= value`` of ints: exact, or it raises."""

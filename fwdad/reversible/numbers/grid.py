@@ -46,11 +46,11 @@ class Grid:
 
 def real_values(value: Any) -> Any:
     """A value as a float or an array of floats; raises if it is complex."""
-    given = np.multiply(value, 1.0)  # a float, or an array of floats
-    if given.dtype.kind != "f":
-        message = f"real numbers are wanted; got {given.dtype}"
+    numbers = np.multiply(value, 1.0)  # a float, or an array of floats
+    if numbers.dtype.kind != "f":
+        message = f"real numbers are wanted; got {numbers.dtype}"
         raise UnsupportedTypeError(message)
-    return given
+    return numbers
 
 
 class ExactNumber:
@@ -129,9 +129,9 @@ def value_text(value: Any) -> str:
 
 def made_of(cls: type, kept: Any, form: Any) -> Any:
     """A number of a class by what is kept of it."""
-    made: Any = object.__new__(cls)
-    ExactNumber.__init__(made, kept, form)
-    return made
+    number: Any = object.__new__(cls)
+    ExactNumber.__init__(number, kept, form)
+    return number
 
 
 def register_number(cls: type) -> None:

@@ -100,12 +100,12 @@ class Logarithmic(ExactNumber):
 
     def __init__(self, value: Any, bits: int = BITS) -> None:
         form = LogarithmicFormat(bits)
-        given = real_values(value)
-        if not np.all((given >= 0) & (given < np.inf)):
+        numbers = real_values(value)
+        if not np.all((numbers >= 0) & (numbers < np.inf)):
             message = "a logarithmic number is positive or zero, and finite"
             raise ValueError(message)
-        kept = log_of(given, form.scale)
-        if not np.all((np.abs(kept) < form.limit) | (given == 0)):
+        kept = log_of(numbers, form.scale)
+        if not np.all((np.abs(kept) < form.limit) | (numbers == 0)):
             message = f"the logarithm of a number of {form!r} is smaller than {form.limit:g}"
             raise OverflowError(message)
         super().__init__(kept, form)

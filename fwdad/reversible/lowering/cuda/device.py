@@ -33,18 +33,18 @@ class DeviceFunctions:
 
     def of(self, f: Any) -> Any:
         """A function, generated or of the user's, with the functions that it calls."""
-        found = self.made.get(id(f))
-        if found is None:
+        compiled = self.made.get(id(f))
+        if compiled is None:
             if id(f) in self.open:
                 message = f"{f.__name__} calls itself: that cannot be a kernel"
                 raise UnsupportedTypeError(message)
             self.open.add(id(f))
             known = inspect.getclosurevars(f)
             tree = with_local_arrays(parsed(f), f.__name__)
-            found = self._compiled(tree, f.__name__, {**known.globals, **known.nonlocals})
+            compiled = self._compiled(tree, f.__name__, {**known.globals, **known.nonlocals})
             self.open.discard(id(f))
-            self.made[id(f)] = found
-        return found
+            self.made[id(f)] = compiled
+        return compiled
 
     def pull(self, jitted: Jitted) -> Any:
         """The pull of an expression: its tape's source."""
@@ -90,10 +90,10 @@ class DeviceFunctions:
     def _device_function(self, f: Any) -> Any:
         if not isinstance(f, types.FunctionType):
             return f
-        made = self.made.get(id(f))
-        if made is None:
-            made = self.made[id(f)] = self.cuda.jit(device=True)(f)
-        return made
+        compiled = self.made.get(id(f))
+        if compiled is None:
+            compiled = self.made[id(f)] = self.cuda.jit(device=True)(f)
+        return compiled
 
 
 class _Result:

@@ -174,21 +174,21 @@ def of_device(f: Any) -> Any:
     if module == "math":
         if f in _OF_MATH:
             return f
-        found = _MATHS_OWN.get(name)
+        form = _MATHS_OWN.get(name)
     elif isinstance(f, np.ufunc) or module.startswith(("numpy", "scipy")):
         numpys = f is getattr(np, name, None)
-        found = _OF_NUMPY.get(name) if numpys else None
-        if found is None and numpys and getattr(math, name, None) in _OF_MATH:
+        form = _OF_NUMPY.get(name) if numpys else None
+        if form is None and numpys and getattr(math, name, None) in _OF_MATH:
             return getattr(math, name)
     else:
         return None
-    if found is None:
+    if form is None:
         message = (
             f"{module or 'numpy'}.{name} has no form for a GPU: a kernel's expressions are of "
             "numbers, by operators, math's functions and NumPy's elementwise ones"
         )
         raise UnsupportedTypeError(message)
-    return found
+    return form
 
 
 __all__ = ["of_device"]

@@ -97,8 +97,8 @@ class _Local(ast.NodeTransformer):
         if lengths is None or word.removesuffix("_like") not in {"zeros", "ones"}:
             return self._refuse(node)
         self.lengths[target.id] = lengths
-        given = [*rest, *(k.value for k in call.keywords)]  # type: ignore[attr-defined]
-        dtype = ast.unparse(given[0]) if given else "np.float64"
+        options = [*rest, *(k.value for k in call.keywords)]  # type: ignore[attr-defined]
+        dtype = ast.unparse(options[0]) if options else "np.float64"
         if word.endswith("_like"):
             dtype = self.dtypes[first.id]
         dtype = {"float": "np.float64", "int": "np.int64", "complex": "np.complex128"}.get(
@@ -121,10 +121,10 @@ class _Local(ast.NodeTransformer):
         if isinstance(shape, ast.Name):
             return self.lengths.get(shape.id)
         try:
-            found = ast.literal_eval(shape)
+            lengths = ast.literal_eval(shape)
         except ValueError:
             return None
-        return list(found) if isinstance(found, tuple) else [found]
+        return list(lengths) if isinstance(lengths, tuple) else [lengths]
 
     def _refuse(self, node: ast.AST) -> Any:
         message = (
@@ -145,21 +145,21 @@ _MAKERS = frozenset({"zeros", "ones", "empty", "full", "array", "copy", "arange"
 
 def with_local_arrays(tree: ast.Module, name: str) -> ast.Module:
     """Make arrays that begin in a function its thread's own memory."""
-    found: ast.Module = _Local(name).visit(tree)
-    return found
+    rewritten: ast.Module = _Local(name).visit(tree)
+    return rewritten
 
 
 def of_numbers(tree: ast.Module) -> ast.Module:
     """Write arrays without axes as numbers."""
-    found: ast.Module = _OfNumbers().visit(tree)
-    return found
+    rewritten: ast.Module = _OfNumbers().visit(tree)
+    return rewritten
 
 
 def named(tree: ast.Module, known: dict[str, Any]) -> tuple[ast.Module, dict[str, Any]]:
     """Write ``np_sin`` for ``np.sin``; and what all names mean then."""
     names = _Names(known)
-    found: ast.Module = ast.fix_missing_locations(names.visit(tree))
-    return found, {**known, **names.found}
+    rewritten: ast.Module = ast.fix_missing_locations(names.visit(tree))
+    return rewritten, {**known, **names.found}
 
 
 __all__ = ["named", "of_numbers", "parsed", "with_local_arrays"]
