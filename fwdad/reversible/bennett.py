@@ -50,7 +50,7 @@ def bennett(step: Callable[..., Any], k: int = 2) -> Reversible:
     >>> slope = fwdad.grad(logistic, argnums=1)(0.0, 0.3, 20)
     """
     if k < 2:
-        message = f"a run is divided into at least 2 parts; k is {k}"
+        message = f"a run is divided into at least 2 parts; got k = {k}"
         raise ValueError(message)
     advance = step if isinstance(step, Reversible) else _added(step)
 
@@ -68,7 +68,7 @@ def bennett(step: Callable[..., Any], k: int = 2) -> Reversible:
 def _is_step(n: Any) -> bool:
     """Whether there is a step."""
     if n < 0:
-        message = f"n is {n}: a step is iterated 0 times or more often"
+        message = f"a step is iterated 0 times or more; got n = {n}"
         raise ValueError(message)
     return bool(n > 0)
 

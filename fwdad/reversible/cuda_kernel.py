@@ -125,7 +125,7 @@ class CudaKernel:
         lengths = {a.shape[0] for a in args if _is_array(a) and a.ndim}
         if len(lengths) != 1:
             what = sorted(lengths) if lengths else [type(a).__name__ for a in args]
-            message = f"arrays of one length along their first axis are needed; got {what}"
+            message = f"the arrays must have one length along their first axis; got {what}"
             raise UnsupportedTypeError(message)
         (n,) = lengths
         kinds = tuple(_instance_kind(a) for a in args)
@@ -181,7 +181,7 @@ class CudaKernel:
         targets = [k for k in sorted(updated) if not flat[k].is_array]
         if any(not _is_array(values[k]) for k in targets):
             message = (
-                f"{self.f.__name__} updates a number that all instances share: give an array of it"
+                f"{self.f.__name__} updates a number that all instances share: pass an array of it"
             )
             raise UnsupportedTypeError(message)
         if adjoint:

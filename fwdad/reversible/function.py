@@ -110,7 +110,10 @@ class Reversible:
         self._check_apart(values, flat, updated)
         has_records = any(isinstance(k, Record) for k in kinds)
         if has_records and shared_records(args, kinds, updated):
-            message = f"two arguments of {self.__name__} are one object, and it updates it"
+            message = (
+                f"two arguments of {self.__name__} are one object, which it updates: pass a copy "
+                "as one of them"
+            )
             raise AliasedArgumentError(message)
         if inplace:
             check_mutable(args, kinds, updated)
@@ -154,7 +157,7 @@ class Reversible:
                 if j != k and np.may_share_memory(values[j], values[k]):
                     message = (
                         f"two arguments of {self.__name__} share memory, and it updates one of "
-                        "them: give it a copy"
+                        "them: pass a copy of it"
                     )
                     raise AliasedArgumentError(message)
 

@@ -140,8 +140,8 @@ def check_gradient(
     off = abs(slope - expected) / size
     if not off <= rtol:
         message = (
-            f"the cotangents of {f.__name__} give {slope!r} along a direction, differences "
-            f"{expected!r}"
+            f"the cotangents of {f.__name__} give the directional derivative {slope!r}, finite "
+            f"differences {expected!r}"
         )
         raise AssertionError(message)
     return off

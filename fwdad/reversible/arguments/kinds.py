@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UnsupportedTypeError
+from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import ArrayType
 from fwdad.reversible.containers.container import Container
@@ -135,8 +135,8 @@ def kind_of(x: Any) -> Kind:  # noqa: PLR0911  (one return for each kind)
     if names:
         return Record(type(x), tuple((n, kind_of(getattr(x, n))) for n in names))
     message = (
-        f"a reversible function takes numbers, arrays, dataclasses and functions; a "
-        f"got {type(x).__name__}"
+        "a reversible function takes numbers, arrays, dataclasses and functions; got "
+        f"{type_in_words(x)}"
     )
     raise UnsupportedTypeError(message)
 

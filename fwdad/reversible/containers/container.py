@@ -30,12 +30,15 @@ class Container:
 
     def __init__(self, capacity: int | None = None, dtype: Any = float) -> None:
         if isinstance(capacity, int) and capacity < 0:
-            message = f"the capacity is {capacity}: it counts numbers, so it is not negative"
+            message = f"the capacity is {capacity}: it must not be negative"
             raise ValueError(message)
         memory = np.zeros(FIRST_ROOM if capacity is None else capacity, dtype)
         self.values = memory  # noqa: PLE0237  (subclasses have a __dict__)
         if self.values.ndim != 1 or self.values.dtype.kind not in "biufc":
-            message = f"{type_in_words(self)} has a capacity, an int, and holds numbers"
+            message = (
+                f"{type_in_words(self)} takes an int as its capacity and a dtype of numbers; got "
+                f"{capacity!r} and {dtype!r}"
+            )
             raise UnsupportedTypeError(message)
         self.count = 0  # type: ignore[misc]  # noqa: PLE0237
         self.fixed = capacity is not None

@@ -51,11 +51,11 @@ class CallParser:
         """``v = ancilla(value)``."""
         (began,) = self.scope.arguments(keywords.ancilla, value, "fwdad.ancilla takes one value")
         if not isinstance(target, ast.Name):
-            message = f"an ancilla is a name of its own; '{text(target)}' is not"
+            message = f"an ancilla must be a name of its own; '{text(target)}' is not"
             raise self.scope.refuse(message, target)
         name = target.id
         if self.scope.has_value(name):
-            message = f"'{name}' has a value already"
+            message = f"'{name}' already has a value: begin the ancilla under another name"
             raise self.scope.refuse(message, target)
         container = self._container(began)
         if container is not None:
@@ -119,9 +119,9 @@ class CallParser:
         variable = self.scope.live[-1].pop(name, None)
         if variable is None:
             if any(name in names for names in self.scope.live):
-                message = f"ancilla '{name}' began outside of this block: free it there"
+                message = f"ancilla '{name}' began outside this block: free it there"
             else:
-                message = f"'{name}' is no ancilla of this block, or it is freed already"
+                message = f"'{name}' is not an ancilla of this block, or has already been freed"
             raise self.scope.refuse(message, call)
         return Free(node, variable, value)
 
@@ -142,7 +142,10 @@ class CallParser:
         """A call that is a statement."""
         call = node.value
         if not isinstance(call, ast.Call):
-            message = "an expression by itself does nothing here"
+            message = (
+                "an expression alone has no effect here: write an update, or call a reversible "
+                "function"
+            )
             raise self.scope.refuse(message, node)
         function, inverse = call.func, False
         if isinstance(function, ast.UnaryOp) and isinstance(function.op, ast.Invert):
@@ -164,7 +167,7 @@ class CallParser:
         contract = _CONTRACTS.get(meant) if callable(meant) else None
         if contract is None:
             return self._call(node, function, call, inverse)
-        args = self.scope.arguments(meant, call, f"{text(function)} takes other arguments")
+        args = self.scope.arguments(meant, call, f"{text(function)} cannot take these arguments")
         plain = ast.copy_location(ast.Call(function, args, []), call)
         block = self._call(node, function, plain, inverse)
         return self._checked(node, block, args, contract, inverse)
@@ -189,7 +192,9 @@ class CallParser:
         if any(isinstance(a, ast.Starred) for a in call.args) or not all(
             k.arg for k in call.keywords
         ):
-            raise self.scope.refuse("no call here has * or **: its arguments are written out", call)
+            raise self.scope.refuse(
+                "a call here cannot have * or **: write out its arguments", call
+            )
         args = [*call.args, *(k.value for k in call.keywords)]
         containers: dict[str, Any] = {
             a.id: self.scope.containers[a.id]

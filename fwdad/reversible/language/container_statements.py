@@ -31,7 +31,7 @@ def require_room(node: ast.AST, what: str, name: str, count: ast.expr, values: a
     """The requirement that there is room for one more."""
     test = parsed(f"{text(count)} < len({text(values)})", node)
     size = f"the length of {what}, which does not grow beyond its capacity,"
-    expected = "less than that: give it a larger one"
+    expected = "less than that: give it a larger capacity"
     return Require(node, test, size, name, count, expected, CapacityError)
 
 

@@ -71,7 +71,7 @@ def register_instruction(
         If it is registered already.
     """
     if instruction_of(forward) is not None:
-        message = f"{forward.__name__} is an instruction already"
+        message = f"{forward.__name__} is already registered as an instruction"
         raise DuplicateRuleError(message)
     arity = len(inspect.signature(forward).parameters)
     count = arity if updated is None else updated

@@ -71,11 +71,13 @@ class _Parser:
         """The whole function."""
         a, scope = self.node.args, self.scope
         if a.vararg or a.kwarg:
-            message = "a reversible function takes named parameters only: no * and no **"
+            message = "a reversible function cannot have * or ** parameters: name each of them"
             raise scope.refuse(message, self.node)
         params = scope.parameters
         if "inplace" in params:
-            message = "a parameter cannot be called 'inplace': that is an option of every call"
+            message = (
+                "a parameter cannot be called 'inplace': every call has an option of that name"
+            )
             raise scope.refuse(message, self.node)
         scope.locals |= set(params)
         scope.names |= set(params)
@@ -97,8 +99,8 @@ class _Parser:
         returned = value.elts if isinstance(value, ast.Tuple) else [value]
         if [text(g) for g in returned] != params:
             message = (
-                "a reversible function ends with 'return' of all its parameters in their order "
-                f"({', '.join(params)}), or without one"
+                "a reversible function returns all its parameters in their order "
+                f"({', '.join(params)}), or nothing: it ends with that 'return', or without one"
             )
             raise self.scope.refuse(message, node)
 
@@ -135,7 +137,10 @@ class _Parser:
         block = self.block(nodes)
         left = self.scope.live.pop()
         if left:
-            message = f"ancilla '{next(iter(left))}' is not freed at the end of this block"
+            message = (
+                f"ancilla '{next(iter(left))}' is not freed at the end of this block: add "
+                "fwdad.free"
+            )
             raise self.scope.refuse(message, node)
         return block
 
@@ -143,20 +148,23 @@ class _Parser:
         """The statement, or several, that a node of the source means."""
         read = self._READERS.get(type(node))
         if read is None:
-            message = f"'{type(node).__name__.lower()}' has no inverse: it cannot be used here"
+            message = (
+                f"'{type(node).__name__.lower()}' has no inverse: it cannot be used in a "
+                "reversible function"
+            )
             raise self.scope.refuse(message, node)
         return read(self, node)
 
     # -- statements
 
     def _return(self, node: ast.Return) -> Statement:
-        message = "'return' stands at the end of a reversible function only"
+        message = "'return' is allowed only at the end of a reversible function"
         raise self.scope.refuse(message, node)
 
     def _augmented_assign(self, node: ast.AugAssign) -> Statement:
         op = _UPDATES.get(type(node.op))
         if op is None:
-            message = "this update has no inverse; those that have one are += -= *= /= ^="
+            message = "this operator has no inverse; those that have one are += -= *= /= ^="
             raise self.scope.refuse(message, node)
         return Update(node, self.scope.place(node.target), op, node.value)
 
@@ -168,7 +176,7 @@ class _Parser:
 
     def _assign(self, node: ast.Assign) -> Statement | Block:
         if len(node.targets) > 1:
-            message = "one assignment at a time has an inverse here"
+            message = "a chained assignment has no inverse here: assign to one target at a time"
             raise self.scope.refuse(message, node)
         target, value = node.targets[0], node.value
         if isinstance(target, ast.Tuple):
@@ -194,7 +202,9 @@ class _Parser:
         right = value.elts if isinstance(value, ast.Tuple) else []
         if len(left) == 2 and [text(e) for e in right] == [text(e) for e in reversed(left)]:
             return Swap(node, self.scope.place(left[0]), self.scope.place(left[1]))
-        message = "of assignments to several places only 'a, b = b, a' has an inverse here"
+        message = (
+            "an assignment to several places has an inverse only if it is a swap, 'a, b = b, a'"
+        )
         raise self.scope.refuse(message, node)
 
     def _if(self, node: ast.If) -> Statement:
@@ -204,21 +214,23 @@ class _Parser:
 
     def _while(self, node: ast.While) -> Statement:
         if node.orelse:
-            message = "a loop of a reversible function has no 'else'"
+            message = "a loop in a reversible function cannot have an 'else'"
             raise self.scope.refuse(message, node)
         pre, post = self.scope.conditions(node.test)
         return While(node, pre, post, self.inner(node.body, node))
 
     def _for(self, node: ast.For) -> Statement:
         if node.orelse:
-            message = "a loop of a reversible function has no 'else'"
+            message = "a loop in a reversible function cannot have an 'else'"
             raise self.scope.refuse(message, node)
         if not isinstance(node.target, ast.Name):
-            message = "a loop has one name for what it goes through"
+            message = "a loop in a reversible function has one name as its variable"
             raise self.scope.refuse(message, node.target)
         name = node.target.id
         if self.scope.has_value(name):
-            message = f"'{name}' has a value already: the loop would lose it"
+            message = (
+                f"'{name}' already has a value, which the loop would lose: choose another name"
+            )
             raise self.scope.refuse(message, node.target)
         over, backwards = node.iter, False
         if isinstance(over, ast.Call) and self.scope.meaning(over.func) is reversed and over.args:
@@ -230,7 +242,7 @@ class _Parser:
         ):
             return self._for_range(node, name, over, backwards)
         if not self.scope.is_place(over):
-            message = "a loop goes through a range or an array"
+            message = "a reversible function can loop only over a range or an array"
             raise self.scope.refuse(message, over)
         # The element is the array's own, by its index.
         index = self.scope.fresh(f"{name}_index")
@@ -243,7 +255,7 @@ class _Parser:
         loop = For(node, Variable(index), zero, length, 1, [], backwards)
         loop.body = self._loop_body(loop, body, node)
         if name in {n.id for s in node.body for n in stored(s)}:
-            message = f"the loop's own '{name}' is changed in its body"
+            message = f"the loop variable '{name}' is changed in the body of its loop"
             raise self.scope.refuse(message, node)
         return loop
 
@@ -261,7 +273,7 @@ class _Parser:
         except ValueError:
             by = 0
         if type(by) is not int or by == 0:
-            message = "the step of a range is a number other than 0, written out"
+            message = "the step of a range must be an int other than 0, written as a literal"
             raise self.scope.refuse(message, step)
         loop = For(node, Variable(name), start, stop, by, [], backwards)
         loop.body = self._loop_body(loop, node.body, node)
@@ -278,19 +290,21 @@ class _Parser:
             first, *others = node.items
             inner = ast.copy_location(ast.With(others, node.body), node)
             node = ast.copy_location(ast.With([first], [inner]), node)
-        if node.items[0].optional_vars is not None:
-            message = "one of fwdad.compute(), copy_out(), unchecked() opens a block here"
-            raise self.scope.refuse(message, node)
         word = node.items[0].context_expr
         meant = self.scope.meaning(word.func) if isinstance(word, ast.Call) else None
+        if node.items[0].optional_vars is not None:
+            meant = None  # none of them gives anything a name
         if meant is keywords.unchecked:
             return Unchecked(node, self.block(node.body))
         if meant is keywords.compute:
             return self._compute(node)
         if meant is keywords.copy_out:
-            message = "fwdad.copy_out() stands at the end of a block under fwdad.compute()"
+            message = "fwdad.copy_out() must be the last statement of a block under fwdad.compute()"
             raise self.scope.refuse(message, node)
-        message = "one of fwdad.compute(), copy_out(), unchecked() opens a block here"
+        message = (
+            "in a reversible function 'with' opens fwdad.compute(), copy_out() or unchecked(), "
+            "without 'as'"
+        )
         raise self.scope.refuse(message, node)
 
     def _opens(self, node: ast.With, keyword: Any) -> bool:

@@ -32,7 +32,7 @@ def check_repeatable(
         name = function_name(impure)
         by = "" if impure is f else f" (which {function_name(f)} calls)"
         message = (
-            f"{name}{by} does not return the same when the body runs backwards: call it outside, "
+            f"{name}{by} may return something else when the body runs backwards: call it outside, "
             "and give the body what it returns as an argument"
         )
         raise refuse(message, call)

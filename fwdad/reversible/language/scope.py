@@ -78,7 +78,10 @@ class Scope:
     def place(self, node: ast.expr) -> ast.expr:
         """The expression itself, if it can be updated."""
         if not self.is_place(node):
-            message = f"'{text(node)}' is no place that can be updated"
+            message = (
+                f"'{text(node)}' cannot be updated: it is not a variable, an element, a slice or a "
+                "field"
+            )
             raise self.refuse(message, node)
         return node
 
@@ -94,7 +97,9 @@ class Scope:
     def conditions(self, test: ast.expr) -> tuple[ast.expr, ast.expr]:
         """The conditions before and after a branch or loop."""
         if isinstance(test, ast.Call) and self.meaning(test.func) is keywords.cond:
-            message = "fwdad.cond takes the condition before and the condition after"
+            message = (
+                "fwdad.cond takes the condition before and the condition after: cond(pre, post)"
+            )
             pre, post = self.arguments(keywords.cond, test, message)
             return pre, post
         return test, test
@@ -104,7 +109,7 @@ class Scope:
         stars = any(isinstance(a, ast.Starred) for a in call.args)
         named = {k.arg: k.value for k in call.keywords if k.arg is not None}
         if stars or len(named) != len(call.keywords):
-            raise self.refuse("no call here has * or **: its arguments are written out", call)
+            raise self.refuse("a call here cannot have * or **: write out its arguments", call)
         try:
             bound = inspect.signature(function).bind(*call.args, **named)
         except TypeError as error:

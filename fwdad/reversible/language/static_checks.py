@@ -93,7 +93,7 @@ class _Checker:
 
     def _free(self, s: Free, _after: Block) -> None:
         if s.variable.name in {root for root, _ in self.roots(s.value)}:
-            message = f"'{s.variable.name}' is freed by its own value"
+            message = f"'{s.variable.name}' cannot be freed with a value that depends on itself"
             raise self.refuse(message, s.node)
         self.live.discard(s.variable.name)
 
@@ -151,9 +151,12 @@ class _Checker:
                 name, by = text(place), text(other)
                 detail = f"'{name}' is" if name == by else f"'{by}', a part of '{name}', is"
                 if what == "swap":
-                    message = f"'{name}' and '{by}' are the same memory: they cannot be swapped"
+                    message = f"'{name}' and '{by}' share memory: they cannot be swapped"
                 elif what == "call":
-                    message = f"'{name}' and '{by}' share memory: a call updates both"
+                    message = (
+                        f"'{name}' and '{by}' share memory, and this call updates both: pass a "
+                        "copy, in an ancilla"
+                    )
                 else:
                     message = (
                         f"{detail} read by its own update, which has no inverse: give the value a "
@@ -187,7 +190,7 @@ class _Checker:
         for root, place in self.roots(s.value):
             if root in changed:
                 message = (
-                    f"'{name}' stands for '{text(s.value)}' to the end of its block, but "
+                    f"'{name}' stands for '{text(s.value)}' until the end of its block, but "
                     f"'{text(place)}' is changed there: use fwdad.ancilla"
                 )
                 raise self.refuse(message, s.node)

@@ -280,8 +280,8 @@ class Definition:
         f = s.meant
         if f is None:
             message = (
-                f"'{text(s.function)}' is no reversible function: as a statement only those, "
-                "registered instructions and the words of the language can be called"
+                f"'{text(s.function)}' is not a reversible function: a statement can call only "
+                "those, registered instructions and the keywords of the language"
             )
             raise IrreversibleError(message, location(self.forward.filename, s.node))
         inverse ^= f.inverse

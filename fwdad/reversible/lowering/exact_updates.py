@@ -90,7 +90,7 @@ class ExactUpdates:
             raise self.source.refuse(message, s)
         value_kind = self.expressions.kind_of_expression(s.value)
         if value_kind.is_complex:
-            message = f"'{text(s.value)}' is complex, and '{place}' real"
+            message = f"'{text(s.value)}' is complex, but '{place}' is real"
             raise self.source.refuse(message, s)
         if kind.is_log:
             self._multiply(s, op, kind, value_kind)
@@ -159,7 +159,10 @@ class ExactUpdates:
     def refuse_rounding(self, s: Statement, kinds: Iterable[Kind], what: str) -> None:
         """Refuse what would round exact numbers."""
         if any(isinstance(k, Exact) for k in kinds):
-            message = f"{what} is for floats: what it returns is rounded for fixed-point numbers"
+            message = (
+                f"{what} cannot update Fixed or Logarithmic numbers: what it returns would be "
+                "rounded"
+            )
             raise self.source.refuse(message, s)
 
 

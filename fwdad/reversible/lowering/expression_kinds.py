@@ -51,13 +51,13 @@ def place_kind(place: ast.expr, env: dict[str, Kind], of: Any) -> Kind | None:
     for step in path:
         if isinstance(step, ast.Subscript):
             if not getattr(kind, "is_array", False):
-                message = f"'{ast.unparse(step.value)}' is no array: it has no elements"
+                message = f"'{ast.unparse(step.value)}' is not an array: it has no elements"
                 raise UnsupportedTypeError(message)
             kind = indexed(kind, step.slice, of)
             if kind is None:
                 return None
             continue
-        message = f"'{ast.unparse(step)}' is no place of a reversible program"
+        message = f"'{ast.unparse(step)}' cannot be updated in a reversible program"
         if step.attr in PARTS:  # type: ignore[attr-defined]
             message += ": a part of complex numbers is updated by += and -=; an ancilla can hold it"
         raise UnsupportedTypeError(message)
@@ -74,7 +74,7 @@ def traced_kind(function: Any, kinds: list[Kind]) -> Kind:
     if not results:  # it is the same for all arguments
         return kind_of(tape(*samples))
     if len(results) != 1:
-        message = "a value of a reversible program is one number or array"
+        message = "an expression in a reversible program must be one number or one array"
         raise UnsupportedTypeError(message)
     t = results[0].type
     array = isinstance(t, ArrayType)

@@ -48,7 +48,9 @@ class Expressions:
         """The kind of a place that is updated."""
         kind = place_kind(place, self.source.env, self.kind_of_expression)
         if kind is None:
-            message = f"'{text(place)}' has an array for an index: two of its elements may be one"
+            message = (
+                f"'{text(place)}' has an array for an index: two of its elements may be the same"
+            )
             raise IrreversibleError(message, location(self.source.program.filename, place))
         return kind
 
@@ -204,8 +206,8 @@ def _infer(block: Block, expressions: Expressions) -> None:
                 read, _ = expressions.parts(s.value)
                 if kind.active and any(k.active for _, k in read):
                     message = (
-                        f"'{s.variable.name}' depends on numbers that are differentiated: it needs "
-                        "a place of its own, fwdad.ancilla(...)"
+                        f"'{s.variable.name}' depends on numbers that are differentiated: begin it "
+                        "as fwdad.ancilla(...)"
                     )
                     raise source.refuse(message, s)
             source.kinds[s.variable] = source.env[s.variable.name] = kind

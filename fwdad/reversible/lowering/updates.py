@@ -86,7 +86,7 @@ class Updates:
         if not part or not self.expressions.kind(place).is_complex:
             return s
         if self.expressions.kind_of_expression(s.value).is_complex or s.op not in "+-":
-            message = f"'{text(s.place)}' is real: only real numbers are added to it"
+            message = f"'{text(s.place)}' is real: only real numbers can be added to it"
             raise self.source.refuse(message, s)
         value = s.value
         if part == "imag":
@@ -147,7 +147,9 @@ class Updates:
         dtype = np.dtype(kind.dtype)
         allowed = {"-": "ifc", "~": "biu", "not ": "b"}[op]
         if isinstance(kind, Exact) and kind.is_log:
-            message = f"'{place}' is a Logarithmic number: it is never negative"
+            message = (
+                f"'{place}' is a Logarithmic number, which is never negative: it cannot be negated"
+            )
             raise self.source.refuse(message, s)
         if dtype.kind not in allowed or (op == "not " and kind.is_array):
             message = f"'{op}{place}' cannot be undone for dtype {dtype}"

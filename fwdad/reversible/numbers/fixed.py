@@ -53,7 +53,7 @@ class Fixed(Grid):
         """A number, or an array, rounded to the format."""
         kept = on_grid(real_values(value), self.scale)
         if not np.all(np.abs(kept) < self.limit):
-            message = f"a number of {self!r} is smaller than {self.limit:g}"
+            message = f"a number of {self!r} must be smaller than {self.limit:g}"
             raise OverflowError(message)
         return FixedNumber(kept, self)
 

@@ -48,7 +48,7 @@ def real_values(value: Any) -> Any:
     """A value as a float or an array of floats; raises if it is complex."""
     numbers = np.multiply(value, 1.0)  # a float, or an array of floats
     if numbers.dtype.kind != "f":
-        message = f"real numbers are wanted; got {numbers.dtype}"
+        message = f"real numbers are expected; got {numbers.dtype}"
         raise UnsupportedTypeError(message)
     return numbers
 
@@ -104,7 +104,10 @@ class ExactNumber:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if copy is False:
-            message = f"the values of {type(self).__name__} numbers are always new"
+            message = (
+                f"the values of {type(self).__name__} numbers are computed when asked for: "
+                "copy=False is impossible"
+            )
             raise ValueError(message)
         return np.array(self.value, dtype)
 

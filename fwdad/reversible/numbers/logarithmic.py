@@ -102,11 +102,11 @@ class Logarithmic(ExactNumber):
         form = LogarithmicFormat(bits)
         numbers = real_values(value)
         if not np.all((numbers >= 0) & (numbers < np.inf)):
-            message = "a logarithmic number is positive or zero, and finite"
+            message = "a logarithmic number must be positive or zero, and finite"
             raise ValueError(message)
         kept = log_of(numbers, form.scale)
         if not np.all((np.abs(kept) < form.limit) | (numbers == 0)):
-            message = f"the logarithm of a number of {form!r} is smaller than {form.limit:g}"
+            message = f"the logarithm of a number of {form!r} must be smaller than {form.limit:g}"
             raise OverflowError(message)
         super().__init__(kept, form)
 

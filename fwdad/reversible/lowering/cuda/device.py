@@ -36,7 +36,7 @@ class DeviceFunctions:
         compiled = self.made.get(id(f))
         if compiled is None:
             if id(f) in self.open:
-                message = f"{f.__name__} calls itself: that cannot be a kernel"
+                message = f"{f.__name__} calls itself: a kernel cannot be recursive"
                 raise UnsupportedTypeError(message)
             self.open.add(id(f))
             known = inspect.getclosurevars(f)

@@ -184,8 +184,8 @@ def of_device(f: Any) -> Any:
         return None
     if form is None:
         message = (
-            f"{module or 'numpy'}.{name} has no form for a GPU: a kernel's expressions are of "
-            "numbers, by operators, math's functions and NumPy's elementwise ones"
+            f"{module or 'numpy'}.{name} has no form for a GPU: the expressions of a kernel use "
+            "operators, math's functions and NumPy's elementwise ones, on numbers"
         )
         raise UnsupportedTypeError(message)
     return form

@@ -16,7 +16,7 @@ def parsed(f: Any) -> ast.Module:
     tree = ast.parse(textwrap.dedent(inspect.getsource(f)))
     definition = tree.body[0]
     if not isinstance(definition, ast.FunctionDef):
-        message = f"{f.__name__} is called in a kernel: write it as a function with 'def'"
+        message = f"{f.__name__} is called in a kernel: define it with 'def'"
         raise UnsupportedTypeError(message)
     definition.decorator_list = []
     return ast.Module([definition], [])
@@ -129,7 +129,7 @@ class _Local(ast.NodeTransformer):
     def _refuse(self, node: ast.AST) -> Any:
         message = (
             f"'{ast.unparse(node)}' in {self.name}: in a kernel an array begins as np.zeros or "
-            "np.ones of lengths that are written out as numbers"
+            "np.ones, with lengths that are written out as numbers"
         )
         raise UnsupportedTypeError(message)
 
