@@ -141,6 +141,11 @@ def kind_of(x: Any) -> Kind:  # noqa: PLR0911  (one return for each kind)
     raise UnsupportedTypeError(message)
 
 
+def is_value(kind: Kind) -> bool:
+    """Whether arguments of a kind are given to generated code."""
+    return not isinstance(kind, (Function, Other))
+
+
 def is_number(x: Any) -> bool:
     """Whether a value is a number or an array of numbers."""
     return isinstance(x, (bool, int, float, complex, np.generic, np.ndarray, ExactNumber))

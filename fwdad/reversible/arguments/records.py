@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fwdad.errors import UnsupportedTypeError, with_article
-from fwdad.reversible.arguments.kinds import Exact, Function, Kind, Other, Record, kind_of
+from fwdad.reversible.arguments.kinds import Exact, Kind, Record, is_value, kind_of
 from fwdad.reversible.containers.container import may_grow
 from fwdad.reversible.numbers.grid import made_of
 
@@ -22,7 +22,7 @@ def leaf_kinds(kind: Kind) -> list[Kind]:
 def flat_kinds(kinds: tuple[Kind, ...]) -> list[Kind]:
     """The kinds of values that generated code is given."""
     leaves = [k for kind in kinds for k in leaf_kinds(kind)]
-    return [k for k in leaves if not isinstance(k, (Function, Other))]
+    return [k for k in leaves if is_value(k)]
 
 
 def flat_values(args: tuple[Any, ...], kinds: tuple[Kind, ...]) -> list[Any]:
@@ -34,7 +34,7 @@ def flat_values(args: tuple[Any, ...], kinds: tuple[Kind, ...]) -> list[Any]:
             values.extend(flat_values(inner, tuple(kind for _, kind in k.fields)))
         elif isinstance(k, Exact):
             values.append(a.kept)
-        elif not isinstance(k, (Function, Other)):
+        elif is_value(k):
             values.append(a)
     return values
 
@@ -47,7 +47,7 @@ def rebuilt(args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Iterator[Any
             inner = tuple(getattr(a, name) for name, _ in k.fields)
             new = rebuilt(inner, tuple(kind for _, kind in k.fields), values)
             new_args.append(_with_fields(a, k, new))
-        elif isinstance(k, (Function, Other)):
+        elif not is_value(k):
             new_args.append(a)
         elif isinstance(k, Exact):
             new_args.append(made_of(k.cls, next(values), k.format))
@@ -66,7 +66,7 @@ def put_back(args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Iterator[An
         inner = tuple(getattr(a, name) for name, _ in k.fields)
         new = put_back(inner, tuple(kind for _, kind in k.fields), values)
         for (name, kind), value, before in zip(k.fields, new, inner, strict=True):
-            is_number = not isinstance(kind, (Record, Function, Other)) and not kind.is_array
+            is_number = is_value(kind) and not isinstance(kind, Record) and not kind.is_array
             if is_number and value is not before and not isinstance(a, tuple):
                 setattr(a, name, value)
         new_args.append(a)
@@ -129,13 +129,11 @@ def _records(
 ) -> Iterator[tuple[Any, Record, set[int]]]:
     """Every record, its kind, and where its own numbers stand among the values."""
     for a, kind in zip(args, kinds, strict=True):
-        leaves = [k for k in leaf_kinds(kind) if not isinstance(k, (Function, Other))]
+        leaves = [k for k in leaf_kinds(kind) if is_value(k)]
         if isinstance(kind, Record):
             numbers, here = set(), at
             for _, k in kind.fields:
-                field_leaves = [
-                    leaf for leaf in leaf_kinds(k) if not isinstance(leaf, (Function, Other))
-                ]
+                field_leaves = [leaf for leaf in leaf_kinds(k) if is_value(leaf)]
                 if field_leaves == [k] and not k.is_array:
                     numbers.add(here)
                 here += len(field_leaves)

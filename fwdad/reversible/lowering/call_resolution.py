@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fwdad.errors import IrreversibleError
-from fwdad.reversible.arguments.kinds import Function, Kind, Other, Record, is_number
+from fwdad.reversible.arguments.kinds import Function, Kind, Record, is_number, is_value
 from fwdad.reversible.language.places import steps, text
 from fwdad.reversible.language.program import (
     Allocate,
@@ -55,7 +55,7 @@ def value_paths(name: str, kind: Kind) -> list[str]:
     """Where the numbers and arrays of a parameter stand, in the order of its variables."""
     if isinstance(kind, Record):
         return [path for f, k in kind.fields for path in value_paths(f"{name}.{f}", k)]
-    return [] if isinstance(kind, (Function, Other)) else [name]
+    return [name] if is_value(kind) else []
 
 
 # -- calls

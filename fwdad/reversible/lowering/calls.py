@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Protocol
 
-from fwdad.reversible.arguments.kinds import Function, Kind, Other, Record, kind_of
+from fwdad.reversible.arguments.kinds import Function, Kind, Record, is_value, kind_of
 from fwdad.reversible.arguments.records import leaf_kinds
 from fwdad.reversible.language.places import leaves, text
 from fwdad.reversible.language.program import Call, Fields
@@ -77,8 +77,3 @@ class Calls:
             for f, v in fields[1].items()
         )
         return Record(fields[0], tuple(parts))
-
-
-def is_value(kind: Kind) -> bool:
-    """Whether arguments of a kind are given to generated code."""
-    return not isinstance(kind, (Function, Other))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from fwdad.reversible.arguments.kinds import Kind
+from fwdad.reversible.lowering.cotangents import zero_like
 
 
 def source_of_copies(
@@ -28,7 +29,7 @@ def source_of_copies(
         results = names[len(kinds) :]
         for k, bar in zip(active, results, strict=True):
             if k not in updated:
-                lines.append(f"{bar} = {_zero(kinds[k], names[k])}")
+                lines.append(f"{bar} = {zero_like(names[k], kinds[k], 'np')}")
                 continue
             params.append(bar)
             if kinds[k].is_array:
@@ -39,10 +40,3 @@ def source_of_copies(
     lines += [call, f"return ({', '.join(results)}{',' if results else ''})"]
     body = "".join(f"    {line}\n" for line in lines)
     return f"def {name}({', '.join(params)}):\n{body}"
-
-
-def _zero(kind: Kind, name: str) -> str:
-    """The source of a cotangent of zero."""
-    if kind.is_array:
-        return f"np.zeros_like({name})"
-    return "0j" if kind.is_complex else "0.0"

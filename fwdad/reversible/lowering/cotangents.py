@@ -43,22 +43,17 @@ class Cotangents:
         kind = self.source.kinds[variable]
         if not kind.active:
             return
-        name = self.bars.setdefault(variable.name, "") or self.source.names.fresh(
-            f"{variable.name}_bar"
-        )
-        self.bars[variable.name] = name
-        zero = "0j" if kind.is_complex else "0.0"
-        value = f"{self.source.np}.zeros_like({variable.name})" if kind.is_array else zero
-        self.source.line(f"{name} = {value}")
+        if variable.name not in self.bars:
+            self.bars[variable.name] = self.source.names.fresh(f"{variable.name}_bar")
+        zero = zero_like(variable.name, kind, self.source.np)
+        self.source.line(f"{self.bars[variable.name]} = {zero}")
 
     def pull(self, value: ast.expr, bar: str, kind: Kind) -> None:
         """Add to the cotangents of what an expression reads."""
         whole = without_attributes(value)[0] is value
         if isinstance(value, (ast.Name, ast.Subscript)) and whole and root_of(value) in self.bars:
-            of = place_kind(
-                value, self.source.env, self.expressions.kind_of_expression
-            )  # None if it is gathered
-            # a number itself; of arrays one may have been broadcast
+            # a number itself; of arrays one may have been broadcast, or its elements gathered
+            of = place_kind(value, self.source.env, self.expressions.kind_of_expression)
             if of is not None and _same_space(of, kind) and not kind.is_array:
                 sign, rest = ("-", bar[1:]) if bar.startswith("-") else ("+", bar)
                 self.source.line(f"{self.bar(value)} {sign}= {rest}")
@@ -107,6 +102,13 @@ class Cotangents:
         self.source.namespace[pull] = pulling
         self.helpers.append(f"{pull} = jit(grad({weighted.name}, argnums={argnums}))\n")
         return pull, weighted.arguments
+
+
+def zero_like(name: str, kind: Kind, np: str) -> str:
+    """The source of a cotangent of zero for a variable; ``np`` is NumPy's name there."""
+    if kind.is_array:
+        return f"{np}.zeros_like({name})"
+    return "0j" if kind.is_complex else "0.0"
 
 
 def _same_space(kind: Any, other: Any) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from fwdad.errors import IrreversibleError
 from fwdad.frontend.syntax.frame import WORLD
-from fwdad.reversible.arguments.kinds import Function, Kind, Other
+from fwdad.reversible.arguments.kinds import Kind, is_value
 from fwdad.reversible.arguments.records import flat_kinds
 from fwdad.reversible.containers.container import FIRST_ROOM
 from fwdad.reversible.language.invert import inverted_program
@@ -23,7 +23,6 @@ from fwdad.reversible.language.static_checks import check
 from fwdad.reversible.language.syntax import location
 from fwdad.reversible.lowering.adjoint import AdjointWriter
 from fwdad.reversible.lowering.call_resolution import World, resolved, value_paths, world_of
-from fwdad.reversible.lowering.calls import is_value
 from fwdad.reversible.lowering.copies import source_of_copies
 from fwdad.reversible.lowering.effects import touches, updated_paths
 from fwdad.reversible.lowering.expressions import Expressions, infer_kinds
@@ -205,7 +204,7 @@ class Definition:
         namespace = {"__name__": self.f.__module__, WORLD: self.outside.place}
         namespace |= self.outside.known() | self.outside.defaults
         for name, kind in known.items():
-            if isinstance(kind, (Function, Other)):
+            if not is_value(kind):
                 namespace[name] = kind.value
         self.outside.namespaces.append(namespace)
         read_only = Source(forward, known, dict(namespace), checked=self.checked)

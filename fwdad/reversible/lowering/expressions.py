@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fwdad.errors import FwdadError, IrreversibleError
-from fwdad.reversible.arguments.kinds import Exact, Function, Kind, Numeric, Other, kind_of
+from fwdad.reversible.arguments.kinds import (
+    Exact,
+    Kind,
+    Numeric,
+    is_value,
+    kind_of,
+)
 from fwdad.reversible.language.places import leaves, metadata, replaced, text, without_attributes
 from fwdad.reversible.language.program import (
     Allocate,
@@ -42,7 +48,7 @@ class Expressions:
     @property
     def numeric(self) -> set[str]:
         """The variables that are numbers or arrays now."""
-        return {n for n, k in self.source.env.items() if not isinstance(k, (Function, Other))}
+        return {n for n, k in self.source.env.items() if is_value(k)}
 
     def kind(self, place: ast.expr) -> Kind:
         """The kind of a place that is updated."""
