@@ -195,18 +195,13 @@ class Definition:
     def _fill(
         self, written: Written, program: Program, kinds: tuple[Kind, ...], adjoint: bool
     ) -> None:
+        """Write a program for some kinds of arguments, and define the function."""
         known = dict(zip(program.params, kinds, strict=True))
-        world = world_of(known)
-        forward = self.resolved(world)
+        forward = self.resolved(world_of(known))
         back = program is self.backward
         program = inverted_program(forward, program.name) if back else forward
         program, forward = flattened(program, known), flattened(forward, known)
-        namespace = {"__name__": self.f.__module__, WORLD: self.outside.place}
-        namespace |= self.outside.known() | self.outside.defaults
-        for name, kind in known.items():
-            if not is_value(kind):
-                namespace[name] = kind.value
-        self.outside.namespaces.append(namespace)
+        namespace = self._namespace(known)
         read_only = Source(forward, known, dict(namespace), checked=self.checked)
         infer_kinds(forward, Expressions(read_only))
         source = Source(program, known, namespace, checked=self.checked)
@@ -233,16 +228,19 @@ class Definition:
         else:
             source.names.taken.add(written.name)
             Writer(source, *writing, tolerance=self.tolerance).block(program.body)
-        if results:
-            source.line(f"return {', '.join(results)}")
-        elif all(line.lstrip().startswith("#") for line in source.lines):
-            source.line("pass")
-        body = "\n".join(source.lines)
-        code = f"def {written.name}({', '.join(params)}):\n{body}\n"
+        code = source.function(written.name, params, results)
         written.function = make_function(code, written.name, namespace)
         written.code = helpers + code
         for there, name in written.links:
             there[name] = written.function
+
+    def _namespace(self, kinds: dict[str, Kind]) -> dict[str, Any]:
+        """The namespace of generated code: the world outside, and arguments without numbers."""
+        namespace = {"__name__": self.f.__module__, WORLD: self.outside.place}
+        namespace |= self.outside.known() | self.outside.defaults
+        namespace |= {name: kind.value for name, kind in kinds.items() if not is_value(kind)}
+        self.outside.namespaces.append(namespace)
+        return namespace
 
     def whole(self, kinds: tuple[Kind, ...], inverse: bool, adjoint: bool) -> Written:
         """The source without side effects: it copies what it updates, and returns only that.

@@ -109,6 +109,15 @@ class Source:
         if not self.lines or self.lines[-1].strip() != note:
             self.lines.append(indent + note)
 
+    def function(self, name: str, params: list[str], results: list[str]) -> str:
+        """The function whose body has been written, and which returns some variables."""
+        if results:
+            self.line(f"return {', '.join(results)}")
+        elif all(line.lstrip().startswith("#") for line in self.lines):
+            self.line("pass")
+        body = "\n".join(self.lines)
+        return f"def {name}({', '.join(params)}):\n{body}\n"
+
     def refuse(self, message: str, s: Statement) -> IrreversibleError:
         """An error at the user's line."""
         return IrreversibleError(message, location(self.program.filename, s.node))
