@@ -181,7 +181,7 @@ class CudaKernel:
         targets = [k for k in sorted(updated) if not flat[k].is_array]
         if any(not _is_array(values[k]) for k in targets):
             message = (
-                f"{self.f.__name__} updates a number that all instances share: pass an array of it"
+                f"{self.f.__name__} updates a number that all instances share: give an array of it"
             )
             raise UnsupportedTypeError(message)
         if adjoint:
