@@ -50,6 +50,16 @@ REGISTRY = {"fwdad.rules"} | {
 }
 
 
+# The rooms inside reversible/, and those that each imports; its own files are the face on top.
+INSIDE_REVERSIBLE = {
+    "numbers": set(),
+    "containers": set(),
+    "arguments": {"containers", "numbers"},
+    "language": {"containers"},
+    "lowering": {"language", "arguments", "containers", "numbers"},
+}
+
+
 def module_name(path, package):
     """The dotted name of a file of the package."""
     parts = path.relative_to(package.parent).with_suffix("").parts
@@ -117,6 +127,17 @@ def test_arrows():
     parts = {part_of(module_name(path, package)) for path in package.rglob("*.py")}
     assert parts >= LAYERS.keys() | USERS.keys(), "a layer is gone: was it renamed?"
     assert find_wrong_arrows(package) == []
+
+
+def test_arrows_inside_reversible():
+    package = ROOT / "fwdad"
+    modules = {module_name(path, package) for path in package.rglob("*.py")}
+    for room, below in INSIDE_REVERSIBLE.items():
+        for path in (package / "reversible" / room).rglob("*.py"):
+            for line, imported in read_imports(path, package, modules):
+                if imported.startswith("fwdad.reversible"):
+                    target = imported.split(".")[2]
+                    assert target in below | {room}, f"{path}:{line} imports {imported}"
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.reversible.function import Reversible, reversible
-from fwdad.reversible.words import ancilla, compute, copy_out
+from fwdad.reversible.language.keywords import ancilla, compute, copy_out
 
 
 def bennett(step: Callable[..., Any], k: int = 2) -> Reversible:
@@ -50,7 +50,7 @@ def bennett(step: Callable[..., Any], k: int = 2) -> Reversible:
     >>> slope = fwdad.grad(logistic, argnums=1)(0.0, 0.3, 20)
     """
     if k < 2:
-        message = f"a run is divided into at least 2 parts; k is {k}"
+        message = f"a run is divided into at least 2 parts; got k = {k}"
         raise ValueError(message)
     advance = step if isinstance(step, Reversible) else _added(step)
 
@@ -61,14 +61,14 @@ def bennett(step: Callable[..., Any], k: int = 2) -> Reversible:
         else:
             y += x
 
-    made: Reversible = iterated
-    return made
+    function: Reversible = iterated
+    return function
 
 
 def _is_step(n: Any) -> bool:
     """Whether there is a step."""
     if n < 0:
-        message = f"n is {n}: a step is iterated 0 times or more often"
+        message = f"a step is iterated 0 times or more; got n = {n}"
         raise ValueError(message)
     return bool(n > 0)
 
@@ -78,8 +78,8 @@ def _added(step: Callable[..., Any]) -> Reversible:
     def advance(y, x):  # type: ignore[no-untyped-def]
         y += step(x)
 
-    made: Reversible = advance
-    return made
+    function: Reversible = advance
+    return function
 
 
 @reversible

@@ -13,11 +13,8 @@ import numpy as np
 
 from fwdad.core.tracebacks import leave
 from fwdad.errors import AliasedArgumentError, CapacityError, UnsupportedTypeError, type_in_words
-from fwdad.reversible.definition import Definition
-from fwdad.reversible.kinds import Kind, Record, kind_of
-from fwdad.reversible.numbers import ExactNumber, Logarithmic, value_of
-from fwdad.reversible.program import Program
-from fwdad.reversible.records import (
+from fwdad.reversible.arguments.kinds import Kind, Record, kind_of
+from fwdad.reversible.arguments.records import (
     check_mutable,
     flat_kinds,
     flat_values,
@@ -26,7 +23,11 @@ from fwdad.reversible.records import (
     shared_records,
     with_room,
 )
-from fwdad.reversible.show import show_program
+from fwdad.reversible.language.printer import show_program
+from fwdad.reversible.language.program import Program
+from fwdad.reversible.lowering.definition import Definition
+from fwdad.reversible.numbers.grid import ExactNumber
+from fwdad.reversible.numbers.logarithmic import Logarithmic, value_of
 
 
 class Reversible:
@@ -109,23 +110,26 @@ class Reversible:
         self._check_apart(values, flat, updated)
         has_records = any(isinstance(k, Record) for k in kinds)
         if has_records and shared_records(args, kinds, updated):
-            message = f"two arguments of {self.__name__} are one object, and it updates it"
+            message = (
+                f"two arguments of {self.__name__} are one object, which it updates: pass a copy "
+                "as one of them"
+            )
             raise AliasedArgumentError(message)
         if inplace:
             check_mutable(args, kinds, updated)
-        given = [v.copy() if k.is_array else v for v, k in zip(values, flat, strict=True)]
-        new = written.function(*given)
+        copies = [v.copy() if k.is_array else v for v, k in zip(values, flat, strict=True)]
+        new = written.function(*copies)
         places = [k for k in sorted(updated) if not flat[k].is_array]
         for k, value in zip(places, new if len(places) > 1 else (new,), strict=False):
-            given[k] = value
+            copies[k] = value
         if inplace:
-            for k, (a, b) in enumerate(zip(values, given, strict=True)):
+            for k, (a, b) in enumerate(zip(values, copies, strict=True)):
                 if flat[k].is_array:
                     a[...] = b
-                    given[k] = a
-            result = put_back(args, kinds, iter(given))
+                    copies[k] = a
+            result = put_back(args, kinds, iter(copies))
         else:
-            result = rebuilt(args, kinds, iter(given))
+            result = rebuilt(args, kinds, iter(copies))
         return result[0] if len(result) == 1 else tuple(result)
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -153,7 +157,7 @@ class Reversible:
                 if j != k and np.may_share_memory(values[j], values[k]):
                     message = (
                         f"two arguments of {self.__name__} share memory, and it updates one of "
-                        "them: give it a copy"
+                        "them: pass a copy of it"
                     )
                     raise AliasedArgumentError(message)
 

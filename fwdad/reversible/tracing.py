@@ -15,10 +15,10 @@ from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.trees import made_in
 from fwdad.ir.ops import Call, Program
 from fwdad.ir.symbol import Symbol
+from fwdad.reversible.arguments.kinds import Kind, kind_of
+from fwdad.reversible.arguments.records import flat_kinds, flat_values, rebuilt
 from fwdad.reversible.function import Bound, Loss, Reversible, growing
-from fwdad.reversible.kinds import Kind, kind_of
-from fwdad.reversible.recorded import run_recorded_call
-from fwdad.reversible.records import flat_kinds, flat_values, rebuilt
+from fwdad.reversible.recorded_calls import run_recorded_call
 from fwdad.transforms.passes import inline, optimise, split_arrays
 
 
@@ -49,15 +49,15 @@ def _call_on_duals(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
 def _run_on_duals(f: Reversible, args: tuple[Any, ...]) -> Any:
     kinds, written = _whole(f, args)
     values = flat_values(args, kinds)
-    found = run_recorded_call(f, kinds, values)
-    if found is None:
-        found = call(written.function, *values)
-    return _answer(f, args, kinds, found)
+    results = run_recorded_call(f, kinds, values)
+    if results is None:
+        results = call(written.function, *values)
+    return _answer(f, args, kinds, results)
 
 
-def _answer(f: Reversible, args: tuple[Any, ...], kinds: tuple[Kind, ...], found: Any) -> Any:
+def _answer(f: Reversible, args: tuple[Any, ...], kinds: tuple[Kind, ...], updated: Any) -> Any:
     """Return all arguments: the updated values, and copies of the other arrays."""
-    new = dict(zip(sorted(f.definition.updated(kinds)), found, strict=True))
+    new = dict(zip(sorted(f.definition.updated(kinds)), updated, strict=True))
     both = zip(flat_values(args, kinds), flat_kinds(kinds), strict=True)
     values = [
         new[k] if k in new else v.copy() if kind.is_array else v for k, (v, kind) in enumerate(both)
@@ -85,16 +85,16 @@ def _called(tracer: Interpreter, written: Any, values: list[Any], like: list[Any
     bound = {f"a{k}": v for k, v in enumerate(values)}
     name = written.name.removesuffix("_of_copies")
 
-    def run(given: dict[str, Any]) -> Any:
-        return tracer.call(written.function, tuple(given.values()), {})
+    def run(arguments: dict[str, Any]) -> Any:
+        return tracer.call(written.function, tuple(arguments.values()), {})
 
     try:
         outputs = tracer.programs.call(name, bound, written, run, _finished)
     except AlwaysRaises:  # a check that fails for these lengths says why when it runs
         outputs = tracer.programs.call(name, bound, written, run)
-    for made, v in zip(outputs, like, strict=True):
-        if type(made) is Symbol and type(v) is Symbol and made.is_array:
-            made.value.type = v.type
+    for output, v in zip(outputs, like, strict=True):
+        if type(output) is Symbol and type(v) is Symbol and output.is_array:
+            output.value.type = v.type
     return outputs
 
 
@@ -115,16 +115,16 @@ def _adjoint(
     bars: list[Any],
 ) -> list[Any]:
     """The cotangents of the arguments."""
-    given = flat_kinds(kinds)
-    values = values[: len(given)]  # what comes behind them is from outside
+    flat = flat_kinds(kinds)
+    values = values[: len(flat)]  # what comes behind them is from outside
     written = f.definition.whole(kinds, f.inverse, True)
     updated = sorted(f.definition.updated(kinds))
     new = dict(zip(updated, outputs, strict=True))
     after = [new.get(k, v) for k, v in enumerate(values)]
-    active = [bar for k, bar in zip(updated, bars, strict=True) if given[k].active]
-    like = [v for v, kind in zip(values, given, strict=True) if kind.active]
-    found = iter(_called(tracer, written, [*after, *active], like))
-    return [next(found) if kind.active else None for kind in given]
+    active = [bar for k, bar in zip(updated, bars, strict=True) if flat[k].active]
+    like = [v for v, kind in zip(values, flat, strict=True) if kind.active]
+    cotangents = iter(_called(tracer, written, [*after, *active], like))
+    return [next(cotangents) if kind.active else None for kind in flat]
 
 
 CALLED[Reversible] = CALLED[Bound] = _traced

@@ -8,7 +8,7 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 import fwdad
-from fwdad.reversible.adjoint import AdjointWriter
+from fwdad.reversible.lowering.cotangents import Cotangents
 from tests.reversible.random_programs import arguments, make
 
 ALL = tuple(range(5))
@@ -69,14 +69,14 @@ def test_every_kind_of_statement_occurs():
 
 
 def test_a_planted_fault_is_caught(monkeypatch):
-    pulled = AdjointWriter.pulled
+    pulled = Cotangents.pull
     calls = iter(range(10**6))
 
     def forgetful(self, value, bar, kind):
         if next(calls) % 2:  # every second contribution is lost
             pulled(self, value, bar, kind)
 
-    monkeypatch.setattr(AdjointWriter, "pulled", forgetful)
+    monkeypatch.setattr(Cotangents, "pull", forgetful)
     found = []
     for seed in range(12):
         try:

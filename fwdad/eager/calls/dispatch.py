@@ -159,13 +159,15 @@ def _closed(f: types.FunctionType) -> bool:
 _OWN_LIFTED = (
     os.path.join(PACKAGE, "rules") + os.sep,
     os.path.join(PACKAGE, "examples") + os.sep,
-    os.path.join(PACKAGE, "reversible", "numbers.py"),
+    os.path.join(PACKAGE, "reversible", "numbers") + os.sep,
     os.path.join(PACKAGE, "testing", "programs.py"),
 )
 _WRITES_DOWN = (  # what these make outlives the call: it must not be restored when the call ends
-    os.path.join(PACKAGE, "rules", "recording.py"),
-    os.path.join(PACKAGE, "rules", "binding.py"),
-    os.path.join(PACKAGE, "rules", "contract.py"),  # it looks at values without their tangents
+    os.path.join(PACKAGE, "rules", "core", "recording.py"),
+    os.path.join(PACKAGE, "rules", "core", "binding.py"),
+    os.path.join(
+        PACKAGE, "rules", "core", "contract.py"
+    ),  # it looks at values without their tangents
 )
 
 

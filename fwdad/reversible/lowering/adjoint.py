@@ -1,0 +1,238 @@
+"""The adjoint of a reversible program: its inverse, run with cotangents.
+
+After each statement is undone, the cotangents of what it read receive their part: the derivative
+of the statement's expression comes from the rules, by reverse mode of that one expression.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.api.jit import jit
+from fwdad.api.transforms import grad
+from fwdad.reversible.arguments.kinds import Exact, Kind
+from fwdad.reversible.language.invert import OPPOSITE, inverted_block
+from fwdad.reversible.language.liveness import unread_updates
+from fwdad.reversible.language.places import text
+from fwdad.reversible.language.program import (
+    Allocate,
+    Block,
+    Call,
+    Compute,
+    Define,
+    Flip,
+    For,
+    Free,
+    If,
+    Instruct,
+    Require,
+    Statement,
+    Swap,
+    Unchecked,
+    Update,
+    While,
+)
+from fwdad.reversible.lowering.calls import Callee
+from fwdad.reversible.lowering.control import own_variables
+from fwdad.reversible.lowering.cotangents import Cotangents
+from fwdad.reversible.lowering.expressions import Expressions
+from fwdad.reversible.lowering.source import Source
+from fwdad.reversible.lowering.writer import Writer
+
+
+class AdjointWriter:
+    """Writes statements backwards, with cotangents.
+
+    ``forwards`` writes what runs in the direction of time, with cotangents of zero for what begins.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        expressions: Expressions,
+        callee: Callee,
+        updated_in: Callable[[Block], set[str]],
+        *,
+        tolerance: float,
+    ) -> None:
+        self.source = source
+        self.expressions = expressions
+        self.cotangents = Cotangents(source, expressions)
+        self.forwards = Writer(
+            source,
+            expressions,
+            callee,
+            updated_in,
+            tolerance=tolerance,
+            began=self.cotangents.begin,
+        )
+        self.checks = self.forwards.checks
+        self.updates = self.forwards.updates
+        self.calls = self.forwards.calls
+        self.control = self.forwards.control
+        self.not_undone: set[Statement] = set()  # updates whose results nothing reads again
+
+    def block(self, block: Block) -> None:
+        """Write a block backwards."""
+        for s in reversed(block):
+            self.source.comment(s)
+            self.checks.check_apart(s)
+            _WRITE_BACK[type(s)](self, s)
+
+    def update(self, s: Update) -> None:
+        """Undo ``place op= value``."""
+        undone = s not in self.not_undone
+        s = self.updates.whole_numbers(s)
+        kind = self.expressions.kind(s.place)
+        if isinstance(kind, Exact) and kind.is_log:
+            self._multiply(s, kind)
+            return
+        if undone:
+            self.updates.update(s, OPPOSITE[s.op])
+        if kind.active:
+            sign = "-" if s.op == "-" else ""
+            self.cotangents.pull(s.value, sign + self.cotangents.bar(s.place), kind)
+
+    def _multiply(self, s: Update, kind: Exact) -> None:
+        """Undo a product or quotient of logarithmic numbers; cotangents are those of values."""
+        line, code = self.source.line, self.expressions.code
+        place, bar = text(s.place), self.cotangents.bar(s.place)
+        weight = self.source.names.fresh("weight")
+        if s.op == "*":
+            self.updates.update(s, "/")
+            line(f"{weight} = {bar} * {self.expressions.value(place, kind)}")
+            self.cotangents.pull(s.value, weight, kind.plain)
+            line(f"{bar} *= {code(s.value)}")
+        else:
+            line(f"{weight} = {bar} * {self.expressions.value(place, kind)} / ({code(s.value)})")
+            self.updates.update(s, "*")
+            self.cotangents.pull(s.value, f"-{weight}", kind.plain)
+            line(f"{bar} /= {code(s.value)}")
+
+    def swap(self, s: Swap) -> None:
+        """Undo ``a, b = b, a``."""
+        self.updates.swap_places(s)
+        kind = self.expressions.kind(s.a)
+        if kind.active:
+            bar = self.cotangents.bar
+            self.updates.swap(bar(s.a), bar(s.b), kind, kind, s)
+
+    def flip(self, s: Flip) -> None:
+        """Undo ``v = -v`` and the like."""
+        self.updates.flip_place(s)
+        kind = self.expressions.kind(s.place)
+        if kind.active:
+            self.updates.flip(self.cotangents.bar(s.place), s.op, kind, s)
+
+    def instruct(self, s: Instruct) -> None:
+        """Undo an instruction."""
+        self.updates.instruct(s, not s.inverse)
+        ins, bar = s.instruction, self.cotangents.bar
+        read = [(a, self.expressions.kind_of_expression(a)) for a in s.args]
+        active = [k for k, (_, of) in enumerate(read) if of.active]
+        bars = [bar(a) for a, of in read[: ins.updated] if of.active]
+        if not active:
+            return
+        args = [self.expressions.code(a) for a, _ in read]
+        if ins.adjoint is not None and not s.inverse:
+            adjoint = self.source.bind(ins.adjoint.__name__, ins.adjoint)
+            positions = list(range(ins.arity))
+        else:
+            function = ins.inverse if s.inverse else ins.forward
+            pull = _instruction_pull(s, active, read)
+            adjoint = self.source.bind(f"pull_{function.__name__.lstrip('_')}", pull)
+            positions = active
+        parts = [self.source.names.fresh("part") for _ in positions]
+        call = f"{adjoint}({', '.join([*args, *bars])})"
+        self.source.line(f"{', '.join(parts)}{',' if len(parts) == 1 else ''} = {call}")
+        for k, part in zip(positions, parts, strict=True):
+            a, of = read[k]
+            if not of.active:
+                continue
+            if k < ins.updated:
+                self.source.line(f"{bar(a)}{'[...]' if of.is_array else ''} = {part}")
+            else:
+                self.cotangents.pull(a, part, of)
+
+    def allocate(self, s: Allocate) -> None:
+        """End what began here, and pull its cotangent back to its first value."""
+        kind = self.source.kinds[s.variable]
+        self.updates.end(s)
+        if kind.active:
+            value = self.expressions.constructed_from(s.value)
+            self.cotangents.pull(value, self.cotangents.bars[s.variable.name], kind)
+
+    def free(self, s: Free) -> None:
+        """Begin what ended here."""
+        self.updates.begin(s)
+        self.cotangents.begin(s.variable)
+
+    def call(self, s: Call) -> None:
+        """Call the adjoint of a reversible function."""
+        bar = self.cotangents.bar
+        function, updated, values = self.calls.target(s, adjoint=True)
+        active = [(a, k) for a, k in values if k.active]
+        args = [*(text(a) for a, _ in values), *(bar(a) for a, _ in active)]
+        targets = [text(a) for k, (a, of) in enumerate(values) if k in updated and not of.is_array]
+        targets += [bar(a) for a, k in active if not k.is_array]
+        call = f"{function}({', '.join(args)})"
+        self.source.line(f"{', '.join(targets)} = {call}" if targets else call)
+
+    def compute(self, s: Compute) -> None:
+        """Undo a block that was undone, what ran inside of it, and the block."""
+        if not self.control.is_private(s):
+            self.block(inverted_block(s.body))
+            self.block(s.inside)
+            self.block(s.body)
+            return
+        # What it computes ends with it: no cotangent comes from its being undone. Nor is anything
+        # checked: the forward pass has been.
+        with self.source.unchecked():
+            self.forwards.block(s.body)
+        self.block(s.inside)
+        # It has just been done, and what nobody reads again is left as it is.
+        own = own_variables(s.body)
+        self.not_undone |= unread_updates(s.body, own, self.expressions.numeric)
+        with self.source.unchecked():
+            self.block(s.body)
+
+
+_WRITE_BACK: dict[type[Statement], Callable[[AdjointWriter, Any], None]] = {
+    Update: lambda w, s: w.update(s),
+    Swap: lambda w, s: w.swap(s),
+    Flip: lambda w, s: w.flip(s),
+    Instruct: lambda w, s: w.instruct(s),
+    Allocate: lambda w, s: w.allocate(s),
+    Free: lambda w, s: w.free(s),
+    Define: lambda w, s: w.control.define(s, w.block),
+    If: lambda w, s: w.control.branch(s, s.post, s.pre, w.block),
+    While: lambda w, s: w.control.loop(s, s.post, s.pre, w.block),
+    For: lambda w, s: w.control.repeat(s, w.block, backwards=not s.backwards),
+    Call: lambda w, s: w.call(s),
+    Compute: lambda w, s: w.compute(s),
+    Require: lambda w, s: w.control.require(s),
+    Unchecked: lambda w, s: w.control.unchecked(s, w.block),
+}
+
+
+def _instruction_pull(s: Instruct, active: list[int], read: list[tuple[ast.expr, Kind]]) -> Any:
+    """The adjoint of an instruction by the rules of what it calls."""
+    ins = s.instruction
+    function = ins.inverse if s.inverse else ins.forward
+    count = ins.arity
+    updated = [k for k in range(ins.updated) if read[k][1].active]
+
+    def weighted(*given: Any) -> Any:
+        args, bars = given[:count], given[count:]
+        new = function(*args)
+        new = new if ins.updated > 1 else (new,)
+        total = 0.0
+        for k, bar in zip(updated, bars, strict=True):
+            total = total + np.sum(np.real(np.conj(bar) * new[k]))
+        return total
+
+    return jit(grad(weighted, argnums=tuple(active)), backend="numpy")

@@ -1,0 +1,233 @@
+"""Expressions of a reversible program as source, and the kinds of its variables."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fwdad.errors import FwdadError, IrreversibleError
+from fwdad.reversible.arguments.kinds import (
+    Exact,
+    Kind,
+    Numeric,
+    is_value,
+    kind_of,
+)
+from fwdad.reversible.language.places import leaves, metadata, replaced, text, without_attributes
+from fwdad.reversible.language.program import (
+    Allocate,
+    Block,
+    Define,
+    For,
+    Program,
+    children,
+)
+from fwdad.reversible.language.syntax import location
+from fwdad.reversible.lowering.expression_kinds import place_kind, traced_kind
+from fwdad.reversible.lowering.source import Names, Source, make_function
+from fwdad.reversible.numbers.fixed import Fixed, FixedNumber
+from fwdad.reversible.numbers.logarithmic import Logarithmic, LogarithmicFormat, value_of
+
+
+class ExpressionFunction(NamedTuple):
+    """A function of what an expression reads, and its arguments where the expression stands."""
+
+    name: str
+    code: str
+    arguments: list[str]
+
+
+class Expressions:
+    """What expressions are, and how they are written."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    @property
+    def numeric(self) -> set[str]:
+        """The variables that are numbers or arrays now."""
+        return {n for n, k in self.source.env.items() if is_value(k)}
+
+    def kind(self, place: ast.expr) -> Kind:
+        """The kind of a place that is updated."""
+        kind = place_kind(place, self.source.env, self.kind_of_expression)
+        if kind is None:
+            message = (
+                f"'{text(place)}' has an array for an index: two of its elements may be the same"
+            )
+            raise IrreversibleError(message, location(self.source.program.filename, place))
+        return kind
+
+    def parts(self, expression: ast.expr) -> tuple[list[tuple[ast.expr, Kind]], list[ast.expr]]:
+        """The places that an expression reads, with their kinds, and the shapes it asks for."""
+        read: dict[str, tuple[ast.expr, Kind]] = {}
+        todo = leaves(expression, self.numeric)
+        shapes = {text(m): m for m in metadata(expression, self.numeric)}
+        while todo:
+            leaf, indices = without_attributes(todo.pop(0))
+            for index in indices:  # x.T[i] reads x, and i
+                todo.extend(leaves(index, self.numeric))
+                shapes |= {text(m): m for m in metadata(index, self.numeric)}
+            kind = place_kind(leaf, self.source.env, self.kind_of_expression)
+            if kind is not None:
+                read[text(leaf)] = (leaf, kind)
+                continue
+            # an array as an index: the base is read, and the index is a part of the expression
+            base = leaf
+            while place_kind(base, self.source.env, self.kind_of_expression) is None:
+                if not isinstance(base, ast.Subscript):
+                    break
+                todo.extend(leaves(base.slice, self.numeric))
+                shapes |= {text(m): m for m in metadata(base.slice, self.numeric)}
+                base = base.value
+            read[text(base)] = (base, place_kind(base, self.source.env, self.kind_of_expression))
+        return list(read.values()), list(shapes.values())
+
+    def kind_of_expression(self, e: ast.expr) -> Kind:
+        """The kind of any value."""
+        try:
+            value = ast.literal_eval(e)
+        except ValueError:
+            pass
+        else:
+            return kind_of(value)
+        exact = self.constructed(e)
+        if exact is not None:
+            of = self.kind_of_expression(exact[2])
+            return Exact("float64", of.ndim, of.is_array, *exact[:2])
+        read, shapes = self.parts(e)
+        if len(read) == 1 and text(read[0][0]) == text(e):
+            return read[0][1]
+        name = self.as_function("value", e, read, shapes).name
+        samples = [*(k for _, k in read), *(_ShapeSample(m, self) for m in shapes)]
+        return traced_kind(self.source.namespace[name], samples)
+
+    def as_function(
+        self,
+        name: str,
+        e: ast.expr,
+        read: list[tuple[ast.expr, Kind]],
+        shapes: list[ast.expr],
+        *,
+        before: str = "",
+        wrap: str = "{}",
+    ) -> ExpressionFunction:
+        """A function of what an expression reads."""
+        names = Names(self.source.program.names | set(self.source.namespace) | {before})
+        by: dict[str, ast.expr] = {}
+        arguments = []
+        for leaf in (*(leaf for leaf, _ in read), *shapes):
+            by[text(leaf)] = ast.Name(names.fresh(_readable(leaf)), ast.Load())
+            arguments.append(self.code(leaf))
+        params = [n.id for n in by.values()]  # type: ignore[attr-defined]
+        if before:
+            params.insert(0, before)
+        body = wrap.format(text(replaced(e, by)))
+        function = self.source.names.fresh(name)
+        code = f"def {function}({', '.join(params)}):\n    return {body}\n"
+        make_function(code, function, self.source.namespace)
+        return ExpressionFunction(function, code, arguments)
+
+    def code(self, e: ast.expr) -> str:
+        """An expression as source, with the values of logarithmic numbers: logarithms are kept."""
+        if not any(isinstance(k, Exact) and k.is_log for k in self.source.env.values()):
+            return text(e)
+        read, shapes = self.parts(e)
+        by = {text(m): m for m in shapes}
+        for leaf, kind in read:
+            if isinstance(kind, Exact) and kind.is_log:
+                by[text(leaf)] = ast.parse(self.value(text(leaf), kind), mode="eval").body
+        return text(replaced(e, by))
+
+    def value(self, kept: str, kind: Exact) -> str:
+        """The source of the value of an exact number, from that of what is kept."""
+        return f"{self.source.bind('value_of', value_of)}({kept})" if kind.is_log else kept
+
+    def outside(self, node: ast.expr) -> Any:
+        """What an expression of the world outside means."""
+        return eval(text(node), self.source.namespace)  # noqa: S307  (a name of the user's source)
+
+    def constructed(self, e: ast.expr) -> tuple[Any, type, ast.expr] | None:
+        """Format, class and value, if an expression makes an exact number: ``F(0.0)``."""
+        if not isinstance(e, ast.Call) or len(e.args) < 1:
+            return None
+        f = self._constructor(e.func)
+        if isinstance(f, Fixed) and len(e.args) == 1 and not e.keywords:
+            return f, FixedNumber, e.args[0]
+        if f is Logarithmic:
+            options = [*e.args[1:], *(k.value for k in e.keywords)]
+            bits = ast.literal_eval(options[0]) if options else Logarithmic.BITS
+            return LogarithmicFormat(bits), Logarithmic, e.args[0]
+        return None
+
+    def _constructor(self, f: ast.expr) -> Any:
+        """What a function's expression means in the world outside; None if nothing."""
+        if leaves(f, set(self.source.env)):
+            return None
+        if isinstance(f, ast.Call) and self._constructor(f.func) is not Fixed:
+            return None
+        if not isinstance(f, (ast.Name, ast.Attribute, ast.Call)):
+            return None
+        try:
+            return self.outside(f)
+        except (NameError, AttributeError, FwdadError):
+            return None
+
+    def constructed_from(self, e: ast.expr) -> ast.expr:
+        """The value that an expression makes an exact number from; else the expression."""
+        exact = self.constructed(e)
+        return e if exact is None else exact[2]
+
+
+class _ShapeSample:
+    """Stands among kinds for a length or a shape."""
+
+    def __init__(self, node: ast.expr, expressions: Expressions) -> None:
+        base = node.args[0] if isinstance(node, ast.Call) else node.value  # type: ignore[attr-defined]
+        kind = expressions.kind(base)
+        shape = (2,) * kind.ndim
+        length = isinstance(node, ast.Call)
+        name = "len" if length else node.attr  # type: ignore[attr-defined]
+        values = {"len": 2, "shape": shape, "ndim": kind.ndim, "size": 2**kind.ndim}
+        self._value: Any = np.dtype(kind.dtype) if name == "dtype" else values[name]
+
+    def sample(self) -> Any:
+        """Any value of it."""
+        return self._value
+
+
+def infer_kinds(program: Program, expressions: Expressions) -> None:
+    """Find the kinds of all variables of a program, in the direction in which it was written."""
+    _infer(program.body, expressions)
+
+
+def _infer(block: Block, expressions: Expressions) -> None:
+    source = expressions.source
+    for s in block:
+        if isinstance(s, (Allocate, Define)):
+            kind = expressions.kind_of_expression(s.value)
+            if isinstance(s, Define):
+                read, _ = expressions.parts(s.value)
+                if kind.active and any(k.active for _, k in read):
+                    message = (
+                        f"'{s.variable.name}' depends on numbers that are differentiated: begin it "
+                        "as fwdad.ancilla(...)"
+                    )
+                    raise source.refuse(message, s)
+            source.kinds[s.variable] = source.env[s.variable.name] = kind
+        elif isinstance(s, For):
+            source.env[s.variable.name] = Numeric("int64")
+        for inner in children(s):
+            _infer(inner, expressions)
+
+
+def _readable(node: ast.expr) -> str:
+    """A name for what an expression reads."""
+    parts = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+    word = "_".join(dict.fromkeys(parts)) or "value"
+    for n in ast.walk(node):
+        if isinstance(n, ast.Attribute):
+            word += f"_{n.attr}"
+    return word if word.isidentifier() else "value"

@@ -1,0 +1,128 @@
+"""Logarithmic numbers, whose products and quotients are exact.
+
+Tangents are those of the value, not of the logarithm that is kept, so that they exist at zero, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.reversible.numbers.grid import (
+    ExactNumber,
+    Grid,
+    real_values,
+    register_number,
+    value_text,
+)
+from fwdad.tangents.plain import plain
+from fwdad.tangents.straight import with_derivative_of
+
+
+def log_of(x: Any, scale: float) -> Any:
+    """What is kept of a logarithmic number x: its logarithm on the grid, -inf for 0."""
+    zero = x == 0
+    log = np.rint(np.log(np.where(zero, 1.0, x)) * scale) * (1.0 / scale)
+    return with_derivative_of(np.where(zero, -np.inf, log), x)
+
+
+def value_of(kept: Any) -> Any:
+    """The number whose logarithm is kept."""
+    with np.errstate(over="ignore"):
+        return with_derivative_of(np.exp(kept), kept)
+
+
+def times(kept: Any, x: Any, scale: float) -> Any:
+    """A logarithmic number times x."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        new = kept + np.rint(np.log(x) * scale) * (1.0 / scale)
+        return with_derivative_of(new, value_of(kept) * x)
+
+
+def over(kept: Any, x: Any, scale: float) -> Any:
+    """A logarithmic number divided by x."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        new = kept - np.rint(np.log(x) * scale) * (1.0 / scale)
+        return with_derivative_of(new, value_of(kept) / x)
+
+
+def times_kept(kept: Any, other: Any) -> Any:
+    """The product of two logarithmic numbers."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return with_derivative_of(kept + other, value_of(kept) * value_of(other))
+
+
+def over_kept(kept: Any, other: Any) -> Any:
+    """The quotient of two logarithmic numbers."""
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        return with_derivative_of(kept - other, value_of(kept) / value_of(other))
+
+
+class LogarithmicFormat(Grid):
+    """How the logarithms of :class:`Logarithmic` numbers are kept."""
+
+    def __repr__(self) -> str:
+        return f"Logarithmic(bits={self.bits})"
+
+
+class Logarithmic(ExactNumber):
+    """A positive number or zero, or an array of such, kept as its logarithm in fixed point.
+
+    In a reversible program ``x *= e`` and ``x /= e`` of such numbers undo each other to the last
+    bit, for positive factors e. A read of x is a float. Zero stays zero.
+
+    Parameters
+    ----------
+    value : float or array
+        None of it negative.
+    bits : int, default 43
+        Binary digits behind the point of the logarithm: the number has a relative error of
+        ``2**-(bits + 1)``, and a logarithm between ``-2**(53 - bits)`` and ``2**(53 - bits)``.
+
+    Raises
+    ------
+    UnsupportedTypeError
+        If ``bits`` is no int from 1 to 52.
+    ValueError
+        If a value is negative or not finite.
+    OverflowError
+        If its logarithm does not fit.
+
+    Examples
+    --------
+    >>> import fwdad
+    >>> print(f"{fwdad.Logarithmic(2.0).value:.10f}")
+    2.0000000000
+    """
+
+    BITS = 43
+
+    def __init__(self, value: Any, bits: int = BITS) -> None:
+        form = LogarithmicFormat(bits)
+        numbers = real_values(value)
+        if not np.all((numbers >= 0) & (numbers < np.inf)):
+            message = "a logarithmic number must be positive or zero, and finite"
+            raise ValueError(message)
+        kept = log_of(numbers, form.scale)
+        if not np.all((np.abs(kept) < form.limit) | (numbers == 0)):
+            message = f"the logarithm of a number of {form!r} must be smaller than {form.limit:g}"
+            raise OverflowError(message)
+        super().__init__(kept, form)
+
+    @property
+    def value(self) -> Any:
+        """A float, or an array of floats; inf where it is too large for one."""
+        return value_of(self.kept)
+
+    @property
+    def log(self) -> Any:
+        """The logarithm, as a constant: derivatives are those of the value."""
+        return np.positive(plain(self.kept))
+
+    def __repr__(self) -> str:
+        bits = "" if self.format.bits == self.BITS else f", bits={self.format.bits}"
+        return f"Logarithmic({value_text(self.value)}{bits})"
+
+
+register_number(Logarithmic)
