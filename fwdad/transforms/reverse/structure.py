@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.errors import UntraceableError
 from fwdad.ir.analysis.alias import Roots, memory_of
 from fwdad.ir.analysis.effects import own_function
 from fwdad.ir.ops import (
@@ -38,6 +39,10 @@ _FLAT = {np.zeros_like, np.ones_like, np.empty_like, np.zeros, np.ones, np.empty
 _OWN_CONSTANTS = {
     "element_place", "length_of", "length_if_any", "range_length", "zero_lanes", "unit_lanes",
 }  # fmt: skip
+
+
+class NotReversibleError(UntraceableError):
+    """A program on a tape that reverse mode cannot follow, so that its run is recorded instead."""
 
 
 class Structure:
@@ -113,6 +118,11 @@ class Structure:
         memory, whichever array it is.
         """
         return bool(self.roots(v) & self._in_place)
+
+    def writes_inside(self, op: Op) -> bool:
+        """Whether a branch or loop stores into memory, so that its stores must be reversed."""
+        inside = (inner for block in op.blocks() for inner in walk(block))
+        return any(self.roots(v) & self.written for inner in inside for v in inner.writes())
 
     def _with_companions(self) -> set[Value]:
         """The memory that is written, and all memory that a phi may be instead of it."""
