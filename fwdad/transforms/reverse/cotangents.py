@@ -94,7 +94,7 @@ class Cotangents:
             known = home.bars.get(v)
             home.bars[v] = self._lasting(x_bar) if known is None else known + x_bar
             return
-        self.recorder.update(self.buffer(v), Ellipsis, operator.add, x_bar)
+        self.recorder.update(self._buffer(v), Ellipsis, operator.add, x_bar)
 
     def _lasting(self, x_bar: Any) -> Any:
         """A cotangent, copied if it is an array of the program that may be restored."""
@@ -103,7 +103,7 @@ class Cotangents:
                 return self.recorder.apply(np.ndarray.copy, (x_bar,), {})
         return x_bar
 
-    def buffer(self, v: Value) -> Symbol:
+    def _buffer(self, v: Value) -> Symbol:
         """The cotangent of an array that is not memory, as memory that can be added into."""
         home = self.sweep.home_of(v)
         if v in home.owned:
@@ -194,11 +194,11 @@ class Cotangents:
         op = self.structure.definition.get(v)
         if isinstance(op, Load) and op.view:  # what is added up for the view itself is apart
             return self.recorder.load(self.target(op.array), self.sweep.symbols(op.index))
-        return self.buffer(v)
+        return self._buffer(v)
 
     def in_memory(self, v: Value) -> Symbol:
         """The cotangent of an array, as memory that can be added into."""
-        return self.view_cotangents.memory_of(v) if self.structure.is_memory(v) else self.buffer(v)
+        return self.view_cotangents.memory_of(v) if self.structure.is_memory(v) else self._buffer(v)
 
     # -- cotangents that are given
 

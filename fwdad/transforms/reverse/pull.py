@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.errors import type_in_words
 from fwdad.ir.analysis.alias import Roots
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.clone import Cloner
@@ -21,6 +22,8 @@ from fwdad.ir.ops import (
     Block,
     Branch,
     Call,
+    Check,
+    Effect,
     Load,
     Loop,
     Missing,
@@ -103,7 +106,7 @@ class Pullback:
         self.given = given
         recorder.block.ops.extend(source.ops)
         self.results = source.results
-        # the parts, each of which knows those above it only
+        # the parts: each is given those above it that it uses
         region = Region(source, recorder.block)
         sweep = self.sweep = Sweep(recorder, structure, choices, region, facts, setting)
         spaces = Spaces(sweep)
@@ -161,8 +164,10 @@ class Pullback:
             sweep.op = outer
 
     def _reverse(self, op: Op) -> None:
-        """Reverse one operation; nothing is left to do for a check, or for what was printed."""
+        """Reverse one operation."""
         match op:
+            case Check() | Effect():
+                pass  # what held in the forward pass holds, and output is not repeated
             case Apply():
                 self.rules.reverse(op)
             case Load():
@@ -177,6 +182,8 @@ class Pullback:
                 self.checkpoints.reverse(op)
             case Call():
                 self.recursion.reverse(op)
+            case _:
+                self.sweep.fail(f"{type_in_words(op)} cannot be run backwards")
 
     def add_through(self, op: Apply, v: Value, x_bar: Any) -> None:
         """Add the contribution of one result of a call to the cotangents of the arguments."""

@@ -111,7 +111,7 @@ def _note_written(program: Program) -> bool:
     return before != program.written
 
 
-class Inner(Protocol):
+class CalledPass(Protocol):
     """The reverse pass of a program that is called."""
 
     recursion: Recursion
@@ -132,7 +132,7 @@ class NewPass(Protocol):
         *,
         setting: Setting,
         group: Group,
-    ) -> Inner:
+    ) -> CalledPass:
         """The reverse pass of a block, of which nothing is recorded yet."""
 
 
