@@ -53,7 +53,7 @@ def has_attribute(tracer: Any, o: Any, name: str) -> bool:
         return hasattr(class_of(o), name)
     if type(o) in CLASSES:
         return _agreed(tracer, o, lambda cls: hasattr(cls, name))
-    if not isinstance(o, Closure) and not tracer.recorder.is_own(namespace_of(o)):
+    if not isinstance(o, Closure) and not tracer.recorder.journal.is_own(namespace_of(o)):
         found = hasattr(o, name)
         if isinstance(name, str) and not isinstance(o, (Closure, Method)):
             tracer.guard(("asked", o, name), found)

@@ -68,15 +68,15 @@ class ClassCalls(InlineCalls):
             if known and is_library_file(init.__code__.co_filename):
                 self.native(lambda: init(made, *args, **kwargs))  # a library's object of constants
                 self.renew(made.__dict__)
-                self.recorder.own(made.__dict__, namespace=True)
+                self.recorder.journal.own(made.__dict__, namespace=True)
                 return made
-            self.recorder.own(made.__dict__, namespace=True)
+            self.recorder.journal.own(made.__dict__, namespace=True)
             self.call(init, (made, *args), kwargs)
             return made
         if has_slots(cls) and (new, init) == (object.__new__, object.__init__):
             self.native(lambda: cls(*args, **kwargs))  # whether it can be made of these
             made = self.blank(cls)
-            self.recorder.own(vars(made), namespace=True)
+            self.recorder.journal.own(vars(made), namespace=True)
             return made
         if dataclasses.is_dataclass(cls) and cls.__dataclass_params__.init:
             return self._make_dataclass(cls, args, kwargs)
@@ -94,9 +94,9 @@ class ClassCalls(InlineCalls):
             raise UntraceableError(message, self.location()) from raised
         if namespace_of(made) is not None:
             self.renew(made.__dict__)
-            self.recorder.own(made.__dict__, namespace=True)
+            self.recorder.journal.own(made.__dict__, namespace=True)
         if isinstance(made, CONTAINERS):
-            self.recorder.own(made)
+            self.recorder.journal.own(made)
         return made
 
     def blank(self, cls: type) -> Any:
@@ -112,7 +112,7 @@ class ClassCalls(InlineCalls):
             message = f"{cls.__name__} has an InitVar, and cannot be made in a traced program"
             raise UntraceableError(message, self.location())
         made = self.blank(cls)
-        self.recorder.own(vars(made), namespace=True)
+        self.recorder.journal.own(vars(made), namespace=True)
         signature = inspect.signature(cls)
         given = self.native(lambda: signature.bind(*args, **kwargs)).arguments
         frozen = cls.__dataclass_params__.frozen

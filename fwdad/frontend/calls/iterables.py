@@ -182,7 +182,7 @@ def _tuple(tracer: Any, x: Any = ()) -> Any:
 @builtin(dict)
 def _dict(tracer: Any, *args: Any, **kwargs: Any) -> Any:
     args = tuple(x if isinstance(x, dict) else _pairs(tracer, x) for x in args)
-    return tracer.recorder.fresh(tracer.native(lambda: dict(*args, **kwargs)))
+    return tracer.recorder.journal.fresh(tracer.native(lambda: dict(*args, **kwargs)))
 
 
 def _pairs(tracer: Any, x: Any) -> list[Any]:
@@ -192,7 +192,7 @@ def _pairs(tracer: Any, x: Any) -> list[Any]:
 
 @builtin(set)
 def _set(tracer: Any, x: Any = ()) -> Any:
-    return tracer.recorder.fresh(set(iteration.items(tracer, x)))
+    return tracer.recorder.journal.fresh(set(iteration.items(tracer, x)))
 
 
 @builtin(sum)

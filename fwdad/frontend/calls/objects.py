@@ -33,7 +33,7 @@ def _new(tracer: Any, cls: type, *_args: Any, **_kwargs: Any) -> Any:
     made = tracer.native(object.__new__, cls)
     if has_slots(cls):
         made = traced_object(cls)
-    tracer.recorder.own(vars(made), namespace=True)
+    tracer.recorder.journal.own(vars(made), namespace=True)
     return made
 
 
@@ -55,11 +55,11 @@ def _update_wrapper(
     held = wrapper.held
     for name in ("__module__", "__name__", "__doc__"):
         if name in assigned:
-            tracer.recorder.bind(held, name, tracer.attribute(wrapped, name))
+            tracer.recorder.journal.bind(held, name, tracer.attribute(wrapped, name))
     own = wrapped.held if isinstance(wrapped, Closure) else namespace_of(wrapped) or {}
     for name in list(own) if updated else []:
-        tracer.recorder.bind(held, name, tracer.attribute(wrapped, name))
-    tracer.recorder.bind(held, "__wrapped__", wrapped)
+        tracer.recorder.journal.bind(held, name, tracer.attribute(wrapped, name))
+    tracer.recorder.journal.bind(held, "__wrapped__", wrapped)
     return wrapper
 
 
@@ -75,7 +75,7 @@ def _copy(tracer: Any, x: Any) -> Any:
     if made is not None:
         return made
     if type(x) in (list, dict, set):
-        return tracer.recorder.fresh(x.copy())
+        return tracer.recorder.journal.fresh(x.copy())
     if _is_plain(tracer, x):
         return _object(tracer, x, dict(vars(x)))
     return tracer.made(tracer.native(copy.copy, x))
@@ -96,11 +96,11 @@ def _deep(tracer: Any, x: Any, memo: dict[int, Any]) -> Any:
     if made is not None:
         return _noted(memo, x, made)
     if type(x) is list:
-        made = _noted(memo, x, tracer.recorder.fresh([]))
+        made = _noted(memo, x, tracer.recorder.journal.fresh([]))
         made.extend(_deep(tracer, item, memo) for item in x)
         return made
     if type(x) is dict:
-        made = _noted(memo, x, tracer.recorder.fresh({}))
+        made = _noted(memo, x, tracer.recorder.journal.fresh({}))
         made.update({_deep(tracer, k, memo): _deep(tracer, v, memo) for k, v in x.items()})
         return made
     if isinstance(x, tuple):
@@ -149,7 +149,7 @@ def _is_plain(tracer: Any, x: Any) -> bool:
 def _object(tracer: Any, like: Any, held: dict[str, Any]) -> Any:
     made = new_object(type(like))
     vars(made).update(held)
-    tracer.recorder.own(vars(made), namespace=True)
+    tracer.recorder.journal.own(vars(made), namespace=True)
     return made
 
 

@@ -17,19 +17,19 @@ class Comprehensions(Expressions):
     """Evaluation of comprehensions."""
 
     def eval_ListComp(self, node: ast.ListComp) -> Any:
-        return self.recorder.fresh(self._comprehended(node.generators, node.elt))
+        return self.recorder.journal.fresh(self._comprehended(node.generators, node.elt))
 
     def eval_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
         frame, run = self._comprehension(node.generators, node.elt)
         return Iterator(self, generators.resumed(self, frame, None, run))
 
     def eval_SetComp(self, node: ast.SetComp) -> Any:
-        return self.recorder.fresh(set(self._comprehended(node.generators, node.elt)))
+        return self.recorder.journal.fresh(set(self._comprehended(node.generators, node.elt)))
 
     def eval_DictComp(self, node: ast.DictComp) -> Any:
         both = ast.copy_location(ast.Tuple([node.key, node.value], ast.Load()), node)
         pairs = self._comprehended(node.generators, both)
-        return self.recorder.fresh({self.known(key): value for key, value in pairs})
+        return self.recorder.journal.fresh({self.known(key): value for key, value in pairs})
 
     def _comprehended(self, clauses: list[ast.comprehension], element: ast.expr) -> list[Any]:
         frame, run = self._comprehension(clauses, element)
@@ -48,7 +48,7 @@ class Comprehensions(Expressions):
             outer=self.frame,
             classes=self.frame.classes,
         )
-        self.recorder.own(frame.locals, namespace=True)
+        self.recorder.journal.own(frame.locals, namespace=True)
         return frame
 
     def _comprehension(self, clauses: list[ast.comprehension], element: ast.expr) -> Any:

@@ -119,7 +119,7 @@ class Expressions(Operators):
             raise UntraceableError(message, self.location())
         if isinstance(held, Maybe):
             self.recorder.check(held.flag, cls, (message,))
-            self.recorder.bind(namespace, name, held.value)
+            self.recorder.journal.bind(namespace, name, held.value)
             return held.value
         return held
 
@@ -222,7 +222,7 @@ class Expressions(Operators):
         if isinstance(o, growing.Items):
             o.refused("changing an item of")
         self.may_change(o)
-        self.recorder.touch(o)
+        self.recorder.journal.touch(o)
         if isinstance(o, list) and isinstance(index, slice):
             value = iteration.items(self, value)
         self.native(operator.setitem, o, self.known(index), value)
@@ -278,12 +278,12 @@ class Expressions(Operators):
         place = None if where is None else (where.filename, where.line, where.column)
         if place in self.growing:
             return growing_list(self, items, place)
-        made = self.recorder.fresh(items)
+        made = self.recorder.journal.fresh(items)
         self.recorder.places[id(made)] = (made, place)
         return made
 
     def eval_Set(self, node: ast.Set) -> Any:
-        return self.recorder.fresh(set(self._items(node.elts)))
+        return self.recorder.journal.fresh(set(self._items(node.elts)))
 
     def eval_Dict(self, node: ast.Dict) -> Any:
         made = {}
@@ -292,7 +292,7 @@ class Expressions(Operators):
                 made.update(self.evaluate(value))
             else:
                 made[self.known(self.evaluate(key))] = self.evaluate(value)
-        return self.recorder.fresh(made)
+        return self.recorder.journal.fresh(made)
 
     def eval_Lambda(self, node: ast.Lambda) -> Any:
         return self.closure(node)
@@ -314,7 +314,7 @@ class Expressions(Operators):
                 if d is not None
             },
         )
-        self.recorder.own(made.held, namespace=True)
+        self.recorder.journal.own(made.held, namespace=True)
         return made
 
     def eval_JoinedStr(self, node: ast.JoinedStr) -> Any:

@@ -122,8 +122,8 @@ def _statement(tracer: Any, node: ast.stmt) -> _Items:
             tracer.assign(target, value)
     elif isinstance(node, ast.Return) and node.value is not None:
         value = yield from _value(tracer, node.value)
-        tracer.recorder.bind(tracer.frame.locals, "$value", value)
-        tracer.recorder.bind(tracer.frame.locals, "$return", True)
+        tracer.recorder.journal.bind(tracer.frame.locals, "$value", value)
+        tracer.recorder.journal.bind(tracer.frame.locals, "$return", True)
     else:
         message = "a `yield` in this statement cannot be traced: let it be a statement by itself"
         raise UntraceableError(message, tracer.place_of(node))
@@ -134,12 +134,12 @@ def _finally(tracer: Any, statements: list[ast.stmt]) -> Generator[Any, Any, boo
     held = tracer.frame.locals
     flags = {name: held[name] for name in ("$break", "$continue", "$return")}
     for name in flags:
-        tracer.recorder.bind(held, name, False)
+        tracer.recorder.journal.bind(held, name, False)
     yield from _block(tracer, statements)
     if tracer.stopped():
         return True
     for name, flag in flags.items():
-        tracer.recorder.bind(held, name, flag)
+        tracer.recorder.journal.bind(held, name, flag)
     return False
 
 
@@ -186,7 +186,7 @@ def _while(tracer: Any, node: ast.While) -> _Items:
 def _end(tracer: Any, node: ast.For | ast.While) -> _Items:
     held = tracer.frame.locals
     left = held["$break"] or held["$return"]
-    tracer.recorder.bind(held, "$break", False)
+    tracer.recorder.journal.bind(held, "$break", False)
     if not left:
         yield from _block(tracer, node.orelse)
 

@@ -65,9 +65,9 @@ class Interpreter(Exceptions):
         held = self.frame.locals
         if held["$break"] is False and held["$continue"] is False:
             value = held.get("$value")
-            self.recorder.bind(held, "$return", True)
+            self.recorder.journal.bind(held, "$return", True)
             if isinstance(value, Maybe):
-                self.recorder.bind(held, "$value", value.value)
+                self.recorder.journal.bind(held, "$value", value.value)
 
     def stopped(self) -> Any:
         """Whether a jump has been made in this frame: a bool, or a symbol of one."""
@@ -162,7 +162,7 @@ class Interpreter(Exceptions):
             return held
         if isinstance(held, (list, dict, set)):
             self.may_change(held)
-            self.recorder.touch(held)
+            self.recorder.journal.touch(held)
             if isinstance(held, list):
                 value = (
                     self.known(value) if function is operator.mul else iteration.items(self, value)
@@ -185,7 +185,7 @@ class Interpreter(Exceptions):
     def run_Delete(self, node: ast.Delete) -> None:
         for target in _flat(node.targets):
             if isinstance(target, ast.Name):
-                self.recorder.bind(self.frame.locals, target.id, UNBOUND)
+                self.recorder.journal.bind(self.frame.locals, target.id, UNBOUND)
             elif isinstance(target, ast.Subscript):
                 o, index = self.evaluate(target.value), self.evaluate_index(target.slice)
                 self.delete_subscript(o, index)
@@ -207,21 +207,21 @@ class Interpreter(Exceptions):
             message = f"`del` of an item of {type_in_words(o)} cannot be traced"
             raise UntraceableError(message, self.location())
         self.may_change(o)
-        self.recorder.touch(o)
+        self.recorder.journal.touch(o)
         self.native(operator.delitem, o, self.known(index))
 
     def run_Return(self, node: ast.Return) -> None:
         value = self.evaluate(node.value) if node.value is not None else None
         if self.depth == 1:
             self.returned = self.location_of(node)
-        self.recorder.bind(self.frame.locals, "$value", value)
-        self.recorder.bind(self.frame.locals, "$return", True)
+        self.recorder.journal.bind(self.frame.locals, "$value", value)
+        self.recorder.journal.bind(self.frame.locals, "$return", True)
 
     def run_Break(self, node: ast.Break) -> None:
-        self.recorder.bind(self.frame.locals, "$break", True)
+        self.recorder.journal.bind(self.frame.locals, "$break", True)
 
     def run_Continue(self, node: ast.Continue) -> None:
-        self.recorder.bind(self.frame.locals, "$continue", True)
+        self.recorder.journal.bind(self.frame.locals, "$continue", True)
 
     def run_If(self, node: ast.If) -> None:
         condition = self.truth(self.evaluate(node.test))
@@ -263,7 +263,7 @@ class Interpreter(Exceptions):
         made: Any = self.closure(node)
         for decorator in reversed(node.decorator_list):
             made = self.call(self.evaluate(decorator), (made,), {})
-        self.recorder.bind(self.frame.locals, node.name, made)
+        self.recorder.journal.bind(self.frame.locals, node.name, made)
 
     def run_Import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -271,7 +271,9 @@ class Interpreter(Exceptions):
             if alias.asname:
                 for part in alias.name.split(".")[1:]:
                     module = getattr(module, part)
-            self.recorder.bind(self.frame.locals, alias.asname or alias.name.split(".")[0], module)
+            self.recorder.journal.bind(
+                self.frame.locals, alias.asname or alias.name.split(".")[0], module
+            )
 
     def run_ImportFrom(self, node: ast.ImportFrom) -> None:
         names = [a.name for a in node.names]
@@ -282,7 +284,7 @@ class Interpreter(Exceptions):
             if not hasattr(module, alias.name):
                 message = f"cannot import name {alias.name!r} from {module.__name__!r}"
                 raise AlwaysRaises(ImportError, (message,))
-            self.recorder.bind(self.frame.locals, name, getattr(module, alias.name))
+            self.recorder.journal.bind(self.frame.locals, name, getattr(module, alias.name))
 
     def run_Nonlocal(self, node: ast.Nonlocal) -> None:
         """Skip a declaration."""
@@ -327,7 +329,7 @@ class Interpreter(Exceptions):
             raise UntraceableError(message, self.location())
         if type(value) is Symbol and value.value.name is None:
             value.value.name = name
-        self.recorder.bind(home.locals, name, value)
+        self.recorder.journal.bind(home.locals, name, value)
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Any) -> None:
         names = target.elts
@@ -336,7 +338,7 @@ class Interpreter(Exceptions):
         if starred:
             (k,) = starred
             after = len(names) - k - 1
-            middle = self.recorder.fresh(list(items[k : len(items) - after]))
+            middle = self.recorder.journal.fresh(list(items[k : len(items) - after]))
             items = [*items[:k], middle, *items[len(items) - after :]]
         if len(items) != len(names):
             few = len(items) < len(names)

@@ -32,7 +32,7 @@ class Iterator(OfTrace):
 
     def __init__(self, tracer: Any, run: Any) -> None:
         self._run = run
-        regions = tracer.recorder.regions
+        regions = tracer.recorder.journal.regions
         self._place = regions[-1] if regions else None
         self._busy = False
 
@@ -77,7 +77,7 @@ class Iterator(OfTrace):
     def _move(self, tracer: Any) -> None:
         if self._busy:
             tracer.raise_always(ValueError, "generator already executing")
-        regions = tracer.recorder.regions
+        regions = tracer.recorder.journal.regions
         here = regions[-1] if regions else None
         if here is self._place:
             return

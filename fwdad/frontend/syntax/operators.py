@@ -96,7 +96,7 @@ class Operators(Conditions):
 
     def made(self, x: Any) -> Any:
         """The result of code without a Python source, with lists and the like marked as new."""
-        return self.recorder.fresh(x) if type(x) in (list, dict, set) else x
+        return self.recorder.journal.fresh(x) if type(x) in (list, dict, set) else x
 
     def refuse_text(self) -> NoReturn:
         """Refuse a text of unknown numbers, which may only be used in messages."""

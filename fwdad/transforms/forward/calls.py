@@ -81,7 +81,7 @@ class Calls:
         lanes_params = []
         for p, active in zip(program.block.params, pattern, strict=True):
             symbol = Symbol(Value(p.type, p.name), recorder)
-            recorder.measure(symbol.value)
+            recorder.lengths.measure(symbol.value)
             tangent: Any = ZERO
             if active:
                 tangent = Symbol(

@@ -43,7 +43,7 @@ class Control:
     def branch(self, op: Branch) -> None:
         """Push a branch forward: each side returns its lanes, too."""
         sides, found, scalings, lengths = [], [], [], []
-        condition, mark = self.state.operand(op.condition), self.recorder.mark()
+        condition, mark = self.state.operand(op.condition), self.recorder.lengths.mark()
         for block in op.blocks():
             side = Block()
             outer, self.recorder.block = self.recorder.block, side
@@ -51,14 +51,14 @@ class Control:
             found.append([self.state.is_active(r) for r in block.results])
             scalings.append([self._scalings(r) for r in block.results])
             self.recorder.block = outer
-            lengths.append(self.recorder.forget(mark))
+            lengths.append(self.recorder.lengths.forget(mark))
             sides.append(side)
         kinds = [a or b for a, b in zip(*found, strict=True)]
         joint = [_joint_lanes(a, b, self.n) for a, b in zip(*scalings, strict=True)]
         for side, block, own, inside in zip(sides, op.blocks(), scalings, lengths, strict=True):
             side.results = [self.state.operand(r) for r in block.results]
             outer, self.recorder.block = self.recorder.block, side
-            self.recorder.remember(inside)
+            self.recorder.lengths.remember(inside)
             rows = zip(block.results, op.outputs, kinds, joint, own, strict=True)
             for r, v, kind, lanes, known in rows:
                 if kind and lanes is not None and known is not None:
@@ -66,7 +66,7 @@ class Control:
                 elif kind:
                     side.results.append(self.recorder.operand(self.tangents.lanes(r, v.type)))
             self.recorder.block = outer
-            self.recorder.forget(mark)
+            self.recorder.lengths.forget(mark)
         outputs = [self.state.fresh(v) for v in op.outputs]
         for v, kind, lanes in zip(op.outputs, kinds, joint, strict=True):
             name = f"{v.name}_dot" if v.name else None
@@ -115,11 +115,13 @@ class Control:
         for k in active:
             lanes = self.tangents.lanes(op.initial[k], op.carried[k].type)
             initial.append(self.recorder.operand(lanes))
-        body, test, mark = Block(), None, self.recorder.mark()
+        body, test, mark = Block(), None, self.recorder.lengths.mark()
         body.params = [self.state.fresh(p) for p in op.body.params]
         absent = (isinstance(a, Missing) for a in op.initial)  # there is no array yet
         carried = body.params[len(body.params) - len(op.initial) :]
-        self.recorder.unmeasure({p for p, none in zip(carried, absent, strict=True) if none})
+        self.recorder.lengths.unmeasure(
+            {p for p, none in zip(carried, absent, strict=True) if none}
+        )
         outer = self.recorder.block
         for k in active:
             p = op.carried[k]
@@ -127,11 +129,11 @@ class Control:
             body.params.append(made)
             self.tangents.hold(p, Symbol(made, self.recorder))
         if op.test is not None:
-            inside = self.recorder.mark()
+            inside = self.recorder.lengths.mark()
             test = self.recorder.block = Block()
             self.blocks.push(op.test)
             test.results = [self.state.operand(r) for r in op.test.results]
-            self.recorder.forget(inside)
+            self.recorder.lengths.forget(inside)
         self.recorder.block = body
         self.blocks.push(op.body)
         last = enumerate(op.body.results[: len(op.carried)])
@@ -145,7 +147,7 @@ class Control:
         leave = results[len(op.carried) :]
         body.results = [*results[: len(op.carried)], *next_lanes, *leave]
         self.recorder.block = outer
-        self.recorder.forget(mark)
+        self.recorder.lengths.forget(mark)
         outputs = [self.state.fresh(v) for v in op.outputs]
         count = self.state.fresh(op.exec_count)
         for k in (*active, *found):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import FwdadError, UntraceableError, type_in_words
+from fwdad.ir.builder.outside import leave_outside
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import (
     Apply,
@@ -72,7 +73,7 @@ def push_forward(program: Program, n: int, seeds: list[Seed]) -> tuple[Program, 
     given, lanes_params = [], []
     for p, seed in zip(program.block.params, seeds, strict=True):
         made = Symbol(Value(p.type, p.name), recorder)
-        recorder.measure(made.value, absent=p in program.absent)
+        recorder.lengths.measure(made.value, absent=p in program.absent)
         tangent: Any = ZERO
         if seed is True:
             tangent = Symbol(Value(lanes_type(p.type, n), f"{p.name or 'x'}_dot"), recorder)
@@ -117,7 +118,7 @@ def push_block(
     facts = facts or Facts()
     place, is_written, ops = recorder.place, recorder.is_written, len(recorder.block.ops)
     recorder.derives = True
-    outer, mark = recorder.block, recorder.mark()
+    outer, mark = recorder.block, recorder.lengths.mark()
     try:
         for _ in range(1000):
             attempt = _Pushforward(recorder, block, n, facts, together)
@@ -130,7 +131,7 @@ def push_block(
                     raise
             recorder.block = outer
             del outer.ops[ops:]
-            recorder.forget(mark)
+            recorder.lengths.forget(mark)
     finally:
         recorder.place, recorder.is_written = place, is_written
     message = "the activity of the program's values does not settle"
@@ -186,7 +187,7 @@ class _Pushforward:
         primals = [state.symbols(r) for r in block.results]
         lanes = [self.tangents.result_lanes(r) for r in block.results]
         if stays:
-            recorder.leave_outside(copies, stays, first)
+            leave_outside(recorder, copies, stays, first)
         return primals, lanes
 
     def _fresh_copy(self, v: Value) -> Value:

@@ -236,7 +236,11 @@ class Rules:
         before = {self.state.here(v).value for v in values_in(given)}
 
         def own(_path: Any, x: Any) -> Any:
-            if type(x) is Symbol and x.is_array and self.recorder.owners(x.value) & before:
+            if (
+                type(x) is Symbol
+                and x.is_array
+                and self.recorder.definitions.owners(x.value) & before
+            ):
                 return self.recorder.apply(np.ndarray.copy, (x,), {})
             return x
 
@@ -249,7 +253,7 @@ class Rules:
 
     def _written_or_whole(self, op: Apply, rule: Any, write: Callable[[Apply, Any], None]) -> None:
         """Record the operations of a rule, or one opaque call if its body cannot be recorded."""
-        mark = len(self.recorder.block.ops), self.recorder.mark()
+        mark = len(self.recorder.block.ops), self.recorder.lengths.mark()
         try:
             write(op, rule)
         except (MissingRuleError, DualLeakError, RuleError, AgainError):
@@ -263,7 +267,7 @@ class Rules:
     def _rewind(self, mark: tuple[int, Any]) -> None:
         """Remove what an attempt has written into the open block."""
         del self.recorder.block.ops[mark[0] :]
-        self.recorder.forget(mark[1])
+        self.recorder.lengths.forget(mark[1])
 
     def _only_primals(self, op: Apply, rule: Any) -> None:
         """Refuse derivatives in what the rule takes as an option."""
@@ -346,7 +350,7 @@ class Rules:
                 symbol.value.name = v.name
             if isinstance(v.type, ArrayType):
                 symbol.value.type = v.type
-                self.recorder.measure(symbol.value)
+                self.recorder.lengths.measure(symbol.value)
             self.state.stand_for(v, symbol)
             if isinstance(t, Chunk):
                 _retype(t, v)

@@ -76,7 +76,9 @@ class State:
 
     def is_written(self, value: Value) -> bool:
         """Whether an array is memory that the block writes, or a view that a rule takes of it."""
-        origins = {self._origin[v] for v in self.recorder.owners(value) if v in self._origin}
+        origins = {
+            self._origin[v] for v in self.recorder.definitions.owners(value) if v in self._origin
+        }
         return any(self.roots(v) & self.written for v in origins)
 
     def lanes_type(self, t: Type) -> ArrayType:
@@ -91,7 +93,7 @@ class State:
         """A value of the tape that stands for one of the block."""
         made = Value(v.type, v.name)
         self.stand_for(v, Symbol(made, self.recorder))
-        self.recorder.measure(made)
+        self.recorder.lengths.measure(made)
         return made
 
     def stand_for(self, v: Value, symbol: Symbol) -> None:

@@ -40,7 +40,7 @@ class Branches:
         sides = [Region(block, Block(), self.sweep.region, op) for block in (op.then, op.other)]
         numbers: dict[Value, None] = {}
         for side in sides:
-            with self.sweep.writing(side), self.recorder.own_lengths():
+            with self.sweep.writing(side), self.recorder.lengths.own_lengths():
                 for r, v, bar in zip(side.source.results, op.outputs, bars, strict=False):
                     if bar is not None and isinstance(r, Value):
                         self.cotangents.add(r, bar, alike=True)

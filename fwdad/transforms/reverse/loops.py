@@ -103,9 +103,9 @@ class Loops:
         initial = self._ends(op, carried)
         pairs = [*self._bar_params(op, carried)]
         params, outputs = [p for p, _ in pairs], [v for _, v in pairs]
-        with self.sweep.writing(region), self.recorder.own_lengths():
+        with self.sweep.writing(region), self.recorder.lengths.own_lengths():
             for v in params:
-                self.recorder.measure(v)
+                self.recorder.lengths.measure(v)
             self._begin(op, carried, region, params)
             self.blocks.reverse(region)
             results = self._answers(op, carried, region)
@@ -125,7 +125,7 @@ class Loops:
             Loop(span, initial, region.block, outputs=tuple(outputs), location=op.location)
         )
         for v in outputs:
-            self.recorder.measure(v)
+            self.recorder.lengths.measure(v)
         self._end(op, carried, region, iter(Symbol(v, self.recorder) for v in outputs))
 
     def _ends(self, op: Loop, carried: Carried) -> list[Operand]:
@@ -152,7 +152,7 @@ class Loops:
         r = op.body.results[k]
         if not isinstance(t, ArrayType) or not isinstance(r, Value):
             return t
-        lengths = self.recorder.resolved(r.type).shape
+        lengths = self.recorder.lengths.resolved(r.type).shape
         pairs = zip(lengths, t.shape, strict=True)
         return ArrayType(
             t.dtype, tuple(n if isinstance(n, Size) or n == m else Size() for n, m in pairs)

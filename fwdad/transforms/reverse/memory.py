@@ -179,7 +179,7 @@ class Memory:
         if not self.overwriting.stays_written(op):
             return None
         recorder = self.recorder
-        start, mark = len(recorder.block.ops), recorder.mark()
+        start, mark = len(recorder.block.ops), recorder.lengths.mark()
         y = recorder.load(Symbol(op.array, recorder), self.sweep.symbols(op.index))
         load = recorder.block.ops[-1]
         old = Symbol(Value(y.type), recorder)  # which nobody has read
@@ -189,7 +189,7 @@ class Memory:
         used |= {p.value for p in partials if type(p) is Symbol}
         if old.value in used:
             del recorder.block.ops[start:]
-            recorder.forget(mark)
+            recorder.lengths.forget(mark)
             return None
         self.reads.certain.add(load)
         return partials
@@ -206,7 +206,7 @@ class Memory:
             return self._old[op]
         target: Any = target_of(op)
         block = self.structure.block_of[op]
-        found, is_view = self.recorder.indexed(
+        found, is_view = self.recorder.indexing.type_of(
             Symbol(target.array, self.recorder), self.sweep.symbols(target.at)
         )
         made = Value(found, f"{target.array.name}_old" if target.array.name else None)

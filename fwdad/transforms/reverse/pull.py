@@ -15,6 +15,7 @@ import numpy as np
 
 from fwdad.errors import type_in_words
 from fwdad.ir.analysis.alias import Roots
+from fwdad.ir.builder.outside import leave_outside
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.clone import Cloner
 from fwdad.ir.ops import (
@@ -152,7 +153,7 @@ class Pullback:
             pairs = zip(region.owner.carried, region.owner.initial, strict=True)
             absent = [p for p, a in pairs if isinstance(a, Missing)]
         for v in (*(p for p in source.params if p not in absent), *inside):
-            self.recorder.measure(v, anew=region.parent is not None)
+            self.recorder.lengths.measure(v, anew=region.parent is not None)
         ops = list(source.ops)  # what keeps values is written beside them
         if region.parent is not None:  # the cotangents of its results may have read lengths
             self.residuals.settle(region, 0, len(ops))
@@ -217,10 +218,10 @@ class Pullback:
         later = way_forward[len(source.ops) :]
         for op in source.ops:
             for v in (*values_in(op.operands()), *defined_by(op)):  # captures among them
-                recorder.measure(v)
-        outer_same, equal = recorder.same, equal_lengths(source)
+                recorder.lengths.measure(v)
+        outer_same, equal = recorder.lengths.same, equal_lengths(source)
         check_lengths(recorder, equal, source)
-        recorder.same = {**outer_same, **equal}
+        recorder.lengths.same = {**outer_same, **equal}
         begin(self.cotangents, self.results)
         for r, bar in zip(self.results, bars, strict=True):
             if bar is not None and isinstance(r, Value):
@@ -230,11 +231,11 @@ class Pullback:
         active = self.structure.is_active
         found = [self.cotangents.take(p) if active(p) else None for p in params]
         sink_updates(back)
-        recorder.block, recorder.same = outer_block, outer_same
+        recorder.block, recorder.lengths.same = outer_block, outer_same
         turned = [Apply(turn, ())] if recorder.turns else []
         outer_block.ops[:] = [*before, *self.sweep.stacks, *source.ops, *later]
         if stays:
-            recorder.leave_outside(self.outside, stays, self.first)
+            leave_outside(recorder, self.outside, stays, self.first)
         outer_block.ops += [*turned, *back.ops]
         return found
 
@@ -258,7 +259,7 @@ class Pullback:
 
         def attempt() -> tuple[list[Any], set[Op]]:
             del recorder.block.ops[first:]
-            with recorder.own_lengths():
+            with recorder.lengths.own_lengths():
                 inner = Pullback(
                     recorder, block, given, active, facts, dict(roots), natural, setting=setting
                 )
@@ -304,14 +305,14 @@ def pull_block(
     lower(recorder, block)
     tell_views_apart(block, rows=recorder.rows)
     copy_taken_over(block)
-    outer, mark, first = recorder.block, recorder.mark(), len(recorder.block.ops)
-    place, same = recorder.place, recorder.same
+    outer, mark, first = recorder.block, recorder.lengths.mark(), len(recorder.block.ops)
+    place, same = recorder.place, recorder.lengths.same
     recorder.derives = True
 
     def attempt() -> tuple[tuple[list[Any], list[Any]], set[Op]]:
         recorder.block = outer
         del outer.ops[first:]
-        recorder.forget(mark)
+        recorder.lengths.forget(mark)
         writer = Pullback(recorder, block, given, active, facts)
         recorder.place = lambda: (writer.sweep.op and writer.sweep.op.location) or place()
         primals = [_symbols(recorder, r) for r in writer.results]
@@ -323,7 +324,7 @@ def pull_block(
     try:
         return facts.settle(attempt)
     finally:
-        recorder.place, recorder.same = place, same
+        recorder.place, recorder.lengths.same = place, same
 
 
 def write_block(
@@ -344,7 +345,7 @@ def write_block(
         made = cloner.op(op)
         recorder.block.ops.append(made)
         for v in defined_by(made):
-            recorder.measure(v)
+            recorder.lengths.measure(v)
     return [_symbols(recorder, cloner.operand(r)) for r in block.results]
 
 

@@ -271,7 +271,7 @@ class Recursion:
             given = []
             for p in block.params:
                 symbol = Symbol(Value(p.type, p.name), recorder)
-                recorder.measure(symbol.value)
+                recorder.lengths.measure(symbol.value)
                 given.append(symbol)
             inner = self.new_pass(
                 recorder, block, given, list(ways.active), facts, setting=setting, group=group
@@ -303,9 +303,9 @@ class Recursion:
         region.block = recorder.block = Block()
         for op in source.ops:
             for v in defined_by(op):
-                recorder.measure(v)
+                recorder.lengths.measure(v)
         for v in (*bars, *held):
-            recorder.measure(v)
+            recorder.lengths.measure(v)
         stacks = {p for p, stacked in zip(params, ways.is_stack, strict=True) if stacked}
         pairs = list(zip(arrays, held, strict=True))
         self.bar_stacks.give({p: v for p, v in pairs if p in stacks})

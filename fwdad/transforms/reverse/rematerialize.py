@@ -9,8 +9,8 @@ import numpy as np
 
 from fwdad.ir.analysis.alias import aliased_arguments
 from fwdad.ir.analysis.effects import Risk, own_function, risk
+from fwdad.ir.builder.recorder import _identity
 from fwdad.ir.builder.shape_env import length_if_any
-from fwdad.ir.builder.writer import _identity
 from fwdad.ir.clone import Cloner
 from fwdad.ir.ops import (
     Apply,
@@ -193,7 +193,7 @@ class Resolver:
         for op in region.source.ops:
             if not isinstance(op, Store) or op.value is not v or op not in structure.source_of:
                 continue
-            found, _ = self.sweep.recorder.indexed(
+            found, _ = self.sweep.recorder.indexing.type_of(
                 Symbol(op.array, self.sweep.recorder), self.sweep.symbols(op.index)
             )
             if found != v.type or is_array(v) or not self.overwriting.stays_written(op):

@@ -81,7 +81,7 @@ class Residuals:
             kept.append(op)
             alive |= all_used(op)
         region.block.ops[start:] = kept[::-1]
-        self.sweep.recorder.unmeasure(gone)
+        self.sweep.recorder.lengths.unmeasure(gone)
 
 
 def _rewrite(op: Op, resolver: Resolver) -> None:

@@ -165,14 +165,14 @@ class Rules:
                 for v, b in zip(op.outputs, bars, strict=True)
             ]
         self._only_primals(op, rule)
-        mark = len(self.recorder.block.ops), self.recorder.mark()
+        mark = len(self.recorder.block.ops), self.recorder.lengths.mark()
         try:
             found = attempt(op, function, rule, bars)
         except (MissingRuleError, DualLeakError, NotReversibleError):
             raise
         except Exception as error:  # noqa: BLE001  (reported, if it is no refusal)
             del self.recorder.block.ops[mark[0] :]
-            self.recorder.forget(mark[1])
+            self.recorder.lengths.forget(mark[1])
             self._whole(op, bars, error)
             return
         free_products(self.recorder.block.ops[mark[0] :])

@@ -40,7 +40,9 @@ class Spaces:
         if not is_array(v):
             return Number(bar_dtype(v), python=False)
         t = ArrayType(bar_dtype(v), v.type.shape)
-        return self.recorder.resolved(of_any_lengths(t) if v in self.structure.missing else t)
+        return self.recorder.lengths.resolved(
+            of_any_lengths(t) if v in self.structure.missing else t
+        )
 
     def bar_value(self, v: Value) -> Value:
         """A value for a cotangent."""

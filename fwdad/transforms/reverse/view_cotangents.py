@@ -127,7 +127,7 @@ class ViewCotangents:
                 sides.append(side)
             made = self.spaces.bar_value(v)
             self.recorder.block.ops.append(Branch(op.condition, *sides, outputs=(made,)))
-            self.recorder.measure(made)
+            self.recorder.lengths.measure(made)
         self.refs[v] = Symbol(made, self.recorder)
         return self.refs[v]
 

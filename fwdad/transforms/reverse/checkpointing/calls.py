@@ -56,12 +56,12 @@ class Called:
 
     def _write_down(self) -> None:
         recorder = self.recorder
-        outer, mark, recorder.block = recorder.block, recorder.mark(), Block()
+        outer, mark, recorder.block = recorder.block, recorder.lengths.mark(), Block()
         for stack, v in zip(self.kept, self.state.kept, strict=True):
             recorder.mutate(push, (Symbol(stack, recorder), self.code.own(v)), {})
         self.op.body.ops[:0] = recorder.block.ops
         recorder.block = outer
-        recorder.forget(mark)
+        recorder.lengths.forget(mark)
 
     def _put_back(self, old: list[Symbol]) -> None:
         """Restore the arrays that the call overwrites and that something reads."""

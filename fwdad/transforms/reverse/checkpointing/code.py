@@ -71,14 +71,14 @@ class Code:
     ) -> list[Any]:
         """Record a branch whose sides return operands; return its outputs."""
         recorder, sides = self.recorder, []
-        outer, mark = recorder.block, recorder.mark()
+        outer, mark = recorder.block, recorder.lengths.mark()
         for run in (then, other):
             recorder.block = Block()
             found = run()
             recorder.block.results = [recorder.operand(x) for x in found]
             sides.append(recorder.block)
             recorder.block = outer
-            recorder.forget(mark)
+            recorder.lengths.forget(mark)
         outputs = tuple(Value(t) for t in types)
         recorder.emit(Branch(condition.value, *sides, outputs=outputs))
         return [Symbol(v, recorder) for v in outputs]

@@ -129,7 +129,7 @@ class States:
     def write_down(self) -> None:
         """Let the loop save states in its forward pass."""
         recorder, op = self.recorder, self.op
-        outer, mark, before = recorder.block, recorder.mark(), Block()
+        outer, mark, before = recorder.block, recorder.lengths.mark(), Block()
         recorder.block = before
         n = self._count() if self.known else None
         self.saved = self._saved(n)
@@ -157,7 +157,7 @@ class States:
         tail = recorder.block = Block()
         told = [self.code.number(operator.add, at, 1), *told]
         recorder.block = outer
-        recorder.forget(mark)
+        recorder.lengths.forget(mark)
         op.body.ops[:] = [*head.ops, *op.body.ops, *tail.ops]
         op.body.params.extend(params)
         end = len(self.carried)

@@ -91,14 +91,14 @@ class Rerun:
     def _while(self, params: list[Value], initial: list[Any], test: Any, body: Any) -> list[Any]:
         """Record a loop under a condition; return its outputs."""
         recorder = self.recorder
-        outer, mark, blocks = recorder.block, recorder.mark(), (Block(), Block(params))
+        outer, mark, blocks = recorder.block, recorder.lengths.mark(), (Block(), Block(params))
         for v in params:
-            recorder.measure(v)
+            recorder.lengths.measure(v)
         for block, run in zip(blocks, (lambda: [test()], body), strict=True):
             recorder.block = block
             block.results = [recorder.operand(x) for x in run()]
         recorder.block = outer
-        recorder.forget(mark)
+        recorder.lengths.forget(mark)
         outputs = tuple(Value(v.type, v.name) for v in params)
         given = [recorder.operand(x) for x in initial]
         made = Loop(None, given, blocks[1], blocks[0], outputs=outputs, location=self.op.location)
