@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import AliasedArgumentError, UntraceableError
-from fwdad.ir.builder.tape import Tape
+from fwdad.ir.builder.recording import Recording
 from fwdad.ir.primitives.view_mirrors import lie_apart
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import BOOL
@@ -26,33 +26,35 @@ OF_UFUNCS = {"dtype", "casting", "order", "subok"}
 _OF_PYTHON: dict[str, Any] = {"i": int, "f": float, "c": complex}
 
 
-def apply_writer(tape: Tape, rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def apply_writer(
+    recorder: Recording, rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """Record a writing call as one that returns the new contents, and stores of these."""
     primals, _ = rule.binder.bind(args, kwargs)
     arrays = {
-        k: tape.as_symbol(x) for k, x in enumerate(primals)
+        k: recorder.as_symbol(x) for k, x in enumerate(primals)
         if isinstance(x, np.ndarray) or (type(x) is Symbol and x.is_array)
     }  # fmt: skip
     for k in rule.mutates:
         if k not in arrays:
-            raise UntraceableError(writes_no_array(rule, k, primals[k]), tape.place())
+            raise UntraceableError(writes_no_array(rule, k, primals[k]), recorder.place())
         for j, other in arrays.items():
-            if j != k and tape.may_share(arrays[k].value, other.value):
-                apart = tape.apply_typed(lie_apart, (arrays[k], other), BOOL)
+            if j != k and recorder.may_share(arrays[k].value, other.value):
+                apart = recorder.apply_typed(lie_apart, (arrays[k], other), BOOL)
                 message = writes_shared(rule, k, j)
-                tape.check(apart, AliasedArgumentError, (message,), tape.place())
-    returned, *written = tape.apply(rule.pure, args, kwargs)
+                recorder.check(apart, AliasedArgumentError, (message,), recorder.place())
+    returned, *written = recorder.apply(rule.pure, args, kwargs)
     for k, new in zip(rule.mutates, written, strict=True):
-        tape.store(arrays[k], Ellipsis, new)
+        recorder.store(arrays[k], Ellipsis, new)
     return returned
 
 
-def cast_before(tape: Tape, ufunc: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+def cast_before(recorder: Recording, ufunc: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """Record a ufunc without the options common to all ufuncs, which its rule rejects."""
     rest = {key: a for key, a in kwargs.items() if key not in OF_UFUNCS}
     if kwargs.get("dtype") is None:
-        return tape.apply(ufunc, args, rest)
-    arrays = [tape.as_symbol(np.asarray(a) if type(a) in _LISTS else a) for a in args]
+        return recorder.apply(ufunc, args, rest)
+    arrays = [recorder.as_symbol(np.asarray(a) if type(a) in _LISTS else a) for a in args]
     given = [
         _OF_PYTHON.get(a.type.dtype.kind, a.type.dtype)
         if getattr(a.type, "python", False)
@@ -65,21 +67,21 @@ def cast_before(tape: Tape, ufunc: Any, args: Any, kwargs: dict[str, Any]) -> An
         if a.type.dtype == wanted:
             return a
         if a.is_array:
-            return tape.apply(np.ndarray.astype, (a, wanted), {})
-        return tape.apply(wanted.type, (a,), {})
+            return recorder.apply(np.ndarray.astype, (a, wanted), {})
+        return recorder.apply(wanted.type, (a,), {})
 
-    return tape.apply(ufunc, tuple(map(cast, arrays, found)), rest)
+    return recorder.apply(ufunc, tuple(map(cast, arrays, found)), rest)
 
 
 def with_arrays(
-    tape: Tape, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    recorder: Recording, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """A call with lists that hold symbols as arrays, where NumPy would convert them."""
     if _LISTS.isdisjoint(map(type, args)) and _LISTS.isdisjoint(map(type, kwargs.values())):
         return args, kwargs
     if function is np.full:
-        args = (*args[:1], *map(tape.as_array, args[1:2]), *args[2:])
-        given = {"fill_value": tape.as_array(kwargs["fill_value"])} if len(args) < 2 else {}
+        args = (*args[:1], *map(recorder.as_array, args[1:2]), *args[2:])
+        given = {"fill_value": recorder.as_array(kwargs["fill_value"])} if len(args) < 2 else {}
         return args, {**kwargs, **given}
     rule = find_rule(function)
     if rule is None or not (rule.takes_arrays or rule.takes_sequences):
@@ -89,27 +91,29 @@ def with_arrays(
 
     def array_of(x: Any) -> Any:
         if type(x) in numbers and _holds_numbers(x):  # bodies read its shape
-            return tape.apply(np.array, (x,), {})
-        return tape.as_array(x)
+            return recorder.apply(np.array, (x,), {})
+        return recorder.as_array(x)
 
     def made(a: Any, name: str | None) -> Any:
         if name not in primals and not (name is None and rule.binder.variadic_active):
             return a
         first = primals.index(name) if name in primals else len(primals)
-        whole = tape.as_array if name is None else array_of  # numbers of einsum name axes
+        whole = recorder.as_array if name is None else array_of  # numbers of einsum name axes
         return rule.with_arrays((a,), whole, first)[0]
 
     args = tuple(made(a, name) for a, name in zip_longest(args, names[: len(args)]))
     return args, {key: made(a, key) for key, a in kwargs.items()}
 
 
-def apply_out(tape: Tape, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def apply_out(
+    recorder: Recording, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """Record a call whose results are written into given arrays."""
     out = kwargs.pop("out")
     # in a reduction it selects elements to reduce, in these elements of `out` to write
     of_out = isinstance(function, np.ufunc) or function is np.clip
     where = kwargs.pop("where", True) if of_out else True
-    answers = tape.apply(function, args, kwargs)
+    answers = recorder.apply(function, args, kwargs)
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
     if out is None:
@@ -121,14 +125,14 @@ def apply_out(tape: Tape, function: Any, args: tuple[Any, ...], kwargs: dict[str
         if not isinstance(target, np.ndarray) and not getattr(target, "is_array", False):
             message = "return arrays must be of ArrayType"
             raise TypeError(message)
-        into = tape.as_symbol(target)
+        into = recorder.as_symbol(target)
         if not np.can_cast(y.type.dtype, into.type.dtype, "same_kind"):
             message = f"a {y.type} does not go into an array of dtype {into.type.dtype}"
-            raise UntraceableError(message, tape.place())
+            raise UntraceableError(message, recorder.place())
         if out_name(function) != "out" and not same_shape(into.shape, y.shape):
             message = "output shape not correct"  # SciPy's own words; it does not broadcast
             raise RuntimeError(message)
-        tape.store_where(into, y, where)
+        recorder.store_where(into, y, where)
     if isinstance(out, tuple):
         return tuple(y if t is None else t for t, y in zip(out, answers, strict=True))
     return out

@@ -16,8 +16,8 @@ from fwdad.ir.builder.index_parts import (
     sample_index,
     spelled_out,
 )
+from fwdad.ir.builder.recording import Recording
 from fwdad.ir.builder.shape_env import KnownLengths
-from fwdad.ir.builder.tape import Tape
 from fwdad.ir.ops import Value, values_in
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import INT, ArrayType, Number, Size, Type, sliced
@@ -26,8 +26,8 @@ from fwdad.ir.types import INT, ArrayType, Number, Size, Type, sliced
 class Indexing:
     """Brings indices into this form, and types what they select; what that takes is recorded."""
 
-    def __init__(self, tape: Tape, lengths: KnownLengths) -> None:
-        self.tape = tape
+    def __init__(self, recorder: Recording, lengths: KnownLengths) -> None:
+        self.recorder = recorder
         self.lengths = lengths
 
     def at(self, index: Any) -> tuple[Any, ...]:
@@ -37,8 +37,8 @@ class Indexing:
 
     def _listed(self, items: list[Any]) -> Any:
         """A list that is a part of an index."""
-        if any(True for _ in values_in(self.tape.operand(items))):
-            return self.tape.apply(np.array, (items,), {})
+        if any(True for _ in values_in(self.recorder.operand(items))):
+            return self.recorder.apply(np.array, (items,), {})
         return items or np.zeros(0, np.intp)  # an array of no items would have NumPy's floats
 
     def beside(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Symbol, tuple[Any, ...]]:
@@ -66,7 +66,7 @@ class Indexing:
             axis += n
             if k not in taken:
                 others += [slice(None)] * n if i is ... else [i]
-        view = self.tape.apply(np.transpose, (a, (*first, *rest, *range(axis, rank))), {})
+        view = self.recorder.apply(np.transpose, (a, (*first, *rest, *range(axis, rank))), {})
         return view, (*(at[k] for k in advanced), *others)
 
     def _masks_have_axes(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Symbol, tuple[Any, ...]]:
@@ -84,21 +84,21 @@ class Indexing:
             if single:
                 whole.append(None)
                 mask = i if type(i) is Symbol else np.asarray(i)
-                parts.append(self.tape.apply(np.reshape, (mask, (1,)), {}))
+                parts.append(self.recorder.apply(np.reshape, (mask, (1,)), {}))
                 continue
             parts.append(i)
             if i is ...:
                 whole.append(...)
             elif i is not None:
                 whole += [slice(None)] * (mask_rank(i) or 1)
-        return self.tape.load(a, tuple(whole)), tuple(parts)
+        return self.recorder.load(a, tuple(whole)), tuple(parts)
 
     def type_of(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Type, bool]:
         """The type of ``a[at]``, and whether it is a view."""
         t = a.value.type
         if not isinstance(t, ArrayType):
             message = f"a {t} cannot be indexed"
-            raise UntraceableError(message, self.tape.place())
+            raise UntraceableError(message, self.recorder.place())
         check_index(at, t.ndim)
         if not all(is_basic(i) for i in at):
             return self._fancy(a, at), False
@@ -134,12 +134,12 @@ class Indexing:
                 shape[axis], parts[k] = sliced(shape[axis], _keys(i)), slice(None)
             axis += i is not None
         cut = Value(ArrayType(a.value.type.dtype, tuple(shape)))
-        return self.tape.infer(sample_index, (cut, self.tape.operand(tuple(parts))), {})
+        return self.recorder.infer(sample_index, (cut, self.recorder.operand(tuple(parts))), {})
 
     def _true_places(self, rank: int) -> list[Any]:
         """Symbols for the types of the positions that a mask selects: one array for each axis."""
         t = ArrayType(INT.dtype, (Size(),))
-        return [Symbol(Value(t), self.tape) for _ in range(rank)]
+        return [Symbol(Value(t), self.recorder) for _ in range(rank)]
 
 
 def _keys(s: slice) -> slice:

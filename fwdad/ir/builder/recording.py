@@ -1,4 +1,4 @@
-"""The tape, as the parts of the recorder see it: what they record on it."""
+"""What the parts of the recorder record with."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Type
 
 
-class Tape(Protocol):
-    """What is recorded on: :class:`fwdad.ir.builder.recorder.Recorder`."""
+class Recording(Protocol):
+    """What records calls, loads and stores: :class:`fwdad.ir.builder.recorder.Recorder`."""
 
     place: Callable[[], Location | None]
 
