@@ -313,13 +313,13 @@ def pull_block(
         recorder.block = outer
         del outer.ops[first:]
         recorder.lengths.forget(mark)
-        writer = Pullback(recorder, block, given, active, facts)
-        recorder.place = lambda: (writer.sweep.op and writer.sweep.op.location) or place()
-        primals = [_symbols(recorder, r) for r in writer.results]
-        for k in writer.restored_results():
+        pullback = Pullback(recorder, block, given, active, facts)
+        recorder.place = lambda: (pullback.sweep.op and pullback.sweep.op.location) or place()
+        primals = [_symbols(recorder, r) for r in pullback.results]
+        for k in pullback.restored_results():
             primals[k] = recorder.apply(np.ndarray.copy, (primals[k],), {})
-        bars = writer.pull(seeds(primals), stays=stays)
-        return (primals, bars), writer.reads.needed()
+        bars = pullback.pull(seeds(primals), stays=stays)
+        return (primals, bars), pullback.reads.needed()
 
     try:
         return facts.settle(attempt)
