@@ -9,8 +9,11 @@ from fwdad.api.memory_report import memory_report
 from fwdad.api.support import Support, supported
 from fwdad.api.transforms import grad, hessian, hvp, jacfwd, jacrev, value_and_grad
 from fwdad.drivers import implicit_roots as implicit_roots
+from fwdad.drivers.jacobian import jacobian, value_and_jacobian
+from fwdad.drivers.linearize import linearize
 from fwdad.drivers.pullback import vjp
-from fwdad.eager.build import build_frule
+from fwdad.eager.build import build_frule, call_rule
+from fwdad.eager_reverse.define import rrule
 from fwdad.errors import (
     AliasedArgumentError,
     CapacityError,
@@ -37,14 +40,7 @@ from fwdad.errors import (
     UnsupportedTypeError,
     UntraceableError,
 )
-from fwdad.evaluation.evaluators import (
-    derivative,
-    jacobian,
-    jvp,
-    linearize,
-    stop_gradient,
-    value_and_jacobian,
-)
+from fwdad.evaluation.evaluators import derivative, jvp, stop_gradient
 from fwdad.frontend.syntax.loops import TraceWarning
 from fwdad.frontend.tape import Tape
 from fwdad.frontend.trace import trace
@@ -75,7 +71,6 @@ from fwdad.reversible import (
 )
 from fwdad.rules.core.adjoints import Space, transpose
 from fwdad.rules.core.define import (
-    call_rule,
     elementwise,
     frule,
     linear,
@@ -84,7 +79,6 @@ from fwdad.rules.core.define import (
 )
 from fwdad.rules.core.partials import no_derivative
 from fwdad.rules.core.registry import pure
-from fwdad.rules.core.reverse_rules import rrule
 from fwdad.tangents import laws as laws
 from fwdad.tangents import pages as pages
 from fwdad.tangents.chunk import Chunk, map_lanes

@@ -1,4 +1,4 @@
-"""The rooms: api -> drivers -> frontend -> codegen -> transforms -> ir -> rules -> tangents.
+"""The rooms: api -> drivers -> frontend -> codegen -> transforms -> ir -> rules -> tangents -> ops.
 
 Beside them evaluation -> eager -> rules. All of that is read from the imports.
 """
@@ -18,23 +18,24 @@ ROOT = Path(__file__).parent.parent
 LAYERS = {
     "errors": 0,
     "core": 0,
-    "tangents": 1,
-    "rules": 2,
-    "ir": 3,
-    "transforms": 4,
+    "ops": 1,
+    "tangents": 2,
+    "rules": 3,
+    "ir": 4,
     "eager": 4,
-    "codegen": 5,
     "eager_reverse": 5,
     "evaluation": 5,
-    "frontend": 6,
-    "drivers": 7,
-    "api": 8,
-    "reversible": 9,
+    "transforms": 6,
+    "codegen": 7,
+    "frontend": 8,
+    "drivers": 9,
+    "api": 10,
+    "reversible": 11,
 }
 # These stand on the public API. Only they may import `fwdad` itself.
-USERS = {"": 10, "testing": 11, "examples": 11, "__main__": 12}
+USERS = {"": 12, "testing": 13, "examples": 13, "__main__": 14}
 # These see rules through their registry only.
-ABOVE_THE_RULES = LAYERS.keys() - {"errors", "core", "tangents", "rules"}
+ABOVE_THE_RULES = LAYERS.keys() - {"errors", "core", "ops", "tangents", "rules"}
 # Whoever stands above the rules sees them through their registry and their transposes, never one
 # rule.
 REGISTRY = {"fwdad.rules"} | {
@@ -43,7 +44,7 @@ REGISTRY = {"fwdad.rules"} | {
         *("registry", "define", "partials", "adjoints", "recording", "containers"),
         "reverse_rules",
         "contract",  # of rules, whichever they are
-        "lifter",  # of rules' functions, whatever they are
+        "binding",  # of any function's arguments
         "by_position",  # of functions, whatever their rules
     )
 }

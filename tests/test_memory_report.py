@@ -9,9 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from fwdad.api.memory_report import measured_tape
 from fwdad.codegen.numpy_backend.source import numpy_source
-from fwdad.drivers.strategy import written_path
-from fwdad.frontend.derivatives.pulled import measured_value
 from fwdad.ir.primitives.stacks import new_stack, turn
 from tests.reverse.checkpointed import power, power_while
 
@@ -147,9 +146,8 @@ def test_states_of_arrays():
 
 def at_the_turn(f, *args):
     """The bytes that are there where the reverse pass begins, beyond those at the start."""
-    options = {"has_aux": False, "outputs": "returned"}
-    path = written_path(measured_value, f, 0, args, {}, options, with_value=True)
-    source = numpy_source(path.made.tape.program)
+    made, leaves, _ = measured_tape(f, 0, args, {})
+    source = numpy_source(made.tape.program)
     seen, stacks = [], []
 
     def new():
@@ -169,7 +167,7 @@ def at_the_turn(f, *args):
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
-        run(*path.leaves)
+        run(*leaves)
     finally:
         tracemalloc.stop()
     return seen[-1][0] - before, seen[-1][1]

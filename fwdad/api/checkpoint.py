@@ -19,6 +19,7 @@ from fwdad.errors import type_in_words
 from fwdad.frontend.calls.checkpointed_call import sealed
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.syntax.loops import TraceWarning
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Checkpoint
 from fwdad.rules.core.registry import function_name
 
@@ -53,13 +54,13 @@ def _called(
 
 
 @builtin(_called)
-def _traced(tracer: Any, f: Any, snapshots: Any, memory: Any, args: Any, kwargs: Any) -> Any:
-    recorder = tracer.recorder
-    how = Checkpoint(tracer.known(snapshots), tracer.known(memory))  # literals of f's are inputs
+def _traced(tracer: Tracer, f: Any, snapshots: Any, memory: Any, args: Any, kwargs: Any) -> Any:
+    recorder, known = tracer.recorder, tracer.values.known
+    how = Checkpoint(known(snapshots), known(memory))  # literals of f's are inputs
     outer, recorder.checkpoint = recorder.checkpoint, how
     try:
         # what is differentiated itself is not called by anything that is run backwards
-        if recorder.pulled_at < 0 or tracer.depth <= recorder.pulled_at + 1:
+        if recorder.pulled_at < 0 or tracer.position.depth <= recorder.pulled_at + 1:
             return tracer.call(f, args, kwargs)
         return sealed(recorder, recorder.checkpoint, lambda: tracer.call(f, args, kwargs))
     finally:

@@ -1,8 +1,12 @@
-"""``explain``: what runs a function, or its derivative, and why."""
+"""``explain``: what runs a function, or its derivative, and why.
+
+A derivative is taken under a watch of the choices that its drivers make (``drivers/strategy.py``).
+"""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,24 +15,18 @@ from fwdad.api.jit import explain as explain_jitted
 from fwdad.api.jit import jit, show
 from fwdad.api.memory_report import memory_report
 from fwdad.api.support import supported
-from fwdad.api.transforms import grad, hessian, hvp, jacfwd, jacrev, value_and_grad
+from fwdad.api.transforms import Transformed, grad, hessian, hvp, jacfwd, jacrev, value_and_grad
 from fwdad.codegen.numba_support import have_numba
-from fwdad.core.fallbacks import Untraced, blame, is_mistake
 from fwdad.core.tracebacks import public
 from fwdad.drivers.gradient import in_trees
-from fwdad.drivers.jacobian_rows import rows_pay
-from fwdad.drivers.jitted_function import Jitted
-from fwdad.drivers.linearized import linearized
+from fwdad.drivers.jacobian import jacobian, value_and_jacobian
+from fwdad.drivers.linearize import linearize
 from fwdad.drivers.pullback import vjp
-from fwdad.drivers.residual_store import sweeps_of
-from fwdad.drivers.strategy import Path, differentiated, ones_like, written_path
-from fwdad.drivers.tape_cache import is_real, on_copies
+from fwdad.drivers.strategy import Choice, Watch
 from fwdad.eager.build import unseen
-from fwdad.eager_reverse import run_recorded
-from fwdad.errors import UnsupportedTypeError, UntraceableError, message_of, type_in_words
-from fwdad.evaluation.arguments import arguments_of, check_mode
-from fwdad.evaluation.evaluators import derivative, jacobian, jvp, linearize, value_and_jacobian
-from fwdad.frontend.derivatives.pulled import pulled_gradient, value_alone, value_and_pullback
+from fwdad.errors import UnsupportedTypeError, message_of, type_in_words
+from fwdad.evaluation.arguments import arguments_of
+from fwdad.evaluation.evaluators import derivative, jvp
 from fwdad.frontend.trace import trace
 from fwdad.ir.primitives import opaque_call
 from fwdad.rules.core.registry import function_name
@@ -72,33 +70,40 @@ def explain(f: Any, *args: Any, **kwargs: Any) -> str:
 
     Notes
     -----
-    Costs a call of f, or of its derivative, with these arguments.
+    Costs what is asked about, and says what has happened: the derivative is taken, of copies.
 
     Examples
     --------
     >>> import fwdad
     >>> fwdad.explain(fwdad.grad(lambda x: x * x), 2.0)
-    'the tape of <lambda>, forwards and backwards: 4 operations, run by NumPy (jit compiles it)'
+    'the tape of <lambda>, forwards and backwards: 3 operations, run by NumPy (jit compiles it)'
     """
     with unseen() as run, run:
         return _explain(f, args, kwargs)
 
 
 def _explain(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    evaluator = next((told for known, told in _EVALUATORS.items() if known is f), None)
+    evaluator = next((e for e in _RUN if e is f), None)
     if evaluator is not None:
-        return evaluator(asked(f, args, kwargs))
+        at = asked(f, args, kwargs)
+        return _of_evaluator(evaluator, at.f, _choices(lambda: _RUN[evaluator](evaluator, at)))
     _refuse(f)
-    evaluate = getattr(getattr(f, "_evaluate", None), "__name__", "")
-    if isinstance(f, Jitted) or not args:
+    if not isinstance(f, Transformed) or not args:
         return explain_jitted(f, *args, **kwargs)
-    if evaluate == "_call_jacfwd":
-        return f.evaluate(_columns_of, args, kwargs)
-    if evaluate not in _REVERSE:
-        return explain_jitted(f, *args, **kwargs)
-    _, argnums = differentiated(f)
-    under = getattr(f, "__wrapped__", f)
-    return _of_reverse(under, argnums, args, kwargs, pulled=evaluate == _REVERSE[-1])
+    copies = tuple(map(_copied, args)), {key: _copied(given) for key, given in kwargs.items()}
+    choice = _choices(lambda: f(*copies[0], **copies[1]))[0]
+    return _told(choice.within[0] if choice.taken == "rows" else choice)  # jacrev(f) says so itself
+
+
+def _choices(run: Callable[[], Any]) -> list[Choice]:
+    """The choices that are made while a derivative is taken, also of one that raises."""
+    with Watch() as watch, watch:
+        try:
+            run()
+        except Exception:
+            if not watch.choices:
+                raise
+    return watch.choices
 
 
 def _refuse(f: Any) -> None:
@@ -114,103 +119,125 @@ def _refuse(f: Any) -> None:
         raise UnsupportedTypeError(message)
 
 
-def _of_vjp(a: Asked) -> str:
-    options = {"has_aux": False, "outputs": "returned", **a.told("has_aux", "outputs")}
-    return _of_reverse(a.f, a.argnums, (a.x, *a.args), a.kwargs, pulled=True, options=options)
+def _plainly(evaluator: Any, at: Asked) -> None:
+    """Call an evaluator of a function and a point."""
+    evaluator(at.f, at.x, **at.given())
 
 
-def _of_jacobian(a: Asked) -> str:
-    mode = a.options.get("mode", "auto")
-    check_mode(mode)
-    if a.options.get("holomorphic"):
-        return _of_columns(a)
-    if mode == "auto":
-        options = {"has_aux": False, "outputs": "returned", **a.told("has_aux", "outputs")}
-        pays = rows_pay(a.f, a.x, a.args, a.kwargs, a.argnums, options)
-        mode = "forward" if isinstance(pays, Untraced) else "reverse"
-    return f"by rows: {_of_vjp(a)}" if mode == "reverse" else _of_columns(a)
+def _along_zero(evaluator: Any, at: Asked) -> None:
+    """Push one zero direction."""
+    x, *args = at.x, *at.args
+    arguments, single = arguments_of(at.f, x, tuple(args), at.kwargs, at.argnums)
+    v = [np.zeros((1, *leaf_shape(leaf)), leaf_dtype(plain(leaf))) for leaf in arguments.leaves]
+    evaluator(at.f, at.x, in_trees(v, arguments, single=single), **at.given())
 
 
-def _columns_of(_evaluator: Any, args: Any, options: dict[str, Any]) -> str:
-    """Explain ``jacfwd(f)``, given the arguments of its ``jacobian`` call."""
-    return _of_columns(asked(jacobian, args, options))
+def _both_products(evaluator: Any, at: Asked) -> None:
+    """Linearize, and multiply by a cotangent."""
+    y, J = evaluator(at.f, at.x, **at.given())
+    size = sum(np.size(plain(leaf)) for leaf in flatten(y)[0])
+    J.rmatvec(np.zeros(size))
 
 
-def _of_columns(a: Asked) -> str:
-    return f"by columns: {_of_forward(a)}"
-
-
-def _of_forward(a: Asked) -> str:
-    """What runs a function with tangents, found by one run along a zero direction."""
-    own = tuple(map(_copied, a.args)), {key: _copied(given) for key, given in a.kwargs.items()}
-    arguments, single = arguments_of(a.f, _copied(a.x), *own, a.argnums)
-    held = Jitted(a.f.__wrapped__, a.f.backend) if isinstance(a.f, Jitted) else None
-    v = [np.zeros((1, *leaf_shape(x)), leaf_dtype(plain(x))) for x in arguments.leaves]
-    x, *args = arguments.args
-    options = a.told("has_aux", "outputs", "holomorphic")
-    jvp(held or a.f, x, in_trees(v, arguments, single=single), args=tuple(args),
-        kwargs=arguments.kwargs, argnums=a.argnums, **options)  # fmt: skip
-    return f"{_name(a.f)} {_pushed(held)}"
-
-
-def _pushed(held: Jitted | None) -> str:
-    """What ran a function with tangents; ``held`` is None if it is not under ``jit``."""
-    if held is None:
-        return "is run on duals, line by line (under jit: as a tape, if it can be traced)"
-    runs = [run for made in held.specialisations() for run, _ in made.pushed.values()]
-    if not runs:
-        return "is run on duals, line by line: its tape cannot be run with these arguments"
-    return f"has a tape that is run with tangents, by {runs[-1].explain()}"
-
-
-def _of_linearize(a: Asked) -> str:
-    given = (_copied(a.x), *map(_copied, a.args))
-    options = {"has_aux": False, "outputs": "returned"}
-    name = _name(a.f)
-    path = _path(value_alone, a.f, 0, given, a.kwargs, options, pulled=False)
-    at = linearized(a.f, given, a.kwargs, "auto") if path.made is not None else Untraced(a.f)
-    if isinstance(at, Untraced):
-        reason = path.reason or str(at.error or "it cannot be run with tangents for what it takes")
-        reason = reason.replace("\n", "\n  ")
-        return (
-            f"{name} is run again for each product: on duals for directions, recorded for "
-            f"cotangents, because\n  {reason}"
-        )
-    operations = _operations(path.made.tape.count())
-    forward = f"the tape of {name}: {operations}{_run_by(a.f)}; with tangents for directions"
-    backward = at.way_back()
-    if not isinstance(backward, Untraced):
-        return f"{forward}, backwards for cotangents"
-    reason = str(backward.error).replace("\n", "\n  ")
-    return f"{forward}, along all of them for cotangents, because\n  {reason}"
-
-
-def _of_second(a: Asked) -> str:
-    """What runs a gradient with tangents."""
-    said = _of_reverse(a.f, a.argnums, (a.x, *a.args), a.kwargs, pulled=False)
-    return f"tangents are pushed through the gradient: {said}"
-
-
-_EVALUATORS: dict[Any, Any] = {
-    vjp: _of_vjp,
-    linearize: _of_linearize,
-    jacobian: _of_jacobian,
-    value_and_jacobian: _of_jacobian,
-    jvp: _of_forward,
-    derivative: _of_forward,
-    hessian: _of_second,
-    hvp: _of_second,
+_RUN: dict[Any, Any] = {
+    vjp: _plainly,
+    linearize: _both_products,
+    jacobian: _plainly,
+    value_and_jacobian: _plainly,
+    jvp: _along_zero,
+    derivative: _plainly,
+    hessian: _plainly,
+    hvp: _along_zero,
 }
 
 
-def _run_by(f: Any) -> str:
-    """What runs the tapes of a function's derivatives."""
-    compiled = isinstance(f, Jitted) and f.backend != "numpy" and have_numba()
-    return ", run by Numba" if compiled else ", run by NumPy (jit compiles it)"
+def _of_evaluator(evaluator: Any, f: Any, choices: list[Choice]) -> str:
+    """What an evaluator has run, from the choices made on its way."""
+    if evaluator is linearize:
+        return _of_linearize(*choices)
+    if evaluator is hessian or evaluator is hvp:
+        gradient = next(c for c in _flat(choices) if c.what == "gradient")
+        return f"tangents are pushed through the gradient: {_told(gradient)}"
+    if evaluator is jvp or evaluator is derivative:
+        return _pushed(f, choices)
+    return _told(choices[0])
+
+
+def _flat(choices: Any) -> list[Choice]:
+    """Choices, and those within them."""
+    return [each for c in choices for each in (c, *_flat(c.within))]
+
+
+def _told(choice: Choice) -> str:
+    """What was run, and why nothing before it."""
+    name = _name(choice.f)
+    if choice.what == "jacobian":
+        if choice.taken == "rows":
+            return f"by rows: {_told(choice.within[0])}"
+        return f"by columns: {_pushed(choice.f, choice.within)}"
+    if choice.taken == "tape":
+        return f"{_tape(choice)}, forwards and backwards: {_operations(choice)}{_raised(choice)}"
+    if choice.taken == "recorded run":
+        what = "is recorded as it runs, its loops unrolled, and the record is run backwards"
+    else:
+        what = "is run on duals"
+    return f"{name} {what}, because{_reasons(choice)}{_raised(choice)}"
+
+
+def _raised(choice: Choice) -> str:
+    """What a run has raised, if it has."""
+    error = choice.raised
+    return "" if error is None else f"\nand it raises {type(error).__name__}: {message_of(error)}"
+
+
+def _reasons(choice: Choice) -> str:
+    """Why nothing before the candidate that was taken, a line each."""
+    told = [line for u in choice.why_not for line in (u.reason, u.blame) if line]
+    return "".join("\n  " + line.replace("\n", "\n  ") for line in told)
+
+
+def _pushed(f: Any, choices: Any) -> str:
+    """What has run a function with tangents."""
+    name = _name(f)
+    pushed = next((c for c in choices if c.what == "pushforward"), None)
+    if pushed is None:
+        return f"{name} is run on duals, line by line (under jit: as a tape, if it can be traced)"
+    if pushed.taken == "tape":
+        runs = [run for run, _ in pushed.tape.pushed.values()]
+        return f"{name} has a tape that is run with tangents, by {runs[-1].explain()}"
+    return f"{name} is run on duals, line by line, because{_reasons(pushed)}"
+
+
+def _of_linearize(at: Choice, back: Choice) -> str:
+    """What runs for directions and for cotangents."""
+    if at.taken != "tape":
+        backwards = "recorded" if back.taken == "recorded run" else "as a tape"
+        return (
+            f"{_name(at.f)} is run again for each product: on duals for directions, {backwards} "
+            f"for cotangents, because{_reasons(at)}"
+        )
+    forward = f"{_tape(at)}: {_operations(at)}; with tangents for directions"
+    if back.taken == "tape":
+        return f"{forward}, backwards for cotangents"
+    return f"{forward}, along all of them for cotangents, because{_reasons(back)}"
+
+
+def _tape(choice: Choice) -> str:
+    return f"the tape of {_name(choice.f)}"
+
+
+def _operations(choice: Choice) -> str:
+    """The size of a tape, what runs it, and rules on it that have failed."""
+    made = choice.tape
+    count = made.tape.count()
+    size = "1 operation" if count == 1 else f"{count} operations"
+    compiled = made.backend != "numpy" and have_numba()
+    by = ", run by Numba" if compiled else ", run by NumPy (jit compiles it)"
+    return f"{size}{by}{opaque_call.mistakes(made.tape.program)}"
 
 
 class Asked(NamedTuple):
-    """The function, point and arguments of a call to an evaluator.
+    """The function, and copies of the point and arguments, of a call to an evaluator.
 
     ``args`` and ``kwargs`` are those of f, besides ``x``; ``options`` are those of the evaluator.
     """
@@ -222,9 +249,10 @@ class Asked(NamedTuple):
     argnums: Any
     options: dict[str, Any]
 
-    def told(self, *names: str) -> dict[str, Any]:
-        """The options with these names that were given."""
-        return {name: self.options[name] for name in names if name in self.options}
+    def given(self) -> dict[str, Any]:
+        """The keyword arguments of the evaluator."""
+        argnums = {} if self.argnums == 0 else {"argnums": self.argnums}
+        return {"args": self.args, "kwargs": self.kwargs, **argnums, **self.options}
 
 
 def asked(evaluator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Asked:
@@ -247,73 +275,12 @@ def asked(evaluator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Aske
     more = options.pop("args", ())
     own.update(options.pop("kwargs", None) or {})
     behind = (*rest, *(more if isinstance(more, tuple) else (more,)))
-    return Asked(f, x, behind, own, options.pop("argnums", 0), options)
+    copies = _copied(x), tuple(map(_copied, behind)), {k: _copied(a) for k, a in own.items()}
+    return Asked(f, *copies, options.pop("argnums", 0), options)
 
 
 def _name(f: Any) -> str:
     return getattr(f, "__name__", function_name(f))
-
-
-def _operations(count: int) -> str:
-    return "1 operation" if count == 1 else f"{count} operations"
-
-
-_REVERSE = ("_call_grad", "_call_value_and_grad", "_call_jacrev")
-
-
-def _of_reverse(
-    f: Any, argnums: Any, args: Any, kwargs: Any, *, pulled: bool, options: Any = None
-) -> str:
-    g, _ = differentiated(f)
-    args = tuple(_copied(a) for a in args)
-    if options is None:
-        options = {"has_aux": False, "outputs": "returned"} if pulled else {"has_aux": False}
-    evaluate = value_and_pullback if pulled else pulled_gradient
-    path = _path(evaluate, g, argnums, args, kwargs, options, pulled=pulled)
-    name = _name(g)
-    if path.made is None:
-        reason = path.reason.replace("\n", "\n  ")
-        if path.error is not None and _is_mistake(path.error, g, argnums, args, kwargs):
-            reason = f"{reason}\n  {blame(path.error)}"
-        return (
-            f"{name} is recorded as it runs, its loops unrolled, and the record is run backwards, "
-            f"because\n  {reason}"
-        )
-    operations = _operations(path.made.tape.count())
-    mistakes = opaque_call.mistakes(path.made.tape.program)
-    return f"the tape of {name}, forwards and backwards: {operations}{_run_by(f)}{mistakes}"
-
-
-def _is_mistake(error: Exception, g: Any, argnums: Any, args: Any, kwargs: Any) -> bool:
-    """Whether tracing failed by a mistake of fwdad's: no refusal, and f itself does not raise."""
-
-    def run() -> None:
-        arguments, _ = arguments_of(g, args[0], args[1:], kwargs, argnums)
-        run_recorded(g, arguments)
-
-    return is_mistake(error, run)
-
-
-def _path(evaluate: Any, g: Any, argnums: Any, args: Any, kwargs: Any, options: Any, *,
-          pulled: bool) -> Path:  # fmt: skip
-    given = (argnums,) if isinstance(argnums, int) else argnums
-    arguments_of(g, args[0], args[1:], kwargs, argnums)  # raises as the derivative does
-    if not all(is_real(args[k]) for k in given):
-        return Path(None, [], "the argument is not made of real floats only")
-    path = written_path(evaluate, g, argnums, args, kwargs, options)
-    if path.made is None:
-        return path
-    try:
-        if pulled:
-            y, kept = sweeps_of(path.made).run(on_copies(path.made.tape, path.leaves))
-            kept.pull(list(ones_like(y)))
-        else:
-            path.made.run(*on_copies(path.made.tape, path.leaves))
-    except UntraceableError as error:
-        return Path(None, [], message_of(error), error)
-    except Exception as error:  # noqa: BLE001  (it is the result)
-        return Path(None, [], f"its tape raises {type(error).__name__}: {error}", error)
-    return path
 
 
 def _copied(x: Any) -> Any:

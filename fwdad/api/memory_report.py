@@ -11,19 +11,21 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.api.transforms import differentiated
 from fwdad.codegen.numpy_backend.source import numpy_source
+from fwdad.core.fallbacks import Untraced
 from fwdad.core.tracebacks import public
+from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.linearized import copied
 from fwdad.drivers.memory_profiler import Found, MeasuredRun
 from fwdad.drivers.residual_store import sweeps_of
-from fwdad.drivers.strategy import differentiated, written_path
-from fwdad.drivers.tape_cache import on_copies
+from fwdad.drivers.tape_cache import Reversed, apart, on_copies, tape_of
 from fwdad.eager.build import unseen
 from fwdad.eager_reverse import run_recorded
 from fwdad.errors import UnsupportedTypeError, UntraceableError
 from fwdad.evaluation.arguments import Function, arguments_of
 from fwdad.frontend.arguments import Flattened
-from fwdad.frontend.derivatives.pulled import measured_value, value_and_pullback
+from fwdad.frontend.derivatives.pulled import measured_value, value_alone, value_and_pullback
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.composite import flatten, unflatten
 
@@ -186,50 +188,72 @@ def _report(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Memor
         message = f"memory_report(f, x, …) runs f: the arguments of {function_name(f)} are missing"
         raise UnsupportedTypeError(message)
     copies = tuple(_copied(a) for a in args)
-    options = {"has_aux": False, "outputs": "returned"}
-    path = written_path(measured_value, f, argnums, copies, kwargs, options, with_value=True)
-    if path.made is None:
+    at = measured_tape(f, argnums, copies, kwargs)
+    if isinstance(at, Untraced):
         arguments, _ = arguments_of(f, copies[0], copies[1:], kwargs, argnums)
         outcome = run_recorded(f, arguments)
         held = Kept("record", "", 0, f"{outcome.operations:,} operations", 1, outcome.nbytes)
-        return MemoryReport((held,), outcome.nbytes, path.reason)
-    source = numpy_source(path.made.tape.program)
-    run = MeasuredRun(source, on_copies(path.made.tape, path.leaves))
+        return MemoryReport((held,), outcome.nbytes, at.reason)
+    made, leaves, _ = at
+    source = numpy_source(made.tape.program)
+    run = MeasuredRun(source, on_copies(made.tape, leaves))
     lines = [_line(k, source.places) for k in run.found()]
     told = sum(k.nbytes for k in lines if k.kind != "cotangent")
-    lines += _held(f, argnums, copies, kwargs, options, told)
+    lines += _held(f, argnums, copies, kwargs, told)
     return MemoryReport(tuple(_merged(lines)), run.saved)
 
 
-def _held(f: Function, argnums: Any, args: Any, kwargs: Any, options: Any, told: int) -> list[Kept]:
+def measured_tape(f: Function, argnums: Any, args: Any, kwargs: Any) -> Any:
+    """The tape of the pullback of a cotangent of ones, with a mark where the reverse pass begins.
+
+    An :class:`Untraced` where there is none; else the specialisation, its inputs and containers.
+    """
+    at = _numpy_tape(value_alone, f, argnums, args, kwargs)
+    if isinstance(at, Untraced):
+        return at
+    made, leaves, containers = at
+    values = made.run(*on_copies(made.tape, leaves))
+    y, _ = flatten(made.tape.rebuild(apart(values, leaves), containers))
+    ones = tuple(np.ones_like(v) if isinstance(v, np.ndarray) else type(v)(1) for v in y)
+    return _numpy_tape(measured_value, f, argnums, (*args, ones), kwargs)
+
+
+def _numpy_tape(evaluate: Any, f: Function, argnums: Any, args: Any, kwargs: Any) -> Any:
+    """A tape of reverse mode that NumPy runs, whatever runs f's own."""
+    options = {"has_aux": False, "outputs": "returned"}
+    return tape_of(Jitted(Reversed(evaluate, f, argnums, options), "numpy"), args, kwargs)
+
+
+def _held(f: Function, argnums: Any, args: Any, kwargs: Any, told: int) -> list[Kept]:
     """The copies that a pullback of ``vjp`` makes, and what it keeps beyond a gradient."""
-    path = written_path(value_and_pullback, f, argnums, args, kwargs, options)
-    if path.made is None:
+    at = _numpy_tape(value_and_pullback, f, argnums, args, kwargs)
+    if isinstance(at, Untraced):
         return []
+    made, leaves, _ = at
     try:
-        sweeps = sweeps_of(path.made)
+        sweeps = sweeps_of(made)
     except UntraceableError:  # as vjp: the run is recorded
         arguments, _ = arguments_of(f, args[0], args[1:], kwargs, argnums)
         outcome = run_recorded(f, arguments)
         return [Kept("held", "", 0, "the record of the run", 1, outcome.nbytes)]
     own = len(Flattened(args, kwargs).leaves)
     held = [
-        ("arguments" if k < own else "captured arrays", path.leaves[k].nbytes)
-        for k in sweeps.copied(path.leaves)
+        ("arguments" if k < own else "captured arrays", leaves[k].nbytes)
+        for k in sweeps.copied(leaves)
     ]
-    _, kept = sweeps.run(on_copies(path.made.tape, path.leaves))
-    values = [a.nbytes for a in sweeps.copied_values(on_copies(path.made.tape, path.leaves))]
+    _, kept = sweeps.run(on_copies(made.tape, leaves))
+    values = [a.nbytes for a in sweeps.copied_values(on_copies(made.tape, leaves))]
     more = kept.nbytes - sum(nbytes for _, nbytes in held) - sum(values) - told
     if more > 0:  # a gradient computes them in the reverse pass, where nobody asks for the value
         held.append(("arrays that the value is computed from, too", more))
     held += [("the value", nbytes) for nbytes in values]
-    made = [Kept("held", "", 0, words, 1, nbytes) for words, nbytes in held]
-    if argnums in (0, (0,)) and options == {"has_aux": False, "outputs": "returned"}:
-        made += [
+    lines = [Kept("held", "", 0, words, 1, nbytes) for words, nbytes in held]
+    if argnums in (0, (0,)):
+        lines += [
             Kept("linearized", "", 0, "arguments and captured arrays", 1, a.nbytes)
             for a in copied(f, args, kwargs)
         ]
-    return made
+    return lines
 
 
 def _line(found: Found, places: list[Any]) -> Kept:

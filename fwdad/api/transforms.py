@@ -12,12 +12,12 @@ import numpy as np
 
 from fwdad.core.tracebacks import leave, public
 from fwdad.drivers.gradient import value_and_gradient
-from fwdad.drivers.jacobian_rows import jacrev_at, pullback_at
-from fwdad.drivers.linearized import linearized
+from fwdad.drivers.jacobian import jacobian
+from fwdad.drivers.jitted_function import Jitted
 from fwdad.eager.lifting.reached import Carrier
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluation.arguments import Argnums, Function, argument_numbers, check_chunk
-from fwdad.evaluation.evaluators import install_reverse, jacobian, jvp
+from fwdad.evaluation.evaluators import jvp
 from fwdad.frontend.calls.tables import CALLED
 
 
@@ -67,7 +67,7 @@ def jacfwd(
     array([[ 0.,  1.],
            [-2.,  0.]])
     """
-    return _Transformed(
+    return Transformed(
         _call_jacfwd,
         f,
         argnums,
@@ -122,7 +122,7 @@ def jacrev(
     array([[1., 1., 1.],
            [3., 0., 1.]])
     """
-    return _Transformed(
+    return Transformed(
         _call_jacrev, f, argnums, chunk=chunk, has_aux=has_aux, outputs=outputs, stack=stack
     )
 
@@ -174,7 +174,7 @@ def grad(
     >>> grad(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([ 3., 12.])
     """
-    return _Transformed(_call_grad, _scalar(f), argnums, has_aux=has_aux, chunk=chunk)
+    return Transformed(_call_grad, _scalar(f), argnums, has_aux=has_aux, chunk=chunk)
 
 
 @public
@@ -210,7 +210,7 @@ def value_and_grad(
     >>> print(value, gradient)
     5.0 [2. 4.]
     """
-    return _Transformed(_call_value_and_grad, _scalar(f), argnums, has_aux=has_aux, chunk=chunk)
+    return Transformed(_call_value_and_grad, _scalar(f), argnums, has_aux=has_aux, chunk=chunk)
 
 
 @public
@@ -357,7 +357,7 @@ def _scalar(f: Function) -> Function:
     return getattr(f, "__loss__", f)
 
 
-class _Transformed(Carrier):
+class Transformed(Carrier):
     """A transformed function: it has f's signature, and pickles when f does, with its source."""
 
     def __init__(self, evaluate: Any, f: Function, argnums: Argnums, **options: Any) -> None:
@@ -366,12 +366,13 @@ class _Transformed(Carrier):
             raise UnsupportedTypeError(message)
         self._evaluate = evaluate
         self._options = options
-        self._argnums = argument_numbers(argnums)
+        self.argnums = argument_numbers(argnums)
         check_chunk(options["chunk"])
         functools.update_wrapper(self, f, updated=())
         self.__wrapped__ = f
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The derivative at some arguments of f."""
         try:
             return self.evaluate(_at_once, args, kwargs)
         except BaseException as error:
@@ -389,15 +390,26 @@ class _Transformed(Carrier):
                 "grad(f)(x), not grad(f)(x=x)"
             )
             raise UnsupportedTypeError(message)
-        return self._evaluate(call, self.__wrapped__, self._argnums, args, kwargs, self._options)
+        return self._evaluate(call, self.__wrapped__, self.argnums, args, kwargs, self._options)
 
     def _made_by(self) -> Any:
-        return (_restore, (self._evaluate, self.__wrapped__, self._argnums, self._options))
+        return (_restore, (self._evaluate, self.__wrapped__, self.argnums, self._options))
 
 
-def _restore(evaluate: Any, f: Function, argnums: Argnums, options: dict[str, Any]) -> _Transformed:
-    return _Transformed(evaluate, f, argnums, **options)
+def differentiated(f: Any) -> tuple[Any, Argnums]:
+    """The function that ``grad(f)``, or ``jit`` of it, differentiates, and its argnums.
+
+    Any other function is returned as it is, with 0.
+    """
+    argnums: Any = 0
+    while isinstance(f, (Transformed, Jitted)):
+        argnums = f.argnums if isinstance(f, Transformed) else argnums
+        f = f.__wrapped__
+    return f, argnums
 
 
-CALLED[_Transformed] = lambda tracer, f, args, kwargs: f.evaluate(tracer.call, args, kwargs)
-install_reverse(jacrev_at, pullback_at, linearized)
+def _restore(evaluate: Any, f: Function, argnums: Argnums, options: dict[str, Any]) -> Transformed:
+    return Transformed(evaluate, f, argnums, **options)
+
+
+CALLED[Transformed] = lambda tracer, f, args, kwargs: f.evaluate(tracer.call, args, kwargs)

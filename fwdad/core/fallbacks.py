@@ -121,17 +121,6 @@ def is_refusal(error: BaseException) -> bool:
     return isinstance(error, FwdadError) and error.refuses
 
 
-def is_mistake(error: Exception, run: Callable[[], object]) -> bool:
-    """Whether an exception is neither a refusal nor one that running the program raises, too."""
-    if is_refusal(error):
-        return False
-    try:
-        run()
-    except Exception as own:  # noqa: BLE001  (whatever it is, its place is compared)
-        return not _is_of_same_place(own, error)
-    return True
-
-
 def internal(what: str, error: BaseException, location: Location | None = None) -> InternalError:
     """The ``InternalError`` that says that ``what`` failed, to be raised from ``error``."""
     raised = f"{type(error).__name__}: {message_of(error)} (raised at {_raised_at(error)})"
@@ -226,11 +215,11 @@ def _raised_at(error: BaseException) -> str:
 
 
 class Untraced:
-    """No result from the tape of a function.
+    """No result from one method of computing a function's derivative, such as its tape.
 
-    ``error`` is what the tape, or making it, has raised, if anything; a ``RuleError`` is raised
-    again at once, because a broken promise is not made up for. ``refuse`` is called if the tape is
-    to blame and need not be tried again.
+    ``error`` is what the method has raised, if anything, ``reason`` says why without one; a
+    ``RuleError`` is raised again at once, because a broken promise is not made up for. ``refuse``
+    is called if the tape is to blame and need not be tried again.
     """
 
     def __init__(
@@ -238,12 +227,26 @@ class Untraced:
         f: Callable[..., object],
         error: Exception | None = None,
         refuse: Callable[[], None] | None = None,
+        *,
+        reason: str = "",
     ) -> None:
         if isinstance(error, RuleError):
             raise error
         self.f = f
         self.error = error
         self.refuse = refuse
+        self._reason = reason
+        self.blame = ""  # whose mistake it is, if it was reported as one
+
+    @property
+    def reason(self) -> str:
+        """Why there is none, with the user's line."""
+        error = self.error
+        if error is None:
+            return self._reason
+        if is_refusal(error) or not _was_run(error):
+            return _in_full(error)
+        return f"its tape raises {type(error).__name__}: {message_of(error)}"
 
     @contextmanager
     def instead(self) -> Iterator[None]:
@@ -273,8 +276,18 @@ class Untraced:
         by_program = own is not None and origin(error).by in (Raised.USER, Raised.PROGRAM)
         if is_refusal(error) or by_program:
             return
+        self.blame = blame(error)
         name = getattr(self.f, "__name__", "f")
         report(f"the tape of {name}", error, "The function is run without it")
+
+
+def _in_full(error: Exception) -> str:
+    """An error's message, with the user's line."""
+    place, line = getattr(error, "filename", None), getattr(error, "lineno", None)
+    text = (getattr(error, "text", None) or "").strip()
+    what = getattr(error, "msg", None) or f"{type(error).__name__}: {error}"
+    head = f"{place}:{line}: " if place and line else ""
+    return f"{head}{what}" + (f"\n    {text}" if text else "")
 
 
 def _was_run(error: Exception) -> bool:

@@ -23,10 +23,11 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.drivers.jacobian import jacobian
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls.dispatch import call, handler
 from fwdad.errors import MissingRuleError, UndefinedDerivativeError
-from fwdad.evaluation.evaluators import jacobian, jvp, stop_gradient
+from fwdad.evaluation.evaluators import jvp, stop_gradient
 from fwdad.rules.core.registry import function_name, when_imported
 
 _STEPS = 3  # derivatives up to the seventh

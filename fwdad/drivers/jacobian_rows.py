@@ -9,8 +9,9 @@ import numpy as np
 
 from fwdad.core.fallbacks import Untraced
 from fwdad.drivers.pullback import leaves_of_x, vjp
-from fwdad.drivers.tape_cache import is_real, tape_at, traced
+from fwdad.drivers.tape_cache import tape_at, traced
 from fwdad.eager.activity import is_active
+from fwdad.eager.arguments import Arguments
 from fwdad.evaluation.arguments import Argnums, Function, arguments_of
 from fwdad.frontend.derivatives.pulled import value_alone
 from fwdad.tangents.composite import flatten, leaf_order, unflatten
@@ -21,7 +22,7 @@ _FEW = 64  # directions that forward mode takes at once
 _RATIO = 4
 
 
-def jacrev_at(
+def value_and_rows(
     f: Function,
     x: Any,
     *,
@@ -32,17 +33,8 @@ def jacrev_at(
     has_aux: bool,
     outputs: str,
     stack: bool,
-    auto: bool = False,
 ) -> Any:
-    """Value and Jacobian of a function in reverse mode; parameters as for :func:`fwdad.jacobian`.
-
-    With ``auto`` it returns an :class:`~fwdad.core.fallbacks.Untraced` where forward mode is
-    better.
-    """
-    if auto:
-        pays = rows_pay(f, x, args, kwargs, argnums, {"has_aux": has_aux, "outputs": outputs})
-        if isinstance(pays, Untraced):
-            return pays
+    """Value and Jacobian of a function in reverse mode; parameters as for :func:`jacobian`."""
     result = vjp(
         f, x, argnums=argnums, args=args, kwargs=kwargs, has_aux=has_aux, outputs=outputs,
         chunk=chunk,
@@ -112,31 +104,29 @@ def _is_complex(leaf: Any) -> bool:
 
 
 def rows_pay(
-    f: Function, x: Any, args: Any, kwargs: Any, argnums: Argnums, options: dict[str, Any]
-) -> bool | Untraced:
-    """True if rows are far fewer than columns and f can be traced; else an ``Untraced``."""
-    arguments, _ = arguments_of(f, x, args, kwargs, argnums)
+    f: Function, arguments: Arguments, argnums: Argnums, options: dict[str, Any]
+) -> Untraced | None:
+    """None if rows are far fewer than columns and f can be traced; else why they do not pay."""
     columns = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
-    given = [arguments.args[k] for k in arguments.argnums]
-    everything = (*arguments.args, *arguments.kwargs.values())
-    if columns <= _FEW or is_active(everything) or not all(map(is_real, given)):
-        return Untraced(f)
-    if options["outputs"] != "returned":
-        return Untraced(f)
-    numbers = argnums if isinstance(argnums, int) else tuple(argnums)
-    traced_of = (f, numbers, arguments.args, arguments.kwargs, options)
+    reason = ""
+    if columns <= _FEW:
+        reason = f"x has {_FEW} numbers at most"
+    elif is_active((*arguments.args, *arguments.kwargs.values())):
+        reason = "an argument carries tangents"
+    elif options["outputs"] != "returned":
+        reason = "what f writes into its arguments is wanted"
+    if reason:
+        return Untraced(f, reason=reason)
+    traced_of = (f, argnums, arguments.args, arguments.kwargs, options)
     at = tape_at(value_alone, *traced_of)
     if isinstance(at, Untraced):
         return at
-    # where f writes outside it is not run once more, only to count rows
-    y = None if any(at[0].tape.program.written) else traced(value_alone, *traced_of)
-    if y is None or isinstance(y, Untraced):
-        return y or Untraced(f)
+    if any(at[0].tape.program.written):  # f is not run once more, only to count rows
+        return Untraced(f, reason="it writes into arrays from outside")
+    y = traced(value_alone, *traced_of)
+    if isinstance(y, Untraced):
+        return y
     leaves, _ = flatten(y[0] if options["has_aux"] else y)
     rows = sum(math.prod(leaf_shape(leaf)) for leaf in leaves)
-    return 0 < rows * _RATIO <= columns or Untraced(f)
-
-
-def pullback_at(f: Function, x: Any, chunk: Any, args: Any, kwargs: Any) -> Any:
-    """The pullback of a function at a point."""
-    return vjp(f, x, args=args, kwargs=kwargs, chunk=chunk)[1]
+    pays = 0 < rows * _RATIO <= columns
+    return None if pays else Untraced(f, reason=f"there are {rows} rows for {columns} columns")

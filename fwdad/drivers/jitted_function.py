@@ -16,20 +16,16 @@ from fwdad.core.fallbacks import internal, is_own
 from fwdad.core.gc_pause import NoCollection
 from fwdad.core.tracebacks import leave
 from fwdad.drivers.executable import Runner
-from fwdad.eager.build import build_frule, unseen
-from fwdad.eager.calls.dispatch import call
+from fwdad.eager.build import unseen
 from fwdad.eager.lifting.reached import Carrier
 from fwdad.errors import FwdadError
 from fwdad.frontend.arguments import Flattened, Lengths
 from fwdad.frontend.fast_path import MISS, key_of, never, shortcut
 from fwdad.frontend.specialise import Shapes, gaining, known_lengths, trace_optimised
 from fwdad.frontend.tape import Tape
-from fwdad.ir.primitives import opaque_call
 from fwdad.rules.core.registry import function_name, when_changed
 from fwdad.transforms.forward import push_forward
 from fwdad.transforms.passes import optimise
-
-opaque_call.install(call, build_frule)
 
 _KEPT = 256  # specialisations of one function
 _REWRITTEN = 16

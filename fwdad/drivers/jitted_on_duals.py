@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.drivers.jitted_function import Jitted
+from fwdad.core.fallbacks import Untraced
+from fwdad.drivers.jitted_function import Jitted, Specialisation
+from fwdad.drivers.strategy import Candidate, first_that_can, note_tape
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.array import Array
@@ -22,24 +24,28 @@ from fwdad.tangents.namespaces import namespace_of
 def call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of the traced program, pushed forward where an argument is active."""
     args = with_explicit(args)
-    if _held_by_objects((*args, *kwargs.values())):
-        return call(f.__wrapped__, *args, **kwargs)
-    if not is_active((*args, *kwargs.values())):
-        made, leaves, containers = f.find(args, kwargs)
-        writes = any(made.tape.program.written) or made.tape.aliased(leaves)
-        if writes or is_active(leaves):  # what is captured may be active
-            return call(f.__wrapped__, *args, **kwargs)
+    return first_that_can(
+        "pushforward",
+        f,
+        Candidate("tape", lambda: push_on_duals(f, args, kwargs)),
+        Candidate("duals", lambda: call(f.__wrapped__, *args, **kwargs)),
+    )
+
+
+def push_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of the tape, pushed forward, or an :class:`Untraced` where it cannot be."""
+    flat = _DualArguments(args, kwargs) if is_active((*args, *kwargs.values())) else None
+    reason = _why_not_split(flat, args, kwargs)
+    if reason:
+        return Untraced(f, reason=reason)
+    made, leaves, containers = f.find(*((args, kwargs) if flat is None else flat.primals))
+    reason = _why_not_run(made, leaves, pushed=flat is not None)
+    if reason:
+        return Untraced(f, reason=reason)
+    note_tape(made)
+    if flat is None:
         return made.tape.rebuild(made.run(*leaves), containers)
-    flat = _DualArguments(args, kwargs)
-    if flat.tag is None or flat.nested or flat.tag.record is not None:  # no lanes to push
-        return call(f.__wrapped__, *args, **kwargs)
-    made, leaves, _ = f.find(*flat.primals)
-    changes = any(made.tape.program.written) or made.tape.rebuild.needs_containers
-    changes = changes or made.tape.aliased(leaves)
-    if changes or is_active(leaves) or STATE.run is None:  # the duals are in other containers
-        return call(f.__wrapped__, *args, **kwargs)
-    missing = len(leaves) - len(flat.tangents)
-    tangents = [*flat.tangents, *[None] * missing]
+    tangents = [*flat.tangents, *[None] * (len(leaves) - len(flat.tangents))]
     active = tuple(t is not None for t in tangents)
     run, constants = f.push(made, flat.tag.n, active)
     lanes = [t.lanes for t in tangents if t is not None]
@@ -47,6 +53,30 @@ def call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     half = len(results) // 2
     duals = [_dual(p, t, flat.tag) for p, t in zip(results[:half], results[half:], strict=True)]
     return made.tape.rebuild(duals)
+
+
+def _why_not_split(flat: _DualArguments | None, args: Any, kwargs: Any) -> str:
+    """Why arguments have no primals and tangents for a tape; empty if they do."""
+    if _held_by_objects((*args, *kwargs.values())):
+        return "an object among its arguments carries tangents"
+    if flat is None:
+        return ""
+    if flat.tag is None or flat.nested:
+        return "its arguments are objects, or duals of more than one derivative"
+    return "its run is recorded for a reverse pass" if flat.tag.record is not None else ""
+
+
+def _why_not_run(made: Specialisation, leaves: list[Any], *, pushed: bool) -> str:
+    """Why a tape cannot be run in place of its function; empty if it can."""
+    if any(made.tape.program.written):
+        return "it writes into arrays that it is given"
+    if made.tape.aliased(leaves):
+        return "two arrays that it reads share memory"
+    if is_active(leaves):
+        return "what it reads from outside carries tangents"
+    if pushed and made.tape.rebuild.needs_containers:  # the duals are in other containers
+        return "it changes what it is given"
+    return "there is no derivative call" if pushed and STATE.run is None else ""
 
 
 def _held_by_objects(values: Any, met: tuple[int, ...] = ()) -> bool:
@@ -78,7 +108,7 @@ class _DualArguments:
     """The arguments of a call split into primals, in their structure, and the leaves' tangents."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.tag = top_tag((*args, *kwargs.values()))
+        self.tag: Any = top_tag((*args, *kwargs.values()))
         self.nested = False
         self.tangents: list[Any] = []
         self.primals = (

@@ -14,13 +14,15 @@ import numpy as np
 from fwdad.core.fallbacks import Untraced
 from fwdad.drivers.executable import Runner
 from fwdad.drivers.residual_store import Kept, sweeps_of
-from fwdad.drivers.tape_cache import apart, is_real, tape_at
+from fwdad.drivers.strategy import Candidate, first_that_can
+from fwdad.drivers.tape_cache import apart, tape_at
 from fwdad.eager.activity import is_active
 from fwdad.errors import SeedError
 from fwdad.evaluation.arguments import Function, width_of
 from fwdad.frontend.arguments import Flattened
 from fwdad.frontend.calls.tables import CALLED
 from fwdad.frontend.derivatives.pulled import value_alone, value_and_pullback
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Program, values_in
 from fwdad.ir.rewrite import all_used
 from fwdad.tangents.alike import alike
@@ -72,7 +74,7 @@ def _frozen(made: Any, results: list[int]) -> Frozen:
     return known.setdefault(tuple(results), Frozen(made.tape.program, results, made.backend))
 
 
-def _inlined(tracer: Any, f: Frozen, args: tuple[Any, ...], _kwargs: Any) -> Any:
+def _inlined(tracer: Tracer, f: Frozen, args: tuple[Any, ...], _kwargs: Any) -> Any:
     recorder = tracer.recorder
     found = write_block(recorder, f.program.block, [recorder.as_symbol(x) for x in args])
     return tuple(found[k] for k in f.results)
@@ -129,35 +131,30 @@ class Linearized:
         """The cotangents of x's leaves for K cotangents of the value's leaves."""
         given = [_cast(row, dtype) for row, dtype in zip(rows, self._outputs, strict=True)]
         count = len(given[0])
+        return first_that_can(
+            "cotangents",
+            self._frozen,
+            Candidate("tape", lambda: self._by_tape(given, count)),
+            Candidate("columns", lambda: self._by_columns(given, count)),
+        )
+
+    def _by_tape(self, bars: list[np.ndarray], count: int) -> list[np.ndarray] | Untraced:
+        """The result of :meth:`pull` by the reverse pass, for which one forward run has kept."""
         if self._kept is None:
-            kept = self.way_back()
-            if isinstance(kept, Untraced):
-                with kept.instead():
-                    return self._by_columns(given, count)
-            self._kept = kept
-        found = self._kept.pull_many(given, count, self._width(count))
+            given: Any = self._frozen, tuple(self._positions), tuple(self._leaves), {}, _OPTIONS
+            at = tape_at(value_and_pullback, *given)
+            if isinstance(at, Untraced):
+                return at
+            try:
+                self._kept = sweeps_of(at[0]).run(at[1], copied=False)[1]
+            except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
+                return Untraced(self._frozen, error)
+        x_bars = self._kept.pull_many(bars, count, self._width(count))
         xs = [self._leaves[k] for k in self._positions]
         return [
             b if isinstance(b, np.ndarray) else np.zeros((count, *np.shape(x)), leaf_dtype(x))
-            for b, x in zip(found, xs, strict=True)
+            for b, x in zip(x_bars, xs, strict=True)
         ]
-
-    def way_back(self) -> Kept | Untraced:
-        """What a forward run of the tape keeps for the reverse pass, or why there is none."""
-        given: tuple[Any, ...] = (
-            self._frozen,
-            tuple(self._positions),
-            tuple(self._leaves),
-            {},
-            _OPTIONS,
-        )
-        at = tape_at(value_and_pullback, *given)
-        if isinstance(at, Untraced):
-            return at
-        try:
-            return sweeps_of(at[0]).run(at[1], copied=False)[1]
-        except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
-            return Untraced(self._frozen, error)
 
     def _by_columns(self, bars: list[np.ndarray], count: int) -> list[np.ndarray]:
         """The result of :meth:`pull` by pushing all directions, where no tape runs backward."""
@@ -188,15 +185,16 @@ def linearized(
     made, leaves, containers = at
     xs, _ = flatten(args[0])
     own = Flattened((args[0],), {}).leaves
+    cannot = Untraced(f, reason="it cannot be run with tangents for what it takes or returns")
     if len(own) != len(xs) or any(a is not b for a, b in zip(own, xs, strict=True)):
-        return Untraced(f)
+        return cannot
     read = _read(made.tape.program, leaves)
     kept = [alike(x) if k in read else x for k, x in enumerate(leaves)]
     try:
-        found = Linearized(made, kept, containers, list(range(len(xs))), chunk)
+        result = Linearized(made, kept, containers, list(range(len(xs))), chunk)
     except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
         return Untraced(f, error)
-    return found if found.complete else Untraced(f)
+    return result if result.complete else cannot
 
 
 def copied(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[np.ndarray]:
@@ -207,12 +205,12 @@ def copied(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[n
 
 def _tape(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The specialisation of a function's value, its inputs and their containers."""
-    if is_active((*args, *kwargs.values())) or not is_real(args[0]):
-        return Untraced(f)
+    if is_active((*args, *kwargs.values())):
+        return Untraced(f, reason="an argument carries tangents")
     at = tape_at(value_alone, f, 0, args, kwargs, _OPTIONS)
     if isinstance(at, Untraced) or not any(at[0].tape.program.written):
-        return at
-    return Untraced(f)  # each product would write again into what f writes outside
+        return at  # else each product would write again into what f writes outside
+    return Untraced(f, reason="it writes into arrays from outside")
 
 
 def _read(program: Program, leaves: list[Any]) -> list[int]:

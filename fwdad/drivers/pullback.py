@@ -12,15 +12,16 @@ import numpy as np
 from fwdad.core.fallbacks import Untraced
 from fwdad.core.tracebacks import leave, public
 from fwdad.core.unpicklable import OfOneRun
-from fwdad.drivers.gradient import in_trees, written_out
+from fwdad.drivers.gradient import in_trees
 from fwdad.drivers.residual_store import sweeps_of
-from fwdad.drivers.tape_cache import is_real, share_memory, tape_at, traced
+from fwdad.drivers.strategy import Candidate, first_that_can
+from fwdad.drivers.tape_cache import share_memory, tape_at, traced
 from fwdad.eager.activity import is_active
 from fwdad.eager.arguments import Arguments, copied, explicit_leaves
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.tags import isinstance_dual
-from fwdad.eager_reverse import Outcome, run_recorded
-from fwdad.errors import NoOutputError, SeedError, UntraceableError, type_in_words
+from fwdad.eager_reverse import Outcome, run_recorded, written_out
+from fwdad.errors import NoOutputError, SeedError, UntraceableError, message_of, type_in_words
 from fwdad.evaluation.arguments import Argnums, Function, argument_numbers, arguments_of, width_of
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.pullbacks import traced_vjp
@@ -151,15 +152,12 @@ class Pullback(OfOneRun):
         self._shared = _share_memory((*self._args, *kwargs.values()))
         self.y: Any = None
         self.aux: Any = None
-        failed = Untraced(f)
-        if self._traceable() and not self._active:
-            failed = self._run_forward()
-        if self._kept is None:
-            given = self._args, kwargs
-            self._args = tuple(copied(a) for a in self._args)
-            self._kwargs = {key: copied(a) for key, a in kwargs.items()}
-            with failed.instead():
-                self.y, self.aux = self._value(*given)
+        first_that_can(
+            "value and pullback",
+            f,
+            Candidate("tape", self._run_tape),
+            Candidate("recorded run", self._run_recorded),
+        )
         self._leaves, self._structure = flatten(self.y)
         self._shapes = [leaf_shape(y) for y in self._leaves]
 
@@ -266,61 +264,64 @@ class Pullback(OfOneRun):
         parts = [call(np.stack, list(column)) for column in zip(*found, strict=True)]
         return in_trees(parts, self._arguments, single=self._single)
 
-    def _run_forward(self) -> Untraced:
-        """Run f's tape forward and keep what its reverse pass needs; the result says why if not."""
-        untraced = Untraced(self._f)
-        given = (self._f, self._argnums, self._args, self._kwargs, self._options)
+    def _run_tape(self) -> Untraced | None:
+        """Run f's tape; the result says why if it cannot be run."""
+        shared = self._shared_memory()
+        if shared is not None:
+            return shared
         try:
-            at = tape_at(value_and_pullback, *given)
-        except NoOutputError:  # f may write into an argument that is no part of x
-            return untraced
+            return self._run_pushed() if self._active else self._run_forward()
+        except NoOutputError as error:  # f may write into an argument that is no part of x
+            return Untraced(self._f, reason=message_of(error))
+
+    def _run_forward(self) -> Untraced | None:
+        """Run f's tape forward and keep what its reverse pass needs."""
+        given = (self._f, self._argnums, self._args, self._kwargs, self._options)
+        at = tape_at(value_and_pullback, *given)
         if isinstance(at, Untraced):
             return at
         made, leaves, _ = at
         try:
-            answer, kept = sweeps_of(made).run(leaves)
+            result, kept = sweeps_of(made).run(leaves)
         except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
             return Untraced(self._f, error)
-        y, aux = answer if self._options["has_aux"] else (answer, None)
+        untraced = self._take_value(result)
+        if untraced is None:
+            self._kept = kept
+        return untraced
+
+    def _run_pushed(self) -> Untraced | None:
+        """Run f's tape on duals; its pullback is run on duals, too, when it is called."""
+        given = self._args, self._kwargs
+        self._copy_arguments()
+        result = traced(value_alone, self._f, self._argnums, *given, self._options)
+        return result if isinstance(result, Untraced) else self._take_value(result)
+
+    def _take_value(self, result: Any) -> Untraced | None:
+        """Set the value that a tape has returned; the result says why if it cannot be one."""
+        y, aux = result if self._options["has_aux"] else (result, None)
         for o, _, _ in opaque_parts(y):
             message = f"what is returned holds {type_in_words(o)}, which has no tangent type"
             return Untraced(self._f, UntraceableError(message))
-        if y is not None:  # otherwise the recorded run raises the error
-            self.y, self.aux, self._kept = y, aux, kept
-        return untraced
+        if y is None:  # the recorded run raises the error
+            return Untraced(self._f, reason="it returns None")
+        self.y, self.aux = y, aux
+        return None
 
-    def _value(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """The value of f on the arguments themselves, where there is no tape or under a derivative.
+    def _run_recorded(self) -> None:
+        """Record f's run on the arguments themselves.
 
         Copies would no longer share memory with what f reads from outside, which may be an
         argument.
         """
-        failed = Untraced(self._f)
-        if self._active and self._traceable():
-            try:
-                answer = traced(
-                    value_alone,
-                    self._f,
-                    self._argnums,
-                    args,
-                    kwargs,
-                    self._options,
-                )
-            except NoOutputError:
-                answer = Untraced(self._f)
-            if isinstance(answer, Untraced):
-                failed = answer
-            else:
-                y, aux = answer if self._options["has_aux"] else (answer, None)
-                if y is not None:
-                    return y, aux
-        with failed.instead():
-            self._outcome = run_recorded(self._f, self._arguments, **self._options)
-        return copied(self._outcome.y), copied(self._outcome.aux)
+        self._copy_arguments()
+        self._outcome = run_recorded(self._f, self._arguments, **self._options)
+        self.y, self.aux = copied(self._outcome.y), copied(self._outcome.aux)
 
-    def _traceable(self) -> bool:
-        given = (self._argnums,) if isinstance(self._argnums, int) else self._argnums
-        return not self._shared and all(is_real(self._args[k]) for k in given)
+    def _copy_arguments(self) -> None:
+        """Keep the arguments as they are before f runs, for later runs."""
+        self._args = tuple(copied(a) for a in self._args)
+        self._kwargs = {key: copied(a) for key, a in self._kwargs.items()}
 
     def _count(self, bars: list[Any]) -> int | None:
         """The number of stacked cotangents; None for a single one, without an axis for them."""
@@ -340,24 +341,24 @@ class Pullback(OfOneRun):
     def _pull(self, bars: list[Any]) -> Any:
         if self._kept is not None:
             return self._pull_active(bars) if is_active(bars) else self._kept.pull(bars)
-        if self._active and self._traceable():
-            answer = traced(
-                pulled_value,
-                self._f,
-                self._argnums,
-                (*self._args, tuple(bars)),
-                self._kwargs,
-                self._options,
-            )
-            if not isinstance(answer, Untraced):
-                return answer
-            with answer.instead():
-                return self._recorded_pull(bars, None)
-        return self._recorded_pull(bars, None)
+        if not self._active:
+            return self._recorded_pull(bars, None)
+        given = self._f, self._argnums, (*self._args, tuple(bars)), self._kwargs, self._options
+        return first_that_can(
+            "pullback",
+            self._f,
+            Candidate("tape", lambda: self._shared_memory() or traced(pulled_value, *given)),
+            Candidate("recorded run", lambda: self._recorded_pull(bars, None)),
+        )
+
+    def _shared_memory(self) -> Untraced | None:
+        """Why there is no tape for arguments that share memory, if they do."""
+        reason = "two of its arguments share memory"
+        return Untraced(self._f, reason=reason) if self._shared else None
 
     def _recorded_pull(self, bars: list[Any], count: int | None) -> Any:
         """The cotangents of x from a recorded run, where there is no tape."""
-        if self._outcome is None:
+        if self._outcome is None:  # the value is the tape's
             x, *args = self._args  # as they were
             arguments, _ = arguments_of(self._f, x, tuple(args), self._kwargs, self._argnums)
             self._outcome = run_recorded(self._f, arguments, **self._options)

@@ -1,83 +1,104 @@
-"""The choice of a tape by which reverse mode differentiates a function, or the reason for none."""
+"""The choice of how a derivative is computed: candidates in order, and the first that can.
+
+Every driver lists its candidates here: a tape, a recorded run, forward mode. ``explain`` runs a
+derivative under :class:`Watch`, and reads there what was chosen and why nothing before it was.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from fwdad.drivers.jitted_function import Jitted
-from fwdad.drivers.tape_cache import Reversed, apart, found, on_copies, why_not_reusable
-from fwdad.errors import NOTE, NonScalarOutputError, NoOutputError, SeedError, UnsupportedTypeError
-from fwdad.evaluation.arguments import Argnums, Function
-from fwdad.frontend.derivatives.pulled import value_alone
-from fwdad.tangents.composite import flatten
+from fwdad.core.fallbacks import Untraced
+from fwdad.core.reentrant_context import EnteredTwice
 
 
-class Path(NamedTuple):
-    """How a function is differentiated in reverse mode.
+class Candidate(NamedTuple):
+    """A method: its name, and what returns its result, or an ``Untraced`` that says why not."""
 
-    ``made`` is the specialisation whose tape is run and ``leaves`` are its inputs. Without a tape
-    it is None: ``reason`` says why, and ``error`` is what tracing or running it has raised.
+    name: str
+    attempt: Callable[[], Any]
+
+
+class Choice(NamedTuple):
+    """What was computed of f, by which candidate, and why not by those before it.
+
+    ``tape`` is the specialisation that was run, if one was, ``within`` what the candidate chose,
+    ``raised`` what it has raised.
     """
 
-    made: Any
-    leaves: list[Any]
-    reason: str
-    error: Exception | None = None
+    what: str
+    f: Any
+    taken: str
+    why_not: tuple[Untraced, ...]
+    tape: Any
+    within: tuple[Choice, ...]
+    raised: Exception | None = None
 
 
-def differentiated(f: Any) -> tuple[Any, Argnums]:
-    """The function that ``grad(f)``, or ``jit`` of it, differentiates, and its argnums.
-
-    Any other function is returned as it is, with 0.
-    """
-    argnums: Any = 0
-    while hasattr(f, "_argnums") or isinstance(f, Jitted):
-        argnums = getattr(f, "_argnums", argnums)
-        f = f.__wrapped__
-    return f, argnums
+class _Thread(threading.local):
+    watch: Watch | None = None
 
 
-def written_path(
-    evaluate: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any,
-    *, with_value: bool = False,
-) -> Path:  # fmt: skip
-    """The tape that reverse mode runs for some arguments, or why there is none.
-
-    With ``with_value``, a cotangent of ones for f's value becomes an additional last argument.
-    """
-    noted, NOTE.sink = NOTE.sink, None
-    try:
-        if with_value:
-            value = Jitted(Reversed(value_alone, f, argnums, options), "numpy")
-            made, leaves, containers = found(value, args, kwargs)
-            values = made.run(*on_copies(made.tape, leaves))
-            y = made.tape.rebuild(apart(values, leaves), containers)
-            args = (*args, ones_like(y))
-        held = Jitted(Reversed(evaluate, f, argnums, options), "numpy")
-        made, leaves, _ = found(held, args, kwargs)
-    except (UnsupportedTypeError, SeedError, NoOutputError, NonScalarOutputError):
-        raise
-    except Exception as error:  # noqa: BLE001  (it is the result)
-        return Path(None, [], _said(error), error)
-    finally:
-        NOTE.sink = noted
-    reason = why_not_reusable(made.tape, leaves)
-    return Path(None, [], reason) if reason else Path(made, leaves, "")
+_THREAD = _Thread()
 
 
-def ones_like(y: Any) -> tuple[Any, ...]:
-    """A cotangent of ones for each leaf of y, as the tape of a reverse pass takes them."""
-    leaves, _ = flatten(y)
-    return tuple(np.ones_like(v) if isinstance(v, np.ndarray) else type(v)(1) for v in leaves)
+class Watch(EnteredTwice):
+    """Gathers the choices, and the tape, of what runs in this thread while it is entered."""
+
+    def __init__(self) -> None:
+        self.choices: list[Choice] = []
+        self.tape: Any = None
+        self._before = _THREAD.watch
+
+    def begin(self) -> None:
+        """Watch from here on."""
+        _THREAD.watch = self
+
+    def end(self) -> None:
+        """Leave it to who watched before."""
+        _THREAD.watch = self._before
+
+    def attempt(
+        self, what: str, f: Any, candidate: Candidate, why_not: tuple[Untraced, ...]
+    ) -> Any:
+        """The result of a candidate, noted if it has one or raises."""
+        result, raised = None, None
+        with Watch() as own, own:
+            try:
+                result = candidate.attempt()
+            except Exception as error:
+                raised = error
+                raise
+            finally:
+                if not isinstance(result, Untraced):
+                    made = own.tape, tuple(own.choices), raised
+                    self.choices.append(Choice(what, f, candidate.name, why_not, *made))
+        return result
 
 
-def _said(error: Exception) -> str:
-    """An error's message, with the user's line."""
-    place = getattr(error, "filename", None)
-    line = getattr(error, "lineno", None)
-    text = (getattr(error, "text", None) or "").strip()
-    what = getattr(error, "msg", None) or f"{type(error).__name__}: {error}"
-    head = f"{place}:{line}: " if place and line else ""
-    return f"{head}{what}" + (f"\n    {text}" if text else "")
+def is_watched() -> bool:
+    """Whether choices are gathered: a shortcut makes none."""
+    return _THREAD.watch is not None
+
+
+def note_tape(tape: Any) -> None:
+    """Note the specialisation that the candidate which is being tried runs."""
+    if _THREAD.watch is not None:
+        _THREAD.watch.tape = tape
+
+
+def first_that_can(
+    what: str, f: Any, *candidates: Candidate, why_not: tuple[Untraced, ...] = ()
+) -> Any:
+    """The result of the first candidate that has one; ``why_not`` is of those tried before."""
+    watch = _THREAD.watch
+    if watch is None:
+        result = candidates[0].attempt()
+    else:
+        result = watch.attempt(what, f, candidates[0], why_not)
+    if not isinstance(result, Untraced):
+        return result
+    with result.instead():
+        return first_that_can(what, f, *candidates[1:], why_not=(*why_not, result))

@@ -14,8 +14,11 @@ import numpy as np
 
 from fwdad.core.fallbacks import Untraced, is_refusal
 from fwdad.drivers.jitted_function import Jitted
+from fwdad.drivers.jitted_on_duals import push_on_duals
+from fwdad.drivers.strategy import note_tape
 from fwdad.eager.activity import is_active
-from fwdad.eager.build import Run, run_on_duals
+from fwdad.eager.build import Run
+from fwdad.eager.duals.explicit import with_explicit
 from fwdad.eager.run import STATE
 from fwdad.errors import (
     NOTE,
@@ -25,8 +28,9 @@ from fwdad.errors import (
     SeedError,
     UnsupportedTypeError,
     UntraceableError,
+    message_of,
 )
-from fwdad.evaluation.arguments import Argnums, Function
+from fwdad.evaluation.arguments import Argnums, Function, positions_of
 from fwdad.frontend.syntax.loops import WithoutWarnings
 from fwdad.rules.core.registry import when_changed
 from fwdad.tangents.alike import alike
@@ -58,41 +62,46 @@ class Reversed:
 
 
 class Tapes:
-    """The traced gradients of functions, keyed by what a function consists of."""
+    """The traced gradients of functions, keyed by what a function consists of.
+
+    An entry is a function under ``jit``, or the reason for which the function cannot be traced.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[Any, tuple[Any, Jitted | None]] = {}
+        self._known: dict[Any, tuple[Any, Jitted | str]] = {}
         self._single: dict[Any, Any] = {}  # of one object each, the latest at the end
         self._closures: dict[Any, int] = {}
         self._lock = threading.Lock()
 
-    def find(self, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Jitted | None:
-        """The function to be traced; None where tracing does not pay or is impossible."""
+    def find(self, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Jitted | Untraced:
+        """The function to be traced; no result where tracing does not pay or is impossible."""
         key = _joint_key(evaluate, f, argnums, options)
         with self._lock:
             known = self._known.get(key)
             if known is not None:
                 if key in self._single:
                     self._single[key] = self._single.pop(key)
-                return known[1]
+                entry = known[1]
+                return Untraced(f, reason=entry) if isinstance(entry, str) else entry
             if len(self._known) >= _KEPT:
                 self._known.clear()
                 self._single.clear()
                 self._closures.clear()
             backend = f.backend if isinstance(f, Jitted) else getattr(f, "tape_backend", "numpy")
             reverse = Reversed(evaluate, f, argnums, options)
-            made: Jitted | None = Jitted(reverse, backend, apart=apart)
+            made = Jitted(reverse, backend, apart=apart)
             code = getattr(f, "__code__", None)
             made_anew = getattr(f, "__closure__", None) or getattr(f, "__defaults__", None)
             if code is not None and made_anew:  # `lambda x, k=k: …` is another one for each k
                 self._closures[code] = self._closures.get(code, 0) + 1
                 if self._closures[code] > _MOST_CLOSURES:
-                    made = None  # a new function at each call: tracing never pays
-            if made is not None:
-                self._keep(key, f, made)
+                    return Untraced(
+                        f, reason="it is another function at each call: tracing it does not pay"
+                    )
+            self._keep(key, f, made)
         return made
 
-    def _keep(self, key: Any, f: Function, made: Jitted | None) -> None:
+    def _keep(self, key: Any, f: Function, made: Jitted | str) -> None:
         """Keep a tape; one that keeps an object and all that it captures alive is dropped soon."""
         self._known[key] = (f, made)
         own = key[-1]
@@ -106,11 +115,11 @@ class Tapes:
             if self._closures.get(code):
                 self._closures[code] -= 1
 
-    def refuse(self, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> None:
-        """Note that a function cannot be traced."""
-        key = _joint_key(evaluate, f, argnums, options)
+    def refuse(self, held: Reversed, reason: str) -> None:
+        """Note why a function cannot be traced."""
+        key = _joint_key(held.evaluate, held.f, held.argnums, held.options)
         with self._lock:
-            self._keep(key, f, None)
+            self._keep(key, held.f, reason)
 
     def forget(self) -> None:
         """Drop all entries: a rule was registered that may change them."""
@@ -145,8 +154,8 @@ def _joint_key(evaluate: Any, f: Function, argnums: Argnums, options: Any) -> An
     return (evaluate, numbers, *options.items(), _key(f))
 
 
-def tape_for(evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Jitted | None:
-    """The function whose tape reverse mode runs; None where that does not pay or is impossible."""
+def tape_for(evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Jitted | Untraced:
+    """The function whose tape reverse mode runs, if that pays and is possible."""
     return TAPES.find(evaluate, f, argnums, options)
 
 
@@ -155,15 +164,7 @@ def traced(
 ) -> Any:
     """The result of a function's tape, or an :class:`Untraced` where there is none."""
     if is_active((*args, *kwargs.values())):
-        held = tape_for(evaluate, f, argnums, options)
-        if held is None:
-            return Untraced(f)
-
-        def attempt() -> Any:
-            with Run(1, tentative=True) as run, run:
-                return run_on_duals(held, args, kwargs)
-
-        return _tried(attempt, evaluate, f, argnums, options)
+        return _pushed(evaluate, f, argnums, args, kwargs, options)
     at = tape_at(evaluate, f, argnums, args, kwargs, options)
     if isinstance(at, Untraced):
         return at
@@ -175,6 +176,21 @@ def traced(
     return made.tape.rebuild(apart(values, leaves), containers)
 
 
+def _pushed(
+    evaluate: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    """The result of a function's tape that is pushed forward, for arguments that are duals."""
+    held = tape_for(evaluate, f, argnums, options)
+    if isinstance(held, Untraced):
+        return held
+
+    def attempt() -> Any:
+        with Run(1, tentative=True) as run, run:
+            return push_on_duals(held, with_explicit(args), kwargs)
+
+    return _why_not_real(held, args) or _tried(attempt, held)
+
+
 def tape_at(
     evaluate: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
@@ -183,31 +199,49 @@ def tape_at(
     An :class:`Untraced` where there is none, or where f does more than its tape.
     """
     held = tape_for(evaluate, f, argnums, options)
-    if held is None:
-        return Untraced(f)
-    at = _tried(lambda: found(held, args, kwargs), evaluate, f, argnums, options)
+    return held if isinstance(held, Untraced) else tape_of(held, args, kwargs)
+
+
+def tape_of(held: Jitted, args: Any, kwargs: Any) -> Any:
+    """The result of :func:`tape_at` for a :class:`Reversed` function under ``jit``."""
+    at = _why_not_real(held, args) or _tried(lambda: found(held, args, kwargs), held)
     if isinstance(at, Untraced):
         return at
-    return Untraced(f) if why_not_reusable(at[0].tape, at[1]) else at
+    reason = why_not_reusable(at[0].tape, at[1])
+    if reason:
+        return Untraced(held.__wrapped__.f, reason=reason)
+    note_tape(at[0])
+    return at
 
 
-def _tried(trace: Any, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Any:
+def _why_not_real(held: Jitted, args: Any) -> Untraced | None:
+    """Why there is no tape for these arguments, if some are not real."""
+    reverse = held.__wrapped__
+    if all(is_real(args[k]) for k in positions_of(reverse.argnums, len(args))):
+        return None
+    return Untraced(reverse.f, reason="the argument is not made of real floats only")
+
+
+def _tried(trace: Any, held: Jitted) -> Any:
     """The result of tracing a function, or an :class:`Untraced` where it cannot be traced."""
+    f = held.__wrapped__.f
     noted, NOTE.sink = NOTE.sink, None  # what is refused here is run in another way
     try:
         return trace()
-    except NonScalarOutputError:  # the run without a tape raises it, with actual lengths
-        return Untraced(f)
+    except NonScalarOutputError as error:  # the run without a tape raises it, with actual lengths
+        return Untraced(f, reason=message_of(error))
     except (UnsupportedTypeError, SeedError, NoOutputError):
         raise
     except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
+        untraced = Untraced(f, error)
 
         def refuse() -> None:
-            TAPES.refuse(evaluate, f, argnums, options)
+            TAPES.refuse(held.__wrapped__, untraced.reason)
 
         if is_refusal(error):
             refuse()
-        return Untraced(f, error, refuse)
+        untraced.refuse = refuse
+        return untraced
     finally:
         NOTE.sink = noted
 

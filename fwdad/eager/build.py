@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ from fwdad.eager.duals.explicit import settled
 from fwdad.eager.duals.opaque import make_opaque
 from fwdad.eager.duals.tags import isinstance_dual, split
 from fwdad.eager.effects import Effects, Journal
-from fwdad.eager.lifting.lift import LIFTED, lift
+from fwdad.eager.lifting.lift import lift
 from fwdad.eager.memory import stale
 from fwdad.eager.memory.commit import Plainly
 from fwdad.eager.memory.shadow import SHADOWED, find_shadow, forget
@@ -53,11 +53,10 @@ from fwdad.errors import (
     UnsupportedTypeError,
     type_in_words,
 )
+from fwdad.rules.core import define
 from fwdad.rules.core.containers import rebuild
 from fwdad.rules.core.contract import check_given, checked
-from fwdad.rules.core.define import set_builder
 from fwdad.rules.core.registry import Rule, find_rule, function_name
-from fwdad.rules.core.reverse_rules import set_forward
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import lanes_of, map_tree, unzip
 from fwdad.tangents.plain import plain
@@ -351,7 +350,7 @@ def build_frule(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
     return built if rule is None else ruled
 
 
-def _push_through_source(
+def push_through_source(
     rule: Rule, primals: tuple[Any, ...], tangents: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[Any, Any]:
     """Forward mode through the source of a function that has an rrule but no frule."""
@@ -378,11 +377,34 @@ def _push_through_source(
     return y, rebuild(y_dot, lambda _, t: ZERO if t is NoTangent else t)
 
 
-def _is_lifted(function: Any) -> bool:
-    """Whether code that is being differentiated made a function, whose rule then does not apply."""
-    return id(getattr(function, "__code__", None)) in LIFTED
+@public
+def call_rule(
+    function: Any, primals: Iterable[Any], tangents: Iterable[Any], **options: Any
+) -> Any:
+    """Use another function's rule inside a rule.
+
+    Parameters
+    ----------
+    function : callable
+        Any function: with a registered rule, or one that the builder can differentiate.
+    primals, tangents : sequence
+        Positional arguments and their tangents (``Chunk`` or ``ZERO``).
+    **options
+        Passed on.
+
+    Returns
+    -------
+    tuple
+        ``(y, y_dot)``.
+
+    Raises
+    ------
+    MissingRuleError
+        If the function has neither a rule nor a Python source.
+    """
+    if find_rule(function) is None:
+        return build_frule(function)(tuple(primals), tuple(tangents), **options)
+    return define.call_rule(function, primals, tangents, **options)
 
 
-set_builder(build_frule)
-set_forward(_push_through_source, _is_lifted)
 __all__ = ["Run", "build_frule", "plain", "run_on_duals", "unseen"]

@@ -13,6 +13,7 @@ from fwdad.eager.duals.array import Array
 from fwdad.eager.duals.explicit import explicit, with_explicit
 from fwdad.eager.duals.tags import isinstance_dual, top_tag
 from fwdad.eager.hooks.subscripts import getitem
+from fwdad.eager.lifting.rule_bodies import lifted
 from fwdad.eager.memory.shadow import owner_of
 from fwdad.eager.run import STATE
 from fwdad.eager_reverse.operations import own_copy
@@ -26,7 +27,6 @@ from fwdad.errors import (
 )
 from fwdad.rules.core.adjoints import transpose
 from fwdad.rules.core.containers import Path, rebuild, walk
-from fwdad.rules.core.lifter import lifted
 from fwdad.rules.core.recording import Operation
 from fwdad.rules.core.registry import function_name
 from fwdad.rules.core.reverse_rules import ReverseRule

@@ -174,6 +174,20 @@ def run_recorded(
     return Outcome(aux, leaves, structure, record, inputs, y_dots)
 
 
+def written_out(x_bars: list[Any], leaves: list[Any]) -> list[Any]:
+    """Cotangents of leaves, with zeros written out where there are none."""
+    return [
+        zeros_of(leaf) if isinstance(x_bar, Zero) else x_bar
+        for x_bar, leaf in zip(x_bars, leaves, strict=True)
+    ]
+
+
+def zeros_of(leaf: Any) -> Any:
+    """A zero cotangent of a leaf."""
+    leaf = plain(leaf)
+    return np.zeros_like(leaf) if isinstance(leaf, np.ndarray) else type(leaf)(0)
+
+
 def gradient(f: Callable[..., Any], x: Any) -> Any:
     """The gradient of a function of one argument, by recording it."""
     arguments = Arguments((x,), {}, (0,))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 
 from fwdad.errors import NonlinearTangentError
+from fwdad.ops import record_of
 from fwdad.rules.core.adjoints import Space
 from fwdad.rules.core.containers import rebuild
 from fwdad.rules.core.recording import OpaqueTangentError, Operation, RecordingTangent
@@ -225,8 +227,6 @@ def _one_lane(t: Chunk) -> Chunk:
 
 
 _OPERATORS = {
-    np.add: ("__add__", "__radd__"),
-    np.subtract: ("__sub__", "__rsub__"),
-    np.multiply: ("__mul__", "__rmul__"),
-    np.true_divide: ("__truediv__", "__rtruediv__"),
+    record_of(f).stands_for: (f"__{f.__name__}__", f"__r{f.__name__}__")
+    for f in (operator.add, operator.sub, operator.mul, operator.truediv)
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from fwdad.errors import UntraceableError
 from fwdad.ir.analysis.alias import Roots, memory_here, memory_of
@@ -61,7 +61,7 @@ def check_items(block: Block, lists: list[Any]) -> None:
                 raise UntraceableError(_WRITTEN, put.location)
 
 
-def _is_push(op: Op, stacks: set[Value]) -> bool:
+def _is_push(op: Op, stacks: set[Value]) -> TypeGuard[Apply]:
     return isinstance(op, Apply) and op.function is push and op.args[0] in stacks
 
 

@@ -46,15 +46,11 @@ def type_by_source(
     def attempt(recursive: dict[int, Any], lists: dict[Any, Any]) -> Any:
         recorder = Recorder()
         recorder.lengths.known = dict(known)
-        tracer = Interpreter(recorder)
-        tracer.recursive, tracer.growing = recursive, lists
-        recorder.place = lambda: tracer.location() if tracer.frame is not None else None
         captures = Captures(recorder, 0, UNKNOWN)
-        tracer.capture_value = captures.value
         recorder.capture = captures.array
-        tracer.capture_container = captures.container
+        tracer = Interpreter(recorder, captures, recursive, lists)
         given, named = map_values(lambda value: Symbol(value, recorder), [args, kwargs])
-        returned = tracer.call_by_source(python, tuple(given), named)
+        returned = tracer.inline.call_by_source(python, tuple(given), named)
         y = _type(returned)
         if rule is not None and rule.of_user:
             _check_memory(rule, recorder, args, kwargs, returned, place)

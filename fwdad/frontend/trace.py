@@ -160,16 +160,12 @@ def _trace(
     recorder.rows = rows
     recorder.threads = threads
     recorder.assumes = True
-    tracer = Interpreter(recorder)
-    tracer.recursive, tracer.growing = found
-    recorder.place = lambda: tracer.location() if tracer.frame is not None else None
     inputs = _inputs(recorder, flat, lengths, equal=equal)
     same_lengths = _equal_lengths(inputs)  # now: a length that becomes known is no `Size` any more
     recorder.block.params = inputs
     captures = Captures(recorder, len(inputs), lengths)
-    tracer.capture_value = captures.value
     recorder.capture = captures.array
-    tracer.capture_container = captures.container
+    tracer = Interpreter(recorder, captures, *found)
     call_args, call_kwargs, arguments = flat.rebuild([Symbol(v, recorder) for v in inputs])
     for x in arguments:
         recorder.journal.own(container_of(x), namespace=not isinstance(x, (list, dict)))
@@ -183,7 +179,7 @@ def _trace(
         y = None
     recorder.examples.check_unwritten(recorder.block)
     rebuild = Results(recorder, arguments, before)
-    rebuild.place = tracer.returned
+    rebuild.place = tracer.position.returned
     rebuild.answer(y)
     check_items(recorder.block, recorder.lists)
     caches.check_answers(recorder)
@@ -205,7 +201,7 @@ def _trace(
         [*recorder.lengths.length_guards, *captures.assumed(flat.leaves)],
         same_lengths,
         recorder.examples.value_guards,
-        [*_unique(tracer.guards), *captures.structures],
+        [*_unique(tracer.outside.guards), *captures.structures],
         rebuild,
         flat.key,
         recorder.split,
@@ -217,15 +213,15 @@ def _trace(
     )
 
 
-def _check_read_whole(tracer: Any, captures: Captures, alone: Any, first: int) -> None:
+def _check_read_whole(tracer: Interpreter, captures: Captures, alone: Any, first: int) -> None:
     """Refuse to write into an array that code without a source has read through an object."""
     for k in alone:
         written = captures.found[k - first].fetch() if k >= first else None
         if not isinstance(written, np.ndarray):
             continue
         kind, *_ = captures.found[k - first].path
-        kept = kind == "object" and not any(written is a for a in tracer.bound_arrays)
-        if kept or any(np.may_share_memory(a, written) for a in tracer.made_arrays):
+        kept = kind == "object" and not any(written is a for a in tracer.outside.bound_arrays)
+        if kept or any(np.may_share_memory(a, written) for a in tracer.outside.made_arrays):
             message = (
                 "an array is written that a library's object holds, which is made when the "
                 "function is traced: the next call would find what this one has left. Make the "
@@ -233,15 +229,15 @@ def _check_read_whole(tracer: Any, captures: Captures, alone: Any, first: int) -
             )
             ops = walk(captures.recorder.block)
             places = (op.location for op in ops if captures.found[k - first].value in op.writes())
-            raise UntraceableError(message, next(places, tracer.returned))
-        for a in tracer.read_arrays:
+            raise UntraceableError(message, next(places, tracer.position.returned))
+        for a in tracer.outside.read_arrays:
             if np.may_share_memory(a, written):
                 message = (
                     "an array is written that an object from outside holds, too, and code without "
                     "a source has read that object: a tape cannot follow that. Pass the array on, "
                     "or make the object of it inside the function"
                 )
-                raise UntraceableError(message, tracer.returned)
+                raise UntraceableError(message, tracer.position.returned)
 
 
 def _refuse_left(found: list[Capture], program: Program) -> None:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from fwdad.errors import DualLeakError, Location
 from fwdad.ir.types import INT, ArrayType, Type
+from fwdad.ops import record_of
 
 
 class Value:
@@ -145,6 +146,11 @@ class Apply(Op):
     def operands(self) -> list[Operand]:
         """The arguments."""
         return [*self.args, *self.kwargs.values()]
+
+    def operands_read(self) -> list[Operand]:
+        """The arguments but those of which only shape and dtype count."""
+        unread = record_of(self.function).shape_only
+        return [*(a for k, a in enumerate(self.args) if k not in unread), *self.kwargs.values()]
 
     def replace(self, f: Callable[[Value], Operand]) -> None:
         """Replace values in the arguments."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from fwdad.ir.analysis.effects import Risk, risk
+from fwdad.ir.analysis.effects import risk
 from fwdad.ir.expressions import Expressions
 from fwdad.ir.notation import INFIX, words
 from fwdad.ir.ops import (
@@ -26,6 +26,7 @@ from fwdad.ir.ops import (
     values_in,
 )
 from fwdad.ir.rewrite import all_used
+from fwdad.ops import Risk
 
 _LONGEST = 88  # characters of an expression inside another one
 

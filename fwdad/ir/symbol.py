@@ -12,6 +12,7 @@ import numpy as np
 from fwdad.errors import Location, UntraceableError
 from fwdad.ir.ops import Value
 from fwdad.ir.types import ArrayType, Number, joined, product
+from fwdad.ops import record_of
 from fwdad.rules.core.partials import SINGLE
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import Undefined, Zero
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 
 _TANGENTS = (Chunk, Zero, Undefined)
-_WRITING = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis}
 
 
 class Symbol:
@@ -103,7 +103,7 @@ class Symbol:
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if any(issubclass(t, _TANGENTS) for t in types):
             return NotImplemented
-        if function in _WRITING:
+        if record_of(function).writes:
             self._refuse(f"to be written into by {function.__name__}")
         return self.recorder.apply(function, args, kwargs)
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from fwdad.eager.calls.dispatch import call, on_call
 from fwdad.errors import UnsupportedTypeError
-from fwdad.frontend.calls.recursion import call_program
 from fwdad.frontend.calls.tables import CALLED
+from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.trees import made_in
-from fwdad.ir.ops import Program
+from fwdad.ir.ops import Call, Program
 from fwdad.ir.symbol import Symbol
 from fwdad.reversible.function import Bound, Loss, Reversible, growing
 from fwdad.reversible.kinds import Kind, kind_of
@@ -66,21 +66,21 @@ def _answer(f: Reversible, args: tuple[Any, ...], kinds: tuple[Kind, ...], found
     return result[0] if len(result) == 1 else tuple(result)
 
 
-def _traced(tracer: Any, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _traced(tracer: Interpreter, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """In a trace: a program that is called, whose adjoint is the inverse with cotangents."""
     f, args = _arguments(f, args, kwargs)
     args = tuple(tracer.recorder.as_symbol(a) if isinstance(a, np.ndarray) else a for a in args)
     kinds, written = _whole(f, args)
     values = flat_values(args, kinds)
     updated = sorted(f.definition.updated(kinds))
-    tracer.guards += f.definition.assumed(set())
+    tracer.outside.guards += f.definition.assumed(set())
     outputs = _called(tracer, written, values, [values[k] for k in updated])
-    op = tracer.recorder.block.ops[-1]
+    op = cast("Call", tracer.recorder.block.ops[-1])
     op.adjoint = functools.partial(_adjoint, tracer, f, kinds)
     return made_in(tracer.recorder, _answer(f, args, kinds, outputs))
 
 
-def _called(tracer: Any, written: Any, values: list[Any], like: list[Any]) -> Any:
+def _called(tracer: Interpreter, written: Any, values: list[Any], like: list[Any]) -> Any:
     """Write a call; what comes back has the shapes of ``like``."""
     bound = {f"a{k}": v for k, v in enumerate(values)}
     name = written.name.removesuffix("_of_copies")
@@ -89,9 +89,9 @@ def _called(tracer: Any, written: Any, values: list[Any], like: list[Any]) -> An
         return tracer.call(written.function, tuple(given.values()), {})
 
     try:
-        outputs = call_program(tracer, name, bound, written, run, _finished)
+        outputs = tracer.programs.call(name, bound, written, run, _finished)
     except AlwaysRaises:  # a check that fails for these lengths says why when it runs
-        outputs = call_program(tracer, name, bound, written, run)
+        outputs = tracer.programs.call(name, bound, written, run)
     for made, v in zip(outputs, like, strict=True):
         if type(made) is Symbol and type(v) is Symbol and made.is_array:
             made.value.type = v.type
@@ -107,7 +107,7 @@ def _finished(program: Program) -> None:
 
 
 def _adjoint(
-    tracer: Any,
+    tracer: Interpreter,
     f: Reversible,
     kinds: tuple[Kind, ...],
     values: list[Any],
@@ -135,7 +135,9 @@ def _loss_on_duals(f: Loss, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     return f.pick(_call_on_duals(f.f, args, kwargs), call)
 
 
-def _traced_loss(tracer: Any, f: Loss, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _traced_loss(
+    tracer: Interpreter, f: Loss, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     return f.pick(_traced(tracer, f.f, args, kwargs), lambda g, x: tracer.call(g, (x,), {}))
 
 

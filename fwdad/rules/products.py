@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.core.adjoints import TRANSPOSES, Space, conjugate, into, transpose
+from fwdad.rules.core.adjoints import TRANSPOSES, Space, conjugate, into, take_arrays, transpose
 from fwdad.rules.core.define import linear, multilinear
 from fwdad.rules.core.registry import find_rule
 from fwdad.tangents.chunk import Chunk
@@ -451,3 +451,6 @@ def linalg_diagonal_transpose(y_bar: Any, x: Space, *, offset: int = 0) -> Any:
 def linalg_trace_transpose(y_bar: Any, x: Space, *, offset: int = 0, dtype: Any = None) -> Any:
     """As for ``numpy.trace``, of the last two axes."""
     return TRANSPOSES[np.trace][0](y_bar, x, offset, -2, -1)
+
+
+take_arrays(np.matmul)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import MissingTransposeError
-from fwdad.rules.core.adjoints import Space, into, transpose
+from fwdad.rules.core.adjoints import Space, into, take_arrays, transpose
 from fwdad.rules.core.define import frule, linear
 from fwdad.rules.gathering import places_of, scatter_add
 from fwdad.tangents.chunk import Chunk
@@ -316,3 +316,6 @@ def meshgrid_frule(primals, tangents, *, copy, sparse, indexing):
         line = tuple(-1 if j == axis else 1 for j in range(len(primals)))
         y_dot.append(np.broadcast_to(np.reshape(x_dot, line), np.shape(plain(grid))))
     return y, type(y)(y_dot)
+
+
+take_arrays(np.transpose, np.reshape, np.swapaxes, np.concatenate, np.stack)

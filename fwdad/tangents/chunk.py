@@ -8,6 +8,7 @@ product is needed. A chain of elementwise operations thus touches the N lanes on
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from fwdad.errors import (
     NonlinearTangentError,
     type_in_words,
 )
+from fwdad.ops import record_of
 from fwdad.tangents.lanes import Lanes, add_term, index_lanes, is_basic
 from fwdad.tangents.plain import plain
 from fwdad.tangents.quiet import quietly
@@ -36,21 +38,12 @@ from fwdad.tangents.zero import ZERO, Undefined, Zero
 LAWS: dict[Any, Callable[..., Any]] = {}
 """The closed list: NumPy function -> what it does to a chunk (see ``laws``)."""
 
-_LINEAR_UFUNCS = {
-    np.add: "__add__",
-    np.subtract: "__sub__",
-    np.multiply: "__mul__",
-    np.true_divide: "__truediv__",
-    np.matmul: "__matmul__",
+_OPERATORS = {
+    record_of(f).stands_for: f.__name__
+    for f in (operator.add, operator.sub, operator.mul, operator.truediv, operator.matmul)
 }
-
-_REFLECTED = {
-    np.add: "__radd__",
-    np.subtract: "__rsub__",
-    np.multiply: "__rmul__",
-    np.true_divide: "__rtruediv__",
-    np.matmul: "__rmatmul__",
-}
+_LINEAR_UFUNCS = {ufunc: f"__{name}__" for ufunc, name in _OPERATORS.items()}
+_REFLECTED = {ufunc: f"__r{name}__" for ufunc, name in _OPERATORS.items()}
 
 _new = object.__new__
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.ops.record import Layout, own_op
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.placed import most_terms
 from fwdad.tangents.plain import plain
@@ -32,6 +33,7 @@ def _all_finite(d: Any) -> bool:
     return math.isfinite(abs(d))
 
 
+@own_op(layout=Layout.ELEMENTWISE)
 def scale_lanes(d: Any, lanes: Any) -> Any:
     """Multiply lanes by a partial; an exactly zero lane element stays exactly zero.
 

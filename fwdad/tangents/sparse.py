@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.ops.record import Layout, op
 from fwdad.tangents.registrations import Registration, register, register_lazily
 
 FORMATS = ("csr", "csc", "coo", "bsr", "dia")
@@ -115,6 +116,9 @@ def scatter_add(values: Any, places: Any, size: int) -> Any:
     y = np.zeros(size, values.dtype)
     np.add.at(y, places, values)
     return y
+
+
+op(scatter_add, layout=Layout.C)
 
 
 def sparse_product(

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import DualLeakError
+from fwdad.ops.record import own_op
 from fwdad.tangents.plain import plain
 
 
+@own_op()
 def with_derivative_of(value: Any, other: Any) -> Any:
     """``value`` with the tangents of ``other``, an array or number of the same shape.
 

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fwdad.errors import UndefinedDerivativeError
+from fwdad.ops import record_of
 
 
 class _Absorbing:
@@ -55,12 +56,10 @@ class _Absorbing:
         if func is np.where and any(map(_is_array, args[1:])):
             condition, *rest = args  # a cotangent that is an array, where the condition holds
             return func(condition, *(0.0 if a is self else a for a in rest), **kwargs)
-        if func in _STACKING and any(a is not self for a in _parts(args[0])):
+        joins = record_of(func).joins or func is np.block
+        if joins and any(a is not self for a in _parts(args[0])):
             return NotImplemented
         return self
-
-
-_STACKING = {np.concatenate, np.stack, np.hstack, np.vstack, np.dstack, np.column_stack, np.block}
 
 
 def _is_array(x: Any) -> bool:

@@ -10,12 +10,9 @@ import numpy as np
 from fwdad.errors import DualLeakError
 from fwdad.ir.ops import Apply, ElementWrite, Op, Value, is_array, values_in
 from fwdad.ir.primitives.scatter_add import is_scatter
+from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule
-from fwdad.transforms.forward.rule_table import GATHERING, PASSING, ruled_function
-
-# made of the values of their arguments
-_MAKING = {np.full, np.full_like, np.arange, np.linspace, np.logspace, np.geomspace}
-_CASTING = {np.copyto}  # into the dtype of their first argument
+from fwdad.transforms.forward.rule_table import ruled_function
 
 
 def becomes_whole(op: Apply) -> bool:
@@ -26,7 +23,8 @@ def becomes_whole(op: Apply) -> bool:
     if not op.outputs or any(v.type.dtype.kind in "fc" for v in op.outputs):
         return False
     f = ruled_function(op)
-    if f in PASSING or f in GATHERING or f in _MAKING or f is int:
+    record = record_of(f)
+    if record.passes or record.made_of_values or f is int:
         return True
     rule = find_rule(f)
     if rule is not None and rule.kind != "constant":
@@ -36,8 +34,7 @@ def becomes_whole(op: Apply) -> bool:
 
 def _valued_operands(op: Apply) -> tuple[Any, ...]:
     """The operands whose values end up in the result; ``full_like`` uses only its array's shape."""
-    operands = tuple(op.operands())
-    return operands[1:] if ruled_function(op) is np.full_like else operands
+    return tuple(op.operands_read())
 
 
 def check_derivatives_fit(op: Op, is_active: Callable[[Value], bool]) -> None:
@@ -48,7 +45,7 @@ def check_derivatives_fit(op: Op, is_active: Callable[[Value], bool]) -> None:
     elif isinstance(op, Apply):
         made = op.outputs
         operands: Any = _valued_operands(op)
-        if op.function in _CASTING or is_scatter(op):
+        if op.function is np.copyto or is_scatter(op):
             made, operands = op.args[:1], op.args[1:]
             whole = is_array(made[0]) and made[0].type.dtype.kind not in "fc"
         else:

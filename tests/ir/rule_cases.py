@@ -13,13 +13,13 @@ from fwdad.codegen.numpy_backend.source import compiled, numpy_source
 from fwdad.frontend.arguments import Flattened
 from fwdad.frontend.trace import trace_flat
 from fwdad.ir.ops import Value
-from fwdad.ir.primitives.opaque_call import PushWhole
 from fwdad.ir.types import number_type
 from fwdad.rules.core.containers import walk
 from fwdad.rules.core.registry import find_rule, function_name, import_pending
 from fwdad.testing.structure import is_leaf
 from fwdad.testing.trial import make_trial
 from fwdad.transforms.forward import push_forward
+from fwdad.transforms.forward.opaque_call import PushWhole
 
 RULES = Path(__file__).parent.parent / "rules"
 _count = itertools.count()

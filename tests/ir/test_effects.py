@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from fwdad.ir.analysis.alias import aliased_arguments, makes_its_own, memory_of
-from fwdad.ir.analysis.effects import Risk, commute, reads, risk, writes
+from fwdad.ir.analysis.effects import commute, reads, risk, writes
 from fwdad.ir.ops import Apply, Block, Load, Loop, Program, Store, Value
 from fwdad.ir.types import COMPLEX, FLOAT, INT, ArrayType, Number, Size
+from fwdad.ops import Risk
 
 F8 = np.dtype(float)
 NPF = Number(F8, python=False)

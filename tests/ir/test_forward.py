@@ -10,8 +10,8 @@ from fwdad.codegen.numpy_backend.source import compiled, numpy_source
 from fwdad.errors import MissingRuleError, UntraceableError
 from fwdad.frontend.trace import trace
 from fwdad.ir.ops import Branch, is_array, walk
-from fwdad.ir.primitives.opaque_call import PushWhole
 from fwdad.transforms.forward import push, push_forward
+from fwdad.transforms.forward.opaque_call import PushWhole
 from tests.ir.forward_programs import PROGRAMS, X
 
 

@@ -10,6 +10,7 @@ taken of both in the same way.
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 
@@ -34,15 +35,13 @@ from fwdad.ir.ops import (
     values_in,
 )
 from fwdad.ir.primitives.stacks import push
+from fwdad.ops import record_of
 from fwdad.tangents.scaling import scale_lanes
 
 Axes = tuple[int, ...]
 """The axes of an array, the one whose elements lie far apart first."""
 
-_AT_ONCE = {np.zeros, np.zeros_like, np.empty, np.empty_like}  # in whatever order
-_LIKE = {np.zeros_like, np.empty_like, np.ones_like, np.full_like}  # only lengths of the first
-_MADE = {*_AT_ONCE, np.full, np.full_like, np.ndarray.copy}
-_READ = {np.sum, np.where, np.ndarray.copy, np.copy, scale_lanes}
+_READ = {np.sum, np.where, scale_lanes}
 _COPY = 4  # a copy into C order counts as many traversals
 _LENGTH = 10  # the assumed length of a loop
 
@@ -59,6 +58,12 @@ def axes_of_memory(program: Program, roots: Roots, known: Places) -> dict[Value,
     return chosen
 
 
+def _is_made(function: Any) -> bool:
+    """Whether a function makes arrays in whatever order they are wanted."""
+    record = record_of(function)
+    return record.fill == 0 or function in (np.full, np.full_like, np.ndarray.copy)
+
+
 class _Votes:
     """How often a program traverses the axes of its arrays in each order."""
 
@@ -69,7 +74,7 @@ class _Votes:
         self.votes: dict[Value, Counter[Axes]] = {
             v: Counter()
             for op in program.walk()
-            if isinstance(op, Apply) and op.function in _MADE
+            if isinstance(op, Apply) and _is_made(op.function)
             for v in op.outputs
             if is_array(v) and v.type.ndim > 1 and roots.get(v, {v}) == {v}
         }
@@ -117,8 +122,8 @@ class _Votes:
             return
         reads = isinstance(op, Apply) and not op.blocks() and _only_reads(op)
         operands = op.operands()
-        if isinstance(op, Apply) and op.function in _LIKE:
-            operands = [*op.args[1:], *op.kwargs.values()]
+        if isinstance(op, Apply):
+            operands = op.operands_read()
         for v in values_in(operands):
             if not is_array(v):
                 continue
@@ -126,7 +131,7 @@ class _Votes:
                 self._read(v, depth)
             else:
                 self._leave(memory(v, self.roots))
-        if isinstance(op, Apply) and op.function not in _AT_ONCE:
+        if isinstance(op, Apply) and record_of(op.function).fill != 0:
             for v in op.outputs:
                 self._read(v, depth)
 
@@ -181,7 +186,7 @@ def _only_reads(op: Apply) -> bool:
     f = op.function
     if op.writes() and f is not push:
         return False
-    if f is push or f in _READ or own_function(op) == "length_of":
+    if f is push or f in _READ or record_of(f).copies or own_function(op) == "length_of":
         return True
     ufunc = as_ufunc(f)
     if ufunc is not None:

@@ -6,19 +6,17 @@ collected and added many at a time, as one product of matrices.
 
 from __future__ import annotations
 
-import operator
 from typing import NamedTuple
-
-import numpy as np
 
 from fwdad.ir.analysis.alias import memory, memory_of
 from fwdad.ir.ops import Apply, Block, Load, Loop, Op, Program, Update, Value
 from fwdad.ir.primitives.outer_products import OuterProducts
 from fwdad.ir.primitives.stacks import stack_type
 from fwdad.ir.rewrite import all_inside, blocks_of, count_uses
+from fwdad.ops import Algebra, record_of
 from fwdad.rules.core.adjoints import add_outer
 
-_SUMS = (operator.add, operator.sub, np.add, np.subtract)
+_SUMS = (Algebra.SUM, Algebra.DIFFERENCE)
 
 
 def add_products_later(program: Program) -> None:
@@ -117,7 +115,7 @@ class _Later:
                     others = op.args[1:] if isinstance(op, Apply) else ()
                     if touches(*others):
                         return True
-                elif isinstance(op, Update) and op.function in _SUMS:
+                elif isinstance(op, Update) and record_of(op.function).algebra in _SUMS:
                     if touches(op.index, op.value):
                         return True
                 elif touches(op.operands()):

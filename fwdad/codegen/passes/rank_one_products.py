@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.ir.analysis.alias import memory, memory_of
-from fwdad.ir.analysis.reassociation import PRODUCTS
+from fwdad.ir.analysis.reassociation import is_product
 from fwdad.ir.builder.shape_env import length_of
 from fwdad.ir.clone import copied
 from fwdad.ir.ops import Apply, Op, Operand, Program, Value, is_array
@@ -173,7 +173,7 @@ def _is_product(op: Op) -> bool:
     """Whether an operation is a product of two matrices of doubles that may be reassociated."""
     if not isinstance(op, Apply) or not op.any_order:
         return False
-    if op.function not in PRODUCTS or op.kwargs:
+    if not is_product(op) or op.kwargs:
         return False
     return all(is_array(a) and a.type.ndim == 2 and a.type.dtype == _DOUBLE for a in op.args)
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.codegen.loops.numpy_terms import as_ufunc
 from fwdad.ir.analysis.alias import memory_of
 from fwdad.ir.ops import (
     Apply,
@@ -30,9 +29,9 @@ from fwdad.ir.ops import (
     walk,
 )
 from fwdad.ir.rewrite import count_uses
+from fwdad.ops import Cost, record_of
 from fwdad.tangents.scaling import scale_lanes
 
-_CHEAP = {np.add, np.subtract, np.multiply, np.negative}
 _MOST = 4  # operations that are repeated per element, at most
 Roots = dict[Value, set[Value]]
 
@@ -56,7 +55,7 @@ def _is_cheap(op: Op) -> bool:
     (value,) = op.outputs
     if not is_array(value) or not value.type.ndim or value.type.dtype != np.float64:
         return False
-    return op.function is scale_lanes or as_ufunc(op.function) in _CHEAP
+    return op.function is scale_lanes or record_of(op.function).cost is Cost.ARITHMETIC
 
 
 class _Repeater:

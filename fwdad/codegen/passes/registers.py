@@ -8,7 +8,6 @@ affects the speed, never the result.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -30,15 +29,21 @@ from fwdad.ir.ops import (
     values_in,
 )
 from fwdad.ir.types import ArrayType, Number
+from fwdad.ops import Algebra, functions_with
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.transforms.forward import load_lanes, unit_lanes, zero_lanes
 
 MAX_LANES = 64
 
-SUMS = {operator.add: "+", operator.sub: "-", np.add: "+", np.subtract: "-"}
-PRODUCTS = {operator.mul, np.multiply}
-QUOTIENTS = {operator.truediv, np.true_divide, np.divide}
-NEGATIONS = {operator.neg, np.negative}
+
+def _doing(algebra: Algebra) -> set[Any]:
+    return set(functions_with(lambda record: record.algebra is algebra))
+
+
+SUMS = {f: a.value for a in (Algebra.SUM, Algebra.DIFFERENCE) for f in _doing(a)}
+PRODUCTS = _doing(Algebra.PRODUCT)
+QUOTIENTS = _doing(Algebra.QUOTIENT)
+NEGATIONS = _doing(Algebra.NEGATION)
 LINEAR = {scale_lanes, *SUMS, *PRODUCTS, *QUOTIENTS, *NEGATIONS}
 """The functions that lanes have in registers, beside those that make them."""
 GATHERING = {np.array, np.asarray}

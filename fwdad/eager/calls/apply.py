@@ -16,13 +16,13 @@ from fwdad.eager.duals.explicit import with_explicit
 from fwdad.eager.duals.opaque import check_rule, make_opaque
 from fwdad.eager.duals.scalar import Scalar, fewer, number, parts_of
 from fwdad.eager.duals.tags import isinstance_dual, split, top_tag
+from fwdad.eager.lifting.rule_bodies import lifted
 from fwdad.eager.memory import store
 from fwdad.eager.memory.shadow import SHADOWED, owner_of, untouched
 from fwdad.eager.memory.stale import ARRAYS
 from fwdad.eager.run import Hiding, Tag
 from fwdad.errors import MissingRuleError, RuleError
 from fwdad.rules.core.contract import check_memory, checked
-from fwdad.rules.core.lifter import lifted
 from fwdad.rules.core.partials import as_numpy_numbers, own_partial
 from fwdad.rules.core.registry import Rule, check_apart
 from fwdad.tangents.chunk import Chunk

@@ -27,9 +27,8 @@ from fwdad.eager.memory.reach import check_objects, check_reach, holds_state
 from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.eager.memory.stale import ARRAYS, check_copied, check_lists
 from fwdad.errors import PACKAGE, FwdadError, is_library_file
-from fwdad.ir.analysis.alias import may_be_view
+from fwdad.ops import record_of
 from fwdad.rules.core.by_position import by_position
-from fwdad.rules.core.lifter import set_lifter
 from fwdad.rules.core.registry import RULES, find_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import Undefined, Zero
@@ -200,7 +199,7 @@ def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         types_ = tuple({type(a) for a in args if hasattr(type(a), "__array_function__")})
         return call(type(duck).__array_function__, duck, f, types_, args, kwargs)
     if SHADOWED:
-        written = numpy_calls.WRITERS.get(f, ())  # an `a.flat` among them is no copy of its items
+        written = record_of(f).writes  # an `a.flat` among them is no copy of its items
         args = tuple([
             a if k in written else protocols.as_numpy_reads(a) for k, a in enumerate(args)
         ])  # fmt: skip
@@ -218,7 +217,7 @@ def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if active and numpy_calls.holds_chunk(args):
         return f(*args, **kwargs)
     if not active:
-        viewing = may_be_view(f)
+        viewing = record_of(f).may_be_view
         numpy_calls.note_inactive(f, args, kwargs, reads=not viewing)
         if rule is not None or is_inert((*args, *kwargs.values())):
             y = f(*args, **kwargs)
@@ -345,4 +344,3 @@ def call_protocol(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 opaque.CALL[:] = [call]
 protocols.CALL[:] = [call]
-set_lifter(lambda body: lift(body) or body if isinstance(body, types.FunctionType) else body)

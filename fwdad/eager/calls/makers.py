@@ -25,6 +25,7 @@ from fwdad.eager.memory import store
 from fwdad.eager.memory.shadow import SHADOWED, find_shadow
 from fwdad.eager.memory.stale import check_copied, check_lists
 from fwdad.eager.run import STATE
+from fwdad.ops import functions_with
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
 
@@ -167,8 +168,7 @@ def _holds_duals(args: tuple[Any, ...]) -> bool:
     return False
 
 
-for _function in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray,
-                  np.asarray_chkfinite):  # fmt: skip
+for _function in functions_with(lambda record: record.gathers):
     _creation(_function)
 
 
@@ -255,7 +255,7 @@ def _like(function: Any) -> None:
         return function(_prototype(args[0]), *args[1:], **kwargs)
 
 
-for _function in (np.zeros_like, np.ones_like, np.empty_like):
+for _function in functions_with(lambda r: r.shape_only == (0,) and r.fill is not None):
     _like(_function)
 
 

@@ -18,20 +18,11 @@ from fwdad.eager.memory import stale, store
 from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.eager.run import STATE
 from fwdad.errors import DualLeakError, MissingRuleError
+from fwdad.ops import record_of
 from fwdad.rules.core.by_position import told_dtypes
 from fwdad.rules.core.registry import RULES, Rule, find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
-
-# functions that write into an argument, and which
-WRITERS: dict[Any, tuple[int, ...]] = {
-    np.copyto: (0,),
-    np.place: (0,),
-    np.put: (0,),
-    np.putmask: (0,),
-    np.put_along_axis: (0,),
-    np.fill_diagonal: (0,),
-}
 
 
 def note_inactive(
@@ -51,11 +42,7 @@ def note_inactive(
         out = kwargs.get("out")
         targets = list(out) if isinstance(out, tuple) else [] if out is None else [out]
         if rule is None:
-            try:
-                written = WRITERS.get(f, ())
-            except TypeError:
-                written = ()
-            targets.extend(args[k] for k in written if k < len(args))
+            targets.extend(args[k] for k in record_of(f).writes if k < len(args))
     if stale.ARRAYS and reads and (rule is None or rule.kind != "constant"):
         for a in (*args, *kwargs.values()):
             if type(a) is np.ndarray and not any(a is target for target in targets):
@@ -71,12 +58,13 @@ def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return apply.apply_rule(rule, args, kwargs)
     args, kwargs = named_out(rule, args, kwargs)
     out = kwargs.get("out")
-    combine = _INITIAL.get(rule.function)
+    record = record_of(rule.function)
+    combine = record.reduction
     if combine is not None and is_active((kwargs.get("initial"),)):
         initial = kwargs["initial"]
         rest = {k: v for k, v in kwargs.items() if k not in ("initial", "out")}
-        if combine in (np.maximum, np.minimum):  # without a start an extreme of nothing is none
-            rest["initial"] = -np.inf if combine is np.maximum else np.inf
+        if record.start is not None:  # without a start an extreme of nothing is none
+            rest["initial"] = record.start
         value = combine(explicit(initial), with_out(rule, args, rest))
         return value if out is None else write_out(out, value)
     if out is None:
@@ -179,13 +167,11 @@ def _check_castable(value: Any, out: Any) -> None:
         raise TypeError(message)
 
 
-# how an active ``initial`` joins a reduction
 _UFUNC_OPTIONS = {
     "out", "where", "casting", "order", "dtype", "subok", "signature", "sig", "axes", "axis",
     "keepdims",
 }  # fmt: skip
 _LISTS = {list, tuple, range}  # what NumPy makes arrays of
-_INITIAL = {np.sum: np.add, np.prod: np.multiply, np.max: np.maximum, np.min: np.minimum}
 
 
 def holds_chunk(args: tuple[Any, ...]) -> bool:

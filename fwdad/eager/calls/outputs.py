@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import functools
 import io
-import json
 import os
-import pickle
 import sys
 import warnings
 from types import FrameType
 from typing import Any
-
-import numpy as np
 
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls.dispatch import HANDLERS, handler
 from fwdad.eager.calls.effectful import carries, effect
 from fwdad.eager.run import STATE
 from fwdad.errors import PACKAGE
+from fwdad.ops import functions_with, record_of
 from fwdad.rules.core.registry import when_imported
 
 
@@ -52,11 +49,6 @@ def _open(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 # -- functions that write a value into a file, and those that read one
 
-_WRITERS: tuple[tuple[Any, int | str], ...] = (
-    (np.save, 0), (np.savez, 0), (np.savez_compressed, 0), (np.savetxt, 0),
-    (np.ndarray.tofile, 1), (np.ndarray.dump, 1), (json.dump, 1), (pickle.dump, 1),
-)  # fmt: skip
-
 
 def _writer(function: Any, position: int | str) -> None:
     @handler(function)
@@ -73,8 +65,8 @@ def _writer(function: Any, position: int | str) -> None:
         return effect(function, args, kwargs)
 
 
-for _function, _position in _WRITERS:
-    _writer(_function, _position)
+for _function in functions_with(lambda record: record.writes_file is not None):
+    _writer(_function, record_of(_function).writes_file or 0)
 when_imported("scipy.io.savemat", lambda savemat: _writer(savemat, 0))
 
 
@@ -86,7 +78,7 @@ def _reader(function: Any) -> None:
         return effect(function, args, kwargs)
 
 
-for _function in (np.load, np.loadtxt, np.genfromtxt, np.fromfile, json.load, pickle.load):
+for _function in functions_with(lambda record: record.reads_file):
     _reader(_function)
 
 

@@ -19,6 +19,7 @@ from fwdad.eager.duals.explicit import explicit
 from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.errors import DualLeakError, UnsupportedTypeError
+from fwdad.ops import functions_with, record_of
 from fwdad.tangents.namespaces import namespace_of
 
 
@@ -78,9 +79,6 @@ _refuse(np.frombuffer, "a plain buffer", views=True)
 _refuse(np.nditer, "a plain array (through nditer)")
 
 
-_refused_classes = {np.ma.MaskedArray: "masked arrays", np.matrix: "numpy.matrix"}
-
-
 def _refuse_class(function: Any, what: str) -> None:
     REFUSED[function] = what
 
@@ -92,14 +90,8 @@ def _refuse_class(function: Any, what: str) -> None:
         return function(*args, **kwargs)
 
 
-_CANNOT_CARRY: dict[Any, str] = {
-    **_refused_classes,
-    np.ma.array: "masked arrays",
-    np.ma.asarray: "masked arrays",
-    np.asmatrix: "numpy.matrix",
-}
-for _function, _what in _CANNOT_CARRY.items():
-    _refuse_class(_function, _what)
+for _function in functions_with(lambda record: bool(record.cannot_carry)):
+    _refuse_class(_function, record_of(_function).cannot_carry)
 
 
 @handler(np.ndarray.__new__)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from fwdad.ops import functions_with, record_of
 
-NAMED: dict[tuple[Any, str], Any] = {
-    (np.add, "reduce"): np.sum,
-    (np.multiply, "reduce"): np.prod,
-    (np.maximum, "reduce"): np.max,
-    (np.minimum, "reduce"): np.min,
-    (np.add, "accumulate"): np.cumsum,
-    (np.multiply, "accumulate"): np.cumprod,
-}
+NAMED: dict[tuple[Any, str], Any] = {}
+for _function in functions_with(lambda record: bool(record.reduction or record.accumulation)):
+    _record = record_of(_function)
+    _method = "reduce" if _record.reduction else "accumulate"
+    NAMED.setdefault((_record.reduction or _record.accumulation, _method), _function)
 
 
 def reduce_arguments(

@@ -17,6 +17,7 @@ from fwdad.eager.duals.dual import check_alive
 from fwdad.eager.duals.explicit import explicit
 from fwdad.eager.duals.scalar import Scalar, fewer
 from fwdad.eager.duals.tags import top_tag
+from fwdad.ops import record_of
 from fwdad.rules.core.registry import RULES
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
@@ -213,20 +214,14 @@ def slow_reflected(name: str, a: Any, b: Any) -> Any:
     return apply_elementwise(RULES[ufunc], function, (b, a))
 
 
-_BINARY = {
-    "add": (np.add, operator.add),
-    "sub": (np.subtract, operator.sub),
-    "mul": (np.multiply, operator.mul),
-    "truediv": (np.true_divide, operator.truediv),
-}
+def _with_ufuncs(*functions: Any) -> dict[str, tuple[Any, Any]]:
+    """The ufuncs that operators stand for, and these, by name."""
+    return {f.__name__: (record_of(f).stands_for, f) for f in functions}
+
+
+_BINARY = _with_ufuncs(operator.add, operator.sub, operator.mul, operator.truediv)
 # operators whose rule is not elementwise, or rare enough to take the general path
-_GENERAL = {
-    "pow": (np.power, operator.pow),
-    "mod": (np.remainder, operator.mod),
-    "floordiv": (np.floor_divide, operator.floordiv),
-    "matmul": (np.matmul, operator.matmul),
-    "divmod": (np.divmod, divmod),
-}
+_GENERAL = _with_ufuncs(operator.pow, operator.mod, operator.floordiv, operator.matmul, divmod)
 
 
 def general_binary(name: str, a: Any, b: Any) -> Any:

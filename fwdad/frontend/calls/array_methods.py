@@ -7,48 +7,53 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.errors import UntraceableError, with_article
 from fwdad.frontend.calls.kinds import mentions_symbols
-from fwdad.frontend.calls.tables import builtin, method
+from fwdad.frontend.calls.tables import CALLED, builtin, method
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.attributes import class_of
+from fwdad.frontend.syntax.bound_methods import METHODS, BoundArrayMethod
+from fwdad.frontend.syntax.interpreter import Interpreter
+from fwdad.frontend.syntax.raising import native
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number
 from fwdad.rules.core.registry import find_rule
 
 
-def _as_array(tracer: Any, x: Any) -> Any:
+def _as_array(tracer: Tracer, x: Any) -> Any:
     """A list of values as the array that NumPy makes of it."""
     listed = isinstance(x, (list, tuple)) and mentions_symbols(x)
     return tracer.call(np.asarray, (x,), {}) if listed else x
 
 
 @builtin(np.ndim)
-def _ndim(tracer: Any, x: Any) -> Any:
+def _ndim(tracer: Tracer, x: Any) -> Any:
     x = _as_array(tracer, x)
-    return x.type.ndim if type(x) is Symbol else tracer.native(np.ndim, x)
+    return x.type.ndim if type(x) is Symbol else native(np.ndim, x)
 
 
 @builtin(np.shape)
-def _shape(tracer: Any, x: Any) -> Any:
+def _shape(tracer: Tracer, x: Any) -> Any:
     x = _as_array(tracer, x)
     if isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
-    return tracer.recorder.shape(x) if type(x) is Symbol else tracer.native(np.shape, x)
+    return tracer.recorder.shape(x) if type(x) is Symbol else native(np.shape, x)
 
 
 @builtin(np.size)
-def _size(tracer: Any, x: Any, axis: Any = None) -> Any:
+def _size(tracer: Tracer, x: Any, axis: Any = None) -> Any:
     x = _as_array(tracer, x)
     if type(x) is Symbol or isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
         if axis is not None:
-            return tracer.recorder.length(x, tracer.known(axis))
+            return tracer.recorder.length(x, tracer.values.known(axis))
         return tracer.attribute(x, "size")
-    return tracer.native(np.size, x)
+    return native(np.size, x)
 
 
 @builtin(np.asarray, np.asanyarray)
-def _asarray(tracer: Any, x: Any, dtype: Any = None, **options: Any) -> Any:
+def _asarray(tracer: Tracer, x: Any, dtype: Any = None, **options: Any) -> Any:
     if isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
     same = type(x) is Symbol and x.is_array and (dtype is None or np.dtype(dtype) == x.dtype)
@@ -62,12 +67,12 @@ def _as_it_is(f: Any, n_for: int) -> None:
     """Register a function that returns its argument itself for one value of n."""
 
     @builtin(f)
-    def answer(tracer: Any, a: Any, *args: Any, **options: Any) -> Any:
+    def answer(tracer: Interpreter, a: Any, *args: Any, **options: Any) -> Any:
         if type(a) is Symbol and a.is_array and len(args) + len(options) == 1:
-            n = tracer.known(args[0] if args else options.get("n"))
+            n = tracer.values.known(args[0] if args else options.get("n"))
             if n == n_for:
                 return a
-        call = tracer.call_numpy if find_rule(f) is None else tracer.call_native
+        call = tracer.calls.call_numpy if find_rule(f) is None else tracer.operations.call_native
         return call(f, (a, *args), options)
 
 
@@ -79,24 +84,24 @@ _as_it_is(np.diff, 0)
 
 
 @method("copy")
-def _copy(tracer: Any, a: Symbol, order: str = "C") -> Any:
+def _copy(tracer: Tracer, a: Symbol, order: str = "C") -> Any:
     if not a.is_array:
         return a
     return tracer.recorder.apply(np.ndarray.copy, (a,), {} if order == "C" else {"order": order})
 
 
 @method("__array__")
-def _array(tracer: Any, a: Symbol, dtype: Any = None, **options: Any) -> Any:
+def _array(tracer: Tracer, a: Symbol, dtype: Any = None, **options: Any) -> Any:
     return tracer.call(np.asarray, (a,) if dtype is None else (a, dtype), options)
 
 
 @method("fill")
-def _fill(tracer: Any, a: Symbol, value: Any) -> None:
+def _fill(tracer: Tracer, a: Symbol, value: Any) -> None:
     tracer.recorder.store(a, Ellipsis, value)
 
 
 @method("astype")
-def _astype(tracer: Any, a: Symbol, dtype: Any, **options: Any) -> Any:
+def _astype(tracer: Tracer, a: Symbol, dtype: Any, **options: Any) -> Any:
     if not a.is_array:
         return tracer.recorder.apply(np.dtype(dtype).type, (a,), {})
     if np.dtype(dtype) == a.dtype and options.get("copy") is False:
@@ -104,14 +109,14 @@ def _astype(tracer: Any, a: Symbol, dtype: Any, **options: Any) -> Any:
     return tracer.recorder.apply(np.ndarray.astype, (a, np.dtype(dtype)), options)
 
 
-def _in_order(tracer: Any, a: Symbol, order: str | None) -> Symbol:
+def _in_order(tracer: Tracer, a: Symbol, order: str | None) -> Symbol:
     """The array itself, or a copy in a memory order that is asked for."""
     function = {"C": np.ascontiguousarray, "F": np.asfortranarray}.get(order or "K")
     return a if function is None else tracer.recorder.apply(function, (a,), {})
 
 
 @method("item")
-def _item(tracer: Any, a: Symbol, *index: Any) -> Any:
+def _item(tracer: Tracer, a: Symbol, *index: Any) -> Any:
     if len(index) == 1 and type(index[0]) is tuple:
         (index,) = index
     if len(index) == 1 and a.type.ndim != 1:
@@ -125,7 +130,7 @@ def _item(tracer: Any, a: Symbol, *index: Any) -> Any:
         )
         message = "can only convert an array of size 1 to a Python scalar"
         if only is not True:
-            tracer.recorder.check(only, ValueError, (message,), tracer.location())
+            tracer.recorder.check(only, ValueError, (message,), tracer.position.location())
         index = (0,) * a.type.ndim
     if index:
         a = tracer.recorder.load(a, index[0] if len(index) == 1 else tuple(index))
@@ -134,27 +139,27 @@ def _item(tracer: Any, a: Symbol, *index: Any) -> Any:
 
 
 @method("flatten")
-def _flatten(tracer: Any, a: Symbol, order: str = "C") -> Any:
+def _flatten(tracer: Tracer, a: Symbol, order: str = "C") -> Any:
     if not a.is_array:
         return tracer.recorder.apply(np.ravel, (a,), {})
     return tracer.recorder.apply(np.ndarray.flatten, (a,), {} if order == "C" else {"order": order})
 
 
 @method("reshape")
-def _reshape(tracer: Any, a: Symbol, *shape: Any, **options: Any) -> Any:
+def _reshape(tracer: Tracer, a: Symbol, *shape: Any, **options: Any) -> Any:
     new = shape[0] if len(shape) == 1 else shape
     return tracer.call(np.reshape, (a, new), options)
 
 
 @method("transpose")
-def _transpose(tracer: Any, a: Symbol, *axes: Any) -> Any:
+def _transpose(tracer: Tracer, a: Symbol, *axes: Any) -> Any:
     order = axes[0] if len(axes) == 1 else axes or None
     return tracer.call(np.transpose, (a,) if order is None else (a, order), {})
 
 
 @method("conj")
 @method("conjugate")
-def _conjugate(tracer: Any, a: Symbol, out: Any = None) -> Any:
+def _conjugate(tracer: Tracer, a: Symbol, out: Any = None) -> Any:
     if out is not None:
         return tracer.call(np.conjugate, (a,), {"out": out})
     if a.is_array:
@@ -166,7 +171,7 @@ def _conjugate(tracer: Any, a: Symbol, out: Any = None) -> Any:
 
 
 @builtin(np.nonzero)
-def _nonzero(tracer: Any, a: Any) -> Any:
+def _nonzero(tracer: Tracer, a: Any) -> Any:
     a = tracer.recorder.as_symbol(a)
     if a.type.ndim == 1:
         return (tracer.recorder.apply(np.flatnonzero, (a,), {}),)
@@ -174,12 +179,12 @@ def _nonzero(tracer: Any, a: Any) -> Any:
 
 
 @method("dot")
-def _dot(tracer: Any, a: Symbol, b: Any, out: Any = None) -> Any:
+def _dot(tracer: Tracer, a: Symbol, b: Any, out: Any = None) -> Any:
     return tracer.call(np.dot, (a, b), {} if out is None else {"out": out})
 
 
 @method("tolist")
-def _tolist(tracer: Any, a: Symbol) -> Any:
+def _tolist(tracer: Tracer, a: Symbol) -> Any:
     if not a.is_array:
         return _item(tracer, a)
     parts = iteration.items(tracer, a)
@@ -187,5 +192,22 @@ def _tolist(tracer: Any, a: Symbol) -> Any:
 
 
 @method("is_integer")
-def _is_integer(tracer: Any, a: Symbol) -> Any:
+def _is_integer(tracer: Tracer, a: Symbol) -> Any:
     return tracer.recorder.apply(float.is_integer, (a,), {})
+
+
+def _call(tracer: Tracer, f: BoundArrayMethod, args: Any, kwargs: Any) -> Any:
+    """Call a bound method of an array or number."""
+    handle = METHODS.get(f.name)
+    if handle is not None:
+        return handle(tracer, f.owner, *args, **kwargs)
+    if not hasattr(np, f.name):
+        kind = class_of(f.owner).__name__
+        message = (
+            f"the method {f.name!r} of {with_article(kind)} that is not known cannot be traced"
+        )
+        raise UntraceableError(message, tracer.position.location())
+    return tracer.call(getattr(np, f.name), (f.owner, *args), kwargs)
+
+
+CALLED[BoundArrayMethod] = _call

@@ -12,15 +12,17 @@ from fwdad.frontend.slots import is_stand_in
 from fwdad.frontend.syntax.attributes import class_of
 from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.growing import Items
+from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.iterators import CLASSES
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.tangents.namespaces import namespace_of
 
 
 @builtin(isinstance)
-def _isinstance(tracer: Any, x: Any, classes: Any) -> Any:
+def _isinstance(tracer: Tracer, x: Any, classes: Any) -> Any:
     if isinstance(x, (Symbol, Closure, Method, Items)):
         return issubclass(class_of(x), classes)
     if type(x) in CLASSES:
@@ -28,26 +30,26 @@ def _isinstance(tracer: Any, x: Any, classes: Any) -> Any:
     return isinstance(x, classes)
 
 
-def _agreed(tracer: Any, x: Any, ask: Callable[[type], Any]) -> Any:
+def _agreed(tracer: Tracer, x: Any, ask: Callable[[type], Any]) -> Any:
     """The result for a stand-in of an iterable, if all the classes it may have agree on it."""
     first, *others = {ask(cls): None for cls in CLASSES[type(x)]}
     if others:
         message = "the class of an iterator cannot be told in a traced program"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     return first
 
 
 @builtin(type)
-def _type(tracer: Any, x: Any, *rest: Any) -> Any:
+def _type(tracer: Tracer, x: Any, *rest: Any) -> Any:
     if rest:
         message = "a class is made by `type`, which cannot be traced"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     if type(x) in CLASSES:
         return _agreed(tracer, x, lambda cls: cls)
     return class_of(x)
 
 
-def has_attribute(tracer: Any, o: Any, name: str) -> bool:
+def has_attribute(tracer: Tracer, o: Any, name: str) -> bool:
     """``hasattr(o, name)``."""
     if type(o) is Symbol:
         return hasattr(class_of(o), name)
@@ -56,7 +58,7 @@ def has_attribute(tracer: Any, o: Any, name: str) -> bool:
     if not isinstance(o, Closure) and not tracer.recorder.journal.is_own(namespace_of(o)):
         found = hasattr(o, name)
         if isinstance(name, str) and not isinstance(o, (Closure, Method)):
-            tracer.guard(("asked", o, name), found)
+            tracer.outside.guard(("asked", o, name), found)
         return found
     try:
         tracer.attribute(o, name)
@@ -68,7 +70,7 @@ def has_attribute(tracer: Any, o: Any, name: str) -> bool:
 
 
 @builtin(getattr)
-def _getattr(tracer: Any, o: Any, name: str, *default: Any) -> Any:
+def _getattr(tracer: Tracer, o: Any, name: str, *default: Any) -> Any:
     if default and not has_attribute(tracer, o, name):
         return default[0]
     return tracer.attribute(o, name)
@@ -78,29 +80,29 @@ builtin(hasattr)(has_attribute)
 
 
 @builtin(setattr)
-def _setattr(tracer: Any, o: Any, name: str, value: Any) -> None:
-    tracer.set_attribute(o, name, value)
+def _setattr(tracer: Interpreter, o: Any, name: str, value: Any) -> None:
+    tracer.attributes.set_attribute(o, name, value)
 
 
 @builtin(delattr)
-def _delattr(tracer: Any, o: Any, name: str) -> None:
-    tracer.delete_attribute(o, name)
+def _delattr(tracer: Interpreter, o: Any, name: str) -> None:
+    tracer.attributes.delete_attribute(o, name)
 
 
 @builtin(vars)
-def _vars(tracer: Any, o: Any) -> Any:
+def _vars(tracer: Tracer, o: Any) -> Any:
     if is_stand_in(type(o)) and class_of(o).__dictoffset__ == 0:
         raise AlwaysRaises(TypeError, ("vars() argument must have __dict__ attribute",))
     return tracer.attribute(o, "__dict__")
 
 
 @builtin(callable)
-def _callable(tracer: Any, x: Any) -> bool:
+def _callable(tracer: Tracer, x: Any) -> bool:
     return type(x) is not Symbol and (callable(x) or hasattr(x, "node"))
 
 
 @builtin(functools.partial)
-def _partial(tracer: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+def _partial(tracer: Tracer, f: Any, *args: Any, **kwargs: Any) -> Any:
     if isinstance(f, Method):
         return _partial(tracer, f.function, f.owner, *args, **kwargs)
     if callable(f):

@@ -17,8 +17,10 @@ from typing import Any
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.syntax.frame import Closure, names_of
+from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.merge import container_of
 from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.analysis.alias import aliased_arguments
 from fwdad.ir.analysis.effects import own_function
 from fwdad.ir.builder.recorder import Recorder
@@ -76,13 +78,13 @@ class Decorator(OfTrace):
 
 
 @builtin(functools.lru_cache, functools.cache)
-def _lru_cache(tracer: Any, maxsize: Any = None, *_args: Any, **_kwargs: Any) -> Any:
+def _lru_cache(tracer: Tracer, maxsize: Any = None, *_args: Any, **_kwargs: Any) -> Any:
     if maxsize is None or number_type(maxsize) is not None:
         return Decorator()
     return Cached(maxsize, list(tracer.recorder.blocks))
 
 
-def _decorate(tracer: Any, _f: Decorator, args: Any, _kwargs: Any) -> Any:
+def _decorate(tracer: Tracer, _f: Decorator, args: Any, _kwargs: Any) -> Any:
     (function,) = args
     return Cached(function, list(tracer.recorder.blocks))
 
@@ -90,13 +92,14 @@ def _decorate(tracer: Any, _f: Decorator, args: Any, _kwargs: Any) -> Any:
 CALLED[Decorator] = _decorate
 
 
-def _from_outside(tracer: Any, f: Any, args: Any, kwargs: Any) -> Any:
-    if id(f) not in tracer.caches:
-        tracer.caches[id(f)] = f, Cached(f.__wrapped__, tracer.recorder.blocks[:1])
-    return _call(tracer, tracer.caches[id(f)][1], args, kwargs)
+def _from_outside(tracer: Interpreter, f: Any, args: Any, kwargs: Any) -> Any:
+    caches = tracer.inline.kept.caches
+    if id(f) not in caches:
+        caches[id(f)] = f, Cached(f.__wrapped__, tracer.recorder.blocks[:1])
+    return _call(tracer, caches[id(f)][1], args, kwargs)
 
 
-def _call(tracer: Any, f: Cached, args: Any, kwargs: Any) -> Any:
+def _call(tracer: Interpreter, f: Cached, args: Any, kwargs: Any) -> Any:
     known = all(map(_is_plain, (*args, *kwargs.values())))
     given = (len(args), *args, *(x for pair in sorted(kwargs.items()) for x in pair))
     key = tuple((type(x), x) for x in given) if known else None
@@ -104,7 +107,7 @@ def _call(tracer: Any, f: Cached, args: Any, kwargs: Any) -> Any:
     if found is None or not found.is_there(tracer.recorder):
         place = given if known else None  # 2 and 2.0 are one key of Python's
         found = _traced(tracer, f, args, kwargs, place, key)
-    for answered in tracer.answered:
+    for answered in tracer.inline.kept.answered:
         answered.update(_values_inside(found.value))
     return found.value
 
@@ -113,9 +116,9 @@ CALLED[Cached] = _call
 CALLED[functools._lru_cache_wrapper] = _from_outside
 
 
-def _traced(tracer: Any, f: Cached, args: Any, kwargs: Any, place: Any, key: Any) -> _Kept:
+def _traced(tracer: Interpreter, f: Cached, args: Any, kwargs: Any, place: Any, key: Any) -> _Kept:
     """Write a call, and ensure that Python runs the function in the same way."""
-    recorder = tracer.recorder
+    recorder, kept = tracer.recorder, tracer.inline.kept
     read = _read_by(f.function)
     alike = f.seen.get(place, [])
     others = f.seen.get(None, []) if place else [s for seen in f.seen.values() for s in seen]
@@ -123,22 +126,22 @@ def _traced(tracer: Any, f: Cached, args: Any, kwargs: Any, place: Any, key: Any
         not all(_same(before, read) for before in (*alike, *others))
         or f.keys.get(place, key) != key
     ):
-        raise UntraceableError(_READS, tracer.location())
+        raise UntraceableError(_READS, tracer.position.location())
     f.seen.setdefault(place, []).append(read)
     f.keys[place] = key
     block, begin, before = recorder.block, len(recorder.block.ops), recorder.journal.contents()
-    tracer.answered.append(_values_inside([*args, *kwargs.values()]))
-    tracer.remembered = place is not None
+    kept.answered.append(_values_inside([*args, *kwargs.values()]))
+    kept.remembered = place is not None
     try:
         value = tracer.call(f.function, args, kwargs)
     finally:
-        tracer.remembered = False
-        own = tracer.answered.pop()
+        kept.remembered = False
+        own = kept.answered.pop()
     if recorder.block is not block:  # it is left in the middle of one of its branches
-        raise UntraceableError(_READS, tracer.location())
+        raise UntraceableError(_READS, tracer.position.location())
     made = block.ops[begin:]
     if recorder.journal.have_changed(before) or _writes_outside(recorder, made):
-        raise UntraceableError(_WRITES, tracer.location())
+        raise UntraceableError(_WRITES, tracer.position.location())
     _keeps_its_answer(tracer, f, made, own, value)
     found = _Kept(value, block, len(block.ops), block.ops[-1] if block.ops else None)
     if key is not None:
@@ -146,7 +149,9 @@ def _traced(tracer: Any, f: Cached, args: Any, kwargs: Any, place: Any, key: Any
     return found
 
 
-def _keeps_its_answer(tracer: Any, f: Cached, made: list[Op], own: set[Value], value: Any) -> None:
+def _keeps_its_answer(
+    tracer: Tracer, f: Cached, made: list[Op], own: set[Value], value: Any
+) -> None:
     """Raise if the result may differ at another call, and ensure that it stays unchanged.
 
     ``made`` are the operations of the call, ``own`` its arguments and the results of other
@@ -162,10 +167,10 @@ def _keeps_its_answer(tracer: Any, f: Cached, made: list[Op], own: set[Value], v
     owners = set().union(*map(recorder.definitions.owners, arrays))
     written = [op for b in recorder.blocks for op in walk(b) if op.writes() and op not in run]
     if read & varying or any(_may_write(recorder, op, owners - inside) for op in written):
-        raise UntraceableError(_READS, tracer.location())
+        raise UntraceableError(_READS, tracer.position.location())
     recorder.unwritten |= owners
     held = [c for c in _containers(value) if recorder.journal.is_own(c)]
-    recorder.unchanged.append((recorder.journal.contents_of(held), tracer.location()))
+    recorder.unchanged.append((recorder.journal.contents_of(held), tracer.position.location()))
 
 
 def check_answers(recorder: Recorder) -> None:

@@ -14,18 +14,22 @@ from fwdad.eager.calls.dispatch import python_inside
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.frontend.calls import growing_arrays
 from fwdad.frontend.calls.classes import ClassCalls
+from fwdad.frontend.calls.inline import InlineCalls
 from fwdad.frontend.calls.kinds import AXES, C_FUNCTIONS, NUMPY_FUNCTION, mentions_symbols, writes
+from fwdad.frontend.calls.operations import OperationCalls
 from fwdad.frontend.calls.outputs import append, emit, puts_out
 from fwdad.frontend.calls.tables import BUILTINS, CALLED, METHODS_OF
 from fwdad.frontend.guards import held_by_partial
 from fwdad.frontend.numpy_sources.row_by_row import Flat
 from fwdad.frontend.numpy_sources.table import SOURCES
 from fwdad.frontend.slots import class_attribute
-from fwdad.frontend.syntax.attributes import BoundArrayMethod
+from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.control import branch
 from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import Optional
+from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.analysis.alias import makes_its_own
 from fwdad.ir.symbol import Symbol
 from fwdad.rules.core.by_position import by_position
 from fwdad.rules.core.registry import find_rule, function_name
@@ -33,15 +37,21 @@ from fwdad.rules.core.registry import find_rule, function_name
 _QUESTIONS = {isinstance, type, hasattr, getattr, callable, bool, round, abs, float, int, len}
 """Those that can be asked about None."""
 
-_FRESH = {
-    np.sum, np.prod, np.mean, np.std, np.var, np.max, np.min, np.argmax, np.argmin, np.any, np.all,
-    np.median, np.dot, np.vdot, np.inner, np.outer, np.cumsum, np.cumprod, np.diff, np.where,
-}  # fmt: skip
-"""Functions that make new memory of all their arguments."""
 
-
-class Calls(ClassCalls):
+class Calls:
     """Calls of values of any kind."""
+
+    def __init__(
+        self, tracer: Tracer, operations: OperationCalls, inline: InlineCalls, classes: ClassCalls
+    ) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.outside = tracer.outside
+        self.values = tracer.values
+        self.operations = operations
+        self.inline = inline
+        self.classes = classes
 
     def call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a value."""
@@ -51,20 +61,20 @@ class Calls(ClassCalls):
                 "this one is written down without values: take the call out, or call the function, "
                 "or its derivative, without jit"
             )
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         if f is functools.singledispatch:  # it reads annotations, which closures here do not have
             message = "functools.singledispatch cannot be called in a traced function"
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         if type(kwargs.get("argnums")) is Symbol:  # a global, which decides what is written
-            kwargs = {**kwargs, "argnums": self.known(kwargs["argnums"])}
+            kwargs = {**kwargs, "argnums": self.values.known(kwargs["argnums"])}
         if isinstance(f, Closure):
-            return self.inline_closure(f, args, kwargs)
+            return self.inline.call_closure(f, args, kwargs)
         if isinstance(f, Method):
             return self.call(f.function, (f.owner, *args), kwargs)
         if isinstance(f, functools.partial):
-            self.guard(("partial", f), held_by_partial(f))
-            given = {key: self.bound_outside(x, key) for key, x in f.keywords.items()}
-            first = [self.bound_outside(x, "a") for x in f.args]
+            self.outside.guard(("partial", f), held_by_partial(f))
+            given = {key: self.outside.bound(x, key) for key, x in f.keywords.items()}
+            first = [self.outside.bound(x, "a") for x in f.args]
             return self.call(f.func, (*first, *args), {**given, **kwargs})
         if kwargs:
             args, kwargs = by_position(f, args, kwargs)
@@ -76,7 +86,7 @@ class Calls(ClassCalls):
         of_numpy = getattr(f, "__module__", None) == "numpy" and type(f).__hash__ is not None
         if of_numpy or isinstance(f, (NUMPY_FUNCTION, np.ufunc)):
             args, kwargs = self._as_arrays(f, args, kwargs)
-            args, kwargs = self.static_options(f, args, kwargs, AXES)
+            args, kwargs = self.operations.static_options(f, args, kwargs, AXES)
         try:
             handle = BUILTINS.get(f)
         except TypeError:
@@ -86,17 +96,15 @@ class Calls(ClassCalls):
                 return self._asked_of_both(f, args, kwargs)
             return self._handled(handle, f, args, kwargs)
         if type(f) in CALLED:
-            return CALLED[type(f)](self, f, args, kwargs)
+            return CALLED[type(f)](self.tracer, f, args, kwargs)
         if puts_out(f):
-            return emit(self, f, args, kwargs)
+            return emit(self.tracer, f, args, kwargs)
         if isinstance(f, types.MethodType):
             return self._call_bound(f, args, kwargs)
         if isinstance(f, types.FunctionType):
-            return self.call_function(f, args, kwargs)
-        if isinstance(f, BoundArrayMethod):
-            return f.call(self, args, kwargs)
+            return self.inline.call_function(f, args, kwargs)
         if isinstance(f, type):
-            return self.call_class(f, args, kwargs)
+            return self.classes.call_class(f, args, kwargs)
         if type(f).__module__.startswith("numba."):
             return self._call_numba(f, args, kwargs)
         if type(f).__module__ in ("fwdad.drivers.jitted_function", "functools") and hasattr(
@@ -114,14 +122,14 @@ class Calls(ClassCalls):
         """Call an object by its ``__call__`` in Python, or else as a function in C."""
         method = class_attribute(type(f), "__call__")
         if isinstance(method, types.FunctionType):
-            self.guard_class(type(f), "__call__", method)
+            self.outside.guard_class(type(f), "__call__", method)
             return self.call(method, (f, *args), kwargs)
-        return self.call_native(f, args, kwargs)
+        return self.operations.call_native(f, args, kwargs)
 
     def _handled(self, handle: Any, f: Any, args: Any, kwargs: Any) -> Any:
         """The result of a handler, or the TypeError that Python raises for misfitting arguments."""
         try:
-            return handle(self, *args, **kwargs)
+            return handle(self.tracer, *args, **kwargs)
         except TypeError as error:
             message = _misfit(f, args, kwargs)
             if message is None:
@@ -134,7 +142,7 @@ class Calls(ClassCalls):
         if like is None or type(like) is Symbol or type(like) is np.ndarray:
             kwargs = {key: x for key, x in kwargs.items() if key != "like"}
         # `np.array(a.flat)` is a view of a
-        fresh = isinstance(f, np.ufunc) or (isinstance(f, NUMPY_FUNCTION) and f in _FRESH)
+        fresh = isinstance(f, np.ufunc) or (isinstance(f, NUMPY_FUNCTION) and makes_its_own(f))
         if fresh and not writes(f) and any(type(x) is Flat for x in (*args, *kwargs.values())):
 
             def array(x: Any) -> Any:
@@ -158,29 +166,29 @@ class Calls(ClassCalls):
         """Call a function under ``numba.njit`` by its Python source, or a Numba ufunc as it is."""
         python = python_inside(f)
         if find_rule(f) is not None or hasattr(f, "nin"):
-            args = tuple(self.listed(self.number(a)) for a in args)
+            args = tuple(iteration.listed(self.tracer, self.values.number(a)) for a in args)
             return self.recorder.apply(f, args, kwargs)
         if python is not None:
             return self.call(python, args, kwargs)
         message = f"{type_in_words(f)} of Numba has no Python source that can be traced"
-        raise UntraceableError(message, self.location())
+        raise UntraceableError(message, self.position.location())
 
     def _call_bound(self, f: types.MethodType, args: Any, kwargs: Any) -> Any:
         if type(f.__self__) in METHODS_OF:
-            return METHODS_OF[type(f.__self__)](self, f, args, kwargs)
+            return METHODS_OF[type(f.__self__)](self.tracer, f, args, kwargs)
         return self.call(f.__func__, (f.__self__, *args), kwargs)
 
     def appended_outside(self, items: Any, x: Any) -> None:
         """``items.append(x)`` to a list from outside, done whenever the program runs."""
-        self.append_outside(items)
-        emit(self, functools.partial(append, items), (x,), {})
+        self.outside.note_append(items)
+        emit(self.tracer, functools.partial(append, items), (x,), {})
 
     def call_numpy(self, f: Any, args: Any, kwargs: Any) -> Any:
         """Call a NumPy function without a rule: in line, by its Python source."""
         written = SOURCES.get(f) or getattr(f, "_implementation", None)
         if isinstance(written, types.FunctionType) and mentions_symbols((args, kwargs)):
-            return self.call_function(written, args, kwargs, f)
-        return self.call_native(f, args, kwargs)
+            return self.inline.call_function(written, args, kwargs, f)
+        return self.operations.call_native(f, args, kwargs)
 
 
 def _misfit(f: Any, args: Any, kwargs: Any) -> str | None:

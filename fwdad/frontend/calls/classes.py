@@ -15,35 +15,46 @@ import numpy as np
 from fwdad.eager.lifting.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
 from fwdad.frontend.arguments import traced_object
-from fwdad.frontend.calls.inline import InlineCalls
 from fwdad.frontend.calls.kinds import CONTAINERS, mentions_symbols
+from fwdad.frontend.calls.operations import OperationCalls
 from fwdad.frontend.slots import class_attribute, has_slots
-from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.attributes import Attributes
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.texts import known_part
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import UnknownText
 from fwdad.tangents import sparse
 from fwdad.tangents.namespaces import namespace_of
 
 
-class ClassCalls(InlineCalls):
+class ClassCalls:
     """Calls of classes."""
+
+    def __init__(self, tracer: Tracer, attributes: Attributes, operations: OperationCalls) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.outside = tracer.outside
+        self.values = tracer.values
+        self.attributes = attributes
+        self.operations = operations
 
     def call_class(self, cls: type, args: Any, kwargs: Any) -> Any:
         if cls.__name__ == "prange" and cls.__module__.startswith("numba."):
-            return self.call(range, args, kwargs)
+            return self.tracer.call(range, args, kwargs)
         if issubclass(cls, np.generic) or cls in (int, float, complex, bool):
-            return self.call_native(cls, args, kwargs)
+            return self.operations.call_native(cls, args, kwargs)
         if issubclass(cls, BaseException):
             return cls(*args, **kwargs)
         if cls in (np.errstate, warnings.catch_warnings, contextlib.suppress):
-            return self.native(lambda: cls(*args, **kwargs))
+            return native(lambda: cls(*args, **kwargs))
         if issubclass(cls, enum.Enum):
-            return self.native(lambda: cls(*(self.known(a) for a in args), **kwargs))
+            return native(lambda: cls(*(self.values.known(a) for a in args), **kwargs))
         if sparse.is_of_sparse_arrays(cls) and mentions_symbols((args, kwargs)):
-            raise UntraceableError(sparse.UNTRACED, self.location())
+            raise UntraceableError(sparse.UNTRACED, self.position.location())
         meta = class_attribute(type(cls), "__call__")
         if isinstance(meta, types.FunctionType) and find_source(meta) is not None:
-            return self.call(meta, (cls, *args), kwargs)
+            return self.tracer.call(meta, (cls, *args), kwargs)
         return self.make_instance(cls, args, kwargs)
 
     def make_instance(self, cls: type, args: Any, kwargs: Any) -> Any:
@@ -51,83 +62,84 @@ class ClassCalls(InlineCalls):
         init = getattr(cls, "__init__", None)
         new: Any = cls.__new__
         if isinstance(class_attribute(cls, "__getattribute__"), types.FunctionType):
-            self.refuse_getattribute(cls)
+            self.attributes.refuse_getattribute(cls)
         if isinstance(new, types.FunctionType) and find_source(new) is not None:
-            made = self.call(new, (cls, *args), kwargs)
+            made = self.tracer.call(new, (cls, *args), kwargs)
             if isinstance(made, cls) and issubclass(type(made), cls):
                 init = type(made).__init__  # of a subclass, where __new__ has made one
             if isinstance(made, cls) and isinstance(init, types.FunctionType):
-                self.call(init, (made, *args), kwargs)
+                self.tracer.call(init, (made, *args), kwargs)
             return made
         if isinstance(init, types.FunctionType) and find_source(init) is not None:
             if new is not object.__new__:
                 message = f"{cls.__name__} has a __new__ of its own, which cannot be traced"
-                raise UntraceableError(message, self.location())
-            made = self.blank(cls)
+                raise UntraceableError(message, self.position.location())
+            made = self._blank(cls)
             known = not mentions_symbols((args, kwargs))
             if known and is_library_file(init.__code__.co_filename):
-                self.native(lambda: init(made, *args, **kwargs))  # a library's object of constants
-                self.renew(made.__dict__)
+                native(lambda: init(made, *args, **kwargs))  # a library's object of constants
+                self.operations.renew(made.__dict__)
                 self.recorder.journal.own(made.__dict__, namespace=True)
                 return made
             self.recorder.journal.own(made.__dict__, namespace=True)
-            self.call(init, (made, *args), kwargs)
+            self.tracer.call(init, (made, *args), kwargs)
             return made
         if has_slots(cls) and (new, init) == (object.__new__, object.__init__):
-            self.native(lambda: cls(*args, **kwargs))  # whether it can be made of these
-            made = self.blank(cls)
+            native(lambda: cls(*args, **kwargs))  # whether it can be made of these
+            made = self._blank(cls)
             self.recorder.journal.own(vars(made), namespace=True)
             return made
-        if dataclasses.is_dataclass(cls) and cls.__dataclass_params__.init:
+        parameters = getattr(cls, "__dataclass_params__", None)
+        if parameters is not None and parameters.init:
             return self._make_dataclass(cls, args, kwargs)
         if cls is str and mentions_symbols((args, kwargs)):
-            return UnknownText(self.location(), known_part(args[0]) if args else "…")
-        self.refuse_impure(cls)
+            return UnknownText(self.position.location(), known_part(args[0]) if args else "…")
+        self.operations.refuse_impure(cls)
         for x in (*args, *kwargs.values()):
-            self.read_whole(x)
+            self.outside.read_whole(x)
         try:
-            made = self.native(lambda: cls(*args, **kwargs))
+            made = native(lambda: cls(*args, **kwargs))
         except AlwaysRaises as raised:
             if not mentions_symbols((args, kwargs)):
                 raise
             message = f"{cls.__name__} does not take values that are not known: {raised.exception}"
-            raise UntraceableError(message, self.location()) from raised
+            raise UntraceableError(message, self.position.location()) from raised
         if namespace_of(made) is not None:
-            self.renew(made.__dict__)
+            self.operations.renew(made.__dict__)
             self.recorder.journal.own(made.__dict__, namespace=True)
         if isinstance(made, CONTAINERS):
             self.recorder.journal.own(made)
         return made
 
-    def blank(self, cls: type) -> Any:
+    def _blank(self, cls: type) -> Any:
         """An object that has no attributes yet."""
         new: Any = cls.__new__
-        made = self.native(new, cls)  # not of an abstract class
+        made = native(new, cls)  # not of an abstract class
         return traced_object(cls) if has_slots(cls) else made
 
     def _make_dataclass(self, cls: Any, args: Any, kwargs: Any) -> Any:
         """The instance that a generated ``__init__`` makes."""
         fields = cls.__dataclass_fields__
-        if any(f._field_type is dataclasses._FIELD_INITVAR for f in fields.values()):
+        if any(f._field_type.name == "_FIELD_INITVAR" for f in fields.values()):
             message = f"{cls.__name__} has an InitVar, and cannot be made in a traced program"
-            raise UntraceableError(message, self.location())
-        made = self.blank(cls)
+            raise UntraceableError(message, self.position.location())
+        made = self._blank(cls)
         self.recorder.journal.own(vars(made), namespace=True)
         signature = inspect.signature(cls)
-        given = self.native(lambda: signature.bind(*args, **kwargs)).arguments
+        given = native(lambda: signature.bind(*args, **kwargs)).arguments
         frozen = cls.__dataclass_params__.frozen
-        store = self.set_plain_attribute if frozen else self.set_attribute
+        store = self.attributes.set_plain_attribute if frozen else self.attributes.set_attribute
         for field in dataclasses.fields(cls):
             if field.init and field.name in given:
                 value = given[field.name]
             elif field.default_factory is not dataclasses.MISSING:
-                value = self.call(field.default_factory, (), {})
+                value = self.tracer.call(field.default_factory, (), {})
             elif field.default is not dataclasses.MISSING:
-                value = self.bound_outside(field.default, field.name)
+                value = self.outside.bound(field.default, field.name)
             else:
                 continue
             store(made, field.name, value)
         finish = getattr(cls, "__post_init__", None)
         if finish is not None:
-            self.call(finish, (made,), {})
+            self.tracer.call(finish, (made,), {})
         return made

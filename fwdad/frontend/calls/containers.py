@@ -18,7 +18,8 @@ from fwdad.frontend.calls.kinds import CONTAINERS, mentions_symbols
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.frame import Closure
-from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import number_type
 
@@ -27,11 +28,11 @@ _TAKING_ITEMS = {"extend", "extendleft", "update", "union", "intersection", "dif
                  "symmetric_difference_update", "issubset", "issuperset", "isdisjoint"}  # fmt: skip
 
 
-def call_method(tracer: Any, owner: Any, name: str, args: Any, kwargs: Any) -> Any:
+def call_method(tracer: Tracer, owner: Any, name: str, args: Any, kwargs: Any) -> Any:
     """Call a method of a list, dict, set or deque."""
     base = next(c for c in CONTAINERS if isinstance(owner, c))
     if name in CONTAINER_METHODS[base] or not hasattr(base, name):
-        tracer.may_change(owner)
+        tracer.outside.may_change(owner)
         tracer.recorder.journal.touch(owner)
     if base is list and name == "sort":
         owner[:] = in_order(tracer, list(owner), **kwargs)
@@ -39,9 +40,9 @@ def call_method(tracer: Any, owner: Any, name: str, args: Any, kwargs: Any) -> A
     if name in _TAKING_ITEMS:
         args = tuple(a if isinstance(a, CONTAINERS) else _items(tracer, a) for a in args)
     if name in ("insert", "pop", "rotate", "setdefault", "get") and args:
-        args = (tracer.known(args[0]), *args[1:])
-    found = tracer.native(lambda: _in_c(owner, name)(*args, **kwargs))
-    return tracer.made(found) if name == "copy" or base is set else found
+        args = (tracer.values.known(args[0]), *args[1:])
+    found = native(lambda: _in_c(owner, name)(*args, **kwargs))
+    return tracer.values.made(found) if name == "copy" or base is set else found
 
 
 def _in_c(owner: Any, name: str) -> Any:
@@ -50,23 +51,24 @@ def _in_c(owner: Any, name: str) -> Any:
     return next(m for m in held if not isinstance(m, types.FunctionType)).__get__(owner)
 
 
-def _items(tracer: Any, x: Any) -> Any:
+def _items(tracer: Tracer, x: Any) -> Any:
     """The items of an iterable as a list; anything else as it is, for Python to raise."""
     array = type(x) is Symbol and x.is_array
-    return iteration.items(tracer, x) if array or isinstance(x, np.ndarray) else tracer.listed(x)
+    as_list = iteration.items if array or isinstance(x, np.ndarray) else iteration.listed
+    return as_list(tracer, x)
 
 
 @builtin(dict.fromkeys)
-def _fromkeys(tracer: Any, keys: Any, value: Any = None) -> Any:
-    held = [tracer.known(key) for key in iteration.items(tracer, keys)]
-    return tracer.recorder.journal.fresh(tracer.native(dict.fromkeys, held, value))
+def _fromkeys(tracer: Tracer, keys: Any, value: Any = None) -> Any:
+    held = [tracer.values.known(key) for key in iteration.items(tracer, keys)]
+    return tracer.recorder.journal.fresh(native(dict.fromkeys, held, value))
 
 
 def _made_of_items(cls: type) -> None:
     @builtin(cls)
-    def make(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+    def make(tracer: Tracer, *args: Any, **kwargs: Any) -> Any:
         given = tuple(_items(tracer, a) for a in args[:1]) + args[1:]
-        return tracer.recorder.journal.fresh(tracer.native(lambda: cls(*given, **kwargs)))
+        return tracer.recorder.journal.fresh(native(lambda: cls(*given, **kwargs)))
 
 
 for _cls in (deque, frozenset, OrderedDict):
@@ -74,13 +76,11 @@ for _cls in (deque, frozenset, OrderedDict):
 
 
 @builtin(defaultdict)
-def _defaultdict(tracer: Any, factory: Any = None, *args: Any, **kwargs: Any) -> Any:
+def _defaultdict(tracer: Tracer, factory: Any = None, *args: Any, **kwargs: Any) -> Any:
     if isinstance(factory, Closure):
         factory = Factory(factory)
     args = tuple(_items(tracer, a) for a in args)
-    return tracer.recorder.journal.fresh(
-        tracer.native(lambda: defaultdict(factory, *args, **kwargs))
-    )
+    return tracer.recorder.journal.fresh(native(lambda: defaultdict(factory, *args, **kwargs)))
 
 
 class Factory:
@@ -94,18 +94,16 @@ class Factory:
         raise UntraceableError(message)
 
 
-def missing(tracer: Any, o: defaultdict[Any, Any], key: Any) -> Any:
+def missing(tracer: Tracer, o: defaultdict[Any, Any], key: Any) -> Any:
     """The item that a ``defaultdict`` makes for a missing key."""
     made = o.default_factory
     if made is None:
         raise AlwaysRaises(KeyError, (key,))
-    value = tracer.call(made.function if isinstance(made, Factory) else made, (), {})
-    tracer.set_subscript(o, key, value)
-    return value
+    return tracer.call(made.function if isinstance(made, Factory) else made, (), {})
 
 
 @builtin(sorted)
-def _sorted(tracer: Any, x: Any, *, key: Any = None, reverse: Any = False) -> Any:
+def _sorted(tracer: Tracer, x: Any, *, key: Any = None, reverse: Any = False) -> Any:
     return tracer.recorder.journal.fresh(in_order(tracer, iteration.items(tracer, x), key, reverse))
 
 
@@ -113,41 +111,34 @@ def _sorted(tracer: Any, x: Any, *, key: Any = None, reverse: Any = False) -> An
 
 
 @builtin(operator.concat)
-def _concat(tracer: Any, a: Any, b: Any) -> Any:
+def _concat(tracer: Tracer, a: Any, b: Any) -> Any:
     return tracer.binary(operator.add, a, b)
 
 
-@builtin(operator.iconcat)
-def _iconcat(tracer: Any, a: Any, b: Any) -> Any:
-    return tracer.augmented(operator.add, a, b)
-
-
 @builtin(operator.abs)
-def _abs(tracer: Any, x: Any) -> Any:
+def _abs(tracer: Tracer, x: Any) -> Any:
     return tracer.call(abs, (x,), {})
 
 
 @builtin(operator.call)
-def _call(tracer: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+def _call(tracer: Tracer, f: Any, *args: Any, **kwargs: Any) -> Any:
     return tracer.call(f, args, kwargs)
 
 
 @builtin(operator.getitem)
-def _getitem(tracer: Any, o: Any, index: Any) -> Any:
+def _getitem(tracer: Tracer, o: Any, index: Any) -> Any:
     return tracer.subscript(o, index)
 
 
 # -- by values
 
 
-def in_order(tracer: Any, held: list[Any], key: Any = None, reverse: Any = False) -> list[Any]:
+def in_order(tracer: Tracer, held: list[Any], key: Any = None, reverse: Any = False) -> list[Any]:
     """``sorted(held, key=key, reverse=reverse)``: by values, a sort and a gather on the tape."""
-    reverse = tracer.known(reverse)
+    reverse = tracer.values.known(reverse)
     keys = held if key is None else [tracer.call(key, (item,), {}) for item in held]
     if not mentions_symbols(keys):
-        order = tracer.native(
-            lambda: sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
-        )
+        order = native(lambda: sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse))
         return [held[k] for k in order]
     if len(held) < 2:
         return held
@@ -158,7 +149,7 @@ def in_order(tracer: Any, held: list[Any], key: Any = None, reverse: Any = False
     return _gathered(tracer, held, places)
 
 
-def _order(tracer: Any, keys: list[Any]) -> list[Any]:
+def _order(tracer: Tracer, keys: list[Any]) -> list[Any]:
     """The indices of the keys in ascending order, as symbols."""
     widths = {len(k) if isinstance(k, (tuple, list)) else 0 for k in keys}
     if len(widths) == 1 and widths != {0}:
@@ -172,7 +163,7 @@ def _order(tracer: Any, keys: list[Any]) -> list[Any]:
             "`sorted` by values that are neither numbers nor tuples of numbers cannot be traced: "
             "use numpy.argsort on an array of keys"
         )
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     array = tracer.call(np.array, (list(keys),), {})
     places = tracer.call(np.argsort, (array,), {"kind": "stable"})
     return [tracer.recorder.load(places, k) for k in range(len(keys))]
@@ -187,7 +178,7 @@ def _are_numbers(xs: Any) -> bool:
     )
 
 
-def _gathered(tracer: Any, held: list[Any], places: list[Any]) -> list[Any]:
+def _gathered(tracer: Tracer, held: list[Any], places: list[Any]) -> list[Any]:
     """The items at some indices."""
     if all(item is held[0] for item in held):
         return held
@@ -208,7 +199,7 @@ def _gathered(tracer: Any, held: list[Any], places: list[Any]) -> list[Any]:
         "`sorted` by values, of items that are neither numbers nor tuples of numbers, cannot be "
         "traced: sort their places (`sorted(range(n), key=…)`, numpy.argsort), and take numbers"
     )
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())
 
 
 # -- modules that are written in C
@@ -218,13 +209,13 @@ def _of_static_lists(f: Callable[..., Any]) -> None:
     """Register a function that changes a list by comparing its items, which must be known."""
 
     @builtin(f)
-    def call(tracer: Any, held: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(tracer: Tracer, held: Any, *args: Any, **kwargs: Any) -> Any:
         if mentions_symbols((held, args, kwargs)) or not isinstance(held, list):
             message = f"`{f.__name__}` compares values that are not known: use numpy.sort"
-            raise UntraceableError(message, tracer.location())
-        tracer.may_change(held)
+            raise UntraceableError(message, tracer.position.location())
+        tracer.outside.may_change(held)
         tracer.recorder.journal.touch(held)
-        return tracer.native(lambda: f(held, *args, **kwargs))
+        return native(lambda: f(held, *args, **kwargs))
 
 
 for _f in (heapq.heapify, heapq.heappop, heapq.heappush, heapq.heappushpop, heapq.heapreplace,
@@ -254,16 +245,18 @@ def _bisect_right(a: Any, x: Any, lo: Any, hi: Any) -> Any:
 
 def _bisection(f: Callable[..., Any], written: Callable[..., Any]) -> None:
     @builtin(f)
-    def call(tracer: Any, a: Any, x: Any, lo: Any = 0, hi: Any = None, *, key: Any = None) -> Any:
+    def call(
+        tracer: Tracer, a: Any, x: Any, lo: Any = 0, hi: Any = None, *, key: Any = None
+    ) -> Any:
         if not mentions_symbols((a, x, lo, hi, key)):
-            return tracer.native(lambda: f(a, x, lo, hi, key=key))
+            return native(lambda: f(a, x, lo, hi, key=key))
         if key is not None:
             message = f"`{f.__name__}` with a key cannot be traced: make a list of the keys"
-            raise UntraceableError(message, tracer.location())
+            raise UntraceableError(message, tracer.position.location())
         if isinstance(a, (list, tuple)):
             if not _are_numbers(a):
                 message = f"`{f.__name__}` of a list of other things than numbers"
-                raise UntraceableError(message, tracer.location())
+                raise UntraceableError(message, tracer.position.location())
             a = tracer.call(np.array, (list(a),), {})
         hi = tracer.call(len, (a,), {}) if hi is None else hi
         return tracer.call(written, (a, x, lo, hi), {})

@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 
 from fwdad.frontend.calls.tables import builtin
+from fwdad.frontend.syntax.raising import native
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number
 
 
 @builtin(type(np.mgrid).__getitem__)
-def _grid(tracer: Any, o: Any, key: Any) -> Any:
+def _grid(tracer: Tracer, o: Any, key: Any) -> Any:
     """``np.mgrid[0:h, 0:w]``: NumPy counts the points, and steps from the first one."""
     if isinstance(key, slice):
         return _line(tracer, key)
     if not isinstance(key, tuple) or not all(isinstance(part, slice) for part in key):
-        return tracer.native(operator.getitem, o, tracer.known(key))
+        return native(operator.getitem, o, tracer.values.known(key))
     ends = [_ends(part) for part in key]
     dtype = np.result_type(0, *(_example(_size_of(x)) for part in ends for x in part))
     lines = [_points(tracer, part, dtype) for part in ends]
@@ -28,7 +30,7 @@ def _grid(tracer: Any, o: Any, key: Any) -> Any:
     return tuple(parts) if sparse else tracer.call(np.stack, (list(parts),), {})
 
 
-def _line(tracer: Any, key: slice) -> Any:
+def _line(tracer: Tracer, key: slice) -> Any:
     """Coordinates along a single axis."""
     start, stop, step = _ends(key)
     if not isinstance(step, complex):
@@ -41,7 +43,7 @@ def _ends(key: slice) -> tuple[Any, Any, Any]:
     return 0 if key.start is None else key.start, key.stop, 1 if key.step is None else key.step
 
 
-def _points(tracer: Any, ends: tuple[Any, Any, Any], dtype: Any) -> Any:
+def _points(tracer: Tracer, ends: tuple[Any, Any, Any], dtype: Any) -> Any:
     """One axis; an imaginary step is the number of points, the last one included."""
     start, stop, step = ends
     span = tracer.binary(operator.sub, stop, start)

@@ -9,6 +9,7 @@ import numpy as np
 
 from fwdad.frontend.syntax.growing import Items
 from fwdad.ir.symbol import Symbol
+from fwdad.ops import record_of
 
 
 def _joined(o: Items) -> Symbol:
@@ -62,8 +63,6 @@ _SEQUENCES: dict[Any, Callable[..., Any]] = {
     np.hstack: _hstacked,
     np.column_stack: _column_stacked,
 }
-_OF_ARRAYS = (np.block, np.dstack, np.meshgrid, np.broadcast_arrays, np.ix_, np.select, np.choose,
-              np.einsum, np.linalg.multi_dot, np.lexsort)  # fmt: skip
 
 
 def is_among(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -83,7 +82,7 @@ def in_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     first, *others = args
     if len(others) > 1 or set(kwargs) - {"axis"}:
         first.refused(f"`np.{f.__name__}` with these options of")
-    axis = [first.tracer.known(a) for a in (*others, *kwargs.values())]
+    axis = [first.tracer.values.known(a) for a in (*others, *kwargs.values())]
     return _SEQUENCES[f](first, *axis)
 
 
@@ -95,7 +94,7 @@ def as_arrays(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     def array_of(x: Any) -> Any:
         if isinstance(x, Items):
-            if any(f is g for g in _OF_ARRAYS):
+            if record_of(f).of_arrays:
                 x.refused(f"`np.{f.__name__}` of")
             return x.array()
         if type(x) in (list, tuple) and any(isinstance(item, Items) for item in x):

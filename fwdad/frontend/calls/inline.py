@@ -6,7 +6,7 @@ import ast
 import contextlib
 import functools
 import types
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,25 +17,27 @@ from fwdad.eager.lifting.why_missing import Missing, why_missing
 from fwdad.errors import UntraceableError, is_library_file, note_place
 from fwdad.frontend.calls.kinds import (
     C_FUNCTIONS,
-    LOOPS,
     NUMPY_FUNCTION,
     mentions_symbols,
     public_function,
 )
 from fwdad.frontend.calls.operations import OperationCalls
 from fwdad.frontend.calls.purity import is_of_files, is_trusted
-from fwdad.frontend.calls.recursion import RecursionFound, call_program
-from fwdad.frontend.calls.tables import MANAGED
+from fwdad.frontend.calls.recursion import Programs, RecursionFound
 from fwdad.frontend.guards import held_by_partial
 from fwdad.frontend.numpy_sources.table import SOURCES
-from fwdad.frontend.syntax.attributes import class_attribute
+from fwdad.frontend.slots import class_attribute
+from fwdad.frontend.syntax.blocks import Blocks
 from fwdad.frontend.syntax.frame import FLOW, Closure, Frame, Method, cells_of, names_of
+from fwdad.frontend.syntax.generators import Generators, managed
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import Maybe, Optional
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.abstract_eval.purity import leaves_arguments
 from fwdad.ir.builder.heap_journal import set_content
-from fwdad.ir.ops import Block
+from fwdad.ir.ops import Block, Value
 from fwdad.ir.symbol import Symbol
+from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule, function_name, is_declared_pure
 from fwdad.tangents import sparse
 from fwdad.tangents.namespaces import namespace_of
@@ -56,21 +58,53 @@ def _has_state(x: Any) -> bool:
     return bool(namespace_of(x)) and not isinstance(x, passive)
 
 
-class InlineCalls(OperationCalls):
+def _behind_doors(f: Any) -> Any:
+    """The function behind the doors of the public interface; any other function itself."""
+    while f.__code__ is DOOR:
+        f = f.__wrapped__
+    return f
+
+
+@dataclass
+class KeptCalls:
+    """What is known of functions under ``lru_cache``."""
+
+    remembered: bool = False  # whether the next call's result is kept
+    caches: dict[int, tuple[Any, Any]] = field(default_factory=dict)  # those from outside
+    answered: list[set[Value]] = field(default_factory=list)  # by call: arguments, and results
+
+
+class InlineCalls:
     """Calls of functions whose source is traced."""
 
-    def generator(self, frame: Frame, node: Any, key: Any) -> Any:
-        """The result of a call of a generator function."""
-        raise NotImplementedError
+    def __init__(
+        self,
+        tracer: Tracer,
+        blocks: Blocks,
+        generators: Generators,
+        operations: OperationCalls,
+        programs: Programs,
+        recursive: dict[int, Any],
+    ) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.outside = tracer.outside
+        self.blocks = blocks
+        self.generators = generators
+        self.programs = programs
+        self.operations = operations
+        self.recursive = recursive  # code objects and definitions that become programs
+        self.inside: dict[int, int] = {}  # how many calls inside the outermost one of theirs
+        self.kept = KeptCalls()
 
     def call_function(
         self, f: types.FunctionType, args: Any, kwargs: Any, public: Any = None
     ) -> Any:
         """Call a Python function; ``public`` is the function that it implements."""
-        if f.__code__ is DOOR:
-            return self.call_function(f.__wrapped__, args, kwargs, public)
-        if find_rule(f) is not None or f in LOOPS or is_declared_pure(f):
-            return self.call_native(f, args, kwargs)
+        f = _behind_doors(f)
+        if find_rule(f) is not None or record_of(f).has_loop or is_declared_pure(f):
+            return self.operations.call_native(f, args, kwargs)
         return self.call_by_source(f, args, kwargs, public)
 
     def call_by_source(self, f: Any, args: Any, kwargs: Any, public: Any = None) -> Any:
@@ -79,18 +113,18 @@ class InlineCalls(OperationCalls):
             method = class_attribute(type(f), "__call__")
             if not isinstance(method, types.FunctionType):
                 message = f"{function_name(f)} has no Python source"
-                raise UntraceableError(message, self.location())
-            f, args = method.__wrapped__ if method.__code__ is DOOR else method, (f, *args)
+                raise UntraceableError(message, self.position.location())
+            f, args = _behind_doors(method), (f, *args)
         library = is_library_file(f.__code__.co_filename)
         if f.__code__ is _MANAGER_CODE:
-            return MANAGED[0](self, f, args, kwargs)
+            return managed(self.tracer, f, args, kwargs)
         known = library and is_trusted(f) and not mentions_symbols((args, kwargs))
         if known and not self._is_own_object(args[:1]):
-            return self.call_native(f, args, kwargs)
+            return self.operations.call_native(f, args, kwargs)
         if library and is_of_files(f):
-            self.refuse_impure(public or public_function(f))
+            self.operations.refuse_impure(public or public_function(f))
         if sparse.is_of_sparse_arrays(f):
-            raise UntraceableError(sparse.UNTRACED, self.location())
+            raise UntraceableError(sparse.UNTRACED, self.position.location())
         written: Any = SOURCES.get(f)
         if written is not None:
             f, public = written, f
@@ -107,10 +141,10 @@ class InlineCalls(OperationCalls):
                     "traced. Write the formula, with functions of scipy.special "
                     "(`log_ndtr(x)`, `ndtr(x)`); without `jit` they have derivatives"
                 )
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         if isinstance(source.node, ast.AsyncFunctionDef):
             message = f"{function_name(f)} is an `async def`, which cannot be traced: write a `def`"
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         frame = Frame(
             source.node,
             source.filename,
@@ -128,8 +162,8 @@ class InlineCalls(OperationCalls):
             if public is None:
                 raise
             return self.recorder.apply(public, args, kwargs)  # with an option that is not known
-        inside = self.frame is not None and is_library_file(self.frame.filename)
-        if library and self.frame is not None and (not inside or public in SOURCES):
+        inside = is_library_file(self.position.frame.filename)
+        if library and self.position.depth and (not inside or public in SOURCES):
             public = public or public_function(f)
             run = (frame, source.node, bound, f.__code__)
             return self._inline_or_apply(public, run, args, kwargs)
@@ -137,12 +171,12 @@ class InlineCalls(OperationCalls):
 
     def _guard_function(self, f: types.FunctionType) -> None:
         """Guard a function's code and defaults, which can be replaced in place."""
-        self.guard(("attribute", f, "__code__"), f.__code__)
+        self.outside.guard(("attribute", f, "__code__"), f.__code__)
         if f.__defaults__:
-            self.guard(("attribute", f, "__defaults__"), f.__defaults__)
+            self.outside.guard(("attribute", f, "__defaults__"), f.__defaults__)
         if f.__kwdefaults__:
             kept = functools.partial(f, **f.__kwdefaults__)
-            self.guard(("defaults", f), held_by_partial(kept))
+            self.outside.guard(("defaults", f), held_by_partial(kept))
 
     def _is_own_object(self, args: Any) -> bool:
         """Whether a method is called on an object that the traced program has made.
@@ -161,7 +195,7 @@ class InlineCalls(OperationCalls):
                 y = self._run_frame(*run)
                 if y is NotImplemented:
                     message = f"these arguments of {function_name(public)} cannot be traced"
-                    raise UntraceableError(message, self.location())  # noqa: TRY301
+                    raise UntraceableError(message, self.position.location())  # noqa: TRY301
                 changes = region.changes()
                 region.undo()
         except AlwaysRaises:
@@ -171,7 +205,7 @@ class InlineCalls(OperationCalls):
             if any(map(_has_state, (*args, *kwargs.values()))):
                 raise  # on samples, its methods would change the object itself
             try:
-                args, kwargs = self.static_options(public, args, kwargs)
+                args, kwargs = self.operations.static_options(public, args, kwargs)
                 found = self.recorder.apply(public, args, kwargs)
             except UntraceableError:
                 raise error from None
@@ -184,7 +218,7 @@ class InlineCalls(OperationCalls):
             set_content(o, now)
         return y
 
-    def inline_closure(self, f: Closure, args: Any, kwargs: Any) -> Any:
+    def call_closure(self, f: Closure, args: Any, kwargs: Any) -> Any:
         """Call a function that was defined while tracing."""
         frame = Frame(
             f.node, f.frame.filename, f.frame.globals, outer=f.frame, classes=f.frame.classes
@@ -195,15 +229,14 @@ class InlineCalls(OperationCalls):
     def _run_frame(self, frame: Frame, node: Any, bound: dict[str, Any], key: Any) -> Any:
         if id(key) in self.recursive:
             name = getattr(node, "name", "function")
-            return call_program(
-                self,
+            return self.programs.call(
                 name,
                 bound,
                 key,
                 lambda given: self._run_body(replace(frame, locals={}), node, given, key),
             )
-        remembered, self.remembered = self.remembered, False
-        depth = sum(key is a for a in self.active)
+        remembered, self.kept.remembered = self.kept.remembered, False
+        depth = sum(key is a for a in self.position.active)
         self.inside[id(key)] = self.inside.get(id(key), 0) + 1 if depth else 0
         few = depth < INLINED_AT_MOST and self.inside[id(key)] <= _INSIDE_AT_MOST
         if not few and not (remembered and depth < REMEMBERED_AT_MOST):
@@ -218,35 +251,26 @@ class InlineCalls(OperationCalls):
             frame.locals[name] = value
             if type(value) is Symbol and value.value.name is None:
                 value.value.name = name
-        outer, at, called = self.frame, self.node, self.called_at
-        self.called_at = self.location() if outer is not None else None
-        frame.caller = outer, called
-        self.frame = frame
-        self.depth += 1
-        self.active.append(key)
-        try:
-            if self.depth == 1:
-                self.returned = self.location_of(node)
-            if isinstance(node, ast.Lambda):
-                return self.evaluate(node.body)
-            if frame.names.yields:
-                frame.captured = True
-                return self.generator(frame, node, key)
-            self.run_block(node.body)
-            return self._returned(frame)
-        except AlwaysRaises as raised:
-            raised.location = raised.location or self.location()
-            raise
-        except Exception as error:
-            if not type(error).__module__.startswith("fwdad."):  # which have their location already
-                note_place(error, self.location())
-            raise
-        finally:
-            self.depth -= 1
-            self.active.pop()
-            if not frame.captured:
-                self.recorder.journal.disown(frame.locals)
-            self.frame, self.node, self.called_at = outer, at, called
+        with self.position.inside(frame, key):
+            try:
+                self.position.returns_at(node)
+                if isinstance(node, ast.Lambda):
+                    return self.tracer.evaluate(node.body)
+                if frame.names.yields:
+                    frame.captured = True
+                    return self.generators.generator(frame, node, key)
+                self.blocks.run_block(node.body)
+                return self._returned(frame)
+            except AlwaysRaises as raised:
+                raised.location = raised.location or self.position.location()
+                raise
+            except Exception as error:
+                if not type(error).__module__.startswith("fwdad."):  # they have their location
+                    note_place(error, self.position.location())
+                raise
+            finally:
+                if not frame.captured:
+                    self.recorder.journal.disown(frame.locals)
 
     def _returned(self, frame: Frame) -> Any:
         flag = frame.locals["$return"]
@@ -288,10 +312,10 @@ class InlineCalls(OperationCalls):
                 bound[parameter] = extra.pop(parameter)
         for parameter, value in zip(reversed(positional), reversed(defaults), strict=False):
             if parameter not in bound:
-                bound[parameter] = self.bound_outside(value, parameter)
+                bound[parameter] = self.outside.bound(value, parameter)
         for parameter, value in kw.items():
             if parameter not in bound:
-                bound[parameter] = self.bound_outside(value, parameter)
+                bound[parameter] = self.outside.bound(value, parameter)
         missing = [p for p in [*positional, *(p.arg for p in a.kwonlyargs)] if p not in bound]
         if missing:
             raise AlwaysRaises(TypeError, (_missing(name, missing, positional),))

@@ -16,6 +16,7 @@ from fwdad.frontend.calls.tables import BUILTINS, builtin
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.control import branch
 from fwdad.frontend.syntax.growing import Items
+from fwdad.frontend.syntax.growing_tuples import list_of
 from fwdad.frontend.syntax.growing_use import extreme, summed
 from fwdad.frontend.syntax.iterators import (
     ITERATORS,
@@ -27,13 +28,15 @@ from fwdad.frontend.syntax.iterators import (
     Reversed,
     Zipped,
 )
-from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.lengths import binary_add, length_of_range
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number
 
 
 @builtin(len)
-def _len(tracer: Any, x: Any) -> Any:
+def _len(tracer: Tracer, x: Any) -> Any:
     if isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
     if type(x) is Symbol:
@@ -43,17 +46,17 @@ def _len(tracer: Any, x: Any) -> Any:
     if isinstance(x, Items):
         return x.length()
     if type(x) is Range:
-        return tracer.range_length(x.start, x.stop, x.step)
-    special = tracer.python_method(x, "__len__")
+        return length_of_range(tracer.recorder, x.start, x.stop, x.step)
+    special = tracer.values.python_method(x, "__len__")
     if special is not None:
         return tracer.call(special, (x,), {})
-    return tracer.native(len, x)
+    return native(len, x)
 
 
 @builtin(range)
-def _range(tracer: Any, *bounds: Any) -> Any:
+def _range(tracer: Tracer, *bounds: Any) -> Any:
     if not any(type(b) is Symbol for b in bounds):
-        return tracer.native(range, *bounds)
+        return native(range, *bounds)
     for b in bounds:
         if type(b) is Symbol and not (isinstance(b.type, Number) and b.type.dtype.kind in "biu"):
             message = f"'{b.type}' object cannot be interpreted as an integer"
@@ -63,16 +66,16 @@ def _range(tracer: Any, *bounds: Any) -> Any:
 
 
 @builtin(enumerate)
-def _enumerate(tracer: Any, iterable: Any, start: Any = 0) -> Any:
+def _enumerate(tracer: Tracer, iterable: Any, start: Any = 0) -> Any:
     if not iteration.is_lazy(tracer, iterable):
         return Enumerated(iterable, start)
     items = iteration.walk(tracer, iterable)
-    pairs = ((tracer.binary_add(k, start), item) for k, item in enumerate(items))
+    pairs = ((binary_add(tracer, k, start), item) for k, item in enumerate(items))
     return Iterator(tracer, pairs)
 
 
 @builtin(zip)
-def _zip(tracer: Any, *xs: Any, strict: bool = False) -> Any:
+def _zip(tracer: Tracer, *xs: Any, strict: bool = False) -> Any:
     lazy = any(iteration.is_lazy(tracer, x) for x in xs)
     if not lazy and any(iteration.sequence(x) is None for x in xs) and not strict:
         return Zipped(xs)
@@ -81,7 +84,7 @@ def _zip(tracer: Any, *xs: Any, strict: bool = False) -> Any:
     return Iterator(tracer, _raising(tracer, rows))
 
 
-def _raising(tracer: Any, rows: Any) -> Any:
+def _raising(tracer: Tracer, rows: Any) -> Any:
     """The items of an iterator whose ``ValueError`` is raised by the program."""
     while True:
         try:
@@ -89,13 +92,13 @@ def _raising(tracer: Any, rows: Any) -> Any:
         except StopIteration:
             return
         except ValueError as error:
-            tracer.raise_always(ValueError, str(error))
+            raise AlwaysRaises(ValueError, (str(error),)) from error
         yield row
 
 
 @builtin(reversed)
-def _reversed(tracer: Any, x: Any) -> Any:
-    special = tracer.python_method(x, "__reversed__")
+def _reversed(tracer: Tracer, x: Any) -> Any:
+    special = tracer.values.python_method(x, "__reversed__")
     if special is not None:
         return tracer.call(special, (x,), {})
     held = iteration.sequence(x)
@@ -105,18 +108,18 @@ def _reversed(tracer: Any, x: Any) -> Any:
 
 
 @builtin(map)
-def _map(tracer: Any, f: Any, *xs: Any) -> Any:
+def _map(tracer: Tracer, f: Any, *xs: Any) -> Any:
     columns = [iteration.walk(tracer, x) for x in xs]
     rows = zip(*columns, strict=False)
     return Iterator(tracer, (tracer.call(f, row, {}) for row in rows))
 
 
 @builtin(filter)
-def _filter(tracer: Any, f: Any, xs: Any) -> Any:
+def _filter(tracer: Tracer, f: Any, xs: Any) -> Any:
     return kept(tracer, f, xs, wanted=True)
 
 
-def kept(tracer: Any, f: Any, xs: Any, *, wanted: bool) -> Any:
+def kept(tracer: Tracer, f: Any, xs: Any, *, wanted: bool) -> Any:
     """The items for which a condition holds (or does not); it must be known."""
 
     def run() -> Any:
@@ -124,7 +127,7 @@ def kept(tracer: Any, f: Any, xs: Any, *, wanted: bool) -> Any:
             keep = tracer.truth(x if f is None else tracer.call(f, (x,), {}))
             if type(keep) is Symbol:
                 message = "`filter` on values cannot be traced: its length would depend on them"
-                raise UntraceableError(message, tracer.location())
+                raise UntraceableError(message, tracer.position.location())
             if keep is wanted:
                 yield x
 
@@ -132,7 +135,7 @@ def kept(tracer: Any, f: Any, xs: Any, *, wanted: bool) -> Any:
 
 
 @builtin(iter)
-def _iter(tracer: Any, x: Any, *sentinel: Any) -> Any:
+def _iter(tracer: Tracer, x: Any, *sentinel: Any) -> Any:
     if not sentinel:
         return iteration.iterator(tracer, x)
 
@@ -142,7 +145,7 @@ def _iter(tracer: Any, x: Any, *sentinel: Any) -> Any:
             same = tracer.truth(tracer.binary(operator.eq, item, sentinel[0]))
             if type(same) is Symbol:
                 message = "where an iterator ends depends on a value, which cannot be traced"
-                raise UntraceableError(message, tracer.location())
+                raise UntraceableError(message, tracer.position.location())
             if same:
                 return
             yield item
@@ -151,15 +154,15 @@ def _iter(tracer: Any, x: Any, *sentinel: Any) -> Any:
 
 
 @builtin(next)
-def _next(tracer: Any, x: Any, *default: Any) -> Any:
-    following = tracer.python_method(x, "__next__")
+def _next(tracer: Tracer, x: Any, *default: Any) -> Any:
+    following = tracer.values.python_method(x, "__next__")
     if following is not None:
         if default:
             message = "`next` with a default, of an object of the user's, cannot be traced"
-            raise UntraceableError(message, tracer.location())
+            raise UntraceableError(message, tracer.position.location())
         return tracer.call(following, (x,), {})
     if not isinstance(x, (*ITERATORS, Iterator, Repeated)):
-        tracer.raise_always(TypeError, f"'{type(x).__name__}' object is not an iterator")
+        raise AlwaysRaises(TypeError, (f"'{type(x).__name__}' object is not an iterator",))
     try:
         return iteration.iterator(tracer, x).advance(tracer)
     except Ended as end:
@@ -170,33 +173,33 @@ def _next(tracer: Any, x: Any, *default: Any) -> Any:
 
 
 @builtin(list)
-def _list(tracer: Any, x: Any = ()) -> Any:
-    return x.copied() if isinstance(x, Items) else tracer.list_of(list(iteration.items(tracer, x)))
+def _list(tracer: Tracer, x: Any = ()) -> Any:
+    return x.copied() if isinstance(x, Items) else list_of(tracer, list(iteration.items(tracer, x)))
 
 
 @builtin(tuple)
-def _tuple(tracer: Any, x: Any = ()) -> Any:
+def _tuple(tracer: Tracer, x: Any = ()) -> Any:
     return tuple(iteration.items(tracer, x))
 
 
 @builtin(dict)
-def _dict(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+def _dict(tracer: Tracer, *args: Any, **kwargs: Any) -> Any:
     args = tuple(x if isinstance(x, dict) else _pairs(tracer, x) for x in args)
-    return tracer.recorder.journal.fresh(tracer.native(lambda: dict(*args, **kwargs)))
+    return tracer.recorder.journal.fresh(native(lambda: dict(*args, **kwargs)))
 
 
-def _pairs(tracer: Any, x: Any) -> list[Any]:
+def _pairs(tracer: Tracer, x: Any) -> list[Any]:
     pairs = [iteration.items(tracer, pair) for pair in iteration.items(tracer, x)]
-    return [(tracer.known(pair[0]), *pair[1:]) for pair in pairs]
+    return [(tracer.values.known(pair[0]), *pair[1:]) for pair in pairs]
 
 
 @builtin(set)
-def _set(tracer: Any, x: Any = ()) -> Any:
+def _set(tracer: Tracer, x: Any = ()) -> Any:
     return tracer.recorder.journal.fresh(set(iteration.items(tracer, x)))
 
 
 @builtin(sum)
-def _sum(tracer: Any, xs: Any, start: Any = 0) -> Any:
+def _sum(tracer: Tracer, xs: Any, start: Any = 0) -> Any:
     if isinstance(xs, Items):
         return tracer.call(summed, (xs, start), {})
     total = start
@@ -208,7 +211,7 @@ def _sum(tracer: Any, xs: Any, start: Any = 0) -> Any:
 def _extreme(name: str, better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     own = getattr(builtins, name)
 
-    def handle(tracer: Any, *args: Any, key: Any = None, **kwargs: Any) -> Any:
+    def handle(tracer: Tracer, *args: Any, key: Any = None, **kwargs: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], Items):
             return extreme(tracer, own, args[0], key, kwargs)
         values = iteration.items(tracer, args[0]) if len(args) == 1 else list(args)
@@ -235,16 +238,16 @@ BUILTINS[min] = _extreme("min", operator.lt)
 
 
 @builtin(any)
-def _any(tracer: Any, xs: Any) -> Any:
+def _any(tracer: Tracer, xs: Any) -> Any:
     return _joined(tracer, xs, operator.or_, start=False)
 
 
 @builtin(all)
-def _all(tracer: Any, xs: Any) -> Any:
+def _all(tracer: Tracer, xs: Any) -> Any:
     return _joined(tracer, xs, operator.and_, start=True)
 
 
-def _joined(tracer: Any, xs: Any, function: Any, *, start: bool) -> Any:
+def _joined(tracer: Tracer, xs: Any, function: Any, *, start: bool) -> Any:
     found: Any = start
     for x in iteration.items(tracer, xs):
         held = tracer.truth(x)
@@ -255,11 +258,11 @@ def _joined(tracer: Any, xs: Any, function: Any, *, start: bool) -> Any:
             found = held
         else:
             found = tracer.recorder.apply(function, (found, held), {})
-    return tracer.python_bool(found)
+    return tracer.values.python_bool(found)
 
 
 @builtin(functools.reduce)
-def _reduce(tracer: Any, f: Any, xs: Any, *initial: Any) -> Any:
+def _reduce(tracer: Tracer, f: Any, xs: Any, *initial: Any) -> Any:
     values = [*initial, *iteration.items(tracer, xs)]
     total = values[0]
     for x in values[1:]:
@@ -268,5 +271,5 @@ def _reduce(tracer: Any, f: Any, xs: Any, *initial: Any) -> Any:
 
 
 @builtin(tuple.__new__)
-def _tuple_new(tracer: Any, cls: Any, x: Any = ()) -> Any:
+def _tuple_new(tracer: Tracer, cls: Any, x: Any = ()) -> Any:
     return tuple.__new__(cls, iteration.items(tracer, x))

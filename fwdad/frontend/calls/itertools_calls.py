@@ -15,11 +15,13 @@ from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.iteration import ENDLESS, walk
 from fwdad.frontend.syntax.iterators import Count, Iterator, Repeated, Zipped
+from fwdad.frontend.syntax.raising import native
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 
 
 @builtin(itertools.pairwise)
-def _pairwise(tracer: Any, x: Any) -> Any:
+def _pairwise(tracer: Tracer, x: Any) -> Any:
     if isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
     if type(x) is Symbol and x.is_array and x.type.ndim:
@@ -32,11 +34,11 @@ def _of_items(function: Callable[..., Any], several: bool, lazy: bool) -> None:
     """Register a function of one iterable, or of several, that only rearranges their items."""
 
     @builtin(function)
-    def call(tracer: Any, *args: Any, **options: Any) -> Any:
+    def call(tracer: Tracer, *args: Any, **options: Any) -> Any:
         count = len(args) if several else 1
         held = [walk(tracer, x) if lazy else iteration.items(tracer, x) for x in args[:count]]
-        rest = [tracer.known(a) for a in args[count:]]
-        return Iterator(tracer, tracer.native(lambda: function(*held, *rest, **options)))
+        rest = [tracer.values.known(a) for a in args[count:]]
+        return Iterator(tracer, native(lambda: function(*held, *rest, **options)))
 
 
 _of_items(itertools.chain, several=True, lazy=True)
@@ -52,12 +54,12 @@ if hasattr(itertools, "batched"):
 
 
 @builtin(itertools.chain.from_iterable)
-def _from_iterable(tracer: Any, xs: Any) -> Any:
+def _from_iterable(tracer: Tracer, xs: Any) -> Any:
     return Iterator(tracer, (item for x in walk(tracer, xs) for item in walk(tracer, x)))
 
 
 @builtin(itertools.accumulate)
-def _accumulate(tracer: Any, x: Any, func: Any = None, *, initial: Any = None) -> Any:
+def _accumulate(tracer: Tracer, x: Any, func: Any = None, *, initial: Any = None) -> Any:
     function = operator.add if func is None else func
     items = walk(tracer, x)
     if initial is not None:
@@ -68,20 +70,20 @@ def _accumulate(tracer: Any, x: Any, func: Any = None, *, initial: Any = None) -
 
 
 @builtin(itertools.starmap)
-def _starmap(tracer: Any, f: Any, xs: Any) -> Any:
+def _starmap(tracer: Tracer, f: Any, xs: Any) -> Any:
     rows = (tuple(iteration.items(tracer, row)) for row in walk(tracer, xs))
     return Iterator(tracer, (tracer.call(f, row, {}) for row in rows))
 
 
 @builtin(itertools.repeat)
-def _repeat(tracer: Any, object: Any, times: Any = None) -> Any:  # noqa: A002  (Python's name)
+def _repeat(tracer: Tracer, object: Any, times: Any = None) -> Any:  # noqa: A002  (Python's name)
     if times is None:
         return Repeated(object, ENDLESS)
-    return Iterator(tracer, itertools.repeat(object, tracer.known(times)))
+    return Iterator(tracer, itertools.repeat(object, tracer.values.known(times)))
 
 
 @builtin(itertools.count)
-def _count(tracer: Any, start: Any = 0, step: Any = 1) -> Any:
+def _count(tracer: Tracer, start: Any = 0, step: Any = 1) -> Any:
     if isinstance(start, int) and isinstance(step, int) and step:
         return Count(start, start + step * ENDLESS, step)
     return Iterator(
@@ -92,16 +94,16 @@ def _count(tracer: Any, start: Any = 0, step: Any = 1) -> Any:
     )
 
 
-def _decided(tracer: Any, f: Any, x: Any, name: str) -> bool:
+def _decided(tracer: Tracer, f: Any, x: Any, name: str) -> bool:
     held = tracer.truth(tracer.call(f, (x,), {}))
     if type(held) is Symbol:
         message = f"`itertools.{name}` on values cannot be traced: its length would depend on them"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     return bool(held)
 
 
 @builtin(itertools.takewhile)
-def _takewhile(tracer: Any, f: Any, xs: Any) -> Any:
+def _takewhile(tracer: Tracer, f: Any, xs: Any) -> Any:
     def holds(x: Any) -> bool:
         return _decided(tracer, f, x, "takewhile")
 
@@ -109,7 +111,7 @@ def _takewhile(tracer: Any, f: Any, xs: Any) -> Any:
 
 
 @builtin(itertools.dropwhile)
-def _dropwhile(tracer: Any, f: Any, xs: Any) -> Any:
+def _dropwhile(tracer: Tracer, f: Any, xs: Any) -> Any:
     def holds(x: Any) -> bool:
         return _decided(tracer, f, x, "dropwhile")
 
@@ -117,26 +119,26 @@ def _dropwhile(tracer: Any, f: Any, xs: Any) -> Any:
 
 
 @builtin(itertools.filterfalse)
-def _filterfalse(tracer: Any, f: Any, xs: Any) -> Any:
+def _filterfalse(tracer: Tracer, f: Any, xs: Any) -> Any:
     return kept(tracer, f, xs, wanted=False)
 
 
 @builtin(itertools.compress)
-def _compress(tracer: Any, data: Any, selectors: Any) -> Any:
+def _compress(tracer: Tracer, data: Any, selectors: Any) -> Any:
     chosen = (_decided(tracer, bool, s, "compress") for s in walk(tracer, selectors))
     return Iterator(tracer, itertools.compress(walk(tracer, data), chosen))
 
 
 @builtin(itertools.groupby)
-def _groupby(tracer: Any, iterable: Any, key: Any = None) -> Any:
+def _groupby(tracer: Tracer, iterable: Any, key: Any = None) -> Any:
     def of(item: Any) -> Any:
-        return tracer.known(item if key is None else tracer.call(key, (item,), {}))
+        return tracer.values.known(item if key is None else tracer.call(key, (item,), {}))
 
     groups = itertools.groupby(walk(tracer, iterable), of)
     return Iterator(tracer, ((k, Iterator(tracer, items)) for k, items in groups))
 
 
 @builtin(itertools.tee)
-def _tee(tracer: Any, iterable: Any, n: Any = 2) -> Any:
-    copies = itertools.tee(walk(tracer, iterable), tracer.known(n))
+def _tee(tracer: Tracer, iterable: Any, n: Any = 2) -> Any:
+    copies = itertools.tee(walk(tracer, iterable), tracer.values.known(n))
     return tuple(Iterator(tracer, copy) for copy in copies)

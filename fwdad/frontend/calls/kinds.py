@@ -12,6 +12,7 @@ import numpy as np
 from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional
 from fwdad.ir.symbol import Symbol, UnknownText
+from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule, is_declared_pure
 from fwdad.tangents.namespaces import namespace_of
 
@@ -53,16 +54,10 @@ SHAPES = {"shape", "newshape", "new_shape", "window_shape", "pad_width"}
 """Options that lengths stand in, which may be computed when the program runs."""
 
 
-MUTATING = {
-    np.copyto, np.put, np.putmask, np.place, np.fill_diagonal, np.put_along_axis,
-    np.ndarray.sort,
-}  # fmt: skip
-
-
 def writes(f: Any) -> bool:
     """Whether a function writes into its first argument."""
     at = isinstance(getattr(f, "__self__", None), np.ufunc) and f.__name__ == "at"
-    return at or f in MUTATING
+    return at or bool(record_of(f).writes)
 
 
 def mentions_symbols(x: Any) -> bool:
@@ -89,7 +84,7 @@ def makes_arrays(f: Any) -> bool:
     return (
         module.split(".")[0] in ("numpy", "scipy")
         and not isinstance(f, (type, np.ufunc))
-        and (f not in _SCALAR)
+        and not record_of(f).about_types
     )
 
 
@@ -102,15 +97,7 @@ def is_computed(f: Any) -> bool:
     module = getattr(f, "__module__", None) or ""
     written = getattr(f, "_implementation", f)
     in_python = module.split(".")[0] == "numpy" and isinstance(written, types.FunctionType)
-    return in_python and f not in LOOPS and find_rule(f) is None
-
-
-LOOPS: set[Any] = {np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.linspace}
-"""Functions of NumPy's that make arrays, each of which is one operation."""
-
-
-_SCALAR = {np.finfo, np.iinfo, np.dtype, np.result_type, np.promote_types, np.can_cast,
-           np.isscalar, np.broadcast_shapes, np.errstate, np.ndim, np.shape, np.size}  # fmt: skip
+    return in_python and not record_of(f).has_loop and find_rule(f) is None
 
 
 _KNOWN_MODULES = ("numpy", "scipy", "math", "cmath", "_operator", "operator")

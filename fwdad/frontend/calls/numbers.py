@@ -11,34 +11,37 @@ from typing import Any
 import numpy as np
 
 from fwdad.frontend.calls.tables import BUILTINS, builtin
+from fwdad.frontend.syntax.interpreter import Interpreter
+from fwdad.frontend.syntax.raising import native
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol, UnknownText
 from fwdad.ir.types import FLOAT
 
 
 @builtin(abs)
-def _abs(tracer: Any, x: Any) -> Any:
-    special = tracer.python_method(x, "__abs__")
+def _abs(tracer: Tracer, x: Any) -> Any:
+    special = tracer.values.python_method(x, "__abs__")
     if special is not None:
         return tracer.call(special, (x,), {})
-    x = tracer.number(x)
+    x = tracer.values.number(x)
     if isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
-    return tracer.recorder.apply(abs, (x,), {}) if type(x) is Symbol else tracer.native(abs, x)
+    return tracer.recorder.apply(abs, (x,), {}) if type(x) is Symbol else native(abs, x)
 
 
 def _conversion(cls: type) -> Callable[..., Any]:
-    def handle(tracer: Any, *args: Any) -> Any:
-        args = tuple(tracer.number(a) for a in args)
+    def handle(tracer: Tracer, *args: Any) -> Any:
+        args = tuple(tracer.values.number(a) for a in args)
         if len(args) == 1 and cls is not bool:
-            special = tracer.python_method(args[0], f"__{cls.__name__}__")
+            special = tracer.values.python_method(args[0], f"__{cls.__name__}__")
             if special is not None:
                 args = (tracer.call(special, args, {}),)
         elif len(args) == 1 and type(args[0]) is not Symbol:
             return tracer.truth(args[0])
         if any(isinstance(a, UnknownText) for a in args):
-            tracer.refuse_text()
+            tracer.values.refuse_text()
         if not any(type(a) is Symbol for a in args):
-            return tracer.native(cls, *args)
+            return native(cls, *args)
         (x,) = args if len(args) == 1 else (None,)
         if x is not None and x.type == FLOAT and cls is float:
             return x
@@ -52,29 +55,27 @@ for _cls in (int, float, complex, bool):
 
 
 @builtin(round)
-def _round(tracer: Any, x: Any, ndigits: Any = None) -> Any:
+def _round(tracer: Tracer, x: Any, ndigits: Any = None) -> Any:
     digits = ndigits
-    special = tracer.python_method(x, "__round__")
+    special = tracer.values.python_method(x, "__round__")
     if special is not None:
         return tracer.call(special, (x,) if digits is None else (x, digits), {})
     args = (x,) if digits is None else (x, digits)
-    return (
-        tracer.recorder.apply(round, args, {}) if type(x) is Symbol else tracer.native(round, *args)
-    )
+    return tracer.recorder.apply(round, args, {}) if type(x) is Symbol else native(round, *args)
 
 
 @builtin(divmod)
-def _divmod(tracer: Any, a: Any, b: Any) -> Any:
-    special = tracer.python_method(a, "__divmod__")
+def _divmod(tracer: Tracer, a: Any, b: Any) -> Any:
+    special = tracer.values.python_method(a, "__divmod__")
     if special is not None:
         return tracer.call(special, (a, b), {})
     return tracer.binary(operator.floordiv, a, b), tracer.binary(operator.mod, a, b)
 
 
 @builtin(pow)
-def _pow(tracer: Any, base: Any, exp: Any, mod: Any = None) -> Any:
+def _pow(tracer: Tracer, base: Any, exp: Any, mod: Any = None) -> Any:
     if mod is not None:
-        return tracer.native(pow, *(tracer.known(x) for x in (base, exp, mod)))
+        return native(pow, *(tracer.values.known(x) for x in (base, exp, mod)))
     return tracer.binary(operator.pow, base, exp)
 
 
@@ -87,10 +88,10 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
 
 
 @builtin(operator.is_)
-def _is(tracer: Any, a: Any, b: Any) -> Any:
-    return tracer.compare(ast.Is(), a, b)
+def _is(tracer: Interpreter, a: Any, b: Any) -> Any:
+    return tracer.conditions.compare(ast.Is(), a, b)
 
 
 @builtin(operator.is_not)
-def _is_not(tracer: Any, a: Any, b: Any) -> Any:
-    return tracer.compare(ast.IsNot(), a, b)
+def _is_not(tracer: Interpreter, a: Any, b: Any) -> Any:
+    return tracer.conditions.compare(ast.IsNot(), a, b)

@@ -17,22 +17,26 @@ from fwdad.frontend.numpy_sources.row_by_row import check_apart
 from fwdad.frontend.numpy_sources.steps import arange_of_values
 from fwdad.frontend.numpy_sources.table import known, refuse
 from fwdad.frontend.syntax import iteration
+from fwdad.frontend.syntax.interpreter import Interpreter
+from fwdad.frontend.syntax.lengths import binary_add
 from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
+from fwdad.ops import functions_with, record_of
 
-builtin(known)(lambda tracer, x: tracer.known(x))
+builtin(known)(lambda tracer, x: tracer.values.known(x))
 
 
 @builtin(refuse)
-def _refuse(tracer: Any, reason: str) -> None:
-    raise UntraceableError(reason, tracer.location())
+def _refuse(tracer: Tracer, reason: str) -> None:
+    raise UntraceableError(reason, tracer.position.location())
 
 
 # -- methods of ufuncs that have other names
 
 
 def _named(function: Any, name: str) -> Callable[..., Any]:
-    def call(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(tracer: Tracer, *args: Any, **kwargs: Any) -> Any:
         if name == "reduce":
             args, kwargs = reduce_arguments(args, kwargs)
         elif len(args) == 1:
@@ -47,7 +51,7 @@ for (_ufunc, _name), _function in NAMED.items():
 
 
 def _outer(ufunc: np.ufunc) -> Callable[..., Any]:
-    def call(tracer: Any, a: Any, b: Any, **kwargs: Any) -> Any:
+    def call(tracer: Tracer, a: Any, b: Any, **kwargs: Any) -> Any:
         a, b = _as_value(tracer, a), _as_value(tracer, b)
         if type(a) is Symbol and a.is_array:
             rank = b.type.ndim if type(b) is Symbol else 0
@@ -63,7 +67,7 @@ for _ufunc in _UFUNCS:
         builtin(_ufunc.outer)(_outer(_ufunc))
 
 
-def _as_value(tracer: Any, x: Any) -> Any:
+def _as_value(tracer: Tracer, x: Any) -> Any:
     """A number or array; a list becomes an array."""
     if isinstance(x, (list, tuple)):
         return tracer.call(np.array, (x,), {})
@@ -73,36 +77,33 @@ def _as_value(tracer: Any, x: Any) -> Any:
 # -- a number that a reduction begins with
 
 
-def _with_initial(function: Any, ufunc: np.ufunc, bound: float | None) -> Callable[..., Any]:
-    def call(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+def _with_initial(function: Any) -> Callable[..., Any]:
+    ufunc, bound = record_of(function).reduction, record_of(function).start
+
+    def call(tracer: Interpreter, *args: Any, **kwargs: Any) -> Any:
         initial = kwargs.get("initial")
         if type(initial) is not Symbol or kwargs.get("out") is not None:
-            return tracer.call_native(function, args, kwargs)
+            return tracer.operations.call_native(function, args, kwargs)
         rest = {key: x for key, x in kwargs.items() if key != "initial"}
         if bound is not None:  # there may be nothing else
             rest["initial"] = bound
-        return tracer.call(ufunc, (initial, tracer.call_native(function, args, rest)), {})
+        return tracer.call(
+            ufunc, (initial, tracer.operations.call_native(function, args, rest)), {}
+        )
 
     return call
 
 
-for _function, _ufunc, _bound in (
-    (np.sum, np.add, None),
-    (np.prod, np.multiply, None),
-    (np.max, np.maximum, -np.inf),
-    (np.min, np.minimum, np.inf),
-    (np.amax, np.maximum, -np.inf),
-    (np.amin, np.minimum, np.inf),
-):
-    builtin(_function)(_with_initial(_function, _ufunc, _bound))
+for _function in functions_with(lambda record: record.reduction is not None):
+    builtin(_function)(_with_initial(_function))
 
 
 # -- arrays of what is iterated over
 
 
 @builtin(np.fromiter)
-def _fromiter(tracer: Any, iter: Any, dtype: Any, count: Any = -1, **_options: Any) -> Any:  # noqa: A002  (NumPy's name)
-    items, count = iteration.items(tracer, iter), tracer.known(count)
+def _fromiter(tracer: Tracer, iter: Any, dtype: Any, count: Any = -1, **_options: Any) -> Any:  # noqa: A002  (NumPy's name)
+    items, count = iteration.items(tracer, iter), tracer.values.known(count)
     if count > len(items):
         message = f"iterator too short: Expected {count} but iterator had only {len(items)} items."
         raise AlwaysRaises(ValueError, (message,))
@@ -110,10 +111,10 @@ def _fromiter(tracer: Any, iter: Any, dtype: Any, count: Any = -1, **_options: A
 
 
 @builtin(np.arange)
-def _arange(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+def _arange(tracer: Interpreter, *args: Any, **kwargs: Any) -> Any:
     real = any(type(a) is Symbol and a.dtype.kind == "f" for a in args)
     if not real or kwargs:
-        return tracer.call_native(np.arange, args, kwargs)
+        return tracer.operations.call_native(np.arange, args, kwargs)
     return tracer.call(arange_of_values, args, {})
 
 
@@ -121,17 +122,17 @@ def _arange(tracer: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 @builtin(type(np.r_).__getitem__)
-def _concatenated(tracer: Any, o: Any, key: Any) -> Any:
+def _concatenated(tracer: Tracer, o: Any, key: Any) -> Any:
     """``np.r_[...]`` and ``np.c_[...]`` of numbers, arrays and known ranges."""
     items = key if isinstance(key, tuple) else (key,)
     if (o is not np.r_ and o is not np.c_) or any(isinstance(i, str) for i in items):
         message = "np.r_ with a directive (a string) cannot be traced: use numpy.concatenate"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     parts, kinds = [], []
     for item in items:
         if isinstance(item, slice):
-            known = slice(*(tracer.known(x) for x in (item.start, item.stop, item.step)))
-            part = tracer.recorder.as_symbol(np.r_[known])
+            known = slice(*(tracer.values.known(x) for x in (item.start, item.stop, item.step)))
+            part: Any = tracer.recorder.as_symbol(np.r_[known])
         else:
             part = _as_value(tracer, item)
         symbol = type(part) is Symbol
@@ -147,7 +148,7 @@ def _concatenated(tracer: Any, o: Any, key: Any) -> Any:
     return tracer.call(np.concatenate, (parts,), {"axis": 0 if o is np.r_ else -1, "dtype": dtype})
 
 
-def _column(tracer: Any, part: Any, rank: int) -> Any:
+def _column(tracer: Tracer, part: Any, rank: int) -> Any:
     if rank:
         return tracer.recorder.load(part, (slice(None), None))
     return tracer.call(np.array, ([[part]],), {})
@@ -159,16 +160,16 @@ def _example(number: Any) -> Any:
 
 
 @builtin(type(np.s_).__getitem__)
-def _index_expression(_tracer: Any, o: Any, item: Any) -> Any:
+def _index_expression(_tracer: Tracer, o: Any, item: Any) -> Any:
     return (item,) if o is np.index_exp and not isinstance(item, tuple) else item
 
 
 @builtin(np.array)
-def _array(tracer: Any, x: Any, *args: Any, ndmin: Any = 0, **options: Any) -> Any:
-    made = tracer.call_native(np.array, (x, *args), options)
+def _array(tracer: Interpreter, x: Any, *args: Any, ndmin: Any = 0, **options: Any) -> Any:
+    made = tracer.operations.call_native(np.array, (x, *args), options)
     if not mentions_symbols(ndmin) and not ndmin:
         return made
-    while made.type.ndim < tracer.known(ndmin):
+    while made.type.ndim < tracer.values.known(ndmin):
         made = tracer.recorder.load(made, (None, Ellipsis))
     return made
 
@@ -176,16 +177,16 @@ def _array(tracer: Any, x: Any, *args: Any, ndmin: Any = 0, **options: Any) -> A
 def _of_vectors(function: Any) -> Callable[..., Any]:
     """The meaning of products of vectors, whose lengths determine what is computed."""
 
-    def call(tracer: Any, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(tracer: Interpreter, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
         a, b = _as_value(tracer, a), _as_value(tracer, b)
         names = ("axisa", "axisb")
         given = dict(zip((*names, "axisc", "axis"), args, strict=False)) | kwargs
         for x, name in zip((a, b), names, strict=True):
             axis = given.get("axis")
-            axis = tracer.known(given.get(name, -1) if axis is None else axis)
+            axis = tracer.values.known(given.get(name, -1) if axis is None else axis)
             if type(x) is Symbol and x.is_array and x.type.ndim:
                 tracer.recorder.lengths.known_length(x, axis % x.type.ndim)
-        return tracer.call_native(function, (a, b, *args), kwargs)
+        return tracer.operations.call_native(function, (a, b, *args), kwargs)
 
     return call
 
@@ -198,14 +199,14 @@ for _function in (np.cross, np.linalg.cross):
 
 
 @builtin(np.ndindex)
-def _ndindex(tracer: Any, *shape: Any) -> Any:
+def _ndindex(tracer: Tracer, *shape: Any) -> Any:
     if len(shape) == 1 and isinstance(shape[0], tuple):
         (shape,) = shape
-    return list(itertools.product(*(range(tracer.known(n)) for n in shape)))
+    return list(itertools.product(*(range(tracer.values.known(n)) for n in shape)))
 
 
 @builtin(np.ndenumerate)
-def _ndenumerate(tracer: Any, a: Any) -> Any:
+def _ndenumerate(tracer: Tracer, a: Any) -> Any:
     a = _as_value(tracer, a)
     lengths = [tracer.recorder.lengths.known_length(a, k) for k in range(a.type.ndim)]
     places = itertools.product(*map(range, lengths))
@@ -213,13 +214,13 @@ def _ndenumerate(tracer: Any, a: Any) -> Any:
 
 
 @builtin(np.fill_diagonal)
-def _fill_diagonal(tracer: Any, a: Any, val: Any, wrap: bool = False) -> None:
+def _fill_diagonal(tracer: Tracer, a: Any, val: Any, wrap: bool = False) -> None:
     recorder = tracer.recorder
     into, value = recorder.as_symbol(a), _as_value(tracer, val)
     rank = into.type.ndim
     if rank < 2:
-        tracer.raise_always(ValueError, "array must be at least 2-d")
-    index = _diagonal(tracer, into, wrap=tracer.known(wrap))
+        raise AlwaysRaises(ValueError, ("array must be at least 2-d",))
+    index = _diagonal(tracer, into, wrap=tracer.values.known(wrap))
     if type(value) is Symbol and value.type.ndim:  # its items in turn, as `a.flat` takes them
         tracer.call(check_apart, (into, value), {})
         flat = recorder.apply(np.ravel, (value,), {})
@@ -228,7 +229,7 @@ def _fill_diagonal(tracer: Any, a: Any, val: Any, wrap: bool = False) -> None:
     recorder.store(into, index, value)
 
 
-def _diagonal(tracer: Any, a: Symbol, *, wrap: bool) -> tuple[Any, ...]:
+def _diagonal(tracer: Tracer, a: Symbol, *, wrap: bool) -> tuple[Any, ...]:
     """The index of a diagonal; one that wraps starts again below the first square."""
     recorder = tracer.recorder
     lengths = [recorder.length(a, k) for k in range(a.type.ndim)]
@@ -237,8 +238,8 @@ def _diagonal(tracer: Any, a: Symbol, *, wrap: bool) -> tuple[Any, ...]:
         for n in lengths[1:]:
             same = tracer.truth(tracer.binary(operator.eq, n, lengths[0]))
             if same is False:
-                tracer.raise_always(ValueError, message)
-            elif same is not True:
+                raise AlwaysRaises(ValueError, (message,))
+            if same is not True:
                 recorder.check(same, ValueError, (message,))
         return (recorder.apply(np.arange, (lengths[0],), {}),) * len(lengths)
     rows, columns = lengths
@@ -246,19 +247,19 @@ def _diagonal(tracer: Any, a: Symbol, *, wrap: bool) -> tuple[Any, ...]:
         at = recorder.apply(np.arange, (tracer.call(min, (rows, columns), {}),), {})
         return at, at
     size = tracer.binary(operator.mul, rows, columns)
-    at = recorder.apply(np.arange, (0, size, tracer.binary_add(columns, 1)), {})
+    at = recorder.apply(np.arange, (0, size, binary_add(tracer, columns, 1)), {})
     return tracer.binary(operator.floordiv, at, columns), tracer.binary(operator.mod, at, columns)
 
 
 @method("view")
-def _view(tracer: Any, a: Symbol, *args: Any, **kwargs: Any) -> Any:
+def _view(tracer: Tracer, a: Symbol, *args: Any, **kwargs: Any) -> Any:
     if args or kwargs:
         message = "`view` with another dtype or class cannot be traced: use astype"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     return tracer.recorder.load(a, Ellipsis)
 
 
 @builtin(np.nditer, np.broadcast)
-def _iterates_in_c(tracer: Any, *_args: Any, **_kwargs: Any) -> Any:
+def _iterates_in_c(tracer: Tracer, *_args: Any, **_kwargs: Any) -> Any:
     message = "np.nditer and np.broadcast cannot be traced: use numpy.broadcast_arrays and a loop"
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())

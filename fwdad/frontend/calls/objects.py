@@ -13,24 +13,26 @@ import numpy as np
 
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.frontend.arguments import new_object, traced_object
-from fwdad.frontend.calls.calls import Calls
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.slots import has_slots
 from fwdad.frontend.syntax.frame import Closure
+from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.merge import is_object
+from fwdad.frontend.syntax.raising import native
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.tangents.namespaces import namespace_of
 
 
 @builtin(object.__setattr__)
-def _setattr(tracer: Any, o: Any, name: str, value: Any) -> None:
-    tracer.set_plain_attribute(o, name, value)
+def _setattr(tracer: Interpreter, o: Any, name: str, value: Any) -> None:
+    tracer.attributes.set_plain_attribute(o, name, value)
 
 
 @builtin(object.__new__)
-def _new(tracer: Any, cls: type, *_args: Any, **_kwargs: Any) -> Any:
-    made = tracer.native(object.__new__, cls)
+def _new(tracer: Tracer, cls: type, *_args: Any, **_kwargs: Any) -> Any:
+    made = native(object.__new__, cls)
     if has_slots(cls):
         made = traced_object(cls)
     tracer.recorder.journal.own(vars(made), namespace=True)
@@ -38,20 +40,20 @@ def _new(tracer: Any, cls: type, *_args: Any, **_kwargs: Any) -> Any:
 
 
 @builtin(type.__call__)
-def _instance(tracer: Any, cls: type, *args: Any, **kwargs: Any) -> Any:
-    return Calls.make_instance(tracer, cls, args, kwargs)
+def _instance(tracer: Interpreter, cls: type, *args: Any, **kwargs: Any) -> Any:
+    return tracer.classes.make_instance(cls, args, kwargs)
 
 
 @builtin(functools.update_wrapper)
 def _update_wrapper(
-    tracer: Any,
+    tracer: Tracer,
     wrapper: Any,
     wrapped: Any,
     assigned: Any = functools.WRAPPER_ASSIGNMENTS,
     updated: Any = functools.WRAPPER_UPDATES,
 ) -> Any:
     if not isinstance(wrapper, Closure):
-        return tracer.native(functools.update_wrapper, wrapper, wrapped, assigned, updated)
+        return native(functools.update_wrapper, wrapper, wrapped, assigned, updated)
     held = wrapper.held
     for name in ("__module__", "__name__", "__doc__"):
         if name in assigned:
@@ -67,8 +69,8 @@ def _update_wrapper(
 
 
 @builtin(copy.copy)
-def _copy(tracer: Any, x: Any) -> Any:
-    special = tracer.python_method(x, "__copy__")
+def _copy(tracer: Tracer, x: Any) -> Any:
+    special = tracer.values.python_method(x, "__copy__")
     if special is not None:
         return tracer.call(special, (x,), {})
     made = _of_array(tracer, x)
@@ -78,18 +80,18 @@ def _copy(tracer: Any, x: Any) -> Any:
         return tracer.recorder.journal.fresh(x.copy())
     if _is_plain(tracer, x):
         return _object(tracer, x, dict(vars(x)))
-    return tracer.made(tracer.native(copy.copy, x))
+    return tracer.values.made(native(copy.copy, x))
 
 
 @builtin(copy.deepcopy)
-def _deepcopy(tracer: Any, x: Any, memo: Any = None) -> Any:
+def _deepcopy(tracer: Tracer, x: Any, memo: Any = None) -> Any:
     return _deep(tracer, x, {} if memo is None else memo)
 
 
-def _deep(tracer: Any, x: Any, memo: dict[int, Any]) -> Any:
+def _deep(tracer: Tracer, x: Any, memo: dict[int, Any]) -> Any:
     if id(x) in memo:
         return memo[id(x)][1]
-    special = tracer.python_method(x, "__deepcopy__")
+    special = tracer.values.python_method(x, "__deepcopy__")
     if special is not None:
         return _noted(memo, x, tracer.call(special, (x, memo), {}))
     made = _of_array(tracer, x)
@@ -112,7 +114,7 @@ def _deep(tracer: Any, x: Any, memo: dict[int, Any]) -> Any:
         made = _noted(memo, x, _object(tracer, x, {}))
         vars(made).update({name: _deep(tracer, v, memo) for name, v in vars(x).items()})
         return made
-    return tracer.made(tracer.native(copy.deepcopy, x))
+    return tracer.values.made(native(copy.deepcopy, x))
 
 
 def _noted(memo: dict[int, Any], x: Any, made: Any) -> Any:
@@ -120,7 +122,7 @@ def _noted(memo: dict[int, Any], x: Any, made: Any) -> Any:
     return made
 
 
-def _of_array(tracer: Any, x: Any) -> Any:
+def _of_array(tracer: Tracer, x: Any) -> Any:
     """A copy of an array, or a number or function itself; None for anything else."""
     if type(x) is Symbol and not x.is_array:
         return x
@@ -130,7 +132,7 @@ def _of_array(tracer: Any, x: Any) -> Any:
     return x if isinstance(x, (Closure, types.FunctionType, type, enum.Enum)) else None
 
 
-def _is_plain(tracer: Any, x: Any) -> bool:
+def _is_plain(tracer: Tracer, x: Any) -> bool:
     """Whether an object is copied by copying its attributes."""
     if not is_object(x):
         return False
@@ -141,12 +143,12 @@ def _is_plain(tracer: Any, x: Any) -> bool:
                 continue
             if mentions_symbols(x):
                 message = f"a copy of {type_in_words(x)}, which has {name}, cannot be traced"
-                raise UntraceableError(message, tracer.location())
+                raise UntraceableError(message, tracer.position.location())
             return False
     return True
 
 
-def _object(tracer: Any, like: Any, held: dict[str, Any]) -> Any:
+def _object(tracer: Tracer, like: Any, held: dict[str, Any]) -> Any:
     made = new_object(type(like))
     vars(made).update(held)
     tracer.recorder.journal.own(vars(made), namespace=True)
@@ -156,12 +158,12 @@ def _object(tracer: Any, like: Any, held: dict[str, Any]) -> Any:
 # -- objects that call
 
 
-def _itemgetter(tracer: Any, f: Any, args: Any, _kwargs: Any) -> Any:
+def _itemgetter(tracer: Tracer, f: Any, args: Any, _kwargs: Any) -> Any:
     found = tuple(tracer.subscript(args[0], key) for key in f.__reduce__()[1])
     return found if len(found) > 1 else found[0]
 
 
-def _attrgetter(tracer: Any, f: Any, args: Any, _kwargs: Any) -> Any:
+def _attrgetter(tracer: Tracer, f: Any, args: Any, _kwargs: Any) -> Any:
     found = []
     for path in f.__reduce__()[1]:
         x = args[0]
@@ -171,7 +173,7 @@ def _attrgetter(tracer: Any, f: Any, args: Any, _kwargs: Any) -> Any:
     return tuple(found) if len(found) > 1 else found[0]
 
 
-def _methodcaller(tracer: Any, f: Any, args: Any, _kwargs: Any) -> Any:
+def _methodcaller(tracer: Tracer, f: Any, args: Any, _kwargs: Any) -> Any:
     reduced: Any = f.__reduce__()
     made, given = reduced  # made is a ``partial`` if there are keyword arguments
     found: list[Any] = [*getattr(made, "args", ()), *given]

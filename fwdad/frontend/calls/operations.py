@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError, type_in_words
+from fwdad.frontend.calls import containers
 from fwdad.frontend.calls.kinds import (
     CONTAINERS,
-    MUTATING,
     SHAPES,
     STATIC_OPTIONS,
     TEXTS,
@@ -21,17 +21,20 @@ from fwdad.frontend.calls.kinds import (
     mentions_symbols,
     writes,
 )
-from fwdad.frontend.calls.outside import Outside
 from fwdad.frontend.calls.purity import is_impure
 from fwdad.frontend.calls.ufunc_at import updated_at
 from fwdad.frontend.captures import fetch
 from fwdad.frontend.guards import arrays_inside
+from fwdad.frontend.syntax import iteration
+from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.texts import text_of_method
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.abstract_eval.purity import are_plain, is_pure
 from fwdad.ir.builder.array_contents import may_be_option
 from fwdad.ir.builder.call_form import positional
 from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.ir.types import type_of
+from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule, function_name
 
 # C code that trusts the index arrays that it is given
@@ -44,75 +47,78 @@ _NAMES: dict[Any, Any] = {
 _UNCHECKED = {"scipy.sparse._sparsetools", "scipy.sparse._csparsetools"}
 
 
-class OperationCalls(Outside):
+class OperationCalls:
     """Calls of library functions."""
 
-    def container_method(self, owner: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """Call a method of a list, dict, set or deque."""
-        raise NotImplementedError
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.outside = tracer.outside
+        self.values = tracer.values
 
     def call_native(self, f: Any, args: Any, kwargs: Any) -> Any:
-        args = tuple(self.listed(self.number(a)) for a in args)
+        args = tuple(iteration.listed(self.tracer, self.values.number(a)) for a in args)
         owner = getattr(f, "__self__", None)
         if isinstance(owner, CONTAINERS):
-            return self.container_method(owner, f.__name__, args, kwargs)
+            return containers.call_method(self.tracer, owner, f.__name__, args, kwargs)
         if type(f) is types.MethodDescriptorType and args and isinstance(args[0], CONTAINERS):
-            return self.container_method(args[0], f.__name__, args[1:], kwargs)
+            return containers.call_method(self.tracer, args[0], f.__name__, args[1:], kwargs)
         if (getattr(f, "__module__", "") or "").startswith("numpy.random"):
             message = "random numbers are drawn: pass them as an argument"
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         symbolic = mentions_symbols((args, kwargs))
         if symbolic and getattr(f, "__module__", "") in _UNCHECKED:
             message = f"{function_name(f)} reads memory unchecked: it cannot be tried on samples"
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         if isinstance(owner, str) and (symbolic or isinstance(owner, UnknownText)):
-            place = self.location()
-            return self.native(lambda: text_of_method(owner, f.__name__, args, kwargs, place))
+            place = self.position.location()
+            return native(lambda: text_of_method(owner, f.__name__, args, kwargs, place))
         if symbolic and f in TEXTS:
-            return UnknownText(self.location())
+            return UnknownText(self.position.location())
         if not symbolic:
             self.refuse_impure(f)
             read = () if isinstance(owner, types.ModuleType) else (owner,)
             if not (getattr(f, "__module__", None) or "").startswith("fwdad."):
                 for x in (*args, *kwargs.values(), *read):
-                    self.read_whole(x)
-            if makes_arrays(f) and any(id(x) in self.compared for x in args[:1]):
-                found = self.native(lambda: f(*args, **kwargs))  # may be memory of the object
-                self.check_unchanged(f)
+                    self.outside.read_whole(x)
+            if makes_arrays(f) and any(id(x) in self.outside.compared for x in args[:1]):
+                found = native(lambda: f(*args, **kwargs))  # may be memory of the object
+                self._check_unchanged(f)
                 held = isinstance(found, np.ndarray) and type(found) is np.ndarray
-                if held and any(np.may_share_memory(found, a) for a in self.read_arrays):
-                    return self.bound_outside(found, function_name(f))
+                if held and any(np.may_share_memory(found, a) for a in self.outside.read_arrays):
+                    return self.outside.bound(found, function_name(f))
                 return self.constants(found)
         if not symbolic and (not makes_arrays(f) or is_computed(f)):
-            found = self.native(lambda: f(*args, **kwargs))
-            self.check_unchanged(f)
-            return self.constants(found) if makes_arrays(f) else self.made(found)
+            found = native(lambda: f(*args, **kwargs))
+            self._check_unchanged(f)
+            return self.constants(found) if makes_arrays(f) else self.values.made(found)
         if not symbolic and not is_pure(f):  # it runs once, with the values that it is given
             return self._computed(f, args, kwargs)
         if writes(f):
             target, *others = args
             target = self.recorder.as_symbol(target)
             if len(others) == 2 and isinstance(others[1], (list, tuple)):  # values at an index
-                others[1] = self.call(np.array, (others[1],), {})
-            if self.recorder.differentiates and f not in MUTATING and not kwargs:
-                if updated_at(self, f, target, others[0], tuple(others[1:])):
+                others[1] = self.tracer.call(np.array, (others[1],), {})
+            if self.recorder.differentiates and not record_of(f).writes and not kwargs:
+                if updated_at(self.tracer, f, target, others[0], tuple(others[1:])):
                     return None
             return self.recorder.mutate(f, (target, *others), kwargs)
         if isinstance(f, types.FunctionType) or is_known(f):
             args, kwargs = self.static_options(f, args, kwargs)
             return self.recorder.apply(f, args, kwargs)
         message = f"{function_name(f)} has no rule and no Python source: it cannot be traced"
-        raise UntraceableError(message, self.location())
+        raise UntraceableError(message, self.position.location())
 
-    def check_unchanged(self, f: Any) -> None:
+    def _check_unchanged(self, f: Any) -> None:
         """Refuse a function that has changed an object from outside, which a tape cannot repeat."""
-        for path, held in self.guards:
+        for path, held in self.outside.guards:
             if path[0] == "contents" and fetch(path) != held:
                 message = (
                     f"{function_name(f)} changes {type_in_words(fetch(path[1]))} that existed "
                     "before the call: a tape cannot do that"
                 )
-                raise UntraceableError(message, self.location())
+                raise UntraceableError(message, self.position.location())
 
     def constants(self, found: Any) -> Any:
         """A result computed at tracing time; its arrays are made anew whenever the program runs."""
@@ -120,7 +126,7 @@ class OperationCalls(Outside):
             return self.recorder.apply(np.ndarray.copy, (self.recorder.as_symbol(found),), {})
         if type(found) in (list, tuple):
             parts = [self.constants(part) for part in found]
-            return tuple(parts) if type(found) is tuple else self.made(parts)
+            return tuple(parts) if type(found) is tuple else self.values.made(parts)
         return found
 
     def renew(self, held: dict[str, Any]) -> None:
@@ -132,14 +138,14 @@ class OperationCalls(Outside):
                     made[id(x)] = self.constants(x)
                 held[name] = made[id(x)]
             elif type(x) is not Symbol:
-                self.made_arrays.extend(arrays_inside(x))
+                self.outside.made_arrays.extend(arrays_inside(x))
 
     def _computed(self, f: Any, args: Any, kwargs: Any) -> Any:
         """The result of a library function that only reads its arguments, all of them known."""
-        found = self.native(lambda: f(*args, **kwargs))
+        found = native(lambda: f(*args, **kwargs))
         if not are_plain(found):
             message = f"{function_name(f)} returns {type_in_words(found)}, which cannot be kept"
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         return self.constants(found)
 
     def refuse_impure(self, f: Any) -> None:
@@ -149,7 +155,7 @@ class OperationCalls(Outside):
                 f"{function_name(f)} is called when the program is traced, not when it runs: call "
                 "it outside, and pass what it returns as an argument"
             )
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
 
     def static_options(
         self, f: Any, args: Any, kwargs: Any, static: set[str] = STATIC_OPTIONS
@@ -165,7 +171,7 @@ class OperationCalls(Outside):
             if users and type(value) is Symbol and value.is_array and value.dtype.kind in "fc":
                 return value
             if name in static:
-                return self.known_option(value)
+                return self._known_option(value)
             return self._lengths(value) if name in SHAPES else value
 
         made = {key: told(key, value) for key, value in kwargs.items()}
@@ -176,16 +182,16 @@ class OperationCalls(Outside):
             args = tuple(told(name, a) for a, name in zip_longest(args, names[: len(args)]))
         return args, made
 
-    def known_option(self, x: Any) -> Any:
+    def _known_option(self, x: Any) -> Any:
         """An option that must be known, perhaps a list or an array of numbers."""
         if isinstance(x, np.ndarray):
             x = self.recorder.as_symbol(x) if may_be_option(x) else x
         if type(x) is Symbol and x.is_array:
-            x = self.force(x)
+            x = self.values.force(x)
             return tuple(x.tolist()) if x.ndim else x.item()
         if type(x) in (list, tuple):
-            return type(x)([self.known_option(item) for item in x])
-        found = self.known(x)
+            return type(x)([self._known_option(item) for item in x])
+        found = self.values.known(x)
         return int(found) if isinstance(found, np.integer) else found
 
     def _lengths(self, shape: Any) -> Any:

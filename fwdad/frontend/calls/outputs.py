@@ -15,8 +15,11 @@ from fwdad.eager.calls.effectful import effect, is_file
 from fwdad.errors import Location, UntraceableError, is_library_file, type_in_words
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.calls.tables import builtin
+from fwdad.frontend.syntax.frame import Frame
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Effect
 from fwdad.ir.symbol import Symbol, UnknownText
+from fwdad.ops import functions_with
 from fwdad.rules.core.registry import function_name
 
 
@@ -36,7 +39,7 @@ def _said(x: Any) -> Any:
     return x
 
 
-def emit(tracer: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+def emit(tracer: Tracer, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
     """Write an effect into the program that is traced."""
     if isinstance(function, types.FunctionType) and args and isinstance(args[0], logging.Logger):
         function, args = types.MethodType(function, args[0]), args[1:]
@@ -44,10 +47,10 @@ def emit(tracer: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> N
     named = {key: _operand(tracer, function, a) for key, a in kwargs.items()}
     recorder = tracer.recorder
     recorder.prints = True
-    recorder.emit(Effect(put_out, (function, given, named), location=tracer.location()))
+    recorder.emit(Effect(put_out, (function, given, named), location=tracer.position.location()))
 
 
-def _operand(tracer: Any, function: Any, x: Any) -> Any:
+def _operand(tracer: Tracer, function: Any, x: Any) -> Any:
     """The operand for a value; for a text, its recipe."""
     if isinstance(x, UnknownText):
         if x.recipe is None:
@@ -56,7 +59,7 @@ def _operand(tracer: Any, function: Any, x: Any) -> Any:
                 "program runs only, made in a way that a tape does not follow: give it the "
                 "numbers themselves, or an f-string of them"
             )
-            raise UntraceableError(message, tracer.location())
+            raise UntraceableError(message, tracer.position.location())
         made, *parts = x.recipe
         return (render, made, *[_operand(tracer, function, part) for part in parts])
     if is_file(x):
@@ -74,7 +77,7 @@ def _operand(tracer: Any, function: Any, x: Any) -> Any:
         f"{function_name(function)} is given {type_in_words(x)} that the program makes: under jit "
         "only numbers, arrays, texts and lists of these can be put out"
     )
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())
 
 
 def append(items: Any, x: Any) -> None:
@@ -96,28 +99,28 @@ def puts_out(f: Any) -> bool:
 
 def _writes_a_file(function: Callable[..., Any]) -> None:
     @builtin(function)
-    def write(tracer: Any, *args: Any, **kwargs: Any) -> None:
+    def write(tracer: Tracer, *args: Any, **kwargs: Any) -> None:
         emit(tracer, function, args, kwargs)
 
 
-for _function in (np.save, np.savez, np.savez_compressed, np.savetxt):
+for _function in functions_with(lambda record: record.writes_file == 0):
     _writes_a_file(_function)
 
 
 @builtin(logging.getLogger)
-def _logger(tracer: Any, name: Any = None) -> Any:
+def _logger(tracer: Tracer, name: Any = None) -> Any:
     """A logger, which is always the same object for a name."""
-    return logging.getLogger(tracer.known(name))
+    return logging.getLogger(tracer.values.known(name))
 
 
 @builtin(print)
-def _print(tracer: Any, *args: Any, **kwargs: Any) -> None:
+def _print(tracer: Tracer, *args: Any, **kwargs: Any) -> None:
     emit(tracer, print, args, kwargs)
 
 
 @builtin(warnings.warn)
 def _warn(
-    tracer: Any,
+    tracer: Tracer,
     message: Any,
     category: Any = None,
     stacklevel: Any = 1,
@@ -125,8 +128,8 @@ def _warn(
     **_options: Any,
 ) -> None:
     """A warning as an effect; a library's is dropped, as no reason to record a run instead."""
-    place = _calling_place(tracer, tracer.known(stacklevel))
-    if is_library_file(tracer.frame.filename) or place is None:
+    place = _calling_place(tracer, tracer.values.known(stacklevel))
+    if is_library_file(tracer.position.frame.filename) or place is None:
         return
     if isinstance(message, Warning):
         category = type(message)
@@ -134,11 +137,13 @@ def _warn(
     emit(tracer, warnings.warn_explicit, given, {})
 
 
-def _calling_place(tracer: Any, level: int) -> Location | None:
+def _calling_place(tracer: Tracer, level: int) -> Location | None:
     """The location that ``warnings.warn`` would name; the caller of the trace is unknown."""
-    place, frame, called_at = tracer.location(), tracer.frame, tracer.called_at
+    position = tracer.position
+    frame: Frame | None = position.frame
+    place, called_at = position.location(), position.called_at
     for _ in range(level - 1):
-        if called_at is None:
+        if frame is None or called_at is None:
             break
         place = called_at
         frame, called_at = frame.caller
@@ -146,6 +151,6 @@ def _calling_place(tracer: Any, level: int) -> Location | None:
 
 
 @builtin(warnings.simplefilter, warnings.filterwarnings, warnings.resetwarnings)
-def _filter(tracer: Any, *_args: Any, **_kwargs: Any) -> None:
+def _filter(tracer: Tracer, *_args: Any, **_kwargs: Any) -> None:
     """A filter of warnings, which is not part of the tape."""
-    tracer.recorder.prints |= not is_library_file(tracer.frame.filename)
+    tracer.recorder.prints |= not is_library_file(tracer.position.frame.filename)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import types
 from collections import deque
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from fwdad.eager.calls.effectful import is_file
 from fwdad.errors import UntraceableError, is_library_file, type_in_words
 from fwdad.frontend.calls.kinds import mentions_symbols
-from fwdad.frontend.captures import fetch
+from fwdad.frontend.captures import Captures, fetch
 from fwdad.frontend.guards import (
     CONTAINER,
     CONTENTS,
@@ -25,12 +24,11 @@ from fwdad.frontend.guards import (
     kind_of,
 )
 from fwdad.frontend.slots import class_attribute, original
-from fwdad.frontend.syntax.attributes import Attributes
+from fwdad.frontend.syntax.bound_methods import array_method
 from fwdad.frontend.syntax.merge import mutables
-from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.position import Position
 from fwdad.frontend.syntax.symbols import AppendedTo
 from fwdad.ir.builder.recorder import Recorder
-from fwdad.ir.symbol import UNBOUND, Symbol
 
 
 def _is_of_trace(x: Any) -> bool:
@@ -61,27 +59,13 @@ def _holds(x: Any, wanted: list[Any], seen: set[int]) -> bool:
     return any(_holds(item, wanted, seen) for item in (x.values() if isinstance(x, dict) else x))
 
 
-class Outside(Attributes):
+class Outside:
     """Reads from outside, and what the tape assumes about them."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, position: Position, captures: Captures) -> None:
         self.recorder = recorder
-        self.frame: Any = None
-        self.node: Any = None
-        self.called_at: Any = None  # where the user's code called the library's that is traced
-        self.depth = 0
-        self.returned: Any = None  # the place of the last `return` of the function itself
-        self.growing: dict[Any, Any] = {}  # where lists are made that grow, the type of their items
-        self.handled: list[AlwaysRaises] = []  # exceptions whose handlers are traced
-        self.active: list[Any] = []  # code objects and definitions that are being traced
-        self.inside: dict[int, int] = {}  # how many calls inside the outermost one of theirs
-        self.remembered = False  # whether the next call's result is kept
-        self.caches: dict[int, tuple[Any, Any]] = {}  # of functions under `lru_cache`
-        self.answered: list[set[Any]] = []  # for each call of them: arguments, results
-        self.recursive: dict[int, Any] = {}  # those that become programs of their own
-        self.programs: dict[Any, Any] = {}
-        self.capture_value: Callable[[Any, Any, str], Any] = lambda value, _path, _name: value
-        self.capture_container: Callable[[Any, Any, str], Any] = lambda value, _path, _name: value
+        self.position = position
+        self.captures = captures
         self.guards: list[tuple[Any, Any]] = []  # (place, object): what is found there must stay
         self.guarded: set[Any] = set()  # their places
         self.compared: dict[int, Any] = {}  # objects from outside that are compared by contents
@@ -99,20 +83,20 @@ class Outside(Attributes):
             return x  # our own objects' options
         kind = kind_of(x)
         if kind == INPUT:
-            return self.capture_value(x, path, name)
+            return self.captures.value(x, path, name)
         if is_file(x):  # it is written to only
             self.guard(path, x)
             return x
-        self.check_kept(x, kind, name)
+        self._check_kept(x, kind, name)
         if path[0] == "attribute" and fetch(path) is not x:  # C code makes it at each access
-            self.guard(("contents", path), self.contents_of(x, name))
+            self.guard(("contents", path), self._contents_of(x, name))
         else:
             self.guard(path, x)
         if self.appends and type(x) in (list, deque):
             return AppendedTo(x)
         return self._kept(x, kind, path, name)
 
-    def append_outside(self, x: Any) -> None:
+    def note_append(self, x: Any) -> None:
         """Note that the program appends to a list from outside, which it then must not read."""
         if not any(x is known for known in self.appended):
             self.appended.append(x)
@@ -125,11 +109,11 @@ class Outside(Attributes):
                 f"{type_in_words(self.appended[-1])} from outside is appended to, and is read, "
                 "too: a tape cannot do both. Pass it as an argument, or leave one of the two out"
             )
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
 
     # -- objects
 
-    def check_kept(self, x: Any, kind: int, name: str) -> None:
+    def _check_kept(self, x: Any, kind: int, name: str) -> None:
         """Refuse an object for which no tape can detect changes."""
         if kind == OPAQUE:
             self._refuse_opaque(OpaqueError(x), name)
@@ -139,19 +123,19 @@ class Outside(Attributes):
             f"`{name}` from outside is, or holds, {found.why}: a tape cannot tell whether it has "
             "changed. Read what is wanted of it before the call, and pass that as an argument"
         )
-        raise UntraceableError(message, self.location())
+        raise UntraceableError(message, self.position.location())
 
     def _kept(self, x: Any, kind: int, path: Any, name: str) -> Any:
         """An object from outside as the trace sees it; it is guarded by identity."""
         if kind == CONTAINER or (isinstance(x, tuple) and mutables(x)):
             self.containers.append(x)
             self._check_not_read()
-            return self.capture_container(x, path, name)
+            return self.captures.container(x, path, name)
         if kind == CONTENTS:
-            self.guard_contents(x, name)
+            self._guard_contents(x, name)
         owner = getattr(x, "__self__", None) if type(x) is types.BuiltinFunctionType else None
         if type(owner) is np.ndarray:
-            return self.attribute(owner, x.__name__)
+            return array_method(self.recorder.as_symbol(owner), x.__name__)
         return x
 
     def guard(self, path: Any, x: Any) -> None:
@@ -167,17 +151,17 @@ class Outside(Attributes):
         if is_users(cls) and class_attribute(cls, name) is found:  # a stand-in has its own
             self.guard(("class", cls, name), found)
 
-    def guard_contents(self, x: Any, name: str) -> None:
+    def _guard_contents(self, x: Any, name: str) -> None:
         """Note all that an object holds, because code without a source reads it."""
         path = ("object", x)
         if id(x) not in self.compared:
             self.compared[id(x)] = x
             self.containers.append(x)
             self._check_not_read()
-            self.guard(("contents", path), self.contents_of(x, name))
+            self.guard(("contents", path), self._contents_of(x, name))
             self.kept_paths.append(path)
 
-    def contents_of(self, x: Any, name: str) -> Any:
+    def _contents_of(self, x: Any, name: str) -> Any:
         """All that an object holds, as a key."""
         try:
             return contents(x, self.read_arrays)
@@ -203,20 +187,7 @@ class Outside(Attributes):
             for item in x:
                 self.read_whole(item)
         elif kind in (FIELDS, CONTENTS, OPAQUE) or _is_users_function(x):
-            self.guard_contents(x, type(x).__name__)
-
-    def force(self, x: Any) -> Any:
-        """The value of a symbol in the example, which the tape assumes from now on."""
-        if type(x) is not Symbol:
-            return x
-        found = self.recorder.examples.forced(x.value)
-        if found is UNBOUND:
-            message = (
-                "a value that is computed when the program runs is needed to trace it (as a "
-                "length, an axis, a key or an option)"
-            )
-            raise UntraceableError(message, self.location())
-        return found
+            self._guard_contents(x, type(x).__name__)
 
     def may_change(self, o: Any) -> None:
         """Refuse to change what existed before the trace."""
@@ -225,9 +196,9 @@ class Outside(Attributes):
                 f"{type_in_words(o)} that existed before the call is changed: a tape cannot do "
                 "that. Pass it as an argument and return it"
             )
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
 
-    def bound_outside(self, x: Any, name: str) -> Any:
+    def bound(self, x: Any, name: str) -> Any:
         """A default, or an item of a partial function; lists and dicts may change between calls."""
         if isinstance(x, np.ndarray):
             self.bound_arrays.append(x)
@@ -238,5 +209,5 @@ class Outside(Attributes):
         kind = kind_of(x)
         if kind == INPUT:
             return x
-        self.check_kept(x, kind, name)
+        self._check_kept(x, kind, name)
         return self._kept(x, kind, ("object", x), name)

@@ -11,6 +11,7 @@ import types
 from typing import Any
 
 from fwdad.ir.abstract_eval.purity import is_pure
+from fwdad.ops import record_of
 
 # Compiled functions of these modules depend on nothing but their arguments.
 _PURE = {
@@ -29,31 +30,7 @@ _IMPURE = {
     "sqlite3", "subprocess", "sys", "tempfile", "threading", "time", "traceback", "urllib", "uuid",
 }  # fmt: skip
 _LIBRARIES = {"fwdad", "numba", "numpy", "scipy"}
-# In NumPy and SciPy: functions that read or write files or global options.
-_IMPURE_OF_NUMPY = {
-    "fromfile",
-    "fromregex",
-    "genfromtxt",
-    "get_printoptions",
-    "geterr",
-    "geterrcall",
-    "getbufsize",
-    "info",
-    "load",
-    "loadtxt",
-    "printoptions",
-    "save",
-    "savetxt",
-    "savez",
-    "savez_compressed",
-    "set_printoptions",
-    "setbufsize",
-    "seterr",
-    "seterrcall",
-    "show_config",
-    "show_runtime",
-    "test",
-}
+# functions of SciPy that read or write files or global options
 _IMPURE_OF_SCIPY = {
     "load_npz",
     "register_backend",
@@ -75,7 +52,7 @@ def is_impure(f: Any) -> bool:
         return False
     home, name = getattr(f, "__module__", None) or "", getattr(f, "__name__", "")
     root = home.split(".")[0]
-    if root == "numpy" and name in _IMPURE_OF_NUMPY:
+    if root == "numpy" and record_of(f).outside:
         return True
     if root == "scipy":
         return name in _IMPURE_OF_SCIPY or home.startswith(("scipy.io", "scipy.datasets"))

@@ -9,9 +9,11 @@ from typing import Any
 from fwdad.errors import UntraceableError
 from fwdad.frontend.appended import check_items
 from fwdad.frontend.syntax.control import converted
+from fwdad.frontend.syntax.position import Position
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.trees import Tree, flatten, signature
 from fwdad.ir.analysis.alias import written_parameters
+from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Block, Call, Loop, Operand, Program, Value, map_values, values_in, walk
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import ArrayType, Number, Size, Type, join
@@ -40,89 +42,108 @@ class _Definition:
     extra: list[Value] = field(default_factory=list)  # values from outside that it uses
 
 
-def call_program(
-    tracer: Any,
-    name: str,
-    bound: dict[str, Any],
-    key: Any,
-    run: Callable[[dict[str, Any]], Any],
-    finish: Callable[[Program], None] | None = None,
-) -> Any:
-    """Write a call of a function that is a program of its own.
+class Programs:
+    """The functions of one trace that are programs of their own."""
 
-    ``bound`` are parameters and arguments; ``key`` is the function's code object or definition;
-    ``run`` traces the body with other arguments. ``finish`` is for a function that does not call
-    itself, and rewrites its program once: that is then for arrays of the lengths known here, and
-    otherwise for any lengths.
-    """
-    recorder = tracer.recorder
-    leaves, tree = flatten(bound)
-    symbols = [recorder.as_symbol(leaf) for leaf in leaves]
-    types = [recorder.lengths.resolved(s.type) for s in symbols]
-    keep = _known_lengths if finish is not None else _any_length
-    place = (id(key), signature(bound), *(_shape(keep(t)) for t in types))
-    found = tracer.programs.get(place)
-    if found is None:
-        found = tracer.programs[place] = _Definition(Program(name, Block()))
-        try:
-            _define(tracer, found, types, tree, run, keep)
-        except BaseException:  # half of a definition must not be found
-            del tracer.programs[place]
-            raise
-        if finish is not None:
-            finish(found.program)
-    if found.types is None:  # the first attempt: another path through the function ends it
-        raise AlwaysRaises(RecursionError, ("maximum recursion depth exceeded",))
-    outputs = tuple(Value(keep(t)) for t in found.types)  # lengths differ from call to call
-    args: list[Operand] = [*(s.value for s in symbols), *found.extra]
-    recorder.emit(Call(found.program, args, outputs=outputs))
-    assert found.tree is not None
-    return found.tree([Symbol(v, recorder) for v in outputs])
+    def __init__(self, recorder: Recorder, position: Position) -> None:
+        self.recorder = recorder
+        self.position = position
+        self._found: dict[Any, _Definition] = {}
 
+    def call(
+        self,
+        name: str,
+        bound: dict[str, Any],
+        key: Any,
+        run: Callable[[dict[str, Any]], Any],
+        finish: Callable[[Program], None] | None = None,
+    ) -> Any:
+        """Write a call of a function that is a program of its own.
 
-def _define(
-    tracer: Any,
-    definition: _Definition,
-    types: list[Type],
-    tree: Tree,
-    run: Callable[[dict[str, Any]], Any],
-    keep: Callable[[Type], Type],
-) -> None:
-    """Trace the body until the types of its results settle."""
-    recorder = tracer.recorder
-    for _ in range(_ATTEMPTS):
-        block = Block(params=[Value(keep(t)) for t in types])
-        mark = recorder.lengths.mark()
-        try:
-            with recorder.region(block) as region, recorder.alone_inside(seen=False):
-                region.repeats = True
-                for p in block.params:
-                    recorder.lengths.measure(p)
-                y = run(tree([Symbol(p, recorder) for p in block.params]))
-                if region.changes():
-                    message = f"{definition.program.name} calls itself and changes a container"
-                    raise UntraceableError(message, tracer.location())
-                lists = [*recorder.lists]
-                found, made = flatten(y)
-                symbols = [recorder.as_symbol(leaf) for leaf in found]
-        finally:
-            recorder.lengths.forget(mark)
-        now = [keep(recorder.lengths.resolved(s.type)) for s in symbols]
-        wide = _joined(definition.types, now, tracer, definition.program.name)
-        block.results = [
-            converted(recorder, block, s, t) for s, t in zip(symbols, wide, strict=True)
-        ]
-        settled = definition.types is not None and _alike(definition.types, wide)
-        definition.tree = made
-        if not settled:
-            definition.types = wide
-            continue
-        definition.program.block = block
-        _close(definition)
-        check_items(block, lists)  # now that it is known what calls of itself write
-        return
-    message = f"the types that {definition.program.name} returns do not settle"
-    raise UntraceableError(message, tracer.location())
+        ``bound`` are parameters and arguments; ``key`` is the function's code object or definition;
+        ``run`` traces the body with other arguments. ``finish`` is for a function that does not
+        call itself, and rewrites its program once: that is then for arrays of the lengths known
+        here, and otherwise for any lengths.
+        """
+        recorder = self.recorder
+        leaves, tree = flatten(bound)
+        symbols = [recorder.as_symbol(leaf) for leaf in leaves]
+        types = [recorder.lengths.resolved(s.type) for s in symbols]
+        keep = _known_lengths if finish is not None else _any_length
+        place = (id(key), signature(bound), *(_shape(keep(t)) for t in types))
+        found = self._found.get(place)
+        if found is None:
+            found = self._found[place] = _Definition(Program(name, Block()))
+            try:
+                self._define(found, types, tree, run, keep)
+            except BaseException:  # half of a definition must not be found
+                del self._found[place]
+                raise
+            if finish is not None:
+                finish(found.program)
+        if found.types is None:  # the first attempt: another path through the function ends it
+            raise AlwaysRaises(RecursionError, ("maximum recursion depth exceeded",))
+        outputs = tuple(Value(keep(t)) for t in found.types)  # lengths differ from call to call
+        args: list[Operand] = [*(s.value for s in symbols), *found.extra]
+        recorder.emit(Call(found.program, args, outputs=outputs))
+        assert found.tree is not None
+        return found.tree([Symbol(v, recorder) for v in outputs])
+
+    def _define(
+        self,
+        definition: _Definition,
+        types: list[Type],
+        tree: Tree,
+        run: Callable[[dict[str, Any]], Any],
+        keep: Callable[[Type], Type],
+    ) -> None:
+        """Trace the body until the types of its results settle."""
+        recorder = self.recorder
+        for _ in range(_ATTEMPTS):
+            block = Block(params=[Value(keep(t)) for t in types])
+            mark = recorder.lengths.mark()
+            try:
+                with recorder.region(block) as region, recorder.alone_inside(seen=False):
+                    region.repeats = True
+                    for p in block.params:
+                        recorder.lengths.measure(p)
+                    y = run(tree([Symbol(p, recorder) for p in block.params]))
+                    if region.changes():
+                        message = f"{definition.program.name} calls itself and changes a container"
+                        raise UntraceableError(message, self.position.location())
+                    lists = [*recorder.lists]
+                    found, made = flatten(y)
+                    symbols = [recorder.as_symbol(leaf) for leaf in found]
+            finally:
+                recorder.lengths.forget(mark)
+            now = [keep(recorder.lengths.resolved(s.type)) for s in symbols]
+            wide = self._joined(definition.types, now, definition.program.name)
+            block.results = [
+                converted(recorder, block, s, t) for s, t in zip(symbols, wide, strict=True)
+            ]
+            settled = definition.types is not None and _alike(definition.types, wide)
+            definition.tree = made
+            if not settled:
+                definition.types = wide
+                continue
+            definition.program.block = block
+            _close(definition)
+            check_items(block, lists)  # now that it is known what calls of itself write
+            return
+        message = f"the types that {definition.program.name} returns do not settle"
+        raise UntraceableError(message, self.position.location())
+
+    def _joined(self, old: list[Type] | None, new: list[Type], name: str) -> list[Type]:
+        if old is None:
+            return new
+        if len(old) != len(new):
+            message = f"{name} returns values of different structure on different ways"
+            raise UntraceableError(message, self.position.location())
+        joined = [join(a, b) for a, b in zip(old, new, strict=True)]
+        if any(t is None for t in joined):
+            message = f"{name} returns values of different types on different ways"
+            raise UntraceableError(message, self.position.location())
+        return [t for t in joined if t is not None]
 
 
 def _any_length(t: Type) -> Type:
@@ -142,19 +163,6 @@ def _known_lengths(t: Type) -> Type:
 def _shape(t: Type) -> tuple[int | None, ...]:
     shape = t.shape if isinstance(t, ArrayType) else ()
     return tuple(d if isinstance(d, int) else None for d in shape)
-
-
-def _joined(old: list[Type] | None, new: list[Type], tracer: Any, name: str) -> list[Type]:
-    if old is None:
-        return new
-    if len(old) != len(new):
-        message = f"{name} returns values of different structure on different ways"
-        raise UntraceableError(message, tracer.location())
-    joined = [join(a, b) for a, b in zip(old, new, strict=True)]
-    if any(t is None for t in joined):
-        message = f"{name} returns values of different types on different ways"
-        raise UntraceableError(message, tracer.location())
-    return [t for t in joined if t is not None]
 
 
 def _alike(a: list[Type], b: list[Type]) -> bool:

@@ -6,17 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from fwdad.core.register_into import enter_into
-from fwdad.frontend.syntax import growing_use
-from fwdad.frontend.syntax.attributes import METHODS
+from fwdad.frontend.syntax.bound_methods import METHODS
 
-CALLED: dict[type, Callable[..., Any]] = {growing_use.Bound: growing_use.call_bound}
+CALLED: dict[type, Callable[..., Any]] = {}
 """How objects of some classes are called in a trace: ``call(tracer, f, args, kwargs)``."""
+
+ATTRIBUTES_OF: dict[type, Callable[..., Any]] = {}
+"""How attributes of stand-ins of some classes are read: ``read(tracer, o, name)``."""
 
 METHODS_OF: dict[type, Callable[..., Any]] = {}
 """How methods of objects of some classes are called: ``call(tracer, method, args, kwargs)``."""
-
-MANAGED: list[Callable[..., Any]] = []
-"""How functions under ``contextlib.contextmanager`` are called: one handler."""
 
 BUILTINS: dict[Any, Callable[..., Any]] = {}
 """Builtins with a meaning of their own: ``handle(tracer, *args, **kwargs)``."""

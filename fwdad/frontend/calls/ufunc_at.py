@@ -8,11 +8,12 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.frontend.numpy_sources.row_by_row import call_at, call_at_alone, call_once
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.builder.index_parts import is_basic, is_mask, mask_rank
 from fwdad.ir.symbol import Symbol
 
 
-def updated_at(tracer: Any, f: Any, a: Any, index: Any, others: tuple[Any, ...]) -> bool:
+def updated_at(tracer: Tracer, f: Any, a: Any, index: Any, others: tuple[Any, ...]) -> bool:
     """Write ``ufunc.at``, f, as a loop of stores, which has derivatives; whether it was written."""
     if a.dtype.kind not in "fc":
         return False
@@ -20,7 +21,7 @@ def updated_at(tracer: Any, f: Any, a: Any, index: Any, others: tuple[Any, ...])
     if any(is_mask(i) and not mask_rank(i) for i in parts):  # they make axes
         if not all(is_basic(i) or (is_mask(i) and not mask_rank(i)) for i in parts):
             message = "`at` with a truth value beside arrays of places cannot be traced: use `if`"
-            raise UntraceableError(message, tracer.location())
+            raise UntraceableError(message, tracer.position.location())
         tracer.call(call_once, (f.__self__, a, index, *others), {})
         return True
     if f in (np.add.at, np.subtract.at):

@@ -11,7 +11,9 @@ from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.numpy_sources import vectorized
 from fwdad.frontend.syntax.frame import Closure, Method
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Apply, Block, Value, walk
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import number_type
@@ -35,13 +37,13 @@ class Decorator(OfTrace):
 
 
 @builtin(np.vectorize)
-def _vectorize(tracer: Any, pyfunc: Any = None, *args: Any, **kwargs: Any) -> Any:
+def _vectorize(tracer: Tracer, pyfunc: Any = None, *args: Any, **kwargs: Any) -> Any:
     if mentions_symbols((args, kwargs)):
         _refuse(tracer, "of which the options are not known")
     if pyfunc is None:
-        return Decorator(tracer.native(lambda: np.vectorize(**kwargs)))
+        return Decorator(native(lambda: np.vectorize(**kwargs)))
     made = pyfunc if not isinstance(pyfunc, (Closure, Method, OfTrace)) else _stands_for_it
-    options = tracer.native(lambda: np.vectorize(made, *args, **kwargs))
+    options = native(lambda: np.vectorize(made, *args, **kwargs))
     return Vectorized(pyfunc, options)
 
 
@@ -49,11 +51,11 @@ def _stands_for_it(*_args: Any) -> None:
     """A placeholder for a function that is not known yet."""
 
 
-def _of_trace(tracer: Any, f: Vectorized, args: Any, kwargs: Any) -> Any:
+def _of_trace(tracer: Tracer, f: Vectorized, args: Any, kwargs: Any) -> Any:
     return _call(tracer, f.function, f.options, args, kwargs)
 
 
-def _from_outside(tracer: Any, f: Any, args: Any, kwargs: Any) -> Any:
+def _from_outside(tracer: Tracer, f: Any, args: Any, kwargs: Any) -> Any:
     if not callable(f.pyfunc) or f.pyfunc is getattr(np, "_NoValue", None):
         return Vectorized(args[0], f)
     return _call(tracer, f.pyfunc, f, args, kwargs)
@@ -75,7 +77,7 @@ class _Rest(OfTrace):
         self.names = names
 
 
-def _call_rest(tracer: Any, f: _Rest, args: Any, _kwargs: Any) -> Any:
+def _call_rest(tracer: Tracer, f: _Rest, args: Any, _kwargs: Any) -> Any:
     held = list(f.args)
     for place, x in zip(f.places, args, strict=False):
         held[place] = x
@@ -86,7 +88,7 @@ def _call_rest(tracer: Any, f: _Rest, args: Any, _kwargs: Any) -> Any:
 CALLED[_Rest] = _call_rest
 
 
-def _call(tracer: Any, function: Any, options: Any, args: Any, kwargs: Any) -> Any:
+def _call(tracer: Tracer, function: Any, options: Any, args: Any, kwargs: Any) -> Any:
     """Call a function under ``np.vectorize``."""
     if kwargs or options.excluded:
         names = [name for name in kwargs if name not in options.excluded]
@@ -108,7 +110,7 @@ def _call(tracer: Any, function: Any, options: Any, args: Any, kwargs: Any) -> A
     return tuple(found) if len(found) != 1 else found[0]
 
 
-def _by_elements(tracer: Any, function: Any, options: Any, arrays: Any, dtypes: Any) -> Any:
+def _by_elements(tracer: Tracer, function: Any, options: Any, arrays: Any, dtypes: Any) -> Any:
     rows, shape = tracer.call(vectorized.elements, (arrays,), {})
     first: tuple[Any, ...] = ()
     if dtypes is None:
@@ -131,7 +133,7 @@ class _Numbers(OfTrace):
         self.ranks = (0,) * count if ranks is None else ranks
 
 
-def _call_numbers(tracer: Any, f: _Numbers, args: Any, kwargs: Any) -> Any:
+def _call_numbers(tracer: Tracer, f: _Numbers, args: Any, kwargs: Any) -> Any:
     found = tracer.call(f.function, args, kwargs)
     results = found if isinstance(found, tuple) else (found,)
     if len(results) != f.count or tuple(_rank(tracer, x) for x in results) != f.ranks:
@@ -142,16 +144,16 @@ def _call_numbers(tracer: Any, f: _Numbers, args: Any, kwargs: Any) -> Any:
 CALLED[_Numbers] = _call_numbers
 
 
-def _by_parts(tracer: Any, function: Any, options: Any, arrays: Any, dtypes: Any) -> Any:
+def _by_parts(tracer: Tracer, function: Any, options: Any, arrays: Any, dtypes: Any) -> Any:
     inputs, outputs = options._in_and_out_core_dims
     if len(arrays) != len(inputs):
         message = f"wrong number of positional arguments: expected {len(inputs)}, got {len(arrays)}"
-        tracer.raise_always(TypeError, message)
+        raise AlwaysRaises(TypeError, (message,))
     ranks = [len(core) for core in inputs]
     outer = [a.ndim - rank for a, rank in zip(arrays, ranks, strict=True)]
     if min(outer) < 0:
         message = "an argument does not have enough dimensions for all core dimensions"
-        tracer.raise_always(ValueError, message)
+        raise AlwaysRaises(ValueError, (message,))
     lengths: dict[str, list[Any]] = {}
 
     def note(array: Any, core: Any) -> None:
@@ -203,7 +205,7 @@ def _by_parts(tracer: Any, function: Any, options: Any, arrays: Any, dtypes: Any
 
 
 def _first(
-    tracer: Any, function: Any, rows: Any, *, known: bool, whole: bool = False
+    tracer: Tracer, function: Any, rows: Any, *, known: bool, whole: bool = False
 ) -> tuple[Any, ...]:
     """The first results, which determine the types of all."""
     recorder = tracer.recorder
@@ -234,7 +236,7 @@ def _mixes(op: Any) -> bool:
     return len(set(kinds)) > 1
 
 
-def _rank(tracer: Any, x: Any) -> int:
+def _rank(tracer: Tracer, x: Any) -> int:
     if type(x) is Symbol:
         return len(x.shape) if x.is_array else 0
     if isinstance(x, np.ndarray):
@@ -244,13 +246,13 @@ def _rank(tracer: Any, x: Any) -> int:
     return 0
 
 
-def _dtype(tracer: Any, x: Any) -> Any:
+def _dtype(tracer: Tracer, x: Any) -> Any:
     if _rank(tracer, x):
         _refuse(tracer, "of a function whose results are no numbers")
     t: Any = x.type if type(x) is Symbol else number_type(x)
     return t.dtype
 
 
-def _refuse(tracer: Any, what: str) -> None:
+def _refuse(tracer: Tracer, what: str) -> None:
     message = f"`np.vectorize` {what} cannot be traced"
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())

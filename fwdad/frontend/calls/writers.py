@@ -16,7 +16,9 @@ import numpy as np
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.tables import builtin, method
 from fwdad.frontend.numpy_sources.row_by_row import check_apart, put_under_mask
+from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 
 _IN_PLACE = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift",
@@ -24,26 +26,31 @@ _IN_PLACE = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
 
 
 @builtin(operator.setitem)
-def _setitem(tracer: Any, o: Any, index: Any, value: Any) -> None:
-    tracer.set_subscript(o, index, value)
+def _setitem(tracer: Interpreter, o: Any, index: Any, value: Any) -> None:
+    tracer.subscripts.set_subscript(o, index, value)
 
 
 @builtin(operator.delitem)
-def _delitem(tracer: Any, o: Any, index: Any) -> None:
-    tracer.delete_subscript(o, index)
+def _delitem(tracer: Interpreter, o: Any, index: Any) -> None:
+    tracer.subscripts.delete_subscript(o, index)
 
 
-def _in_place(function: Callable[..., Any], tracer: Any, held: Any, value: Any) -> Any:
+def _in_place(function: Callable[..., Any], tracer: Interpreter, held: Any, value: Any) -> Any:
     """``held op= value``, which returns the array itself."""
     if _is_array(held) or isinstance(held, np.ndarray):
-        tracer.update(held, Ellipsis, function, value)
+        tracer.assignments.update(held, Ellipsis, function, value)
         return held
-    return tracer.augmented(function, held, value)
+    return tracer.assignments.augmented(function, held, value)
 
 
 for _name in _IN_PLACE:
     _function = getattr(operator, f"i{_name.rstrip('_')}")
     builtin(_function)(functools.partial(_in_place, getattr(operator, _name)))
+
+
+@builtin(operator.iconcat)
+def _iconcat(tracer: Interpreter, a: Any, b: Any) -> Any:
+    return tracer.assignments.augmented(operator.add, a, b)
 
 
 def _operator(name: str) -> None:
@@ -65,7 +72,9 @@ method("__len__")(lambda tracer, a: tracer.call(len, (a,), {}))
 method("__copy__")(lambda tracer, a: tracer.call(copy.copy, (a,), {}))
 method("__deepcopy__")(lambda tracer, a, memo: tracer.call(copy.copy, (a,), {}))
 method("__getitem__")(lambda tracer, a, index: tracer.subscript(a, index))
-method("__setitem__")(lambda tracer, a, index, value: tracer.set_subscript(a, index, value))
+method("__setitem__")(
+    lambda tracer, a, index, value: tracer.subscripts.set_subscript(a, index, value)
+)
 method("compress")(
     lambda tracer, a, condition, *args, **kwargs: tracer.call(
         np.compress, (condition, a, *args), kwargs
@@ -74,13 +83,15 @@ method("compress")(
 
 
 @method("resize")
-def _resize(tracer: Any, _a: Symbol, *_shape: Any, **_options: Any) -> None:
+def _resize(tracer: Tracer, _a: Symbol, *_shape: Any, **_options: Any) -> None:
     message = "`resize` in place cannot be traced: say np.resize or np.reshape"
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())
 
 
 @builtin(np.copyto)
-def _copyto(tracer: Any, dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+def _copyto(
+    tracer: Tracer, dst: Any, src: Any, casting: Any = "same_kind", where: Any = True
+) -> None:
     recorder = tracer.recorder
     into, value = recorder.as_symbol(dst), _value(tracer, src)
     dtype = value.dtype if type(value) is Symbol else np.asarray(value).dtype
@@ -92,10 +103,10 @@ def _copyto(tracer: Any, dst: Any, src: Any, casting: Any = "same_kind", where: 
 
 
 @builtin(np.nan_to_num)
-def _nan_to_num(tracer: Any, x: Any, copy: Any = True, *numbers: Any, **options: Any) -> Any:
+def _nan_to_num(tracer: Tracer, x: Any, copy: Any = True, *numbers: Any, **options: Any) -> Any:
     options |= dict(zip(("nan", "posinf", "neginf"), numbers, strict=False))
     made = tracer.recorder.apply(np.nan_to_num, (x,), options)
-    if tracer.known(copy) or not (_is_array(x) or isinstance(x, np.ndarray)):
+    if tracer.values.known(copy) or not (_is_array(x) or isinstance(x, np.ndarray)):
         return made
     into = tracer.recorder.as_symbol(x)
     tracer.recorder.store(into, Ellipsis, made)
@@ -104,7 +115,7 @@ def _nan_to_num(tracer: Any, x: Any, copy: Any = True, *numbers: Any, **options:
 
 @method("sort")
 def _sort(
-    tracer: Any, a: Symbol, axis: int = -1, kind: Any = None, order: Any = None, **options: Any
+    tracer: Tracer, a: Symbol, axis: int = -1, kind: Any = None, order: Any = None, **options: Any
 ) -> None:
     options |= {key: x for key, x in (("kind", kind), ("order", order)) if x is not None}
     made = tracer.recorder.apply(np.sort, (a, axis), options)
@@ -113,14 +124,19 @@ def _sort(
 
 @method("partition")
 def _partition(
-    tracer: Any, a: Symbol, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None
+    tracer: Tracer,
+    a: Symbol,
+    kth: Any,
+    axis: int = -1,
+    kind: Any = "introselect",
+    order: Any = None,
 ) -> None:
     options = {} if order is None else {"order": order}
     made = tracer.recorder.apply(np.partition, (a, kth, axis, kind), options)
     tracer.recorder.store(a, Ellipsis, made)
 
 
-def _mask_of(tracer: Any, function: Any, into: Symbol, mask: Any) -> Any:
+def _mask_of(tracer: Tracer, function: Any, into: Symbol, mask: Any) -> Any:
     """A mask in the shape of ``into``: sizes must match, and it is not broadcast."""
     chosen = tracer.recorder.as_symbol(_value(tracer, mask))
     if chosen.type.shape == into.type.shape:
@@ -130,12 +146,12 @@ def _mask_of(tracer: Any, function: Any, into: Symbol, mask: Any) -> Any:
     holds = tracer.call(operator.eq, tuple(sizes), {})
     if holds is False:
         raise AlwaysRaises(ValueError, (message,))
-    tracer.recorder.check(holds, ValueError, (message,), tracer.location())
+    tracer.recorder.check(holds, ValueError, (message,), tracer.position.location())
     return tracer.call(np.reshape, (chosen, tracer.attribute(into, "shape")), {})
 
 
 @builtin(np.putmask)
-def _putmask(tracer: Any, a: Any, mask: Any, values: Any) -> None:
+def _putmask(tracer: Tracer, a: Any, mask: Any, values: Any) -> None:
     recorder = tracer.recorder
     into, value = recorder.as_symbol(a), _value(tracer, values)
     chosen = _mask_of(tracer, np.putmask, into, mask)
@@ -146,18 +162,18 @@ def _putmask(tracer: Any, a: Any, mask: Any, values: Any) -> None:
 
 
 @builtin(check_apart)
-def _check_apart(tracer: Any, a: Any, v: Any) -> None:
+def _check_apart(tracer: Tracer, a: Any, v: Any) -> None:
     if not (_is_array(a) and _is_array(v) and tracer.recorder.may_share(a.value, v.value)):
         return
     message = (
         "values are stored element by element into the memory that they are in, and NumPy reads "
         "them while they change: store a copy of them"
     )
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())
 
 
 @builtin(np.place)
-def _place(tracer: Any, arr: Any, mask: Any, vals: Any) -> None:
+def _place(tracer: Tracer, arr: Any, mask: Any, vals: Any) -> None:
     recorder = tracer.recorder
     into, value = recorder.as_symbol(arr), _value(tracer, vals)
     chosen = recorder.as_symbol(_mask_of(tracer, np.place, into, mask))
@@ -182,12 +198,12 @@ def _place(tracer: Any, arr: Any, mask: Any, vals: Any) -> None:
 
 
 @method("put")
-def _put_method(tracer: Any, a: Symbol, indices: Any, values: Any, mode: str = "raise") -> None:
+def _put_method(tracer: Tracer, a: Symbol, indices: Any, values: Any, mode: str = "raise") -> None:
     _put(tracer, a, indices, values, mode)
 
 
 @builtin(np.put)
-def _put(tracer: Any, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+def _put(tracer: Tracer, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     recorder = tracer.recorder
     into, at, value = recorder.as_symbol(a), _value(tracer, ind), _value(tracer, v)
     if type(at) is Symbol and at.type.dtype.kind == "b":  # zeros and ones here
@@ -224,7 +240,7 @@ def _places(recorder: Any, into: Any, at: Any) -> tuple[Any, ...]:
 
 
 @builtin(np.put_along_axis)
-def _put_along_axis(tracer: Any, arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+def _put_along_axis(tracer: Tracer, arr: Any, indices: Any, values: Any, axis: int | None) -> None:
     recorder = tracer.recorder
     into, at, value = recorder.as_symbol(arr), _value(tracer, indices), _value(tracer, values)
     rank = into.type.ndim
@@ -245,28 +261,28 @@ def _put_along_axis(tracer: Any, arr: Any, indices: Any, values: Any, axis: int 
 
 
 @builtin(np.take_along_axis)
-def _take_along_axis(tracer: Any, arr: Any, indices: Any, axis: int | None = -1) -> Any:
+def _take_along_axis(tracer: Tracer, arr: Any, indices: Any, axis: int | None = -1) -> Any:
     at = _value(tracer, indices)
     _check_along_axis(tracer, at, axis, np.ndim(arr))
     return tracer.recorder.apply(np.take_along_axis, (arr, at, axis), {})
 
 
-def _check_along_axis(tracer: Any, at: Any, axis: int | None, rank: int) -> None:
+def _check_along_axis(tracer: Tracer, at: Any, axis: int | None, rank: int) -> None:
     """Raise NumPy's errors for indices along an axis, whatever the lengths."""
     if type(at) is not Symbol:
         return
     ndim = at.type.ndim if at.is_array else 0
     if axis is None and ndim != 1:
         message = "when axis=None, `indices` must have a single dimension."
-        tracer.raise_always(ValueError, message)
+        raise AlwaysRaises(ValueError, (message,))
     if at.type.dtype.kind not in "iu":
-        tracer.raise_always(IndexError, "`indices` must be an integer array")
+        raise AlwaysRaises(IndexError, ("`indices` must be an integer array",))
     if axis is not None and ndim != rank:
         message = "`indices` and `arr` must have the same number of dimensions"
-        tracer.raise_always(ValueError, message)
+        raise AlwaysRaises(ValueError, (message,))
 
 
-def _value(tracer: Any, x: Any) -> Any:
+def _value(tracer: Tracer, x: Any) -> Any:
     """A number or array; a list becomes an array."""
     if isinstance(x, (list, tuple)):
         return tracer.call(np.array, (x,), {})

@@ -23,6 +23,7 @@ from fwdad.frontend.derivatives.columns import push_in_chunks, width_of_chunks
 from fwdad.frontend.derivatives.copied_arguments import check_orders
 from fwdad.frontend.derivatives.kept_memory import read_before_written
 from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten, made_in
 from fwdad.ir.analysis.alias import memory, memory_of, written_parameters
 from fwdad.ir.builder.recorder import _identity
@@ -57,7 +58,7 @@ class Differentiated:
 
     def __init__(
         self,
-        tracer: Any,
+        tracer: Tracer,
         f: Any,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
@@ -136,7 +137,9 @@ class Differentiated:
         self.differentiated(tree, len(block.results))  # raises if there is no aux
         if not block.results and tree([]) is None:
             raise NoOutputError(returned_nothing(function_name(self.f)))
-        width = n if threads < 2 else width_of_chunks(block, n, threads, self.tracer.force(chunk))
+        width = n
+        if threads > 1:
+            width = width_of_chunks(block, n, threads, self.tracer.values.force(chunk))
         apart = not (written_outside(block) or any(isinstance(op, Effect) for op in walk(block)))
         if width < n and apart and not any(dtype_of(x).kind == "c" for x in self.leaves):
             made = push_in_chunks(recorder, block, own, tangents, n, width)
@@ -155,7 +158,7 @@ class Differentiated:
         """
         self.check_numbers()
         recorder = self.tracer.recorder
-        outer, recorder.pulled_at = recorder.pulled_at, self.tracer.depth
+        outer, recorder.pulled_at = recorder.pulled_at, self.tracer.position.depth
         try:
             block, own, tree = self.traced(lends=lends)
         finally:
@@ -202,7 +205,7 @@ class Differentiated:
             args[k] = tree(inner[part])
         mark = recorder.lengths.mark()
         derives, recorder.derives = recorder.derives, False
-        outside, recorder.differentiates = recorder.differentiates, True
+        differentiates, recorder.differentiates = recorder.differentiates, True
         raised, y = None, None
         with recorder.region(block) as region, recorder.alone_inside():
             try:
@@ -214,9 +217,9 @@ class Differentiated:
                     "a function that is differentiated inside a traced program changes a "
                     "container from outside"
                 )
-                raise UntraceableError(message, self.tracer.location())
+                raise UntraceableError(message, self.tracer.position.location())
         check_items(block, recorder.lists)
-        recorder.differentiates = outside
+        recorder.differentiates = differentiates
         if raised is not None:
             recorder.derives |= derives
             self._raise_behind(raised, block, outer)
@@ -225,9 +228,10 @@ class Differentiated:
         if self.outputs != "returned":
             if written_outside(block):
                 message = "arguments that are written and not differentiated are outputs, too"
-                raise UntraceableError(message, self.tracer.location())
+                raise UntraceableError(message, self.tracer.position.location())
             y = self._with_mutated(y, inner, written)
-        at = self.tracer.location() if self.tracer.frame is not None else self.tracer.returned
+        position = self.tracer.position
+        at = position.location() if position.depth else position.returned
         leaves, tree = flatten(y, records=True, place=at)
         block.results = [recorder.operand(leaf) for leaf in leaves]
         if not recorder.derives:  # lanes of an inner derivative stay as they are
@@ -333,7 +337,7 @@ class Differentiated:
                     f"two arguments of {function_name(self.f)} share memory, and one is written: "
                     "their derivatives cannot be kept apart. Pass a copy of one"
                 )
-                raise UntraceableError(message, self.tracer.location())
+                raise UntraceableError(message, self.tracer.position.location())
 
     def _check_kept(self, block: Block, outside: list[Value]) -> None:
         """Raise if f reads in memory from outside what its last derivative call left there."""
@@ -356,7 +360,7 @@ class Differentiated:
             "derivative would be lost without a word. If what it finds there is a constant (a "
             "starting guess), say fwdad.stop_gradient(array); else pass it as an argument"
         )
-        raise UntraceableError(message, place or self.tracer.location())
+        raise UntraceableError(message, place or self.tracer.position.location())
 
     def _check_one_name(self, given: list[Value], outside: list[Value], block: Block) -> None:
         """Raise if f writes memory known by two names, one from outside, since each is copied.
@@ -376,7 +380,7 @@ class Differentiated:
                     f"{function_name(self.f)} writes into an array that it knows by two names, and "
                     "one of them is from outside: pass one array, and take its views inside"
                 )
-                raise UntraceableError(message, self.tracer.location())
+                raise UntraceableError(message, self.tracer.position.location())
 
     def _with_mutated(self, y: Any, inner: list[Symbol], written: list[bool]) -> Any:
         """The value with the arguments that f writes, beside or instead of what it returns."""

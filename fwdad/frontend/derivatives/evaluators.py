@@ -20,19 +20,17 @@ from fwdad.evaluation.arguments import (
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, RowsNeededError, dtype_of
 from fwdad.frontend.derivatives.pullbacks import Point
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten, made_in
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number, Size
 from fwdad.tangents.seeds import check_one_array, random_seeds
 from fwdad.tangents.zero import ZERO, NoTangent
 from fwdad.transforms.forward import Basis
-from fwdad.transforms.forward.rule_table import CONSTANT
-
-CONSTANT.add(api.stop_gradient)
 
 
 @builtin(api.stop_gradient)
-def _stop_gradient(tracer: Any, x: Any) -> Any:
+def _stop_gradient(tracer: Tracer, x: Any) -> Any:
     """A single operation, since its own source removes tangents that a trace does not have."""
     leaves, tree = flatten(x)
     stopped = [
@@ -44,7 +42,9 @@ def _stop_gradient(tracer: Any, x: Any) -> Any:
     return made_in(tracer.recorder, tree(stopped))
 
 
-def _at(tracer: Any, f: Any, args: Any, kwargs: Any, argnums: Any, options: Any) -> Differentiated:
+def _at(
+    tracer: Tracer, f: Any, args: Any, kwargs: Any, argnums: Any, options: Any
+) -> Differentiated:
     outputs, has_aux = options.get("outputs", "returned"), options.get("has_aux", False)
     if outputs not in ("returned", "mutated", "both"):
         message = f'outputs is "returned", "mutated" or "both", not {outputs!r}'
@@ -62,7 +62,7 @@ def _check_holomorphic(at: Differentiated, *, holomorphic: bool) -> None:
     if kinds != {"c"}:
         raise NotHolomorphicError(REAL_ARGUMENT)
     recorder = at.tracer.recorder
-    location = at.tracer.location()
+    location = at.tracer.position.location()
     likes = [np.empty(at.shape(k), dtype_of(x)) for k, x in enumerate(at.leaves)]
     seeds = random_seeds(likes, 1, np.random.default_rng(0))
     given = [recorder.as_symbol(np.concatenate([v, 1j * v])) for v in seeds]
@@ -74,18 +74,18 @@ def _check_holomorphic(at: Differentiated, *, holomorphic: bool) -> None:
             recorder.check(holds, NotHolomorphicError, (NOT_HOLOMORPHIC,), location)
 
 
-@builtin(api.linearize)
-def _linearize(tracer: Any, *_args: Any, **_options: Any) -> Any:
+def refuse_linearize(tracer: Tracer, *_args: Any, **_options: Any) -> Any:
+    """The meaning of ``linearize`` in a trace: none."""
     message = (
         "linearize returns an operator of SciPy's, which a traced program cannot hold: use jvp for "
         "J @ v, vjp for J.T @ v, or jacobian"
     )
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())
 
 
 @builtin(api.jvp)
 def _jvp(
-    tracer: Any,
+    tracer: Tracer,
     f: Any,
     x: Any,
     v: Any = None,
@@ -143,7 +143,7 @@ def _in_structure(x: Any, v: Any) -> Any:
     return v
 
 
-def _stacked(tracer: Any, v: Symbol, x: Symbol, *, single: bool) -> Any:
+def _stacked(tracer: Tracer, v: Symbol, x: Symbol, *, single: bool) -> Any:
     """Directions as lanes of their argument's shape."""
     if v.dtype.kind not in "fc":
         return ZERO
@@ -159,7 +159,7 @@ def _stacked(tracer: Any, v: Symbol, x: Symbol, *, single: bool) -> Any:
     return recorder.load(v, (None, Ellipsis)) if single else v
 
 
-def _of_shape(tracer: Any, v: Symbol, x: Symbol) -> Symbol:
+def _of_shape(tracer: Tracer, v: Symbol, x: Symbol) -> Symbol:
     """Directions with the argument's lengths, compared at run time where types do not suffice."""
     recorder = tracer.recorder
     message = "a length of a direction is not its argument's, and it is not broadcast"
@@ -171,9 +171,9 @@ def _of_shape(tracer: Any, v: Symbol, x: Symbol) -> Symbol:
     for axis, length in enumerate(lengths):
         holds = tracer.call(operator.eq, (recorder.length(v, axis + first), length), {})
         if type(holds) is Symbol:
-            recorder.check(holds, SeedError, (message,), tracer.location())
+            recorder.check(holds, SeedError, (message,), tracer.position.location())
         elif not holds:
-            raise SeedError(message, tracer.location())
+            raise SeedError(message, tracer.position.location())
     lanes = [recorder.length(v, 0)] if first else []
     return recorder.apply(np.reshape, (v, (*lanes, *lengths)), {})
 
@@ -205,9 +205,8 @@ def _basis_run(at: Differentiated, options: dict[str, Any]) -> tuple[list[Any], 
     return at.run(total, seeds, options.get("chunk", "auto"), rows=rows)
 
 
-@builtin(api.value_and_jacobian)
-def _value_and_jacobian(
-    tracer: Any,
+def traced_value_and_jacobian(
+    tracer: Tracer,
     f: Any,
     x: Any,
     *,
@@ -217,6 +216,7 @@ def _value_and_jacobian(
     holomorphic: bool = False,
     **options: Any,
 ) -> Any:
+    """The meaning of ``value_and_jacobian`` in a trace."""
     at = _at(tracer, f, (x, *args), kwargs, argnums, options)
     _check_holomorphic(at, holomorphic=holomorphic)
     recorder = tracer.recorder
@@ -249,7 +249,7 @@ def _rows(at: Differentiated) -> tuple[list[Any], list[list[Any]], Tree]:
     chosen = at.differentiated(point.tree, len(point.primals))
     if any(dtype_of(x).kind == "c" for x in (*at.leaves, *point.primals)):
         message = "an rrule and complex numbers: call jacrev outside of jit, or vjp inside"
-        raise UntraceableError(message, at.tracer.location())
+        raise UntraceableError(message, at.tracer.position.location())
     blocks = [
         point.rows(k) if k in chosen and dtype_of(p).kind == "f" else [NoTangent] * len(at.leaves)
         for k, p in enumerate(point.primals)
@@ -274,9 +274,9 @@ def _stacked_columns(
     return rows[0] if len(rows) == 1 else recorder.apply(np.concatenate, (rows,), {})
 
 
-@builtin(api.jacobian)
-def _jacobian(tracer: Any, f: Any, x: Any, **options: Any) -> Any:
-    found = _value_and_jacobian(tracer, f, x, **options)
+def traced_jacobian(tracer: Tracer, f: Any, x: Any, **options: Any) -> Any:
+    """The meaning of ``jacobian`` in a trace."""
+    found = traced_value_and_jacobian(tracer, f, x, **options)
     return found[1:] if options.get("has_aux") else found[1]
 
 
@@ -311,5 +311,5 @@ def _shaped(recorder: Any, own: Any, rank: int, shape: tuple[int, ...], p: Any) 
 
 
 @builtin(run_on_duals)
-def _run_on_duals(tracer: Any, f: Any, args: Any, kwargs: Any) -> Any:
+def _run_on_duals(tracer: Tracer, f: Any, args: Any, kwargs: Any) -> Any:
     return tracer.call(f, args, kwargs)

@@ -18,6 +18,7 @@ from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, dtype_of, made_of
 from fwdad.frontend.derivatives.pulled import cotangents
 from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import flatten
 from fwdad.ir.builder.outside import leave_outside
 from fwdad.ir.clone import Cloner
@@ -39,7 +40,7 @@ class Point(OfTrace):
     def __init__(self, at: Differentiated) -> None:
         self.at = at
         recorder = self.recorder = at.tracer.recorder
-        outer, recorder.pulled_at = recorder.pulled_at, at.tracer.depth
+        outer, recorder.pulled_at = recorder.pulled_at, at.tracer.position.depth
         try:
             block, own, self.tree = at.traced()
         finally:
@@ -184,9 +185,9 @@ class Point(OfTrace):
         holds = self.at.tracer.call(operator.eq, (given, wanted), {})
         message = "a length of a cotangent is not its value's"
         if type(holds) is Symbol:
-            self.recorder.check(holds, SeedError, (message,), self.at.tracer.location())
+            self.recorder.check(holds, SeedError, (message,), self.at.tracer.position.location())
         elif not holds:
-            raise SeedError(message, self.at.tracer.location())
+            raise SeedError(message, self.at.tracer.position.location())
 
     def _number(self, bar: Symbol, like: Symbol) -> Symbol:
         python = isinstance(like.type, Number) and like.type.python
@@ -268,12 +269,12 @@ def pull(point: Point, y_bar: Any) -> Any:
 
 
 @builtin(pull)
-def _traced_pull(_tracer: Any, point: Point, y_bar: Any) -> Any:
+def _traced_pull(_tracer: Tracer, point: Point, y_bar: Any) -> Any:
     return point.pull(y_bar)
 
 
 def traced_vjp(
-    tracer: Any,
+    tracer: Tracer,
     f: Any,
     x: Any,
     *,

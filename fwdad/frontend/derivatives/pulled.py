@@ -9,6 +9,7 @@ import numpy as np
 from fwdad.errors import NonScalarOutputError, SeedError, UntraceableError, type_in_words
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, dtype_of, made_of
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten
 from fwdad.ir.builder.outside import leave_outside
 from fwdad.ir.ops import Value
@@ -20,23 +21,16 @@ from fwdad.tangents.zero import NoTangent
 from fwdad.transforms.reverse.pull import write_block
 from fwdad.transforms.reverse.split_passes import Cut
 
-_AT_ONCE: dict[str, Any] = {}
-
-
-def install(gradient: Any) -> None:
-    """Set the function that differentiates outside of a trace, as :func:`pulled_gradient` does."""
-    _AT_ONCE.update(gradient=gradient)
-
-
-def pulled_gradient(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
-    """Value and gradient of a function whose value is one real number."""
-    return _AT_ONCE["gradient"](f, argnums, args, kwargs, options)
-
 
 def _refuse_outside(what: str, f: Any) -> NoReturn:
     """Refuse to call a function that has a meaning only in a trace."""
     message = f"the {what} of {function_name(f)} is needed outside of a tape"
     raise UntraceableError(message)
+
+
+def pulled_gradient(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    """Value and gradient of a function whose value is one real number."""
+    _refuse_outside("gradient", f)
 
 
 def pulled_value(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
@@ -60,7 +54,9 @@ def value_alone(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> A
 
 
 @builtin(value_alone)
-def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+def _traced_value(
+    tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any
+) -> Any:
     at = Differentiated(tracer, f, tuple(args), dict(kwargs), argnums, options["outputs"])
     block, own, tree = at.traced()
     lent = at.lent(block)
@@ -72,7 +68,9 @@ def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, opt
 
 
 @builtin(pulled_gradient)
-def traced_gradient(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+def traced_gradient(
+    tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any
+) -> Any:
     """:func:`pulled_gradient` in a trace, without the value if that is not wanted."""
     has_aux = options["has_aux"]
     at = Differentiated(tracer, f, tuple(args), dict(kwargs), argnums, has_aux=has_aux)
@@ -93,7 +91,7 @@ def traced_gradient(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, o
 
 @builtin(pulled_value)
 def _traced_pullback(
-    tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any
+    tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any
 ) -> Any:
     *given, y_bar = args
     bars_given, _ = flatten(y_bar, records=True)
@@ -109,7 +107,7 @@ def _traced_pullback(
 
 
 def _value_and_pullback(
-    tracer: Any, f: Any, argnums: Any, given: Any, options: Any, bars_of: Any
+    tracer: Tracer, f: Any, argnums: Any, given: Any, options: Any, bars_of: Any
 ) -> Any:
     """A function's value and the cotangents of its arguments.
 
@@ -137,7 +135,9 @@ def _value_and_pullback(
 
 
 @builtin(value_and_pullback)
-def _traced_halves(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+def _traced_halves(
+    tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any
+) -> Any:
     recorder = tracer.recorder
     types: list[Type] = []
 
@@ -154,7 +154,7 @@ def _traced_halves(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, op
 
 
 @builtin(measured_value)
-def _traced_measured(tracer: Any, *given: Any) -> Any:
+def _traced_measured(tracer: Tracer, *given: Any) -> Any:
     tracer.recorder.turns = True
     return _traced_pullback(tracer, *given)
 

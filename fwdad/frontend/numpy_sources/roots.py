@@ -11,43 +11,38 @@ from fwdad.evaluation.evaluators import jvp, stop_gradient
 from fwdad.frontend.numpy_sources.table import known, refuse, stands_for
 from fwdad.rules.core.registry import when_imported
 
-_ITERATIONS: list[Any] = []
-"""SciPy's source, as a function that nothing stands for."""
-
-
-def _newton(
-    func: Any,
-    x0: Any,
-    fprime: Any = None,
-    args: Any = (),
-    tol: Any = 1.48e-8,
-    maxiter: Any = 50,
-    fprime2: Any = None,
-    x1: Any = None,
-    rtol: Any = 0.0,
-    full_output: Any = False,
-    disp: Any = True,
-) -> Any:
-    if known(full_output) or fprime2 is not None or np.ndim(x0) != 0:
-        refuse("scipy.optimize.newton with fprime2, full_output or arrays cannot be traced")
-    options = (tol, maxiter, None, x1, rtol, False, disp)
-    found = stop_gradient(_ITERATIONS[0](func, x0, fprime, args, *options))
-    y = found
-    for _ in range(3):
-        value, slope = jvp(func, y, np.ones_like(found), args=args)
-        # where the slope is 0, the value stays, and the derivative is no number that looks like one
-        y = y - value * np.where(slope == 0, 1e300, np.divide(1.0, slope))
-    return found + (y - stop_gradient(y))
-
 
 def _enter(newton: Any) -> None:
-    _ITERATIONS.append(
-        types.FunctionType(
-            newton.__code__, newton.__globals__, newton.__name__, newton.__defaults__,
-            newton.__closure__,
-        )
+    # SciPy's source, as a function that nothing stands for
+    iterations = types.FunctionType(
+        newton.__code__, newton.__globals__, newton.__name__, newton.__defaults__,
+        newton.__closure__,
     )  # fmt: skip
-    stands_for(newton)(_newton)
+
+    @stands_for(newton)
+    def _newton(
+        func: Any,
+        x0: Any,
+        fprime: Any = None,
+        args: Any = (),
+        tol: Any = 1.48e-8,
+        maxiter: Any = 50,
+        fprime2: Any = None,
+        x1: Any = None,
+        rtol: Any = 0.0,
+        full_output: Any = False,
+        disp: Any = True,
+    ) -> Any:
+        if known(full_output) or fprime2 is not None or np.ndim(x0) != 0:
+            refuse("scipy.optimize.newton with fprime2, full_output or arrays cannot be traced")
+        options = (tol, maxiter, None, x1, rtol, False, disp)
+        found = stop_gradient(iterations(func, x0, fprime, args, *options))
+        y = found
+        for _ in range(3):
+            value, slope = jvp(func, y, np.ones_like(found), args=args)
+            # where the slope is 0, the value stays, and the derivative looks like no number
+            y = y - value * np.where(slope == 0, 1e300, np.divide(1.0, slope))
+        return found + (y - stop_gradient(y))
 
 
 when_imported("scipy.optimize.newton", _enter)

@@ -14,70 +14,79 @@ import numpy as np
 
 from fwdad.eager.lifting.source import find_source
 from fwdad.errors import UntraceableError, is_library_file, type_in_words, with_article
+from fwdad.frontend.calls.tables import ATTRIBUTES_OF
 from fwdad.frontend.guards import is_library_module, is_users
 from fwdad.frontend.numpy_sources.row_by_row import Flat
 from fwdad.frontend.slots import class_attribute, is_stand_in, may_have, original
-from fwdad.frontend.syntax import growing, growing_use
-from fwdad.frontend.syntax.frame import Closure, Method
+from fwdad.frontend.syntax import growing
+from fwdad.frontend.syntax.bound_methods import array_method
+from fwdad.frontend.syntax.frame import Closure, Frame, Method
 from fwdad.frontend.syntax.iterators import CLASSES, Iterator, Range
-from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
+from fwdad.frontend.syntax.subscripts import Subscripts
 from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional, Poison
-from fwdad.ir.builder.recorder import Recorder
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.ir.types import Number
 from fwdad.tangents.namespaces import namespace_of
-
-METHODS: dict[str, Callable[..., Any]] = {}
-"""Methods of arrays and numbers: ``handle(tracer, symbol, *args, **kwargs)``."""
 
 
 class Attributes:
     """Access to attributes."""
 
-    recorder: Recorder
-    frame: Any
+    def __init__(self, tracer: Tracer, subscripts: Subscripts) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.outside = tracer.outside
+        self.values = tracer.values
+        self.subscripts = subscripts
+
+    def eval_Attribute(self, node: ast.Attribute) -> Any:
+        o = self.tracer.evaluate(node.value)
+        self.position.at(node)
+        return self.attribute(o, self.position.frame.mangled(node.attr))
 
     def attribute(self, o: Any, name: str) -> Any:
         """``o.name``."""
         if isinstance(o, np.ndarray):
             o = self.recorder.as_symbol(o)
         if isinstance(o, (Optional, Poison)):
-            o = self.number(o)
+            o = self.values.number(o)
         if type(o) is Symbol:
             return self._symbol_attribute(o, name)
         if isinstance(o, types.ModuleType):
-            found = self.native(getattr, o, name)
+            found = native(getattr, o, name)
             if is_library_module(o):
                 return found
-            return self.captured(found, ("attribute", o, name), name)
+            return self.outside.captured(found, ("attribute", o, name), name)
         if isinstance(o, SuperOf):
-            return o.attribute(self, name)
+            return o.attribute(self.tracer, name)
         if isinstance(o, Closure):
             return self._closure_attribute(o, name)
-        if isinstance(o, growing.Items):
-            return growing_use.attribute(self, o, name)
         if type(o) is Range and name in ("start", "stop", "step"):
             return getattr(o, name)
         if type(o) in CLASSES and type(o) is not Iterator:
             (cls,) = CLASSES[type(o)]
             message = f"`{name}` of {with_article(cls.__name__)} that is not known cannot be traced"
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         if isinstance(o, OfTrace):
-            return self.attribute_of_iterator(o, name)
-        if self.python_method(o, "__getattribute__") is not None:
+            read: Callable[..., Any] = ATTRIBUTES_OF.get(type(o), refuse_attribute)
+            return read(self.tracer, o, name)
+        if self.values.python_method(o, "__getattribute__") is not None:
             self.refuse_getattribute(type(o))
-        missing = self.python_method(o, "__getattr__")
+        missing = self.values.python_method(o, "__getattr__")
         try:
-            return self.plain_attribute(o, name)
+            return self._plain_attribute(o, name)
         except AlwaysRaises as raised:
             if missing is None or not raised.is_a(AttributeError):
                 raise
-            return self.call(missing, (o, name), {})
+            return self.tracer.call(missing, (o, name), {})
 
     def _closure_attribute(self, f: Closure, name: str) -> Any:
         """An attribute of a function that is defined in a traced program."""
         if name in f.held:
-            return self.readable(f.held[name], name, f.held)
+            return self.values.readable(f.held[name], name, f.held)
         known: dict[str, Any] = {
             "__name__": f.__name__,
             "__module__": f.frame.globals.get("__name__"),
@@ -91,74 +100,62 @@ class Attributes:
             return known[name]
         if hasattr(types.FunctionType, name):
             message = f"`{name}` of a function that is defined in a traced program is not known"
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         raise AlwaysRaises(AttributeError, (f"'function' object has no attribute {name!r}",))
-
-    def guard(self, path: Any, x: Any) -> None:
-        """Note what must be found at a path whenever the tape runs."""
-        raise NotImplementedError
-
-    def guard_class(self, cls: type, name: str, found: Any) -> None:
-        """Note what a user's class holds under a name."""
-        raise NotImplementedError
-
-    def attribute_of_iterator(self, o: Any, name: str) -> Any:
-        """A generator's ``send`` and the like."""
-        raise NotImplementedError
 
     def refuse_getattribute(self, cls: type) -> NoReturn:
         """Refuse a class with its own ``__getattribute__``, which our own look-ups would run."""
         message = f"{cls.__name__} has a __getattribute__ of its own, which cannot be traced"
-        raise UntraceableError(message, self.location())
+        raise UntraceableError(message, self.position.location())
 
-    def plain_attribute(self, o: Any, name: str) -> Any:
+    def _plain_attribute(self, o: Any, name: str) -> Any:
         """The attribute that ``object.__getattribute__`` returns."""
         found = class_attribute(type(o), name)
         held: Any = namespace_of(o)
         own = isinstance(held, dict) and self.recorder.journal.is_own(held)
         if isinstance(found, _BINDING):
-            self.guard_class(type(o), name, found)
+            self.outside.guard_class(type(o), name, found)
         if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
-            return self.call(found.fget, (o,), {})
-        read = None if isinstance(o, type) else self.python_method(found, "__get__")
+            return self.tracer.call(found.fget, (o,), {})
+        read = None if isinstance(o, type) else self.values.python_method(found, "__get__")
         if read is not None and is_library_file(read.__code__.co_filename):
             read = None
         if read is not None and hasattr(type(found), "__set__"):
-            return self.call(read, (found, o, type(o)), {})
+            return self.tracer.call(read, (found, o, type(o)), {})
         if isinstance(held, dict) and name in held:
             if not own:
-                return self.captured(held[name], ("attribute", o, name), name)
+                return self.outside.captured(held[name], ("attribute", o, name), name)
             if found is not None and isinstance(held[name], Maybe) and not is_stand_in(type(o)):
                 message = f"`{name}` is one of the object on one way and its class's on another"
-                raise UntraceableError(message, self.location())
+                raise UntraceableError(message, self.position.location())
             message = f"{class_of(o).__name__!r} object has no attribute {name!r}"
-            return self.readable(held[name], name, held, (AttributeError, message))
+            return self.values.readable(held[name], name, held, (AttributeError, message))
         if own and name in ("__class__", "__dict__") and is_stand_in(type(o)):
             return class_of(o) if name == "__class__" else self._dict_beside_slots(o)
         if name == "__dict__" and own:
             return held
         if isinstance(found, types.FunctionType) and not isinstance(o, type):
             if not own and is_users(type(o)):
-                self.guard(("method", o, name), found)
+                self.outside.guard(("method", o, name), found)
             return Method(found, o)
         if read is not None:
-            return self.call(read, (found, o, type(o)), {})
+            return self.tracer.call(read, (found, o, type(o)), {})
         if isinstance(found, functools.cached_property) and own:
-            value = self.call(found.func, (o,), {})
+            value = self.tracer.call(found.func, (o,), {})
             self.recorder.journal.bind(held, name, value)
             return value
-        if not isinstance(o, type) and self.python_method(o, "__getattr__") is not None:
-            value = self.native(object.__getattribute__, o, name)
+        if not isinstance(o, type) and self.values.python_method(o, "__getattr__") is not None:
+            value = native(object.__getattribute__, o, name)
         else:
-            value = self.native(getattr, o, name)
+            value = native(getattr, o, name)
         if isinstance(value, (types.MethodType, types.BuiltinFunctionType)):
             if isinstance(o, type):
-                self.guard_class(o, name, class_attribute(o, name))
+                self.outside.guard_class(o, name, class_attribute(o, name))
             return value
         if own:  # what the object holds by this name later is another value: its class's is meant
             of = original(type(o))
             o = of if getattr(of, name, o) is value else o
-        return self.captured(value, ("attribute", o, name), name)
+        return self.outside.captured(value, ("attribute", o, name), name)
 
     def _dict_beside_slots(self, o: Any) -> NoReturn:
         """Raise for the ``__dict__`` of an object with slots, which is missing or incomplete."""
@@ -166,13 +163,15 @@ class Attributes:
             message = f"{class_of(o).__name__!r} object has no attribute '__dict__'"
             raise AlwaysRaises(AttributeError, (message,))
         message = f"`__dict__` of a {class_of(o).__name__}, which has slots too, cannot be traced"
-        raise UntraceableError(message, self.location())
+        raise UntraceableError(message, self.position.location())
 
     def set_updated(self, o: Any, name: str, value: Any) -> None:
         """The end of ``o.name op= …``, which sets the attribute if its class overrides how."""
         found = class_attribute(type(o), name)
-        acts = isinstance(found, property) or self.python_method(found, "__set__") is not None
-        if acts or self.python_method(o, "__setattr__") is not None:
+        acts = (
+            isinstance(found, property) or self.values.python_method(found, "__set__") is not None
+        )
+        if acts or self.values.python_method(o, "__setattr__") is not None:
             self.set_attribute(o, name, value)
 
     def set_attribute(self, o: Any, name: str, value: Any) -> None:
@@ -184,10 +183,10 @@ class Attributes:
                     self.recorder.store(part, Ellipsis, value)
                 return
             if name == "flat":
-                self.set_subscript(self.attribute(o, name), slice(None), value)
+                self.subscripts.set_subscript(self.attribute(o, name), slice(None), value)
                 return
             message = f"the attribute `{name}` of an array is set, which cannot be traced"
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         if isinstance(o, Closure):
             self.recorder.journal.bind(o.held, name, value)
             return
@@ -197,12 +196,12 @@ class Attributes:
             if parameters is not None and parameters.frozen and find_source(own) is None:
                 message = f"cannot assign to field {name!r}"
                 raise AlwaysRaises(dataclasses.FrozenInstanceError, (message,))
-            self.call(own, (o, name, value), {})
+            self.tracer.call(own, (o, name, value), {})
             return
         if getattr(own, "__name__", "__setattr__") != "__setattr__":  # borrowed: `dict.__setitem__`
             how = own.__qualname__
             message = f"{type(o).__name__} sets attributes by {how}, which is not traced"
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         self.set_plain_attribute(o, name, value)
 
     def set_plain_attribute(self, o: Any, name: str, value: Any) -> None:
@@ -212,11 +211,11 @@ class Attributes:
             if found.fset is None:
                 message = f"property {name!r} of {type(o).__name__!r} object has no setter"
                 raise AlwaysRaises(AttributeError, (message,))
-            self.call(found.fset, (o, value), {})
+            self.tracer.call(found.fset, (o, value), {})
             return
-        write = self.python_method(found, "__set__")
+        write = self.values.python_method(found, "__set__")
         if write is not None:
-            self.call(write, (found, o, value), {})
+            self.tracer.call(write, (found, o, value), {})
             return
         if is_stand_in(type(o)) and not may_have(type(o), name):
             what = "has no attribute" if found is None else "attribute"
@@ -228,14 +227,16 @@ class Attributes:
     def delete_attribute(self, o: Any, name: str) -> None:
         """``del o.name``."""
         found = class_attribute(type(o), name)
-        special = self.python_method(o, "__delattr__") or self.python_method(found, "__delete__")
+        special = self.values.python_method(o, "__delattr__") or self.values.python_method(
+            found, "__delete__"
+        )
         if special is not None or isinstance(found, property):
             message = f"`del` of `{name}`, which the class defines itself, cannot be traced"
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         held = self._attributes(o)
         if held.get(name, UNBOUND) is UNBOUND:
             raise AlwaysRaises(AttributeError, (name,))
-        self.readable(held[name], name, held, (AttributeError, name))
+        self.values.readable(held[name], name, held, (AttributeError, name))
         self.recorder.journal.bind(held, name, UNBOUND)
 
     def _attributes(self, o: Any) -> dict[str, Any]:
@@ -243,13 +244,13 @@ class Attributes:
         held = namespace_of(o)
         if not isinstance(held, dict):
             message = f"attributes of {type_in_words(o)} cannot be changed in a traced program"
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         if not self.recorder.journal.is_own(held):
             message = (
                 f"an attribute of {type_in_words(o)} that existed before the call is changed: a "
                 "tape cannot do that. Pass the object as an argument"
             )
-            raise UntraceableError(message, self.location())
+            raise UntraceableError(message, self.position.location())
         return held
 
     def _symbol_attribute(self, o: Symbol, name: str) -> Any:
@@ -262,7 +263,7 @@ class Attributes:
             return t.dtype
         if name == "size":
             return functools.reduce(
-                lambda a, b: self.binary(operator.mul, a, b),
+                lambda a, b: self.tracer.binary(operator.mul, a, b),
                 self.recorder.shape(o) or (1,),
             )
         if name == "T":
@@ -278,7 +279,7 @@ class Attributes:
                 return self.recorder.apply(cls, (part,), {})
             return self.recorder.apply(getattr(np, name), (o,), {})
         if name == "flat":
-            return self.call(Flat, (o,), {})
+            return self.tracer.call(Flat, (o,), {})
         if name == "__class__":
             return class_of(o)
         if name == "device":
@@ -286,24 +287,25 @@ class Attributes:
         if name == "itemsize":
             return t.dtype.itemsize
         if name == "nbytes":
-            return self.binary(operator.mul, self.attribute(o, "size"), t.dtype.itemsize)
-        special = name.startswith("__")  # NumPy, the module, has some, too
-        if name in METHODS or (hasattr(np.ndarray, name) and hasattr(np, name) and not special):
-            return BoundArrayMethod(o, name)
-        if isinstance(t, Number) and hasattr(_EXAMPLES[t.dtype.kind], name):
-            return BoundArrayMethod(o, name)
-        message = f"'{name}' of a {t} cannot be traced"
-        raise UntraceableError(message, self.location())
+            return self.tracer.binary(operator.mul, self.attribute(o, "size"), t.dtype.itemsize)
+        return array_method(o, name)
 
     def super(self) -> Any:
         """``super()`` in a method."""
-        frame = self.frame
+        frame: Frame | None = self.position.frame
         while frame is not None and frame.owner is None:
             frame = frame.outer
         if frame is None:
             raise AlwaysRaises(RuntimeError, ("super(): __class__ cell not found",))
+        assert isinstance(frame.node, (ast.FunctionDef, ast.Lambda))
         first = frame.node.args.args[0].arg
         return SuperOf(frame.owner.cell_contents, frame.locals[first])
+
+
+def refuse_attribute(tracer: Tracer, o: Any, name: str) -> NoReturn:
+    """Refuse to read an attribute."""
+    message = f"`{name}` of {type_in_words(o)} cannot be traced"
+    raise UntraceableError(message, tracer.position.location())
 
 
 class SuperOf:
@@ -313,7 +315,7 @@ class SuperOf:
         self.cls = cls
         self.owner = owner
 
-    def attribute(self, tracer: Any, name: str) -> Any:
+    def attribute(self, tracer: Tracer, name: str) -> Any:
         kind = type(self.owner)
         if isinstance(self.owner, type) and issubclass(self.owner, self.cls):
             kind = self.owner  # in a class method, and in __new__
@@ -321,7 +323,7 @@ class SuperOf:
         for cls in order[order.index(self.cls) + 1 :]:
             if name in cls.__dict__:
                 found = cls.__dict__[name]
-                tracer.guard_class(cls, name, found)
+                tracer.outside.guard_class(cls, name, found)
                 if isinstance(found, property):
                     return tracer.call(found.fget, (self.owner,), {})
                 if isinstance(found, staticmethod):  # __new__ is one
@@ -338,27 +340,6 @@ class SuperOf:
                 return found
         message = f"'super' object has no attribute {name!r}"
         raise AlwaysRaises(AttributeError, (message,))
-
-
-class BoundArrayMethod:
-    """A bound method of an unknown array or number."""
-
-    def __init__(self, owner: Symbol, name: str) -> None:
-        self.owner = self.__self__ = owner
-        self.name = self.__name__ = name
-
-    def call(self, tracer: Any, args: Any, kwargs: Any) -> Any:
-        handle = METHODS.get(self.name)
-        if handle is not None:
-            return handle(tracer, self.owner, *args, **kwargs)
-        if not hasattr(np, self.name):
-            kind = class_of(self.owner).__name__
-            message = (
-                f"the method {self.name!r} of {with_article(kind)} that is not known "
-                "cannot be traced"
-            )
-            raise UntraceableError(message, tracer.recorder.place())
-        return tracer.call(getattr(np, self.name), (self.owner, *args), kwargs)
 
 
 def class_of(x: Any) -> type:
@@ -381,4 +362,3 @@ _BINDING = (types.FunctionType, property, staticmethod, classmethod, functools.c
 """What a class holds that becomes another object when it is asked for."""
 
 _DESCRIPTORS = (types.WrapperDescriptorType, types.MethodDescriptorType)
-_EXAMPLES = {"b": True, "i": 1, "u": 1, "f": 1.0, "c": 1j}

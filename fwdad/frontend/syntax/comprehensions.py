@@ -7,21 +7,31 @@ from typing import Any
 
 from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax import generators, iteration
-from fwdad.frontend.syntax.expressions import Expressions
+from fwdad.frontend.syntax.assignments import Assignments
 from fwdad.frontend.syntax.frame import FLOW, Frame
 from fwdad.frontend.syntax.iterators import Iterator
+from fwdad.frontend.syntax.scopes import Scopes
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 
 
-class Comprehensions(Expressions):
+class Comprehensions:
     """Evaluation of comprehensions."""
+
+    def __init__(self, tracer: Tracer, scopes: Scopes, assignments: Assignments) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.values = tracer.values
+        self.scopes = scopes
+        self.assignments = assignments
 
     def eval_ListComp(self, node: ast.ListComp) -> Any:
         return self.recorder.journal.fresh(self._comprehended(node.generators, node.elt))
 
     def eval_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
         frame, run = self._comprehension(node.generators, node.elt)
-        return Iterator(self, generators.resumed(self, frame, None, run))
+        return Iterator(self.tracer, generators.resumed(self.tracer, frame, None, run))
 
     def eval_SetComp(self, node: ast.SetComp) -> Any:
         return self.recorder.journal.fresh(set(self._comprehended(node.generators, node.elt)))
@@ -29,25 +39,17 @@ class Comprehensions(Expressions):
     def eval_DictComp(self, node: ast.DictComp) -> Any:
         both = ast.copy_location(ast.Tuple([node.key, node.value], ast.Load()), node)
         pairs = self._comprehended(node.generators, both)
-        return self.recorder.journal.fresh({self.known(key): value for key, value in pairs})
+        return self.recorder.journal.fresh({self.values.known(key): value for key, value in pairs})
 
     def _comprehended(self, clauses: list[ast.comprehension], element: ast.expr) -> list[Any]:
         frame, run = self._comprehension(clauses, element)
-        outer, self.frame = self.frame, frame
-        try:
+        with self.position.within(frame):
             return list(run)
-        finally:
-            self.frame = outer
 
     def _frame_inside(self) -> Frame:
         """A frame that sees the names of the current one."""
-        frame = Frame(
-            self.frame.node,
-            self.frame.filename,
-            self.frame.globals,
-            outer=self.frame,
-            classes=self.frame.classes,
-        )
+        outer = self.position.frame
+        frame = Frame(outer.node, outer.filename, outer.globals, outer=outer, classes=outer.classes)
         self.recorder.journal.own(frame.locals, namespace=True)
         return frame
 
@@ -58,38 +60,38 @@ class Comprehensions(Expressions):
             for name in ast.walk(clause.target):
                 if isinstance(name, ast.Name):
                     frame.names.own.add(name.id)
-        first = self.evaluate(clauses[0].iter)
+        first = self.tracer.evaluate(clauses[0].iter)
         return frame, self._nest(clauses, 0, first, element)
 
     def _nest(
         self, clauses: list[ast.comprehension], depth: int, values: Any, element: ast.expr
     ) -> Any:
         clause = clauses[depth]
-        for value in iteration.walk(self, values):
-            self.assign(clause.target, value)
-            conditions = [self.truth(self.evaluate(test)) for test in clause.ifs]
+        for value in iteration.walk(self.tracer, values):
+            self.assignments.assign(clause.target, value)
+            conditions = [self.tracer.truth(self.tracer.evaluate(test)) for test in clause.ifs]
             if any(type(c) is Symbol for c in conditions):
                 message = "a comprehension whose length depends on values cannot be traced"
-                raise UntraceableError(message, self.location())
+                raise UntraceableError(message, self.position.location())
             if not all(conditions):
                 continue
             if depth + 1 == len(clauses):
-                yield self.evaluate(element)
+                yield self.tracer.evaluate(element)
             else:
-                inner = self.evaluate(clauses[depth + 1].iter)
+                inner = self.tracer.evaluate(clauses[depth + 1].iter)
                 yield from self._nest(clauses, depth + 1, inner, element)
 
-    def _is_sum_of_generator(self, node: ast.Call) -> bool:
+    def is_sum_of_generator(self, node: ast.Call) -> bool:
         return (
             isinstance(node.func, ast.Name)
             and node.func.id == "sum"
             and len(node.args) == 1
             and not node.keywords
             and isinstance(node.args[0], ast.GeneratorExp)
-            and self.lookup("sum") is sum
+            and self.scopes.lookup("sum") is sum
         )
 
-    def _sum(self, node: ast.Call) -> Any:
+    def sum_of_generator(self, node: ast.Call) -> Any:
         """``sum(… for …)`` as a loop, so that its length need not be known."""
         generator = node.args[0]
         assert isinstance(generator, ast.GeneratorExp)
@@ -105,9 +107,6 @@ class Comprehensions(Expressions):
                 statement = ast.If(test, [statement], [])
             statement = ast.For(g.target, g.iter, [statement], [], None)
         ast.fix_missing_locations(ast.copy_location(statement, node))
-        outer, self.frame = self.frame, frame
-        try:
-            self.run(statement)
-        finally:
-            self.frame = outer
+        with self.position.within(frame):
+            self.tracer.run(statement)
         return frame.locals[total]

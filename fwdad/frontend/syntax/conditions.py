@@ -9,47 +9,55 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError
-from fwdad.frontend.calls.calls import Calls
 from fwdad.frontend.syntax import iteration, iterators
 from fwdad.frontend.syntax.control import branch, truth
 from fwdad.frontend.syntax.growing import Items
+from fwdad.frontend.syntax.lengths import length_of_range
+from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.symbols import Optional, Poison
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol, UnknownText
 from fwdad.ir.types import BOOL, Number
 
 
-class Conditions(Calls):
+class Conditions:
     """Evaluation of conditions."""
 
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.values = tracer.values
+
     def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        x = self.evaluate(node.operand)
-        self.at(node)
+        x = self.tracer.evaluate(node.operand)
+        self.position.at(node)
         if isinstance(node.op, ast.Not):
             x = self.truth(x)
             return self.recorder.apply(operator.not_, (x,), {}) if type(x) is Symbol else not x
         function: Any = _UNARY[type(node.op)]
-        x = self.number(x)
-        method = self.python_method(x, f"__{function.__name__.strip('_')}__")
+        x = self.values.number(x)
+        method = self.values.python_method(x, f"__{function.__name__.strip('_')}__")
         if method is not None:
-            return self.call(method, (x,), {})
+            return self.tracer.call(method, (x,), {})
         if isinstance(x, np.ndarray):
             x = self.recorder.as_symbol(x)
         if type(x) is Symbol:
             return self.recorder.apply(function, (x,), {})
-        return self.native(function, x)
+        return native(function, x)
 
     def truth(self, x: Any) -> Any:
         """The truth of a value: a bool, or a symbol of one."""
         if isinstance(x, Optional):
             return branch(self.recorder, x.flag, lambda: self.truth(x.value), lambda: False)
-        method = self.python_method(x, "__bool__")
+        method = self.values.python_method(x, "__bool__")
         if method is not None:
-            return self.truth(self.call(method, (x,), {}))
-        method = self.python_method(x, "__len__")
+            return self.truth(self.tracer.call(method, (x,), {}))
+        method = self.values.python_method(x, "__len__")
         if method is not None:
-            return self.truth(self.call(method, (x,), {}))
+            return self.truth(self.tracer.call(method, (x,), {}))
         if type(x) is iterators.Range:
-            return self.truth(self.range_length(x.start, x.stop, x.step))
+            return self.truth(length_of_range(self.recorder, x.start, x.stop, x.step))
         if isinstance(x, np.ndarray):
             x = self.recorder.as_symbol(x)
         if isinstance(x, Items):
@@ -60,7 +68,7 @@ class Conditions(Calls):
         return self._chain(node.values, isinstance(node.op, ast.And))
 
     def _chain(self, nodes: list[ast.expr], conjunction: bool) -> Any:
-        first = self.evaluate(nodes[0])
+        first = self.tracer.evaluate(nodes[0])
         if len(nodes) == 1:
             return first
         held = self.truth(first)
@@ -72,13 +80,13 @@ class Conditions(Calls):
         return branch(self.recorder, held, *sides)
 
     def eval_Compare(self, node: ast.Compare) -> Any:
-        left = self.evaluate(node.left)
+        left = self.tracer.evaluate(node.left)
         return self._compared(left, list(zip(node.ops, node.comparators, strict=True)), node)
 
     def _compared(self, left: Any, rest: list[Any], node: ast.AST) -> Any:
         (op, right_node), later = rest[0], rest[1:]
-        right = self.evaluate(right_node)
-        self.at(node)
+        right = self.tracer.evaluate(right_node)
+        self.position.at(node)
         value = self.compare(op, left, right)
         if not later:
             return value
@@ -92,16 +100,16 @@ class Conditions(Calls):
     def compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
         """One comparison."""
         if isinstance(a, UnknownText) or isinstance(b, UnknownText):
-            self.refuse_text()
+            self.values.refuse_text()
         if isinstance(op, (ast.Is, ast.IsNot)):
             return self._is(a, b, isinstance(op, ast.Is))
         if isinstance(op, (ast.In, ast.NotIn)):
             found = self._contains(b, a)
-            return found if isinstance(op, ast.In) else self._negated(found)
+            return found if isinstance(op, ast.In) else self.negated(found)
         function = _COMPARISONS[type(op)]
         if function in (operator.eq, operator.ne) and Optional in (type(a), type(b)):
             return self._equals_optional(op, *((a, b) if type(a) is Optional else (b, a)))
-        return self.binary(function, a, b)
+        return self.tracer.binary(function, a, b)
 
     def _equals_optional(self, op: ast.cmpop, a: Optional, b: Any) -> Any:
         """``a == b`` where a may be None."""
@@ -111,7 +119,7 @@ class Conditions(Calls):
         return branch(self.recorder, a.flag, *sides)
 
     def _is(self, a: Any, b: Any, same: bool) -> Any:
-        a, b = (self.number(x) if type(x) is Poison else x for x in (a, b))
+        a, b = (self.values.number(x) if type(x) is Poison else x for x in (a, b))
         for x, y in ((a, b), (b, a)):
             if isinstance(x, Optional) and y is None:
                 present = x.flag
@@ -129,7 +137,7 @@ class Conditions(Calls):
             found = a.value is b.value
             if not found and self._may_be_same(a, b):
                 message = "whether two values are one object cannot be told beforehand: use `==`"
-                raise UntraceableError(message, self.location())
+                raise UntraceableError(message, self.position.location())
         return found if same else not found
 
     def _may_be_same(self, a: Symbol, b: Symbol) -> bool:
@@ -141,16 +149,18 @@ class Conditions(Calls):
         return a.is_array and any(self.recorder.definitions.is_merged(x.value) for x in (a, b))
 
     def _contains(self, container: Any, item: Any) -> Any:
-        method = self.python_method(container, "__contains__")
+        method = self.values.python_method(container, "__contains__")
         if method is not None:
-            return self.python_bool(self.truth(self.call(method, (container, item), {})))
-        if iteration.is_lazy(self, container):
+            return self.values.python_bool(
+                self.truth(self.tracer.call(method, (container, item), {}))
+            )
+        if iteration.is_lazy(self.tracer, container):
             return self._is_met(container, item)
         if isinstance(container, np.ndarray):
             container = self.recorder.as_symbol(container)
         if type(container) is Symbol and container.is_array:
-            met = self.call(np.any, (self.binary(operator.eq, container, item),), {})
-            return self.python_bool(met)
+            met = self.tracer.call(np.any, (self.tracer.binary(operator.eq, container, item),), {})
+            return self.values.python_bool(met)
         if isinstance(container, Items):
             container.refused("`in` of")
         open_items = isinstance(container, (list, tuple)) and Optional in map(type, container)
@@ -158,7 +168,7 @@ class Conditions(Calls):
             held = iteration.sequence(container)
             if held is None or isinstance(container, (set, dict)):
                 message = "`in` of a value that is not known cannot be traced"
-                raise UntraceableError(message, self.location())
+                raise UntraceableError(message, self.position.location())
             found: Any = False
             for x in held:
                 same = self.truth(self.compare(ast.Eq(), item, x))
@@ -168,37 +178,32 @@ class Conditions(Calls):
                     found = self.recorder.apply(operator.or_, (found, same), {})
                 else:
                     found = found or same
-            return self.python_bool(found)
-        return self.native(operator.contains, container, item)
-
-    def python_bool(self, x: Any) -> Any:
-        """A truth value as Python's ``bool``, where NumPy's comparisons give NumPy's."""
-        known = type(x) is not Symbol or x.type == BOOL
-        return x if known else self.recorder.apply(bool, (x,), {})
+            return self.values.python_bool(found)
+        return native(operator.contains, container, item)
 
     def _is_met(self, xs: Any, item: Any) -> bool:
         """Whether an iterator returns an item; it is then advanced past the item."""
-        for x in iteration.walk(self, xs):
-            same = self.truth(self.binary(operator.eq, item, x))
+        for x in iteration.walk(self.tracer, xs):
+            same = self.truth(self.tracer.binary(operator.eq, item, x))
             if type(same) is Symbol:
                 message = "`in` of an iterator of values cannot be traced: make a list of it"
-                raise UntraceableError(message, self.location())
+                raise UntraceableError(message, self.position.location())
             if same:
                 return True
         return False
 
-    def _in_order(self, function: Any, a: Any, b: Any) -> Any:
+    def in_order(self, function: Any, a: Any, b: Any) -> Any:
         """``a < b`` and the like of two tuples or lists: the first items that differ decide."""
         strict = operator.lt if function in (operator.lt, operator.le) else operator.gt
         if not a or not b:
             return function(len(a), len(b))
         if len(a) == len(b) == 1:
-            return self.truth(self.binary(function, a[0], b[0]))
-        found = self.truth(self.binary(strict, a[0], b[0]))
-        same = self.truth(self.binary(operator.eq, a[0], b[0]))
+            return self.truth(self.tracer.binary(function, a[0], b[0]))
+        found = self.truth(self.tracer.binary(strict, a[0], b[0]))
+        same = self.truth(self.tracer.binary(operator.eq, a[0], b[0]))
         if found is True or same is False:
             return found
-        rest = self._in_order(function, a[1:], b[1:])
+        rest = self.in_order(function, a[1:], b[1:])
         return self._either(found, self._both(same, rest))
 
     def _both(self, a: Any, b: Any) -> Any:
@@ -213,7 +218,7 @@ class Conditions(Calls):
         known, other = (a, b) if type(a) is not Symbol else (b, a)
         return True if known else other
 
-    def _same_items(self, a: Any, b: Any) -> Any:
+    def same_items(self, a: Any, b: Any) -> Any:
         """Whether two tuples or lists (such as shapes) are equal; None for anything else."""
         if type(a) is not type(b) or not isinstance(a, (tuple, list)):
             return None
@@ -223,7 +228,7 @@ class Conditions(Calls):
         for x, y in zip(a, b, strict=True):
             if _same_length(x, y):
                 continue
-            same = self.truth(self.binary(operator.eq, x, y))
+            same = self.truth(self.tracer.binary(operator.eq, x, y))
             if type(same) is not Symbol:
                 if not same:
                     return False
@@ -233,19 +238,19 @@ class Conditions(Calls):
                 found = self.recorder.apply(operator.and_, (found, same), {})
         return found
 
-    def _negated(self, held: Any) -> Any:
+    def negated(self, held: Any) -> Any:
         if type(held) is not Symbol:
             return not held
         return self.recorder.apply(operator.not_, (held,), {})
 
     def eval_IfExp(self, node: ast.IfExp) -> Any:
-        condition = self.truth(self.evaluate(node.test))
-        self.at(node)
+        condition = self.truth(self.tracer.evaluate(node.test))
+        self.position.at(node)
         return branch(
             self.recorder,
             condition,
-            lambda: self.evaluate(node.body),
-            lambda: self.evaluate(node.orelse),
+            lambda: self.tracer.evaluate(node.body),
+            lambda: self.tracer.evaluate(node.orelse),
         )
 
 

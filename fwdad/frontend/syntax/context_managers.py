@@ -15,12 +15,21 @@ import numpy as np
 
 from fwdad.eager.lifting.source import find_source
 from fwdad.errors import UntraceableError, is_library_file, with_article
-from fwdad.frontend.calls.tables import CALLED, builtin
+from fwdad.frontend.calls.tables import ATTRIBUTES_OF, CALLED, builtin
+from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.syntax import catching, iterators
-from fwdad.frontend.syntax.attributes import class_attribute
+from fwdad.frontend.syntax.assignments import Assignments
+from fwdad.frontend.syntax.blocks import Blocks
 from fwdad.frontend.syntax.frame import Closure, Method
-from fwdad.frontend.syntax.raising import AlwaysRaises, exceptions_of, may_raise, refuse_vanishing
+from fwdad.frontend.syntax.raising import (
+    AlwaysRaises,
+    exception_of,
+    exceptions_of,
+    may_raise,
+    refuse_vanishing,
+)
 from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Block, Op
 
 _Leave = Callable[[AlwaysRaises | None], Any]
@@ -36,30 +45,44 @@ class OfGenerator(OfTrace):
         self.items = items
 
 
-@contextlib.contextmanager
-def entered(tracer: Any, item: ast.withitem, node: ast.AST) -> Iterator[None]:
-    """Enter and leave a manager around what is traced inside."""
-    manager = tracer.evaluate(item.context_expr)
-    tracer.at(item.context_expr)
-    value, leave, suppressed = _enter(tracer, manager, item)
-    if item.optional_vars is not None:
-        tracer.assign(item.optional_vars, value)
-    ops = tracer.recorder.block.ops
-    before = len(ops)
-    try:
-        with _around(tracer, manager):
-            yield
-    except AlwaysRaises as raised:
-        _refuse_raising(tracer, manager, (leave, suppressed), ops[before:], node)
-        if not _leave(tracer, leave, raised, before, node):
-            raise
-        return
-    _refuse_raising(tracer, manager, (leave, suppressed), ops[before:], node)
-    _leave(tracer, leave, None, before, node)
+class ContextManagers:
+    """Execution of ``with``."""
+
+    def __init__(self, tracer: Tracer, assignments: Assignments, blocks: Blocks) -> None:
+        self.tracer = tracer
+        self.assignments = assignments
+        self.blocks = blocks
+
+    def run_With(self, node: ast.With) -> None:
+        with contextlib.ExitStack() as stack:
+            for item in node.items:
+                stack.enter_context(self.entered(item, node))
+            self.blocks.run_block(node.body)
+
+    @contextlib.contextmanager
+    def entered(self, item: ast.withitem, node: ast.AST) -> Iterator[None]:
+        """Enter and leave a manager around what is traced inside."""
+        manager = self.tracer.evaluate(item.context_expr)
+        self.tracer.position.at(item.context_expr)
+        value, leave, suppressed = _enter(self.tracer, manager, item)
+        if item.optional_vars is not None:
+            self.assignments.assign(item.optional_vars, value)
+        ops = self.tracer.recorder.block.ops
+        before = len(ops)
+        try:
+            with _around(self.tracer, manager):
+                yield
+        except AlwaysRaises as raised:
+            _refuse_raising(self.tracer, manager, (leave, suppressed), ops[before:], node)
+            if not _leave(self.tracer, leave, raised, before, node):
+                raise
+            return
+        _refuse_raising(self.tracer, manager, (leave, suppressed), ops[before:], node)
+        _leave(self.tracer, leave, None, before, node)
 
 
 def _leave(
-    tracer: Any, leave: _Leave, raised: AlwaysRaises | None, before: int, node: ast.AST
+    tracer: Tracer, leave: _Leave, raised: AlwaysRaises | None, before: int, node: ast.AST
 ) -> bool:
     """Leave a manager; returns whether it suppresses the exception that its body has raised."""
     ops, replaced, suppresses = tracer.recorder.block.ops, None, False
@@ -68,7 +91,7 @@ def _leave(
         suppresses = tracer.truth(leave(raised))
     except AlwaysRaises as error:
         replaced = error
-    place = tracer.place_of(node)
+    place = tracer.position.place_of(node)
     refuse_vanishing(
         tracer.recorder, ops[before:end], ops[end:], place, replaces=replaced not in (None, raised)
     )
@@ -77,7 +100,7 @@ def _leave(
     return suppresses
 
 
-def _around(tracer: Any, manager: Any) -> contextlib.AbstractContextManager[None]:
+def _around(tracer: Tracer, manager: Any) -> contextlib.AbstractContextManager[None]:
     """The context of a body; if the manager acts at its end, no conditional exception may leave."""
     if isinstance(manager, (np.errstate, warnings.catch_warnings, contextlib.nullcontext)):
         return contextlib.nullcontext()
@@ -85,7 +108,7 @@ def _around(tracer: Any, manager: Any) -> contextlib.AbstractContextManager[None
 
 
 def _refuse_raising(
-    tracer: Any, manager: Any, leaving: tuple[_Leave, Any], ops: list[Op], node: ast.AST
+    tracer: Tracer, manager: Any, leaving: tuple[_Leave, Any], ops: list[Op], node: ast.AST
 ) -> None:
     """Refuse operations that may raise what a manager may suppress."""
     leave, suppressed = leaving
@@ -96,11 +119,11 @@ def _refuse_raising(
             f"`with` of {with_article(_name(manager))}, which may suppress exceptions, around "
             "operations that may raise when the program runs cannot be traced"
         )
-        raise UntraceableError(message, tracer.place_of(node))
+        raise UntraceableError(message, tracer.position.place_of(node))
 
 
 def _may_suppress(
-    tracer: Any, leave: _Leave, wanted: tuple[type[BaseException], ...], ops: list[Op]
+    tracer: Tracer, leave: _Leave, wanted: tuple[type[BaseException], ...], ops: list[Op]
 ) -> bool:
     """Whether a manager suppresses what operations may raise, found by calling it."""
     found = {e for op in ops if may_raise(op, wanted) for e in exceptions_of(op)}
@@ -118,19 +141,19 @@ def _may_suppress(
     return False
 
 
-def _enter(tracer: Any, manager: Any, item: ast.AST) -> tuple[Any, _Leave, tuple[Any, ...]]:
+def _enter(tracer: Tracer, manager: Any, item: ast.AST) -> tuple[Any, _Leave, tuple[Any, ...]]:
     """The entered value, a function that leaves, and the exceptions that may be suppressed."""
     if isinstance(manager, np.errstate) and any(
         isinstance(k, ast.Constant) and k.value in ("raise", "call") for k in ast.walk(item)
     ):
         message = "floating-point errors that raise or call cannot be traced"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     if isinstance(manager, np.errstate):
         return None, lambda _: False, ()
     if isinstance(manager, warnings.catch_warnings):
-        if manager._record:
+        if vars(manager)["_record"]:
             message = "warnings that are recorded cannot be traced"
-            raise UntraceableError(message, tracer.location())
+            raise UntraceableError(message, tracer.position.location())
         return None, lambda _: False, ()
     if isinstance(manager, OfGenerator):
         return _next(tracer, manager.items), _left(tracer, manager.items), ()
@@ -139,7 +162,7 @@ def _enter(tracer: Any, manager: Any, item: ast.AST) -> tuple[Any, _Leave, tuple
     if isinstance(manager, contextlib.nullcontext):
         return manager.enter_result, lambda _: False, ()
     if isinstance(manager, contextlib.suppress):
-        wanted = manager._exceptions
+        wanted = vars(manager)["_exceptions"]
         return None, lambda raised: raised is not None and raised.is_a(wanted), wanted
     own_enter, own_leave = (class_attribute(type(manager), n) for n in ("__enter__", "__exit__"))
     if not isinstance(own_enter, types.FunctionType) or not isinstance(
@@ -154,12 +177,12 @@ def _enter(tracer: Any, manager: Any, item: ast.AST) -> tuple[Any, _Leave, tuple
 
 
 def _by_call(
-    tracer: Any, function: Any, args: tuple[Any, ...]
+    tracer: Tracer, function: Any, args: tuple[Any, ...]
 ) -> tuple[_Leave, tuple[type[BaseException], ...]]:
     """A function that calls an ``__exit__``, and the exceptions that it may suppress."""
 
     def leave(raised: AlwaysRaises | None) -> Any:
-        given = (None, None, None) if raised is None else (*tracer.exception_of(raised), None)
+        given = (None, None, None) if raised is None else (*exception_of(raised), None)
         return tracer.call(function, (*args, *given), {})
 
     source = find_source(function) if isinstance(function, types.FunctionType) else None
@@ -172,12 +195,12 @@ def _name(manager: Any) -> str:
     return "ExitStack" if isinstance(manager, Stack) else type(manager).__name__
 
 
-def _refuse(tracer: Any, manager: Any) -> Any:
+def _refuse(tracer: Tracer, manager: Any) -> Any:
     message = (
         f"`with` of {with_article(_name(manager))} cannot be traced: enter it outside of "
         "the function"
     )
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())
 
 
 def _answers_nothing(node: ast.AST) -> bool:
@@ -189,10 +212,10 @@ def _answers_nothing(node: ast.AST) -> bool:
 class Stack(OfTrace):
     """The result of ``contextlib.ExitStack()``."""
 
-    def __init__(self, tracer: Any) -> None:
+    def __init__(self, tracer: Tracer) -> None:
         self.entered: list[tuple[_Leave, tuple[Any, ...]]] = tracer.recorder.journal.fresh([])
 
-    def add(self, tracer: Any, leave: _Leave, suppressed: tuple[Any, ...] = ()) -> None:
+    def add(self, tracer: Tracer, leave: _Leave, suppressed: tuple[Any, ...] = ()) -> None:
         """Note what to do when the stack is left."""
         tracer.recorder.journal.touch(self.entered)
         self.entered.append((leave, suppressed))
@@ -201,7 +224,7 @@ class Stack(OfTrace):
         """The exceptions that the entered managers may suppress."""
         return tuple(e for _, wanted in self.entered for e in wanted)
 
-    def leave(self, tracer: Any, raised: AlwaysRaises | None) -> bool:
+    def leave(self, tracer: Tracer, raised: AlwaysRaises | None) -> bool:
         """Leave all managers, the latest first; returns whether an exception was suppressed."""
         pending = raised
         while self.entered:
@@ -225,13 +248,14 @@ class OfStack(OfTrace):
     name: str
 
 
-def _call_stack(tracer: Any, f: OfStack, args: Any, kwargs: Any) -> Any:
+def _call_stack(tracer: Tracer, f: OfStack, args: Any, kwargs: Any) -> Any:
     stack, (first, *rest) = f.stack, args or (None,)
     if f.name == "close":
         stack.leave(tracer, None)
         return None
     if f.name == "enter_context":
-        value, leave, suppressed = _enter(tracer, first, tracer.node)
+        assert tracer.position.node is not None
+        value, leave, suppressed = _enter(tracer, first, tracer.position.node)
         stack.add(tracer, leave, suppressed)
         return value
     if f.name == "callback":
@@ -256,26 +280,29 @@ CALLED[OfStack] = _call_stack
 
 
 @builtin(contextlib.ExitStack)
-def _stack(tracer: Any) -> Stack:
+def _stack(tracer: Tracer) -> Stack:
     return Stack(tracer)
 
 
-def of_stack(tracer: Any, stack: Stack, name: str) -> OfStack:
+def _of_stack(tracer: Tracer, stack: Stack, name: str) -> OfStack:
     """An attribute of a stack."""
     if name in ("enter_context", "callback", "push", "close"):
         return OfStack(stack, name)
     message = f"`{name}` of an ExitStack cannot be traced"
-    raise UntraceableError(message, tracer.location())
+    raise UntraceableError(message, tracer.position.location())
 
 
-def _next(tracer: Any, items: iterators.Iterator) -> Any:
+ATTRIBUTES_OF[Stack] = _of_stack
+
+
+def _next(tracer: Tracer, items: iterators.Iterator) -> Any:
     try:
         return items.advance(tracer)
     except iterators.Ended:
         raise AlwaysRaises(RuntimeError, ("generator didn't yield",)) from None
 
 
-def _left(tracer: Any, items: iterators.Iterator) -> _Leave:
+def _left(tracer: Tracer, items: iterators.Iterator) -> _Leave:
     def leave(raised: AlwaysRaises | None) -> bool:
         if raised is not None:
             items.throw(tracer, raised)

@@ -8,21 +8,29 @@ from typing import Any
 
 from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax import catching
+from fwdad.frontend.syntax.blocks import Blocks
 from fwdad.frontend.syntax.control import branch, join_sides, negation, raise_if
 from fwdad.frontend.syntax.frame import FLOW
-from fwdad.frontend.syntax.loops import Loops
-from fwdad.frontend.syntax.raising import AlwaysRaises, may_raise, refuse_vanishing
+from fwdad.frontend.syntax.raising import AlwaysRaises, exception_of, may_raise, refuse_vanishing
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Op
 from fwdad.ir.symbol import UNBOUND, Symbol
 
 
-class Exceptions(Loops):
+class Exceptions:
     """Execution of statements that raise, and of those that catch."""
 
+    def __init__(self, tracer: Tracer, blocks: Blocks) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.blocks = blocks
+        self.handled: list[AlwaysRaises] = []  # exceptions whose handlers are traced
+
     def run_Assert(self, node: ast.Assert) -> None:
-        condition = self.truth(self.evaluate(node.test))
-        arguments = () if node.msg is None else (self.evaluate(node.msg),)
-        self.at(node)
+        condition = self.tracer.truth(self.tracer.evaluate(node.test))
+        arguments = () if node.msg is None else (self.tracer.evaluate(node.msg),)
+        self.position.at(node)
         if type(condition) is Symbol:
             raise_if(
                 self.recorder, negation(self.recorder, condition), AssertionError, arguments
@@ -38,10 +46,10 @@ class Exceptions(Loops):
                 raise AlwaysRaises(RuntimeError, ("No active exception to reraise",))
             raise self.handled[-1]
         if isinstance(node.exc, ast.Call) and not node.exc.keywords:
-            cls = self.evaluate(node.exc.func)
+            cls = self.tracer.evaluate(node.exc.func)
             if isinstance(cls, type) and issubclass(cls, BaseException):
-                raise AlwaysRaises(cls, tuple(self.evaluate(a) for a in node.exc.args))
-        raise AlwaysRaises(self.evaluate(node.exc))
+                raise AlwaysRaises(cls, tuple(self.tracer.evaluate(a) for a in node.exc.args))
+        raise AlwaysRaises(self.tracer.evaluate(node.exc))
 
     def run_Try(self, node: ast.Try) -> None:
         depth, ops = len(self.recorder.journal.regions), self.recorder.block.ops
@@ -60,13 +68,13 @@ class Exceptions(Loops):
             jumps = self._finally(node.finalbody, keeps=failed is None)
         except AlwaysRaises as raised:
             replaced, jumps = raised, True
-        last, place = self._since(end, ops, depth), self.place_of(node)
+        last, place = self._since(end, ops, depth), self.position.place_of(node)
         refuse_vanishing(self.recorder, ops[before:end], last, place, replaces=jumps)
         if replaced is not None:
             raise replaced
         if failed is None:
             catching.again(self.recorder, None, dead=dead)
-        elif self.stopped() is not True:  # a jump in `finally` swallows the exception
+        elif self.blocks.stopped() is not True:  # a jump in `finally` swallows the exception
             raise failed
 
     def _since(self, before: int, ops: list[Op], depth: int) -> list[Op]:
@@ -82,7 +90,7 @@ class Exceptions(Loops):
         catcher = catching.Catcher(recorder, self._caught(node))
         recorder.catchers.append(catcher)
         try:
-            self.run_block(node.body)
+            self.blocks.run_block(node.body)
         except AlwaysRaises as raised:
             failed = raised
         finally:
@@ -106,17 +114,22 @@ class Exceptions(Loops):
         catching.again(recorder, None, dead=dead)
 
     def _else(self, node: ast.Try) -> None:
-        stopped = self.stopped() if node.orelse else True
+        stopped = self.blocks.stopped() if node.orelse else True
         if stopped is False:
-            self.run_block(node.orelse)
+            self.blocks.run_block(node.orelse)
         elif stopped is not True:
-            branch(self.recorder, stopped, self.has_returned, lambda: self.run_block(node.orelse))
+            branch(
+                self.recorder,
+                stopped,
+                self.blocks.has_returned,
+                lambda: self.blocks.run_block(node.orelse),
+            )
 
     def _caught(self, node: ast.Try) -> tuple[type[BaseException], ...]:
         """The exceptions that the handlers of a ``try`` catch."""
         wanted: list[Any] = []
         for handler in node.handlers:
-            cls = BaseException if handler.type is None else self.evaluate(handler.type)
+            cls = BaseException if handler.type is None else self.tracer.evaluate(handler.type)
             wanted.extend(cls if isinstance(cls, tuple) else (cls,))
         return tuple(wanted)
 
@@ -126,18 +139,18 @@ class Exceptions(Loops):
             message = (
                 "a `try` around operations that may raise when the program runs cannot be traced"
             )
-            raise UntraceableError(message, self.place_of(node))
+            raise UntraceableError(message, self.position.place_of(node))
 
     def _finally(self, statements: list[ast.stmt], *, keeps: bool) -> bool:
         """Execute ``finally``; returns whether it jumps. If it ``keeps`` jumps, it defers them."""
-        held = self.frame.locals
+        held = self.position.frame.locals
         flags = {name: held[name] for name in FLOW}
         value = held.get("$value")
         if keeps:
             for name in FLOW:
                 self.recorder.journal.bind(held, name, False)
-        self.run_block(statements)
-        jumps = self.stopped() is not False
+        self.blocks.run_block(statements)
+        jumps = self.blocks.stopped() is not False
         if keeps and not jumps:
             for name, flag in flags.items():
                 self.recorder.journal.bind(held, name, flag)
@@ -145,26 +158,22 @@ class Exceptions(Loops):
                 self.recorder.journal.bind(held, "$value", value)
         return jumps
 
-    def exception_of(self, raised: AlwaysRaises) -> tuple[type, Any]:
-        """The class of an exception, and the exception itself."""
-        if isinstance(raised.exception, type):
-            return raised.exception, raised.exception(*raised.arguments)
-        return type(raised.exception), raised.exception
-
     def _handle(self, node: ast.Try, raised: AlwaysRaises) -> None:
         for handler in node.handlers:
-            wanted = self.evaluate(handler.type) if handler.type is not None else BaseException
+            wanted = (
+                self.tracer.evaluate(handler.type) if handler.type is not None else BaseException
+            )
             if raised.is_a(wanted):
                 if handler.name:
-                    made = self.exception_of(raised)[1]
+                    made = exception_of(raised)[1]
                     self.recorder.journal.own(vars(made), namespace=True)
-                    self.recorder.journal.bind(self.frame.locals, handler.name, made)
+                    self.recorder.journal.bind(self.position.frame.locals, handler.name, made)
                 self.handled.append(raised)
                 try:
-                    self.run_block(handler.body)
+                    self.blocks.run_block(handler.body)
                 finally:
                     self.handled.pop()
                 if handler.name:
-                    self.recorder.journal.bind(self.frame.locals, handler.name, UNBOUND)
+                    self.recorder.journal.bind(self.position.frame.locals, handler.name, UNBOUND)
                 return
         raise raised

@@ -35,7 +35,6 @@ class Frame:
     names: Names = field(default_factory=lambda: Names())
     owner: Any = None  # __class__ of a method, for super()
     captured: bool = False  # by a function that was defined in it
-    statement: ast.stmt | None = None  # that is executed
     caller: tuple[Frame | None, Any] = (None, None)  # and where it was called itself
 
     def home(self, name: str) -> Frame | None:
@@ -54,6 +53,13 @@ class Frame:
                 return frame.cells[name]
             frame = frame.outer
         return None
+
+    def mangled(self, name: str) -> str:
+        """A private name as Python mangles it inside a class."""
+        if not name.startswith("__") or name.endswith("__") or not self.classes:
+            return name
+        stem = self.classes[-1].lstrip("_")
+        return f"_{stem}{name}" if stem else name
 
     def find_builtin(self, name: str) -> Any:
         """A builtin name, or UNBOUND."""

@@ -17,8 +17,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fwdad.errors import UntraceableError, type_in_words
-from fwdad.frontend.syntax.raising import AlwaysRaises
-from fwdad.frontend.syntax.symbols import Held, Maybe, OfTrace
+from fwdad.frontend.syntax.lengths import binary_add
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
+from fwdad.frontend.syntax.symbols import Held, Maybe, Refusing
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Apply, Block, Loop, Op, Value, walk
 from fwdad.ir.primitives.stacks import new_stack, pop, push, stack_type
 from fwdad.ir.rewrite import all_inside, all_used
@@ -44,13 +46,13 @@ class ListGrows(Exception):  # noqa: N818  (the trace restarts, it does not fail
         self.item = item
 
 
-class Items(OfTrace):
+class Items(Refusing):
     """A list whose items are those of the array ``rows``, which nobody may change.
 
     ``python`` says whether they are Python's numbers.
     """
 
-    def __init__(self, tracer: Any, rows: Symbol, *, python: bool) -> None:
+    def __init__(self, tracer: Tracer, rows: Symbol, *, python: bool) -> None:
         self.tracer = tracer
         self._rows = rows
         self.python = python
@@ -58,7 +60,7 @@ class Items(OfTrace):
     def refused(self, what: str) -> NoReturn:
         """Raise for a use of the list that a tape does not support."""
         message = f"{what} a list that grows when the program runs cannot be traced: {INSTEAD}"
-        raise UntraceableError(message, self.tracer.location())
+        raise UntraceableError(message, self.tracer.position.location())
 
     def _refused(self, *_args: Any) -> NoReturn:
         """Refuse Python itself and code in C, which would mistake this for another object."""
@@ -137,7 +139,7 @@ class Growing(Items):
     trace has found it.
     """
 
-    def __init__(self, tracer: Any, head: list[Any], type_of_items: Any, place: Any) -> None:
+    def __init__(self, tracer: Tracer, head: list[Any], type_of_items: Any, place: Any) -> None:
         self.tracer = tracer
         self.place = place
         self.front = tracer.growing.get((place, "front"), False)
@@ -246,12 +248,12 @@ class Growing(Items):
 
     def length(self) -> Any:
         """The number of items."""
-        return self.tracer.binary_add(self.held["count"], len(self.head))
+        return binary_add(self.tracer, self.held["count"], len(self.head))
 
     def item(self, index: Any) -> Any:
         """The item at an index, or the items of a slice; the latest one even while it grows."""
         if type(self.held["count"]) is not Symbol and isinstance(index, int):
-            return self.tracer.native(operator.getitem, self.head, index)
+            return native(operator.getitem, self.head, index)
         if isinstance(index, slice) or type(index) is Symbol or index != self._latest:
             return super().item(index)
         latest = self.held.get("latest", UNBOUND)
@@ -260,7 +262,7 @@ class Growing(Items):
         if isinstance(latest, Maybe):
             self.tracer.recorder.check(latest.flag, IndexError, (_OUT_OF_RANGE,))
             return latest.value
-        return self.tracer.readable(latest, f"[{index}]", self.held)
+        return self.tracer.values.readable(latest, f"[{index}]", self.held)
 
     def rows(self) -> Symbol:
         """The items, as an array that nobody may write into."""
@@ -416,7 +418,7 @@ def _counts(op: Op) -> list[Value]:
     return [op.exec_count] if isinstance(op, Loop) else []
 
 
-def _in_python(tracer: Any, x: Symbol) -> Any:
+def _in_python(tracer: Tracer, x: Symbol) -> Any:
     """A number from an array as one of Python's."""
     kinds: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
     return tracer.recorder.apply(kinds[x.dtype.kind], (x,), {})

@@ -9,6 +9,7 @@ import numpy as np
 from fwdad.errors import type_in_words
 from fwdad.frontend.syntax.growing import Growing, Items, Shape
 from fwdad.frontend.syntax.symbols import Held
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 
 
@@ -18,13 +19,13 @@ class Tuples(Items):
     ``columns`` are lists of the first parts, of the second parts and so on, all of one length.
     """
 
-    def __init__(self, tracer: Any, kind: type[Any], columns: list[Items]) -> None:
+    def __init__(self, tracer: Tracer, kind: type[Any], columns: list[Items]) -> None:
         self.tracer = tracer
         self.kind = kind
         self.columns = columns
 
     @classmethod
-    def growing(cls, tracer: Any, head: list[Any], shape: Shape, place: Any) -> Tuples:
+    def growing(cls, tracer: Tracer, head: list[Any], shape: Shape, place: Any) -> Tuples:
         """A list that grows, with some initial items."""
         self = cls(tracer, shape.kind, [])
         parts = [self._parts(x, len(shape.parts)) for x in head]
@@ -91,7 +92,7 @@ class Tuples(Items):
         return found
 
 
-def growing_list(tracer: Any, head: list[Any], place: Any, shape: Shape | None = None) -> Items:
+def growing_list(tracer: Tracer, head: list[Any], place: Any, shape: Shape | None = None) -> Items:
     """A list that grows when the program runs, made at ``place`` with the items ``head``.
 
     ``shape`` is that of items that are tuples; by default, what an earlier trace has found.
@@ -100,3 +101,14 @@ def growing_list(tracer: Any, head: list[Any], place: Any, shape: Shape | None =
     if isinstance(known, Shape):
         return Tuples.growing(tracer, head, known, place)
     return Growing(tracer, head, known, place)
+
+
+def list_of(tracer: Tracer, items: list[Any]) -> Any:
+    """A new list, made at the location that is being evaluated."""
+    where = tracer.position.location()
+    place = None if where is None else (where.filename, where.line, where.column)
+    if place in tracer.growing:
+        return growing_list(tracer, items, place)
+    made = tracer.recorder.journal.fresh(items)
+    tracer.recorder.places[id(made)] = (made, place)
+    return made

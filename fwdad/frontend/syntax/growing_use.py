@@ -8,41 +8,48 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.frontend.calls.tables import ATTRIBUTES_OF, CALLED
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.growing import Growing, Items
 from fwdad.frontend.syntax.growing_tuples import Tuples
 from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 
 
-def attribute(tracer: Any, o: Items, name: str) -> Any:
+def _attribute(_tracer: Tracer, o: Items, name: str) -> Any:
     """``o.name``."""
     if name not in METHODS:
         o.refused(f"`{name}` of")
-    return Bound(tracer, o, name)
+    return Bound(o, name)
+
+
+ATTRIBUTES_OF[Items] = ATTRIBUTES_OF[Growing] = ATTRIBUTES_OF[Tuples] = _attribute
 
 
 class Bound(OfTrace):
     """A bound method of a growing list."""
 
-    def __init__(self, tracer: Any, owner: Items, name: str) -> None:
-        self.tracer = tracer
+    def __init__(self, owner: Items, name: str) -> None:
         self.owner = owner
         self.name = name
 
 
-def call_bound(tracer: Any, f: Bound, args: Any, kwargs: Any) -> Any:
+def _call_bound(tracer: Tracer, f: Bound, args: Any, kwargs: Any) -> Any:
     """Call a method of a growing list."""
     if kwargs:
         f.owner.refused("this call of a method of")
     return METHODS[f.name](tracer, f.owner, *args)
 
 
-def _append(_tracer: Any, o: Items, x: Any) -> None:
+CALLED[Bound] = _call_bound
+
+
+def _append(_tracer: Tracer, o: Items, x: Any) -> None:
     o.append(x)
 
 
-def extend(tracer: Any, o: Items, xs: Any) -> None:
+def extend(tracer: Tracer, o: Items, xs: Any) -> None:
     """``o.extend(xs)`` for items that are known one by one."""
     for x in iteration.items(tracer, xs):
         _append(tracer, o, x)
@@ -92,7 +99,7 @@ def _least(xs: Any) -> Any:
     return best
 
 
-def extreme(tracer: Any, f: Any, xs: Items, key: Any, options: Any) -> Any:
+def extreme(tracer: Tracer, f: Any, xs: Items, key: Any, options: Any) -> Any:
     """``max(xs)`` or ``min(xs)``."""
     if options:
         xs.refused(f"`{f.__name__}` with options of")
@@ -103,7 +110,7 @@ def extreme(tracer: Any, f: Any, xs: Items, key: Any, options: Any) -> Any:
     return tracer.call(_greatest if f is max else _least, (xs,), {})
 
 
-def _over(tracer: Any, x: Items) -> iteration.Steps:
+def _over(tracer: Tracer, x: Items) -> iteration.Steps:
     """A loop over a growing list, which it does not change."""
     length = x.length()
     x.settled()
@@ -113,7 +120,7 @@ def _over(tracer: Any, x: Items) -> iteration.Steps:
 iteration.OVER[Items] = iteration.OVER[Growing] = iteration.OVER[Tuples] = _over
 
 
-def operated(tracer: Any, function: Any, a: Any, b: Any) -> Any:
+def operated(tracer: Tracer, function: Any, a: Any, b: Any) -> Any:
     """An operator on a growing list, which becomes an array beside an array."""
     own, other = (a, b) if isinstance(a, Items) else (b, a)
     if isinstance(other, np.ndarray) or (type(other) is Symbol and other.is_array):

@@ -7,19 +7,12 @@ import functools
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.frontend.numpy_sources.row_by_row import Flat
-from fwdad.frontend.syntax.raising import AlwaysRaises
-from fwdad.ir.ops import Check
-from fwdad.ir.symbol import Length, Symbol
-from fwdad.ir.types import Number
-
-if TYPE_CHECKING:
-    from fwdad.frontend.syntax.expressions import Expressions
 from fwdad.frontend.syntax.iterators import (
     ITERATORS,
     Count,
@@ -31,6 +24,18 @@ from fwdad.frontend.syntax.iterators import (
     Reversed,
     Zipped,
 )
+from fwdad.frontend.syntax.lengths import (
+    binary_add,
+    binary_mul,
+    binary_sub,
+    length_of_range,
+    shortest,
+)
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
+from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.ops import Check
+from fwdad.ir.symbol import Length, Symbol
+from fwdad.ir.types import Number
 
 MOST = 100_000  # items of an iterator that are traced one by one
 ENDLESS = 1 << 40  # the length of what has no end
@@ -52,7 +57,7 @@ class Steps:
     more: Callable[[int], bool] | None = None
 
 
-def steps(tracer: Expressions, x: Any) -> Steps:
+def steps(tracer: Tracer, x: Any) -> Steps:
     """How to iterate over an iterable; ``UntraceableError`` for one that is not supported."""
     x = iterable(tracer, x)
     if isinstance(x, Iterator):
@@ -72,7 +77,7 @@ def steps(tracer: Expressions, x: Any) -> Steps:
     return over(tracer, x)
 
 
-def _over_range(_tracer: Expressions, x: Range) -> Steps:
+def _over_range(_tracer: Tracer, x: Range) -> Steps:
     ints = all(isinstance(b, int) for b in (x.start, x.stop, x.step))
     return Steps(
         len(range(x.start, x.stop, x.step)) if ints else None,
@@ -82,7 +87,7 @@ def _over_range(_tracer: Expressions, x: Range) -> Steps:
     )
 
 
-def _over_array(tracer: Expressions, x: Symbol) -> Steps:
+def _over_array(tracer: Tracer, x: Symbol) -> Steps:
     if not x.type.ndim:
         message = "iteration over a 0-d array"
         raise TypeError(message)
@@ -90,20 +95,20 @@ def _over_array(tracer: Expressions, x: Symbol) -> Steps:
     return Steps(length, lambda k: tracer.recorder.load(x, k), (0, length, 1), one_body=True)
 
 
-def _enumerated(tracer: Expressions, x: Enumerated) -> Steps:
+def _enumerated(tracer: Tracer, x: Enumerated) -> Steps:
     inner = _from_zero(tracer, x.iterable)
     start = x.start
     return Steps(
         inner.length,
-        lambda k: (tracer.binary_add(k, start) if start != 0 else k, inner.item(k)),
+        lambda k: (binary_add(tracer, k, start) if start != 0 else k, inner.item(k)),
         (0, inner.length, 1),
         one_body=inner.one_body,
     )
 
 
-def _zipped(tracer: Expressions, x: Zipped) -> Steps:
+def _zipped(tracer: Tracer, x: Zipped) -> Steps:
     parts = [_from_zero(tracer, p) for p in x.iterables]
-    length = tracer.shortest([p.length for p in parts]) if parts else 0
+    length = shortest(tracer.recorder, [p.length for p in parts]) if parts else 0
     return Steps(
         length,
         lambda k: tuple(p.item(k) for p in parts),
@@ -112,23 +117,23 @@ def _zipped(tracer: Expressions, x: Zipped) -> Steps:
     )
 
 
-def _reversed(tracer: Expressions, x: Reversed) -> Steps:
+def _reversed(tracer: Tracer, x: Reversed) -> Steps:
     inner = _from_zero(tracer, x.iterable)
-    last = tracer.binary_sub(inner.length, 1)
+    last = binary_sub(tracer, inner.length, 1)
     return Steps(
         inner.length,
-        lambda k: inner.item(tracer.binary_sub(last, k)),
+        lambda k: inner.item(binary_sub(tracer, last, k)),
         (0, inner.length, 1),
         one_body=inner.one_body,
     )
 
 
-def _over_items(tracer: Expressions, x: Any) -> Steps:
+def _over_items(tracer: Tracer, x: Any) -> Steps:
     """How to iterate over a container whose items are known one by one."""
     held = sequence(x)
     if held is None:
         message = f"a loop over {type_in_words(x)} cannot be traced"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     more = None
     if isinstance(x, (list, dict, set, deque)):
         more = functools.partial(_more, tracer, x, held)
@@ -141,7 +146,7 @@ OVER: dict[type, Callable[[Any, Any], Steps]] = {
 }  # fmt: skip
 
 
-def _more(tracer: Expressions, x: Any, held: list[Any], k: int) -> bool:
+def _more(tracer: Tracer, x: Any, held: list[Any], k: int) -> bool:
     """Whether a container, which may have changed, has a k-th item; ``held`` is updated."""
     if isinstance(x, list):
         if k < len(x):
@@ -149,11 +154,11 @@ def _more(tracer: Expressions, x: Any, held: list[Any], k: int) -> bool:
         return k < len(x)
     if len(x) != len(held):
         kind = "deque mutated" if isinstance(x, deque) else f"{type(x).__name__} changed size"
-        tracer.raise_always(RuntimeError, f"{kind} during iteration")
+        raise AlwaysRaises(RuntimeError, (f"{kind} during iteration",))
     return k < len(held)
 
 
-def _one_by_one(tracer: Expressions, x: Iterator) -> Steps:
+def _one_by_one(tracer: Tracer, x: Iterator) -> Steps:
     held: list[Any] = []
 
     def more(_: int) -> bool:
@@ -166,42 +171,42 @@ def _one_by_one(tracer: Expressions, x: Iterator) -> Steps:
     return Steps(None, lambda _: held[0], (0, 0, 1), one_body=False, more=more)
 
 
-def _use(tracer: Expressions, x: Any) -> None:
+def _use(tracer: Tracer, x: Any) -> None:
     """Note that an iterator is used; a second use is refused, since its position is not tracked."""
     if not isinstance(x, ITERATORS):
         return
     if x.used:
         message = "an iterator that is used a second time cannot be traced: make a list of it"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     x.used = True
 
 
-def iterable(tracer: Expressions, x: Any) -> Any:
+def iterable(tracer: Tracer, x: Any) -> Any:
     """What is iterated over: x, or what a user's object returns from ``__iter__``."""
     if isinstance(x, ITERATORS) and x.begun is not None:
         return x.begun
     if isinstance(x, enum.EnumMeta):
         return list(x)
-    method = tracer.python_method(x, "__iter__")
+    method = tracer.values.python_method(x, "__iter__")
     if method is None or isinstance(x, Flat):
         _refuse_number(tracer, x)
         return x
     answer = tracer.call(method, (x,), {})
-    following = tracer.python_method(answer, "__next__")
+    following = tracer.values.python_method(answer, "__next__")
     if following is not None:
         return Iterator(tracer, _calls(tracer, following, answer))
     return iterable(tracer, answer)
 
 
-def _refuse_number(tracer: Expressions, x: Any) -> None:
+def _refuse_number(tracer: Tracer, x: Any) -> None:
     """Raise Python's error for a number, by which programs tell numbers from sequences."""
     symbolic = type(x) is Symbol
     if isinstance(x, (int, float, complex, np.number, np.bool_)) or x is None:
-        tracer.native(iter, x)
+        native(iter, x)
     if type(x) is Length or (symbolic and isinstance(x.type, Number)):
-        tracer.native(iter, _like(x.type) if symbolic else 0)
+        native(iter, _like(x.type) if symbolic else 0)
     if (symbolic and x.is_array and not x.type.ndim) or (type(x) is np.ndarray and not x.ndim):
-        tracer.raise_always(TypeError, "iteration over a 0-d array")
+        raise AlwaysRaises(TypeError, ("iteration over a 0-d array",))
 
 
 def _like(t: Number) -> Any:
@@ -210,7 +215,7 @@ def _like(t: Number) -> Any:
     return one.item() if t.python else one
 
 
-def _calls(tracer: Expressions, following: Any, x: Any) -> Any:
+def _calls(tracer: Tracer, following: Any, x: Any) -> Any:
     """The items that ``__next__`` returns."""
     ops = tracer.recorder.block.ops
     while True:
@@ -223,11 +228,11 @@ def _calls(tracer: Expressions, following: Any, x: Any) -> Any:
             raise
         if any(isinstance(op, Check) and op.exception is StopIteration for op in ops[before:]):
             message = "where an iterator ends depends on a value, which cannot be traced"
-            raise UntraceableError(message, tracer.location())
+            raise UntraceableError(message, tracer.position.location())
         yield item
 
 
-def iterator(tracer: Expressions, x: Any) -> Iterator:
+def iterator(tracer: Tracer, x: Any) -> Iterator:
     """``iter(x)``."""
     x = iterable(tracer, x)
     if isinstance(x, Iterator):
@@ -238,14 +243,20 @@ def iterator(tracer: Expressions, x: Any) -> Iterator:
     return x.begun
 
 
-def is_lazy(tracer: Any, x: Any) -> bool:
+def listed(tracer: Tracer, x: Any) -> Any:
+    """An iterable for code without a Python source, as a list."""
+    lazy = (Iterator, Range, Enumerated, Zipped, Reversed, Repeated)
+    return items(tracer, x) if isinstance(x, lazy) else x
+
+
+def is_lazy(tracer: Tracer, x: Any) -> bool:
     """Whether the items of something are traced one by one."""
     begun = isinstance(x, ITERATORS) and x.begun is not None
-    own = tracer.python_method(x, "__iter__") is not None and not isinstance(x, Flat)
+    own = tracer.values.python_method(x, "__iter__") is not None and not isinstance(x, Flat)
     return isinstance(x, Iterator) or begun or own
 
 
-def walk(tracer: Any, x: Any) -> Any:
+def walk(tracer: Tracer, x: Any) -> Any:
     """The items of an iterable, each traced when it is asked for."""
     x = iterable(tracer, x)
     if isinstance(x, Iterator):
@@ -266,20 +277,20 @@ def walk(tracer: Any, x: Any) -> Any:
     if isinstance(x, (range, Range)):
         start, _, step = found.span
         for k in range(length):
-            yield tracer.binary_add(start, tracer.binary_mul(k, step))
+            yield binary_add(tracer, start, binary_mul(tracer, k, step))
         return
     for k in range(length):
         yield found.item(k)
 
 
-def _number_of(tracer: Expressions, found: Steps) -> int:
+def _number_of(tracer: Tracer, found: Steps) -> int:
     length = found.length
     if length is None:
-        length = tracer.range_length(*found.span)
-    return tracer.force(length)
+        length = length_of_range(tracer.recorder, *found.span)
+    return tracer.values.force(length)
 
 
-def _from_zero(tracer: Expressions, x: Any) -> Steps:
+def _from_zero(tracer: Tracer, x: Any) -> Steps:
     """How to iterate over an iterable with a counter from zero in steps of one."""
     found = steps(tracer, x)
     start, stop, step = found.span
@@ -287,10 +298,10 @@ def _from_zero(tracer: Expressions, x: Any) -> Steps:
         return Steps(stop, found.item, found.span, one_body=found.one_body)
     length = found.length
     if length is None:
-        length = tracer.range_length(start, stop, step)
+        length = length_of_range(tracer.recorder, start, stop, step)
     return Steps(
         length,
-        lambda k: tracer.binary_add(start, tracer.binary_mul(k, step)),
+        lambda k: binary_add(tracer, start, binary_mul(tracer, k, step)),
         (0, length, 1),
         one_body=True,
     )
@@ -307,7 +318,7 @@ def sequence(x: Any) -> list[Any] | None:
     return None
 
 
-def items(tracer: Expressions, x: Any) -> list[Any]:
+def items(tracer: Tracer, x: Any) -> list[Any]:
     """All items of an iterable whose length is known, or assumed as in the example.
 
     ``UntraceableError`` if the length depends on values.
@@ -322,7 +333,7 @@ def items(tracer: Expressions, x: Any) -> list[Any]:
             held.append(item)
             if len(held) > MOST:
                 message = "an iterator without an end, or a very long one, cannot be traced"
-                raise UntraceableError(message, tracer.location())
+                raise UntraceableError(message, tracer.position.location())
         return held
     if isinstance(x, Flat):
         x = tracer.call(np.ravel, (x.array,), {})
@@ -336,8 +347,8 @@ def items(tracer: Expressions, x: Any) -> list[Any]:
     length = _number_of(tracer, found)
     if length >= ENDLESS:
         message = "an iterator without an end cannot be traced here"
-        raise UntraceableError(message, tracer.location())
+        raise UntraceableError(message, tracer.position.location())
     if isinstance(x, (range, Range)):
         start, _, step = found.span
-        return [tracer.binary_add(start, tracer.binary_mul(k, step)) for k in range(length)]
+        return [binary_add(tracer, start, binary_mul(tracer, k, step)) for k in range(length)]
     return [found.item(k) for k in range(length)]

@@ -5,14 +5,12 @@ from __future__ import annotations
 import itertools
 import types
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import OfTrace
-
-if TYPE_CHECKING:
-    pass
+from fwdad.frontend.syntax.tracer import Tracer
 
 
 class Ended(Exception):  # noqa: N818  (no error: there are no more items)
@@ -30,13 +28,13 @@ class Iterator(OfTrace):
     inside a branch that is the last to use it.
     """
 
-    def __init__(self, tracer: Any, run: Any) -> None:
+    def __init__(self, tracer: Tracer, run: Any) -> None:
         self._run = run
         regions = tracer.recorder.journal.regions
         self._place = regions[-1] if regions else None
         self._busy = False
 
-    def advance(self, tracer: Any, sent: Any = None) -> Any:
+    def advance(self, tracer: Tracer, sent: Any = None) -> Any:
         """The next item; raises ``Ended`` if there is none.
 
         ``UntraceableError`` if the iterator's position depends on a value.
@@ -50,7 +48,7 @@ class Iterator(OfTrace):
         finally:
             self._busy = False
 
-    def throw(self, tracer: Any, raised: AlwaysRaises) -> None:
+    def throw(self, tracer: Tracer, raised: AlwaysRaises) -> None:
         """Raise an exception inside a generator, at its current ``yield``."""
         self._move(tracer)
         try:
@@ -59,9 +57,9 @@ class Iterator(OfTrace):
             if again is not raised:
                 raise
         except StopIteration:
-            tracer.raise_always(RuntimeError, "generator didn't stop after throw()")
+            raise AlwaysRaises(RuntimeError, ("generator didn't stop after throw()",)) from None
 
-    def close(self, tracer: Any) -> None:
+    def close(self, tracer: Tracer) -> None:
         """Close a generator at its current ``yield``."""
         self._move(tracer)
         try:
@@ -72,11 +70,11 @@ class Iterator(OfTrace):
         except StopIteration:
             return
         else:
-            tracer.raise_always(RuntimeError, "generator ignored GeneratorExit")
+            raise AlwaysRaises(RuntimeError, ("generator ignored GeneratorExit",))
 
-    def _move(self, tracer: Any) -> None:
+    def _move(self, tracer: Tracer) -> None:
         if self._busy:
-            tracer.raise_always(ValueError, "generator already executing")
+            raise AlwaysRaises(ValueError, ("generator already executing",))
         regions = tracer.recorder.journal.regions
         here = regions[-1] if regions else None
         if here is self._place:
@@ -88,7 +86,7 @@ class Iterator(OfTrace):
                 "an iterator is used inside a loop or branch and was made, or is used again, "
                 "outside of it: how far it stands would depend on values. Make a list of it"
             )
-            raise UntraceableError(message, tracer.location())
+            raise UntraceableError(message, tracer.position.location())
         self._place = here
 
 

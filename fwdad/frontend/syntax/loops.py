@@ -11,10 +11,12 @@ from typing import Any
 from fwdad.core.reentrant_context import EnteredTwice
 from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax import catching, iteration
-from fwdad.frontend.syntax.comprehensions import Comprehensions
+from fwdad.frontend.syntax.assignments import Assignments
+from fwdad.frontend.syntax.blocks import Blocks
 from fwdad.frontend.syntax.control import branch, join_sides, negation
 from fwdad.frontend.syntax.frame import FLOW
 from fwdad.frontend.syntax.one_body import TestChangesError, loop
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 
 UNROLLED_AT_MOST = 64
@@ -46,34 +48,41 @@ class WithoutWarnings(EnteredTwice):
         _SILENT.on = self._before
 
 
-class Loops(Comprehensions):
+class Loops:
     """Execution of loops."""
 
+    def __init__(self, tracer: Tracer, assignments: Assignments, blocks: Blocks) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.values = tracer.values
+        self.assignments = assignments
+        self.blocks = blocks
+
     def run_While(self, node: ast.While) -> None:
-        self.at(node)
+        self.position.at(node)
         self.start_loop()
 
         def body(_: Any) -> Any:
             self._start_iteration()
-            self.run_block(node.body)
+            self.blocks.run_block(node.body)
             return self.left()
 
         def tested(counter: Any) -> Any:
             self._start_iteration()
-            goes_on = self.truth(self.evaluate(node.test))
-            stops = negation(self.recorder, goes_on)
-            branch(self.recorder, stops, self._stop, lambda: self.run_block(node.body))
+            stops = negation(self.recorder, self._goes_on(node))
+            branch(self.recorder, stops, self._stop, lambda: self.blocks.run_block(node.body))
             return self.left()
 
         def run() -> None:
             before = self.recorder.latest
             try:
-                loop(self.recorder, None, lambda: self.truth(self.evaluate(node.test)), body)
+                loop(self.recorder, None, lambda: self._goes_on(node), body)
             except TestChangesError:
                 self.recorder.cut_behind(before)
-                self.recorder.journal.bind(self.frame.locals, "$stop", False)
+                self.recorder.journal.bind(self.position.frame.locals, "$stop", False)
                 loop(self.recorder, None, lambda: True, tested)
-                self.recorder.journal.bind(self.frame.locals, "$stop", False)
+                self.recorder.journal.bind(self.position.frame.locals, "$stop", False)
 
         before = self.recorder.latest
         try:
@@ -83,9 +92,13 @@ class Loops(Comprehensions):
             self.start_loop()
             self._tell(node, self._run_through(node, error), error)
         endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
-        if endless and self.frame.locals["$return"] is not False:
-            self.has_returned()  # what is left without a `break` is left by `return`
+        if endless and self.position.frame.locals["$return"] is not False:
+            self.blocks.has_returned()  # what is left without a `break` is left by `return`
         self._end_loop(node.orelse)
+
+    def _goes_on(self, node: ast.While) -> Any:
+        """The condition of a ``while``."""
+        return self.tracer.truth(self.tracer.evaluate(node.test))
 
     def _run_through(self, node: ast.While, error: UntraceableError) -> int:
         """Trace a ``while`` whose condition is known in each iteration; returns their number."""
@@ -94,13 +107,13 @@ class Loops(Comprehensions):
         def step() -> None:
             nonlocal count
             while True:
-                goes_on = self.truth(self.evaluate(node.test))
+                goes_on = self._goes_on(node)
                 if type(goes_on) is Symbol or count > UNROLLED_AT_MOST:
                     raise error
                 if not goes_on:
                     return
                 count += 1
-                self.run_block(node.body)
+                self.blocks.run_block(node.body)
                 leaving = self.leaving()
                 if leaving is True:
                     return
@@ -113,13 +126,13 @@ class Loops(Comprehensions):
 
     def _stop(self) -> None:
         """Note that the condition of a ``while`` fails: the loop ends as without a ``break``."""
-        self.recorder.journal.bind(self.frame.locals, "$stop", True)
+        self.recorder.journal.bind(self.position.frame.locals, "$stop", True)
 
     def run_For(self, node: ast.For) -> None:
-        iterable = self.evaluate(node.iter)
-        self.at(node)
+        iterable = self.tracer.evaluate(node.iter)
+        self.position.at(node)
         self.start_loop()
-        steps = iteration.steps(self, iterable)
+        steps = iteration.steps(self.tracer, iterable)
         once = isinstance(steps.length, int) and steps.length == 1
         if once or not steps.one_body:
             self._unrolled(node, steps)
@@ -127,8 +140,8 @@ class Loops(Comprehensions):
 
             def body(counter: Any) -> Any:
                 self._start_iteration()
-                self.assign(node.target, steps.item(counter))
-                self.run_block(node.body)
+                self.assignments.assign(node.target, steps.item(counter))
+                self.blocks.run_block(node.body)
                 return self.left()
 
             length = steps.length
@@ -144,19 +157,19 @@ class Loops(Comprehensions):
     def start_loop(self) -> None:
         """Note that no jump has been made."""
         for name in ("$break", "$continue"):
-            self.recorder.journal.bind(self.frame.locals, name, False)
+            self.recorder.journal.bind(self.position.frame.locals, name, False)
 
     def _start_iteration(self) -> None:
         """Note that no jump has been made: if it had, the loop would have been left."""
         for name in (*FLOW, "$stop"):
-            self.recorder.journal.bind(self.frame.locals, name, False)
+            self.recorder.journal.bind(self.position.frame.locals, name, False)
 
     def leaving(self) -> Any:
         """Whether to leave the loop after the body; ``continue`` is reset."""
-        held = self.frame.locals
+        held = self.position.frame.locals
         flags = [held["$break"], held["$return"], held["$stop"]]
         self.recorder.journal.bind(held, "$continue", False)
-        return self._any_of(flags)
+        return self.blocks.any_of(flags)
 
     def left(self) -> Any:
         """Whether an iteration of a loop with one body was the last one."""
@@ -167,20 +180,20 @@ class Loops(Comprehensions):
         _, failed, _ = catching.close(recorder, depth, join_sides)
         if failed is not None:
             raise failed
-        return self._any_of([self.leaving(), *catching.flags(recorder)])
+        return self.blocks.any_of([self.leaving(), *catching.flags(recorder)])
 
     def _end_loop(self, orelse: list[ast.stmt]) -> None:
-        held = self.frame.locals
+        held = self.position.frame.locals
         left = held["$break"]
         self.recorder.journal.bind(held, "$break", False)
         if not orelse:
             return
-        jumped = self._any_of([left, held["$return"]])
+        jumped = self.blocks.any_of([left, held["$return"]])
         if jumped is False:
-            self.run_block(orelse)
+            self.blocks.run_block(orelse)
         elif jumped is not True:
-            returned = self.has_returned if left is False else lambda: None
-            branch(self.recorder, jumped, returned, lambda: self.run_block(orelse))
+            returned = self.blocks.has_returned if left is False else lambda: None
+            branch(self.recorder, jumped, returned, lambda: self.blocks.run_block(orelse))
 
     def _as_one_body(
         self,
@@ -189,7 +202,7 @@ class Loops(Comprehensions):
         known: int | None = None,
         unroll: Callable[[], None] | None = None,
     ) -> None:
-        location = self.location_of(node)
+        location = self.position.location_of(node)
         before = self.recorder.latest
         try:
             run()
@@ -205,7 +218,7 @@ class Loops(Comprehensions):
 
     def _tell(self, node: ast.stmt, count: int, error: UntraceableError) -> None:
         """Warn that a loop is unrolled."""
-        location = self.location_of(node)
+        location = self.position.location_of(node)
         if not _SILENT.on:
             warnings.warn(
                 f"{location.filename}:{location.line}: this loop is unrolled {count} times, "
@@ -218,12 +231,12 @@ class Loops(Comprehensions):
         def run(k: int) -> None:
             if k > 20 * UNROLLED_AT_MOST:
                 message = "a loop that has no end, or a very long one, cannot be traced"
-                raise UntraceableError(message, self.place_of(node))
-            self.at(node.iter)
+                raise UntraceableError(message, self.position.place_of(node))
+            self.position.at(node.iter)
             if k == steps.length if steps.more is None else not steps.more(k):
                 return
-            self.assign(node.target, steps.item(k))
-            self.run_block(node.body)
+            self.assignments.assign(node.target, steps.item(k))
+            self.blocks.run_block(node.body)
             leaving = self.leaving()
             if leaving is False:
                 run(k + 1)
@@ -231,9 +244,9 @@ class Loops(Comprehensions):
                 branch(self.recorder, leaving, lambda: None, lambda: run(k + 1))
 
         if steps.more is None:
-            steps.length = self.force(steps.length)  # beside an array, say, in a `zip`
+            steps.length = self.values.force(steps.length)  # beside an array, say, in a `zip`
         known = steps.more is not None or isinstance(steps.length, int)
         if not known or (steps.length or 0) > 20 * UNROLLED_AT_MOST:
             message = "a loop over this cannot be traced: its length is not known, or too large"
-            raise UntraceableError(message, self.place_of(node))
+            raise UntraceableError(message, self.position.place_of(node))
         run(0)

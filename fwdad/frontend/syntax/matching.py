@@ -8,27 +8,72 @@ from typing import Any
 
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.tables import BUILTINS
+from fwdad.frontend.syntax.blocks import Blocks
+from fwdad.frontend.syntax.conditions import Conditions
+from fwdad.frontend.syntax.control import branch
 from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.scopes import Scopes
 from fwdad.frontend.syntax.symbols import Optional
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 
 _WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
 
 
+class Matching:
+    """Execution of ``match``."""
+
+    def __init__(
+        self, tracer: Tracer, scopes: Scopes, conditions: Conditions, blocks: Blocks
+    ) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.scopes = scopes
+        self.conditions = conditions
+        self.blocks = blocks
+
+    def run_Match(self, node: ast.Match) -> None:
+        self._cases(self.tracer.evaluate(node.subject), node.cases)
+
+    def _cases(self, x: Any, cases: list[ast.match_case]) -> None:
+        if not cases:
+            return
+        case, *later = cases
+        matcher = Matcher(self.tracer, self.conditions)
+        fits = matcher.match(case.pattern, x)
+
+        def run() -> None:
+            for name, value in matcher.names.items():
+                self.scopes.bind_name(name, value)
+            if case.guard is None:
+                self.blocks.run_block(case.body)
+                return
+            guard = self.tracer.truth(self.tracer.evaluate(case.guard))
+            branch(
+                self.recorder,
+                guard,
+                lambda: self.blocks.run_block(case.body),
+                lambda: self._cases(x, later),
+            )
+
+        branch(self.recorder, fits, run, lambda: self._cases(x, later))
+
+
 class Matcher:
     """A match of one subject against one pattern; ``names`` are those that the pattern binds."""
 
-    def __init__(self, tracer: Any) -> None:
+    def __init__(self, tracer: Tracer, conditions: Conditions) -> None:
         self.tracer = tracer
+        self.conditions = conditions
         self.names: dict[str, Any] = {}
 
     def match(self, pattern: ast.pattern, x: Any) -> Any:
         """Whether a pattern fits: a bool, or a symbol of one."""
         if isinstance(x, Optional) and not isinstance(pattern, ast.MatchAs):
             if isinstance(pattern, ast.MatchSingleton) and pattern.value is None:
-                return self.tracer.compare(ast.Is(), x, None)
+                return self.conditions.compare(ast.Is(), x, None)
             message = "`match` of a value that may be None cannot be traced: test `is None` first"
-            raise UntraceableError(message, self.tracer.place_of(pattern))
+            raise UntraceableError(message, self.tracer.position.place_of(pattern))
         return getattr(self, f"_{type(pattern).__name__}")(pattern, x)
 
     def _all(self, pairs: list[tuple[ast.pattern, Any]]) -> Any:
@@ -50,7 +95,7 @@ class Matcher:
         return self.tracer.truth(self.tracer.binary(operator.eq, x, value))
 
     def _MatchSingleton(self, pattern: ast.MatchSingleton, x: Any) -> Any:
-        return self.tracer.compare(ast.Is(), x, pattern.value)
+        return self.conditions.compare(ast.Is(), x, pattern.value)
 
     def _MatchAs(self, pattern: ast.MatchAs, x: Any) -> Any:
         fits = True if pattern.pattern is None else self.match(pattern.pattern, x)
@@ -70,7 +115,7 @@ class Matcher:
                 continue
             if self.names != before and k + 1 < len(pattern.patterns):
                 message = "alternatives that bind names and compare values cannot be traced"
-                raise UntraceableError(message, self.tracer.place_of(pattern))
+                raise UntraceableError(message, self.tracer.position.place_of(pattern))
             found = fits if found is False else self._apply(operator.or_, (found, fits))
         return found
 
@@ -99,7 +144,7 @@ class Matcher:
     def _MatchMapping(self, pattern: ast.MatchMapping, x: Any) -> Any:
         if not isinstance(x, dict):
             return False
-        keys = [self.tracer.known(self.tracer.evaluate(key)) for key in pattern.keys]
+        keys = [self.tracer.values.known(self.tracer.evaluate(key)) for key in pattern.keys]
         if any(key not in x for key in keys):
             return False
         if pattern.rest is not None:

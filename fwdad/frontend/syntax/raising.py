@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import Location, UntraceableError
-from fwdad.ir.analysis.effects import Risk, risk
+from fwdad.ir.analysis.effects import risk
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Apply, Block, Check, Effect, Load, Op, Store, Update, Value
 from fwdad.ir.types import Number, Size, number_type
+from fwdad.ops import Risk
 
 _TOTAL = {operator.add, operator.sub, operator.mul, operator.neg, operator.lt, operator.le,
           operator.gt, operator.ge, operator.eq, operator.ne, operator.not_, bool, abs}  # fmt: skip
@@ -41,6 +42,23 @@ class AlwaysRaises(Exception):  # noqa: N818  (it is a path through the program,
         """Whether the exception is of a class, or of one of several."""
         cls = self.exception if isinstance(self.exception, type) else type(self.exception)
         return issubclass(cls, wanted)
+
+
+def exception_of(raised: AlwaysRaises) -> tuple[type, Any]:
+    """The class of an exception, and the exception itself."""
+    if isinstance(raised.exception, type):
+        return raised.exception, raised.exception(*raised.arguments)
+    return type(raised.exception), raised.exception
+
+
+def native(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function on known values; the program raises whatever it raises."""
+    try:
+        return function(*args)
+    except UntraceableError:
+        raise
+    except Exception as error:  # whatever a function of the user's raises
+        raise AlwaysRaises(error) from error
 
 
 class BodyRaises(Exception):  # noqa: N818  (like `AlwaysRaises`)

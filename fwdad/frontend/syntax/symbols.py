@@ -40,6 +40,10 @@ class OfTrace:
     """A base of objects that have no meaning after their trace."""
 
 
+class Refusing(OfTrace):
+    """A stand-in whose special methods refuse what Python, or code in C, would do with it."""
+
+
 class Maybe(Held):
     """The content of a name that is bound on some paths only: ``value`` if ``flag`` holds."""
 

@@ -30,35 +30,8 @@ from fwdad.ir.types import (
     number_type,
     smallest,
 )
+from fwdad.ops.record import full_name, record_of
 from fwdad.rules.core.registry import find_rule
-
-# The length of the result depends on values.
-_DATA_SHAPED = {
-    np.unique, np.nonzero, np.flatnonzero, np.argwhere, np.compress, np.extract, np.trim_zeros,
-    np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d, np.bincount, np.unique_all,
-    np.unique_counts, np.unique_inverse, np.unique_values,
-}  # fmt: skip
-
-# Matrices must be square: their two lengths are one.
-_OF_SQUARES = {
-    np.linalg.eigh, np.linalg.eigvalsh, np.linalg.cholesky, np.linalg.inv, np.linalg.det,
-    np.linalg.slogdet, np.linalg.solve, np.linalg.matrix_power,
-}  # fmt: skip
-# The smaller length of a matrix is one of the result's.
-_OF_RECTANGLES = {np.linalg.qr, np.linalg.svd, np.linalg.svdvals}
-
-_DATA_SHAPED_BY_NAME = {"numpy.linalg.lstsq", "scipy.linalg.lstsq"}
-
-# The dtype of the result depends on values.
-_DATA_TYPED = {np.roots, np.real_if_close}
-# The same, of real numbers.
-_DATA_TYPED_IF_REAL = {
-    np.linalg.eig, np.linalg.eigvals,
-    np.emath.sqrt, np.emath.log, np.emath.log2, np.emath.log10, np.emath.logn, np.emath.power,
-    np.emath.arccos, np.emath.arcsin, np.emath.arctanh,
-}  # fmt: skip
-_DATA_TYPED_IF_REAL_BY_NAME = {"scipy.linalg.eig", "scipy.linalg.eigvals"}
-
 
 _BY_SOURCE: list[Callable[..., Any]] = []
 
@@ -103,10 +76,11 @@ def infer(
         return type_by_loops(function, args, kwargs, known or {})
     if broadcasts or (isinstance(function, np.ufunc) and not function.signature):
         return broadcast(function, args, kwargs, known or {})
-    if function in _DATA_TYPED or (_is_data_typed_if_real(function) and _is_real([args, kwargs])):
+    record = record_of(function)
+    if record.dtype_of_values or (record.complex_of_values and _is_real([args, kwargs])):
         message = "the dtype of its result depends on values"
         raise CannotInferError(message)
-    special = BY_SHAPE.get(function) or BY_NAME.get(_full_name(function))
+    special = BY_SHAPE.get(function) or BY_NAME.get(full_name(function))
     if special is not None:
         return special(args, kwargs)
     known = known or {}
@@ -132,12 +106,12 @@ def infer(
         assert reason is not None
         raise CannotInferError(reason_of(reason)) from reason
     samples = full
-    guess = function in ELEMENTWISE or isinstance(function, np.ufunc) or function in _OF_SQUARES
+    guess = function in ELEMENTWISE or isinstance(function, np.ufunc) or record.square
     if _is_data_shaped(function, args, kwargs):
         return _type(first, second, None)
     key = _key(function, [args, kwargs])
     dimensions = _Dimensions(samples, sizes, key, guess=guess)
-    if function in _OF_RECTANGLES and isinstance(args[0], Value):
+    if record.rectangular and isinstance(args[0], Value):
         rows, columns = args[0].type.shape[-2:]
         dimensions.rectangle = (rows, columns)
     if sizes and not guess:
@@ -204,18 +178,7 @@ def _is_data_shaped(
     if function in (np.repeat, np.delete, np.insert):  # by an array of counts, or of places
         given = (*args[1:2], *(kwargs[key] for key in ("repeats", "obj") if key in kwargs))
         return any(True for _ in values_in(given))
-    # the residuals of least squares are there where the matrix has full rank
-    return function in _DATA_SHAPED or _full_name(function) in _DATA_SHAPED_BY_NAME
-
-
-def _full_name(function: Callable[..., Any]) -> str:
-    home = (getattr(function, "__module__", None) or "").partition("._")[0]
-    return f"{home}.{getattr(function, '__name__', '')}"
-
-
-def _is_data_typed_if_real(function: Callable[..., Any]) -> bool:
-    by_name = _full_name(function) in _DATA_TYPED_IF_REAL_BY_NAME
-    return by_name or function in _DATA_TYPED_IF_REAL
+    return record_of(function).lengths_of_values
 
 
 def _type(first: Any, second: Any, dimensions: _Dimensions | None) -> Any:

@@ -107,7 +107,7 @@ _NAMES: dict[str, str] = {
     "fwdad.tangents.adjugate": "cofactors",
     "fwdad.tangents.scaling": "scale_lanes",
     "fwdad.ir.builder.index_parts": "sample_index",
-    "fwdad.frontend.syntax.operators": "range_length",
+    "fwdad.ir.primitives.ranges": "range_length",
 }  # fmt: skip
 _MODULES_OF: dict[str, list[str]] = {}
 for _module, _text in _NAMES.items():

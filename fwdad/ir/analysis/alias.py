@@ -29,41 +29,19 @@ from fwdad.ir.ops import (
 )
 from fwdad.ir.primitives.opaque_call import Whole
 from fwdad.ir.types import ArrayType
+from fwdad.ops import Memory, record_of
 from fwdad.rules.core.registry import find_rule
 
 Roots = dict[Value, set[Value]]
-
-# Functions of NumPy whose result may be a view of an argument, by name: some do not exist in
-# the oldest NumPy.
-_VIEWS = {
-    "array", "array_split", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray",
-    "asfortranarray", "astype", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays",
-    "broadcast_to", "diag", "diagonal", "dsplit", "einsum", "expand_dims", "fix", "flip", "fliplr",
-    "flipud", "frombuffer", "hsplit", "imag", "lib", "matrix_transpose", "meshgrid", "moveaxis",
-    "permute_dims", "ravel", "real", "real_if_close", "require", "reshape", "resize",
-    "rollaxis", "rot90", "split", "squeeze", "swapaxes", "transpose", "trim_zeros", "unstack",
-    "vsplit",
-}  # fmt: skip
-# Functions of fwdad itself, by name: this layer does not import those that write them.
-_OWN = {
-    "_identity", "length_if_any", "length_of", "range_length", "scale_lanes", "load_lanes",
-    "zero_lanes", "unit_lanes", "place_lanes", "new_stack", "push", "pop", "top", "thin", "bar_of",
-    "default_snapshots", "snapshots_in", "leaf_of_numbers", "next_stop", "next_snapshot",
-    "most_of_unknown", "places_beside", "trips", "with_derivative_of", "is_view",
-    "element_place", "lie_apart",
-}  # fmt: skip
-_FIRST = {"view_or_copy", "view_or_zeros"}  # may return their first argument, of all
-_LAYERS = ("fwdad.tangents.", "fwdad.ir.", "fwdad.transforms.", "fwdad.frontend.")
-_COPYING_FUNCTIONS = {("fwdad.evaluation.evaluators", "stop_gradient")}  # in a layer above
-_COPYING_METHODS: set[Any] = {np.ndarray.copy, np.ndarray.flatten}
 
 
 def aliased_arguments(op: Apply) -> list[Operand]:
     """The arguments that an array returned by a call may alias; all, of an unknown function."""
     if _copies(op) or makes_its_own(op.function):
         return []
-    if getattr(op.function, "__name__", "") in _FIRST and _is_own(op.function):
-        return [op.args[0]]
+    positions = record_of(op.function).aliased
+    if positions is not None:
+        return [op.args[k] for k in positions]
     return [*op.args, *op.kwargs.values()]
 
 
@@ -101,34 +79,17 @@ def _letters(op: Apply) -> str:
     return "kept" if set(terms) == set(answered) else "summed"
 
 
-def may_be_view(function: Callable[..., Any]) -> bool:
-    """Whether a function is one of NumPy's whose result may be a view of an argument."""
-    return getattr(function, "__name__", "") in _VIEWS and _is_of_numpy(function)
-
-
-def own_name(function: Callable[..., Any]) -> str:
-    """The name of a function that only tracing or a transform writes, else an empty string."""
-    name = getattr(function, "__name__", "")
-    return name if name in _OWN and _is_own(function) else ""
-
-
-def _is_own(function: Callable[..., Any]) -> bool:
-    return (getattr(function, "__module__", None) or "").startswith(_LAYERS)
-
-
 def makes_its_own(function: Callable[..., Any]) -> bool:
     """Whether a function's result is never a view of an argument."""
-    if own_name(function) not in ("", "_identity"):
+    memory = record_of(function).memory
+    if memory is not Memory.UNKNOWN:
+        return memory is Memory.NEW
+    if isinstance(function, np.ufunc) or isinstance(getattr(function, "__self__", None), np.ufunc):
         return True
-    name = getattr(function, "__module__", ""), getattr(function, "__name__", "")
-    if name in _COPYING_FUNCTIONS or isinstance(function, np.ufunc):
-        return True
-    if isinstance(getattr(function, "__self__", None), np.ufunc):
-        return True
-    if getattr(operator, getattr(function, "__name__", ""), None) is function or function is abs:
+    if getattr(operator, getattr(function, "__name__", ""), None) is function:
         return True
     if isinstance(function, types.MethodDescriptorType):
-        return function in _COPYING_METHODS
+        return False
     if isinstance(function, Whole):
         return function.makes_its_own or makes_its_own(function.function)
     rule = find_rule(function.function if isinstance(function, Leaves) else function)
@@ -136,7 +97,7 @@ def makes_its_own(function: Callable[..., Any]) -> bool:
         return rule.returns == "new"  # which is checked whenever it runs
     if (getattr(function, "__module__", None) or "").startswith("scipy."):
         return find_rule(function) is not None
-    return _is_of_numpy(function) and not may_be_view(function)
+    return _is_of_numpy(function)
 
 
 def _is_of_numpy(function: Callable[..., Any]) -> bool:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import enum
-import math
 import operator
 import types
 from typing import Any
 
 import numpy as np
 
-from fwdad.ir.analysis.alias import Roots, memory, own_name
+from fwdad.ir.analysis.alias import Roots, memory
 from fwdad.ir.ops import (
     Apply,
     Branch,
@@ -22,23 +20,10 @@ from fwdad.ir.ops import (
     Update,
     Value,
 )
+from fwdad.ir.primitives.ranges import range_length
 from fwdad.ir.types import ArrayType, Number, number_type
+from fwdad.ops import Risk, record_of
 from fwdad.tangents.symbolic import defined
-
-
-class Risk(enum.IntEnum):
-    """What an operation may do to the run, whatever the values of its operands.
-
-    ``QUIET`` nothing, ``WARNS`` a NumPy warning, ``SHAPES`` an exception about shapes or indices,
-    ``RAISES`` an exception about values. Operand types are correct, since tracing checked them;
-    integers are assumed to fit into 64 bits.
-    """
-
-    QUIET = 0
-    WARNS = 1
-    SHAPES = 2
-    RAISES = 3
-
 
 _COMPARISONS = {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
 _BITS = {operator.and_, operator.or_, operator.xor, operator.invert}
@@ -50,40 +35,11 @@ _QUIET_OPERATORS = _COMPARISONS | _BITS | _EXACT
 _OPERATORS = {*_COMPARISONS, *_BITS, *_EXACT, *_RINGS, *_DIVISIONS, *_SHIFTS,
               operator.pow, operator.matmul}  # fmt: skip
 
-_QUIET_UFUNCS = {
-    "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and",
-    "logical_or", "logical_not", "logical_xor", "isnan", "isinf", "isfinite", "signbit",
-    "copysign", "negative", "positive", "conjugate", "bitwise_and", "bitwise_or", "bitwise_xor",
-    "invert",
-}  # fmt: skip
-_QUIET_MATH = {
-    math.atan, math.atan2, math.tanh, math.erf, math.erfc, math.fabs, math.copysign, math.isnan,
-    math.isinf, math.isfinite, math.asinh, math.degrees, math.radians,
-}  # fmt: skip
-_QUIET_METHODS: set[Any] = {np.ndarray.copy, np.ndarray.flatten}
-_QUIET_FUNCTIONS = {
-    np.zeros_like, np.ones_like, np.empty_like, np.ravel, np.real, np.imag, np.copy, np.any, np.all,
-}  # fmt: skip
-_WARNING_FUNCTIONS = {
-    np.sum, np.prod, np.mean, np.var, np.std, np.cumsum, np.cumprod,
-}  # fmt: skip
-
-_OF_ONE = _QUIET_FUNCTIONS | _WARNING_FUNCTIONS
-
-# Of NumPy's own namespace: what raises because of a value.
-_RAISING = {
-    "asarray_chkfinite", "bincount", "choose", "digitize", "fromstring", "histogram", "histogram2d",
-    "histogramdd", "interp", "percentile", "poly", "polyfit", "quantile", "roots", "linspace",
-    "nanpercentile", "nanquantile", "ravel_multi_index", "unravel_index", "repeat", "arange",
-}  # fmt: skip
-
-# Only the shape of the argument counts.
-_OF_SHAPES = {np.zeros_like, np.ones_like, np.empty_like}
-
 
 def own_function(op: Op) -> str:
     """The name of the library's own function that an operation calls, else an empty string."""
-    return own_name(op.function) if isinstance(op, Apply) else ""
+    own = isinstance(op, Apply) and record_of(op.function).own
+    return op.function.__name__ if own else ""  # type: ignore[attr-defined]
 
 
 def risk(op: Op) -> Risk:
@@ -128,13 +84,11 @@ def _of_call(op: Apply) -> Risk:
         return Risk.RAISES
     if f is defined:  # used for derivatives only: it raises where one is used
         return Risk.SHAPES
-    own = own_function(op)
-    if own:
-        if own == "range_length":
-            return Risk.QUIET if is_nonzero(op.args[2]) else Risk.RAISES
-        if own == "element_place":
+    record = record_of(f)
+    if record.own:
+        if f is range_length and not is_nonzero(op.args[2]):
             return Risk.RAISES
-        return Risk.SHAPES if own == "load_lanes" else Risk.QUIET
+        return Risk.RAISES if record.risk is None else record.risk
     kinds = [type_of_operand(a) for a in op.args]
     if f in _OPERATORS:
         return _of_operator(op, kinds)
@@ -142,16 +96,14 @@ def _of_call(op: Apply) -> Risk:
         return _of_ufunc(op, kinds)
     if isinstance(f, type):
         return _of_conversion(f, kinds)
-    if getattr(f, "__module__", None) == "math":
-        return Risk.QUIET if f in _QUIET_MATH else Risk.RAISES
-    if isinstance(f, types.MethodDescriptorType):
-        return Risk.QUIET if f in _QUIET_METHODS else Risk.SHAPES
-    if f in _OF_ONE and len(op.args) == 1 and not op.kwargs:
-        return Risk.QUIET if f in _QUIET_FUNCTIONS else Risk.WARNS
+    if record.risk_alone is not None and len(op.args) == 1 and not op.kwargs:
+        return record.risk_alone
+    if record.risk is not None:
+        return record.risk
     name = getattr(f, "__name__", "")
-    if isinstance(getattr(f, "__self__", None), np.ufunc):
+    if isinstance(f, types.MethodDescriptorType):
         return Risk.SHAPES
-    if getattr(np, name, None) is f and name not in _RAISING:
+    if isinstance(getattr(f, "__self__", None), np.ufunc) or getattr(np, name, None) is f:
         return Risk.SHAPES
     return Risk.RAISES
 
@@ -209,8 +161,8 @@ def _of_ufunc(op: Apply, kinds: list[Any]) -> Risk:
         return Risk.RAISES
     if f is np.power:
         return max(Risk.WARNS, _of_power(op.args, kinds))
-    found = Risk.QUIET if f.__name__ in _QUIET_UFUNCS else Risk.WARNS
-    return max(found, _of_operands(kinds))
+    found = record_of(f).risk
+    return max(Risk.WARNS if found is None else found, _of_operands(kinds))
 
 
 def _of_conversion(f: type, kinds: list[Any]) -> Risk:
@@ -237,10 +189,8 @@ def reads(op: Op, roots: Roots) -> set[Value]:
         return memory(op.index if op.view else [op.array, op.index], roots)
     if isinstance(op, Store):
         return memory([op.index, op.value], roots)
-    if own_function(op) in ("length_of", "length_if_any", "zero_lanes"):
-        return set()
-    if isinstance(op, Apply) and op.function in _OF_SHAPES:
-        return set()
+    if isinstance(op, Apply):
+        return memory(op.operands_read(), roots)
     return memory(op.operands(), roots)
 
 

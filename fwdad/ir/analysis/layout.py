@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.ir.analysis.alias import Roots, aliased_arguments, memory_of, own_name
+from fwdad.ir.analysis.alias import Roots, aliased_arguments, memory_of
 from fwdad.ir.ops import (
     Apply,
     Block,
@@ -31,11 +31,9 @@ from fwdad.ir.ops import (
     values_in,
     walk,
 )
-from fwdad.ir.primitives.broadcast_sums import sum_to
 from fwdad.ir.primitives.opaque_call import Whole
-from fwdad.ir.primitives.view_mirrors import give_back, is_view, view_or_copy, view_or_zeros
-from fwdad.tangents.scaling import scale_lanes
-from fwdad.tangents.sparse import scatter_add
+from fwdad.ir.primitives.view_mirrors import view_or_copy, view_or_zeros
+from fwdad.ops import Layout, Memory, Record, record_of
 
 
 class Order(enum.IntEnum):
@@ -61,47 +59,6 @@ class Like(enum.IntEnum):
     SAME = 0
     WRITTEN = 1
     OTHER = 2
-
-
-# New arrays that are C-contiguous whatever they are made of, unless an order is given.
-_ROW_BY_ROW: set[Any] = {
-    np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.arange, np.tri, np.ndarray.copy,
-    np.ndarray.flatten, np.dot, np.inner, np.tensordot, np.outer, np.repeat, np.take, scatter_add,
-}  # fmt: skip
-# New arrays that keep the order of what they are made of.
-_ELEMENTWISE: set[Any] = {np.where, np.clip, scale_lanes, sum_to, abs}
-_KEEPING: set[Any] = {  # but for axes without a step
-    np.array, np.copy, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.ndarray.astype,
-    np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.any, np.all, np.nansum, np.argmax,
-    np.argmin, np.cumsum, np.cumprod, np.sort, np.argsort, np.concatenate, np.stack, np.hstack,
-    np.vstack, np.matmul, operator.matmul, np.roll, np.tile, np.diff, np.round, np.triu, np.tril,
-    np.linalg.inv, np.linalg.solve, np.linalg.cholesky, np.pad, np.select, np.choose,
-    np.take_along_axis,
-}  # fmt: skip
-# Views
-_SAME: set[Any] = {np.expand_dims, np.squeeze, np.atleast_1d, np.atleast_2d}
-_FALLING: set[Any] = {np.flip, np.flipud, np.fliplr, np.split, np.array_split, np.real, np.imag}
-_TURNED: set[Any] = {
-    np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.matrix_transpose, np.rot90, np.diagonal,
-}  # fmt: skip
-
-# Views or copies, depending on memory layout.
-_EITHER: set[Any] = {
-    np.reshape, np.ravel, np.ascontiguousarray, np.asfortranarray, np.require, np.array, np.asarray,
-    np.asanyarray, np.ndarray.astype,
-}  # fmt: skip
-_READING: set[Any] = {np.reshape, np.ravel, np.ndarray.flatten}  # in memory order, on request
-_LOOKING: set[Any] = {
-    np.lib.stride_tricks.as_strided, np.frombuffer, view_or_zeros, view_or_copy, give_back,
-    is_view,
-}  # fmt: skip
-_CONCERNED = _EITHER | _READING | _LOOKING
-_PLACE = {
-    np.ravel: 1, np.reshape: 2, np.ndarray.flatten: 1, np.ndarray.copy: 1, np.copy: 1,
-    np.zeros: 2, np.ones: 2, np.empty: 2, np.full: 3, np.zeros_like: 2, np.ones_like: 2,
-    np.empty_like: 2, np.full_like: 3, np.ndarray.astype: 2, np.asarray: 2, np.asanyarray: 2,
-}  # fmt: skip
-"""Where an order stands among positional arguments."""
 
 
 Counts = Callable[[Value, Like], bool]
@@ -174,7 +131,7 @@ class Orders:
         looking = [
             op for op in walk(self._program.block)
             if isinstance(op, Apply)
-            and _called_with(op)[0] in _CONCERNED
+            and _is_concerned(record_of(_called_with(op)[0]))
             and any(counts(v, _enough_for(op)) for v in _arrays(op))
         ]  # fmt: skip
         if not looking:
@@ -277,16 +234,21 @@ def _any_looks(program: Program, seen: set[int]) -> bool:
 # -- what operations look at
 
 
+def _is_concerned(record: Record) -> bool:
+    """Whether a function may depend on the layout of its arguments."""
+    return record.by_layout or record.reads_in_order or record.sees_strides
+
+
 def _enough_for(op: Apply) -> Like:
     """The likeness that suffices for an operation that depends on a layout."""
-    views_only = _called_with(op)[0] in _EITHER and order_of(op) not in ("K", "A")
+    views_only = record_of(_called_with(op)[0]).by_layout and order_of(op) not in ("K", "A")
     return Like.WRITTEN if views_only else Like.SAME
 
 
 def _looks(op: Apply, told: set[Value], roots: Roots) -> bool:
     """Whether the layout of its argument makes a difference to an operation."""
-    f = _called_with(op)[0]
-    if f in _LOOKING or (f in _READING and order_of(op) in ("K", "A")):
+    record = record_of(_called_with(op)[0])
+    if record.sees_strides or (record.reads_in_order and order_of(op) in ("K", "A")):
         return True
     if not aliased_arguments(op):
         return False
@@ -316,44 +278,46 @@ def _loaded(orders: Orders, op: Load, v: Value) -> tuple[Order, Like]:
 
 def _called(orders: Orders, op: Apply, v: Value) -> tuple[Order, Like]:
     f, arrays = op.function, list(_arrays(op))
+    record = record_of(f)
     worst = max((orders.of(a) for a in arrays), default=Order.ROWS)
     like = max(map(orders.like, arrays), default=Like.SAME)
-    if not aliased_arguments(op) or f is scatter_add:
+    if not aliased_arguments(op):
         if f is np.ndarray.copy and not orders.copied:
             return worst, Like.OTHER
         return _new(v, _order_of_new(op, worst))
-    if f in _SAME or own_name(f) == "_identity":
+    if record.layout is Layout.SAME or (record.own and record.memory is Memory.MAYBE):
         return worst, like
-    if f in _FALLING:
-        return max(worst, Order.FALLING), like
-    if f is np.broadcast_to:
-        return max(worst, Order.REPEATED), like
-    if f in _TURNED:
+    if record.layout in _STEPS:
+        return max(worst, _STEPS[record.layout]), like
+    if record.layout is Layout.TURNED:
         return (Order.ANY if v.type.ndim > 1 else Order.REPEATED), like
     if f in (view_or_zeros, view_or_copy) and orders.of(op.args[3]) is Order.ROWS:
         return orders.of(op.args[0]), orders.like(op.args[0])
     if f is np.ascontiguousarray:
         return Order.ROWS, Like.SAME
-    if worst is Order.ROWS and f in _EITHER and f is not np.asfortranarray and order_of(op) == "C":
+    by_layout = record.by_layout and f is not np.asfortranarray
+    if worst is Order.ROWS and by_layout and order_of(op) == "C":
         return worst, like
     lies = Order.ANY if v.type.ndim > 1 else Order.REPEATED
-    if f in (np.reshape, np.ravel):
+    if record.memory is Memory.IF_CONTIGUOUS:
         return lies, max(like, Like.WRITTEN)
     return lies, Like.OTHER
 
 
+_STEPS = {Layout.FALLING: Order.FALLING, Layout.REPEATED: Order.REPEATED}
+_WORST = {Layout.KEPT: Order.FALLING, Layout.ELEMENTWISE: Order.REPEATED}
+"""The worst layout of arguments of which a function makes a C-contiguous array."""
+
+
 def _order_of_new(op: Apply, worst: Order) -> Order:
     """The layout that NumPy gives to a new array made of others."""
-    f, order = op.function, order_of(op, "")
-    rows = f in _ROW_BY_ROW or own_name(f) in ("zero_lanes", "unit_lanes", "place_lanes")
-    if order == "C" or (rows and not order):
+    order, layout = order_of(op, ""), record_of(op.function).layout
+    if order == "C" or (layout is Layout.C and not order):
         return Order.ROWS
-    most = -1
-    if f in _KEEPING:
-        most = Order.FALLING
-    elif f in _ELEMENTWISE or _is_elementwise(f):
-        most = Order.REPEATED
-    return Order.ROWS if order in ("", "K") and worst <= most else Order.ANY
+    if layout is Layout.UNKNOWN and _is_elementwise(op.function):
+        layout = Layout.ELEMENTWISE
+    kept = layout in _WORST and worst <= _WORST[layout]
+    return Order.ROWS if order in ("", "K") and kept else Order.ANY
 
 
 def _new(v: Value, lies: Order) -> tuple[Order, Like]:
@@ -386,7 +350,7 @@ def _arrays_in(operand: Operand) -> Iterator[Value]:
 def order_of(op: Apply, default: str = "C") -> Any:
     """The ``order`` in which a call reads or makes an array."""
     f, args = _called_with(op)
-    place = _PLACE.get(f)
+    place = record_of(f).order_at
     return args[place] if place and len(args) > place else op.kwargs.get("order", default)
 
 

@@ -12,28 +12,28 @@ import operator
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
-
 from fwdad.ir.ops import Apply, Block, Op, Operand, Value, is_array, values_in, walk
+from fwdad.ops import Algebra, record_of
 
-_ADDITIONS = {operator.add, np.add}
-PRODUCTS = {operator.matmul, np.matmul}
-"""Products of matrices."""
+
+def is_product(op: Apply) -> bool:
+    """Whether a call is a product of matrices."""
+    return record_of(op.function).algebra is Algebra.MATRIX_PRODUCT
 
 
 def free_products(ops: Sequence[Op]) -> None:
     """Mark the matrix products among operations that reverse mode has written."""
     for op in ops:
-        if isinstance(op, Apply) and op.function in PRODUCTS:
+        if isinstance(op, Apply) and is_product(op):
             op.any_order = True
 
 
 def hand_on(op: Apply, ops: Sequence[Op]) -> None:
     """Mark what another program computes in place of an operation, if its own order is free."""
     if op.any_order:
-        alike = PRODUCTS if op.function in PRODUCTS else _ADDITIONS
+        algebra = Algebra.MATRIX_PRODUCT if is_product(op) else Algebra.SUM
         for made in ops:
-            if isinstance(made, Apply) and made.function in alike:
+            if isinstance(made, Apply) and record_of(made.function).algebra is algebra:
                 made.any_order = True
 
 

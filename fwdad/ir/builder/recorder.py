@@ -46,6 +46,7 @@ from fwdad.ir.ops import (
 from fwdad.ir.primitives.broadcast_sums import sum_to
 from fwdad.ir.symbol import Length, Symbol, UnknownText
 from fwdad.ir.types import INT, ArrayType, CannotInferError, Number, Size, Type, number_type
+from fwdad.ops.record import Memory, own_op
 from fwdad.rules.core.by_position import by_position
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.tangents import sparse
@@ -493,5 +494,6 @@ class Recorder:
             raise UntraceableError(message, self.place())
 
 
+@own_op(memory=Memory.MAYBE)
 def _identity(x: Any) -> Any:
     return x

@@ -10,6 +10,7 @@ from fwdad.errors import Location, UntraceableError
 from fwdad.ir.ops import Value
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import ArrayType, Dimension, Size, Type
+from fwdad.ops.record import own_op
 
 
 class KnownLengths:
@@ -158,11 +159,13 @@ class KnownLengths:
         return d.origin is not None and d.hint is not None
 
 
+@own_op(shape_only=(0,), constant=True)
 def length_of(a: Any, axis: int) -> int:
     """``a.shape[axis]``."""
     return a.shape[axis]
 
 
+@own_op(shape_only=(0,), constant=True)
 def length_if_any(a: Any, axis: int) -> int:
     """``a.shape[axis]``, or zero if there is no array on the path taken."""
     return 0 if a is None else a.shape[axis]

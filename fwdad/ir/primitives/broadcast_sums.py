@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.ops.record import Layout, Memory, op
+
 
 def sum_to(x: np.ndarray, *lengths: int) -> Any:
     """``x`` summed over the axes of length 1 in ``lengths``; itself if it has these lengths."""
@@ -13,3 +15,6 @@ def sum_to(x: np.ndarray, *lengths: int) -> Any:
         return x
     axes = tuple(k for k, (m, n) in enumerate(zip(x.shape, lengths, strict=True)) if m != n == 1)
     return np.sum(x, axis=axes, keepdims=True).reshape(lengths)
+
+
+op(sum_to, memory=Memory.MAYBE, layout=Layout.ELEMENTWISE)

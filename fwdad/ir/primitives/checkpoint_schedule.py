@@ -13,7 +13,10 @@ adjoint calculation", doi:10.1137/080727890.
 
 from __future__ import annotations
 
+from fwdad.ops.record import own_op
 
+
+@own_op()
 def default_snapshots(n: int) -> int:
     """How many states of a loop of n iterations are kept: enough for three repetitions of each."""
     k = 1
@@ -22,21 +25,25 @@ def default_snapshots(n: int) -> int:
     return 3 * k
 
 
+@own_op()
 def snapshots_in(memory: int, size: int) -> int:
     """How many states of ``size`` bytes fit into ``memory`` bytes; at least one."""
     return max(memory // max(size, 1), 1)
 
 
+@own_op()
 def leaf_of_numbers(saved: int) -> int:
     """The length of a leaf whose states are a few numbers: a third of what may be kept."""
     return max(saved // 3, 1)
 
 
+@own_op()
 def places_beside(saved: int, leaf: int) -> int:
     """How many states may be kept besides those of a leaf; at least one."""
     return max(saved - leaf, 1)
 
 
+@own_op()
 def trips(start: int, stop: int, step: int) -> int:
     """The trip count of a range."""
     if step > 0:
@@ -44,6 +51,7 @@ def trips(start: int, stop: int, step: int) -> int:
     return max((start - stop - step - 1) // -step, 0)
 
 
+@own_op()
 def next_stop(p: int, end: int, used: int, places: int, leaf: int) -> int:
     """Where to stop on the way from the kept state ``p`` to the last leaf before ``end``.
 
@@ -66,6 +74,7 @@ def next_stop(p: int, end: int, used: int, places: int, leaf: int) -> int:
     return p + min(before, units - fewer) * leaf
 
 
+@own_op()
 def next_snapshot(p: int, end: int, used: int, places: int, leaf: int) -> int:
     """Where the next state is kept after the state ``p``; -1 if nowhere.
 
@@ -75,6 +84,7 @@ def next_snapshot(p: int, end: int, used: int, places: int, leaf: int) -> int:
     return stop if used < places and end - stop > leaf else -1
 
 
+@own_op()
 def most_of_unknown(p: int, places: int) -> int:
     """How many states a loop of unknown trip count keeps at iteration ``p``; an even number.
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.ops.record import op
+
 
 def _row(a: np.ndarray, start: int, stop: int, axis: int, others: tuple[int, ...]) -> np.ndarray:
     index: Any = (*others[:axis], slice(None), *others[axis:])
@@ -92,3 +94,6 @@ def place_of_extreme(
     if compare(best, best):  # each of equals is taken
         return start + len(equal) - 1 - int(np.argmax(equal[::-1]))
     return start + int(np.argmax(equal))
+
+
+op(place_of_extreme, place_of_larger, place_of_smaller, constant=True)

@@ -11,28 +11,34 @@ from typing import Any
 import numpy as np
 
 from fwdad.ir.types import ArrayType, Size, Type
+from fwdad.ops.record import own_op
 
 
+@own_op()
 def new_stack() -> list[Any]:
     """An empty stack."""
     return []
 
 
+@own_op()
 def push(stack: list[Any], x: Any) -> None:
     """Push a value; an array is not copied."""
     stack.append(x)
 
 
+@own_op()
 def pop(stack: list[Any]) -> Any:
     """Pop the latest value."""
     return stack.pop()
 
 
+@own_op()
 def top(stack: list[Any]) -> Any:
     """The latest value, which stays on the stack and must not be written into."""
     return stack[-1]
 
 
+@own_op()
 def thin(stack: list[Any]) -> None:
     """Remove every second value of a stack, starting with the second."""
     del stack[1::2]
@@ -42,6 +48,7 @@ def turn() -> None:
     """Mark the end of the forward pass, in programs whose memory is measured."""
 
 
+@own_op()
 def bar_of(k: int) -> Any:
     """Stands for the cotangent of the k-th leaf of a value, in a program that will be cut."""
     message = f"cotangent {k} is an input of the reverse pass: the program has to be cut"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError
+from fwdad.ops.record import Memory, op, own_op
 from fwdad.rules.core.registry import share
 
 
@@ -38,14 +39,20 @@ def view_or_copy(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
     return _view(mirrored, held)
 
 
+@own_op(sees_strides=True)
 def is_view(v: Any, base: Any) -> bool:
     """Whether the result of a reshape is a view of its argument."""
     return not v.size or np.may_share_memory(v, base)
 
 
+@own_op()
 def lie_apart(a: Any, b: Any) -> bool:
     """Whether two arrays share no element."""
     return not share(a, b)
+
+
+op(view_or_zeros, view_or_copy, memory=Memory.MAYBE, aliased=(0,), sees_strides=True)
+op(give_back, memory=Memory.UNKNOWN, sees_strides=True)
 
 
 def _view(mirrored: Any, held: Any) -> Any:

@@ -20,6 +20,8 @@ from fwdad.rules.core.lapack import lapack
 from fwdad.rules.core.registry import function_name, registering_place
 from fwdad.tangents.plain import plain
 
+REGISTERS_FOR_OTHERS = True  # its callers are who registers a rule
+
 TRANSPOSES: dict[Any, dict[int, Callable[..., Any]]] = {}
 
 
@@ -102,6 +104,15 @@ def transpose(
         return body
 
     return register
+
+
+TAKE_ARRAYS: set[Any] = set()
+"""Functions whose transposes take one cotangent as an array, too, in a fraction of the time."""
+
+
+def take_arrays(*functions: Any) -> None:
+    """Say that the transposes of these functions take an array in place of a chunk of one."""
+    TAKE_ARRAYS.update(functions)
 
 
 def _checked(

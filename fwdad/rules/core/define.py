@@ -25,7 +25,7 @@ from fwdad.tangents.chunk import LAWS, Chunk, map_lanes
 from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
-_build: list[Callable[..., Any]] = []
+REGISTERS_FOR_OTHERS = True  # its callers are who registers a rule
 
 
 def frule(
@@ -367,42 +367,15 @@ def _anything(*args: Any, **kwargs: Any) -> None: ...
 _ANYTHING = inspect.signature(_anything)
 
 
-def set_builder(build: Callable[..., Any]) -> None:
-    """Let ``call_rule`` reach functions that have no registered rule (the builder calls this)."""
-    _build[:] = [build]
-
-
 def call_rule(
     function: Any, primals: Iterable[Any], tangents: Iterable[Any], **options: Any
 ) -> Any:
-    """Use another function's rule inside a rule.
-
-    Parameters
-    ----------
-    function : callable
-        Any function: with a registered rule, or one that the builder can differentiate.
-    primals, tangents : sequence
-        Positional arguments and their tangents (``Chunk`` or ``ZERO``).
-    **options
-        Passed on.
-
-    Returns
-    -------
-    tuple
-        ``(y, y_dot)``.
-
-    Raises
-    ------
-    MissingRuleError
-        If the function has neither a rule nor a Python source.
-    """
+    """Use another function's rule inside a rule; :func:`fwdad.call_rule` takes any function."""
     primals, tangents = tuple(primals), tuple(tangents)
     rule = find_rule(function)
     if rule is None:
-        if not _build:
-            message = f"no frule for {function_name(function)}"
-            raise MissingRuleError(message)
-        return _build[0](function)(primals, tangents, **options)
+        message = f"no frule for {function_name(function)}"
+        raise MissingRuleError(message)
     bound, rest = rule.binder.bind(primals, options)
     if len(bound) != len(tangents):
         tangents = tangents + (ZERO,) * (len(bound) - len(tangents))

@@ -22,6 +22,8 @@ from fwdad.errors import (
 from fwdad.rules.core.binding import Binder
 from fwdad.tangents.plain import plain
 
+REGISTERS_FOR_OTHERS = True  # its callers are who registers a rule
+
 Body = Callable[..., tuple[Any, Any]]
 
 # These take sequences of arrays; every other function of NumPy and SciPy makes arrays of lists.
@@ -414,8 +416,6 @@ def changed() -> None:
 def registering_place() -> str:
     """The file and line that registers a rule."""
     frame = sys._getframe(1)  # noqa: SLF001  (who registers is told in errors)
-    core = __name__.rpartition(".")[0]
-    own = (__name__, *(f"{core}.{name}" for name in ("define", "reverse_rules", "adjoints")))
-    while frame.f_back is not None and frame.f_globals.get("__name__") in own:
+    while frame.f_back is not None and "REGISTERS_FOR_OTHERS" in frame.f_globals:
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

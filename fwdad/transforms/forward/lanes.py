@@ -9,19 +9,23 @@ import numpy as np
 
 from fwdad.ir.abstract_eval.broadcasting import BROADCASTING
 from fwdad.ir.types import ArrayType, Type
+from fwdad.ops.record import Layout, Risk, own_op
 from fwdad.tangents.scaling import scale_lanes
 
 
+@own_op(layout=Layout.C, shape_only=(1,), constant=True)
 def zero_lanes(n: int, like: Any) -> Any:
     """Zero lanes for an array or number: ``(n, *like.shape)``."""
     return np.zeros((n, *np.shape(like)), np.result_type(like, np.float16))
 
 
+@own_op(risk=Risk.SHAPES)
 def load_lanes(lanes: Any, *index: Any) -> Any:
     """The lanes of one element, a copy."""
     return lanes[(slice(None), *index)].copy()
 
 
+@own_op(layout=Layout.C, constant=True)
 def unit_lanes(n: int, k: int, dtype: Any = float) -> Any:
     """The lanes of the k-th number of a basis: one in lane k, if that exists."""
     lanes = np.zeros(n, dtype)
@@ -30,6 +34,7 @@ def unit_lanes(n: int, k: int, dtype: Any = float) -> Any:
     return lanes
 
 
+@own_op(risk=Risk.RAISES, constant=True)
 def element_place(i: int, n: int, axis: int) -> int:
     """The position of an element along an axis of length n; i may count from the end."""
     if not -n <= i < n:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.eager.lifting.rule_bodies import written_down
 from fwdad.errors import UntraceableError
 from fwdad.ir.analysis.alias import aliased_arguments, is_rearranged
 from fwdad.ir.analysis.layout import Order, Orders, order_of
@@ -28,14 +29,14 @@ from fwdad.ir.primitives.stacks import new_stack, push, stack_type, thin
 from fwdad.ir.primitives.view_mirrors import is_view, view_or_copy
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import BOOL, ArrayType, Number, Type, number_type
-from fwdad.rules.core.lifter import written_down
+from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.zero import ZERO
 from fwdad.transforms.forward.indexing import Indexing, alignable
 from fwdad.transforms.forward.lanes import load_lanes
-from fwdad.transforms.forward.rule_table import MIRRORED, PASSING, ruled_function
+from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.forward.shadows import Shadows
 from fwdad.transforms.forward.state import State
 from fwdad.transforms.forward.tangents import Tangents
@@ -68,7 +69,7 @@ class Memory:
         seen = [v for v in held if self.state.has_shadow(v)]
         if not seen or not any(is_array(v) for v in op.outputs):
             return
-        if seen[0] in self.state.views and op.function in MIRRORED and len(op.outputs) == 1:
+        if seen[0] in self.state.views and record_of(op.function).mirrored and len(op.outputs) == 1:
             if self._may_copy(op, seen[0], rows=self.recorder.rows):
                 self.state.must_be_dense(seen[0])
             self.view_tangents.through(op, seen[0])
@@ -76,7 +77,7 @@ class Memory:
                 self._is_view(op, seen[0])
             return
         mirrored: list[Symbol] = []
-        if op.function in MIRRORED or is_rearranged(op):
+        if record_of(op.function).mirrored or is_rearranged(op):
             if seen[0] in self.state.views:
                 self.state.must_be_dense(seen[0])
             mirrored = self._mirrored(op, seen[0])
@@ -129,7 +130,7 @@ class Memory:
     def _mirrored(self, op: Apply, a: Value) -> list[Symbol]:
         """The same views of the shadow; empty if they are unknown."""
         held = Chunk.of(self.n, self.state.shape(a.type), {Lanes(self.state.shadow[a]): None})
-        if op.function in PASSING:
+        if record_of(op.function).passes:
             dots = [held] if len(op.args) == 1 and not op.kwargs else []
         elif op.function is np.broadcast_to:
             dots = [held.broadcast_to(self.state.shape(op.outputs[0].type))]

@@ -14,6 +14,7 @@ import numpy as np
 
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.types import ArrayType
+from fwdad.ops.record import Layout, own_op
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.placed import NOWHERE, Placed
 from fwdad.tangents.scaling import scale_lanes
@@ -25,6 +26,7 @@ MAX_RUNS = 64  # of one coefficient; more are no pattern that is worth its code
 Run = tuple[int, int, tuple[tuple[int, int, int], ...]]
 
 
+@own_op(layout=Layout.C)
 def place_lanes(
     n: int, shape: tuple[int, ...], dtype: Any, runs: Any, *coefficients: Any
 ) -> np.ndarray:

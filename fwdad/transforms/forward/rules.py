@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.eager.lifting.rule_bodies import written_down
 from fwdad.errors import (
     DualLeakError,
     MissingRuleError,
@@ -16,16 +17,15 @@ from fwdad.errors import (
     is_library_file,
 )
 from fwdad.ir.abstract_eval.rule_trials import check_lengths_of
-from fwdad.ir.analysis.alias import may_be_view
 from fwdad.ir.analysis.reassociation import hand_on
 from fwdad.ir.ops import Apply, Value, is_array, values_in
-from fwdad.ir.primitives.opaque_call import PushWhole, Whole
+from fwdad.ir.primitives.opaque_call import Whole
 from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top
 from fwdad.ir.symbol import Length, Symbol, as_divisor, as_numpy_number
 from fwdad.ir.types import ArrayType, Number, Type
+from fwdad.ops import record_of
 from fwdad.rules.core.containers import rebuild
 from fwdad.rules.core.contract import checked, view_is_written
-from fwdad.rules.core.lifter import written_down
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
@@ -34,8 +34,9 @@ from fwdad.tangents.zero import ZERO, Undefined, Zero
 from fwdad.transforms.forward.indexing import Indexing
 from fwdad.transforms.forward.lanes import load_lanes
 from fwdad.transforms.forward.memory import Memory
+from fwdad.transforms.forward.opaque_call import PushWhole
 from fwdad.transforms.forward.placing import place_lanes, pushed_places
-from fwdad.transforms.forward.rule_table import CONSTANT, GATHERING, PASSING, ruled_function
+from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.forward.shadows import Shadows
 from fwdad.transforms.forward.state import AgainError, State
 from fwdad.transforms.forward.tangents import Tangents
@@ -92,11 +93,11 @@ class Rules:
         if op.mutated:
             self.memory.mutate(op, active=active)
             return
-        if not active or op.function in CONSTANT or not _has_tangent(op):
+        if not active or record_of(op.function).constant or not _has_tangent(op):
             self.state.copy(op)
-        elif op.function in GATHERING and isinstance(op.args[0], (list, tuple)):
+        elif record_of(op.function).gathers and isinstance(op.args[0], (list, tuple)):
             self._gather(op)
-        elif op.function in PASSING or _is_number_class(op.function):
+        elif record_of(op.function).passes or _is_number_class(op.function):
             self._convert(op)
         else:
             self._refuse_written_view(op)
@@ -303,7 +304,7 @@ class Rules:
         function = ruled_function(op)
         push = PushWhole(function, rule, self.n, active, [v.type for v in op.outputs])
         push.because(reason, op.location)
-        if may_be_view(op.function):  # what may be a view of an argument stays one
+        if record_of(op.function).may_be_view:  # what may be a view of an argument stays one
             self.state.copy(op)
             values = tuple(Value(v.type) for v in op.outputs)
         else:

@@ -18,7 +18,7 @@ from fwdad.rules.core.registry import find_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.placed import is_fixed
 from fwdad.transforms.forward.indexing import Indexing
-from fwdad.transforms.forward.rule_table import RULE_OF
+from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.forward.state import State
 from fwdad.transforms.forward.tangents import Tangents
 
@@ -115,7 +115,7 @@ class ViewTangents:
 
     def combined(self, op: Update, old: Symbol, held: Chunk, t: Any) -> tuple[Symbol, Chunk]:
         """The value and the tangent that an update leaves, by the rule of its function."""
-        rule = find_rule(RULE_OF[op.function])
+        rule = find_rule(ruled_function(op))
         if rule is None or rule.kind != "elementwise":
             message = f"`{op.function.__name__}` in place cannot be pushed through a tape"
             raise UntraceableError(message, op.location)

@@ -9,6 +9,7 @@ from fwdad.ir.analysis.layout import Order, Orders
 from fwdad.ir.ops import Apply, Op, Operand, Program, Value, is_array
 from fwdad.ir.primitives.stacks import pop, top
 from fwdad.ir.rewrite import blocks_of, count_uses, give_name, substitute
+from fwdad.ops import record_of
 
 
 def drop_copies(program: Program) -> bool:
@@ -57,10 +58,9 @@ def told_orders(program: Program) -> Orders | None:
 
 def _is_own(op: Op) -> bool:
     """Whether the result of an operation has memory of its own, with distinct elements."""
-    return not (isinstance(op, Apply) and op.function in _NOT_OWN)
-
-
-_NOT_OWN = {top, pop, np.broadcast_to, np.broadcast_arrays}  # of a number, which is no memory
+    return not (
+        isinstance(op, Apply) and (op.function in (top, pop) or record_of(op.function).read_only)
+    )
 
 
 def _is_copy(op: Op) -> bool:

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from fwdad.ir.analysis.alias import memory, memory_of
-from fwdad.ir.analysis.effects import Risk, is_nonzero, reads, risk
+from fwdad.ir.analysis.effects import is_nonzero, reads, risk
 from fwdad.ir.ops import Block, Branch, Call, Loop, Op, Operand, Program, Value, values_in
 from fwdad.ir.rewrite import all_inside, blocks_of, defined_by
+from fwdad.ops import Risk
 
 
 def dead(program: Program) -> bool:

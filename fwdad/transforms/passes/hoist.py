@@ -15,7 +15,7 @@ from __future__ import annotations
 import operator
 
 from fwdad.ir.analysis.alias import memory, memory_of
-from fwdad.ir.analysis.effects import Risk, reads, risk, writes
+from fwdad.ir.analysis.effects import reads, risk, writes
 from fwdad.ir.analysis.indices import Places, has_own_elements, is_apart_throughout
 from fwdad.ir.ops import (
     Apply,
@@ -39,6 +39,7 @@ from fwdad.ir.ops import (
 from fwdad.ir.primitives.scatter_add import target_of
 from fwdad.ir.primitives.undef import missing_on_some_way
 from fwdad.ir.rewrite import Mapping, all_inside, all_used, key_of, substitute
+from fwdad.ops import Risk
 from fwdad.transforms.passes.carried import bounded, runs, surely_runs
 
 

@@ -19,10 +19,10 @@ from fwdad.ir.ops import Apply, Block, Op, Operand, Program, Store, Update, Valu
 from fwdad.ir.ops import values_in as _values
 from fwdad.ir.primitives.stacks import pop, top
 from fwdad.ir.rewrite import Mapping, all_used, blocks_of, give_name, substitute
+from fwdad.ops import record_of
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.transforms.passes.copies import told_orders
 
-_COPIES = {np.copy, np.ndarray.copy}
 _PRODUCTS = {operator.matmul, operator.getitem}
 _READERS = {scale_lanes, np.sum}
 
@@ -40,7 +40,7 @@ def read_in_place(program: Program) -> bool:
 
 
 def _copies(op: Op) -> TypeGuard[Apply]:
-    return isinstance(op, Apply) and op.function in _COPIES
+    return isinstance(op, Apply) and record_of(op.function).copies
 
 
 class _Reader:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.ir.abstract_eval.broadcasting import BROADCASTING
-from fwdad.ir.analysis.alias import own_name
 from fwdad.ir.builder.index_parts import spelled_out
+from fwdad.ir.builder.shape_env import length_of
 from fwdad.ir.ops import Apply, Block, Load, Op, Operand, Program, Value, is_array, walk
 from fwdad.ir.rewrite import give_types
 from fwdad.ir.types import ArrayType, Dimension, Size, Type, sliced
@@ -33,9 +33,7 @@ def share_lengths_in(block: Block) -> bool:
 
 def _asked_of_operands(block: Block) -> bool:
     """Read lengths from what an array was computed from, so that the array itself may be dead."""
-    asking = [
-        op for op in walk(block) if isinstance(op, Apply) and own_name(op.function) == "length_of"
-    ]
+    asking = [op for op in walk(block) if isinstance(op, Apply) and op.function is length_of]
     made = {v: op for op in walk(block) for v in op.outputs} if asking else {}
     changed = False
     for op in asking:

@@ -13,7 +13,7 @@ import operator
 import numpy as np
 
 from fwdad.ir.analysis.alias import Roots, memory_of
-from fwdad.ir.analysis.effects import Risk, commute, risk
+from fwdad.ir.analysis.effects import commute, risk
 from fwdad.ir.ops import (
     Apply,
     Block,
@@ -41,6 +41,7 @@ from fwdad.ir.rewrite import (
     substitute,
 )
 from fwdad.ir.types import BOOL, Number, covers, number_type
+from fwdad.ops import Risk
 from fwdad.transforms.passes.carried import simplify_carried
 
 Known = dict[Value, bool]

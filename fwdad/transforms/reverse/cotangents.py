@@ -16,6 +16,7 @@ import numpy as np
 from fwdad.ir.ops import Apply, Branch, Load, Value, is_array
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number
+from fwdad.ops import record_of
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.zero import Zero
 from fwdad.transforms.reverse.normalize.lowering import is_index_array
@@ -23,7 +24,7 @@ from fwdad.transforms.reverse.region import Region, bar_dtype
 from fwdad.transforms.reverse.spaces import Spaces
 from fwdad.transforms.reverse.sweep import Sweep
 from fwdad.transforms.reverse.tbr import Overwriting
-from fwdad.transforms.reverse.view_cotangents import VIEWS, ViewCotangents
+from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 
 class ByRule(Protocol):
@@ -136,7 +137,9 @@ class Cotangents:
     def _add_memory(self, v: Value, x_bar: Any) -> None:
         views, op = self.view_cotangents, self.structure.definition.get(v)
         if not views.is_followed(v) and isinstance(op, Apply):
-            if op.function not in VIEWS and self.overwriting.is_overwritten_before_use(op):
+            record = record_of(op.function)
+            is_view = record.read_only or record.several
+            if not is_view and self.overwriting.is_overwritten_before_use(op):
                 name = function_name(op.function)
                 self.sweep.fail(
                     f"what {name} returns may be a view of an array that is written before it is "

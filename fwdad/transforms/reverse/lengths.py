@@ -7,7 +7,6 @@ The operation may be removed later, so every equality in use is checked.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,13 +14,13 @@ import numpy as np
 
 from fwdad.errors import Location
 from fwdad.ir.abstract_eval.broadcasting import BROADCASTING
+from fwdad.ir.analysis.reassociation import is_product
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Apply, Block, is_array
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Dimension, Size
 
 _MESSAGE = "operands could not be broadcast together"
-_PRODUCTS = {operator.matmul, np.matmul, np.dot}
 
 
 def equal_lengths(block: Block) -> dict[Size, Size]:
@@ -46,12 +45,17 @@ def equal_lengths(block: Block) -> dict[Size, Size]:
     return {d: leader(d) for d in found}
 
 
+def _is_product(op: Apply) -> bool:
+    """Whether a call sums over the last axis of one array and the last but one of another."""
+    return is_product(op) or op.function is np.dot
+
+
 def _together(op: Apply) -> list[list[Dimension]]:
     """The lengths that one operation requires to be equal."""
     shapes = [a.type.shape for a in op.args if is_array(a) and a.type.shape]
     if len(shapes) < 2:
         return []
-    if op.function in _PRODUCTS and len(op.args) == 2 and not op.kwargs:
+    if _is_product(op) and len(op.args) == 2 and not op.kwargs:
         left, right = shapes
         return [[left[-1], right[-2] if len(right) > 1 else right[0]]]
     by_element = isinstance(op.function, np.ufunc) and op.function.signature is None
@@ -67,7 +71,7 @@ def equal_inside(recorder: Recorder, op: Apply) -> Iterator[None]:
     """While an operation is reversed, treat the lengths that it sums over as one."""
     outer = recorder.lengths.same
     plain = len(op.args) == 2 and not op.kwargs  # `axes` says otherwise
-    if op.function in _PRODUCTS and plain and all(map(is_array, op.args)):
+    if _is_product(op) and plain and all(map(is_array, op.args)):
         left, right = (Symbol(a, recorder) for a in op.args)
         if left.ndim and right.ndim:
             at = left.ndim - 1, max(right.ndim - 2, 0)

@@ -17,7 +17,7 @@ from fwdad.ir.rewrite import all_used
 from fwdad.ir.symbol import Symbol, as_numpy_number
 from fwdad.ir.types import ArrayType
 from fwdad.rules.core.registry import find_rule
-from fwdad.transforms.forward.rule_table import RULE_OF
+from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.reverse.cotangents import Cotangents
 from fwdad.transforms.reverse.normalize.lowering import is_index_array
 from fwdad.transforms.reverse.reads import Reads
@@ -153,7 +153,7 @@ class Memory:
 
     def _product(self, op: Update, bar: Symbol, at: Any) -> None:
         """``a[index] *= b`` and similar updates."""
-        rule = find_rule(RULE_OF[op.function])
+        rule = find_rule(ruled_function(op))
         if rule is None or rule.kind != "elementwise":
             self.sweep.fail(f"`{op.function.__name__}` in place cannot be run backwards")
             return

@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.eager.arguments import Arguments
+from fwdad.eager.calls.dispatch import call
+from fwdad.eager_reverse import run_recorded, written_out
+from fwdad.ir.leaves import leaves_in
 from fwdad.ir.primitives.opaque_call import Whole
 from fwdad.ir.types import ArrayType, Type
 from fwdad.rules.core.containers import walk
@@ -14,17 +18,6 @@ from fwdad.rules.core.registry import function_name
 from fwdad.rules.core.reverse_rules import RRULES
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
-
-_RECORD: list[Callable[..., Any]] = []
-
-
-def install(pull: Callable[..., Any]) -> None:
-    """Install the function that reverses another one by recording its run.
-
-    ``pull(function, args, kwargs, active, given, bars)`` returns the cotangents of the active
-    arguments, None where there is none.
-    """
-    _RECORD[:] = [pull]
 
 
 class PullWhole(Whole):
@@ -52,8 +45,7 @@ class PullWhole(Whole):
 
     def run(self, args: tuple[Any, ...], bars: tuple[Any, ...], /, **kwargs: Any) -> Any:
         """The cotangents of the active arguments."""
-        (pull,) = _RECORD
-        x_bars = pull(self.function, args, kwargs, self.active, self.given, bars)
+        x_bars = _pull(self.function, args, kwargs, self.active, self.given, bars)
         found = [_as_type(x, own) for x, own in zip(x_bars, self.types, strict=True)]
         return found[0] if len(found) == 1 else tuple(found)
 
@@ -72,8 +64,7 @@ class PullWhole(Whole):
             first = np.asarray(bar)[np.newaxis]
             more = t.lanes if isinstance(t, Chunk) else np.zeros((n, *first.shape[1:]), first.dtype)
             wide.append(Chunk(np.concatenate([first, more])))
-        (pull,) = _RECORD
-        x_bars = pull(self.function, own, kwargs, self.active, self.given, tuple(wide))
+        x_bars = _pull(self.function, own, kwargs, self.active, self.given, tuple(wide))
         found, tangents = [], []
         for x, t in zip(x_bars, self.types, strict=True):
             first = x.lanes[0] if isinstance(x, Chunk) else x
@@ -96,3 +87,47 @@ def _as_type(x_bar: Any, own: Type) -> Any:
     if isinstance(own, ArrayType):
         return np.array(x_bar, own.dtype)
     return own.dtype.type(np.asarray(x_bar)[()])
+
+
+def _pull(
+    function: Any, args: Any, kwargs: Any, active: Any, given: list[bool], bars: Any
+) -> list[Any]:
+    """The cotangents of one call's active arguments; the call is recorded."""
+    values: list[Any] = []
+    _collect(active, (args, kwargs), values)
+
+    def called(*leaves: Any) -> Any:
+        remaining = iter(leaves)
+        own_args, own_kwargs = _with(active, (args, kwargs), remaining)
+        if isinstance(function, Whole):
+            y = function(*own_args, **own_kwargs)
+        else:
+            y = call(function, *own_args, **own_kwargs)
+        parts = list(leaves_in(y))
+        return tuple(part for part, has in zip(parts, given, strict=True) if has)
+
+    arguments = Arguments(tuple(values), {}, tuple(range(len(values))))
+    outcome = run_recorded(called, arguments)
+    return written_out(outcome.pull(list(bars)), values)
+
+
+def _collect(active: Any, values: Any, leaves: list[Any]) -> None:
+    if isinstance(active, dict):
+        for key, item in active.items():
+            _collect(item, values[key], leaves)
+    elif isinstance(active, (tuple, list)):
+        for item, value in zip(active, values, strict=True):
+            _collect(item, value, leaves)
+    elif active:
+        leaves.append(values)
+
+
+def _with(active: Any, values: Any, leaves: Any) -> Any:
+    """Values with ``leaves`` in place of the active ones."""
+    if isinstance(active, dict):
+        return {key: _with(item, values[key], leaves) for key, item in active.items()}
+    if isinstance(active, (tuple, list)):
+        return type(active)(
+            _with(item, value, leaves) for item, value in zip(active, values, strict=True)
+        )
+    return next(leaves) if active else values

@@ -5,10 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 
-import numpy as np
-
 from fwdad.ir.analysis.alias import aliased_arguments
-from fwdad.ir.analysis.effects import Risk, own_function, risk
+from fwdad.ir.analysis.effects import own_function, risk
 from fwdad.ir.builder.recorder import _identity
 from fwdad.ir.builder.shape_env import length_if_any
 from fwdad.ir.clone import Cloner
@@ -28,6 +26,7 @@ from fwdad.ir.ops import (
 from fwdad.ir.rewrite import defined_by
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import BOOL
+from fwdad.ops import Cost, Risk, record_of
 from fwdad.transforms.reverse.indices import place_of
 from fwdad.transforms.reverse.kept import Kept
 from fwdad.transforms.reverse.normalize.array_phis import sides_of
@@ -39,14 +38,8 @@ from fwdad.transforms.reverse.tbr import Overwriting
 
 _CHEAP = 6  # arithmetic operations that cost as much as a number that is kept and read again
 _ARRAY = 2  # those that one on an array counts for: two or three cost as much as a copy
-_PLAIN = {
-    operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pos,
-    np.add, np.subtract, np.multiply, np.divide, np.negative, np.positive,
-}  # fmt: skip
-_DEAR = {
-    "exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "power", "pow", "sqrt", "exp2",
-    "log2", "log10", "log1p", "expm1", "arctan2", "hypot", "arcsin", "arccos", "arctan",
-}  # fmt: skip
+_PLAIN = (Cost.ARITHMETIC, Cost.DIVISION)
+_DEAR = (Cost.ROOT, Cost.LIBRARY)
 
 
 class Resolver:
@@ -241,14 +234,14 @@ class Resolver:
             return self._cost_of_array(op, v)
         if any(is_array(a) for a in values_in(op.operands())) and own != "length_of":
             return None
-        return 20 if getattr(op.function, "__name__", "") in _DEAR else 1
+        return 20 if record_of(op.function).cost in _DEAR else 1
 
     def _cost_of_array(self, op: Apply, v: Value) -> int | None:
         """The same for a call that returns an array; a view costs nothing."""
         is_memory = self.structure.is_memory(v)
         if is_memory and aliased_arguments(op):
             return 0
-        if op.function in _PLAIN and v.type.dtype.kind in "fc" and not is_memory:
+        if record_of(op.function).cost in _PLAIN and v.type.dtype.kind in "fc" and not is_memory:
             there = all(self._is_there(op, a) for a in values_in(op.args) if is_array(a))
             return _ARRAY if there else None
         return 1 if own_function(op) and not self._reads_written(op) else None
@@ -280,7 +273,7 @@ class Resolver:
             made = cloner.op(op)
             made.replace(lambda v: region.resolved.get(v, v))
             self.made.append(made)
-            if isinstance(op, Apply) and op.function in _PLAIN:
+            if isinstance(op, Apply) and record_of(op.function).cost in _PLAIN:
                 for place in self.reads.places_of(list(values_in(op.args))):
                     self.reads.noted.append((place, region.source, self.position))
             for old, new in zip(defined_by(op), defined_by(made), strict=True):

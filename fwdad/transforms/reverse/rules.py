@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.eager.lifting.rule_bodies import written_down
 from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError
 from fwdad.ir.abstract_eval.rule_trials import check_lengths_of
 from fwdad.ir.analysis.effects import own_function
@@ -16,10 +17,10 @@ from fwdad.ir.primitives.scatter_add import is_scatter
 from fwdad.ir.primitives.stacks import pop, push, thin, top
 from fwdad.ir.primitives.view_mirrors import give_back
 from fwdad.ir.symbol import Symbol, as_divisor, as_numpy_number
+from fwdad.ops import record_of
 from fwdad.rules.core.adjoints import TRANSPOSES
 from fwdad.rules.core.containers import pick, rebuild, walk
 from fwdad.rules.core.contract import checked
-from fwdad.rules.core.lifter import written_down
 from fwdad.rules.core.recording import RecordingTangent, pull_back
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.rules.core.reverse_rules import RRULES
@@ -29,7 +30,7 @@ from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 from fwdad.transforms.forward.lanes import lanes_type, load_lanes, zero_lanes
 from fwdad.transforms.forward.placing import place_lanes, pulled_places
-from fwdad.transforms.forward.rule_table import GATHERING, PASSING, ruled_function
+from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.forward.rules import nested_parts
 from fwdad.transforms.reverse.bar_stacks import BarStacks
 from fwdad.transforms.reverse.cotangents import Cotangents
@@ -82,9 +83,9 @@ class Rules:
             self._loaded_lanes(op, bars[0])
         elif function is place_lanes:
             self._placed_lanes(op, bars[0])
-        elif op.function in GATHERING and isinstance(op.args[0], (list, tuple)):
+        elif record_of(op.function).gathers and isinstance(op.args[0], (list, tuple)):
             self._gathered(op, bars[0])
-        elif function in PASSING or _is_number_class(function) or own_function(op) == "_identity":
+        elif _passes(op, function):
             self._passed(op, bars[0])
         else:
             with equal_inside(self.recorder, op):
@@ -346,6 +347,12 @@ class Rules:
         self.recorder.emit(Apply(pull, args, kwargs, outputs=tuple(made)))
         for v, x_bar in zip(active, made, strict=True):
             self.cotangents.add(v, Symbol(x_bar, self.recorder))
+
+
+def _passes(op: Apply, function: Any) -> bool:
+    """Whether a call returns its argument, as it is or in another type."""
+    passes = record_of(function).passes or _is_number_class(function)
+    return passes or own_function(op) == "_identity"
 
 
 def _is_number_class(f: Any) -> bool:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from fwdad.ir.analysis.alias import Roots, memory, memory_of, written_parameters
-from fwdad.ir.analysis.effects import own_function
 from fwdad.ir.ops import (
     Apply,
     Block,
@@ -31,8 +30,6 @@ from fwdad.ir.primitives.stacks import bar_of, new_stack, pop, push, thin, top, 
 from fwdad.ir.rewrite import all_used, defined_by, definitions
 from fwdad.ir.types import ArrayType, Type
 from fwdad.transforms.reverse.structure import may_be_missing
-
-_SHAPE_ONLY = {np.zeros_like, np.ones_like, np.empty_like, np.full_like}
 
 
 class Cut(NamedTuple):
@@ -220,9 +217,7 @@ def _is_hollow(v: Value, back: list[Op], answers: list[Operand]) -> bool:
         return False
     for op in walk(Block(ops=back)):
         if v in values_in([op.operands(), [b.results for b in op.blocks()]]):
-            if not isinstance(op, Apply) or v in values_in(list(op.args[1:])):
-                return False
-            if op.function not in _SHAPE_ONLY and own_function(op) != "length_of":
+            if not isinstance(op, Apply) or v in values_in(op.operands_read()):
                 return False
     return is_array(v)
 

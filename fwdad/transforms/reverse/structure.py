@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from fwdad.errors import UntraceableError
 from fwdad.ir.analysis.alias import Roots, memory_of
-from fwdad.ir.analysis.effects import own_function
 from fwdad.ir.ops import (
     Apply,
     Block,
@@ -30,15 +27,10 @@ from fwdad.ir.ops import (
 from fwdad.ir.primitives.stacks import pop, top
 from fwdad.ir.primitives.undef import missing_on_some_way
 from fwdad.ir.rewrite import defined_by
+from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule
-from fwdad.transforms.forward.rule_table import CONSTANT, ruled_function
+from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.integer_derivatives import check_derivatives_fit
-
-_FLAT = {np.zeros_like, np.ones_like, np.empty_like, np.zeros, np.ones, np.empty}
-
-_OWN_CONSTANTS = {
-    "element_place", "length_of", "length_if_any", "range_length", "zero_lanes", "unit_lanes",
-}  # fmt: skip
 
 
 class NotReversibleError(UntraceableError):
@@ -191,7 +183,7 @@ class Structure:
 def is_differentiable(op: Apply) -> bool:
     """Whether the results of a call depend on its arguments' values, and smoothly."""
     function = ruled_function(op)
-    if function in CONSTANT or function in _FLAT or own_function(op) in _OWN_CONSTANTS:
+    if record_of(op.function).constant or record_of(function).constant:
         return False
     rule = find_rule(function)
     return rule is None or rule.kind != "constant"

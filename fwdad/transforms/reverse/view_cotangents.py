@@ -7,29 +7,15 @@ is added to the base's.
 from __future__ import annotations
 
 import operator
-from typing import Any
-
-import numpy as np
 
 from fwdad.ir.analysis.alias import is_rearranged
-from fwdad.ir.analysis.layout import Order, Orders
+from fwdad.ir.analysis.layout import Order, Orders, order_of
 from fwdad.ir.ops import Apply, Block, Branch, Load, Missing, Program, Value, is_array
 from fwdad.ir.primitives.view_mirrors import give_back, view_or_zeros
 from fwdad.ir.symbol import Symbol
-from fwdad.transforms.forward.rule_table import MIRRORED
+from fwdad.ops import Layout, Memory, Record, record_of
 from fwdad.transforms.reverse.spaces import Spaces
 from fwdad.transforms.reverse.sweep import Sweep
-
-# what these return is a view in every case
-VIEWS = {
-    np.broadcast_to, np.broadcast_arrays, np.diagonal, np.split, np.array_split, np.hsplit,
-    np.vsplit, np.dsplit, np.lib.stride_tricks.sliding_window_view,
-}  # fmt: skip
-# may return a view, or a copy
-_COPYING = {np.reshape, np.ravel}
-# what else MIRRORED names cannot be added into, or has several results
-_FOLLOWED = MIRRORED - {np.broadcast_to, np.diagonal, np.split, np.array_split}
-_ROW_BY_ROW = {np.zeros, np.ones, np.empty, np.full, np.eye, np.ndarray.copy}
 
 
 class ViewCotangents:
@@ -66,9 +52,9 @@ class ViewCotangents:
         if isinstance(op, Apply) and self.structure.roots(v) != {v}:
             bases = _bases(op)
             return (
-                (op.function in _FOLLOWED or is_rearranged(op))
+                (_is_followed(record_of(op.function)) or is_rearranged(op))
                 and len(op.outputs) == len(bases) == 1
-                and _order(op) in ("C", "F")
+                and order_of(op) in ("C", "F")
                 and self.is_followed(bases[0])
             )
         return True
@@ -138,7 +124,7 @@ class ViewCotangents:
         if op.function is view_or_zeros:
             return self._beside(op)
         (base,) = _bases(op)
-        if op.function in _COPYING and not (_order(op) == "C" and self._lies_plainly(base)):
+        if _may_copy(op) and not (order_of(op) == "C" and self._lies_plainly(base)):
             return self._view_or_own(op, base)
         return self._same_view(op, base)
 
@@ -182,20 +168,21 @@ class ViewCotangents:
     def give_back(self, op: Apply) -> None:
         """Where a view may be a copy, add its cotangent to that of the base."""
         (v,) = op.outputs
-        if op.function in _COPYING and v in self.sweep.region.buffers:
+        if _may_copy(op) and v in self.sweep.region.buffers:
             (base,) = _bases(op)
-            args = (self.memory_of(base), self.sweep.region.buffers[v], _order(op))
+            args = (self.memory_of(base), self.sweep.region.buffers[v], order_of(op))
             self.recorder.mutate(give_back, args, {})
 
     def is_surely_view(self, op: Apply) -> bool:
         """Whether the result of a call is never a copy."""
-        if op.function in _COPYING:
+        if _may_copy(op):
             if self._orders is None:
                 top = Program("", self.structure.top, rows=self.recorder.rows)
                 self._orders = Orders(top)
             (base,) = _bases(op)
-            return _order(op) == "C" and self._orders.of(base) is Order.ROWS
-        return op.function in MIRRORED or op.function in VIEWS or is_rearranged(op)
+            return order_of(op) == "C" and self._orders.of(base) is Order.ROWS
+        record = record_of(op.function)
+        return record.memory is Memory.VIEW or record.mirrored or is_rearranged(op)
 
     def _lies_plainly(self, v: Value) -> bool:
         """Whether an array, and so its cotangent, is certainly C-contiguous."""
@@ -212,20 +199,23 @@ class ViewCotangents:
             )
         if not isinstance(op, Apply):
             return False
-        if op.function in _COPYING:
-            return _order(op) == "C" and self._lies_plainly(op.args[0])
-        if self.structure.roots(v) != {v} or "order" in op.kwargs:
+        if _may_copy(op):
+            return order_of(op) == "C" and self._lies_plainly(op.args[0])
+        if self.structure.roots(v) != {v} or order_of(op, ""):
             return False
-        return v.type.ndim == 1 or op.function in _ROW_BY_ROW
+        return v.type.ndim == 1 or record_of(op.function).layout is Layout.C
+
+
+def _may_copy(op: Apply) -> bool:
+    """Whether a call returns a view or a copy, depending on memory layout."""
+    return record_of(op.function).memory is Memory.IF_CONTIGUOUS
+
+
+def _is_followed(record: Record) -> bool:
+    """Whether the same view of a cotangent is one array that can be added into."""
+    return record.mirrored and not (record.read_only or record.several)
 
 
 def _bases(op: Apply) -> list[Value]:
     """The arrays among a call's arguments."""
     return [a for a in op.args if isinstance(a, Value) and is_array(a)]
-
-
-def _order(op: Apply) -> Any:
-    """The ``order`` in which a call reads an array."""
-    at = {np.ravel: 1, np.reshape: 2}.get(op.function)
-    given = op.kwargs.get("order", "C")
-    return op.args[at] if at is not None and len(op.args) > at else given

@@ -35,6 +35,7 @@ from fwdad.ir.ops import (
     values_in,
     walk,
 )
+from fwdad.ops import Cost, record_of
 from fwdad.transforms.passes.small.elements import (
     element_function,
     expansion,
@@ -48,11 +49,6 @@ from fwdad.transforms.passes.small.elements import (
 _LOOP = 8  # how much more often what is in a loop is run
 _ACCESS = 0.25  # what the load or store of an element costs, where a new array costs one
 _CALL = 0.75  # what such a function costs for one element, which for eight at once costs no more
-_CALLED = {
-    np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sin, np.cos, np.tan,
-    np.arcsin, np.arccos, np.arctan, np.arctan2, np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh,
-    np.arctanh, np.power, np.cbrt,
-}  # fmt: skip
 _MOST = 2000  # numbers that connected arrays may be replaced by
 
 
@@ -348,7 +344,7 @@ class Choice:
 def _calls(op: Apply | Load) -> float:
     """The cost of calls of a function that compiled code vectorises over elements."""
     function = getattr(op, "function", None)
-    called = isinstance(function, np.ufunc) and function in _CALLED
+    called = isinstance(function, np.ufunc) and record_of(function).cost is Cost.LIBRARY
     return _CALL * size(op.outputs[0]) if called else 0.0
 
 

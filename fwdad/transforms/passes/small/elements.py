@@ -18,6 +18,7 @@ import numpy as np
 from fwdad.ir.builder.index_parts import spelled_out
 from fwdad.ir.ops import Apply, Load, Operand, Value, is_array, values_in
 from fwdad.ir.types import ArrayType, Number, Type, number_type
+from fwdad.ops import Algebra, Memory, record_of
 
 SMALL = 16
 """Arrays of at most so many elements become numbers."""
@@ -174,10 +175,6 @@ _AS_THEY_ARE = {
     operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.and_,
     operator.or_, operator.xor, operator.invert,
 }  # fmt: skip
-_BY_UFUNC: dict[Any, Any] = {
-    operator.floordiv: np.floor_divide, operator.mod: np.remainder, abs: np.absolute,
-    operator.pow: np.power,
-}  # fmt: skip
 # what NumPy computes for an array to the power of a Python number
 _POWERS = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal, 1: np.positive}
 
@@ -189,10 +186,17 @@ def element_function(function: Any, args: tuple[Operand, ...]) -> tuple[Any, int
     if function is operator.pow and not isinstance(args[1], Value):
         known = _POWERS.get(args[1]) if type(args[1]) in (int, float) else None
         return (known, 1) if known is not None else (np.power, 2)
-    if function in _BY_UFUNC:
-        return _BY_UFUNC[function], len(args)
+    stands_for = _ufunc_of(function)
+    if stands_for is not None:
+        return stands_for, len(args)
     plain = isinstance(function, np.ufunc) and function.signature is None and function.nout == 1
     return (function, function.nin) if plain and len(args) == function.nin else None
+
+
+def _ufunc_of(function: Any) -> Any:
+    """The elementwise ufunc that an operator stands for; None for any other function."""
+    ufunc = record_of(function).stands_for
+    return ufunc if isinstance(ufunc, np.ufunc) and ufunc.signature is None else None
 
 
 def _elementwise(op: Apply) -> Any:
@@ -316,9 +320,6 @@ def _multiplied(op: Apply) -> Any:
 
 # -- arrays that are made
 
-_MADE = {np.zeros, np.ones, np.empty, np.eye, np.identity}
-_LIKE: dict[Any, Any] = {np.zeros_like: 0, np.ones_like: 1, np.empty_like: 0}
-
 
 def _made(op: Apply) -> Any:
     t = op.outputs[0].type
@@ -332,7 +333,7 @@ def _made(op: Apply) -> Any:
 
 def _made_alike(op: Apply) -> Any:
     (out,) = op.outputs
-    item = out.type.dtype.type(_LIKE[op.function])
+    item = out.type.dtype.type(record_of(op.function).fill)
     return lambda _: elements_of([item] * size(out), lengths(out))
 
 
@@ -365,14 +366,6 @@ def _gathered(op: Apply) -> Any:
 
 # -- arrays whose elements are moved
 
-_MOVING = {
-    np.reshape, np.ravel, np.transpose, np.matrix_transpose, np.swapaxes, np.squeeze,
-    np.expand_dims, np.moveaxis, np.broadcast_to, np.atleast_1d, np.atleast_2d, np.flip, np.flipud,
-    np.fliplr, np.rot90, np.roll, np.copy, np.ndarray.copy, np.ndarray.flatten, np.diagonal,
-    np.repeat, np.tile, np.ascontiguousarray,
-}  # fmt: skip
-_JOINING = {np.concatenate, np.stack, np.hstack, np.vstack}
-
 
 def _moved(op: Apply) -> Any:
     a, *rest = op.args
@@ -402,17 +395,32 @@ def _joined(op: Apply) -> Any:
     return expand
 
 
-_EXPANSIONS: list[tuple[Any, Callable[[Apply], Any]]] = [
-    ({np.array, np.asarray}, _gathered),
-    (_MADE, _made),
-    (_LIKE, _made_alike),
-    ({np.full}, _filled),
-    ({np.where}, _selected),
-    ({operator.matmul, np.matmul, np.dot, np.inner}, _multiplied),
-    ({np.sum, np.mean}, _summed),
-    (_MOVING, _moved),
-    (_JOINING, _joined),
-]
+_EXPANSIONS: dict[Any, Callable[[Apply], Any]] = {
+    np.array: _gathered,
+    np.asarray: _gathered,
+    np.full: _filled,
+    np.where: _selected,
+    np.sum: _summed,
+    np.mean: _summed,
+    np.dot: _multiplied,
+    np.inner: _multiplied,
+}
+
+
+def _expansion_of(function: Any) -> Callable[[Apply], Any] | None:
+    """What expands calls of a function into their elements."""
+    record = record_of(function)
+    if record.memory is Memory.UNKNOWN:
+        return None
+    if record.algebra is Algebra.MATRIX_PRODUCT:
+        return _multiplied
+    if record.fill is not None and record.shape_only:
+        return _made_alike
+    if record.has_loop and not record.made_of_values:
+        return _made
+    if record.moves:
+        return _moved
+    return _joined if record.joins else _EXPANSIONS.get(function)
 
 
 def expansion(op: Apply) -> Callable[[Writing], Elements] | None:
@@ -425,9 +433,9 @@ def expansion(op: Apply) -> Callable[[Writing], Elements] | None:
         return None
     if not all(is_small(v.type) or not v.type.ndim for v in arrays):
         return None
-    for functions, expand in _EXPANSIONS:
-        if _is_among(op.function, functions):
-            return expand(op)
+    expand = _expansion_of(op.function)
+    if expand is not None:
+        return expand(op)
     return _elementwise(op) if _is_elementwise(op) else None
 
 
@@ -435,7 +443,7 @@ def _is_elementwise(op: Apply) -> bool:
     return any(is_array(a) for a in op.args) and (
         isinstance(op.function, np.ufunc)
         or _is_among(op.function, _AS_THEY_ARE)
-        or _is_among(op.function, _BY_UFUNC)
+        or _ufunc_of(op.function) is not None
     )
 
 

@@ -17,7 +17,7 @@ from fwdad.ir.ops import Block, Loop, Op, Update, Value, is_array, map_values, v
 from fwdad.ir.rewrite import all_used, defined_by, substitute
 from fwdad.ir.symbol import Symbol
 from fwdad.rules.core.registry import find_rule
-from fwdad.transforms.forward.rule_table import RULE_OF
+from fwdad.transforms.forward.rule_table import ruled_function
 
 
 def lower(recorder: Recorder, block: Block) -> None:
@@ -56,7 +56,7 @@ def _needed(test: Block, body: Block) -> list[Op]:
 
 
 def _is_lowered(op: Update) -> bool:
-    rule = find_rule(RULE_OF.get(op.function, op.function))
+    rule = find_rule(ruled_function(op))
     return rule is None or rule.kind != "elementwise" or any(map(is_index_array, op.index))
 
 

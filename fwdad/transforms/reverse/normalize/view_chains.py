@@ -16,14 +16,8 @@ from fwdad.ir.analysis.layout import order_of
 from fwdad.ir.builder.index_parts import spelled_out
 from fwdad.ir.ops import Apply, Load, Op, Operand, Value, is_array, values_in
 from fwdad.ir.types import ArrayType, Size, Type
+from fwdad.ops import Memory, record_of
 
-# functions whose result is always a view of their first argument
-_ALWAYS: set[Any] = {
-    np.transpose, np.matrix_transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.flip, np.flipud,
-    np.fliplr, np.rot90, np.expand_dims, np.squeeze, np.atleast_1d, np.atleast_2d,
-}  # fmt: skip
-_IF_BY_ROWS: set[Any] = {np.reshape, np.ravel}
-"""Functions whose result is one on an array that is C-contiguous."""
 _MOST = 6  # steps between an array and a view of it
 
 
@@ -156,11 +150,12 @@ def _step(op: Op | None, v: Value, lies_by_rows: Callable[[Value], bool]) -> Ste
         return None if parts is None else Step(op.array, v.type, parts)
     if not isinstance(op, Apply) or len(op.outputs) != 1 or not op.args or not is_array(op.args[0]):
         return None
-    if op.function in _IF_BY_ROWS:
+    record = record_of(op.function)
+    if record.memory is Memory.IF_CONTIGUOUS:
         return _reshaped(op, v) if order_of(op) == "C" and lies_by_rows(op.args[0]) else None
     if op.function is np.squeeze and len(op.args) + len(op.kwargs) == 1:
         return None  # which axes are removed depends on the lengths
-    if op.function in _ALWAYS and not values_in([*op.args[1:], *op.kwargs.values()]):
+    if record.rearranges and not values_in([*op.args[1:], *op.kwargs.values()]):
         return Step(op.args[0], v.type, (), op)
     return None
 

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import types
 from typing import Any
 
+from fwdad.eager.lifting.lift import lift
 from fwdad.errors import PACKAGE
-
-_LIFT: list[Callable[[Any], Any]] = []
-
-
-def set_lifter(lift: Callable[[Any], Any]) -> None:
-    """Install the lifter; the builder, which provides it, is a layer above the rules."""
-    _LIFT[:] = [lift]
 
 
 def lifted(function: Any) -> Any:
     """A function of a rule, lifted to run on the duals of an enclosing call."""
     if isinstance(function, functools.partial):
         return functools.partial(lifted(function.func), *function.args, **function.keywords)
-    return _LIFT[0](function)
+    if not isinstance(function, types.FunctionType):
+        return function
+    return lift(function) or function
 
 
 def written_down(rule: Any, function: Any) -> Any:

@@ -1,0 +1,184 @@
+"""Assignments: plain, augmented, in `:=`, and `del`."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.syntax import growing, growing_use, iteration
+from fwdad.frontend.syntax.attributes import Attributes
+from fwdad.frontend.syntax.operators import OPERATORS
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.scopes import Scopes
+from fwdad.frontend.syntax.subscripts import Subscripts
+from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.symbol import UNBOUND, Symbol
+
+
+class Assignments:
+    """Execution of assignments to targets of any kind."""
+
+    def __init__(
+        self, tracer: Tracer, subscripts: Subscripts, scopes: Scopes, attributes: Attributes
+    ) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.outside = tracer.outside
+        self.values = tracer.values
+        self.subscripts = subscripts
+        self.scopes = scopes
+        self.attributes = attributes
+
+    def run_Assign(self, node: ast.Assign) -> None:
+        value = self.tracer.evaluate(node.value)
+        for target in node.targets:
+            self.assign(target, value)
+
+    def run_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.assign(node.target, self.tracer.evaluate(node.value))
+
+    def eval_NamedExpr(self, node: ast.NamedExpr) -> Any:
+        value = self.tracer.evaluate(node.value)
+        self.assign(node.target, value)
+        return value
+
+    def assign(self, target: ast.AST, value: Any) -> None:
+        """Bind a target to a value."""
+        if isinstance(target, ast.Name):
+            self.scopes.bind_name(target.id, value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            self._unpack(target, value)
+        elif isinstance(target, ast.Subscript):
+            o, index = self.subscripts.parts_of(target)
+            self.position.at(target)
+            self.subscripts.set_subscript(o, index, value)
+        elif isinstance(target, ast.Attribute):
+            o = self.tracer.evaluate(target.value)
+            self.position.at(target)
+            self.attributes.set_attribute(o, self.position.frame.mangled(target.attr), value)
+        else:
+            message = "this target of an assignment cannot be traced"
+            raise UntraceableError(message, self.position.place_of(target))
+
+    def _unpack(self, target: ast.Tuple | ast.List, value: Any) -> None:
+        names = target.elts
+        starred = [k for k, t in enumerate(names) if isinstance(t, ast.Starred)]
+        items = iteration.items(self.tracer, value)
+        if starred:
+            (k,) = starred
+            after = len(names) - k - 1
+            middle = self.recorder.journal.fresh(list(items[k : len(items) - after]))
+            items = [*items[:k], middle, *items[len(items) - after :]]
+        if len(items) != len(names):
+            few = len(items) < len(names)
+            what = "not enough values to unpack" if few else "too many values to unpack"
+            raise AlwaysRaises(ValueError, (f"{what} (expected {len(names)})",))
+        for t, item in zip(names, items, strict=True):
+            self.assign(t.value if isinstance(t, ast.Starred) else t, item)
+
+    def run_AugAssign(self, node: ast.AugAssign) -> None:
+        function = OPERATORS[type(node.op)]
+        target = node.target
+        if isinstance(target, ast.Name):
+            held = self.tracer.evaluate(ast.copy_location(ast.Name(target.id, ast.Load()), target))
+            value = self.tracer.evaluate(node.value)
+            self.position.at(node)
+            if _is_memory(held):
+                self.update(held, Ellipsis, function, value)
+            else:
+                self.assign(target, self.augmented(function, held, value))
+        elif isinstance(target, ast.Subscript):
+            o, index = self.subscripts.parts_of(target)
+            if _is_memory(o):
+                value = self.tracer.evaluate(node.value)
+                self.position.at(node)
+                self.update(o, index, function, value)
+                return
+            held = self.tracer.subscript(o, index)
+            value = self.tracer.evaluate(node.value)
+            self.position.at(node)
+            if not _is_memory(held):
+                self.subscripts.set_subscript(o, index, self.augmented(function, held, value))
+                return
+            self.update(held, Ellipsis, function, value)
+            if self.values.python_method(o, "__setitem__") is not None:
+                # as Python does: it may have been a copy
+                self.subscripts.set_subscript(o, index, held)
+        else:
+            assert isinstance(target, ast.Attribute)
+            o, name = self.tracer.evaluate(target.value), self.position.frame.mangled(target.attr)
+            held = self.tracer.attribute(o, name)
+            value = self.tracer.evaluate(node.value)
+            self.position.at(node)
+            if not _is_memory(held):
+                self.attributes.set_attribute(o, name, self.augmented(function, held, value))
+                return
+            self.update(held, Ellipsis, function, value)
+            self.attributes.set_updated(o, name, held)
+
+    def augmented(self, function: Callable[..., Any], held: Any, value: Any) -> Any:
+        """``held op= value`` for anything but an array."""
+        name = function.__name__.strip("_")
+        method = self.values.python_method(held, f"__i{name}__")
+        if method is not None:
+            made = self.tracer.call(method, (held, value), {})
+            if made is not NotImplemented:
+                return made
+        if isinstance(held, growing.Items) and function is operator.add:
+            growing_use.extend(self.tracer, held, value)
+            return held
+        if isinstance(held, (list, dict, set)):
+            self.outside.may_change(held)
+            self.recorder.journal.touch(held)
+            if isinstance(held, list):
+                times = function is operator.mul
+                value = self.values.known(value) if times else iteration.items(self.tracer, value)
+            in_place = getattr(operator, "i" + name)
+            return in_place(held, value)
+        return self.tracer.binary(function, held, value)
+
+    def update(self, a: Any, index: Any, function: Callable[..., Any], value: Any) -> None:
+        """``a[index] op= value`` for an array."""
+        whole = function is operator.floordiv and a.dtype.kind == "f"  # of which no update is known
+        if function is operator.matmul or whole:  # NumPy computes the whole product first
+            held = self.tracer.subscript(a, index)
+            self.recorder.store(a, index, self.augmented(function, held, value))
+            return
+        try:
+            self.recorder.update(self.recorder.as_symbol(a), index, function, value)
+        except IndexError as error:
+            raise AlwaysRaises(error) from error
+
+    def run_Delete(self, node: ast.Delete) -> None:
+        for target in _flat(node.targets):
+            if isinstance(target, ast.Name):
+                self.recorder.journal.bind(self.position.frame.locals, target.id, UNBOUND)
+            elif isinstance(target, ast.Subscript):
+                self.subscripts.delete_subscript(*self.subscripts.parts_of(target))
+            else:
+                assert isinstance(target, ast.Attribute)
+                o = self.tracer.evaluate(target.value)
+                self.position.at(target)
+                self.attributes.delete_attribute(o, self.position.frame.mangled(target.attr))
+
+
+def _is_memory(x: Any) -> bool:
+    return (type(x) is Symbol and x.is_array) or isinstance(x, np.ndarray)
+
+
+def _flat(targets: list[ast.expr]) -> list[ast.expr]:
+    """The targets of ``del a, (b, c)``, one by one."""
+    found: list[ast.expr] = []
+    for target in targets:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            found.extend(_flat(target.elts))
+        else:
+            found.append(target)
+    return found

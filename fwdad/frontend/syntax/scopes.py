@@ -1,0 +1,80 @@
+"""The scopes of names, and the statements that import."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.syntax.frame import WORLD
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
+from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.symbol import UNBOUND, Symbol
+
+
+class Scopes:
+    """Reading and binding names, in Python's order of scopes."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.outside = tracer.outside
+        self.values = tracer.values
+
+    def eval_Name(self, node: ast.Name) -> Any:
+        return self.lookup(node.id)
+
+    def lookup(self, name: str) -> Any:
+        """The content of a name, in Python's order of scopes."""
+        home = self.position.frame.home(name)
+        if home is not None:
+            held = home.locals.get(name, UNBOUND)
+            return self.values.readable(held, name, home.locals)
+        cell = self.position.frame.find_cell(name)
+        if cell is not None:
+            return self.outside.captured(cell.cell_contents, ("cell", cell), name)
+        held = self.position.frame.globals.get(name, UNBOUND)
+        if held is not UNBOUND:
+            world = self.position.frame.globals.get(WORLD)
+            path = ("item", self.position.frame.globals, name) if world is None else world(name)
+            return held if path is None else self.outside.captured(held, path, name)
+        held = self.position.frame.find_builtin(name)
+        if held is UNBOUND:
+            raise AlwaysRaises(NameError, (f"name {name!r} is not defined",))
+        return held
+
+    def bind_name(self, name: str, value: Any) -> None:
+        """Bind a local name, or one of an enclosing traced function."""
+        home = self.position.frame.home(name)
+        if home is None:
+            message = (
+                f"`{name}` is a global name, or one of a function that is not traced: assigning to "
+                "it cannot be traced. Pass it as an argument and return it"
+            )
+            raise UntraceableError(message, self.position.location())
+        if type(value) is Symbol and value.value.name is None:
+            value.value.name = name
+        self.recorder.journal.bind(home.locals, name, value)
+
+    def run_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            module = native(__import__, alias.name)
+            if alias.asname:
+                for part in alias.name.split(".")[1:]:
+                    module = getattr(module, part)
+            self.recorder.journal.bind(
+                self.position.frame.locals, alias.asname or alias.name.split(".")[0], module
+            )
+
+    def run_ImportFrom(self, node: ast.ImportFrom) -> None:
+        names = [a.name for a in node.names]
+        where = (node.module or "", self.position.frame.globals, None, names, node.level)
+        module = native(__import__, *where)
+        for alias in node.names:
+            name = alias.asname or alias.name
+            if not hasattr(module, alias.name):
+                message = f"cannot import name {alias.name!r} from {module.__name__!r}"
+                raise AlwaysRaises(ImportError, (message,))
+            self.recorder.journal.bind(
+                self.position.frame.locals, name, getattr(module, alias.name)
+            )

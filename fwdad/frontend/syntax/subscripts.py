@@ -1,0 +1,146 @@
+"""Subscripts: items of arrays, of containers, and of objects."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError, type_in_words
+from fwdad.frontend.calls import containers
+from fwdad.frontend.calls.kinds import CONTAINERS
+from fwdad.frontend.syntax import growing, iteration
+from fwdad.frontend.syntax.iterators import Enumerated, Iterator, Range, Zipped
+from fwdad.frontend.syntax.lengths import binary_add, binary_mul, length_of_range
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
+from fwdad.frontend.syntax.symbols import Maybe, Poison
+from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import Number
+
+
+class Subscripts:
+    """Reading, setting and deleting items."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+        self.recorder = tracer.recorder
+        self.position = tracer.position
+        self.outside = tracer.outside
+        self.values = tracer.values
+
+    def eval_Subscript(self, node: ast.Subscript) -> Any:
+        o, index = self.parts_of(node)
+        self.position.at(node)
+        return self.subscript(o, index)
+
+    def parts_of(self, node: ast.Subscript) -> tuple[Any, Any]:
+        """The values of ``o`` and ``index`` in ``o[index]``."""
+        return self.tracer.evaluate(node.value), self._index(node.slice)
+
+    def _index(self, node: ast.expr) -> Any:
+        """An index, with slices."""
+        if isinstance(node, ast.Slice):
+            parts = [node.lower, node.upper, node.step]
+            held = [None if p is None else self._number(p) for p in parts]
+            return slice(*held)
+        if isinstance(node, ast.Tuple):
+            found: list[Any] = []
+            for item in node.elts:
+                if isinstance(item, ast.Starred):
+                    found.extend(iteration.items(self.tracer, self.tracer.evaluate(item.value)))
+                else:
+                    found.append(self._index(item))
+            return tuple(found)
+        return self._number(node)
+
+    def _number(self, node: ast.expr) -> Any:
+        return self.values.number(self.tracer.evaluate(node))
+
+    def subscript(self, o: Any, index: Any) -> Any:
+        """``o[index]``."""
+        o = self.values.number(o)
+        if isinstance(o, np.ndarray):
+            o = self.recorder.as_symbol(o)
+        if type(o) is Symbol:
+            if not o.is_array:
+                if isinstance(o.type, Number) and o.type.python:
+                    message = f"'{o.type}' object is not subscriptable"
+                    raise AlwaysRaises(TypeError, (message,))
+                if isinstance(index, tuple) and not index:
+                    return o
+                o = self.recorder.apply(np.asarray, (o,), {})
+            try:
+                return self.recorder.load(o, index)
+            except IndexError as error:
+                raise AlwaysRaises(error) from error
+        method = self.values.python_method(o, "__getitem__")
+        if method is not None:
+            return self.tracer.call(method, (o, index), {})
+        if isinstance(o, growing.Items):
+            return o.item(index)
+        if isinstance(o, Range):
+            offset = binary_mul(self.tracer, self._place(o, index), o.step)
+            return binary_add(self.tracer, o.start, offset)
+        if isinstance(o, (Zipped, Enumerated, Iterator)):
+            message = "an iterator has no items that can be taken by an index"
+            raise UntraceableError(message, self.position.location())
+        index = self.values.known(index)
+        if isinstance(o, defaultdict) and index not in o:
+            made = containers.missing(self.tracer, o, index)
+            self.set_subscript(o, index, made)
+            return made
+        found = native(operator.getitem, o, index)
+        if isinstance(found, (Maybe, Poison)):
+            return self.values.readable(found, str(index), o)
+        return self.values.made(found) if isinstance(index, slice) else found
+
+    def _place(self, o: Range, index: Any) -> Any:
+        """The offset of an item of a range from its start, in items."""
+        length = length_of_range(self.recorder, o.start, o.stop, o.step)
+        if isinstance(index, slice) or type(index) is Symbol:
+            message = "only a known item of a range of unknown length can be taken"
+            raise UntraceableError(message, self.position.location())
+        k = index if index >= 0 else self.tracer.binary(operator.add, length, index)
+        fits = self.tracer.truth(self.tracer.binary(operator.lt if index >= 0 else operator.ge, k,
+                                      length if index >= 0 else 0))  # fmt: skip
+        self.recorder.check(fits, IndexError, ("range object index out of range",))
+        return k
+
+    def set_subscript(self, o: Any, index: Any, value: Any) -> None:
+        """``o[index] = value``."""
+        if type(o) is Symbol or isinstance(o, np.ndarray):
+            try:
+                self.recorder.store(o, index, self.values.number(value))
+            except IndexError as error:
+                raise AlwaysRaises(error) from error
+            return
+        method = self.values.python_method(o, "__setitem__")
+        if method is not None:
+            self.tracer.call(method, (o, index, value), {})
+            return
+        if isinstance(o, growing.Items):
+            o.refused("changing an item of")
+        self.outside.may_change(o)
+        self.recorder.journal.touch(o)
+        if isinstance(o, list) and isinstance(index, slice):
+            value = iteration.items(self.tracer, value)
+        native(operator.setitem, o, self.values.known(index), value)
+
+    def delete_subscript(self, o: Any, index: Any) -> None:
+        """``del o[index]``."""
+        method = self.values.python_method(o, "__delitem__")
+        if method is not None:
+            self.tracer.call(method, (o, index), {})
+            return
+        if isinstance(o, growing.Items):
+            o.refused("`del` of an item of")
+        if not isinstance(o, CONTAINERS):
+            message = f"`del` of an item of {type_in_words(o)} cannot be traced"
+            raise UntraceableError(message, self.position.location())
+        self.outside.may_change(o)
+        self.recorder.journal.touch(o)
+        native(operator.delitem, o, self.values.known(index))

@@ -1,0 +1,111 @@
+"""Values in the places where they are used: as numbers, as what must be known, as contents."""
+
+from __future__ import annotations
+
+import types
+from typing import Any, NoReturn
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.calls.outside import Outside
+from fwdad.frontend.syntax.position import Position
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison, Refusing
+from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
+from fwdad.ir.types import BOOL
+
+
+class Values:
+    """What a value is where it is used."""
+
+    def __init__(self, recorder: Recorder, position: Position, outside: Outside) -> None:
+        self.recorder = recorder
+        self.position = position
+        self.outside = outside
+
+    def number(self, x: Any) -> Any:
+        """A value used as a number; an optional one is checked not to be None."""
+        if type(x) is Poison:
+            message = f"this value cannot be used here: {x.reason}"
+            raise UntraceableError(message, self.position.location())
+        if isinstance(x, Optional):
+            message = "unsupported operand type(s): 'NoneType'"
+            self.recorder.check(x.flag, TypeError, (message,))
+            return self.number(x.value)
+        return x
+
+    def python_bool(self, x: Any) -> Any:
+        """A truth value as Python's ``bool``, where NumPy's comparisons give NumPy's."""
+        known = type(x) is not Symbol or x.type == BOOL
+        return x if known else self.recorder.apply(bool, (x,), {})
+
+    def made(self, x: Any) -> Any:
+        """The result of code without a Python source, with lists and the like marked as new."""
+        return self.recorder.journal.fresh(x) if type(x) in (list, dict, set) else x
+
+    def readable(
+        self,
+        held: Any,
+        name: str,
+        namespace: dict[str, Any],
+        missing: tuple[type[Exception], str] | None = None,
+    ) -> Any:
+        """The value of a name with the content ``held``, or the exception that Python would raise.
+
+        ``missing`` is that exception and its message; the default is that of a local name.
+        """
+        message = f"cannot access local variable {name!r} where it is not associated with a value"
+        cls, message = missing or (UnboundLocalError, message)
+        if held is UNBOUND:
+            raise AlwaysRaises(cls, (message,))
+        if isinstance(held, Poison):
+            message = f"`{name}` cannot be used here: {held.reason}"
+            raise UntraceableError(message, self.position.location())
+        if isinstance(held, Maybe):
+            self.recorder.check(held.flag, cls, (message,))
+            self.recorder.journal.bind(namespace, name, held.value)
+            return held.value
+        return held
+
+    def known(self, x: Any) -> Any:
+        """A value that must be known at tracing time; an input is assumed to keep its value."""
+        if type(x) is Symbol:
+            return self.force(x)
+        if isinstance(x, UnknownText):
+            self.refuse_text()
+        if isinstance(x, tuple):
+            return tuple(self.known(item) for item in x)
+        if isinstance(x, slice):
+            return slice(self.known(x.start), self.known(x.stop), self.known(x.step))
+        return x
+
+    def force(self, x: Any) -> Any:
+        """The value of a symbol in the example, which the tape assumes from now on."""
+        if type(x) is not Symbol:
+            return x
+        found = self.recorder.examples.forced(x.value)
+        if found is UNBOUND:
+            message = (
+                "a value that is computed when the program runs is needed to trace it (as a "
+                "length, an axis, a key or an option)"
+            )
+            raise UntraceableError(message, self.position.location())
+        return found
+
+    def refuse_text(self) -> NoReturn:
+        """Refuse a text of unknown numbers, which may only be used in messages."""
+        message = (
+            "the text of a number that is not known yet can only be the message of an error: as a "
+            "key or a name take what is known, such as the counter of a loop over range(3)"
+        )
+        raise UntraceableError(message, self.position.location())
+
+    def python_method(self, x: Any, name: str) -> Any:
+        """A special method that the user's class defines in Python, or None."""
+        if isinstance(x, Refusing):
+            return None
+        found = getattr(type(x), name, None)
+        if type(x) is Symbol or not isinstance(found, types.FunctionType):
+            return None
+        self.outside.guard_class(type(x), name, found)
+        return found
