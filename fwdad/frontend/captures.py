@@ -119,8 +119,8 @@ class Captures:
             k = self.arguments + len(self.found)
             value = Value(leaf_type(x, k, lengths=self.lengths), name)
             if isinstance(value.type, Number) or may_be_option(x):
-                self.recorder.examples[value] = (k, x)
-            self.recorder.measure_input(value)
+                self.recorder.examples.of[value] = (k, x)
+            self.recorder.lengths.measure_input(value)
             self.found.append(Capture(path, value, leaf_key(x)))
             self._by_place[place] = Symbol(value, self.recorder)
         return self._by_place[place]
@@ -173,9 +173,9 @@ class Captures:
         if place not in self._by_place:
             value = Value(ArrayType(x.dtype, x.shape), "a")
             if may_be_option(x):
-                self.recorder.examples[value] = (self.arguments + len(self.found), x)
+                self.recorder.examples.of[value] = (self.arguments + len(self.found), x)
             self.found.append(Capture(("object", x), value, leaf_key(x)))
-            self.recorder.measure_input(value)
+            self.recorder.lengths.measure_input(value)
             self._by_place[place] = Symbol(value, self.recorder)
         return self._by_place[place]
 

@@ -45,7 +45,7 @@ def type_by_source(
 
     def attempt(recursive: dict[int, Any], lists: dict[Any, Any]) -> Any:
         recorder = Recorder()
-        recorder.known = dict(known)
+        recorder.lengths.known = dict(known)
         captures = Captures(recorder, 0, UNKNOWN)
         recorder.capture = captures.array
         tracer = Interpreter(recorder, captures, recursive, lists)
@@ -78,7 +78,7 @@ def _check_memory(
     if rule.returns == "new":
         arrays = {v for v in given if is_array(v)}
         for _, x in containers.walk(returned):
-            if type(x) is Symbol and x.is_array and recorder.is_view(x.value, arrays):
+            if type(x) is Symbol and x.is_array and recorder.definitions.is_view(x.value, arrays):
                 raise RuleError(memory_of_argument(rule), place())
     if rule.mutates:
         return
@@ -94,7 +94,7 @@ def _check_memory(
 def _type(y: Any) -> Any:
     """A traced result as types."""
     if type(y) is Symbol:
-        return y.recorder.resolved(y.type)
+        return y.recorder.lengths.resolved(y.type)
     if isinstance(y, (tuple, list)):
         parts = [_type(item) for item in y]
         return type(y)(*parts) if hasattr(y, "_fields") else type(y)(parts)

@@ -146,7 +146,7 @@ class Results:
                 return lambda run: cls(*(p(run) for p in parts))
             return lambda run: cls(p(run) for p in parts)
         held = container_of(x) if type(x) is not dict and not isinstance(x, list) else x
-        if held is None or not (self._recorder.is_own(held) or id(held) in self._arguments):
+        if held is None or not (self._recorder.journal.is_own(held) or id(held) in self._arguments):
             if _mentions_symbols(x):
                 message = f"{type_in_words(x)} that holds traced values cannot be returned"
                 raise UntraceableError(message, self.place)

@@ -129,9 +129,9 @@ def _inputs(recorder: Recorder, flat: Flattened, lengths: Lengths, *, equal: boo
     for k, leaf in enumerate(flat.leaves):
         value = Value(leaf_type(leaf, k, example=flat.examples, lengths=lengths, shared=shared))
         inputs.append(value)
-        recorder.measure_input(value)
+        recorder.lengths.measure_input(value)
         if flat.examples and (isinstance(value.type, Number) or may_be_option(leaf)):
-            recorder.examples[value] = (k, leaf)
+            recorder.examples.of[value] = (k, leaf)
     return inputs
 
 
@@ -168,7 +168,7 @@ def _trace(
     tracer = Interpreter(recorder, captures, *found)
     call_args, call_kwargs, arguments = flat.rebuild([Symbol(v, recorder) for v in inputs])
     for x in arguments:
-        recorder.own(container_of(x), namespace=not isinstance(x, (list, dict)))
+        recorder.journal.own(container_of(x), namespace=not isinstance(x, (list, dict)))
     before = [copy.copy(container_of(x)) for x in arguments]
     try:
         y = tracer.call(f, call_args, call_kwargs)
@@ -177,7 +177,7 @@ def _trace(
             _raise(raised)
         recorder.check(False, raised.exception, raised.arguments, raised.location)
         y = None
-    recorder.check_assumed()
+    recorder.examples.check_unwritten(recorder.block)
     rebuild = Results(recorder, arguments, before)
     rebuild.place = tracer.position.returned
     rebuild.answer(y)
@@ -198,9 +198,9 @@ def _trace(
     return Tape(
         program,
         captures.found,
-        [*recorder.length_guards, *captures.assumed(flat.leaves)],
+        [*recorder.lengths.length_guards, *captures.assumed(flat.leaves)],
         same_lengths,
-        recorder.value_guards,
+        recorder.examples.value_guards,
         [*_unique(tracer.outside.guards), *captures.structures],
         rebuild,
         flat.key,
@@ -250,9 +250,9 @@ def _refuse_left(found: list[Capture], program: Program) -> None:
 
 def _settle_lengths(recorder: Recorder) -> None:
     """Give values the lengths that are assumed by now."""
-    if not recorder.known:
+    if not recorder.lengths.known:
         return
-    give_types(recorder.block, recorder.resolved)
+    give_types(recorder.block, recorder.lengths.resolved)
 
 
 def _equal_lengths(inputs: list[Value]) -> list[tuple[int, int, int, int]]:

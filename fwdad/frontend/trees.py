@@ -103,7 +103,7 @@ def made_in(recorder: Any, x: Any) -> Any:
     for part in parts:
         made_in(recorder, part)
     if not isinstance(x, tuple):
-        recorder.own(vars(x) if is_record(x) and not isinstance(x, (list, dict)) else x)
+        recorder.journal.own(vars(x) if is_record(x) and not isinstance(x, (list, dict)) else x)
     return x
 
 

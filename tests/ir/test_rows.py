@@ -16,7 +16,7 @@ from fwdad.frontend.trace import trace_flat
 from fwdad.ir.check import checked
 from fwdad.ir.ops import Loop, is_array, walk
 from fwdad.transforms.passes import SMALL, optimise, split_arrays
-from fwdad.transforms.reverse.cotangents import NotReversibleError
+from fwdad.transforms.reverse.structure import NotReversibleError
 from tests.ir.running import run
 
 A = np.random.default_rng(1).normal(size=(7, 3))

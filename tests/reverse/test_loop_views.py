@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad.transforms.reverse.cotangents import NotReversibleError
+from fwdad.transforms.reverse.structure import NotReversibleError
 
 W = np.array([0.3, 0.4, 0.5])
 S = np.linspace(0.2, 1.1, 12).reshape(4, 3)

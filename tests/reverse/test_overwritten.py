@@ -7,7 +7,7 @@ import scipy.special
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad.transforms.reverse.cotangents import NotReversibleError
+from fwdad.transforms.reverse.structure import NotReversibleError
 from tests.cases.reference import central_differences
 
 X = np.array([0.7, 1.1, 0.4])

@@ -11,8 +11,9 @@ from fwdad.errors import UntraceableError
 from fwdad.ir.ops import Value, is_array
 from fwdad.ir.primitives.scatter_add import target_of
 from fwdad.ir.symbol import Symbol
-from fwdad.transforms.reverse.control import Control
+from fwdad.transforms.reverse.memory import Memory
 from fwdad.transforms.reverse.pull import Pullback
+from fwdad.transforms.reverse.reads import Reads
 from fwdad.transforms.reverse.rematerialize import Resolver
 from tests.reverse.programs import PROGRAMS
 from tests.reverse.random_stores import POINT, Wide, Writer, program
@@ -35,21 +36,21 @@ class Poison:
 
     def __init__(self, monkeypatch):
         self.on, self.read, self.count = False, set(), 0
-        restore = Control._restore
-        of_new_content, stored = Control._of_new_content, Resolver._stored
+        restore = Memory._restore
+        of_new_content, stored = Memory._of_new_content, Resolver._stored
 
-        def poisoned(writer, op):
+        def poisoned(memory, op):
             target = target_of(op)
-            kept = writer.is_restored(op) or target.array.type.dtype.kind != "f"
+            kept = memory.overwriting.is_restored(op) or target.array.type.dtype.kind != "f"
             if kept or not self.on or op.location in self.read:
-                restore(writer, op)
+                restore(memory, op)
                 return
             self.count += 1
-            array = Symbol(target.array, writer.recorder)
-            writer.recorder.store(array, writer.symbols(target.at), np.nan)
+            array = Symbol(target.array, memory.recorder)
+            memory.recorder.store(array, memory.sweep.symbols(target.at), np.nan)
 
-        def noted_content(writer, op, *given):
-            found = of_new_content(writer, op, *given)
+        def noted_content(memory, op, *given):
+            found = of_new_content(memory, op, *given)
             if found is not None:
                 self.read.add(op.location)
             return found
@@ -64,8 +65,8 @@ class Poison:
             results = enumerate(writer.results)
             return [k for k, r in results if isinstance(r, Value) and is_array(r)]
 
-        monkeypatch.setattr(Control, "_restore", poisoned)
-        monkeypatch.setattr(Control, "_of_new_content", noted_content)
+        monkeypatch.setattr(Memory, "_restore", poisoned)
+        monkeypatch.setattr(Memory, "_of_new_content", noted_content)
         monkeypatch.setattr(Resolver, "_stored", noted_stored)
         monkeypatch.setattr(Pullback, "restored_results", all_results)
 
@@ -106,7 +107,7 @@ def test_random_programs(poison, count):
 @pytest.mark.slow
 def test_what_is_not_put_back_and_read_shows(poison, monkeypatch):
     """With an analysis that finds nothing to restore, the results are NaN."""
-    monkeypatch.setattr(Pullback, "needed", lambda _: set())
+    monkeypatch.setattr(Reads, "needed", lambda _: set())
     wrong = 0
     for seed in range(20):
         try:

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import fwdad
 from fwdad.ir.ops import Loop, Store, Update
-from fwdad.transforms.reverse.cotangents import NotReversibleError
+from fwdad.transforms.reverse.structure import NotReversibleError
 from tests.ir.test_random_tapes import RUNS, function
 
 SEEDS = [*range(40), *(pytest.param(k, marks=pytest.mark.slow) for k in range(3000, 3400))]

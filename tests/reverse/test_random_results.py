@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad.transforms.reverse.control import Control
-from fwdad.transforms.reverse.pull import Pullback
+from fwdad.transforms.reverse.memory import Memory
 from fwdad.transforms.reverse.rematerialize import Resolver
+from fwdad.transforms.reverse.tbr import Overwriting
 from tests.reverse.random_results import POINT, source
 
 
@@ -70,7 +70,7 @@ def test_more_gradients(seed):
 def test_results_are_read_where_they_are_stored(monkeypatch):
     """These programs are about that; else the others would say nothing."""
     found = {"stored": 0, "written": 0}
-    stored, content = Resolver._stored, Control._of_new_content
+    stored, content = Resolver._stored, Memory._of_new_content
 
     def of_stored(self, v):
         made = stored(self, v)
@@ -83,7 +83,7 @@ def test_results_are_read_where_they_are_stored(monkeypatch):
         return made
 
     monkeypatch.setattr(Resolver, "_stored", of_stored)
-    monkeypatch.setattr(Control, "_of_new_content", of_content)
+    monkeypatch.setattr(Memory, "_of_new_content", of_content)
     for seed in range(40):
         fwdad.trace(fwdad.grad(program(seed)), POINT)
     assert min(found.values()) >= 5, found
@@ -92,8 +92,8 @@ def test_results_are_read_where_they_are_stored(monkeypatch):
 @pytest.mark.slow
 def test_without_the_analysis_they_are_wrong(monkeypatch):
     """If all that is stored were taken to stay, some of the programs show it."""
-    monkeypatch.setattr(Pullback, "stays_written", lambda *_: True)
-    monkeypatch.setattr(Pullback, "is_stored_at_once", lambda *_: True)
+    monkeypatch.setattr(Overwriting, "stays_written", lambda *_: True)
+    monkeypatch.setattr(Overwriting, "is_stored_at_once", lambda *_: True)
     wrong = 0
     for seed in range(12):
         try:

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 import fwdad
 from fwdad.ir.ops import Branch, Load, Loop, Store, Update
-from fwdad.transforms.reverse.control import Control
+from fwdad.transforms.reverse.memory import Memory
 from tests.reverse.random_stores import POINT, Moving, Sweeping, Wide, Writer, program
 
 FIRST = 25  # seeds of the short tier
@@ -91,7 +91,7 @@ def test_what_the_programs_are_made_of(kind, least):
 @pytest.mark.slow
 def test_a_planted_fault_is_found(monkeypatch):
     """Without restoring what was overwritten, the comparison above fails."""
-    monkeypatch.setattr(Control, "_restore", lambda *_: None)
+    monkeypatch.setattr(Memory, "_restore", lambda *_: None)
     failed = 0
     for seed in range(30):
         try:

@@ -38,7 +38,7 @@ def pulled(held, pattern, bars):
     block = held.tape.program.block
     given = [Symbol(Value(p.type, p.name), recorder) for p in block.params]
     for symbol in given:
-        recorder.measure(symbol.value)
+        recorder.lengths.measure(symbol.value)
     places = {held.where[path] for path in pattern}
     active = [k in places for k in range(len(given))]
     marks = []

@@ -70,7 +70,7 @@ def _simpler(op: Apply) -> list[Op] | None:
     recorder.place = lambda: op.location
     given = {v: Symbol(v, recorder) for v in values_in(op.operands())}
     for v in given:
-        recorder.measure(v)
+        recorder.lengths.measure(v)
     try:
         args, kwargs = map_values(given.__getitem__, [op.args, op.kwargs])
         found = function(

@@ -188,7 +188,7 @@ def _tolist(tracer: Tracer, a: Symbol) -> Any:
     if not a.is_array:
         return _item(tracer, a)
     parts = iteration.items(tracer, a)
-    return tracer.recorder.fresh([_tolist(tracer, p) for p in parts])
+    return tracer.recorder.journal.fresh([_tolist(tracer, p) for p in parts])
 
 
 @method("is_integer")

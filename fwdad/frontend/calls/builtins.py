@@ -55,7 +55,7 @@ def has_attribute(tracer: Tracer, o: Any, name: str) -> bool:
         return hasattr(class_of(o), name)
     if type(o) in CLASSES:
         return _agreed(tracer, o, lambda cls: hasattr(cls, name))
-    if not isinstance(o, Closure) and not tracer.recorder.is_own(namespace_of(o)):
+    if not isinstance(o, Closure) and not tracer.recorder.journal.is_own(namespace_of(o)):
         found = hasattr(o, name)
         if isinstance(name, str) and not isinstance(o, (Closure, Method)):
             tracer.outside.guard(("asked", o, name), found)

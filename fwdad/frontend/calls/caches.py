@@ -129,7 +129,7 @@ def _traced(tracer: Interpreter, f: Cached, args: Any, kwargs: Any, place: Any, 
         raise UntraceableError(_READS, tracer.position.location())
     f.seen.setdefault(place, []).append(read)
     f.keys[place] = key
-    block, begin, before = recorder.block, len(recorder.block.ops), recorder.contents()
+    block, begin, before = recorder.block, len(recorder.block.ops), recorder.journal.contents()
     kept.answered.append(_values_inside([*args, *kwargs.values()]))
     kept.remembered = place is not None
     try:
@@ -140,7 +140,7 @@ def _traced(tracer: Interpreter, f: Cached, args: Any, kwargs: Any, place: Any, 
     if recorder.block is not block:  # it is left in the middle of one of its branches
         raise UntraceableError(_READS, tracer.position.location())
     made = block.ops[begin:]
-    if recorder.have_changed(before) or _writes_outside(recorder, made):
+    if recorder.journal.have_changed(before) or _writes_outside(recorder, made):
         raise UntraceableError(_WRITES, tracer.position.location())
     _keeps_its_answer(tracer, f, made, own, value)
     found = _Kept(value, block, len(block.ops), block.ops[-1] if block.ops else None)
@@ -164,24 +164,24 @@ def _keeps_its_answer(
     deeper = [b for b in recorder.blocks if all(b is not a for a in f.around)]
     varying = {v for b in deeper for v in (*b.params, *(v for op in b.ops for v in op.outputs))}
     arrays = {v for v in (read | own | _values_inside(value)) if is_array(v)}
-    owners = set().union(*map(recorder.owners, arrays))
+    owners = set().union(*map(recorder.definitions.owners, arrays))
     written = [op for b in recorder.blocks for op in walk(b) if op.writes() and op not in run]
     if read & varying or any(_may_write(recorder, op, owners - inside) for op in written):
         raise UntraceableError(_READS, tracer.position.location())
     recorder.unwritten |= owners
-    held = [c for c in _containers(value) if recorder.is_own(c)]
-    recorder.unchanged.append((recorder.contents_of(held), tracer.position.location()))
+    held = [c for c in _containers(value) if recorder.journal.is_own(c)]
+    recorder.unchanged.append((recorder.journal.contents_of(held), tracer.position.location()))
 
 
 def check_answers(recorder: Recorder) -> None:
     """Raise where a returned list, dict or object is changed later."""
     for held, place in recorder.unchanged:
-        if recorder.have_changed(held):
+        if recorder.journal.have_changed(held):
             raise UntraceableError(_READS, place)
 
 
 def _may_write(recorder: Recorder, op: Op, arrays: set[Value]) -> bool:
-    return any(not recorder.owners(v).isdisjoint(arrays) for v in op.writes())
+    return any(not recorder.definitions.owners(v).isdisjoint(arrays) for v in op.writes())
 
 
 def _read_by(function: Any) -> list[Any]:
@@ -242,7 +242,7 @@ def _writes_outside(recorder: Recorder, ops: list[Op]) -> bool:
         known.add(v)
         if v not in made:
             return True
-        op = recorder.made_by(v)
+        op = recorder.definitions.made_by(v)
         if isinstance(op, Load) and op.view:
             waiting.append(op.array)
         elif isinstance(op, Apply):

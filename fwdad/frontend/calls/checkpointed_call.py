@@ -49,7 +49,7 @@ def sealed(recorder: Recorder, checkpoint: Checkpoint, run: Callable[[], Any]) -
     if kept or _answers_memory(block, leaves):
         recorder.adopt(block.ops)
         for o, _, now in changes:
-            recorder.touch(o)
+            recorder.journal.touch(o)
             set_content(o, now)
         if raised is not None:
             raise raised

@@ -79,15 +79,15 @@ class ClassCalls:
             if known and is_library_file(init.__code__.co_filename):
                 native(lambda: init(made, *args, **kwargs))  # a library's object of constants
                 self.operations.renew(made.__dict__)
-                self.recorder.own(made.__dict__, namespace=True)
+                self.recorder.journal.own(made.__dict__, namespace=True)
                 return made
-            self.recorder.own(made.__dict__, namespace=True)
+            self.recorder.journal.own(made.__dict__, namespace=True)
             self.tracer.call(init, (made, *args), kwargs)
             return made
         if has_slots(cls) and (new, init) == (object.__new__, object.__init__):
             native(lambda: cls(*args, **kwargs))  # whether it can be made of these
             made = self._blank(cls)
-            self.recorder.own(vars(made), namespace=True)
+            self.recorder.journal.own(vars(made), namespace=True)
             return made
         parameters = getattr(cls, "__dataclass_params__", None)
         if parameters is not None and parameters.init:
@@ -106,9 +106,9 @@ class ClassCalls:
             raise UntraceableError(message, self.position.location()) from raised
         if namespace_of(made) is not None:
             self.operations.renew(made.__dict__)
-            self.recorder.own(made.__dict__, namespace=True)
+            self.recorder.journal.own(made.__dict__, namespace=True)
         if isinstance(made, CONTAINERS):
-            self.recorder.own(made)
+            self.recorder.journal.own(made)
         return made
 
     def _blank(self, cls: type) -> Any:
@@ -124,7 +124,7 @@ class ClassCalls:
             message = f"{cls.__name__} has an InitVar, and cannot be made in a traced program"
             raise UntraceableError(message, self.position.location())
         made = self._blank(cls)
-        self.recorder.own(vars(made), namespace=True)
+        self.recorder.journal.own(vars(made), namespace=True)
         signature = inspect.signature(cls)
         given = native(lambda: signature.bind(*args, **kwargs)).arguments
         frozen = cls.__dataclass_params__.frozen

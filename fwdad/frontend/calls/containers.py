@@ -33,7 +33,7 @@ def call_method(tracer: Tracer, owner: Any, name: str, args: Any, kwargs: Any) -
     base = next(c for c in CONTAINERS if isinstance(owner, c))
     if name in CONTAINER_METHODS[base] or not hasattr(base, name):
         tracer.outside.may_change(owner)
-        tracer.recorder.touch(owner)
+        tracer.recorder.journal.touch(owner)
     if base is list and name == "sort":
         owner[:] = in_order(tracer, list(owner), **kwargs)
         return None
@@ -61,14 +61,14 @@ def _items(tracer: Tracer, x: Any) -> Any:
 @builtin(dict.fromkeys)
 def _fromkeys(tracer: Tracer, keys: Any, value: Any = None) -> Any:
     held = [tracer.values.known(key) for key in iteration.items(tracer, keys)]
-    return tracer.recorder.fresh(native(dict.fromkeys, held, value))
+    return tracer.recorder.journal.fresh(native(dict.fromkeys, held, value))
 
 
 def _made_of_items(cls: type) -> None:
     @builtin(cls)
     def make(tracer: Tracer, *args: Any, **kwargs: Any) -> Any:
         given = tuple(_items(tracer, a) for a in args[:1]) + args[1:]
-        return tracer.recorder.fresh(native(lambda: cls(*given, **kwargs)))
+        return tracer.recorder.journal.fresh(native(lambda: cls(*given, **kwargs)))
 
 
 for _cls in (deque, frozenset, OrderedDict):
@@ -80,7 +80,7 @@ def _defaultdict(tracer: Tracer, factory: Any = None, *args: Any, **kwargs: Any)
     if isinstance(factory, Closure):
         factory = Factory(factory)
     args = tuple(_items(tracer, a) for a in args)
-    return tracer.recorder.fresh(native(lambda: defaultdict(factory, *args, **kwargs)))
+    return tracer.recorder.journal.fresh(native(lambda: defaultdict(factory, *args, **kwargs)))
 
 
 class Factory:
@@ -104,7 +104,7 @@ def missing(tracer: Tracer, o: defaultdict[Any, Any], key: Any) -> Any:
 
 @builtin(sorted)
 def _sorted(tracer: Tracer, x: Any, *, key: Any = None, reverse: Any = False) -> Any:
-    return tracer.recorder.fresh(in_order(tracer, iteration.items(tracer, x), key, reverse))
+    return tracer.recorder.journal.fresh(in_order(tracer, iteration.items(tracer, x), key, reverse))
 
 
 # -- operators on sequences
@@ -214,7 +214,7 @@ def _of_static_lists(f: Callable[..., Any]) -> None:
             message = f"`{f.__name__}` compares values that are not known: use numpy.sort"
             raise UntraceableError(message, tracer.position.location())
         tracer.outside.may_change(held)
-        tracer.recorder.touch(held)
+        tracer.recorder.journal.touch(held)
         return native(lambda: f(held, *args, **kwargs))
 
 

@@ -23,7 +23,7 @@ _BITS = (np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Phil
 
 def _here(tracer: Tracer) -> Any:
     """The innermost loop or branch that is being traced."""
-    regions = tracer.recorder.regions
+    regions = tracer.recorder.journal.regions
     return regions[-1] if regions else None
 
 
@@ -73,7 +73,7 @@ def draw(tracer: Interpreter, method: Any, args: Any, kwargs: Any) -> Any:
         raise UntraceableError(message, tracer.position.location())
     if method.__name__ == "shuffle" and args and isinstance(args[0], list):
         tracer.outside.may_change(args[0])
-        tracer.recorder.touch(args[0])
+        tracer.recorder.journal.touch(args[0])
         return native(method, args[0])
     what = f"a draw by `{method.__name__}`"
     args = [_known(tracer, a, what) for a in args]

@@ -185,7 +185,7 @@ class InlineCalls:
         """
         if not args or type(args[0]).__module__.startswith(("numpy", "scipy")):
             return False
-        return self.recorder.is_own(namespace_of(args[0]))
+        return self.recorder.journal.is_own(namespace_of(args[0]))
 
     def _inline_or_apply(self, public: Any, run: Any, args: Any, kwargs: Any) -> Any:
         """A library function in line, or as one operation if it cannot be traced."""
@@ -214,7 +214,7 @@ class InlineCalls:
             return found
         self.recorder.block.ops.extend(block.ops)
         for o, _, now in changes:
-            self.recorder.touch(o)
+            self.recorder.journal.touch(o)
             set_content(o, now)
         return y
 
@@ -245,7 +245,7 @@ class InlineCalls:
 
     def _run_body(self, frame: Frame, node: Any, bound: dict[str, Any], key: Any) -> Any:
         frame.names = names_of(node)
-        self.recorder.own(frame.locals, namespace=True)
+        self.recorder.journal.own(frame.locals, namespace=True)
         frame.locals.update(dict.fromkeys((*FLOW, "$stop"), False))
         for name, value in bound.items():
             frame.locals[name] = value
@@ -270,7 +270,7 @@ class InlineCalls:
                 raise
             finally:
                 if not frame.captured:
-                    self.recorder.disown(frame.locals)
+                    self.recorder.journal.disown(frame.locals)
 
     def _returned(self, frame: Frame) -> Any:
         flag = frame.locals["$return"]
@@ -320,7 +320,7 @@ class InlineCalls:
         if missing:
             raise AlwaysRaises(TypeError, (_missing(name, missing, positional),))
         if a.kwarg is not None:
-            bound[a.kwarg.arg] = self.recorder.fresh(extra)
+            bound[a.kwarg.arg] = self.recorder.journal.fresh(extra)
         elif extra:
             message = f"{name}() got an unexpected keyword argument {next(iter(extra))!r}"
             raise AlwaysRaises(TypeError, (message,))

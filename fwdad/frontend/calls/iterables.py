@@ -185,7 +185,7 @@ def _tuple(tracer: Tracer, x: Any = ()) -> Any:
 @builtin(dict)
 def _dict(tracer: Tracer, *args: Any, **kwargs: Any) -> Any:
     args = tuple(x if isinstance(x, dict) else _pairs(tracer, x) for x in args)
-    return tracer.recorder.fresh(native(lambda: dict(*args, **kwargs)))
+    return tracer.recorder.journal.fresh(native(lambda: dict(*args, **kwargs)))
 
 
 def _pairs(tracer: Tracer, x: Any) -> list[Any]:
@@ -195,7 +195,7 @@ def _pairs(tracer: Tracer, x: Any) -> list[Any]:
 
 @builtin(set)
 def _set(tracer: Tracer, x: Any = ()) -> Any:
-    return tracer.recorder.fresh(set(iteration.items(tracer, x)))
+    return tracer.recorder.journal.fresh(set(iteration.items(tracer, x)))
 
 
 @builtin(sum)

@@ -185,7 +185,7 @@ def _of_vectors(function: Any) -> Callable[..., Any]:
             axis = given.get("axis")
             axis = tracer.values.known(given.get(name, -1) if axis is None else axis)
             if type(x) is Symbol and x.is_array and x.type.ndim:
-                tracer.recorder.known_length(x, axis % x.type.ndim)
+                tracer.recorder.lengths.known_length(x, axis % x.type.ndim)
         return tracer.operations.call_native(function, (a, b, *args), kwargs)
 
     return call
@@ -208,7 +208,7 @@ def _ndindex(tracer: Tracer, *shape: Any) -> Any:
 @builtin(np.ndenumerate)
 def _ndenumerate(tracer: Tracer, a: Any) -> Any:
     a = _as_value(tracer, a)
-    lengths = [tracer.recorder.known_length(a, k) for k in range(a.type.ndim)]
+    lengths = [tracer.recorder.lengths.known_length(a, k) for k in range(a.type.ndim)]
     places = itertools.product(*map(range, lengths))
     return [(at, tracer.recorder.load(a, at)) for at in places]
 

@@ -35,7 +35,7 @@ def _new(tracer: Tracer, cls: type, *_args: Any, **_kwargs: Any) -> Any:
     made = native(object.__new__, cls)
     if has_slots(cls):
         made = traced_object(cls)
-    tracer.recorder.own(vars(made), namespace=True)
+    tracer.recorder.journal.own(vars(made), namespace=True)
     return made
 
 
@@ -57,11 +57,11 @@ def _update_wrapper(
     held = wrapper.held
     for name in ("__module__", "__name__", "__doc__"):
         if name in assigned:
-            tracer.recorder.bind(held, name, tracer.attribute(wrapped, name))
+            tracer.recorder.journal.bind(held, name, tracer.attribute(wrapped, name))
     own = wrapped.held if isinstance(wrapped, Closure) else namespace_of(wrapped) or {}
     for name in list(own) if updated else []:
-        tracer.recorder.bind(held, name, tracer.attribute(wrapped, name))
-    tracer.recorder.bind(held, "__wrapped__", wrapped)
+        tracer.recorder.journal.bind(held, name, tracer.attribute(wrapped, name))
+    tracer.recorder.journal.bind(held, "__wrapped__", wrapped)
     return wrapper
 
 
@@ -77,7 +77,7 @@ def _copy(tracer: Tracer, x: Any) -> Any:
     if made is not None:
         return made
     if type(x) in (list, dict, set):
-        return tracer.recorder.fresh(x.copy())
+        return tracer.recorder.journal.fresh(x.copy())
     if _is_plain(tracer, x):
         return _object(tracer, x, dict(vars(x)))
     return tracer.values.made(native(copy.copy, x))
@@ -98,11 +98,11 @@ def _deep(tracer: Tracer, x: Any, memo: dict[int, Any]) -> Any:
     if made is not None:
         return _noted(memo, x, made)
     if type(x) is list:
-        made = _noted(memo, x, tracer.recorder.fresh([]))
+        made = _noted(memo, x, tracer.recorder.journal.fresh([]))
         made.extend(_deep(tracer, item, memo) for item in x)
         return made
     if type(x) is dict:
-        made = _noted(memo, x, tracer.recorder.fresh({}))
+        made = _noted(memo, x, tracer.recorder.journal.fresh({}))
         made.update({_deep(tracer, k, memo): _deep(tracer, v, memo) for k, v in x.items()})
         return made
     if isinstance(x, tuple):
@@ -151,7 +151,7 @@ def _is_plain(tracer: Tracer, x: Any) -> bool:
 def _object(tracer: Tracer, like: Any, held: dict[str, Any]) -> Any:
     made = new_object(type(like))
     vars(made).update(held)
-    tracer.recorder.own(vars(made), namespace=True)
+    tracer.recorder.journal.own(vars(made), namespace=True)
     return made
 
 

@@ -200,10 +200,10 @@ class OperationCalls:
             shape = self.recorder.as_symbol(shape)
         if type(shape) is not Symbol or not shape.is_array:
             return shape
-        found = self.recorder.forced(shape.value)
+        found = self.recorder.examples.forced(shape.value)
         if found is not UNBOUND:
             return tuple(found.tolist()) if found.ndim else found.item()
         if not shape.type.ndim:
             return self.recorder.load(shape, ())
-        rank = self.recorder.known_length(shape, 0)
+        rank = self.recorder.lengths.known_length(shape, 0)
         return tuple(self.recorder.load(shape, k) for k in range(rank))

@@ -177,7 +177,9 @@ class Outside:
         if kind == INPUT or mentions_symbols(x):
             return
         held = getattr(x, "__dict__", None)
-        if self.recorder.is_own(x) or (held is not None and self.recorder.is_own(held)):
+        if self.recorder.journal.is_own(x) or (
+            held is not None and self.recorder.journal.is_own(held)
+        ):
             items = held.values() if held is not None else ()
             for item in (*items, *_items(x)):
                 self.read_whole(item)
@@ -189,7 +191,7 @@ class Outside:
 
     def may_change(self, o: Any) -> None:
         """Refuse to change what existed before the trace."""
-        if not self.recorder.is_own(o):
+        if not self.recorder.journal.is_own(o):
             message = (
                 f"{type_in_words(o)} that existed before the call is changed: a tape cannot do "
                 "that. Pass it as an argument and return it"
@@ -201,7 +203,7 @@ class Outside:
         if isinstance(x, np.ndarray):
             self.bound_arrays.append(x)
             return self.recorder.as_symbol(x)
-        own = any(map(self.recorder.is_own, x if isinstance(x, tuple) else (x,)))
+        own = any(map(self.recorder.journal.is_own, x if isinstance(x, tuple) else (x,)))
         if own or _is_of_trace(x):
             return x
         kind = kind_of(x)

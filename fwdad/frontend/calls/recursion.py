@@ -68,7 +68,7 @@ class Programs:
         recorder = self.recorder
         leaves, tree = flatten(bound)
         symbols = [recorder.as_symbol(leaf) for leaf in leaves]
-        types = [recorder.resolved(s.type) for s in symbols]
+        types = [recorder.lengths.resolved(s.type) for s in symbols]
         keep = _known_lengths if finish is not None else _any_length
         place = (id(key), signature(bound), *(_shape(keep(t)) for t in types))
         found = self._found.get(place)
@@ -101,12 +101,12 @@ class Programs:
         recorder = self.recorder
         for _ in range(_ATTEMPTS):
             block = Block(params=[Value(keep(t)) for t in types])
-            mark = recorder.mark()
+            mark = recorder.lengths.mark()
             try:
                 with recorder.region(block) as region, recorder.alone_inside(seen=False):
                     region.repeats = True
                     for p in block.params:
-                        recorder.measure(p)
+                        recorder.lengths.measure(p)
                     y = run(tree([Symbol(p, recorder) for p in block.params]))
                     if region.changes():
                         message = f"{definition.program.name} calls itself and changes a container"
@@ -115,8 +115,8 @@ class Programs:
                     found, made = flatten(y)
                     symbols = [recorder.as_symbol(leaf) for leaf in found]
             finally:
-                recorder.forget(mark)
-            now = [keep(recorder.resolved(s.type)) for s in symbols]
+                recorder.lengths.forget(mark)
+            now = [keep(recorder.lengths.resolved(s.type)) for s in symbols]
             wide = self._joined(definition.types, now, definition.program.name)
             block.results = [
                 converted(recorder, block, s, t) for s, t in zip(symbols, wide, strict=True)

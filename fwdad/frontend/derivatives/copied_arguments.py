@@ -28,7 +28,7 @@ def check_orders(recorder: Recorder, f: Any, block: Block, copied: list[Value]) 
     for v in copied:
         while v in recorder.given:  # by a function that is differentiated, too
             v = recorder.given[v]
-        if v in recorder.inputs:
+        if v in recorder.lengths.inputs:
             recorder.alone.add(v)
             recorder.copied.add(v)
         elif _order(recorder, v) is not Order.ROWS:
@@ -45,7 +45,7 @@ def _order(recorder: Recorder, v: Value) -> Order:
     needed: dict[Op, None] = {}
     waiting = [v]
     while waiting:
-        op = recorder.made_by(waiting.pop())
+        op = recorder.definitions.made_by(waiting.pop())
         if op is None or op in needed:
             continue
         needed[op] = None
@@ -53,7 +53,9 @@ def _order(recorder: Recorder, v: Value) -> Order:
             waiting.extend(values_in(op.operands()))
         elif not isinstance(op, (Branch, Loop, Call)):
             return Order.ANY
-    inputs = [p for op in needed for p in values_in(op.operands()) if p in recorder.inputs]
-    program = Program("", Block(list(dict.fromkeys(inputs)), recorder.in_order(needed), [v]))
+    inputs = [p for op in needed for p in values_in(op.operands()) if p in recorder.lengths.inputs]
+    program = Program(
+        "", Block(list(dict.fromkeys(inputs)), recorder.definitions.in_order(needed), [v])
+    )
     program.rows = recorder.rows
     return Orders(program).of(v)

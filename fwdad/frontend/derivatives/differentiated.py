@@ -26,7 +26,7 @@ from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten, made_in
 from fwdad.ir.analysis.alias import memory, memory_of, written_parameters
-from fwdad.ir.builder.writer import _identity
+from fwdad.ir.builder.recorder import _identity
 from fwdad.ir.ops import Apply, Block, Effect, Program, Value, is_array, values_in, walk
 from fwdad.ir.rewrite import all_inside, all_used, written_outside
 from fwdad.ir.symbol import Symbol
@@ -100,7 +100,9 @@ class Differentiated:
                 found.append(1)
                 continue
             shape = symbol.type.shape
-            found.append(math.prod(recorder.known_length(symbol, a) for a in range(len(shape))))
+            found.append(
+                math.prod(recorder.lengths.known_length(symbol, a) for a in range(len(shape)))
+            )
         return found
 
     def shape(self, k: int) -> tuple[int, ...]:
@@ -110,7 +112,8 @@ class Differentiated:
             return ()
         symbol = self.tracer.recorder.as_symbol(x)
         return tuple(
-            self.tracer.recorder.known_length(symbol, axis) for axis in range(symbol.type.ndim)
+            self.tracer.recorder.lengths.known_length(symbol, axis)
+            for axis in range(symbol.type.ndim)
         )
 
     def run(
@@ -193,14 +196,14 @@ class Differentiated:
         outer = [recorder.as_symbol(x) for x in self.leaves]
         inner = []
         for symbol in outer:
-            param = Value(recorder.resolved(symbol.type), symbol.value.name)
+            param = Value(recorder.lengths.resolved(symbol.type), symbol.value.name)
             block.params.append(param)
             recorder.given[param] = symbol.value
             inner.append(Symbol(param, recorder))
         args = list(self.args)
         for k, (tree, part) in zip(self.argnums, self.trees, strict=True):
             args[k] = tree(inner[part])
-        mark = recorder.mark()
+        mark = recorder.lengths.mark()
         derives, recorder.derives = recorder.derives, False
         differentiates, recorder.differentiates = recorder.differentiates, True
         raised, y = None, None
@@ -220,7 +223,7 @@ class Differentiated:
         if raised is not None:
             recorder.derives |= derives
             self._raise_behind(raised, block, outer)
-        recorder.forget(mark)  # what was traced is rewritten with its tangents
+        recorder.lengths.forget(mark)  # what was traced is rewritten with its tangents
         written = written_parameters(Program("", block))
         if self.outputs != "returned":
             if written_outside(block):
@@ -315,20 +318,20 @@ class Differentiated:
 
     def stays(self, v: Value) -> bool:
         """Whether an array from outside keeps f's writes: it must not be memory of an argument."""
-        own = self.tracer.recorder.owners(v)
+        own = self.tracer.recorder.definitions.owners(v)
         return all(own.isdisjoint(others) for others in self._owners_of_arguments())
 
     def _owners_of_arguments(self) -> list[set[Value]]:
         recorder = self.tracer.recorder
         arrays = [x.value for x in _symbols_in([self.args, self.kwargs]) if x.is_array]
-        return [recorder.owners(v) for v in arrays]
+        return [recorder.definitions.owners(v) for v in arrays]
 
     def _check_apart(self, written: list[Value]) -> None:
         """Raise if f writes into an argument that shares memory with another one: it has a copy."""
         recorder = self.tracer.recorder
         owners = self._owners_of_arguments()
         for v in written:
-            own = recorder.owners(v)
+            own = recorder.definitions.owners(v)
             if sum(not own.isdisjoint(others) for others in owners) > 1:
                 message = (
                     f"two arguments of {function_name(self.f)} share memory, and one is written: "
@@ -341,7 +344,9 @@ class Differentiated:
         recorder = self.tracer.recorder
         given = recorder.blocks[0].params  # the caller's, who passes them anew at each call
         kept = [
-            v for v in outside if recorder.made_by(v) is None and v not in given and self.stays(v)
+            v
+            for v in outside
+            if recorder.definitions.made_by(v) is None and v not in given and self.stays(v)
         ]
         wrt = [p for p in block.params if p.type.dtype.kind in "fc"]
         found = read_before_written(block, wrt, kept) if kept else None
@@ -367,8 +372,10 @@ class Differentiated:
         leaves = {recorder.as_symbol(x).value for x in self.leaves}
         others = dict.fromkeys(given, free) | {v: (free | leaves) - {v} for v in outside}
         for v, names in others.items():
-            own = recorder.owners(v)
-            if any(not own.isdisjoint(recorder.owners(w)) for w in names if is_array(w)):
+            own = recorder.definitions.owners(v)
+            if any(
+                not own.isdisjoint(recorder.definitions.owners(w)) for w in names if is_array(w)
+            ):
                 message = (
                     f"{function_name(self.f)} writes into an array that it knows by two names, and "
                     "one of them is from outside: pass one array, and take its views inside"

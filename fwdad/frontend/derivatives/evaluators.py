@@ -113,7 +113,7 @@ def _jvp(
     symbols = [recorder.as_symbol(d) for d in directions]
     leaves = [recorder.as_symbol(leaf) for leaf in at.leaves]
     single = symbols[0].type.ndim == leaves[0].type.ndim
-    n = 1 if single else recorder.known_length(symbols[0], 0)
+    n = 1 if single else recorder.lengths.known_length(symbols[0], 0)
     tangents = [
         _stacked(tracer, s, leaf, single=single) for s, leaf in zip(symbols, leaves, strict=True)
     ]
@@ -164,7 +164,7 @@ def _of_shape(tracer: Tracer, v: Symbol, x: Symbol) -> Symbol:
     recorder = tracer.recorder
     message = "a length of a direction is not its argument's, and it is not broadcast"
     first = v.type.ndim - x.type.ndim
-    given, wanted = (recorder.resolved(s.type).shape for s in (v, x))
+    given, wanted = (recorder.lengths.resolved(s.type).shape for s in (v, x))
     if given[first:] == wanted:
         return v
     lengths = [recorder.length(x, axis) for axis in range(x.type.ndim)]

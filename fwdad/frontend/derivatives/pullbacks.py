@@ -20,6 +20,7 @@ from fwdad.frontend.derivatives.pulled import cotangents
 from fwdad.frontend.syntax.symbols import OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import flatten
+from fwdad.ir.builder.outside import leave_outside
 from fwdad.ir.clone import Cloner
 from fwdad.ir.ops import Block, Program, Value, is_array, values_in
 from fwdad.ir.rewrite import all_inside, all_used, written_outside
@@ -54,7 +55,7 @@ class Point(OfTrace):
         first = len(recorder.block.ops)
         found = write_block(recorder, self._block(), given, left)
         copies = {v: left[own_copies[v]] for v in outside}
-        recorder.leave_outside(copies, at.stays, first)
+        leave_outside(recorder, copies, at.stays, first)
         self.primals: list[Any] = found
         places = self.tree(list(range(len(found))))
         at.differentiated(self.tree, len(found))  # raises if there is no aux
@@ -99,7 +100,7 @@ class Point(OfTrace):
     def rows(self, k: int) -> list[Any]:
         """The Jacobian of one leaf of y, of known lengths, with respect to each leaf of x."""
         recorder, y = self.recorder, self.recorder.as_symbol(self.primals[k])
-        shape = tuple(recorder.known_length(y, axis) for axis in range(y.type.ndim))
+        shape = tuple(recorder.lengths.known_length(y, axis) for axis in range(y.type.ndim))
         count = math.prod(shape)
         units = np.eye(count).reshape(count, *shape)
         lanes = self._pulled_many({k: recorder.as_symbol(units)}, count) if count else None
@@ -155,7 +156,7 @@ class Point(OfTrace):
             raise SeedError(message)
         if extra != {1}:
             return bars, None
-        return bars, self.recorder.known_length(next(iter(bars.values())), 0)
+        return bars, self.recorder.lengths.known_length(next(iter(bars.values())), 0)
 
     @staticmethod
     def _check_dtype(bar: Symbol, y: Symbol) -> None:
@@ -208,14 +209,14 @@ class Point(OfTrace):
         """Several cotangents, pushed as tangents through the (linear) reverse pass of one."""
         recorder, block = self.recorder, Block()
         likes = {k: recorder.as_symbol(self.primals[k]) for k in bars}
-        block.params = [Value(recorder.resolved(y.type)) for y in likes.values()]
-        mark = recorder.mark()
+        block.params = [Value(recorder.lengths.resolved(y.type)) for y in likes.values()]
+        mark = recorder.lengths.mark()
         with recorder.region(block):
             own = {k: Symbol(p, recorder) for k, p in zip(bars, block.params, strict=True)}
             parts = cotangents(self.at, self._pulled(own))
             leaves = flatten(tuple(parts), records=True)[0]
             block.results = [recorder.operand(x) for x in leaves]
-        recorder.forget(mark)
+        recorder.lengths.forget(mark)
         inline(Program("", block))
         given = []
         for k, y in likes.items():

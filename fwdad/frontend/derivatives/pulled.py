@@ -11,6 +11,7 @@ from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, dtype_of, made_of
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten
+from fwdad.ir.builder.outside import leave_outside
 from fwdad.ir.ops import Value
 from fwdad.ir.primitives.stacks import bar_of
 from fwdad.ir.symbol import Symbol
@@ -62,7 +63,7 @@ def _traced_value(
     left: dict[Value, Value] = {}
     first = len(tracer.recorder.block.ops)
     found = write_block(tracer.recorder, block, own, left)
-    tracer.recorder.leave_outside(left, at.stays, first)
+    leave_outside(tracer.recorder, left, at.stays, first)
     return made_of(at, tree(at.in_own_memory(found, lent)))
 
 

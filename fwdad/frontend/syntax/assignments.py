@@ -74,7 +74,7 @@ class Assignments:
         if starred:
             (k,) = starred
             after = len(names) - k - 1
-            middle = self.recorder.fresh(list(items[k : len(items) - after]))
+            middle = self.recorder.journal.fresh(list(items[k : len(items) - after]))
             items = [*items[:k], middle, *items[len(items) - after :]]
         if len(items) != len(names):
             few = len(items) < len(names)
@@ -136,7 +136,7 @@ class Assignments:
             return held
         if isinstance(held, (list, dict, set)):
             self.outside.may_change(held)
-            self.recorder.touch(held)
+            self.recorder.journal.touch(held)
             if isinstance(held, list):
                 times = function is operator.mul
                 value = self.values.known(value) if times else iteration.items(self.tracer, value)
@@ -159,7 +159,7 @@ class Assignments:
     def run_Delete(self, node: ast.Delete) -> None:
         for target in _flat(node.targets):
             if isinstance(target, ast.Name):
-                self.recorder.bind(self.position.frame.locals, target.id, UNBOUND)
+                self.recorder.journal.bind(self.position.frame.locals, target.id, UNBOUND)
             elif isinstance(target, ast.Subscript):
                 self.subscripts.delete_subscript(*self.subscripts.parts_of(target))
             else:

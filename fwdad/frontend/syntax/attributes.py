@@ -112,7 +112,7 @@ class Attributes:
         """The attribute that ``object.__getattribute__`` returns."""
         found = class_attribute(type(o), name)
         held: Any = namespace_of(o)
-        own = isinstance(held, dict) and self.recorder.is_own(held)
+        own = isinstance(held, dict) and self.recorder.journal.is_own(held)
         if isinstance(found, _BINDING):
             self.outside.guard_class(type(o), name, found)
         if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
@@ -142,7 +142,7 @@ class Attributes:
             return self.tracer.call(read, (found, o, type(o)), {})
         if isinstance(found, functools.cached_property) and own:
             value = self.tracer.call(found.func, (o,), {})
-            self.recorder.bind(held, name, value)
+            self.recorder.journal.bind(held, name, value)
             return value
         if not isinstance(o, type) and self.values.python_method(o, "__getattr__") is not None:
             value = native(object.__getattribute__, o, name)
@@ -188,7 +188,7 @@ class Attributes:
             message = f"the attribute `{name}` of an array is set, which cannot be traced"
             raise UntraceableError(message, self.position.location())
         if isinstance(o, Closure):
-            self.recorder.bind(o.held, name, value)
+            self.recorder.journal.bind(o.held, name, value)
             return
         own = class_attribute(type(o), "__setattr__")
         if isinstance(own, types.FunctionType) and not isinstance(o, type):
@@ -222,7 +222,7 @@ class Attributes:
             end = "" if found is None else " is read-only"
             message = f"{type(o).__name__!r} object {what} {name!r}{end}"
             raise AlwaysRaises(AttributeError, (message,))
-        self.recorder.bind(self._attributes(o), name, value)
+        self.recorder.journal.bind(self._attributes(o), name, value)
 
     def delete_attribute(self, o: Any, name: str) -> None:
         """``del o.name``."""
@@ -237,7 +237,7 @@ class Attributes:
         if held.get(name, UNBOUND) is UNBOUND:
             raise AlwaysRaises(AttributeError, (name,))
         self.values.readable(held[name], name, held, (AttributeError, name))
-        self.recorder.bind(held, name, UNBOUND)
+        self.recorder.journal.bind(held, name, UNBOUND)
 
     def _attributes(self, o: Any) -> dict[str, Any]:
         """The attributes of an object, which must be one that the traced program may change."""
@@ -245,7 +245,7 @@ class Attributes:
         if not isinstance(held, dict):
             message = f"attributes of {type_in_words(o)} cannot be changed in a traced program"
             raise UntraceableError(message, self.position.location())
-        if not self.recorder.is_own(held):
+        if not self.recorder.journal.is_own(held):
             message = (
                 f"an attribute of {type_in_words(o)} that existed before the call is changed: a "
                 "tape cannot do that. Pass the object as an argument"

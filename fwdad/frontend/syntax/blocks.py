@@ -45,9 +45,9 @@ class Blocks:
         held = self.position.frame.locals
         if held["$break"] is False and held["$continue"] is False:
             value = held.get("$value")
-            self.recorder.bind(held, "$return", True)
+            self.recorder.journal.bind(held, "$return", True)
             if isinstance(value, Maybe):
-                self.recorder.bind(held, "$value", value.value)
+                self.recorder.journal.bind(held, "$value", value.value)
 
     def any_of(self, flags: list[Any]) -> Any:
         """Whether any of several flags is set: a bool, or a symbol of one."""
@@ -73,14 +73,14 @@ class Blocks:
     def run_Return(self, node: ast.Return) -> None:
         value = self.tracer.evaluate(node.value) if node.value is not None else None
         self.position.returns_at(node)
-        self.recorder.bind(self.position.frame.locals, "$value", value)
-        self.recorder.bind(self.position.frame.locals, "$return", True)
+        self.recorder.journal.bind(self.position.frame.locals, "$value", value)
+        self.recorder.journal.bind(self.position.frame.locals, "$return", True)
 
     def run_Break(self, node: ast.Break) -> None:
-        self.recorder.bind(self.position.frame.locals, "$break", True)
+        self.recorder.journal.bind(self.position.frame.locals, "$break", True)
 
     def run_Continue(self, node: ast.Continue) -> None:
-        self.recorder.bind(self.position.frame.locals, "$continue", True)
+        self.recorder.journal.bind(self.position.frame.locals, "$continue", True)
 
     def run_Expr(self, node: ast.Expr) -> None:
         self.tracer.evaluate(node.value)

@@ -48,10 +48,10 @@ class Catcher:
 
     def __init__(self, recorder: Recorder, wanted: tuple[type[BaseException], ...]) -> None:
         self.wanted = wanted
-        self.depth = len(recorder.regions)
+        self.depth = len(recorder.journal.regions)
         self.held: dict[str, Any] = {}  # what was raised inside branches and loops
         self.exceptions: dict[str, Any] = {}
-        recorder.own(self.held, namespace=True)
+        recorder.journal.own(self.held, namespace=True)
 
     def bind(self, recorder: Recorder, raised: AlwaysRaises) -> None:
         """Note on the path that is traced that something was raised."""
@@ -68,7 +68,7 @@ class Catcher:
         else:
             key = f"${id(exception)}"
         self.exceptions[key] = exception
-        recorder.bind(self.held, key, raised.arguments)
+        recorder.journal.bind(self.held, key, raised.arguments)
 
 
 @dataclass
@@ -101,7 +101,7 @@ def find(recorder: Recorder, raised: AlwaysRaises) -> Catcher | None:
     """The ``try`` that catches an exception; None if a region in between cannot be left."""
     for catcher in reversed(recorder.catchers):
         if raised.is_a(catcher.wanted):
-            between = recorder.regions[catcher.depth :]
+            between = recorder.journal.regions[catcher.depth :]
             return catcher if all(region.passes for region in between) else None
     return None
 
@@ -119,7 +119,7 @@ def open_point(
 
 def trailing(recorder: Recorder, depth: int) -> list[Point]:
     """The points that are open inside a region."""
-    found = [region.point for region in recorder.regions[depth:]]
+    found = [region.point for region in recorder.journal.regions[depth:]]
     assert all(point is not None for point in found)
     return found
 
@@ -127,7 +127,7 @@ def trailing(recorder: Recorder, depth: int) -> list[Point]:
 def reapply(recorder: Recorder, changes: Any) -> None:
     """Apply a side's changes to the heap."""
     for o, _, now in changes:
-        recorder.touch(o)
+        recorder.journal.touch(o)
         set_content(o, now)
 
 
@@ -135,7 +135,7 @@ def trace_side(recorder: Recorder, run: Callable[[], Any], side: Side, join: Joi
     """Trace more of a side, after what it has done before; the points that it opens are closed."""
     with recorder.region(side.block) as region:
         region.passes = True
-        depth = len(recorder.regions)
+        depth = len(recorder.journal.regions)
         reapply(recorder, side.changes)
         value, failed = None, None
         try:
@@ -179,8 +179,8 @@ def close(
     always raised, and whether all paths have raised something.
     """
     dead = False
-    while len(recorder.regions) > depth:
-        region = recorder.regions[-1]
+    while len(recorder.journal.regions) > depth:
+        region = recorder.journal.regions[-1]
         point: Any = region.point
         way = Side(point.block, value, raises=failed, dead=dead)
         _keep(region, way)
@@ -198,7 +198,7 @@ def again(recorder: Recorder, value: Any, *, dead: bool) -> Any:
     """Open points for what was raised inside a branch or loop that ends here."""
     pending = [(c, key, x) for c in recorder.catchers for key, x in list(c.held.items())]
     for k, (catcher, key, content) in enumerate(pending):
-        recorder.bind(catcher.held, key, UNBOUND)
+        recorder.journal.bind(catcher.held, key, UNBOUND)
         flag: Any = content.flag if isinstance(content, Maybe) else True
         given = content.value if isinstance(content, Maybe) else content
         raised = AlwaysRaises(catcher.exceptions[key], given)
@@ -219,7 +219,7 @@ def begin_iteration(recorder: Recorder) -> None:
     """Mark everything as not raised: if it were, the loop would have been left."""
     for catcher in recorder.catchers:
         for key in list(catcher.held):
-            recorder.bind(catcher.held, key, UNBOUND)
+            recorder.journal.bind(catcher.held, key, UNBOUND)
 
 
 def are_opposite(recorder: Recorder, a: Any, b: Any) -> bool:
@@ -232,7 +232,7 @@ def are_opposite(recorder: Recorder, a: Any, b: Any) -> bool:
 
 
 def _is_not(recorder: Recorder, a: Symbol, b: Symbol) -> bool:
-    op = recorder.made_by(a.value)
+    op = recorder.definitions.made_by(a.value)
     return isinstance(op, Apply) and op.function is operator.not_ and op.args[0] is b.value
 
 
@@ -246,13 +246,13 @@ def _assume_not(recorder: Recorder, flag: Symbol) -> None:
             return False
         return True if _is_not(recorder, x, flag) else x
 
-    for o in recorder.heap():
-        if not recorder.is_namespace(o):
+    for o in recorder.journal.heap():
+        if not recorder.journal.is_namespace(o):
             continue
         for key, content in list(o.items()):
             if isinstance(content, Maybe):
                 known = told(content.flag)
                 if known is True or known is False:
-                    recorder.bind(o, key, content.value if known else UNBOUND)
+                    recorder.journal.bind(o, key, content.value if known else UNBOUND)
             elif told(content) is not content:
-                recorder.bind(o, key, told(content))
+                recorder.journal.bind(o, key, told(content))

@@ -27,19 +27,19 @@ class Comprehensions:
         self.assignments = assignments
 
     def eval_ListComp(self, node: ast.ListComp) -> Any:
-        return self.recorder.fresh(self._comprehended(node.generators, node.elt))
+        return self.recorder.journal.fresh(self._comprehended(node.generators, node.elt))
 
     def eval_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
         frame, run = self._comprehension(node.generators, node.elt)
         return Iterator(self.tracer, generators.resumed(self.tracer, frame, None, run))
 
     def eval_SetComp(self, node: ast.SetComp) -> Any:
-        return self.recorder.fresh(set(self._comprehended(node.generators, node.elt)))
+        return self.recorder.journal.fresh(set(self._comprehended(node.generators, node.elt)))
 
     def eval_DictComp(self, node: ast.DictComp) -> Any:
         both = ast.copy_location(ast.Tuple([node.key, node.value], ast.Load()), node)
         pairs = self._comprehended(node.generators, both)
-        return self.recorder.fresh({self.values.known(key): value for key, value in pairs})
+        return self.recorder.journal.fresh({self.values.known(key): value for key, value in pairs})
 
     def _comprehended(self, clauses: list[ast.comprehension], element: ast.expr) -> list[Any]:
         frame, run = self._comprehension(clauses, element)
@@ -50,7 +50,7 @@ class Comprehensions:
         """A frame that sees the names of the current one."""
         outer = self.position.frame
         frame = Frame(outer.node, outer.filename, outer.globals, outer=outer, classes=outer.classes)
-        self.recorder.own(frame.locals, namespace=True)
+        self.recorder.journal.own(frame.locals, namespace=True)
         return frame
 
     def _comprehension(self, clauses: list[ast.comprehension], element: ast.expr) -> Any:

@@ -146,7 +146,7 @@ class Conditions:
             return False
         if a.type == BOOL:
             return True
-        return a.is_array and any(self.recorder.is_merged(x.value) for x in (a, b))
+        return a.is_array and any(self.recorder.definitions.is_merged(x.value) for x in (a, b))
 
     def _contains(self, container: Any, item: Any) -> Any:
         method = self.values.python_method(container, "__contains__")

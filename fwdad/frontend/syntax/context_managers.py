@@ -213,11 +213,11 @@ class Stack(OfTrace):
     """The result of ``contextlib.ExitStack()``."""
 
     def __init__(self, tracer: Tracer) -> None:
-        self.entered: list[tuple[_Leave, tuple[Any, ...]]] = tracer.recorder.fresh([])
+        self.entered: list[tuple[_Leave, tuple[Any, ...]]] = tracer.recorder.journal.fresh([])
 
     def add(self, tracer: Tracer, leave: _Leave, suppressed: tuple[Any, ...] = ()) -> None:
         """Note what to do when the stack is left."""
-        tracer.recorder.touch(self.entered)
+        tracer.recorder.journal.touch(self.entered)
         self.entered.append((leave, suppressed))
 
     def suppressed(self) -> tuple[Any, ...]:
@@ -228,7 +228,7 @@ class Stack(OfTrace):
         """Leave all managers, the latest first; returns whether an exception was suppressed."""
         pending = raised
         while self.entered:
-            tracer.recorder.touch(self.entered)
+            tracer.recorder.journal.touch(self.entered)
             leave, _ = self.entered.pop()
             try:
                 if tracer.truth(leave(pending)):

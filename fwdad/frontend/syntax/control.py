@@ -209,7 +209,7 @@ def _places(recorder: Recorder, first: Any, second: Any) -> list[tuple[Any, Any,
         differing(recorder, o, a, b)  # whether it can be one
         names = dict.fromkeys([*before, *a, *b]) if isinstance(o, dict) else range(len(a))
         if isinstance(o, SEQUENCES) and len(before) != len(a):
-            recorder.touch(o)
+            recorder.journal.touch(o)
             set_content(o, a)
         contents = [(p, *(content_at(x, p) for x in (before, a, b))) for p in names]
         found.extend((o, p, x, y) for p, old, x, y in contents if not x is y is old)
@@ -225,7 +225,7 @@ def content_at(o: Any, key: Any) -> Any:
 
 def differing(recorder: Recorder, o: Any, a: Any, b: Any) -> list[tuple[Any, Any, Any]]:
     """The places of a container whose two contents are not the same object."""
-    if isinstance(o, dict) and (recorder.is_namespace(o) or a.keys() == b.keys()):
+    if isinstance(o, dict) and (recorder.journal.is_namespace(o) or a.keys() == b.keys()):
         keys = list(dict.fromkeys([*a, *b]))
         pairs = [(key, a.get(key, UNBOUND), b.get(key, UNBOUND)) for key in keys]
         return [(key, x, y) for key, x, y in pairs if x is not y]
@@ -282,7 +282,7 @@ def write(recorder: Recorder, places: Any, symbols: list[Symbol]) -> None:
         content = build(symbols)
         if type(content) is Symbol and content.value.name is None and not name.startswith("$"):
             content.value.name = name
-        recorder.touch(o)
+        recorder.journal.touch(o)
         if content is UNBOUND:
             o.pop(key, None)
         else:

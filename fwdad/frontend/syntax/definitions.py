@@ -21,7 +21,7 @@ class Definitions:
         made: Any = self._closure(node)
         for decorator in reversed(node.decorator_list):
             made = self.tracer.call(self.tracer.evaluate(decorator), (made,), {})
-        self.recorder.bind(self.position.frame.locals, node.name, made)
+        self.recorder.journal.bind(self.position.frame.locals, node.name, made)
 
     def eval_Lambda(self, node: ast.Lambda) -> Any:
         return self._closure(node)
@@ -43,5 +43,5 @@ class Definitions:
                 if d is not None
             },
         )
-        self.recorder.own(made.held, namespace=True)
+        self.recorder.journal.own(made.held, namespace=True)
         return made

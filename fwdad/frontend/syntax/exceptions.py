@@ -52,7 +52,7 @@ class Exceptions:
         raise AlwaysRaises(self.tracer.evaluate(node.exc))
 
     def run_Try(self, node: ast.Try) -> None:
-        depth, ops = len(self.recorder.regions), self.recorder.block.ops
+        depth, ops = len(self.recorder.journal.regions), self.recorder.block.ops
         before, failed, dead = len(ops), None, False
         try:
             self._try(node)
@@ -104,7 +104,7 @@ class Exceptions:
                 self._else(node)
         except AlwaysRaises as raised:
             failed = raised
-        recorder.disown(catcher.held)
+        recorder.journal.disown(catcher.held)
         _, failed, dead = catching.close(
             recorder, catcher.depth, join_sides, None, failed, catcher,
             functools.partial(self._handle, node),
@@ -148,14 +148,14 @@ class Exceptions:
         value = held.get("$value")
         if keeps:
             for name in FLOW:
-                self.recorder.bind(held, name, False)
+                self.recorder.journal.bind(held, name, False)
         self.blocks.run_block(statements)
         jumps = self.blocks.stopped() is not False
         if keeps and not jumps:
             for name, flag in flags.items():
-                self.recorder.bind(held, name, flag)
+                self.recorder.journal.bind(held, name, flag)
             if value is not None:
-                self.recorder.bind(held, "$value", value)
+                self.recorder.journal.bind(held, "$value", value)
         return jumps
 
     def _handle(self, node: ast.Try, raised: AlwaysRaises) -> None:
@@ -166,14 +166,14 @@ class Exceptions:
             if raised.is_a(wanted):
                 if handler.name:
                     made = exception_of(raised)[1]
-                    self.recorder.own(vars(made), namespace=True)
-                    self.recorder.bind(self.position.frame.locals, handler.name, made)
+                    self.recorder.journal.own(vars(made), namespace=True)
+                    self.recorder.journal.bind(self.position.frame.locals, handler.name, made)
                 self.handled.append(raised)
                 try:
                     self.blocks.run_block(handler.body)
                 finally:
                     self.handled.pop()
                 if handler.name:
-                    self.recorder.bind(self.position.frame.locals, handler.name, UNBOUND)
+                    self.recorder.journal.bind(self.position.frame.locals, handler.name, UNBOUND)
                 return
         raise raised

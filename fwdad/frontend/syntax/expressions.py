@@ -53,7 +53,7 @@ class Expressions:
         return list_of(self.tracer, items)
 
     def eval_Set(self, node: ast.Set) -> Any:
-        return self.recorder.fresh(set(self._items(node.elts)))
+        return self.recorder.journal.fresh(set(self._items(node.elts)))
 
     def eval_Dict(self, node: ast.Dict) -> Any:
         made = {}
@@ -62,7 +62,7 @@ class Expressions:
                 made.update(self.tracer.evaluate(value))
             else:
                 made[self.values.known(self.tracer.evaluate(key))] = self.tracer.evaluate(value)
-        return self.recorder.fresh(made)
+        return self.recorder.journal.fresh(made)
 
     def eval_JoinedStr(self, node: ast.JoinedStr) -> Any:
         parts, unknown = [], False

@@ -128,8 +128,8 @@ class Generators:
                 self.assignments.assign(target, value)
         elif isinstance(node, ast.Return) and node.value is not None:
             value = yield from self._value(node.value)
-            self.recorder.bind(self.position.frame.locals, "$value", value)
-            self.recorder.bind(self.position.frame.locals, "$return", True)
+            self.recorder.journal.bind(self.position.frame.locals, "$value", value)
+            self.recorder.journal.bind(self.position.frame.locals, "$return", True)
         else:
             message = (
                 "a `yield` in this statement cannot be traced: let it be a statement by itself"
@@ -141,12 +141,12 @@ class Generators:
         held = self.position.frame.locals
         flags = {name: held[name] for name in ("$break", "$continue", "$return")}
         for name in flags:
-            self.recorder.bind(held, name, False)
+            self.recorder.journal.bind(held, name, False)
         yield from self._block(statements)
         if self.blocks.stopped():
             return True
         for name, flag in flags.items():
-            self.recorder.bind(held, name, flag)
+            self.recorder.journal.bind(held, name, flag)
         return False
 
     def _value(self, node: ast.expr) -> _Items:
@@ -189,7 +189,7 @@ class Generators:
     def _end(self, node: ast.For | ast.While) -> _Items:
         held = self.position.frame.locals
         left = held["$break"] or held["$return"]
-        self.recorder.bind(held, "$break", False)
+        self.recorder.journal.bind(held, "$break", False)
         if not left:
             yield from self._block(node.orelse)
 

@@ -158,7 +158,7 @@ class Growing(Items):
         self._read: list[_Read] = []
         latest = self.head[self._latest] if head else UNBOUND
         self.held: dict[str, Any] = {"count": 0, "latest": latest}
-        recorder.own(self.held, namespace=True)
+        recorder.journal.own(self.held, namespace=True)
 
     @property
     def python(self) -> bool:  # type: ignore[override]
@@ -241,8 +241,8 @@ class Growing(Items):
         x = recorder.as_symbol(self._converted(x))
         recorder.mutate(push, (self.stack, x), {})
         count = recorder.apply_typed(operator.add, (self.held["count"], 1), INT)
-        recorder.bind(self.held, "count", count)
-        recorder.bind(self.held, "latest", x)
+        recorder.journal.bind(self.held, "count", count)
+        recorder.journal.bind(self.held, "latest", x)
 
     # -- reading
 
@@ -304,7 +304,7 @@ class Growing(Items):
         """Write operations that pop the items from the stack, into an outer block at an index."""
         recorder = self.tracer.recorder
         inner, recorder.block = recorder.block, Block()
-        mark = recorder.mark()
+        mark = recorder.lengths.mark()
         try:
             t = self._type_of_all(block.ops[:at])
             lengths = tuple(self._length(d) for d in t.shape)
@@ -328,8 +328,8 @@ class Growing(Items):
             found = recorder.block
         finally:
             recorder.block = inner
-            gone = recorder.forget(mark)
-        recorder.remember({d: p for d, p in gone.items() if p[0] is rows.value})
+            gone = recorder.lengths.forget(mark)
+        recorder.lengths.remember({d: p for d, p in gone.items() if p[0] is rows.value})
         self._check_visible(found, block, at)
         block.ops[at:at] = found.ops
         return _Read(rows, allocated, set(walk(found)))
@@ -352,7 +352,7 @@ class Growing(Items):
             if isinstance(op, Apply) and op.function is push and op.args[0] is self.stack.value
         ]  # fmt: skip
         types = [x.type if type(x) is Symbol else number_type(x) for x in self.head] + pushed
-        resolved = self.tracer.recorder.resolved
+        resolved = self.tracer.recorder.lengths.resolved
         first, *others = [resolved(t) for t in types]
         if any(t.shape != first.shape for t in others):
             self.refused("arrays of which nothing says that they have the same shape as items of")

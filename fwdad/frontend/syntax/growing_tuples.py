@@ -109,6 +109,6 @@ def list_of(tracer: Tracer, items: list[Any]) -> Any:
     place = None if where is None else (where.filename, where.line, where.column)
     if place in tracer.growing:
         return growing_list(tracer, items, place)
-    made = tracer.recorder.fresh(items)
+    made = tracer.recorder.journal.fresh(items)
     tracer.recorder.places[id(made)] = (made, place)
     return made

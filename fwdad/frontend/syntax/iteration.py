@@ -340,7 +340,9 @@ def items(tracer: Tracer, x: Any) -> list[Any]:
     if isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
     if type(x) is Symbol and x.is_array:
-        return [tracer.recorder.load(x, k) for k in range(tracer.recorder.known_length(x, 0))]
+        return [
+            tracer.recorder.load(x, k) for k in range(tracer.recorder.lengths.known_length(x, 0))
+        ]
     found = steps(tracer, x)
     length = _number_of(tracer, found)
     if length >= ENDLESS:

@@ -30,7 +30,7 @@ class Iterator(OfTrace):
 
     def __init__(self, tracer: Tracer, run: Any) -> None:
         self._run = run
-        regions = tracer.recorder.regions
+        regions = tracer.recorder.journal.regions
         self._place = regions[-1] if regions else None
         self._busy = False
 
@@ -75,7 +75,7 @@ class Iterator(OfTrace):
     def _move(self, tracer: Tracer) -> None:
         if self._busy:
             raise AlwaysRaises(ValueError, ("generator already executing",))
-        regions = tracer.recorder.regions
+        regions = tracer.recorder.journal.regions
         here = regions[-1] if regions else None
         if here is self._place:
             return

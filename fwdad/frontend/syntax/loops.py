@@ -80,9 +80,9 @@ class Loops:
                 loop(self.recorder, None, lambda: self._goes_on(node), body)
             except TestChangesError:
                 self.recorder.cut_behind(before)
-                self.recorder.bind(self.position.frame.locals, "$stop", False)
+                self.recorder.journal.bind(self.position.frame.locals, "$stop", False)
                 loop(self.recorder, None, lambda: True, tested)
-                self.recorder.bind(self.position.frame.locals, "$stop", False)
+                self.recorder.journal.bind(self.position.frame.locals, "$stop", False)
 
         before = self.recorder.latest
         try:
@@ -126,7 +126,7 @@ class Loops:
 
     def _stop(self) -> None:
         """Note that the condition of a ``while`` fails: the loop ends as without a ``break``."""
-        self.recorder.bind(self.position.frame.locals, "$stop", True)
+        self.recorder.journal.bind(self.position.frame.locals, "$stop", True)
 
     def run_For(self, node: ast.For) -> None:
         iterable = self.tracer.evaluate(node.iter)
@@ -157,25 +157,25 @@ class Loops:
     def start_loop(self) -> None:
         """Note that no jump has been made."""
         for name in ("$break", "$continue"):
-            self.recorder.bind(self.position.frame.locals, name, False)
+            self.recorder.journal.bind(self.position.frame.locals, name, False)
 
     def _start_iteration(self) -> None:
         """Note that no jump has been made: if it had, the loop would have been left."""
         for name in (*FLOW, "$stop"):
-            self.recorder.bind(self.position.frame.locals, name, False)
+            self.recorder.journal.bind(self.position.frame.locals, name, False)
 
     def leaving(self) -> Any:
         """Whether to leave the loop after the body; ``continue`` is reset."""
         held = self.position.frame.locals
         flags = [held["$break"], held["$return"], held["$stop"]]
-        self.recorder.bind(held, "$continue", False)
+        self.recorder.journal.bind(held, "$continue", False)
         return self.blocks.any_of(flags)
 
     def left(self) -> Any:
         """Whether an iteration of a loop with one body was the last one."""
         recorder = self.recorder
-        depth = len(recorder.regions)
-        while recorder.regions[depth - 1].point is not None:
+        depth = len(recorder.journal.regions)
+        while recorder.journal.regions[depth - 1].point is not None:
             depth -= 1
         _, failed, _ = catching.close(recorder, depth, join_sides)
         if failed is not None:
@@ -185,7 +185,7 @@ class Loops:
     def _end_loop(self, orelse: list[ast.stmt]) -> None:
         held = self.position.frame.locals
         left = held["$break"]
-        self.recorder.bind(held, "$break", False)
+        self.recorder.journal.bind(held, "$break", False)
         if not orelse:
             return
         jumped = self.blocks.any_of([left, held["$return"]])

@@ -134,7 +134,7 @@ class Matcher:
         assert isinstance(star, ast.MatchStar)
         if star.name is not None:
             rest = list(x[k : len(x) - after])
-            self.names[star.name] = self.tracer.recorder.fresh(rest)
+            self.names[star.name] = self.tracer.recorder.journal.fresh(rest)
         heads, tails = (
             zip(patterns[:k], x, strict=False),
             zip(patterns[k + 1 :], x[len(x) - after :], strict=True),
@@ -149,7 +149,7 @@ class Matcher:
             return False
         if pattern.rest is not None:
             rest = {key: item for key, item in x.items() if key not in keys}
-            self.names[pattern.rest] = self.tracer.recorder.fresh(rest)
+            self.names[pattern.rest] = self.tracer.recorder.journal.fresh(rest)
         return self._all([(p, x[key]) for p, key in zip(pattern.patterns, keys, strict=True)])
 
     def _MatchClass(self, pattern: ast.MatchClass, x: Any) -> Any:

@@ -89,7 +89,7 @@ class Merger:
         """How many places of the program's own heap hold a container."""
         if self._counts is None:
             self._counts = Counter()
-            for o in self.recorder.heap():
+            for o in self.recorder.journal.heap():
                 for item in o.values() if isinstance(o, dict) else o:
                     self._counts.update(shallow(item))
         return self._counts[held]
@@ -135,7 +135,7 @@ class Merger:
                 "return both sides' numbers instead"
             )
             return lambda _: Poison(reason)
-        fresh = self.recorder.fresh
+        fresh = self.recorder.journal.fresh
         if type(a) is list and len(a) == len(b):
             parts = [self.pair(x, y) for x, y in zip(a, b, strict=True)]
             return lambda symbols: fresh([part(symbols) for part in parts])
@@ -150,7 +150,7 @@ class Merger:
     def _instance(self, cls: Any, held: dict[str, Build], symbols: list[Any]) -> Any:
         made = new_object(cls)
         vars(made).update({key: part(symbols) for key, part in held.items()})
-        self.recorder.own(vars(made), namespace=True)
+        self.recorder.journal.own(vars(made), namespace=True)
         return made
 
     def _type(self, x: Any) -> Type | None:
@@ -239,11 +239,13 @@ class Merger:
         """A builder for a container that was made on one path only."""
         if isinstance(x, list):
             items = [self._one_sided(item, first=first) for item in x]
-            return lambda symbols: self.recorder.fresh([item(symbols) for item in items])
+            return lambda symbols: self.recorder.journal.fresh([item(symbols) for item in items])
         held = x if isinstance(x, dict) else vars(x)
         parts = {key: self._one_sided(item, first=first) for key, item in held.items()}
         if isinstance(x, dict):
-            return lambda symbols: self.recorder.fresh({k: p(symbols) for k, p in parts.items()})
+            return lambda symbols: self.recorder.journal.fresh(
+                {k: p(symbols) for k, p in parts.items()}
+            )
         return lambda symbols: self._instance(type(x), parts, symbols)
 
 

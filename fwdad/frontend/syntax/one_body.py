@@ -145,7 +145,7 @@ def _trace_body(
     block = Block()
     counter = Symbol(Value(INT), recorder) if span is not None else None
     params = [Symbol(Value(t), recorder) for t in carried.types]
-    recorder.carried.update(p.value for p in params)
+    recorder.definitions.carried.update(p.value for p in params)
     test_block = None
     with recorder.region(block) as region:
         region.repeats = True
@@ -157,7 +157,7 @@ def _trace_body(
             with recorder.region(test_block) as inner:
                 goes_on = _of_first(recorder, carried, Block(), lambda: truth(recorder, test()))
                 writes = any(op.writes() for op in walk(test_block))
-                if recorder.regions[-1] is not inner or inner.changes() or writes:
+                if recorder.journal.regions[-1] is not inner or inner.changes() or writes:
                     raise TestChangesError
             if goes_on is False and not carried.places:
                 region.undo()
@@ -165,7 +165,7 @@ def _trace_body(
             test_block.results.append(recorder.operand(goes_on))
         block.params = [counter.value] if counter is not None else []
         leaves = _of_first(recorder, carried, block, lambda: body(counter))
-        if recorder.regions[-1] is not region:  # of a comprehension, say
+        if recorder.journal.regions[-1] is not region:  # of a comprehension, say
             message = "an exception that is caught outside may end it"
             raise NotOneBodyError(message, recorder.place())
         now, before = {}, {}
@@ -188,7 +188,7 @@ def _of_first(recorder: Recorder, carried: _Carried, block: Block, run: Callable
     try:
         return run()
     except AlwaysRaises as raised:
-        if recorder.regions[-1].point is not None:
+        if recorder.journal.regions[-1].point is not None:
             message = "an exception that is caught outside may end it, and another one always does"
             raise NotOneBodyError(message, recorder.place()) from raised
         if not carried.places:

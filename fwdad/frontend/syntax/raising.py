@@ -149,8 +149,8 @@ def refuse_vanishing(
 
 
 def _writes_outside(recorder: Recorder, op: Op) -> bool:
-    owners = {root for v in op.writes() for root in recorder.owners(v)}
-    return any(recorder.made_by(root) is None for root in owners)
+    owners = {root for v in op.writes() for root in recorder.definitions.owners(v)}
+    return any(recorder.definitions.made_by(root) is None for root in owners)
 
 
 def _holds(ops: list[Op], wanted: Callable[[Op], bool]) -> bool:

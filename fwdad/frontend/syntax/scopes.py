@@ -54,7 +54,7 @@ class Scopes:
             raise UntraceableError(message, self.position.location())
         if type(value) is Symbol and value.value.name is None:
             value.value.name = name
-        self.recorder.bind(home.locals, name, value)
+        self.recorder.journal.bind(home.locals, name, value)
 
     def run_Import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -62,7 +62,7 @@ class Scopes:
             if alias.asname:
                 for part in alias.name.split(".")[1:]:
                     module = getattr(module, part)
-            self.recorder.bind(
+            self.recorder.journal.bind(
                 self.position.frame.locals, alias.asname or alias.name.split(".")[0], module
             )
 
@@ -75,4 +75,6 @@ class Scopes:
             if not hasattr(module, alias.name):
                 message = f"cannot import name {alias.name!r} from {module.__name__!r}"
                 raise AlwaysRaises(ImportError, (message,))
-            self.recorder.bind(self.position.frame.locals, name, getattr(module, alias.name))
+            self.recorder.journal.bind(
+                self.position.frame.locals, name, getattr(module, alias.name)
+            )

@@ -125,7 +125,7 @@ class Subscripts:
         if isinstance(o, growing.Items):
             o.refused("changing an item of")
         self.outside.may_change(o)
-        self.recorder.touch(o)
+        self.recorder.journal.touch(o)
         if isinstance(o, list) and isinstance(index, slice):
             value = iteration.items(self.tracer, value)
         native(operator.setitem, o, self.values.known(index), value)
@@ -142,5 +142,5 @@ class Subscripts:
             message = f"`del` of an item of {type_in_words(o)} cannot be traced"
             raise UntraceableError(message, self.position.location())
         self.outside.may_change(o)
-        self.recorder.touch(o)
+        self.recorder.journal.touch(o)
         native(operator.delitem, o, self.values.known(index))

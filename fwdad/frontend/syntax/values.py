@@ -41,7 +41,7 @@ class Values:
 
     def made(self, x: Any) -> Any:
         """The result of code without a Python source, with lists and the like marked as new."""
-        return self.recorder.fresh(x) if type(x) in (list, dict, set) else x
+        return self.recorder.journal.fresh(x) if type(x) in (list, dict, set) else x
 
     def readable(
         self,
@@ -63,7 +63,7 @@ class Values:
             raise UntraceableError(message, self.position.location())
         if isinstance(held, Maybe):
             self.recorder.check(held.flag, cls, (message,))
-            self.recorder.bind(namespace, name, held.value)
+            self.recorder.journal.bind(namespace, name, held.value)
             return held.value
         return held
 
@@ -83,7 +83,7 @@ class Values:
         """The value of a symbol in the example, which the tape assumes from now on."""
         if type(x) is not Symbol:
             return x
-        found = self.recorder.forced(x.value)
+        found = self.recorder.examples.forced(x.value)
         if found is UNBOUND:
             message = (
                 "a value that is computed when the program runs is needed to trace it (as a "

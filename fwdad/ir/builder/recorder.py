@@ -1,46 +1,60 @@
-"""The recorder: appends calls to the block that is open."""
+"""The recorder: appends operations to the block that is open, and types their results."""
 
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
-from itertools import zip_longest
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from fwdad.errors import AliasedArgumentError, UntraceableError
+from fwdad.errors import Location, UntraceableError, type_in_words
+from fwdad.ir.abstract_eval.infer import infer
+from fwdad.ir.abstract_eval.purity import FACTORS
 from fwdad.ir.abstract_eval.rule_trials import check_on_samples
-from fwdad.ir.builder.arrays import Arrays
 from fwdad.ir.builder.call_form import tidy, with_named_out
-from fwdad.ir.leaves import Leaves
-from fwdad.ir.ops import Apply
-from fwdad.ir.primitives.view_mirrors import lie_apart
-from fwdad.ir.symbol import Symbol, UnknownText
-from fwdad.ir.types import BOOL
-from fwdad.rules.core.by_position import by_position, told_dtypes
-from fwdad.rules.core.registry import (
-    find_rule,
-    function_name,
-    out_name,
-    writes_no_array,
-    writes_shared,
+from fwdad.ir.builder.canonical import (
+    OF_UFUNCS,
+    apply_out,
+    apply_writer,
+    cast_before,
+    with_arrays,
 )
-from fwdad.tangents.shapes import same_shape
+from fwdad.ir.builder.definitions import Definitions
+from fwdad.ir.builder.examples import Examples
+from fwdad.ir.builder.heap_journal import Journal, Region
+from fwdad.ir.builder.index_parts import check_index
+from fwdad.ir.builder.indexing import Indexing
+from fwdad.ir.builder.shape_env import KnownLengths, length_if_any, length_of
+from fwdad.ir.leaves import Leaves
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Check,
+    Checkpoint,
+    Load,
+    Missing,
+    Op,
+    Operand,
+    Store,
+    Update,
+    Value,
+    map_values,
+    values_in,
+)
+from fwdad.ir.primitives.broadcast_sums import sum_to
+from fwdad.ir.symbol import Length, Symbol, UnknownText
+from fwdad.ir.types import INT, ArrayType, CannotInferError, Number, Size, Type, number_type
+from fwdad.ops.record import Memory, own_op
+from fwdad.rules.core.by_position import by_position
+from fwdad.rules.core.registry import find_rule, function_name
+from fwdad.tangents import sparse
 
 
 def _dtype_of(x: Any) -> Any:
     return x.dtype if type(x) is Symbol else getattr(x, "dtype", None) or np.asarray(x).dtype
 
-
-_LISTS = {list, tuple}
-_MADE_ARRAYS: dict[str, set[Any]] = {  # by kind of rule
-    "linear": {*_LISTS},
-    "multilinear": {*_LISTS},
-    "frule": {list},
-}
-_OF_UFUNCS = {"dtype", "casting", "order", "subok"}
-_OF_PYTHON: dict[str, Any] = {"i": int, "f": float, "c": complex}
 
 # Questions about types: returned when the tape is written.
 STATIC: dict[Any, Callable[..., Any]] = {
@@ -56,8 +70,230 @@ STATIC: dict[Any, Callable[..., Any]] = {
 }
 
 
-class Recorder(Arrays):
-    """Records one tape: canonical calls, with arrays where rules expect them."""
+class Recorder:
+    """Writes one tape, operation by operation.
+
+    ``block`` is the block that is open; ``place`` returns the location of the expression that is
+    being evaluated. Calls, indices and stores are recorded in canonical form, which may take
+    further calls: this is one class, because these need one another.
+
+    Attributes
+    ----------
+    journal : Journal
+        The containers of the traced program.
+    lengths : KnownLengths
+        What is known about lengths of arrays.
+    definitions : Definitions
+        Which operation defines each value, and which arrays may share memory.
+    examples : Examples
+        What is taken for granted of the example.
+    """
+
+    def __init__(self) -> None:
+        self.block = Block()
+        self.place: Callable[[], Location | None] = lambda: None
+        self.journal = Journal()
+        self.lengths = KnownLengths(lambda: self.place())
+        self.definitions = Definitions()
+        self.examples = Examples(self, self.definitions, self.lengths)
+        self.indexing = Indexing(self, self.lengths)
+        self.assumes = False  # whether lengths of the example may be taken for granted
+        self.prints = False  # whether the traced function prints: output is left out
+        self.rows = True  # whether it is likely that the inputs are C-contiguous
+        self.threads = 1  # the cores that chunks of a Jacobian's columns are spread over
+        self.differentiates = False  # whether what is written now is differentiated
+        self.derives = False  # whether derivatives are among what is written
+        self.split = 0  # how many arrays in loops became numbers
+        self.turns = False  # whether it is written down where a reverse pass begins
+        self.generators: dict[int, tuple[Any, Any]] = {}  # of random numbers, and where made
+        self.alone: set[Value] = set()  # inputs that must not share memory: a copy is written into
+        self.copied: set[Value] = set()  # of those: inputs whose copy's layout is observable
+        self.given: dict[Value, Value] = {}  # what stands for an argument that is differentiated
+        self.cut: Any = None  # what is known of a program that will be cut in two
+        self.pulled_at = -1  # the depth of the call that is reversed; -1 if none is
+        self.checkpoint: Checkpoint | None = None  # of the loops that are written now
+        self.in_checkpoint = False  # whether what is written now is run again, perhaps
+        self.widened = 0  # how often a value was converted since another path has a wider type
+        self.blocks = [self.block]  # those that are open, the innermost last
+        self.first_block = 0  # of the function that is traced into a program of its own
+        self.lists: list[Any] = []  # those that grow when the program runs
+        self.unwritten: set[Value] = set()  # arrays that must stay as they are: a cache keeps them
+        self.unchanged: list[tuple[Any, Any]] = []  # the same of containers
+        self.places: dict[int, tuple[list[Any], Any]] = {}  # of lists: where they are made
+        self.catchers: list[Any] = []  # each `try` whose body is traced, the innermost last
+        self.capture: Callable[[Any], Symbol] | None = None
+        self.is_written: Callable[[Value], bool] = lambda _: True
+
+    # -- blocks, with what changes on the heap inside
+
+    @contextmanager
+    def region(self, block: Block) -> Iterator[Region]:
+        """Write into a block and journal heap changes, which the caller undoes or keeps."""
+        made = self.enter(block)
+        try:
+            yield made
+        except BaseException:  # what is refused inside leaves nothing behind
+            for region in reversed(self.journal.regions[self.journal.regions.index(made) :]):
+                region.undo()
+            raise
+        finally:
+            self.leave(made)
+
+    def enter(self, block: Block) -> Region:
+        """Open a region, until it is left."""
+        made = Region()
+        made.outer = self.block, self.lengths.mark()
+        self.block = block
+        self.journal.regions.append(made)
+        self.blocks.append(block)
+        return made
+
+    def leave(self, region: Region) -> None:
+        """Leave a region, and those that are open inside."""
+        first = self.journal.regions.index(region)
+        left = self.journal.regions[first:]
+        del self.journal.regions[first:]
+        del self.blocks[-len(left) :]
+        self.block, mark = region.outer
+        self.lengths.forget(mark)  # what is defined inside is not known outside
+        if self.journal.regions:
+            self.journal.regions[-1].fresh.update(*(made.fresh for made in left))
+
+    @contextmanager
+    def alone_inside(self, *, seen: bool = True) -> Iterator[None]:
+        """Write a separate program into the block that was opened last.
+
+        Lists that grow outside cannot grow inside; they can be read if they are ``seen``.
+        """
+        outer = self.blocks, self.first_block
+        if not seen:
+            self.blocks = self.blocks[-1:]
+        self.first_block = len(self.blocks) - 1
+        try:
+            yield
+        finally:
+            self.blocks, self.first_block = outer
+
+    @property
+    def scope(self) -> tuple[int, int]:
+        """Where operations recorded now are visible: the open block since the last rewind."""
+        return id(self.block), self.lengths.rewinds
+
+    # -- operations
+
+    def emit(self, op: Op) -> None:
+        """Append an operation."""
+        op.location = op.location or self.place()
+        if self.unwritten and op.writes():
+            self._stays(op)
+        self.block.ops.append(op)
+        self.definitions.note(op)
+        for value in op.outputs:
+            self.lengths.measure(value)
+
+    def _stays(self, op: Op) -> None:
+        """Raise if an operation may write into an array that must not change."""
+        for v in {owner for written in op.writes() for owner in self.definitions.owners(written)}:
+            if v in self.unwritten or v in self.definitions.carried:
+                message = (
+                    "an array is written that a function under `functools.lru_cache` reads, or has "
+                    "returned: Python would keep its first result. This cannot be traced; give it "
+                    "what changes as an argument"
+                )
+                raise UntraceableError(message, op.location)
+
+    def may_share(self, a: Value, b: Value) -> bool:
+        """Whether two arrays may share memory."""
+        return self.definitions.may_share(a, b, self.block)
+
+    @property
+    def latest(self) -> Op | None:
+        """The last operation of the open block."""
+        return self.block.ops[-1] if self.block.ops else None
+
+    def cut_behind(self, op: Op | None) -> None:
+        """Remove what was written into the open block after an operation; None removes all."""
+        ops = self.block.ops
+        while ops and ops[-1] is not op:
+            ops.pop()
+
+    def adopt(self, ops: list[Op]) -> None:
+        """Append operations that were written into another block."""
+        self.block.ops.extend(ops)
+
+    # -- operands
+
+    def operand(self, x: Any) -> Operand:
+        """A traced value as an operand: symbols become values, arrays are captured."""
+        if type(x) is Symbol:
+            return x.value
+        if type(x) is Length:
+            return x.symbol.value
+        if isinstance(x, Missing):
+            return x
+        if isinstance(x, (tuple, list)):
+            made = [self.operand(item) for item in x]
+            return tuple(made) if isinstance(x, tuple) else made
+        if isinstance(x, slice):
+            return slice(self.operand(x.start), self.operand(x.stop), self.operand(x.step))
+        if isinstance(x, dict):
+            return {key: self.operand(item) for key, item in x.items()}
+        if isinstance(x, np.ndarray):
+            return self.as_symbol(x).value
+        if x is None or isinstance(
+            x, (int, float, complex, str, bytes, np.generic, np.dtype, type, type(Ellipsis))
+        ):
+            if not isinstance(x, (np.datetime64, np.timedelta64)):
+                return x
+        if isinstance(x, range):
+            return [self.operand(i) for i in x]
+        if callable(x) or type(x).__name__ in FACTORS:
+            return x
+        # of the class: an object of the user's may ask itself for attributes that it lacks yet
+        what = vars(type(x)).get("in_words") or type_in_words(x)
+        message = f"{what} is used as a value, but a tape holds numbers, arrays and texts only"
+        if sparse.is_of_sparse_arrays(x):
+            message = sparse.UNTRACED
+        raise UntraceableError(message, self.place())
+
+    def as_symbol(self, x: Any) -> Symbol:
+        """A number or array as a symbol."""
+        if type(x) is Symbol:
+            return x
+        if isinstance(x, np.ndarray):
+            if self.capture is None:
+                message = "an array is captured where no array can be"
+                raise UntraceableError(message, self.place())
+            return self.capture(x)
+        t = number_type(x)
+        if t is None:
+            message = f"{type_in_words(x)} where a number or an array is wanted"
+            raise UntraceableError(message, self.place())
+        value = Value(t)
+        self.emit(Apply(_identity, (x,), outputs=(value,)))
+        return Symbol(value, self)
+
+    def as_array(self, x: Any) -> Any:
+        """A list that holds symbols as the array that NumPy makes of it; else ``x`` itself."""
+        if type(x) not in (list, tuple) or not values_in(self.operand(x)):
+            return x
+        return self.apply(np.array, (x,), {})
+
+    def symbols(self, found: Any) -> tuple[Any, list[Value]]:
+        """Symbols for the types of a result, in its structure, and their values."""
+        if isinstance(found, (tuple, list)):
+            parts = [self.symbols(item) for item in found]
+            made = [p for p, _ in parts]
+            whole = type(found)(*made) if hasattr(found, "_fields") else type(found)(made)
+            if isinstance(whole, list):
+                self.journal.own(whole)
+            return whole, [v for _, values in parts for v in values]
+        if isinstance(found, (Number, ArrayType)):
+            value = Value(found)
+            return Symbol(value, self), [value]
+        return found, []
+
+    # -- calls
 
     def apply(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -73,11 +309,11 @@ class Recorder(Arrays):
             return known(*args, **kwargs)
         rule = find_rule(function)
         if rule is not None and rule.mutates:
-            return self._apply_writer(rule, args, kwargs)
+            return apply_writer(self, rule, args, kwargs)
         args, kwargs = with_named_out(function, args, kwargs)
         if kwargs.get("out") is not None:
-            return self._apply_out(function, args, dict(kwargs))
-        args, kwargs = self._with_arrays(function, *tidy(function, args, kwargs))
+            return apply_out(self, function, args, dict(kwargs))
+        args, kwargs = with_arrays(self, function, *tidy(function, args, kwargs))
         inputs = tuple(self.operand(a) for a in args)
         options = {key: self.operand(a) for key, a in kwargs.items()}
         if rule is not None and rule.of_user:
@@ -85,11 +321,11 @@ class Recorder(Arrays):
         found = self.infer(function, inputs, options)
         if isinstance(found, (str, bytes)):
             return UnknownText(self.place())
-        if isinstance(function, np.ufunc) and not _OF_UFUNCS.isdisjoint(options):
+        if isinstance(function, np.ufunc) and not OF_UFUNCS.isdisjoint(options):
             rule = find_rule(function)
             ruled = rule is not None and rule.kind not in ("elementwise", "constant")
             if ruled or "dtype" in options:
-                return self._cast_before(function, args, kwargs)
+                return cast_before(self, function, args, kwargs)
         if found is None and isinstance(function, types.BuiltinFunctionType):
             message = (
                 f"{function_name(function)} returns nothing: it writes into an array that it is "
@@ -102,114 +338,162 @@ class Recorder(Arrays):
         self.emit(Apply(function, inputs, options, outputs=tuple(values)))
         return made
 
-    def _apply_writer(self, rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Record a writing call as one that returns the new contents, and stores of these."""
-        primals, _ = rule.binder.bind(args, kwargs)
-        arrays = {
-            k: self.as_symbol(x) for k, x in enumerate(primals)
-            if isinstance(x, np.ndarray) or (type(x) is Symbol and x.is_array)
-        }  # fmt: skip
-        for k in rule.mutates:
-            if k not in arrays:
-                raise UntraceableError(writes_no_array(rule, k, primals[k]), self.place())
-            for j, other in arrays.items():
-                if j != k and self.may_share(arrays[k].value, other.value):
-                    apart = self.apply_typed(lie_apart, (arrays[k], other), BOOL)
-                    message = writes_shared(rule, k, j)
-                    self.check(apart, AliasedArgumentError, (message,), self.place())
-        returned, *written = self.apply(rule.pure, args, kwargs)
-        for k, new in zip(rule.mutates, written, strict=True):
-            self.store(arrays[k], Ellipsis, new)
-        return returned
+    def apply_typed(self, function: Callable[..., Any], args: tuple[Any, ...], t: Type) -> Symbol:
+        """Record a call of a function whose result type is known."""
+        value = Value(t)
+        inputs = tuple(self.operand(a) for a in args)
+        self.emit(Apply(function, inputs, outputs=(value,)))
+        return Symbol(value, self)
 
-    def _cast_before(self, ufunc: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Record a ufunc without the options common to all ufuncs, which its rule rejects."""
-        rest = {key: a for key, a in kwargs.items() if key not in _OF_UFUNCS}
-        if kwargs.get("dtype") is None:
-            return self.apply(ufunc, args, rest)
-        arrays = [self.as_symbol(np.asarray(a) if type(a) in _LISTS else a) for a in args]
-        given = [
-            _OF_PYTHON.get(a.type.dtype.kind, a.type.dtype)
-            if getattr(a.type, "python", False)
-            else a.type.dtype
-            for a in arrays
-        ]
-        found = told_dtypes(ufunc, given, kwargs["dtype"], kwargs.get("casting", "same_kind"))
+    def mutate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> None:
+        """Record a call of a function that writes into its first argument."""
+        inputs = tuple(self.operand(a) for a in args)
+        options = {key: self.operand(a) for key, a in kwargs.items()}
+        self.emit(Apply(function, inputs, options, mutated=(0,)))
 
-        def cast(a: Symbol, wanted: np.dtype) -> Symbol:
-            if a.type.dtype == wanted:
-                return a
-            if a.is_array:
-                return self.apply(np.ndarray.astype, (a, wanted), {})
-            return self.apply(wanted.type, (a,), {})
+    def check(
+        self,
+        condition: Any,
+        exception: Any,
+        arguments: tuple[Any, ...] = (),
+        location: Location | None = None,
+    ) -> None:
+        """Record that an exception is raised unless a condition holds."""
+        given = self.exception_arguments(arguments)
+        self.emit(Check(self.operand(condition), exception, given, location=location))
 
-        return self.apply(ufunc, tuple(map(cast, arrays, found)), rest)
+    def exception_arguments(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments of an exception as operands; of a text, the part that is known."""
+        plain = (a.known() if isinstance(a, UnknownText) else a for a in arguments)
+        return tuple(self.operand(a) for a in plain)
 
-    def _with_arrays(
-        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """A call with lists that hold symbols as arrays, where NumPy would convert them."""
-        if _LISTS.isdisjoint(map(type, args)) and _LISTS.isdisjoint(map(type, kwargs.values())):
-            return args, kwargs
-        if function is np.full:
-            args = (*args[:1], *map(self.as_array, args[1:2]), *args[2:])
-            given = {"fill_value": self.as_array(kwargs["fill_value"])} if len(args) < 2 else {}
-            return args, {**kwargs, **given}
-        rule = find_rule(function)
-        if rule is None or not (rule.takes_arrays or rule.takes_sequences):
-            return args, kwargs
-        names, primals = rule.binder.positional, rule.binder.primals
-        numbers = _MADE_ARRAYS.get(rule.kind, set())
+    def infer(self, function: Any, inputs: Any, options: Any) -> Any:
+        """The type of a call's result, in its structure; ``UntraceableError`` if unknown."""
+        if self.lengths.same:
+            inputs, options = map_values(self.lengths.alike, [inputs, options])
+        try:
+            return infer(function, inputs, options, self.lengths.known, self.place)
+        except CannotInferError as error:
+            reason: Exception = error
+        try:
+            if self._assume_lengths([inputs, options]):
+                return infer(function, inputs, options, self.lengths.known, self.place)
+        except CannotInferError as error:
+            reason = error
+        message = (
+            f"the type of what {function_name(function)} returns cannot be told beforehand: "
+            f"{reason}"
+        )
+        raise UntraceableError(message, self.place()) from reason
 
-        def array_of(x: Any) -> Any:
-            if type(x) in numbers and _holds_numbers(x):  # bodies read its shape
-                return self.apply(np.array, (x,), {})
-            return self.as_array(x)
+    def _assume_lengths(self, operands: Operand) -> bool:
+        """Assume the example's lengths for inputs and their slices; whether any was new."""
+        if not self.assumes:
+            return False
+        found = [self.lengths.assume(v) for v in values_in(operands)]
+        return any(found)
 
-        def made(a: Any, name: str | None) -> Any:
-            if name not in primals and not (name is None and rule.binder.variadic_active):
-                return a
-            first = primals.index(name) if name in primals else len(primals)
-            whole = self.as_array if name is None else array_of  # numbers of einsum name axes
-            return rule.with_arrays((a,), whole, first)[0]
+    # -- lengths
 
-        args = tuple(made(a, name) for a, name in zip_longest(args, names[: len(args)]))
-        return args, {key: made(a, key) for key, a in kwargs.items()}
+    def shape(self, a: Symbol) -> tuple[Any, ...]:
+        """The lengths of an array: ints where they are known, else symbols."""
+        return tuple(self.length(a, axis) for axis in range(a.type.ndim))
 
-    def _apply_out(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Record a call whose results are written into given arrays."""
-        out = kwargs.pop("out")
-        # in a reduction it selects elements to reduce, in these elements of `out` to write
-        of_out = isinstance(function, np.ufunc) or function is np.clip
-        where = kwargs.pop("where", True) if of_out else True
-        answers = self.apply(function, args, kwargs)
-        if isinstance(out, tuple) and len(out) == 1:
-            (out,) = out
-        if out is None:
-            return answers
-        pairs = zip(out, answers, strict=True) if isinstance(out, tuple) else [(out, answers)]
-        for target, y in pairs:
-            if target is None:
-                continue
-            if not isinstance(target, np.ndarray) and not getattr(target, "is_array", False):
-                message = "return arrays must be of ArrayType"
-                raise TypeError(message)
-            into = self.as_symbol(target)
-            if not np.can_cast(y.type.dtype, into.type.dtype, "same_kind"):
-                message = f"a {y.type} does not go into an array of dtype {into.type.dtype}"
-                raise UntraceableError(message, self.place())
-            if out_name(function) != "out" and not same_shape(into.shape, y.shape):
-                message = "output shape not correct"  # SciPy's own words; it does not broadcast
-                raise RuntimeError(message)
-            self.store_where(into, y, where)
-        if isinstance(out, tuple):
-            return tuple(y if t is None else t for t, y in zip(out, answers, strict=True))
-        return out
+    def length(self, a: Symbol, axis: int, *, missing: bool = False) -> Any:
+        """One length of an array; zero if the array, which may be ``missing``, is absent."""
+        d = a.type.shape[axis]
+        if isinstance(d, Size):
+            if d in self.lengths.known:
+                return self.lengths.known[d]
+            value = Value(Number(INT.dtype, python=True, size=self.lengths.same.get(d, d)))
+            asked = length_if_any if missing else length_of
+            self.emit(Apply(asked, (a.value, axis), outputs=(value,)))
+            return Symbol(value, self)
+        return d
+
+    def static_length(self, d: Any) -> Any:
+        """A length that rules can compare and pass on: an int, or a :class:`Length`."""
+        if not isinstance(d, Size):
+            return d
+        return (
+            self.lengths.known[d]
+            if d in self.lengths.known
+            else Length(self.lengths.same.get(d, d), self)
+        )
+
+    def length_symbol(self, d: Size) -> Symbol:
+        """An unknown length as a number."""
+        t = Number(INT.dtype, python=True, size=d)
+        place = self.lengths.place_of(d)
+        if place is not None:
+            value, axis = place
+            return self.apply_typed(length_of, (Symbol(value, self), axis), t)
+        coefficient, factors = d.factors
+        if factors == (d,):
+            message = "a length is needed of which no array is known that has it"
+            raise UntraceableError(message, self.place())
+        total: Any = coefficient
+        for f in factors:
+            factor = self.length_symbol(f)
+            total = factor if type(total) is int and total == 1 else factor * total
+        total.value.type = t
+        return total
+
+    def sum_to(self, x: Symbol, shape: tuple[Any, ...]) -> Symbol:
+        """Record the sum of ``x`` over the axes along which a value of this shape was broadcast.
+
+        ``x`` has the rank of ``shape``, whose entries are lengths from :meth:`static_length`.
+        """
+        sizes = tuple(n.size if type(n) is Length else n for n in shape)
+        return self.apply_typed(sum_to, (x, *shape), ArrayType(x.dtype, sizes))
+
+    # -- loads and stores
+
+    def load(self, a: Symbol, index: Any) -> Any:
+        """Record ``a[index]``."""
+        a, at = self.indexing.beside(a, self.indexing.at(index))
+        found, view = self.indexing.type_of(a, at)
+        value = Value(found)
+        self.emit(Load(a.value, self.operand(at), view, outputs=(value,)))
+        return Symbol(value, self)
+
+    def store(self, a: Any, index: Any, value: Any) -> None:
+        """Record ``a[index] = value``."""
+        if type(a) is not Symbol:
+            a = self.as_symbol(a)
+        a, at, value = self._written(a, index, value)
+        self.emit(Store(a.value, self.operand(at), self.operand(value)))
+
+    def update(self, a: Symbol, index: Any, function: Callable[..., Any], value: Any) -> None:
+        """Record ``a[index] op= value``, in place."""
+        a, at, value = self._written(a, index, value)
+        self.emit(Update(a.value, self.operand(at), function, self.operand(value)))
+
+    def _written(self, a: Symbol, index: Any, value: Any) -> tuple[Symbol, tuple[Any, ...], Any]:
+        """The array, the index and the value of a write, in canonical form."""
+        value = self.as_array(value)
+        self._castable(a, value)
+        at = self.indexing.at(index)
+        if isinstance(a.value.type, ArrayType):
+            check_index(at, a.value.type.ndim)
+        return *self.indexing.beside(a, at), value
+
+    def store_where(self, a: Symbol, value: Any, where: Any) -> None:
+        """Record a write into an array where a condition holds; ``True`` is everywhere."""
+        if where is not True:
+            value = self.apply(np.where, (where, value, a), {})
+        self.store(a, Ellipsis, value)
+
+    def _castable(self, a: Symbol, value: Any) -> None:
+        """Raise if a complex value goes into a real array, which NumPy forbids for scalars only."""
+        dtype = a.type.dtype
+        given = value.type.dtype if type(value) is Symbol else getattr(value, "dtype", None)
+        complex_ = isinstance(value, complex) or (given is not None and given.kind == "c")
+        if complex_ and dtype.kind != "c":
+            message = f"a complex value is stored into an array of dtype {dtype}"
+            raise UntraceableError(message, self.place())
 
 
-def _holds_numbers(x: Any) -> bool:
-    """Whether a list, at any depth, holds only Python numbers."""
-    return all(
-        _holds_numbers(item) if type(item) in _LISTS else type(item) in (bool, int, float, complex)
-        for item in x
-    )
+@own_op(memory=Memory.MAYBE)
+def _identity(x: Any) -> Any:
+    return x

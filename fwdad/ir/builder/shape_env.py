@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fwdad.errors import Location, UntraceableError
-from fwdad.ir.ops import Block, Value
+from fwdad.ir.ops import Value
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import ArrayType, Dimension, Size, Type
 from fwdad.ops.record import own_op
@@ -17,13 +17,11 @@ class KnownLengths:
     """The known lengths, and for each unknown length an array that has it.
 
     ``known`` are lengths that the tape is specialised for, ``length_guards`` what it assumes about
-    inputs: (input, axis, length).
+    inputs: (input, axis, length). ``place`` returns the location that errors name.
     """
 
-    block: Block
-    place: Callable[[], Location | None]
-
-    def __init__(self) -> None:
+    def __init__(self, place: Callable[[], Location | None]) -> None:
+        self._place = place
         self.known: dict[Size, int] = {}
         self.same: dict[Size, Size] = {}  # lengths that are known to be equal to others
         self.length_guards: list[tuple[int, int, int]] = []  # (input, axis, length)
@@ -33,11 +31,6 @@ class KnownLengths:
         self._given: dict[Size, tuple[Value, int]] = {}  # of inputs: seen from everywhere
         self._doubtful: dict[Size, tuple[Value, int]] = {}  # of arrays that may be missing
         self._sliced: dict[Size, tuple[Any, slice]] = {}  # (whole, slice) of a dimension
-
-    @property
-    def scope(self) -> tuple[int, int]:
-        """Where operations recorded now are visible: the open block since the last rewind."""
-        return id(self.block), self.rewinds
 
     def mark(self) -> int:
         """The number of lengths measured so far, for :meth:`forget`."""
@@ -116,7 +109,7 @@ class KnownLengths:
             return value
         return Value(self.resolved(value.type))
 
-    def known_length(self, a: Symbol, axis: int) -> int:
+    def known_length(self, a: Symbol | Value, axis: int) -> int:
         """One length of an array as an int, which becomes an assumption that the tape guards."""
         d = a.type.shape[axis]
         if not isinstance(d, Size):
@@ -135,10 +128,27 @@ class KnownLengths:
         if d.origin is None or d.hint is None:
             why = "it is computed" if d.origin is None else "a type does not tell it"
             message = f"the length of this array must be known beforehand, and {why}"
-            raise UntraceableError(message, self.place())
+            raise UntraceableError(message, self._place())
         self.known[d] = d.hint
         self.length_guards.append((*d.origin, d.hint))
         return d.hint
+
+    def place_of(self, d: Size) -> tuple[Value, int] | None:
+        """An array that has an unknown length, and the axis; None if none is known."""
+        return self._given.get(d) or self._measured.get(d) or self._doubtful.get(d)
+
+    def cut(self, d: Size, whole: Any, at: slice) -> None:
+        """Note that a length is that of a slice of another one."""
+        self._sliced[d] = (whole, at)
+
+    def assume(self, v: Value) -> bool:
+        """Assume the example's lengths of an array, if it determines them; whether any is new."""
+        found = False
+        for axis, d in enumerate(v.type.shape):
+            if isinstance(d, Size) and d not in self.known and self.is_of_inputs(d):
+                self.known_length(v, axis)
+                found = True
+        return found
 
     def is_of_inputs(self, d: Dimension) -> bool:
         """Whether the example determines a length."""

@@ -15,33 +15,19 @@ from fwdad.tangents.lanes import Lanes, add_term
 from fwdad.tangents.placed import Placed, even_steps, is_fixed
 from fwdad.tangents.zero import Zero
 from fwdad.transforms.forward.lanes import element_place, unit_lanes
-from fwdad.transforms.forward.state import State, broadcasts
+from fwdad.transforms.forward.state import State
+from fwdad.transforms.forward.tangents import broadcasts
 
 
-class Indexing(State):
+class Indexing:
     """Indexes tangents."""
 
-    def _alignable(self, index: tuple[Any, ...]) -> None:
-        """Refuse separated index arrays, whose axes NumPy would move in front of the lanes."""
-        advanced = [
-            k
-            for k, i in enumerate(index)
-            if i is not None and i is not Ellipsis and not isinstance(i, slice)
-        ]
-        arrays = [
-            k
-            for k in advanced
-            if isinstance(index[k], (list, np.ndarray))
-            or (type(index[k]) is Symbol and index[k].is_array)
-        ]
-        if arrays and advanced != list(range(advanced[0], advanced[-1] + 1)):
-            message = (
-                "index arrays apart from each other, as in a[i, :, j], cannot be pushed through a "
-                "tape: use numpy.take, or index in two steps"
-            )
-            raise UntraceableError(message)
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.recorder = state.recorder
+        self.n = state.n
 
-    def _indexed(self, chunk: Chunk, index: tuple[Any, ...], t: Type) -> Any:
+    def indexed(self, chunk: Chunk, index: tuple[Any, ...], t: Type) -> Any:
         """The tangent of ``a[index]``, term by term."""
         places = zip(index, chunk.shape, strict=False)
         known = all(
@@ -53,7 +39,7 @@ class Indexing(State):
                 return found
             numbers = {part: 1.0 if d is None else d for part, d in found.terms.items()}
             return Chunk.of(self.n, (), numbers)
-        self._alignable(index)
+        alignable(index)
         terms: dict[Lanes, Any] = {}
         for lanes, d in chunk.terms.items():
             scaling: Any = d
@@ -66,7 +52,7 @@ class Indexing(State):
             if isinstance(t, Number) and scaling is None:
                 scaling = 1.0
             add_term(terms, made, scaling)
-        return Chunk.of(self.n, self._shape(t), terms)
+        return Chunk.of(self.n, self.state.shape(t), terms)
 
     def _indexed_lanes(self, lanes: Lanes, index: tuple[Any, ...], shape: tuple[Any, ...]) -> Lanes:
         if isinstance(lanes, Placed):
@@ -104,3 +90,24 @@ class Indexing(State):
                 own = own if step == 1 else own * step
                 place = own if type(place) is int and place == 0 else own + place
         return place
+
+
+def alignable(index: tuple[Any, ...]) -> None:
+    """Refuse separated index arrays, whose axes NumPy would move in front of the lanes."""
+    advanced = [
+        k
+        for k, i in enumerate(index)
+        if i is not None and i is not Ellipsis and not isinstance(i, slice)
+    ]
+    arrays = [
+        k
+        for k in advanced
+        if isinstance(index[k], (list, np.ndarray))
+        or (type(index[k]) is Symbol and index[k].is_array)
+    ]
+    if arrays and advanced != list(range(advanced[0], advanced[-1] + 1)):
+        message = (
+            "index arrays apart from each other, as in a[i, :, j], cannot be pushed through a "
+            "tape: use numpy.take, or index in two steps"
+        )
+        raise UntraceableError(message)

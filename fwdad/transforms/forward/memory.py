@@ -33,40 +33,62 @@ from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
-from fwdad.tangents.zero import ZERO, Zero
+from fwdad.tangents.zero import ZERO
+from fwdad.transforms.forward.indexing import Indexing, alignable
 from fwdad.transforms.forward.lanes import load_lanes
 from fwdad.transforms.forward.rule_table import ruled_function
+from fwdad.transforms.forward.shadows import Shadows
+from fwdad.transforms.forward.state import State
+from fwdad.transforms.forward.tangents import Tangents
 from fwdad.transforms.forward.views import ViewTangents
 
 
-class Memory(ViewTangents):
+class Memory:
     """Pushes loads, stores and views forward."""
 
-    def _look_through(self, op: Apply) -> None:
+    def __init__(
+        self,
+        state: State,
+        tangents: Tangents,
+        shadows: Shadows,
+        indexing: Indexing,
+        view_tangents: ViewTangents,
+    ) -> None:
+        self.state = state
+        self.tangents = tangents
+        self.shadows = shadows
+        self.indexing = indexing
+        self.view_tangents = view_tangents
+        self.recorder = state.recorder
+        self.n = state.n
+        self._known_orders: dict[bool, Orders] = {}
+
+    def look_through(self, op: Apply) -> None:
         """Mirror a view of memory that has shadows on the shadows."""
         held = [v for o in aliased_arguments(op) for v in values_in(o)]
-        seen = [v for v in held if v in self.shadow or v in self.views]
+        seen = [v for v in held if self.state.has_shadow(v)]
         if not seen or not any(is_array(v) for v in op.outputs):
             return
-        if seen[0] in self.views and record_of(op.function).mirrored and len(op.outputs) == 1:
+        if seen[0] in self.state.views and record_of(op.function).mirrored and len(op.outputs) == 1:
             if self._may_copy(op, seen[0], rows=self.recorder.rows):
-                self._must_be_dense(seen[0])
-            self._view_through(op, seen[0])
+                self.state.must_be_dense(seen[0])
+            self.view_tangents.through(op, seen[0])
             if self._may_copy(op, seen[0]):
                 self._is_view(op, seen[0])
             return
         mirrored: list[Symbol] = []
         if record_of(op.function).mirrored or is_rearranged(op):
-            if seen[0] in self.views:
-                self._must_be_dense(seen[0])
+            if seen[0] in self.state.views:
+                self.state.must_be_dense(seen[0])
             mirrored = self._mirrored(op, seen[0])
             if len(mirrored) == 1 and self._may_copy(op, seen[0]):
                 mirrored = [self._beside(op, seen[0], *mirrored)]
         if len(mirrored) == len(op.outputs):
             for v, lanes in zip(op.outputs, mirrored, strict=True):
-                self.tangent.pop(v, None)
-                self.shadow[v] = lanes
-                lanes.value.type = self._lanes_type(self._here(v).type)  # its lengths are v's
+                self.state.tangent.pop(v, None)
+                self.state.shadow[v] = lanes
+                # its lengths are v's
+                lanes.value.type = self.state.lanes_type(self.state.here(v).type)
             return
         called = op.function.function if isinstance(op.function, Leaves) else op.function
         library = (getattr(called, "__module__", None) or "").split(".")[0]
@@ -86,19 +108,19 @@ class Memory(ViewTangents):
     def _orders(self, rows: bool) -> Orders:
         """The layouts of the block's arrays, with or without C-contiguous arguments."""
         if rows not in self._known_orders:
-            self._known_orders[rows] = Orders(Program("", self.block, rows=rows))
+            self._known_orders[rows] = Orders(Program("", self.state.block, rows=rows))
         return self._known_orders[rows]
 
     def _beside(self, op: Apply, a: Value, lanes: Symbol) -> Symbol:
         """The lanes of a reshape, which are a view where the reshape is one."""
         (v,) = op.outputs
-        args = (lanes, self.shadow[a], self._here(v), self._here(a))
+        args = (lanes, self.state.shadow[a], self.state.here(v), self.state.here(a))
         return self.recorder.apply_typed(view_or_copy, args, lanes.type)
 
     def _is_view(self, op: Apply, a: Value) -> None:
         """Record a check that a reshape is a view, which tangents in slots rely on."""
         (v,) = op.outputs
-        found = self.recorder.apply_typed(is_view, (self._here(v), self._here(a)), BOOL)
+        found = self.recorder.apply_typed(is_view, (self.state.here(v), self.state.here(a)), BOOL)
         message = (
             f"{function_name(op.function)} returns a copy of an array that does not lie row by "
             "row, and it is written: derivatives by a tape would be wrong. Say .copy() before it"
@@ -107,17 +129,17 @@ class Memory(ViewTangents):
 
     def _mirrored(self, op: Apply, a: Value) -> list[Symbol]:
         """The same views of the shadow; empty if they are unknown."""
-        held = Chunk.of(self.n, self._shape(a.type), {Lanes(self.shadow[a]): None})
+        held = Chunk.of(self.n, self.state.shape(a.type), {Lanes(self.state.shadow[a]): None})
         if record_of(op.function).passes:
             dots = [held] if len(op.args) == 1 and not op.kwargs else []
         elif op.function is np.broadcast_to:
-            dots = [held.broadcast_to(self._shape(op.outputs[0].type))]
+            dots = [held.broadcast_to(self.state.shape(op.outputs[0].type))]
         else:
             rule = find_rule(ruled_function(op))
             place = 1 if is_rearranged(op) else 0
             if rule is None or op.args[place] is not a:
                 return []
-            bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
+            bound, options = rule.binder.bind(*self.state.symbols((op.args, op.kwargs)))
             given = [held if k == place else ZERO for k in range(len(bound))]
             dots = written_down(rule, rule.body)(bound, tuple(given), **options)[1]
             dots = list(dots) if isinstance(dots, (tuple, list)) else [dots]
@@ -133,14 +155,14 @@ class Memory(ViewTangents):
 
     def _is_written_later(self, op: Apply) -> bool:
         """Whether memory that the results of an operation may alias is written after it."""
-        roots = set().union(*(self.memory.get(v, {v}) for v in op.outputs))
+        roots = set().union(*(self.state.roots(v) for v in op.outputs))
         after = False
-        for outer in self.block.ops:
+        for outer in self.state.block.ops:
             inside = [outer, *(inner for block in outer.blocks() for inner in walk(block))]
             here = op in inside
             for inner in inside:
                 if (after or (here and len(inside) > 1)) and any(
-                    self.memory.get(v, {v}) & roots for v in inner.writes()
+                    self.state.roots(v) & roots for v in inner.writes()
                 ):
                     return True
             after = after or here
@@ -149,21 +171,21 @@ class Memory(ViewTangents):
     def _scatter(self, op: Apply) -> None:
         """``np.add.at``, which adds the lanes in the same way."""
         target: Any = target_of(op)
-        t = self.tangent_of(scattered(op))
+        t = self.tangents.of(scattered(op))
         array = target.array
-        if array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(array)):
-            self._shadow_stored(array)
-        if array in self.views:
-            self._must_be_dense(array)
-        self._copy(op)
-        if array in self.shadow and isinstance(t, Chunk):
-            index = tuple(self._symbols(i) for i in target.at)
-            self._alignable(index)
+        self.shadows.require(array, t)
+        if array in self.state.views:
+            self.state.must_be_dense(array)
+        self.state.copy(op)
+        if array in self.state.shadow and isinstance(t, Chunk):
+            index = tuple(self.state.symbols(i) for i in target.at)
+            alignable(index)
             lanes = self._aligned(t, array.type, target.at)
             at = (slice(None), *index)
-            self.recorder.mutate(op.function, (self.shadow[array], at, lanes), {})
+            self.recorder.mutate(op.function, (self.state.shadow[array], at, lanes), {})
 
-    def _mutation(self, op: Apply, *, active: bool) -> None:
+    def mutate(self, op: Apply, *, active: bool) -> None:
+        """Push a call forward that writes into an argument."""
         if is_scatter(op):
             self._scatter(op)
             return
@@ -173,87 +195,88 @@ class Memory(ViewTangents):
                 "derivatives: that cannot be pushed through a tape. Write it as an assignment"
             )
             raise UntraceableError(message, op.location)
-        self._copy(op)
+        self.state.copy(op)
 
-    def _stack(self, op: Apply) -> None:
+    def stack(self, op: Apply) -> None:
         """Mirror a stack operation on the stack of lanes, if active values are on the stack."""
-        self._copy(op)
+        self.state.copy(op)
         if op.function is new_stack:
             (stack,) = op.outputs
-            if stack in self.facts.shadowed:
+            if stack in self.state.facts.shadowed:
                 made = self.recorder.apply_typed(new_stack, (), stack_type(stack.type))
-                self.shadow[stack] = made
+                self.state.shadow[stack] = made
             return
         stack = op.args[0]
         if op.function is push:
             x = op.args[1]
-            if stack not in self.facts.shadowed:
-                if not self._activity(x):
+            if stack not in self.state.facts.shadowed:
+                if not self.state.is_active(x):
                     return
-                self._note(self.facts.shadowed, {stack})
-            if stack not in self.shadow and self.again:
+                self.state.note(self.state.facts.shadowed, {stack})
+            if stack not in self.state.shadow and self.state.again:
                 made = self.recorder.apply_typed(new_stack, (), stack_type(stack.type))
-                self.shadow[stack] = made
+                self.state.shadow[stack] = made
             t: Any = x.type if isinstance(x, Value) else number_type(x)
-            lanes = self._lanes(x, t)
-            self.recorder.mutate(push, (self.shadow[stack], lanes), {})
-        elif stack in self.shadow and op.function is thin:
-            self.recorder.mutate(thin, (self.shadow[stack],), {})
-        elif stack in self.shadow:
+            lanes = self.tangents.lanes(x, t)
+            self.recorder.mutate(push, (self.state.shadow[stack], lanes), {})
+        elif stack in self.state.shadow and op.function is thin:
+            self.recorder.mutate(thin, (self.state.shadow[stack],), {})
+        elif stack in self.state.shadow:
             (v,) = op.outputs
-            lane = Value(self._lanes_type(v.type), f"{v.name}_dot" if v.name else None)
-            beside = self.shadow[stack].value
+            lane = Value(self.state.lanes_type(v.type), f"{v.name}_dot" if v.name else None)
+            beside = self.state.shadow[stack].value
             self.recorder.emit(Apply(op.function, (beside,), mutated=op.mutated, outputs=(lane,)))
-            self._hold(v, Symbol(lane, self.recorder))
+            self.tangents.hold(v, Symbol(lane, self.recorder))
 
-    def _load(self, op: Load) -> None:
-        self._copy(op)
+    def load(self, op: Load) -> None:
+        """Push a load forward: the same load of the lanes."""
+        self.state.copy(op)
         (v,) = op.outputs
-        index = tuple(self._symbols(i) for i in op.index)
-        if op.array in self.shadow:
-            shadow = self.shadow[op.array]
+        index = tuple(self.state.symbols(i) for i in op.index)
+        if op.array in self.state.shadow:
+            shadow = self.state.shadow[op.array]
             if op.view:
                 made = self.recorder.load(shadow, (slice(None), *index))
                 made.value.type = ArrayType(made.dtype, (self.n, *v.type.shape))  # v's own lengths
-                self.shadow[v] = made
+                self.state.shadow[v] = made
             else:
-                self.tangent[v] = self._read(shadow, index, v.type)
-        elif op.array in self.views:
-            self._load_placed(op, index)
-        elif op.array in self.tangent:
-            chunk = self._indexed(self.tangent[op.array], index, v.type)
+                self.state.tangent[v] = self._read(shadow, index, v.type)
+        elif op.array in self.state.views:
+            self.view_tangents.load(op, index)
+        elif op.array in self.state.tangent:
+            chunk = self.indexing.indexed(self.state.tangent[op.array], index, v.type)
             if isinstance(chunk, Chunk):
-                self.tangent[v] = chunk
-        self._settled(op)  # what an index array gathers is memory, too
+                self.state.tangent[v] = chunk
+        self.shadows.begin_outputs(op)  # what an index array gathers is memory, too
 
     def _read(self, shadow: Symbol, index: tuple[Any, ...], t: Type) -> Chunk:
-        self._alignable(index)
+        alignable(index)
         if isinstance(t, Number):
             lanes = self.recorder.apply_typed(
                 load_lanes, (shadow, *index), ArrayType(shadow.dtype, (self.n,))
             )
             return Chunk.of(self.n, (), {Lanes(lanes): 1.0})
         lanes = self.recorder.load(shadow, (slice(None), *index))
-        return Chunk.of(self.n, self._shape(t), {Lanes(lanes): None})
+        return Chunk.of(self.n, self.state.shape(t), {Lanes(lanes): None})
 
     def _written_lanes(self, op: Store | Update, t: Any) -> tuple[Symbol, tuple[Any, ...]] | None:
         """The lanes and the index that a write of a tangent affects; None if it is already done."""
         if isinstance(t, Chunk):
             op.check_derivatives_fit()
-        if op.array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(op.array)):
-            self._shadow_stored(op.array)
-        if op.array in self.views:
-            self._place_store(op, t if isinstance(t, Chunk) else None)
+        self.shadows.require(op.array, t)
+        if op.array in self.state.views:
+            self.view_tangents.write(op, t if isinstance(t, Chunk) else None)
             return None
-        if op.array not in self.shadow:
-            self._copy(op)
+        if op.array not in self.state.shadow:
+            self.state.copy(op)
             return None
-        index = tuple(self._symbols(i) for i in op.index)
-        self._alignable(index)
-        return self.shadow[op.array], index
+        index = tuple(self.state.symbols(i) for i in op.index)
+        alignable(index)
+        return self.state.shadow[op.array], index
 
-    def _store(self, op: Store) -> None:
-        t = self.tangent_of(op.value)
+    def store(self, op: Store) -> None:
+        """Push a store forward: the same store of the lanes."""
+        t = self.tangents.of(op.value)
         written = self._written_lanes(op, t)
         if written is None:
             return
@@ -263,7 +286,7 @@ class Memory(ViewTangents):
             lanes = self._aligned(t, op.array.type, op.index)
             if lanes.dtype.kind == "c" and shadow.dtype.kind != "c":
                 lanes = self.recorder.apply(np.real, (lanes,), {})
-        self._copy(op)
+        self.state.copy(op)
         self.recorder.store(shadow, (slice(None), *index), lanes)
 
     def _aligned(self, t: Chunk, target: Type, index: tuple[Operand, ...]) -> Any:
@@ -279,14 +302,15 @@ class Memory(ViewTangents):
                 along = max(along, 1 if mask else of.ndim)
         rank += along
         missing = rank - len(t.shape)
-        lanes = self._multiplied(t)
+        lanes = self.tangents.multiplied(t)
         if missing:  # NumPy drops leading axes of length one, too
             head = (slice(None), *((None,) * missing if missing > 0 else (0,) * -missing))
             lanes = self.recorder.load(self.recorder.as_symbol(lanes), head)
         return lanes
 
-    def _update(self, op: Update) -> None:
-        t = self.tangent_of(op.value)
+    def update(self, op: Update) -> None:
+        """Push an update in place forward."""
+        t = self.tangents.of(op.value)
         written = self._written_lanes(op, t)
         if written is None:
             return
@@ -295,15 +319,15 @@ class Memory(ViewTangents):
         if op.function in (operator.add, operator.sub):
             if isinstance(t, Chunk):
                 lanes = self._aligned(t, op.array.type, op.index)
-                self._copy(op)
+                self.state.copy(op)
                 self.recorder.update(shadow, at, op.function, lanes)
             else:
-                self._copy(op)
+                self.state.copy(op)
             return
-        old = self._old(op, index)
-        y, y_dot = self._combined(op, old, self._read_any(shadow, index, old), t)
+        old = self.view_tangents.old(op, index)
+        y, y_dot = self.view_tangents.combined(op, old, self._read_any(shadow, index, old), t)
         lanes = y_dot.lanes
-        self.recorder.store(self._here(op.array), index, y)
+        self.recorder.store(self.state.here(op.array), index, y)
         self.recorder.store(shadow, at, lanes)
 
     def _read_any(self, shadow: Symbol, index: tuple[Any, ...], old: Symbol) -> Chunk:
@@ -311,4 +335,4 @@ class Memory(ViewTangents):
             return self._read(shadow, index, old.type)
         lanes = self.recorder.load(shadow, (slice(None), *index))
         copy = self.recorder.apply(np.ndarray.copy, (lanes,), {})
-        return Chunk.of(self.n, self._shape(old.type), {Lanes(copy): None})
+        return Chunk.of(self.n, self.state.shape(old.type), {Lanes(copy): None})

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.types import ArrayType
 from fwdad.ops.record import Layout, own_op
 from fwdad.tangents.chunk import Chunk
@@ -19,9 +20,6 @@ from fwdad.tangents.placed import NOWHERE, Placed
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.zero import ZERO
 from fwdad.transforms.forward.slots import Slots, View
-
-if TYPE_CHECKING:
-    from fwdad.ir.builder.recorder import Recorder
 
 MAX_RUNS = 64  # of one coefficient; more are no pattern that is worth its code
 

@@ -14,11 +14,21 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import FwdadError, UntraceableError, type_in_words
+from fwdad.ir.builder.outside import leave_outside
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import (
     Apply,
     Block,
+    Branch,
+    Call,
+    Check,
+    Effect,
+    Load,
+    Loop,
+    Op,
     Program,
+    Store,
+    Update,
     Value,
     values_in,
     walk,
@@ -29,9 +39,16 @@ from fwdad.ir.types import ArrayType
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
+from fwdad.transforms.forward.calls import Calls
 from fwdad.transforms.forward.control import Control
+from fwdad.transforms.forward.indexing import Indexing
 from fwdad.transforms.forward.lanes import Basis, Seed, lanes_type
-from fwdad.transforms.forward.state import AgainError, Facts
+from fwdad.transforms.forward.memory import Memory
+from fwdad.transforms.forward.rules import Rules
+from fwdad.transforms.forward.shadows import Shadows
+from fwdad.transforms.forward.state import AgainError, Facts, State
+from fwdad.transforms.forward.tangents import Tangents
+from fwdad.transforms.forward.views import ViewTangents
 
 
 def push_forward(program: Program, n: int, seeds: list[Seed]) -> tuple[Program, list[np.ndarray]]:
@@ -56,7 +73,7 @@ def push_forward(program: Program, n: int, seeds: list[Seed]) -> tuple[Program, 
     given, lanes_params = [], []
     for p, seed in zip(program.block.params, seeds, strict=True):
         made = Symbol(Value(p.type, p.name), recorder)
-        recorder.measure(made.value, absent=p in program.absent)
+        recorder.lengths.measure(made.value, absent=p in program.absent)
         tangent: Any = ZERO
         if seed is True:
             tangent = Symbol(Value(lanes_type(p.type, n), f"{p.name or 'x'}_dot"), recorder)
@@ -101,7 +118,7 @@ def push_block(
     facts = facts or Facts()
     place, is_written, ops = recorder.place, recorder.is_written, len(recorder.block.ops)
     recorder.derives = True
-    outer, mark = recorder.block, recorder.mark()
+    outer, mark = recorder.block, recorder.lengths.mark()
     try:
         for _ in range(1000):
             attempt = _Pushforward(recorder, block, n, facts, together)
@@ -110,71 +127,83 @@ def push_block(
             except AgainError:
                 pass
             except FwdadError:
-                if not attempt.again:
+                if not attempt.state.again:
                     raise
             recorder.block = outer
             del outer.ops[ops:]
-            recorder.forget(mark)
+            recorder.lengths.forget(mark)
     finally:
         recorder.place, recorder.is_written = place, is_written
     message = "the activity of the program's values does not settle"
     raise UntraceableError(message)
 
 
-class _Pushforward(Control):
+class _Pushforward:
     """One attempt, with the facts known so far.
 
     Where a fact turns out to be missing, the attempt goes on as if it had been known, in order to
     find most of the missing facts at once; then everything is recorded again.
     """
 
+    def __init__(
+        self, recorder: Recorder, block: Block, n: int, facts: Facts, together: Sequence[int]
+    ) -> None:
+        self.recorder = recorder
+        # the parts: each is given those above it that it uses
+        state = self.state = State(recorder, block, n, facts, together)
+        recorder.is_written = state.is_written
+        tangents = self.tangents = Tangents(state)
+        shadows = self.shadows = Shadows(state, tangents)
+        indexing = Indexing(state)
+        view_tangents = ViewTangents(state, tangents, indexing)
+        self.memory = Memory(state, tangents, shadows, indexing, view_tangents)
+        self.rules = Rules(state, tangents, shadows, indexing, self.memory)
+        self.control = Control(state, tangents, blocks=self)
+        self.calls = Calls(state, tangents, shadows, push_block)
+
     def run(
         self, given: list[tuple[Symbol, Any]], *, stays: Callable[[Value], bool] | None
     ) -> tuple[list[Any], list[Any]]:
-        outer = self.recorder.place
-        self.recorder.place = lambda: (self._op and self._op.location) or outer()
-        for p, (symbol, tangent) in zip(self.block.params, given, strict=True):
-            self.primal[p] = symbol
-            self._origin[symbol.value] = p
+        """Record the block; return its results and their lanes."""
+        recorder, state, block = self.recorder, self.state, self.state.block
+        outer = recorder.place
+        recorder.place = lambda: (state.op and state.op.location) or outer()
+        for p, (symbol, tangent) in zip(block.params, given, strict=True):
+            state.stand_for(p, symbol)
             if type(tangent) is Symbol:
-                self._give_lanes(p, tangent)
+                self.tangents.give_lanes(p, tangent)
             elif isinstance(tangent, Basis):
-                found = self._basis(p.type, tangent)
+                found = self.tangents.basis(p.type, tangent)
                 if isinstance(found, Chunk):
-                    self.tangent[p] = found
-            if self._is_shadowed(p) and p not in self.shadow:
-                self._begin_shadow(p)
-        outside = written_outside(self.block)
-        for v in outside:
-            self._fresh_copy(v)
-        copies = {v: self.primal[v].value for v in outside}
-        first = len(self.recorder.block.ops)
-        self._block(self.block)
-        self._op = None
-        if self.again:
+                    state.tangent[p] = found
+            if state.is_shadowed(p) and p not in state.shadow:
+                self.shadows.begin(p)
+        copies = {v: self._fresh_copy(v) for v in written_outside(block)}
+        first = len(recorder.block.ops)
+        self.push(block)
+        state.op = None
+        if state.again:
             raise AgainError
-        results = self.block.results
-        found = [self._symbols(r) for r in results], [self._result_lanes(r) for r in results]
+        primals = [state.symbols(r) for r in block.results]
+        lanes = [self.tangents.result_lanes(r) for r in block.results]
         if stays:
-            self.recorder.leave_outside(copies, stays, first)
-        return found
+            leave_outside(recorder, copies, stays, first)
+        return primals, lanes
 
-    def _fresh_copy(self, v: Value) -> None:
+    def _fresh_copy(self, v: Value) -> Value:
+        """Let the block write into a copy of an array from outside."""
         copy = self.recorder.apply(np.ndarray.copy, (Symbol(v, self.recorder),), {})
-        self.primal[v] = copy
-        self._origin[copy.value] = v
-        if self._is_shadowed(v):
-            self._begin_shadow(v)
+        self.state.stand_for(v, copy)
+        if self.state.is_shadowed(v):
+            self.shadows.begin(v)
+        return copy.value
 
-    def _block(self, block: Block) -> None:
+    def push(self, block: Block) -> None:
+        """Record a block's operations, and what they do to tangents."""
         for op in block.ops:
-            self._op = op
-            handle = getattr(self, f"_{type(op).__name__.lower()}", None)
-            if handle is None:
-                message = f"{type_in_words(op)} cannot be pushed forward"
-                raise UntraceableError(message, op.location)
+            self.state.op = op
             try:
-                handle(op)
+                self._push(op)
             except UntraceableError as error:
                 here = op.location
                 if here is None or (error.filename, error.lineno) == (here.filename, here.line):
@@ -183,5 +212,25 @@ class _Pushforward(Control):
                 message = f"the frule of {what} cannot be written on a tape: {error.msg}"
                 raise UntraceableError(message, op.location) from error
 
-    def _push(self, recorder: Recorder, block: Block, given: Any, facts: Facts) -> Any:
-        return push_block(recorder, block, self.n, given, facts)
+    def _push(self, op: Op) -> None:
+        """Push one operation forward."""
+        match op:
+            case Check() | Effect():
+                self.state.copy(op)
+            case Apply():
+                self.rules.push(op)
+            case Load():
+                self.memory.load(op)
+            case Store():
+                self.memory.store(op)
+            case Update():
+                self.memory.update(op)
+            case Branch():
+                self.control.branch(op)
+            case Loop():
+                self.control.loop(op)
+            case Call():
+                self.calls.push(op)
+            case _:
+                message = f"{type_in_words(op)} cannot be pushed forward"
+                raise UntraceableError(message, op.location)

@@ -31,12 +31,15 @@ from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
+from fwdad.transforms.forward.indexing import Indexing
 from fwdad.transforms.forward.lanes import load_lanes
 from fwdad.transforms.forward.memory import Memory
 from fwdad.transforms.forward.opaque_call import PushWhole
 from fwdad.transforms.forward.placing import place_lanes, pushed_places
 from fwdad.transforms.forward.rule_table import ruled_function
-from fwdad.transforms.forward.state import AgainError
+from fwdad.transforms.forward.shadows import Shadows
+from fwdad.transforms.forward.state import AgainError, State
+from fwdad.transforms.forward.tangents import Tangents
 from fwdad.transforms.integer_derivatives import check_derivatives_fit
 
 
@@ -60,21 +63,38 @@ class _Wanted(Lanes):
 _TERMS = 4  # lanes that a number's tangent may be a sum of, if they are no unit directions
 
 
-class Rules(Memory):
+class Rules:
     """Pushes calls of functions forward."""
 
-    def _apply(self, op: Apply) -> None:
-        active = any(self.is_active(v) for o in op.operands() for v in values_in(o))
+    def __init__(
+        self,
+        state: State,
+        tangents: Tangents,
+        shadows: Shadows,
+        indexing: Indexing,
+        memory: Memory,
+    ) -> None:
+        self.state = state
+        self.tangents = tangents
+        self.shadows = shadows
+        self.indexing = indexing
+        self.memory = memory
+        self.recorder = state.recorder
+        self.n = state.n
+
+    def push(self, op: Apply) -> None:
+        """Push a call forward."""
+        active = any(self.state.is_active(v) for o in op.operands() for v in values_in(o))
         block, first = self.recorder.block, len(self.recorder.block.ops)
         if op.function in (new_stack, push, pop, top, thin):
-            self._stack(op)
+            self.memory.stack(op)
             return
-        check_derivatives_fit(op, self.is_active)
+        check_derivatives_fit(op, self.state.is_active)
         if op.mutated:
-            self._mutation(op, active=active)
+            self.memory.mutate(op, active=active)
             return
         if not active or record_of(op.function).constant or not _has_tangent(op):
-            self._copy(op)
+            self.state.copy(op)
         elif record_of(op.function).gathers and isinstance(op.args[0], (list, tuple)):
             self._gather(op)
         elif record_of(op.function).passes or _is_number_class(op.function):
@@ -83,8 +103,8 @@ class Rules(Memory):
             self._refuse_written_view(op)
             self._by_rule(op)
             self._bound_terms(op)
-        self._look_through(op)
-        self._settled(op)
+        self.memory.look_through(op)
+        self.shadows.begin_outputs(op)
         hand_on(op, block.ops[first:])
 
     def _refuse_written_view(self, op: Apply) -> None:
@@ -92,7 +112,7 @@ class Rules(Memory):
         rule = find_rule(ruled_function(op))
         if rule is None or not rule.of_user or rule.returns == "new":
             return
-        if any(self.memory.get(v, {v}) & self.written for v in op.outputs if is_array(v)):
+        if any(self.state.roots(v) & self.state.written for v in op.outputs if is_array(v)):
             message = view_is_written(rule)
             raise UntraceableError(message, op.location)
 
@@ -103,43 +123,44 @@ class Rules(Memory):
         would become ten times as long.
         """
         for v in op.outputs:
-            held = self.tangent.get(v)
+            held = self.state.tangent.get(v)
             if not isinstance(held, Chunk) or held.shape:
                 continue
             free = sum(not lanes.placed and lanes.lane < 0 for lanes in held.terms)
             if free > max(_TERMS, self.n):
-                self.tangent[v] = Chunk.of(self.n, (), {Lanes(self._multiplied(held)): 1.0})
+                lanes = Lanes(self.tangents.multiplied(held))
+                self.state.tangent[v] = Chunk.of(self.n, (), {lanes: 1.0})
 
     def _convert(self, op: Apply) -> None:
-        self._copy(op)
+        self.state.copy(op)
         (v,) = op.outputs
-        chunk = self.tangent_of(op.args[0])
+        chunk = self.tangents.of(op.args[0])
         if op.function is complex and len(op.args) == 2:
-            chunk = chunk + self.tangent_of(op.args[1]) * 1j
+            chunk = chunk + self.tangents.of(op.args[1]) * 1j
         if isinstance(v.type, Number) and chunk.shape:
-            chunk = self._indexed(chunk, (0,) * len(chunk.shape), v.type)
+            chunk = self.indexing.indexed(chunk, (0,) * len(chunk.shape), v.type)
             if isinstance(chunk, Zero):
                 return
         if v.type.dtype.kind != "c" and chunk.dtype.kind == "c":
             chunk = chunk.real
-        self.tangent[v] = chunk
+        self.state.tangent[v] = chunk
 
     def _gather(self, op: Apply) -> None:
         """``np.array([[a, b], [c, d]])`` of numbers and arrays, nested to any depth."""
         (v,) = op.outputs
-        self._copy(op)
-        n, shape = self.n, self._shape(v.type)
+        self.state.copy(op)
+        n, shape = self.n, self.state.shape(v.type)
         lanes = self.recorder.apply(np.zeros, ((n, *shape), v.type.dtype), {})
         for at, p in nested_parts(op.args[0], len(shape)):
-            chunk = self.tangent_of(p)
+            chunk = self.tangents.of(p)
             if not isinstance(chunk, Chunk):
                 continue
             if all(held.lane >= 0 for held in chunk.terms):  # coefficients are the tangent
                 for held, d in chunk.terms.items():
-                    self.recorder.store(lanes, (held.lane, *at), self._coefficient(d))
+                    self.recorder.store(lanes, (held.lane, *at), self.tangents.coefficient(d))
             else:
-                self.recorder.store(lanes, (slice(None), *at), self._multiplied(chunk))
-        self.tangent[v] = Chunk.of(n, shape, {Lanes(lanes): None})
+                self.recorder.store(lanes, (slice(None), *at), self.tangents.multiplied(chunk))
+        self.state.tangent[v] = Chunk.of(n, shape, {Lanes(lanes): None})
 
     def _by_own_law(self, op: Apply, function: Any) -> bool:
         """Push ``ravel``, or what a transform writes, by its own law; whether there was one."""
@@ -149,21 +170,22 @@ class Rules(Memory):
                 self._ravelled(op, order)
                 return True
         elif function is np.broadcast_to:
-            self._copy(op)
+            self.state.copy(op)
             (v,) = op.outputs
-            self.tangent[v] = self.tangent_of(op.args[0]).broadcast_to(self._shape(v.type))
+            shape = self.state.shape(v.type)
+            self.state.tangent[v] = self.tangents.of(op.args[0]).broadcast_to(shape)
             return True
         elif function is load_lanes:
-            self._copy(op)
+            self.state.copy(op)
             lanes, *index = op.args
-            at = (slice(None), *(self._symbols(i) for i in index))
-            found = self._indexed(self.tangent_of(lanes), at, op.outputs[0].type)
-            self.tangent[op.outputs[0]] = found
+            at = (slice(None), *(self.state.symbols(i) for i in index))
+            found = self.indexing.indexed(self.tangents.of(lanes), at, op.outputs[0].type)
+            self.state.tangent[op.outputs[0]] = found
             return True
         elif function is place_lanes:
-            self._copy(op)
-            dots = [self.tangent_of(d) for d in op.args[4:]]
-            self.tangent[op.outputs[0]] = pushed_places(self.recorder, op.args[:4], dots)
+            self.state.copy(op)
+            dots = [self.tangents.of(d) for d in op.args[4:]]
+            self.state.tangent[op.outputs[0]] = pushed_places(self.recorder, op.args[:4], dots)
             return True
         elif function is scale_lanes:
             self._elementwise(op, find_rule(np.multiply))
@@ -176,8 +198,8 @@ class Rules(Memory):
             return
         rule = find_rule(function)
         if rule is None and (isinstance(function, Whole) or _has_source(function)):
-            dots = tuple(self.tangent_of(a) for a in op.args)
-            named = {key: self.tangent_of(a) for key, a in op.kwargs.items()}
+            dots = tuple(self.tangents.of(a) for a in op.args)
+            named = {key: self.tangents.of(a) for key, a in op.kwargs.items()}
             self._whole(op, None, (dots, named), "no frule")
             return
         if rule is None:
@@ -187,7 +209,7 @@ class Rules(Memory):
             )
             raise MissingRuleError(message, op.location)
         if rule.kind == "constant":
-            self._copy(op)
+            self.state.copy(op)
             return
         if rule.kind == "elementwise":
             if len(op.args) > len(rule.partials) or op.kwargs:
@@ -200,7 +222,7 @@ class Rules(Memory):
     def _by_body(self, op: Apply, rule: Any) -> None:
         """Record what the body of a rule does."""
         dots, named = self._dots_of(op)
-        bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
+        bound, options = rule.binder.bind(*self.state.symbols((op.args, op.kwargs)))
         given, _ = rule.binder.bind(dots, named)
         answer = written_down(rule, rule.body)(bound, tuple(_tangent(t) for t in given), **options)
         y, y_dot = checked(rule, answer, bound, self.n)
@@ -212,10 +234,14 @@ class Rules(Memory):
 
     def _own_memory(self, y: Any, given: Any) -> Any:
         """The values that a rule has returned, as new arrays: its function promises such."""
-        before = {self._here(v).value for v in values_in(given)}
+        before = {self.state.here(v).value for v in values_in(given)}
 
         def own(_path: Any, x: Any) -> Any:
-            if type(x) is Symbol and x.is_array and self.recorder.owners(x.value) & before:
+            if (
+                type(x) is Symbol
+                and x.is_array
+                and self.recorder.definitions.owners(x.value) & before
+            ):
                 return self.recorder.apply(np.ndarray.copy, (x,), {})
             return x
 
@@ -223,18 +249,18 @@ class Rules(Memory):
 
     def _dots_of(self, op: Apply) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The tangents of a call's arguments."""
-        named = {key: self.tangent_of(a) for key, a in op.kwargs.items()}
-        return tuple(self.tangent_of(a) for a in op.args), named
+        named = {key: self.tangents.of(a) for key, a in op.kwargs.items()}
+        return tuple(self.tangents.of(a) for a in op.args), named
 
     def _written_or_whole(self, op: Apply, rule: Any, write: Callable[[Apply, Any], None]) -> None:
         """Record the operations of a rule, or one opaque call if its body cannot be recorded."""
-        mark = len(self.recorder.block.ops), self.recorder.mark()
+        mark = len(self.recorder.block.ops), self.recorder.lengths.mark()
         try:
             write(op, rule)
         except (MissingRuleError, DualLeakError, RuleError, AgainError):
             raise
         except Exception as error:  # whatever a rule's body raises on symbols
-            if self.again:
+            if self.state.again:
                 raise AgainError from error
             self._rewind(mark)
             self._whole(op, rule, self._dots_of(op), error)
@@ -242,7 +268,7 @@ class Rules(Memory):
     def _rewind(self, mark: tuple[int, Any]) -> None:
         """Remove what an attempt has written into the open block."""
         del self.recorder.block.ops[mark[0] :]
-        self.recorder.forget(mark[1])
+        self.recorder.lengths.forget(mark[1])
 
     def _only_primals(self, op: Apply, rule: Any) -> None:
         """Refuse derivatives in what the rule takes as an option."""
@@ -266,7 +292,7 @@ class Rules(Memory):
 
         def note(t: Any) -> Any:
             if isinstance(t, Chunk):
-                lanes.append(self.recorder.operand(self._multiplied(t)))
+                lanes.append(self.recorder.operand(self.tangents.multiplied(t)))
                 return True
             if isinstance(t, dict):
                 return {key: note(item) for key, item in t.items()}
@@ -279,27 +305,27 @@ class Rules(Memory):
         push = PushWhole(function, rule, self.n, active, [v.type for v in op.outputs])
         push.because(reason, op.location)
         if record_of(op.function).may_be_view:  # what may be a view of an argument stays one
-            self._copy(op)
+            self.state.copy(op)
             values = tuple(Value(v.type) for v in op.outputs)
         else:
-            values = tuple(self._fresh(v) for v in op.outputs)
+            values = tuple(self.state.fresh(v) for v in op.outputs)
         made = []
         for k, v in enumerate(op.outputs):
             if v.type.dtype.kind in "fc":
-                held = Value(self._lanes_type(v.type), f"{v.name}_dot" if v.name else None)
+                held = Value(self.state.lanes_type(v.type), f"{v.name}_dot" if v.name else None)
                 made.append(held)
                 lanes_of_v = Symbol(held, self.recorder)
-                self._give_lanes(v, lanes_of_v, _Wanted(lanes_of_v, push, k))
-        args = (self._operand(op.args), tuple(lanes))
-        kwargs = {key: self._operand(a) for key, a in op.kwargs.items()}
+                self.tangents.give_lanes(v, lanes_of_v, _Wanted(lanes_of_v, push, k))
+        args = (self.state.operand(op.args), tuple(lanes))
+        kwargs = {key: self.state.operand(a) for key, a in op.kwargs.items()}
         self.recorder.emit(Apply(push, args, kwargs, outputs=(*values, *made)))
 
     def _ravelled(self, op: Apply, order: str) -> None:
-        self._copy(op)
+        self.state.copy(op)
         (v,) = op.outputs
-        lanes = self.tangent_of(op.args[0]).reshape(-1, order=order)
+        lanes = self.tangents.of(op.args[0]).reshape(-1, order=order)
         _retype(lanes, v)
-        self.tangent[v] = Chunk.of(self.n, self._shape(v.type), lanes.terms)
+        self.state.tangent[v] = Chunk.of(self.n, self.state.shape(v.type), lanes.terms)
 
     def _as_python(self, y: Symbol, wanted: Type) -> Symbol:
         """A NumPy number, as rules return it, as a Python number of the same dtype."""
@@ -325,35 +351,34 @@ class Rules(Memory):
                 symbol.value.name = v.name
             if isinstance(v.type, ArrayType):
                 symbol.value.type = v.type
-                self.recorder.measure(symbol.value)
-            self.primal[v] = symbol
-            self._origin[symbol.value] = v
+                self.recorder.lengths.measure(symbol.value)
+            self.state.stand_for(v, symbol)
             if isinstance(t, Chunk):
                 _retype(t, v)
-                t = Chunk.of(t.n, self._shape(v.type), t.terms)
+                t = Chunk.of(t.n, self.state.shape(v.type), t.terms)
             if isinstance(t, (Chunk, Undefined)):
-                self.tangent[v] = t
+                self.state.tangent[v] = t
 
     def _elementwise(self, op: Apply, rule: Any) -> None:
-        self._copy(op)
+        self.state.copy(op)
         (v,) = op.outputs
-        y = self.primal[v]
+        y = self.state.primal[v]
         dtype = v.type.dtype
         args, _ = rule.of_call(op.args, op.kwargs)
-        numbers = [as_numpy_number(self._symbols(a), dtype) for a in args]
+        numbers = [as_numpy_number(self.state.symbols(a), dtype) for a in args]
         if ruled_function(op) is np.true_divide:
             numbers[1] = as_divisor(numbers[1], dtype)
         result = as_numpy_number(y, dtype)
         y_dot: Any = ZERO
         for k, a in enumerate(args):
-            t = self.tangent_of(a)
+            t = self.tangents.of(a)
             if isinstance(t, Zero):
                 continue
             with np.errstate(all="ignore"):  # of numbers that are known
                 d = written_down(rule, rule.partials[k])(*numbers, result)
-            y_dot = y_dot + self._scaled(t, d, v.type)
+            y_dot = y_dot + self.tangents.scaled(t, d, v.type)
         if not isinstance(y_dot, Zero):
-            self.tangent[v] = y_dot
+            self.state.tangent[v] = y_dot
 
 
 def nested_parts(parts: Any, ndim: int) -> list[tuple[tuple[int, ...], Any]]:

@@ -9,18 +9,16 @@ other slots the stored elements no longer have a place.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import ArrayType
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes, add_term
 from fwdad.tangents.placed import NOWHERE, Placed, most_terms
-
-if TYPE_CHECKING:
-    from fwdad.ir.builder.recorder import Recorder
-    from fwdad.ir.symbol import Symbol
 
 Step = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 

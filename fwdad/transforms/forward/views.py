@@ -19,102 +19,111 @@ from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.placed import is_fixed
 from fwdad.transforms.forward.indexing import Indexing
 from fwdad.transforms.forward.rule_table import ruled_function
+from fwdad.transforms.forward.state import State
+from fwdad.transforms.forward.tangents import Tangents
 
 
-class ViewTangents(Indexing):
+class ViewTangents:
     """Pushes loads, stores and views of memory forward whose tangent is in slots."""
 
-    def _view_through(self, op: Apply, a: Value) -> None:
+    def __init__(self, state: State, tangents: Tangents, indexing: Indexing) -> None:
+        self.state = state
+        self.tangents = tangents
+        self.indexing = indexing
+        self.recorder = state.recorder
+
+    def through(self, op: Apply, a: Value) -> None:
         """Push a view of memory in slots forward; a copy already has its tangent."""
         (v,) = op.outputs
         rest = (*op.args[1:], op.kwargs)
         if op.function in (np.real, np.imag) and a.type.dtype.kind == "c":
-            self._must_be_dense(a)  # one part of an element has no slot of its own
+            self.state.must_be_dense(a)  # one part of an element has no slot of its own
         if op.args[0] is not a or any(True for _ in values_in(rest)):
-            self._must_be_dense(a)
-        made = self.views[a].through(op.function, op.args[1:], op.kwargs)
+            self.state.must_be_dense(a)
+        made = self.state.views[a].through(op.function, op.args[1:], op.kwargs)
         if made is not None:
-            self.tangent.pop(v, None)
-            self.views[v] = made
+            self.state.tangent.pop(v, None)
+            self.state.views[v] = made
         elif op.function not in (np.reshape, np.ravel):  # these two may be copies
-            self._must_be_dense(a)
+            self.state.must_be_dense(a)
 
-    def _load_placed(self, op: Load, index: tuple[Any, ...]) -> None:
+    def load(self, op: Load, index: tuple[Any, ...]) -> None:
         """Push a load from memory in slots forward: a view, or a copy of some elements."""
         (v,) = op.outputs
-        view = self.views[op.array]
+        view = self.state.views[op.array]
         if not op.view:
-            found = self._indexed(view.chunk(copy=False), index, v.type)
+            found = self.indexing.indexed(view.chunk(copy=False), index, v.type)
             if isinstance(found, Chunk):
-                self.tangent[v] = found
+                self.state.tangent[v] = found
         elif is_fixed(index):
-            self.views[v] = view.at(index)
+            self.state.views[v] = view.at(index)
         else:
-            self._must_be_dense(op.array)
+            self.state.must_be_dense(op.array)
 
-    def _place_store(self, op: Store | Update, t: Chunk | None) -> None:
+    def write(self, op: Store | Update, t: Chunk | None) -> None:
         """Push a store into memory in slots forward."""
         index = self._fixed_index(op)
         if isinstance(op, Update):
             if t is None and op.function in (operator.add, operator.sub):
-                self._copy(op)
+                self.state.copy(op)
                 return
             t = self._updated(op, index, t)
         else:
-            self._copy(op)
+            self.state.copy(op)
         self._view_store(op.array, index, t)
 
     def _view_store(self, array: Value, index: tuple[Any, ...], t: Chunk | None) -> None:
         try:
-            done = self.views[array].store(index, t)
+            done = self.state.views[array].store(index, t)
         except ValueError:  # shapes that do not fit: said when the program runs
             done = False
         if not done:
-            self._must_be_dense(array)
+            self.state.must_be_dense(array)
 
     def _fixed_index(self, op: Store | Update) -> tuple[Any, ...]:
         """The index of a store, which must be known and run exactly once."""
-        index = tuple(self._symbols(i) for i in op.index)
-        shape = self.views[op.array].shape
-        if self._is_nested() or not is_fixed(index) or not _fits_in(shape, index):
-            self._must_be_dense(op.array)
+        index = tuple(self.state.symbols(i) for i in op.index)
+        shape = self.state.views[op.array].shape
+        if self.state.is_nested() or not is_fixed(index) or not _fits_in(shape, index):
+            self.state.must_be_dense(op.array)
         return index
 
     def _updated(self, op: Update, index: tuple[Any, ...], t: Chunk | None) -> Chunk:
         """Update the primal in place; return the tangent of the new content."""
         if op.function in (operator.add, operator.sub):
-            self._copy(op)
+            self.state.copy(op)
             held = self._held(op, index)
             assert t is not None
             t = t if op.function is operator.add else -t
             return held + (t if t.shape == held.shape else t.broadcast_to(held.shape))
-        old = self._old(op, index)
-        y, y_dot = self._combined(op, old, self._held(op, index), t)
-        self.recorder.store(self._here(op.array), index, y)
+        old = self.old(op, index)
+        y, y_dot = self.combined(op, old, self._held(op, index), t)
+        self.recorder.store(self.state.here(op.array), index, y)
         return y_dot
 
     def _held(self, op: Update, index: tuple[Any, ...]) -> Chunk:
         """The tangent of what an update finds, in slots."""
-        view = self.views[op.array].at(index)
+        view = self.state.views[op.array].at(index)
         return view.chunk()
 
-    def _old(self, op: Update, index: tuple[Any, ...]) -> Symbol:
-        old = self.recorder.load(self._here(op.array), index)
+    def old(self, op: Update, index: tuple[Any, ...]) -> Symbol:
+        """The elements that an update finds."""
+        old = self.recorder.load(self.state.here(op.array), index)
         if old.is_array:
             old = self.recorder.apply(np.ndarray.copy, (old,), {})
         return old
 
-    def _combined(self, op: Update, old: Symbol, held: Chunk, t: Any) -> tuple[Symbol, Chunk]:
+    def combined(self, op: Update, old: Symbol, held: Chunk, t: Any) -> tuple[Symbol, Chunk]:
         """The value and the tangent that an update leaves, by the rule of its function."""
         rule = find_rule(ruled_function(op))
         if rule is None or rule.kind != "elementwise":
             message = f"`{op.function.__name__}` in place cannot be pushed through a tape"
             raise UntraceableError(message, op.location)
-        value = as_numpy_number(self._symbols(op.value), op.array.type.dtype)
+        value = as_numpy_number(self.state.symbols(op.value), op.array.type.dtype)
         y = self.recorder.apply(op.function, (old, value), {})
-        y_dot: Any = self._scaled(held, rule.partials[0](old, value, y), y.type)
+        y_dot: Any = self.tangents.scaled(held, rule.partials[0](old, value, y), y.type)
         if isinstance(t, Chunk):
-            y_dot = y_dot + self._scaled(t, rule.partials[1](old, value, y), y.type)
+            y_dot = y_dot + self.tangents.scaled(t, rule.partials[1](old, value, y), y.type)
         return y, y_dot
 
 

@@ -9,99 +9,49 @@ addition.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
-from fwdad.ir.builder.recorder import Recorder
-from fwdad.ir.ops import Apply, Branch, Load, Op, Operand, Value, is_array, map_values
-from fwdad.ir.primitives.broadcast_sums import sum_to
+from fwdad.ir.ops import Apply, Branch, Load, Value, is_array
 from fwdad.ir.symbol import Symbol
-from fwdad.ir.types import ArrayType, Number, Type, of_any_lengths
+from fwdad.ir.types import Number
 from fwdad.ops import record_of
-from fwdad.rules.core.adjoints import Space, into
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.zero import Zero
-from fwdad.transforms.passes.lengths import same_length
-from fwdad.transforms.reverse.normalize.array_phis import Choices
+from fwdad.transforms.reverse.normalize.lowering import is_index_array
 from fwdad.transforms.reverse.region import Region, bar_dtype
-from fwdad.transforms.reverse.structure import Structure, may_be_missing
+from fwdad.transforms.reverse.spaces import Spaces
+from fwdad.transforms.reverse.sweep import Sweep
+from fwdad.transforms.reverse.tbr import Overwriting
+from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 
-class NotReversibleError(UntraceableError):
-    """A program on a tape that reverse mode cannot follow, so that its run is recorded instead."""
+class ByRule(Protocol):
+    """What reverses a call by its rule."""
+
+    def add_through(self, op: Apply, v: Value, x_bar: Any) -> None:
+        """Add the contribution of one result of a call to the cotangents of the arguments."""
 
 
 class Cotangents:
     """The cotangents of a program's values, in the region that is open."""
 
-    choices: Choices
-
-    def __init__(self, recorder: Recorder, structure: Structure, region: Region) -> None:
-        self.recorder = recorder
-        self.structure = structure
-        self.region = region
-        self.refs: dict[Value, Symbol] = {}  # cotangent memory that is known beforehand
-        self.op: Op | None = None
-
-    def fail(self, what: str) -> Any:
-        """Refuse the operation that is being reversed."""
-        location = self.op.location if self.op is not None else None
-        raise NotReversibleError(what, location)
-
-    # -- values
-
-    def symbols(self, operand: Operand) -> Any:
-        """A structure of operands as symbols."""
-        return map_values(lambda v: Symbol(v, self.recorder), operand)
-
-    @contextmanager
-    def writing(self, region: Region) -> Iterator[None]:
-        """Write into a region."""
-        outer, block = self.region, self.recorder.block
-        self.region, self.recorder.block = region, region.block
-        try:
-            yield
-        finally:
-            self.region, self.recorder.block = outer, block
-
-    def shape(self, v: Value) -> tuple[Any, ...]:
-        """The shape of a value, with unknown lengths as :class:`Length`."""
-        return tuple(self.recorder.static_length(d) for d in v.type.shape)
-
-    def space(self, v: Value) -> Space:
-        """The space of a value's cotangents."""
-        return Space(self.shape(v), bar_dtype(v))
-
-    def bar_type(self, v: Value) -> Type:
-        """The type of a value's cotangent."""
-        if not is_array(v):
-            return Number(bar_dtype(v), python=False)
-        t = ArrayType(bar_dtype(v), v.type.shape)
-        return self.recorder.resolved(of_any_lengths(t) if v in self.structure.missing else t)
-
-    def zeros(self, v: Value) -> Symbol:
-        """Zeros of an array's shape."""
-        shape, dtype = self._lengths(v), bar_dtype(v)
-        options = (dtype,) if dtype != np.float64 else ()
-        made = self.recorder.apply_typed(np.zeros, (shape, *options), self.bar_type(v))
-        made.value.name = f"{v.name}_bar" if v.name else None
-        return made
-
-    def _length(self, v: Value, axis: int) -> Any:
-        """A length of an array, read from what it was computed from, which may outlive it."""
-        definition = self.structure.definition
-        array, at = same_length(v, axis, definition)
-        missing = array in self.structure.missing or may_be_missing(array, definition)
-        return self.recorder.length(Symbol(array, self.recorder), at, missing=missing)
-
-    def _lengths(self, v: Value) -> Any:
-        """The lengths of an array, in the form that functions such as ``np.zeros`` take."""
-        lengths = tuple(self._length(v, axis) for axis in range(v.type.ndim))
-        return lengths if len(lengths) != 1 else lengths[0]
+    def __init__(
+        self,
+        sweep: Sweep,
+        spaces: Spaces,
+        view_cotangents: ViewCotangents,
+        overwriting: Overwriting,
+        by_rule: ByRule,
+    ) -> None:
+        self.sweep = sweep
+        self.spaces = spaces
+        self.view_cotangents = view_cotangents
+        self.overwriting = overwriting
+        self.by_rule = by_rule
+        self.recorder = sweep.recorder
+        self.structure = sweep.structure
 
     # -- adding up
 
@@ -111,7 +61,7 @@ class Cotangents:
             return
         if v not in self.structure.home:
             return
-        x_bar = self._into(v, x_bar, alike=alike)
+        x_bar = self.spaces.into(v, x_bar, alike=alike)
         if not is_array(v):
             self._add_number(v, x_bar)
         elif self.structure.is_memory(v):
@@ -119,126 +69,13 @@ class Cotangents:
         else:
             self._add_array(v, x_bar)
 
-    def _add_memory(self, v: Value, x_bar: Any) -> None:
-        op = self.structure.definition.get(v)
-        if not self.is_followed(v) and isinstance(op, Apply):
-            record = record_of(op.function)
-            is_view = record.read_only or record.several
-            if not is_view and self.is_overwritten_before_use(op):
-                name = function_name(op.function)
-                self.fail(
-                    f"what {name} returns may be a view of an array that is written before it is "
-                    "used: give it a copy"
-                )
-            self.add_through(op, v, x_bar)
-        elif not self.is_followed(v) and isinstance(op, Load):
-            self.add_element(op.array, op.index, x_bar)
-        elif v not in self.refs and isinstance(op, Load) and op.view:
-            base, index = self.memory_of(op.array), self.symbols(op.index)
-            self.recorder.update(base, index, operator.add, x_bar)
-        elif self._is_first(v):
-            self.region.buffers[v] = self._begun(v, x_bar)
-        else:
-            self.recorder.update(self.memory_of(v), Ellipsis, operator.add, x_bar)
-
-    def is_overwritten_before_use(self, call: Apply) -> bool:
-        """Whether memory that a call reads may be written before the operation being reversed."""
-        raise NotImplementedError
-
-    def add_through(self, op: Apply, v: Value, x_bar: Any) -> None:
-        """Add the contribution of one result of a call to the cotangents of the arguments."""
-        raise NotImplementedError
-
-    def add_element(self, array: Value, index: tuple[Any, ...], x_bar: Any) -> None:
-        """Add to an array's cotangent at an index, by way of an array of zeros."""
-        raise NotImplementedError
-
-    def _begun(self, v: Value, x_bar: Any) -> Symbol:
-        """Memory that is initialised with a contribution."""
-        if type(x_bar) is not Symbol or not x_bar.is_array:
-            made = self.whole(v, x_bar)
-        elif v.type.ndim and _certain(x_bar.shape, self.shape(v)):  # NumPy's sums are no memory
-            made = self.recorder.apply(np.ndarray.copy, (x_bar,), {})
-        else:
-            made = self.zeros(v)
-            self.recorder.update(made, Ellipsis, operator.add, x_bar)
-        made.value.name = f"{v.name}_bar" if v.name else None
-        return made
-
-    def _is_first(self, v: Value) -> bool:
-        """Whether the open region is where the cotangent of an array begins, right now."""
-        is_own = self.structure.roots(v) == {v} and v not in self.choices.meant
-        known = v in self.refs or v in self.region.buffers
-        made_here = not isinstance(self.structure.definition.get(v), Branch)
-        return is_own and not known and made_here and self.home_of(v) is self.region
-
-    def _into(self, v: Value, x_bar: Any, *, alike: bool = False) -> Any:
-        """A contribution summed over broadcast axes, and made real for a real value."""
-        if not is_array(v):
-            if type(x_bar) is Symbol and x_bar.is_array:
-                x_bar = self.recorder.apply(np.sum, (x_bar,), {})
-            if v.type.dtype.kind != "c" and _kind(x_bar) == "c":
-                x_bar = self.recorder.apply(np.real, (x_bar,), {})
-            return self._number(v, x_bar)
-        if type(x_bar) is Symbol and x_bar.is_array and not x_bar.ndim and v.type.ndim:
-            x_bar = x_bar[()]
-        if type(x_bar) is not Symbol or not x_bar.is_array:  # the same for every element
-            if v.type.dtype.kind != "c" and _kind(x_bar) == "c":
-                x_bar = self.recorder.apply(np.real, (x_bar,), {})
-            return x_bar
-        if alike or _certain(x_bar.shape, self.shape(v)):
-            if v.type.dtype.kind != "c" and x_bar.dtype.kind == "c":
-                x_bar = self.recorder.apply(np.real, (x_bar,), {})
-        else:
-            x_bar = self._summed(v, x_bar)
-        if x_bar.dtype != v.type.dtype and v.type.dtype.kind == x_bar.dtype.kind:
-            x_bar = x_bar.astype(v.type.dtype)
-        return x_bar
-
-    def _summed(self, v: Value, x_bar: Symbol) -> Any:
-        """A contribution summed over the axes along which a value was broadcast."""
-        own = self.shape(v)
-        lead = x_bar.ndim - len(own)
-        if not own or lead < 0:
-            return into(self.space(v), x_bar)
-        if v.type.dtype.kind != "c" and x_bar.dtype.kind == "c":
-            x_bar = self.recorder.apply(np.real, (x_bar,), {})
-        if lead:
-            x_bar = self.recorder.apply(np.sum, (x_bar,), {"axis": tuple(range(lead))})
-        pairs = zip(own, x_bar.shape, strict=True)
-        known = tuple(k for k, (m, n) in enumerate(pairs) if type(m) is int and m == 1 and n != 1)
-        if known:
-            x_bar = self.recorder.apply(np.sum, (x_bar,), {"axis": known, "keepdims": True})
-        if _certain(x_bar.shape, own):
-            return x_bar
-        lengths = [self._length(v, axis) for axis in range(v.type.ndim)]
-        t = ArrayType(x_bar.dtype, self.bar_type(v).shape)
-        return self.recorder.apply_typed(sum_to, (x_bar, *lengths), t)
-
-    def whole(self, v: Value, x_bar: Any) -> Any:
-        """A cotangent as an array, where it is one number for all elements."""
-        if not is_array(v) or (type(x_bar) is Symbol and x_bar.is_array):
-            return x_bar
-        value = self._number(v, x_bar)
-        made = self.recorder.apply_typed(np.full, (self._lengths(v), value), self.bar_type(v))
-        made.value.name = f"{v.name}_bar" if v.name else None
-        return made
-
-    def _number(self, v: Value, x_bar: Any) -> Any:
-        """A contribution in the type that all contributions of a number have."""
-        dtype = bar_dtype(v)
-        t = Number(dtype, python=False)
-        if type(x_bar) is not Symbol:
-            return dtype.type(x_bar)
-        return x_bar if x_bar.type == t else self.recorder.apply(dtype.type, (x_bar,), {})
-
     def _add_number(self, v: Value, x_bar: Any) -> None:
         known = self.current(v)
-        self.region.bars[v] = x_bar if known is None else known + x_bar
+        self.sweep.region.bars[v] = x_bar if known is None else known + x_bar
 
     def current(self, v: Value, region: Region | None = None) -> Any:
         """The cotangent of a number so far, in a region; None if nothing was added yet."""
-        region = region or self.region
+        region = region or self.sweep.region
         if v in region.bars:
             return region.bars[v]
         if self.structure.home[v] is region.source or region.parent is None:
@@ -253,12 +90,12 @@ class Cotangents:
         return self.current(v, region.parent)
 
     def _add_array(self, v: Value, x_bar: Any) -> None:
-        home = self.home_of(v)
-        if home is self.region and v not in home.owned:
+        home = self.sweep.home_of(v)
+        if home is self.sweep.region and v not in home.owned:
             known = home.bars.get(v)
             home.bars[v] = self._lasting(x_bar) if known is None else known + x_bar
             return
-        self.recorder.update(self.buffer(v), Ellipsis, operator.add, x_bar)
+        self.recorder.update(self._buffer(v), Ellipsis, operator.add, x_bar)
 
     def _lasting(self, x_bar: Any) -> Any:
         """A cotangent, copied if it is an array of the program that may be restored."""
@@ -267,61 +104,119 @@ class Cotangents:
                 return self.recorder.apply(np.ndarray.copy, (x_bar,), {})
         return x_bar
 
-    def buffer(self, v: Value) -> Symbol:
+    def _buffer(self, v: Value) -> Symbol:
         """The cotangent of an array that is not memory, as memory that can be added into."""
-        home = self.home_of(v)
+        home = self.sweep.home_of(v)
         if v in home.owned:
             return home.bars[v]
-        with self.writing(home):
+        with self.sweep.writing(home):
             known = home.bars.get(v)
             if known is None:
-                made = self.zeros(v)
+                made = self.spaces.zeros(v)
             elif type(known) is Symbol and known.is_array:
                 made = self.recorder.apply(np.ndarray.copy, (known,), {})
             else:
-                made = self.whole(v, known)
+                made = self.spaces.whole(v, known)
         if v.type.dtype.kind == "c" != made.dtype.kind:  # of its real part, until now
-            with self.writing(home):
+            with self.sweep.writing(home):
                 made = self.recorder.apply(np.ndarray.astype, (made, v.type.dtype), {})
         home.bars[v] = made
         home.owned.add(v)
         return made
 
-    def home_of(self, v: Value) -> Region:
-        """The region of the block that defines a value."""
-        region: Region | None = self.region
-        source = self.structure.home[v]
-        while region is not None:
-            if region.source is source:
-                return region
-            region = region.parent
-        return self.fail("a value is used outside of the block that defines it")
-
     def take(self, v: Value) -> Any:
         """The cotangent of a value when its definition is reached; None if it has none."""
         if is_array(v) and self.structure.is_memory(v):
-            return self.memory_of(v) if self._has_memory(v) else None
-        self.region.owned.discard(v)
-        return self.region.bars.pop(v, None)
+            views = self.view_cotangents
+            return views.memory_of(v) if views.is_begun(v) else None
+        self.sweep.region.owned.discard(v)
+        return self.sweep.region.bars.pop(v, None)
 
-    # -- memory: see ``view_cotangents``
+    # -- memory
 
-    def is_followed(self, v: Value) -> bool:
-        """Whether the cotangent of an array that is memory can be a view where the array is."""
-        raise NotImplementedError
+    def _add_memory(self, v: Value, x_bar: Any) -> None:
+        views, op = self.view_cotangents, self.structure.definition.get(v)
+        if not views.is_followed(v) and isinstance(op, Apply):
+            record = record_of(op.function)
+            is_view = record.read_only or record.several
+            if not is_view and self.overwriting.is_overwritten_before_use(op):
+                name = function_name(op.function)
+                self.sweep.fail(
+                    f"what {name} returns may be a view of an array that is written before it is "
+                    "used: give it a copy"
+                )
+            self.by_rule.add_through(op, v, x_bar)
+        elif not views.is_followed(v) and isinstance(op, Load):
+            self.add_element(op.array, op.index, x_bar)
+        elif v not in views.refs and isinstance(op, Load) and op.view:
+            base, index = views.memory_of(op.array), self.sweep.symbols(op.index)
+            self.recorder.update(base, index, operator.add, x_bar)
+        elif self._is_first(v):
+            self.sweep.region.buffers[v] = self._begun(v, x_bar)
+        else:
+            self.recorder.update(views.memory_of(v), Ellipsis, operator.add, x_bar)
 
-    def memory_of(self, v: Value) -> Symbol:
-        """The cotangent of an array that is memory: a view where the array is one."""
-        raise NotImplementedError
+    def _is_first(self, v: Value) -> bool:
+        """Whether the open region is where the cotangent of an array begins, right now."""
+        is_own = self.structure.roots(v) == {v} and v not in self.sweep.choices.meant
+        known = self.view_cotangents.is_begun(v)
+        made_here = not isinstance(self.structure.definition.get(v), Branch)
+        return is_own and not known and made_here and self.sweep.home_of(v) is self.sweep.region
 
-    def _has_memory(self, v: Value) -> bool:
-        return v in self.refs or v in self.region.buffers
+    def _begun(self, v: Value, x_bar: Any) -> Symbol:
+        """Memory that is initialised with a contribution."""
+        if type(x_bar) is not Symbol or not x_bar.is_array:
+            made = self.spaces.whole(v, x_bar)
+        elif v.type.ndim and self.spaces.has_shape_of(v, x_bar):  # NumPy's sums are no memory
+            made = self.recorder.apply(np.ndarray.copy, (x_bar,), {})
+        else:
+            made = self.spaces.zeros(v)
+            self.recorder.update(made, Ellipsis, operator.add, x_bar)
+        made.value.name = f"{v.name}_bar" if v.name else None
+        return made
 
+    def add_element(self, array: Value, index: tuple[Any, ...], x_bar: Any) -> None:
+        """Add to an array's cotangent at an index, by way of an array of zeros."""
+        zeros = self.spaces.zeros(array)
+        self.scatter(zeros, index, x_bar)
+        self.add(array, zeros)
 
-def _kind(x: Any) -> str:
-    return x.dtype.kind if type(x) is Symbol else np.asarray(x).dtype.kind
+    def scatter(self, target: Symbol, index: tuple[Any, ...], x_bar: Any) -> None:
+        """``target[index] += x_bar``, for an index that may repeat elements."""
+        at = self.sweep.symbols(index)
+        if any(map(is_index_array, index)):
+            where = at[0] if len(at) == 1 else at
+            self.recorder.mutate(np.add.at, (target, where, x_bar), {})
+        else:
+            self.recorder.update(target, at, operator.add, x_bar)
 
+    def target(self, v: Value) -> Symbol:
+        """The memory into which cotangents of an array's elements are added."""
+        if self.structure.is_memory(v):
+            return self.view_cotangents.memory_of(v)
+        op = self.structure.definition.get(v)
+        if isinstance(op, Load) and op.view:  # what is added up for the view itself is apart
+            return self.recorder.load(self.target(op.array), self.sweep.symbols(op.index))
+        return self._buffer(v)
 
-def _certain(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
-    """Whether two shapes are equal in every run."""
-    return len(a) == len(b) and all(m == n for m, n in zip(a, b, strict=True))
+    def in_memory(self, v: Value) -> Symbol:
+        """The cotangent of an array, as memory that can be added into."""
+        return self.view_cotangents.memory_of(v) if self.structure.is_memory(v) else self._buffer(v)
+
+    # -- cotangents that are given
+
+    def become(self, v: Value, bar: Symbol) -> None:
+        """Make an array the cotangent of another one."""
+        if self.structure.is_memory(v):
+            self.view_cotangents.refs[v] = bar
+        else:
+            self.add(v, bar, alike=True)
+
+    def share(self, cotangents: dict[Value, Symbol]) -> None:
+        """Keep the cotangents of arguments in the given memory."""
+        for v, bar in cotangents.items():
+            if self.structure.is_memory(v):
+                self.view_cotangents.refs[v] = bar
+            else:
+                self.sweep.region.bars[v] = bar
+                self.sweep.region.owned.add(v)

@@ -5,10 +5,30 @@ In a loop that counts up, a later store at ``i + b`` does not overlap a load at 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from fwdad.ir.analysis.indices import Interval, are_apart, bound, intervals
-from fwdad.ir.ops import Block, Loop, Op, Value
+from fwdad.ir.ops import Block, Load, Loop, Op, Value
 from fwdad.ir.primitives.scatter_add import Target
 from fwdad.transforms.reverse.structure import Structure
+
+
+class Place(NamedTuple):
+    """Memory that is read: its owner, and which part of which array, as far as is known."""
+
+    root: Value
+    array: Value | None
+    part: list[Interval] | None
+
+
+def place_of(v: Value, structure: Structure) -> list[Place]:
+    """The memory that an array of the program is a view of, and where."""
+    roots = structure.roots(v) & structure.written
+    op = structure.definition.get(v)
+    if isinstance(op, Load) and op.view:
+        at = intervals(op.index, op.array.type.ndim, structure)
+        return [Place(root, op.array, at) for root in roots]
+    return [Place(root, None, None) for root in roots]
 
 
 def loops_around(block: Block, structure: Structure) -> list[Loop]:

@@ -69,23 +69,24 @@ def _together(op: Apply) -> list[list[Dimension]]:
 @contextmanager
 def equal_inside(recorder: Recorder, op: Apply) -> Iterator[None]:
     """While an operation is reversed, treat the lengths that it sums over as one."""
-    outer = recorder.same
+    outer = recorder.lengths.same
     plain = len(op.args) == 2 and not op.kwargs  # `axes` says otherwise
     if _is_product(op) and plain and all(map(is_array, op.args)):
         left, right = (Symbol(a, recorder) for a in op.args)
         if left.ndim and right.ndim:
             at = left.ndim - 1, max(right.ndim - 2, 0)
             m, n = (
-                recorder.resolved(s.type).shape[k] for s, k in zip((left, right), at, strict=True)
+                recorder.lengths.resolved(s.type).shape[k]
+                for s, k in zip((left, right), at, strict=True)
             )
             if isinstance(m, Size) and isinstance(n, Size) and m is not n:
                 same = recorder.length(left, at[0]) == recorder.length(right, at[1])
                 recorder.check(same, ValueError, (_MESSAGE,), op.location)
-                recorder.same = {**outer, m: n}
+                recorder.lengths.same = {**outer, m: n}
     try:
         yield
     finally:
-        recorder.same = outer
+        recorder.lengths.same = outer
 
 
 def check_lengths(recorder: Recorder, equal: dict[Size, Size], block: Block) -> None:

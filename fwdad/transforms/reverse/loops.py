@@ -12,12 +12,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from fwdad.ir.analysis.reassociation import free_sums
-from fwdad.ir.ops import Block, Loop, Op, Operand, Value, is_array
-from fwdad.ir.primitives.scatter_add import Target
+from fwdad.ir.ops import Block, Loop, Operand, Value, is_array
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import INT, ArrayType, Size, Type, of_any_lengths
-from fwdad.transforms.reverse.region import Region, zero_number
+from fwdad.transforms.reverse.cotangents import Cotangents
+from fwdad.transforms.reverse.kept import Kept
+from fwdad.transforms.reverse.region import Blocks, Region
 from fwdad.transforms.reverse.residuals import Residuals
+from fwdad.transforms.reverse.spaces import Spaces
+from fwdad.transforms.reverse.sweep import Sweep
+from fwdad.transforms.reverse.tbr import Overwriting
+from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 
 class Carried:
@@ -35,19 +40,19 @@ class Carried:
         Arrays that are written, carried themselves.
     """
 
-    def __init__(self, writer: Loops, op: Loop) -> None:
-        structure = writer.structure
+    def __init__(self, sweep: Sweep, op: Loop) -> None:
+        structure, choices = sweep.structure, sweep.choices
         self.numbers: list[int] = []
         self.arrays: list[int] = []
         self.memory: list[int] = []
         self.threaded: list[int] = []
         for k, p in enumerate(op.carried):
             active = structure.is_active(p) or structure.is_active(op.outputs[k])
-            if p in writer.choices.meant:
+            if p in choices.meant:
                 continue  # its cotangent is chosen as it is
             if is_array(p) and (structure.is_memory(p) or structure.is_memory(op.outputs[k])):
-                if k not in writer.choices.threaded[op]:
-                    writer.fail(
+                if k not in choices.threaded[op]:
+                    sweep.fail(
                         "an array made in a loop changes places with another that is written"
                     )
                 self.memory.extend([k] if active else [])
@@ -61,75 +66,83 @@ class Carried:
         return bool(self.numbers or self.arrays or self.memory)
 
 
-class Loops(Residuals):
-    """Reverses loops.
+class Loops:
+    """Reverses loops."""
 
-    ``in_loop``: the program is a part of another one, in a loop.
-    """
+    def __init__(
+        self,
+        sweep: Sweep,
+        spaces: Spaces,
+        view_cotangents: ViewCotangents,
+        overwriting: Overwriting,
+        cotangents: Cotangents,
+        kept: Kept,
+        residuals: Residuals,
+        blocks: Blocks,
+    ) -> None:
+        self.sweep = sweep
+        self.recorder = sweep.recorder
+        self.structure = sweep.structure
+        self.spaces = spaces
+        self.view_cotangents = view_cotangents
+        self.overwriting = overwriting
+        self.cotangents = cotangents
+        self.kept = kept
+        self.residuals = residuals
+        self.blocks = blocks
 
-    in_loop = False
-
-    def stores_in(self, block: Block) -> list[tuple[Op, Target]]:
-        """The operations of the program in a block that write elements, with these elements."""
-        raise NotImplementedError
-
-    def reverse(self, region: Region) -> None:
-        """Reverse the operations of a region's source block, into the region."""
-        raise NotImplementedError
-
-    def _loop(self, op: Loop) -> None:
-        carried = Carried(self, op)
-        if not carried.any and not self._matters(op):
+    def reverse(self, op: Loop) -> None:
+        """Reverse a loop as a loop."""
+        carried = Carried(self.sweep, op)
+        if not carried.any and not self.structure.writes_inside(op):
             return
-        region = Region(op.body, Block(), self.region, op)
+        region = Region(op.body, Block(), self.sweep.region, op)
         counter = Value(INT, op.body.params[0].name if op.span is not None else None)
         if op.span is not None:
             region.resolved[op.body.params[0]] = counter
         initial = self._ends(op, carried)
         pairs = [*self._bar_params(op, carried)]
         params, outputs = [p for p, _ in pairs], [v for _, v in pairs]
-        with self.writing(region), self.recorder.own_lengths():
+        with self.sweep.writing(region), self.recorder.lengths.own_lengths():
             for v in params:
-                self.recorder.measure(v)
+                self.recorder.lengths.measure(v)
             self._begin(op, carried, region, params)
-            self.reverse(region)
+            self.blocks.reverse(region)
             results = self._answers(op, carried, region)
         for v, made in region.imports.items():
             params.append(made)
             outputs.append(Value(made.type, made.name))
-            known = self.current(v)
-            initial.append(self.recorder.operand(zero_number(v) if known is None else known))
+            known = self.cotangents.current(v)
+            initial.append(self.recorder.operand(self.spaces.whole(v, known)))
             results.append(self.recorder.operand(region.bars[v]))
         region.block.params = [counter, *params]
         region.block.results = results
         region.close()
-        if self._is_inside_loop():
+        if self.sweep.is_inside_loop():
             free_sums(region.block)
         span = self._span(op)
         self.recorder.block.ops.append(
             Loop(span, initial, region.block, outputs=tuple(outputs), location=op.location)
         )
         for v in outputs:
-            self.recorder.measure(v)
+            self.recorder.lengths.measure(v)
         self._end(op, carried, region, iter(Symbol(v, self.recorder) for v in outputs))
 
     def _ends(self, op: Loop, carried: Carried) -> list[Operand]:
         """What the reverse pass starts with: the cotangents of the loop's outputs."""
         made: list[Operand] = []
-        for k in carried.numbers:
-            bar = self.take(op.outputs[k])
-            made.append(self.recorder.operand(zero_number(op.outputs[k]) if bar is None else bar))
-        for k in carried.arrays:
-            bar, v = self.take(op.outputs[k]), op.outputs[k]
-            made.append(self.recorder.operand(self.zeros(v) if bar is None else self.whole(v, bar)))
-        made.extend(self.memory_of(op.outputs[k]).value for k in carried.memory)
+        for k in (*carried.numbers, *carried.arrays):
+            v = op.outputs[k]
+            bar = self.spaces.whole(v, self.cotangents.take(v))
+            made.append(self.recorder.operand(bar))
+        made.extend(self.view_cotangents.memory_of(op.outputs[k]).value for k in carried.memory)
         made.extend(op.outputs[k] for k in carried.threaded)
         return made
 
     def _bar_params(self, op: Loop, carried: Carried) -> Iterator[tuple[Value, Value]]:
         """For each carried cotangent and array, a value for the start and the end of the loop."""
         bars = (*carried.numbers, *carried.arrays, *carried.memory)
-        made = [(k, self.bar_value(op.outputs[k])) for k in bars]
+        made = [(k, self.spaces.bar_value(op.outputs[k])) for k in bars]
         for k, v in (*made, *((k, op.outputs[k]) for k in carried.threaded)):
             ends, starts = self._at_end(op, k, v.type), self._at_start(op, k, v.type)
             yield Value(ends, v.name), Value(starts, v.name)
@@ -139,7 +152,7 @@ class Loops(Residuals):
         r = op.body.results[k]
         if not isinstance(t, ArrayType) or not isinstance(r, Value):
             return t
-        lengths = self.recorder.resolved(r.type).shape
+        lengths = self.recorder.lengths.resolved(r.type).shape
         pairs = zip(lengths, t.shape, strict=True)
         return ArrayType(
             t.dtype, tuple(n if isinstance(n, Size) or n == m else Size() for n, m in pairs)
@@ -157,30 +170,24 @@ class Loops(Residuals):
         for k in (*carried.numbers, *carried.arrays):
             bar, r = Symbol(next(given), self.recorder), op.body.results[k]
             if isinstance(r, Value):
-                self.add(r, bar, alike=True)
+                self.cotangents.add(r, bar, alike=True)
         for k in carried.memory:
-            self.become(op.body.results[k], Symbol(next(given), self.recorder))
+            self.cotangents.become(op.body.results[k], Symbol(next(given), self.recorder))
         for k in carried.threaded:
             region.resolved[op.body.results[k]] = next(given)
 
     def _answers(self, op: Loop, carried: Carried, region: Region) -> list[Operand]:
         """The cotangents of the values with which an iteration begins."""
         made: list[Operand] = []
-        for k in carried.numbers:
-            known = region.bars.pop(op.carried[k], None)
-            made.append(
-                self.recorder.operand(zero_number(op.carried[k]) if known is None else known)
-            )
         start = len(region.block.ops)
-        for k in carried.arrays:
-            known, p = region.bars.pop(op.carried[k], None), op.carried[k]
-            written_out = self.zeros(p) if known is None else self.whole(p, known)
-            made.append(self.recorder.operand(written_out))
-        made.extend(self.memory_of(op.carried[k]).value for k in carried.memory)
+        for k in (*carried.numbers, *carried.arrays):
+            p = op.carried[k]
+            made.append(self.recorder.operand(self.spaces.whole(p, region.bars.pop(p, None))))
+        made.extend(self.view_cotangents.memory_of(op.carried[k]).value for k in carried.memory)
         for k in carried.threaded:
             p = op.carried[k]
-            made.append(region.resolved.get(p) or self.keep(p, region))
-        self.settle(region, start, -1, tuple(made))
+            made.append(region.resolved.get(p) or self.kept.keep(p, region))
+        self.residuals.settle(region, start, -1, tuple(made))
         return made
 
     def _end(self, op: Loop, carried: Carried, region: Region, found: Iterator[Symbol]) -> None:
@@ -189,13 +196,13 @@ class Loops(Residuals):
         memory = [next(found) for _ in carried.memory]
         arrays = [next(found) for _ in carried.threaded]
         for v in region.imports:
-            self.region.bars[v] = next(found)
+            self.sweep.region.bars[v] = next(found)
         # what the loop begins with may be a number that it also reads from outside
         for k, bar in zip((*carried.numbers, *carried.arrays), values, strict=True):
             if isinstance(op.initial[k], Value):
-                self.add(op.initial[k], bar, alike=True)
+                self.cotangents.add(op.initial[k], bar, alike=True)
         for k, bar in zip(carried.memory, memory, strict=True):
-            self.become(op.initial[k], bar)
+            self.cotangents.become(op.initial[k], bar)
         for k, array in zip(carried.threaded, arrays, strict=True):
             self._put_back(op, k, array)
 
@@ -204,20 +211,12 @@ class Loops(Residuals):
         first = op.initial[k]
         if op.body.results[k] in op.carried or not isinstance(first, Value):
             return
-        roots = self.structure.roots(first)
-        for restored, target in self.stores_in(op.body):
-            if self.is_restored(restored) and self.structure.roots(target.array) & roots:
+        structure, overwriting = self.structure, self.overwriting
+        roots = structure.roots(first)
+        for store, target in overwriting.stores_in(op.body):
+            if overwriting.is_restored(store) and structure.roots(target.array) & roots:
                 self.recorder.store(Symbol(first, self.recorder), Ellipsis, found)
                 return
-
-    def _is_inside_loop(self) -> bool:
-        """Whether the present loop is inside another one, not counting calls, which run once."""
-        region: Region | None = self.region
-        while region is not None:
-            if isinstance(region.owner, Loop) and not region.owner.sealed:
-                return True
-            region = region.parent
-        return self.in_loop
 
     # -- how often
 
@@ -237,33 +236,4 @@ class Loops(Residuals):
     def _arithmetic(self, f: Any, a: Operand, b: Operand) -> Operand:
         if not isinstance(a, Value) and not isinstance(b, Value):
             return f(a, b)
-        return self.recorder.apply_typed(f, (self.symbols(a), self.symbols(b)), INT).value
-
-    # -- of use to branches, too
-
-    def bar_value(self, v: Value) -> Value:
-        """A value for a cotangent."""
-        return Value(self.bar_type(v), f"{v.name}_bar" if v.name else None)
-
-    def become(self, v: Value, bar: Symbol) -> None:
-        """Make an array the cotangent of another one."""
-        if self.structure.is_memory(v):
-            self.refs[v] = bar
-        else:
-            self.add(v, bar, alike=True)
-
-    def _matters(self, op: Any) -> bool:
-        """Whether a branch or loop stores into memory, so that its stores must be reversed."""
-        return any(
-            self.structure.roots(v) & self.structure.written
-            for block in op.blocks()
-            for inner in _walk(block)
-            for v in inner.writes()
-        )
-
-
-def _walk(block: Block) -> Iterator[Any]:
-    for op in block.ops:
-        yield op
-        for inner in op.blocks():
-            yield from _walk(inner)
+        return self.recorder.apply_typed(f, self.sweep.symbols((a, b)), INT).value

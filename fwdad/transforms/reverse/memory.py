@@ -18,54 +18,51 @@ from fwdad.ir.symbol import Symbol, as_numpy_number
 from fwdad.ir.types import ArrayType
 from fwdad.rules.core.registry import find_rule
 from fwdad.transforms.forward.rule_table import ruled_function
+from fwdad.transforms.reverse.cotangents import Cotangents
 from fwdad.transforms.reverse.normalize.lowering import is_index_array
-from fwdad.transforms.reverse.rules import Rules
+from fwdad.transforms.reverse.reads import Reads
+from fwdad.transforms.reverse.spaces import Spaces
+from fwdad.transforms.reverse.sweep import Sweep
+from fwdad.transforms.reverse.tbr import Overwriting
+from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 
-class Memory(Rules):
+class Memory:
     """Reverses loads, stores and updates."""
 
-    facts: Any
-    kept: dict[Op, Value]
-    certain: set[Op]
+    def __init__(
+        self,
+        sweep: Sweep,
+        spaces: Spaces,
+        view_cotangents: ViewCotangents,
+        overwriting: Overwriting,
+        cotangents: Cotangents,
+        reads: Reads,
+    ) -> None:
+        self.sweep = sweep
+        self.recorder = sweep.recorder
+        self.structure = sweep.structure
+        self.spaces = spaces
+        self.view_cotangents = view_cotangents
+        self.overwriting = overwriting
+        self.cotangents = cotangents
+        self.reads = reads
+        self._old: dict[Op, Value] = {}
 
-    def _load(self, op: Load) -> None:
+    def load(self, op: Load) -> None:
+        """Reverse a load: add the cotangent where it was read."""
         (v,) = op.outputs
         if not self.structure.is_active(v):
             return
         if op.view and self.structure.is_memory(v):
             return  # its cotangent is a view
-        y_bar = self.take(v)
+        y_bar = self.cotangents.take(v)
         if y_bar is None or not self.structure.is_active(op.array):
             return  # of a copy of constants, into which active values are stored later
-        if self.structure.is_memory(op.array) and not self.is_followed(op.array):
-            self.add_element(op.array, op.index, y_bar)
+        if self.structure.is_memory(op.array) and not self.view_cotangents.is_followed(op.array):
+            self.cotangents.add_element(op.array, op.index, y_bar)
             return
-        self._scatter(self._target(op.array), op.index, y_bar)
-
-    def _target(self, v: Value) -> Symbol:
-        """The memory into which cotangents of an array's elements are added."""
-        if self.structure.is_memory(v):
-            return self.memory_of(v)
-        op = self.structure.definition.get(v)
-        if isinstance(op, Load) and op.view:  # what is added up for the view itself is apart
-            return self.recorder.load(self._target(op.array), self.symbols(op.index))
-        return self.buffer(v)
-
-    def add_element(self, array: Value, index: tuple[Any, ...], x_bar: Any) -> None:
-        """Add to an array's cotangent at an index, by way of an array of zeros."""
-        zeros = self.zeros(array)
-        self._scatter(zeros, index, x_bar)
-        self.add(array, zeros)
-
-    def _scatter(self, target: Symbol, index: tuple[Any, ...], x_bar: Any) -> None:
-        """``target[index] += x_bar``, for an index that may repeat elements."""
-        at = self.symbols(index)
-        if any(map(is_index_array, index)):
-            where = at[0] if len(at) == 1 else at
-            self.recorder.mutate(np.add.at, (target, where, x_bar), {})
-        else:
-            self.recorder.update(target, at, operator.add, x_bar)
+        self.cotangents.scatter(self.cotangents.target(op.array), op.index, y_bar)
 
     def _undone(self, op: Store | Update) -> tuple[Symbol, Any] | None:
         """Restore what a write has changed; return the memory's cotangent, and where it wrote."""
@@ -73,9 +70,10 @@ class Memory(Rules):
         self._keeps_numbers(op)
         if not self.structure.is_active(op.array):
             return None
-        return self.memory_of(op.array), self.symbols(op.index)
+        return self.view_cotangents.memory_of(op.array), self.sweep.symbols(op.index)
 
-    def _store(self, op: Store) -> None:
+    def store(self, op: Store) -> None:
+        """Reverse a store: take the cotangent of what it wrote, and leave zero."""
         undone = self._undone(op)
         if undone is None:
             return
@@ -92,7 +90,7 @@ class Memory(Rules):
         taken = self.recorder.load(bar, at)
         by_array = any(map(is_index_array, op.index))
         if taken.is_array and is_array(op.value) and not by_array:
-            taken = self._into(op.value, taken)  # summed first: a copy of it may go
+            taken = self.spaces.into(op.value, taken)  # summed first: a copy of it may go
         if taken.is_array:
             taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
         if by_array:
@@ -105,16 +103,17 @@ class Memory(Rules):
     def _give(self, value: Any, x_bar: Any) -> None:
         """Add the cotangent of a stored value, which may have been broadcast."""
         if isinstance(value, Value):
-            self.add(value, x_bar)
+            self.cotangents.add(value, x_bar)
         else:
-            self.fail("a list of values that carry derivatives is stored: make it an array")
+            self.sweep.fail("a list of values that carry derivatives is stored: make it an array")
 
     def _keeps_numbers(self, op: Store | Update) -> None:
         """Raise if an active value goes into an array whose dtype has no derivatives."""
         if self.structure.any_active(op.value):
             op.check_derivatives_fit()
 
-    def _update(self, op: Update) -> None:
+    def update(self, op: Update) -> None:
+        """Reverse an update in place."""
         undone = self._undone(op)
         if undone is None:
             return
@@ -124,13 +123,13 @@ class Memory(Rules):
         else:
             self._product(op, bar, at)
 
-    def _scatter_backwards(self, op: Apply) -> None:
+    def scatter_add(self, op: Apply) -> None:
         """``np.add.at(a, index, b)``: an element that occurs twice belongs to two elements of b."""
         self._restore(op)
         target = target_of(op)
         if target is None or not self.structure.any_active(scattered(op)):
             return
-        bar, at = self.memory_of(target.array), self.symbols(target.at)
+        bar, at = self.view_cotangents.memory_of(target.array), self.sweep.symbols(target.at)
         taken = self.recorder.load(bar, at)
         if subtracts(op):
             taken = -taken
@@ -147,7 +146,7 @@ class Memory(Rules):
             taken = -taken
         elif taken.is_array:
             if is_array(op.value):  # summed first: what is then only read needs no copy
-                taken = self._into(op.value, taken)
+                taken = self.spaces.into(op.value, taken)
             if taken.is_array:
                 taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
         self._give(op.value, taken)
@@ -156,20 +155,20 @@ class Memory(Rules):
         """``a[index] *= b`` and similar updates."""
         rule = find_rule(ruled_function(op))
         if rule is None or rule.kind != "elementwise":
-            self.fail(f"`{op.function.__name__}` in place cannot be run backwards")
+            self.sweep.fail(f"`{op.function.__name__}` in place cannot be run backwards")
             return
-        value = as_numpy_number(self.symbols(op.value), op.array.type.dtype)
+        value = as_numpy_number(self.sweep.symbols(op.value), op.array.type.dtype)
         active = (True, self.structure.any_active(op.value))
         partials = self._of_new_content(op, rule, value, active)
         if partials is None:
-            old = self.old_content(op)
+            old = self._old_content(op)
             y = self.recorder.apply(op.function, (old, value), {})
             partials = [p(old, value, y) for p, on in zip(rule.partials, active, strict=True) if on]
         y_bar = self.recorder.load(bar, at)
         if y_bar.is_array:
             y_bar = self.recorder.apply(np.ndarray.copy, (y_bar,), {})
-        of_value = self.scaled(partials[1], y_bar) if active[1] else None
-        self.recorder.store(bar, at, self.scaled(partials[0], y_bar))
+        of_value = self.spaces.scaled(partials[1], y_bar) if active[1] else None
+        self.recorder.store(bar, at, self.spaces.scaled(partials[0], y_bar))
         if of_value is not None:  # last: the value may be a view of the array itself
             self._give(op.value, of_value)
 
@@ -177,11 +176,11 @@ class Memory(Rules):
         self, op: Update, rule: Any, value: Any, active: tuple[bool, bool]
     ) -> list[Any] | None:
         """The partials, if they depend on the new content, which is still there; else None."""
-        if not self.stays_written(op):
+        if not self.overwriting.stays_written(op):
             return None
         recorder = self.recorder
-        start, mark = len(recorder.block.ops), recorder.mark()
-        y = recorder.load(Symbol(op.array, recorder), self.symbols(op.index))
+        start, mark = len(recorder.block.ops), recorder.lengths.mark()
+        y = recorder.load(Symbol(op.array, recorder), self.sweep.symbols(op.index))
         load = recorder.block.ops[-1]
         old = Symbol(Value(y.type), recorder)  # which nobody has read
         partials = [p(old, value, y) for p, on in zip(rule.partials, active, strict=True) if on]
@@ -190,29 +189,25 @@ class Memory(Rules):
         used |= {p.value for p in partials if type(p) is Symbol}
         if old.value in used:
             del recorder.block.ops[start:]
-            recorder.forget(mark)
+            recorder.lengths.forget(mark)
             return None
-        self.certain.add(load)
+        self.reads.certain.add(load)
         return partials
-
-    def stays_written(self, op: Op) -> bool:
-        """Whether what a store wrote is still there while what precedes it is reversed."""
-        raise NotImplementedError
 
     # -- what was overwritten
 
-    def old_content(self, op: Op) -> Symbol:
+    def _old_content(self, op: Op) -> Symbol:
         """The elements that a store overwrites, kept in the forward pass."""
-        return Symbol(self.kept_before(op), self.recorder)
+        return Symbol(self._loaded_before(op), self.recorder)
 
-    def kept_before(self, op: Op) -> Value:
+    def _loaded_before(self, op: Op) -> Value:
         """The value of ``a[index]`` before an operation, loaded in the program itself."""
-        if op in self.kept:
-            return self.kept[op]
+        if op in self._old:
+            return self._old[op]
         target: Any = target_of(op)
         block = self.structure.block_of[op]
-        found, is_view = self.recorder.indexed(
-            Symbol(target.array, self.recorder), self.symbols(target.at)
+        found, is_view = self.recorder.indexing.type_of(
+            Symbol(target.array, self.recorder), self.sweep.symbols(target.at)
         )
         made = Value(found, f"{target.array.name}_old" if target.array.name else None)
         before: list[Any] = [
@@ -228,18 +223,14 @@ class Memory(Rules):
         self.structure.definition[made] = before[-1]
         self.structure.position[before[-1]] = self.structure.position[op]
         self.structure.block_of[before[-1]] = block
-        self.kept[op] = made
+        self._old[op] = made
         return made
-
-    def is_restored(self, op: Op) -> bool:
-        """Whether the reverse pass restores what an operation overwrites."""
-        return self.structure.source_of[op] in self.facts.restored
 
     def _restore(self, op: Op) -> None:
         target = target_of(op)
-        if target is not None and self.is_restored(op):
-            old = self.old_content(op)
-            array, index = Symbol(target.array, self.recorder), self.symbols(target.at)
+        if target is not None and self.overwriting.is_restored(op):
+            old = self._old_content(op)
+            array, index = Symbol(target.array, self.recorder), self.sweep.symbols(target.at)
             found = self.structure.definition[old.value]
             if isinstance(found, Apply) and found.function is np.ndarray.copy:  # of a view
                 array, index = self.recorder.load(array, index), Ellipsis

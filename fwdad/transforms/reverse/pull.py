@@ -13,60 +13,66 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import type_in_words
 from fwdad.ir.analysis.alias import Roots
+from fwdad.ir.builder.outside import leave_outside
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.clone import Cloner
 from fwdad.ir.ops import (
     Apply,
     Block,
+    Branch,
     Call,
+    Check,
+    Effect,
+    Load,
+    Loop,
+    Missing,
     Op,
     Operand,
+    Store,
+    Update,
     Value,
     is_array,
     values_in,
 )
-from fwdad.ir.primitives.scatter_add import target_of
-from fwdad.ir.primitives.stacks import pop, push, thin, top, turn
-from fwdad.ir.rewrite import blocks_of, defined_by, written_outside
+from fwdad.ir.primitives.stacks import turn
+from fwdad.ir.rewrite import defined_by, written_outside
 from fwdad.ir.symbol import Symbol
 from fwdad.transforms.passes.lengths import share_lengths_in
-from fwdad.transforms.reverse.dead_restores import hidden_stores
+from fwdad.transforms.reverse.bar_stacks import BarStacks
+from fwdad.transforms.reverse.branches import Branches
+from fwdad.transforms.reverse.checkpointing.loops import Checkpoints
+from fwdad.transforms.reverse.cotangents import Cotangents
+from fwdad.transforms.reverse.kept import Kept
 from fwdad.transforms.reverse.lengths import check_lengths, equal_lengths
+from fwdad.transforms.reverse.loops import Loops
+from fwdad.transforms.reverse.memory import Memory
 from fwdad.transforms.reverse.normalize.array_phis import Choices
 from fwdad.transforms.reverse.normalize.copy_insertion import copy_taken_over
 from fwdad.transforms.reverse.normalize.loop_views import copy_views
 from fwdad.transforms.reverse.normalize.lowering import lower
 from fwdad.transforms.reverse.normalize.view_phis import tell_views_apart
+from fwdad.transforms.reverse.reads import Reads
+from fwdad.transforms.reverse.recursion import Group, Recursion
 from fwdad.transforms.reverse.region import Region
-from fwdad.transforms.reverse.residuals import Place
+from fwdad.transforms.reverse.residuals import Residuals
+from fwdad.transforms.reverse.rules import Rules
 from fwdad.transforms.reverse.sinking import sink_updates
+from fwdad.transforms.reverse.spaces import Spaces
 from fwdad.transforms.reverse.structure import Structure
+from fwdad.transforms.reverse.sweep import ALONE, Facts, Setting, Sweep
 from fwdad.transforms.reverse.tbr import Overwriting
-
-_ATTEMPTS = 100
-_ON_STACKS = (push, pop, top, thin)
+from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 
-class Facts:
-    """What the reverse pass finds out, and the forward pass needs.
-
-    ``restored`` are the stores and updates that restore what they overwrite, ``groups`` the called
-    programs with their reverse passes.
-    """
-
-    def __init__(self) -> None:
-        self.restored: set[Op] = set()
-        self.groups: dict[Any, Any] = {}
-
-
-class Pullback(Overwriting):
+class Pullback:
     """A block recorded on a tape, to be reversed.
 
     Values from outside are constants. The block may write into its arguments, ``given``; ``active``
     says which of these carry derivatives. ``facts`` come from earlier attempts; ``roots`` and
-    ``natural`` are those of :class:`Structure`, for the arguments' values.
+    ``natural`` are those of :class:`Structure`, for the arguments' values; ``setting`` and
+    ``group`` are those of :class:`Sweep` and :class:`Recursion`.
     """
 
     def __init__(
@@ -78,12 +84,14 @@ class Pullback(Overwriting):
         facts: Facts,
         roots: Roots | None = None,
         natural: Iterable[Value] = (),
+        *,
+        setting: Setting = ALONE,
+        group: Group | None = None,
     ) -> None:
         cloner = Cloner({p: s.value for p, s in zip(block.params, given, strict=True)})
         params = [s.value for s in given]
         self.outside = _on_copies(recorder, block, cloner)
         params += self.outside.values()  # active values may be stored into them
-        self.facts = facts
         self.first = len(recorder.block.ops)
         ops = [cloner.op(op) for op in block.ops]
         source = Block(params, ops, [cloner.operand(r) for r in block.results])
@@ -91,37 +99,115 @@ class Pullback(Overwriting):
         share_lengths_in(source)
         wrt = [s.value for s, is_on in zip(given, active, strict=True) if is_on]
         structure = Structure(source, wrt, cloner.origin, roots, natural)
-        self.choices = Choices(structure)
-        if self.choices.added:
+        choices = Choices(structure)
+        if choices.added:
             structure = Structure(source, wrt, cloner.origin, roots, natural)
-        super().__init__(recorder, structure, Region(source, recorder.block))
+        self.recorder = recorder
+        self.structure = structure
         self.given = given
-        self.kept: dict[Op, Value] = {}
-        self.certain: set[Op] = set()
-        self.lengths: dict[Any, Value] = {}
-        self.stacks: list[Op] = []
-        self.stack_values = {}
-        self.bar_stacks: dict[Value, Value] = {}
-        self.read: list[tuple[Place, Block, int]] = []
-        self.views: dict[Value, list[Place]] = {}
         recorder.block.ops.extend(source.ops)
         self.results = source.results
+        # the parts: each is given those above it that it uses
+        region = Region(source, recorder.block)
+        sweep = self.sweep = Sweep(recorder, structure, choices, region, facts, setting)
+        spaces = Spaces(sweep)
+        view_cotangents = ViewCotangents(sweep, spaces)
+        overwriting = self.overwriting = Overwriting(sweep, view_cotangents)
+        cotangents = self.cotangents = Cotangents(
+            sweep, spaces, view_cotangents, overwriting, by_rule=self
+        )
+        reads = self.reads = Reads(sweep, overwriting)
+        kept = Kept(sweep)
+        residuals = self.residuals = Residuals(sweep, view_cotangents, overwriting, reads, kept)
+        bar_stacks = BarStacks(sweep, spaces, cotangents)
+        self.memory = Memory(sweep, spaces, view_cotangents, overwriting, cotangents, reads)
+        self.rules = Rules(sweep, spaces, view_cotangents, cotangents, bar_stacks, self.memory)
+        self.branches = Branches(sweep, spaces, view_cotangents, cotangents, blocks=self)
+        loops = Loops(
+            sweep, spaces, view_cotangents, overwriting, cotangents, kept, residuals, blocks=self
+        )
+        self.checkpoints = Checkpoints(
+            sweep, spaces, view_cotangents, overwriting, cotangents, reads, loops, inner=self
+        )
+        self.recursion = Recursion(
+            sweep,
+            spaces,
+            view_cotangents,
+            overwriting,
+            cotangents,
+            bar_stacks,
+            residuals,
+            blocks=self,
+            new_pass=Pullback,
+            group=group,
+        )
+
+    # -- from the last operation to the first
+
+    def reverse(self, region: Region) -> None:
+        """Reverse the operations of a region's source block, into the region."""
+        source, sweep = region.source, self.sweep
+        inside = [v for op in source.ops for v in defined_by(op)]
+        absent: list[Value] = []  # what is no array yet in the first iteration
+        if isinstance(region.owner, Loop):
+            pairs = zip(region.owner.carried, region.owner.initial, strict=True)
+            absent = [p for p, a in pairs if isinstance(a, Missing)]
+        for v in (*(p for p in source.params if p not in absent), *inside):
+            self.recorder.lengths.measure(v, anew=region.parent is not None)
+        ops = list(source.ops)  # what keeps values is written beside them
+        if region.parent is not None:  # the cotangents of its results may have read lengths
+            self.residuals.settle(region, 0, len(ops))
+        for op in reversed(ops):
+            outer, sweep.op = sweep.op, op
+            start = len(region.block.ops)
+            self._reverse(op)
+            self.residuals.settle(region, start, self.structure.position[op])
+            sweep.op = outer
+
+    def _reverse(self, op: Op) -> None:
+        """Reverse one operation."""
+        match op:
+            case Check() | Effect():
+                pass  # what held in the forward pass holds, and output is not repeated
+            case Apply():
+                self.rules.reverse(op)
+            case Load():
+                self.memory.load(op)
+            case Store():
+                self.memory.store(op)
+            case Update():
+                self.memory.update(op)
+            case Branch():
+                self.branches.reverse(op)
+            case Loop():
+                self.checkpoints.reverse(op)
+            case Call():
+                self.recursion.reverse(op)
+            case _:
+                self.sweep.fail(f"{type_in_words(op)} cannot be run backwards")
+
+    def add_through(self, op: Apply, v: Value, x_bar: Any) -> None:
+        """Add the contribution of one result of a call to the cotangents of the arguments."""
+        self.rules.add_through(op, v, x_bar)
+
+    # -- whole programs
 
     def pull(
         self,
         bars: list[Any],
-        begin: Callable[[Pullback], None] = lambda _: None,
+        begin: Callable[[Cotangents, list[Operand]], None] = lambda *_: None,
         *,
         alike: bool = False,
         stays: Callable[[Value], bool] | None = None,
     ) -> list[Any]:
         """Record the reverse pass; return the arguments' cotangents, None where there is none.
 
-        ``bars`` has None for results without cotangent. ``begin(self)`` runs first, and may say
-        where cotangents are kept. ``alike``: cotangents have their results' shapes, whatever the
-        types say. ``stays`` selects the arrays outside that keep what the program writes into them.
+        ``bars`` has None for results without cotangent. ``begin``, which gets the cotangents and
+        the results, runs first, and may say where cotangents are kept. ``alike``: cotangents have
+        their results' shapes, whatever the types say. ``stays`` selects the arrays outside that
+        keep what the program writes into them.
         """
-        recorder, region = self.recorder, self.region
+        recorder, region = self.recorder, self.sweep.region
         source = region.source
         outer_block = recorder.block
         way_forward = outer_block.ops[self.first :]
@@ -132,78 +218,72 @@ class Pullback(Overwriting):
         later = way_forward[len(source.ops) :]
         for op in source.ops:
             for v in (*values_in(op.operands()), *defined_by(op)):  # captures among them
-                recorder.measure(v)
-        outer_same, equal = recorder.same, equal_lengths(source)
+                recorder.lengths.measure(v)
+        outer_same, equal = recorder.lengths.same, equal_lengths(source)
         check_lengths(recorder, equal, source)
-        recorder.same = {**outer_same, **equal}
-        begin(self)
+        recorder.lengths.same = {**outer_same, **equal}
+        begin(self.cotangents, self.results)
         for r, bar in zip(self.results, bars, strict=True):
             if bar is not None and isinstance(r, Value):
-                self.add(r, bar, alike=alike)
+                self.cotangents.add(r, bar, alike=alike)
         self.reverse(region)
         params = [symbol.value for symbol in self.given]
-        found = [self.take(p) if self.structure.is_active(p) else None for p in params]
+        active = self.structure.is_active
+        found = [self.cotangents.take(p) if active(p) else None for p in params]
         sink_updates(back)
-        recorder.block, recorder.same = outer_block, outer_same
+        recorder.block, recorder.lengths.same = outer_block, outer_same
         turned = [Apply(turn, ())] if recorder.turns else []
-        outer_block.ops[:] = [*before, *self.stacks, *source.ops, *later]
+        outer_block.ops[:] = [*before, *self.sweep.stacks, *source.ops, *later]
         if stays:
-            recorder.leave_outside(self.outside, stays, self.first)
+            leave_outside(recorder, self.outside, stays, self.first)
         outer_block.ops += [*turned, *back.ops]
         return found
 
+    def pulled(
+        self,
+        block: Block,
+        active: list[bool],
+        roots: Roots,
+        natural: list[Value],
+        bars: list[Any],
+        begin: Callable[[Cotangents, list[Operand]], None],
+    ) -> list[Any]:
+        """Record a block and its reverse pass, in this one; return its parameters' cotangents.
+
+        The parameters are existing values. ``bars`` are the cotangents of the results.
+        """
+        recorder, facts = self.recorder, Facts()
+        given = [Symbol(p, recorder) for p in block.params]
+        setting = Setting(in_loop=self.sweep.is_inside_loop())
+        first = len(recorder.block.ops)
+
+        def attempt() -> tuple[list[Any], set[Op]]:
+            del recorder.block.ops[first:]
+            with recorder.lengths.own_lengths():
+                inner = Pullback(
+                    recorder, block, given, active, facts, dict(roots), natural, setting=setting
+                )
+                turns, recorder.turns = recorder.turns, False  # it is not the program's end
+                found = inner.pull(bars, begin, alike=True)
+                recorder.turns = turns
+            return found, inner.reads.needed()
+
+        return facts.settle(attempt)
+
     def restored_results(self) -> list[int]:
         """The results that are memory which the reverse pass changes."""
+        structure, overwriting = self.structure, self.overwriting
         touched = {
             root
-            for op, target in self.stores()
-            if self.structure.source_of[op] in self.facts.restored or self.runs_again(op)
-            for root in self.structure.roots(target.array)
+            for op, target in overwriting.stores()
+            if overwriting.is_restored(op) or overwriting.runs_again(op)
+            for root in structure.roots(target.array)
         }
         return [
             k
             for k, r in enumerate(self.results)
-            if isinstance(r, Value) and is_array(r) and self.structure.roots(r) & touched
+            if isinstance(r, Value) and is_array(r) and structure.roots(r) & touched
         ]
-
-    def needed(self) -> set[Op]:
-        """The stores whose old contents the reverse pass reads."""
-        found = []
-        for op, target in self.stores():
-            roots = self.structure.roots(target.array)
-            if any(
-                place.root in roots and self.overwrites(op, target, place, block, position)
-                for place, block, position in self.read
-            ):
-                found.append(op)
-        self._check_other_writers()
-        reads = [(place.root, block, position) for place, block, position in self.read]
-        once = [op for op in found if not self.runs_again(op)]
-        gone = hidden_stores(self.structure, once, reads)
-        found = [op for op in found if op not in gone]
-        if self.restores:
-            params = set(self.region.source.params)
-            found += [op for op, t in self.stores() if self.structure.roots(t.array) & params]
-        return {self.structure.source_of[op] for op in found}
-
-    def _check_other_writers(self) -> None:
-        """Refuse a function that overwrites what the reverse pass reads, which is not restored."""
-        for block in blocks_of(self.structure.top):
-            for op in block.ops:
-                if target_of(op) is not None or op not in self.structure.source_of:
-                    continue
-                if isinstance(op, Call) or (isinstance(op, Apply) and op.function in _ON_STACKS):
-                    continue
-                roots = {root for v in op.writes() for root in self.structure.roots(v)}
-                if self.restores and roots & set(self.region.source.params):
-                    self.op = op
-                    self.fail("a function overwrites an argument that the reverse pass reads")
-                for place, where, position in self.read:
-                    if place.root in roots and (
-                        self.is_before(where, position, op) or self.share_loop(where, op)
-                    ):
-                        self.op = op
-                        self.fail("a function overwrites an array that the reverse pass reads")
 
 
 def pull_block(
@@ -225,29 +305,26 @@ def pull_block(
     lower(recorder, block)
     tell_views_apart(block, rows=recorder.rows)
     copy_taken_over(block)
-    outer, mark, first = recorder.block, recorder.mark(), len(recorder.block.ops)
-    place, same = recorder.place, recorder.same
+    outer, mark, first = recorder.block, recorder.lengths.mark(), len(recorder.block.ops)
+    place, same = recorder.place, recorder.lengths.same
     recorder.derives = True
+
+    def attempt() -> tuple[tuple[list[Any], list[Any]], set[Op]]:
+        recorder.block = outer
+        del outer.ops[first:]
+        recorder.lengths.forget(mark)
+        pullback = Pullback(recorder, block, given, active, facts)
+        recorder.place = lambda: (pullback.sweep.op and pullback.sweep.op.location) or place()
+        primals = [_symbols(recorder, r) for r in pullback.results]
+        for k in pullback.restored_results():
+            primals[k] = recorder.apply(np.ndarray.copy, (primals[k],), {})
+        bars = pullback.pull(seeds(primals), stays=stays)
+        return (primals, bars), pullback.reads.needed()
+
     try:
-        for _ in range(_ATTEMPTS):
-            writer = Pullback(recorder, block, given, active, facts)
-            recorder.place = _placed(writer, place)
-            results = list(writer.results)
-            primals = [_symbols(recorder, r) for r in results]
-            for k in writer.restored_results():
-                primals[k] = recorder.apply(np.ndarray.copy, (primals[k],), {})
-            bars = writer.pull(seeds(primals), stays=stays)
-            needed = writer.needed()
-            if needed <= facts.restored:
-                return primals, bars
-            facts.restored |= needed
-            recorder.block = outer
-            del outer.ops[first:]
-            recorder.forget(mark)
+        return facts.settle(attempt)
     finally:
-        recorder.place, recorder.same = place, same
-    message = "what the reverse pass reads does not settle"
-    raise UntraceableError(message)
+        recorder.place, recorder.lengths.same = place, same
 
 
 def write_block(
@@ -268,7 +345,7 @@ def write_block(
         made = cloner.op(op)
         recorder.block.ops.append(made)
         for v in defined_by(made):
-            recorder.measure(v)
+            recorder.lengths.measure(v)
     return [_symbols(recorder, cloner.operand(r)) for r in block.results]
 
 
@@ -279,11 +356,6 @@ def _on_copies(recorder: Recorder, block: Block, cloner: Cloner) -> dict[Value, 
         copy = recorder.apply(np.ndarray.copy, (Symbol(v, recorder),), {})
         cloner.mapping[v] = outside[v] = copy.value
     return outside
-
-
-def _placed(writer: Pullback, place: Any) -> Any:
-    """A function for the location of the operation that is being reversed."""
-    return lambda: (writer.op and writer.op.location) or place()
 
 
 def _symbols(recorder: Recorder, r: Operand) -> Any:

@@ -10,25 +10,29 @@ added.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from fwdad.errors import UntraceableError
 from fwdad.ir.analysis.alias import memory, memory_of, written_parameters
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.clone import Cloner
-from fwdad.ir.ops import Apply, Block, Call, Loop, Op, Operand, Program, Value, is_array, walk
-from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top
-from fwdad.ir.rewrite import blocks_of, defined_by
+from fwdad.ir.ops import Apply, Block, Call, Op, Operand, Program, Value, is_array, walk
+from fwdad.ir.primitives.stacks import pop, push, thin, top
+from fwdad.ir.rewrite import defined_by
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Type, number_type
 from fwdad.transforms.passes import called_from
-from fwdad.transforms.reverse.checkpointing.loops import Checkpoints
+from fwdad.transforms.reverse.bar_stacks import BarStacks
+from fwdad.transforms.reverse.cotangents import Cotangents
 from fwdad.transforms.reverse.normalize.copy_insertion import copy_taken_over
 from fwdad.transforms.reverse.normalize.lowering import lower
 from fwdad.transforms.reverse.normalize.view_phis import tell_views_apart
-from fwdad.transforms.reverse.region import Region, zero_number
-
-_ATTEMPTS = 100
+from fwdad.transforms.reverse.reads import Reads
+from fwdad.transforms.reverse.region import Blocks, Region
+from fwdad.transforms.reverse.residuals import Residuals
+from fwdad.transforms.reverse.spaces import Spaces
+from fwdad.transforms.reverse.sweep import Facts, Setting, Sweep
+from fwdad.transforms.reverse.tbr import Overwriting
+from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 
 class Ways:
@@ -107,66 +111,109 @@ def _note_written(program: Program) -> bool:
     return before != program.written
 
 
-class Recursion(Checkpoints):
-    """Reverses calls of programs."""
+class CalledPass(Protocol):
+    """The reverse pass of a program that is called."""
 
-    group: Group | None = None  # of a program that is called: that in which it is
-    restores = False  # of such a program: whether it restores what it overwrites in its arguments
-    stack_values: dict[Value, Value]
-    stacks: list[Op]
-    given: list[Symbol]
+    recursion: Recursion
+    reads: Reads
     results: list[Operand]
 
-    def _call(self, op: Call) -> None:
-        if not self.structure.any_active([*op.outputs, *op.writes()]) and not self.is_restored(op):
+
+class NewPass(Protocol):
+    """What begins the reverse pass of a program that is called: :class:`Pullback`."""
+
+    def __call__(
+        self,
+        recorder: Recorder,
+        block: Block,
+        given: list[Symbol],
+        active: list[bool],
+        facts: Facts,
+        *,
+        setting: Setting,
+        group: Group,
+    ) -> CalledPass:
+        """The reverse pass of a block, of which nothing is recorded yet."""
+
+
+class Recursion:
+    """Reverses calls of programs.
+
+    ``group`` is that in which the reversed program is itself, if it is called.
+    """
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        spaces: Spaces,
+        view_cotangents: ViewCotangents,
+        overwriting: Overwriting,
+        cotangents: Cotangents,
+        bar_stacks: BarStacks,
+        residuals: Residuals,
+        blocks: Blocks,
+        new_pass: NewPass,
+        group: Group | None,
+    ) -> None:
+        self.sweep = sweep
+        self.recorder = sweep.recorder
+        self.structure = sweep.structure
+        self.spaces = spaces
+        self.view_cotangents = view_cotangents
+        self.overwriting = overwriting
+        self.cotangents = cotangents
+        self.bar_stacks = bar_stacks
+        self.residuals = residuals
+        self.blocks = blocks
+        self.new_pass = new_pass
+        self.group = group
+        self._stacks: dict[Value, Value] = {}  # of called programs: what they are in this one
+
+    def reverse(self, op: Call) -> None:
+        """Reverse a call of a program."""
+        structure = self.structure
+        active = structure.any_active([*op.outputs, *op.writes()])
+        if not active and not self.overwriting.is_restored(op):
             return
-        bars = [self.take(v) if self.structure.is_active(v) else None for v in op.outputs]
+        bars = [self.cotangents.take(v) if structure.is_active(v) else None for v in op.outputs]
         if op.adjoint is None:
             self._call_back(op, bars)
             return
         for k, v in enumerate(op.outputs):
-            if bars[k] is not None:
-                bars[k] = self._of_own_dtype(v, self.whole(v, bars[k]))
-            elif v.type.dtype.kind in "fc":
-                bars[k] = self._nothing(v)
-        args = [self.symbols(a) for a in op.args]
-        found = op.adjoint(args, [self.symbols(v) for v in op.outputs], bars)
+            if bars[k] is not None or v.type.dtype.kind in "fc":
+                bars[k] = self.spaces.of_own_dtype(v, self.spaces.whole(v, bars[k]))
+        args = [self.sweep.symbols(a) for a in op.args]
+        found = op.adjoint(args, [self.sweep.symbols(v) for v in op.outputs], bars)
         for a, bar in zip(op.args, found, strict=False):
             if isinstance(a, Value) and bar is not None:
-                self.add(a, bar)
-
-    def _nothing(self, v: Value) -> Any:
-        return self.zeros(v) if is_array(v) else zero_number(v)
-
-    def _of_own_dtype(self, v: Value, bar: Any) -> Any:
-        raise NotImplementedError
+                self.cotangents.add(a, bar)
 
     def _call_back(self, op: Call, bars: list[Any]) -> None:
         """Call the reverse pass of a program, and let the forward pass keep what it needs."""
-        name, restores = op.program.name, self.is_restored(op)
-        writes = self.structure.any_active(op.writes())
-        if all(bar is None for bar in bars) and not (writes or restores):
+        name, restores = op.program.name, self.overwriting.is_restored(op)
+        written = [v for v in op.writes() if self.structure.is_active(v)]
+        if all(bar is None for bar in bars) and not (written or restores):
             return
-        if any(not self.is_followed(v) for v in op.writes() if self.structure.is_active(v)):
-            self.fail(f"{name} calls itself and writes into what may be a copy")
+        if not all(map(self.view_cotangents.is_followed, written)):
+            self.sweep.fail(f"{name} calls itself and writes into what may be a copy")
         for v in op.outputs:
             if is_array(v) and self.structure.is_memory(v) and _may_be_argument(op, v):
-                self.fail(f"{name} calls itself, and what it returns may be written: copy it")
+                self.sweep.fail(f"{name} calls itself, and what it returns may be written: copy it")
         pattern = tuple(self.structure.is_active(a) for a in op.args)
         ways, group = self._ways(op.program, pattern, restores)
         args = list(op.args)
         given = [
-            self._of_own_dtype(v, self.whole(v, bar)) if bar is not None else self._nothing(v)
+            self.spaces.of_own_dtype(v, self.spaces.whole(v, bar))
             for v, bar, returned in zip(op.outputs, bars, ways.returned, strict=True)
             if returned
         ]
         marks = zip(args, pattern, ways.is_stack, strict=True)
         places = [(a, stacked) for a, is_on, stacked in marks if is_on and is_array(a)]
-        held = [self.bar_stack(a) if stacked else self._place(a) for a, stacked in places]
+        held = [self.bar_stacks.of(a) if stacked else self._place(a) for a, stacked in places]
         again = ways.arguments(args)
         operands = [*again, *(self.recorder.operand(x) for x in (*given, *held))]
         numbers = [a for a, is_on in zip(args, pattern, strict=True) if is_on and not is_array(a)]
-        outputs = tuple(Value(self.bar_type(a)) for a in numbers)
+        outputs = tuple(Value(self.spaces.bar_type(a)) for a in numbers)
         stacks = self._stacks_of(ways, group)
         op.program = ways.forward
         op.args = [*args, *stacks]
@@ -174,26 +221,25 @@ class Recursion(Checkpoints):
             Call(ways.back, [*operands, *stacks], outputs=outputs, location=op.location)
         )
         for a, v in zip(numbers, outputs, strict=True):
-            self.add(a, Symbol(v, self.recorder))
+            self.cotangents.add(a, Symbol(v, self.recorder))
         for (a, _), x in zip(places, held, strict=True):
-            if self.structure.is_memory(a) and not self.is_followed(a):
-                self.add(a, x)
+            if self.structure.is_memory(a) and not self.view_cotangents.is_followed(a):
+                self.cotangents.add(a, x)
 
     def _place(self, v: Value) -> Symbol:
         """The memory to which the cotangent of an array is added."""
-        if self.structure.is_memory(v) and not self.is_followed(v):
-            return self.zeros(v)
-        return self._target(v)
+        if self.structure.is_memory(v) and not self.view_cotangents.is_followed(v):
+            return self.spaces.zeros(v)
+        return self.cotangents.target(v)
 
     def _stacks_of(self, ways: Ways, group: Group) -> list[Value]:
         """The stacks of a program, in the one that is recorded; none as yet in its own group."""
         if group is self.group:
             return []
         for stack in ways.stacks:
-            if stack not in self.stack_values:
-                made = self.stack_values[stack] = Value(stack.type, stack.name)
-                self.stacks.append(Apply(new_stack, (), outputs=(made,)))
-        return [self.stack_values[stack] for stack in ways.stacks]
+            if stack not in self._stacks:
+                self._stacks[stack] = self.sweep.new_stack(stack.type, stack.name)
+        return [self._stacks[stack] for stack in ways.stacks]
 
     def _ways(
         self, program: Program, active: tuple[bool, ...], restores: bool
@@ -204,98 +250,84 @@ class Recursion(Checkpoints):
             if key not in self.group.ways:
                 self._define(self.group, key, program)
             return self.group.ways[key], self.group
-        found = self.facts.groups.get(key)
+        found = self.sweep.facts.groups.get(key)
         if found is None:
-            found = self.facts.groups[key] = Group()
+            found = self.sweep.facts.groups[key] = Group()
             self._define(found, key, program)
             found.finish()
         return found.ways[key], found
 
     def _define(self, group: Group, key: Any, program: Program) -> None:
         ways = group.ways[key] = Ways(program, *key[1:])
-        make: Any = type(self)
-        facts = type(self.facts)()
+        facts = Facts()
+        setting = Setting(is_called=True, restores=ways.restores)
         block = Cloner({}).block(program.block)
         lower(Recorder(), block)
         tell_views_apart(block)
         copy_taken_over(block)
-        for _ in range(_ATTEMPTS):
+
+        def attempt() -> tuple[None, set[Op]]:
             recorder = Recorder()
             given = []
             for p in block.params:
                 symbol = Symbol(Value(p.type, p.name), recorder)
-                recorder.measure(symbol.value)
+                recorder.lengths.measure(symbol.value)
                 given.append(symbol)
-            writer = make(recorder, block, given, list(ways.active), facts)
-            writer.write_ways(ways, group)
-            needed = writer.needed()
-            if needed <= facts.restored:
-                return
-            facts.restored |= needed
-        message = "what the reverse pass reads does not settle"
-        raise UntraceableError(message)
+            inner = self.new_pass(
+                recorder, block, given, list(ways.active), facts, setting=setting, group=group
+            )
+            inner.recursion.write_ways(ways, given, inner.results)
+            return None, inner.reads.needed()
 
-    def write_ways(self, ways: Ways, group: Group) -> None:
+        facts.settle(attempt)
+
+    def write_ways(self, ways: Ways, given: list[Symbol], results: list[Operand]) -> None:
         """Record the forward and reverse pass of a called program into ``ways``.
 
-        The parameters of the block must be the program's own.
+        ``given`` are the parameters of the block, which must be the program's own.
         """
-        self.group, self.restores = group, ways.restores
-        recorder, region, source = self.recorder, self.region, self.region.source
+        recorder, region, source = self.recorder, self.sweep.region, self.sweep.region.source
         forward = recorder.block
-        params = [symbol.value for symbol in self.given]
+        params = [symbol.value for symbol in given]
         again = [Value(p.type, p.name) for p in params]
         bars = [
-            self.bar_value(r) if isinstance(r, Value) else Value(_type_of(r))
-            for r, returned in zip(self.results, ways.returned, strict=True)
+            self.spaces.bar_value(r) if isinstance(r, Value) else Value(_type_of(r))
+            for r, returned in zip(results, ways.returned, strict=True)
             if returned
         ]
         on = [p for p, is_on in zip(params, ways.active, strict=True) if is_on]
         arrays = [p for p in on if is_array(p)]
-        held = [self.bar_value(p) for p in arrays]
+        held = [self.spaces.bar_value(p) for p in arrays]
         region.parent = Region(Block(), Block())  # what it needs of the forward pass is kept
         region.resolved.update(zip(params, again, strict=True))
         region.block = recorder.block = Block()
         for op in source.ops:
             for v in defined_by(op):
-                recorder.measure(v)
+                recorder.lengths.measure(v)
         for v in (*bars, *held):
-            recorder.measure(v)
+            recorder.lengths.measure(v)
         stacks = {p for p, stacked in zip(params, ways.is_stack, strict=True) if stacked}
-        self.bar_stacks.update((p, v) for p, v in zip(arrays, held, strict=True) if p in stacks)
-        pairs = [(p, v) for p, v in zip(arrays, held, strict=True) if p not in stacks]
-        self.share({p: Symbol(v, recorder) for p, v in pairs})
+        pairs = list(zip(arrays, held, strict=True))
+        self.bar_stacks.give({p: v for p, v in pairs if p in stacks})
+        self.cotangents.share({p: Symbol(v, recorder) for p, v in pairs if p not in stacks})
         bar = iter(bars)
-        for r, returned in zip(self.results, ways.returned, strict=True):
+        for r, returned in zip(results, ways.returned, strict=True):
             if returned:
                 x = Symbol(next(bar), recorder)
                 if isinstance(r, Value):
-                    self.add(r, x)
-        self.reverse(region)
+                    self.cotangents.add(r, x)
+        self.blocks.reverse(region)
         start = len(region.block.ops)
-        results: list[Operand] = []
-        for p in on:
-            if not is_array(p):
-                found = self.take(p)
-                results.append(recorder.operand(zero_number(p) if found is None else found))
-        self.settle(region, start, -1, tuple(results))
+        numbers = [p for p in on if not is_array(p)]
+        found = [self.spaces.whole(p, self.cotangents.take(p)) for p in numbers]
+        answers = [recorder.operand(x_bar) for x_bar in found]
+        self.residuals.settle(region, start, -1, tuple(answers))
         region.close()
-        ways.own = [op.outputs[0] for op in self.stacks]
-        ways.forward.block = Block(params, list(source.ops), list(self.results))
+        ways.own = [op.outputs[0] for op in self.sweep.stacks]
+        ways.forward.block = Block(params, list(source.ops), list(results))
         taken = [*ways.arguments(again), *bars, *held]
-        ways.back.block = Block(taken, region.block.ops, results)
+        ways.back.block = Block(taken, region.block.ops, answers)
         recorder.block = forward
-
-    def _ends_here(self, v: Value, region: Region) -> bool:
-        if region.owner is None:  # a program that is called: everything in it ends
-            inside = {id(b) for b in blocks_of(region.source)}
-            return all(id(self.structure.home[root]) in inside for root in self.structure.roots(v))
-        return super()._ends_here(v, region)
-
-    def _loop(self, op: Loop) -> None:
-        if self.group is not None:
-            op.checkpoint = None  # states would be between those of the calls inside
-        super()._loop(op)
 
 
 def _type_of(x: Operand) -> Type:

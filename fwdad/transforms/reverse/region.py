@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from fwdad.ir.ops import Block, Branch, Loop, Op, Operand, Value
+from fwdad.ir.ops import Block, Loop, Op, Operand, Value
 from fwdad.ir.symbol import Symbol
 
 
@@ -56,15 +56,12 @@ class Region:
         """Whether it is the body of a loop."""
         return isinstance(self.owner, Loop)
 
-    @property
-    def is_side(self) -> bool:
-        """Whether it is a side of a branch."""
-        return isinstance(self.owner, Branch)
 
+class Blocks(Protocol):
+    """What reverses blocks: those of loops and branches are reversed as the whole program is."""
 
-def zero_number(v: Value) -> Any:
-    """The cotangent of a number that nothing depends on."""
-    return bar_dtype(v).type(0)
+    def reverse(self, region: Region) -> None:
+        """Reverse the operations of a region's source block, into the region."""
 
 
 def bar_dtype(v: Value) -> np.dtype[Any]:

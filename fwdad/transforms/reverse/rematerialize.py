@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from fwdad.ir.analysis.alias import aliased_arguments
-from fwdad.ir.analysis.effects import own_function, reads, risk
-from fwdad.ir.builder.shape_env import length_if_any, length_of
-from fwdad.ir.builder.writer import _identity
+from fwdad.ir.analysis.effects import own_function, risk
+from fwdad.ir.builder.recorder import _identity
+from fwdad.ir.builder.shape_env import length_if_any
 from fwdad.ir.clone import Cloner
 from fwdad.ir.ops import (
     Apply,
@@ -28,12 +27,14 @@ from fwdad.ir.rewrite import defined_by
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import BOOL
 from fwdad.ops import Cost, Risk, record_of
+from fwdad.transforms.reverse.indices import place_of
+from fwdad.transforms.reverse.kept import Kept
 from fwdad.transforms.reverse.normalize.array_phis import sides_of
+from fwdad.transforms.reverse.reads import Reads, read_by
 from fwdad.transforms.reverse.region import Region
 from fwdad.transforms.reverse.structure import may_be_missing
-
-if TYPE_CHECKING:
-    from fwdad.transforms.reverse.residuals import Residuals
+from fwdad.transforms.reverse.sweep import Sweep
+from fwdad.transforms.reverse.tbr import Overwriting
 
 _CHEAP = 6  # arithmetic operations that cost as much as a number that is kept and read again
 _ARRAY = 2  # those that one on an array counts for: two or three cost as much as a copy
@@ -44,8 +45,21 @@ _DEAR = (Cost.ROOT, Cost.LIBRARY)
 class Resolver:
     """Replaces values of a region's source block, at the position that the reverse has reached."""
 
-    def __init__(self, writer: Residuals, region: Region, position: int) -> None:
-        self.writer = writer
+    def __init__(
+        self,
+        sweep: Sweep,
+        overwriting: Overwriting,
+        reads: Reads,
+        kept: Kept,
+        region: Region,
+        position: int,
+    ) -> None:
+        self.sweep = sweep
+        self.structure = sweep.structure
+        self.choices = sweep.choices
+        self.overwriting = overwriting
+        self.reads = reads
+        self.kept = kept
         self.region = region
         self.position = position
         self.made: list[Op] = []
@@ -61,7 +75,7 @@ class Resolver:
 
     def value(self, v: Value) -> Operand:
         """A value, resolved; one that is not of the source block is itself."""
-        structure, region = self.writer.structure, self.region
+        structure, region = self.structure, self.region
         if structure.home.get(v) is not region.source:
             return v
         if v not in region.resolved and not (structure.is_memory(v) and self._found(v)):
@@ -69,12 +83,12 @@ class Resolver:
             if plan is not None:
                 self._write(plan)
             elif not self._is_read_again(v):
-                region.resolved[v] = self.writer.keep(v, region)
+                region.resolved[v] = self.kept.keep(v, region)
         return region.resolved[v]
 
     def _is_read_again(self, v: Value) -> bool:
         """Take a view again of memory that has not been written; its indices may be kept."""
-        structure, region = self.writer.structure, self.region
+        structure, region = self.structure, self.region
         op = structure.definition.get(v)
         if not (isinstance(op, Load) and op.view and op in structure.source_of):
             return False
@@ -87,7 +101,7 @@ class Resolver:
 
     def _hangs_on_one_number(self, v: Value) -> bool:
         """Whether keeping at most one number suffices to take a view again."""
-        definition = self.writer.structure.definition.get(v)
+        definition = self.structure.definition.get(v)
         if not isinstance(definition, Load):
             return False
         return len(self._wanted(values_in(definition.index))) <= 1
@@ -96,7 +110,7 @@ class Resolver:
         """The values that must be kept in order to recompute numbers, perhaps these themselves."""
         found: set[Value] = set()
         for v in numbers:
-            op = self.writer.structure.definition.get(v)
+            op = self.structure.definition.get(v)
             if self._plan(v, _CHEAP) is not None:
                 continue
             if isinstance(op, Apply) and (self._cost(op, v) or 20) <= _CHEAP:
@@ -107,7 +121,7 @@ class Resolver:
 
     def _found(self, v: Value) -> bool:
         """Find memory itself, since restoring into a copy has no effect; whether it was found."""
-        structure, choices = self.writer.structure, self.writer.choices
+        structure, choices = self.structure, self.choices
         op = structure.definition.get(v)
         if v in choices.meant:
             number = self.value(choices.number[v])
@@ -136,16 +150,16 @@ class Resolver:
         made = Value(v.type, v.name)
         sides = (Block(results=[then]), Block(results=[other]))
         self.made.append(Branch(condition, *sides, outputs=(made,)))
-        self.writer.views[made] = self.writer.place_of(v)
+        self.reads.views[made] = place_of(v, self.structure)
         return made
 
     def length(self, op: Apply) -> None:
         """Resolve a length of an array, which is kept as a number if the array is not available."""
         array, axis = op.args
         region = self.region
-        if may_be_missing(array, self.writer.structure.definition):
+        if may_be_missing(array, self.structure.definition):
             op.function = length_if_any
-        if self.writer.structure.home.get(array) is not region.source:
+        if self.structure.home.get(array) is not region.source:
             return
         if array in region.resolved or self._plan(array, _CHEAP) is not None:
             op.args = (self.value(array), axis)
@@ -153,28 +167,9 @@ class Resolver:
         if self._hangs_on_one_number(array) and self._is_read_again(array):
             op.args = (region.resolved[array], axis)
             return
-        structure = self.writer.structure
-        key = (array, axis)
-        if key not in self.writer.lengths:
-            made = Value(op.outputs[0].type)
-            definition = structure.definition.get(array)
-            # what a branch or a loop returns may not be there
-            plain = isinstance(definition, (Apply, Load))
-            plain = plain and not may_be_missing(array, structure.definition)
-            function = length_of if plain else length_if_any
-            asked = Apply(function, (array, axis), outputs=(made,))
-            at = 0 if definition is None else region.source.ops.index(definition) + 1
-            region.source.ops.insert(at, asked)
-            structure.home[made] = region.source
-            structure.definition[made] = asked
-            structure.position[asked] = (
-                structure.position[definition] if definition is not None else -1
-            )
-            structure.block_of[asked] = region.source
-            self.writer.lengths[key] = made
-        held = self.writer.lengths[key]
+        held = self.kept.length(array, axis, op.outputs[0].type, region)
         if held not in region.resolved:
-            region.resolved[held] = self.writer.keep(held, region)
+            region.resolved[held] = self.kept.keep(held, region)
         op.function, op.args = _identity, (region.resolved[held],)
 
     # -- computing again
@@ -187,16 +182,16 @@ class Resolver:
 
     def _stored(self, v: Value) -> list[Op] | None:
         """The operations that read a number from where it was stored; None if it is not there."""
-        structure, region = self.writer.structure, self.region
+        structure, region = self.structure, self.region
         for op in region.source.ops:
             if not isinstance(op, Store) or op.value is not v or op not in structure.source_of:
                 continue
-            found, _ = self.writer.recorder.indexed(
-                Symbol(op.array, self.writer.recorder), self.writer.symbols(op.index)
+            found, _ = self.sweep.recorder.indexing.type_of(
+                Symbol(op.array, self.sweep.recorder), self.sweep.symbols(op.index)
             )
-            if found != v.type or is_array(v) or not self.writer.stays_written(op):
+            if found != v.type or is_array(v) or not self.overwriting.stays_written(op):
                 continue
-            if not self.writer.is_stored_at_once(op, v):
+            if not self.overwriting.is_stored_at_once(op, v):
                 continue
             plan: list[Op] = []
             seen: set[Value] = set()
@@ -208,7 +203,7 @@ class Resolver:
         return None
 
     def _count(self, v: Value, plan: list[Op], seen: set[Value], budget: int) -> int | None:
-        structure, region = self.writer.structure, self.region
+        structure, region = self.structure, self.region
         if structure.home.get(v) is not region.source or v in region.resolved or v in seen:
             return 0
         op = structure.definition.get(v)
@@ -230,7 +225,7 @@ class Resolver:
     def _cost(self, op: Apply | Load, v: Value) -> int | None:
         """The cost of recomputing a value, without its operands; None if it must be kept."""
         if isinstance(op, Load):
-            is_view = op.view and is_array(v) and self.writer.structure.is_memory(v)
+            is_view = op.view and is_array(v) and self.structure.is_memory(v)
             return 0 if is_view else self._if_unwritten(op, 1)
         own = own_function(op)
         if risk(op) >= Risk.RAISES and not own:
@@ -243,7 +238,7 @@ class Resolver:
 
     def _cost_of_array(self, op: Apply, v: Value) -> int | None:
         """The same for a call that returns an array; a view costs nothing."""
-        is_memory = self.writer.structure.is_memory(v)
+        is_memory = self.structure.is_memory(v)
         if is_memory and aliased_arguments(op):
             return 0
         if record_of(op.function).cost in _PLAIN and v.type.dtype.kind in "fc" and not is_memory:
@@ -253,21 +248,21 @@ class Resolver:
 
     def _is_there(self, op: Apply, a: Value) -> bool:
         """Whether an array that an operation reads can be read again without another restore."""
-        structure = self.writer.structure
+        structure = self.structure
         if not structure.roots(a) & structure.written:
             return True
-        return self.writer.is_there(op, a, self.position)
+        return self.overwriting.is_there(op, a, self.position)
 
     def _reads_written(self, op: Op) -> bool:
         """Whether an operation reads memory of the program that is written somewhere."""
-        structure = self.writer.structure
+        structure = self.structure
         return any(structure.roots(a) & structure.written for a in read_by(op))
 
     def _if_unwritten(self, op: Load, cost: int) -> int | None:
         """The cost of a load; None if its memory has been written and is not restored."""
-        structure = self.writer.structure
+        structure = self.structure
         roots = structure.roots(op.array)
-        if roots & structure.written and not self.writer.is_untouched(op):
+        if roots & structure.written and not self.overwriting.is_untouched(op):
             return None
         return cost
 
@@ -279,16 +274,11 @@ class Resolver:
             made.replace(lambda v: region.resolved.get(v, v))
             self.made.append(made)
             if isinstance(op, Apply) and record_of(op.function).cost in _PLAIN:
-                for place in self.writer.places_of(list(values_in(op.args))):
-                    self.writer.read.append((place, region.source, self.position))
+                for place in self.reads.places_of(list(values_in(op.args))):
+                    self.reads.noted.append((place, region.source, self.position))
             for old, new in zip(defined_by(op), defined_by(made), strict=True):
                 region.resolved[old] = new
             if is_array(op.outputs[0]):
-                found = self.writer.place_of(op.outputs[0])
+                found = place_of(op.outputs[0], self.structure)
                 if found:
-                    self.writer.views[made.outputs[0]] = found
-
-
-def read_by(op: Op) -> Iterator[Value]:
-    """The arrays whose content an operation of the reverse pass reads."""
-    yield from reads(op, {v: {v} for o in op.operands() for v in values_in(o)})
+                    self.reads.views[made.outputs[0]] = found

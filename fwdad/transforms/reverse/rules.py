@@ -10,14 +10,13 @@ import numpy as np
 from fwdad.eager.lifting.rule_bodies import written_down
 from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError
 from fwdad.ir.abstract_eval.rule_trials import check_lengths_of
-from fwdad.ir.analysis.effects import own_function, type_of_operand
+from fwdad.ir.analysis.effects import own_function
 from fwdad.ir.analysis.reassociation import free_products
-from fwdad.ir.ops import Apply, Op, Value, is_array
+from fwdad.ir.ops import Apply, Value, is_array
 from fwdad.ir.primitives.scatter_add import is_scatter
-from fwdad.ir.primitives.stacks import new_stack, pop, push, stack_type, thin, top
+from fwdad.ir.primitives.stacks import pop, push, thin, top
 from fwdad.ir.primitives.view_mirrors import give_back
 from fwdad.ir.symbol import Symbol, as_divisor, as_numpy_number
-from fwdad.ir.types import ArrayType, Number
 from fwdad.ops import record_of
 from fwdad.rules.core.adjoints import TRANSPOSES
 from fwdad.rules.core.containers import pick, rebuild, walk
@@ -33,30 +32,51 @@ from fwdad.transforms.forward.lanes import lanes_type, load_lanes, zero_lanes
 from fwdad.transforms.forward.placing import place_lanes, pulled_places
 from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.forward.rules import nested_parts
-from fwdad.transforms.reverse.cotangents import NotReversibleError
+from fwdad.transforms.reverse.bar_stacks import BarStacks
+from fwdad.transforms.reverse.cotangents import Cotangents
 from fwdad.transforms.reverse.lengths import equal_inside
+from fwdad.transforms.reverse.memory import Memory
 from fwdad.transforms.reverse.opaque_call import PullWhole
-from fwdad.transforms.reverse.region import zero_number
-from fwdad.transforms.reverse.structure import is_differentiable
+from fwdad.transforms.reverse.spaces import Spaces
+from fwdad.transforms.reverse.structure import NotReversibleError, is_differentiable
+from fwdad.transforms.reverse.sweep import Sweep
 from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 
-class Rules(ViewCotangents):
+class Rules:
     """Reverses calls of functions."""
 
-    stacks: list[Op]
-    bar_stacks: dict[Value, Value]
+    def __init__(
+        self,
+        sweep: Sweep,
+        spaces: Spaces,
+        view_cotangents: ViewCotangents,
+        cotangents: Cotangents,
+        bar_stacks: BarStacks,
+        memory: Memory,
+    ) -> None:
+        self.sweep = sweep
+        self.recorder = sweep.recorder
+        self.structure = sweep.structure
+        self.spaces = spaces
+        self.view_cotangents = view_cotangents
+        self.cotangents = cotangents
+        self.bar_stacks = bar_stacks
+        self.memory = memory
 
-    def _apply(self, op: Apply) -> None:
+    def reverse(self, op: Apply) -> None:
+        """Reverse a call."""
         if self._written(op):
             return
-        bars = [self.take(v) if self.structure.is_active(v) else None for v in op.outputs]
+        bars = [
+            self.cotangents.take(v) if self.structure.is_active(v) else None for v in op.outputs
+        ]
         if all(b is None for b in bars) or not is_differentiable(op):
             return
         if not self.structure.any_active(op.operands()):
             return
         if len(op.outputs) == 1 and self._is_view(op):
-            self.give_back(op)
+            self.view_cotangents.give_back(op)
             return  # else the cotangent is a view of that of the argument
         function = ruled_function(op)
         if function is load_lanes:
@@ -74,59 +94,17 @@ class Rules(ViewCotangents):
     def _written(self, op: Apply) -> bool:
         """Reverse a call that writes into its first argument; return whether it is one."""
         if op.function in (push, pop, top, thin):
-            self._stack(op)
+            self.bar_stacks.reverse(op)
         elif is_scatter(op):
-            self._scatter_backwards(op)
+            self.memory.scatter_add(op)
         elif not any(self.structure.is_active(v) for v in op.writes()):
             return op.function is give_back
         elif op.function is not give_back:
             name = function_name(op.function)
-            self.fail(f"{name} writes into an array that carries derivatives")
+            self.sweep.fail(f"{name} writes into an array that carries derivatives")
         elif self.structure.is_active(op.args[1]):
-            self.gave_back(op)
+            self.view_cotangents.gave_back(op)
         return True
-
-    def _scatter_backwards(self, op: Apply) -> None:
-        """Reverse a call of ``np.add.at``."""
-        raise NotImplementedError
-
-    def _stack(self, op: Apply) -> None:
-        """Reverse a stack operation: pushing becomes popping of cotangents, and vice versa."""
-        stack = op.args[0]
-        if not self.structure.is_active(stack):
-            return
-        bars = self.bar_stack(stack)
-        if op.function is thin:
-            self.fail("a loop whose length is not known runs from checkpoints: run it forwards")
-        elif op.function in (pop, top):
-            (v,) = op.outputs
-            y_bar = self.take(v)
-            if op.function is top:
-                if y_bar is None:
-                    return
-                y_bar = self._popped(bars, v.type) + y_bar
-            if is_array(v):
-                y_bar = self.zeros(v) if y_bar is None else self.whole(v, y_bar)
-            elif y_bar is None:
-                y_bar = zero_number(v)
-            self.recorder.mutate(push, (bars, y_bar), {})
-        else:
-            x = op.args[1]
-            self.add(x, self._popped(bars, type_of_operand(x)))
-
-    def bar_stack(self, stack: Value) -> Symbol:
-        """The stack of the cotangents of the values on a stack."""
-        if stack not in self.bar_stacks:
-            made = Value(stack_type(stack.type), f"{stack.name or 'saved'}_bar")
-            self.stacks.append(Apply(new_stack, (), outputs=(made,)))
-            self.bar_stacks[stack] = made
-        return Symbol(self.bar_stacks[stack], self.recorder)
-
-    def _popped(self, bars: Symbol, t: Any) -> Symbol:
-        """The latest cotangent, popped from a stack."""
-        taken = Value(t if isinstance(t, ArrayType) else Number(t.dtype, python=False))
-        self.recorder.emit(Apply(pop, (bars.value,), mutated=(0,), outputs=(taken,)))
-        return Symbol(taken, self.recorder)
 
     def add_through(self, op: Apply, v: Value, x_bar: Any) -> None:
         """Add the contribution of one result of a call to the cotangents of the arguments."""
@@ -138,34 +116,33 @@ class Rules(ViewCotangents):
         return is_array(v) and self.structure.is_memory(v) and self.structure.roots(v) != {v}
 
     def _passed(self, op: Apply, y_bar: Any) -> None:
-        self.add(op.args[0], y_bar)
+        self.cotangents.add(op.args[0], y_bar)
         if op.function is complex and len(op.args) == 2:
-            self.add(op.args[1], y_bar * -1j)
+            self.cotangents.add(op.args[1], y_bar * -1j)
 
     def _gathered(self, op: Apply, y_bar: Any) -> None:
         (v,) = op.outputs
-        whole = self.whole(v, y_bar)
+        whole = self.spaces.whole(v, y_bar)
         for at, part in nested_parts(op.args[0], v.type.ndim):
             if self.structure.is_active(part):
                 taken = self.recorder.load(whole, at)
                 if taken.is_array:
                     taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
-                self.add(part, taken)
+                self.cotangents.add(part, taken)
 
     def _loaded_lanes(self, op: Apply, y_bar: Any) -> None:
         lanes, *index = op.args
-        memory = self.structure.is_memory(lanes)
-        target = self.memory_of(lanes) if memory else self.buffer(lanes)
-        at = (slice(None), *self.symbols(tuple(index)))
+        target = self.cotangents.in_memory(lanes)
+        at = (slice(None), *self.sweep.symbols(tuple(index)))
         self.recorder.update(target, at, operator.add, y_bar)
 
     def _placed_lanes(self, op: Apply, y_bar: Any) -> None:
         (v,) = op.outputs
-        lanes_bar = self._as_symbol(v, self.whole(v, y_bar))
+        lanes_bar = self.spaces.as_symbol(v, self.spaces.whole(v, y_bar))
         found = pulled_places(self.recorder, op.args[:4], lanes_bar)
         for d, d_bar in zip(op.args[4:], found, strict=True):
             if self.structure.is_active(d):
-                self.add(d, d_bar)
+                self.cotangents.add(d, d_bar)
 
     # -- rules
 
@@ -177,7 +154,7 @@ class Rules(ViewCotangents):
         if rule.kind == "elementwise" and len(op.outputs) == 1:
             attempt: Any = self._elementwise
         elif function is np.sum and len(op.args) == 1 and not op.kwargs and is_array(op.args[0]):
-            self.add(op.args[0], bars[0])
+            self.cotangents.add(op.args[0], bars[0])
             return
         elif rule.kind in ("linear", "multilinear") or self._is_transposed(op, function, rule):
             attempt = self._linear
@@ -185,37 +162,31 @@ class Rules(ViewCotangents):
             attempt = self._recorded
         if attempt != self._elementwise:
             bars = [
-                b if b is None else self._as_symbol(v, self.whole(v, b))
+                b if b is None else self.spaces.as_symbol(v, self.spaces.whole(v, b))
                 for v, b in zip(op.outputs, bars, strict=True)
             ]
         self._only_primals(op, rule)
-        mark = len(self.recorder.block.ops), self.recorder.mark()
+        mark = len(self.recorder.block.ops), self.recorder.lengths.mark()
         try:
             found = attempt(op, function, rule, bars)
         except (MissingRuleError, DualLeakError, NotReversibleError):
             raise
         except Exception as error:  # noqa: BLE001  (reported, if it is no refusal)
             del self.recorder.block.ops[mark[0] :]
-            self.recorder.forget(mark[1])
+            self.recorder.lengths.forget(mark[1])
             self._whole(op, bars, error)
             return
         free_products(self.recorder.block.ops[mark[0] :])
         for v, x_bar in found:
-            self.add(v, x_bar)
+            self.cotangents.add(v, x_bar)
 
     def _by_itself(self, op: Apply, rule: Any, bars: list[Any]) -> None:
         """Reverse a function without an frule, or with an rrule, as an opaque call."""
         if rule is not None:
             self._only_primals(op, rule)
         elif own_function(op):  # the builder does not look into these
-            self.fail(f"{own_function(op)} of a value that carries a derivative")
+            self.sweep.fail(f"{own_function(op)} of a value that carries a derivative")
         self._whole(op, bars, "an rrule" if rule else "no frule")
-
-    def _as_symbol(self, v: Value, x_bar: Any) -> Symbol:
-        """A cotangent that rules can distinguish from a constant, with a dtype and a shape."""
-        if type(x_bar) is Symbol:
-            return x_bar
-        return self.recorder.as_symbol(v.type.dtype.type(x_bar))
 
     def _only_primals(self, op: Apply, rule: Any) -> None:
         """Refuse an active option of a rule, which a recorded run can handle."""
@@ -225,48 +196,37 @@ class Rules(ViewCotangents):
         for name, x in options.items():
             if self.structure.any_active((x,)):
                 of = function_name(op.function)
-                self.fail(f"the rule of {of} takes `{name}` as an option; it carries a derivative")
+                self.sweep.fail(
+                    f"the rule of {of} takes `{name}` as an option; it carries a derivative"
+                )
 
     def _elementwise(self, op: Apply, _function: Any, rule: Any, bars: list[Any]) -> list[Any]:
         (y,) = op.outputs
         (y_bar,) = bars
         dtype = y.type.dtype
         args, options = rule.of_call(op.args, op.kwargs)
-        numbers = [as_numpy_number(self.symbols(a), dtype) for a in args]
+        numbers = [as_numpy_number(self.sweep.symbols(a), dtype) for a in args]
         if ruled_function(op) is np.true_divide:
             numbers[1] = as_divisor(numbers[1], dtype)
-        result = as_numpy_number(self.symbols(y), dtype)
+        result = as_numpy_number(self.sweep.symbols(y), dtype)
         found = []
         others = [a for a in args if not isinstance(a, Value)]
         if self.structure.any_active([others, *options.values()]):
-            self.fail(f"{function_name(op.function)} of a list of values that carry derivatives")
+            self.sweep.fail(
+                f"{function_name(op.function)} of a list of values that carry derivatives"
+            )
         for k, a in enumerate(args):
             if self.structure.is_active(a):
                 with np.errstate(all="ignore"):  # of numbers that are known
                     d = written_down(rule, rule.partials[k])(*numbers, result)
                 shape = tuple(getattr(d, "shape", ()))
                 # a partial that is another argument may be shorter than y, as may this one
-                if self.shape(a) != self.shape(y) or (
-                    is_array(y) and shape not in ((), self.shape(y))
+                if self.spaces.shape(a) != self.spaces.shape(y) or (
+                    is_array(y) and shape not in ((), self.spaces.shape(y))
                 ):
-                    y_bar = self.whole(y, y_bar)
-                found.append((a, self.scaled(d, y_bar)))
+                    y_bar = self.spaces.whole(y, y_bar)
+                found.append((a, self.spaces.scaled(d, y_bar)))
         return found
-
-    def scaled(self, d: Any, y_bar: Any) -> Any:
-        """A cotangent times a partial; zeros stay zero, whatever the partial is."""
-        if isinstance(d, (int, float)) and d == 1:
-            return y_bar
-        if isinstance(y_bar, (int, float)) and y_bar == 1 and _is_inexact(d):
-            return np.conjugate(d) if getattr(d, "dtype", np.dtype(float)).kind == "c" else d
-        if isinstance(d, (int, float)) and d == -1:
-            return -y_bar
-        kind = d.dtype.kind if hasattr(d, "dtype") else np.asarray(d).dtype.kind
-        if kind == "c":
-            d = np.conjugate(d)
-        if isinstance(d, (int, float, np.number)):
-            return y_bar * d
-        return self.recorder.apply(scale_lanes, (d, y_bar), {})
 
     def _is_transposed(self, op: Apply, function: Any, rule: Any) -> bool:
         """Whether a function has transposes for all its active arguments."""
@@ -281,7 +241,9 @@ class Rules(ViewCotangents):
 
     def _linear(self, op: Apply, function: Any, rule: Any, bars: list[Any]) -> list[Any]:
         (y_bar,) = bars
-        bound, options = rule.binder.bind(self.symbols(op.args), self.symbols(op.kwargs))
+        bound, options = rule.binder.bind(
+            self.sweep.symbols(op.args), self.sweep.symbols(op.kwargs)
+        )
         values, _ = rule.binder.bind(op.args, op.kwargs)
         if function not in TRANSPOSES:
             return self._recorded(op, function, rule, bars)
@@ -300,7 +262,7 @@ class Rules(ViewCotangents):
 
     def _spaced(self, active: dict[Any, Value]) -> Any:
         """Replaces the active parts of a transpose's linear argument by spaces."""
-        return lambda path, s: self.space(active[path]) if path in active else s
+        return lambda path, s: self.spaces.space(active[path]) if path in active else s
 
     def _recorded(self, op: Apply, _function: Any, rule: Any, bars: list[Any]) -> list[Any]:
         """Reverse a rule by recording what it does to tangents, and reversing the record."""
@@ -316,11 +278,13 @@ class Rules(ViewCotangents):
             lanes = self.recorder.apply_typed(
                 zero_lanes, (1, Symbol(x, self.recorder)), lanes_type(x.type, 1)
             )
-            held = Chunk.of(1, self.shape(x), {Lanes(lanes): None if is_array(x) else 1.0})
+            held = Chunk.of(1, self.spaces.shape(x), {Lanes(lanes): None if is_array(x) else 1.0})
             inputs.append((x, RecordingTangent(held)))
             return inputs[-1][1]
 
-        bound, options = rule.binder.bind(self.symbols(op.args), self.symbols(op.kwargs))
+        bound, options = rule.binder.bind(
+            self.sweep.symbols(op.args), self.sweep.symbols(op.kwargs)
+        )
         dots = tuple(tangent(a) for a in op.args)
         named = {key: tangent(a) for key, a in op.kwargs.items()}
         given, rest = rule.binder.bind(dots, named)
@@ -366,25 +330,23 @@ class Rules(ViewCotangents):
             return type(x)(note(item) for item in x) if isinstance(x, (list, tuple)) else False
 
         marks = (note(op.args), note(op.kwargs))
-        bars = [b if b is None else self.whole(v, b) for v, b in zip(op.outputs, bars, strict=True)]
+        bars = [
+            b if b is None else self.spaces.whole(v, b)
+            for v, b in zip(op.outputs, bars, strict=True)
+        ]
         given = [b is not None for b in bars]
         types = [v.type for v in active]
         pull = PullWhole(ruled_function(op), marks, given, types)
         pull.because(reason, op.location)
         made = [Value(t) for t in types]
         args = (
-            self.recorder.operand(self.symbols(op.args)),
+            self.recorder.operand(self.sweep.symbols(op.args)),
             tuple(self.recorder.operand(b) for b in bars if b is not None),
         )
-        kwargs = {key: self.recorder.operand(self.symbols(a)) for key, a in op.kwargs.items()}
+        kwargs = {key: self.recorder.operand(self.sweep.symbols(a)) for key, a in op.kwargs.items()}
         self.recorder.emit(Apply(pull, args, kwargs, outputs=tuple(made)))
         for v, x_bar in zip(active, made, strict=True):
-            self.add(v, Symbol(x_bar, self.recorder))
-
-
-def _is_inexact(d: Any) -> bool:
-    """Whether a partial can be a cotangent; boolean ones would not add up as numbers."""
-    return isinstance(d, (float, complex)) or getattr(d, "dtype", np.dtype(int)).kind in "fc"
+            self.cotangents.add(v, Symbol(x_bar, self.recorder))
 
 
 def _passes(op: Apply, function: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from fwdad.errors import UntraceableError
 from fwdad.ir.analysis.alias import Roots, memory_of
 from fwdad.ir.ops import (
     Apply,
@@ -30,6 +31,10 @@ from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule
 from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.integer_derivatives import check_derivatives_fit
+
+
+class NotReversibleError(UntraceableError):
+    """A program on a tape that reverse mode cannot follow, so that its run is recorded instead."""
 
 
 class Structure:
@@ -105,6 +110,11 @@ class Structure:
         memory, whichever array it is.
         """
         return bool(self.roots(v) & self._in_place)
+
+    def writes_inside(self, op: Op) -> bool:
+        """Whether a branch or loop stores into memory, so that its stores must be reversed."""
+        inside = (inner for block in op.blocks() for inner in walk(block))
+        return any(self.roots(v) & self.written for inner in inside for v in inner.writes())
 
     def _with_companions(self) -> set[Value]:
         """The memory that is written, and all memory that a phi may be instead of it."""

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from fwdad.ir.analysis.indices import are_apart, intervals
 from fwdad.ir.ops import Apply, Block, Call, Load, Op, Store, Value, is_array, values_in, walk
 from fwdad.ir.primitives.scatter_add import Target, target_of
 from fwdad.ir.rewrite import blocks_of
-from fwdad.transforms.reverse.control import Control
-from fwdad.transforms.reverse.indices import loops_around, may_meet
-from fwdad.transforms.reverse.residuals import Place
+from fwdad.transforms.reverse.indices import Place, loops_around, may_meet, place_of
+from fwdad.transforms.reverse.sweep import Sweep
+from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 
-class Overwriting(Control):
+class Overwriting:
     """Knows the stores of the program that is reversed."""
 
-    group: Any
-    _by_functions: set[Value] | None = None
+    def __init__(self, sweep: Sweep, view_cotangents: ViewCotangents) -> None:
+        self.sweep = sweep
+        self.view_cotangents = view_cotangents
+        self.structure = sweep.structure
+        self._by_functions: set[Value] | None = None
+
+    def is_restored(self, op: Op) -> bool:
+        """Whether the reverse pass restores what an operation overwrites."""
+        return self.structure.source_of[op] in self.sweep.facts.restored
 
     def runs_again(self, op: Op) -> bool:
         """Whether an operation is in a loop that runs again in the reverse pass."""
@@ -57,7 +63,9 @@ class Overwriting(Control):
         Nothing may write there later, and the reverse pass may not restore what was there before.
         """
         target = target_of(op)
-        if target is None or self.group is not None or self.runs_again(op) or self.is_restored(op):
+        if target is None or self.sweep.setting.is_called:
+            return False
+        if self.runs_again(op) or self.is_restored(op):
             return False
         if self.structure.roots(target.array) & self._written_by_functions():
             return False
@@ -91,7 +99,7 @@ class Overwriting(Control):
     def is_stale(self, op: Apply) -> bool:
         """Whether a call that may return a copy would copy something else if repeated."""
         structure = self.structure
-        if op not in structure.block_of or self.is_surely_view(op):
+        if op not in structure.block_of or self.view_cotangents.is_surely_view(op):
             return False
         block, position = structure.block_of[op], structure.position[op]
         roots = structure.roots(op.outputs[0])
@@ -109,11 +117,11 @@ class Overwriting(Control):
         structure = self.structure
         block, start = structure.block_of[op], structure.position[op]
         roots = structure.roots(a)
-        if position < start or self.group is not None or len(roots) != 1:
+        if position < start or self.sweep.setting.is_called or len(roots) != 1:
             return False
         if roots & self._written_by_functions():
             return False
-        places = self.place_of(a)
+        places = place_of(a, self.structure)
         for store, target in self.stores():
             if not structure.roots(target.array) & roots:
                 continue
@@ -140,7 +148,7 @@ class Overwriting(Control):
 
     def _is_between(self, call: Apply, store: Op) -> bool:
         """Whether a store may run after a call, and before the operation being reversed."""
-        structure, use = self.structure, self.op
+        structure, use = self.structure, self.sweep.op
         block = structure.block_of[call]
         if store is use or not self.is_before(block, structure.position[call], store):
             return False

@@ -14,13 +14,31 @@ from fwdad.ir.ops import Apply, Block, Branch, Load, Missing, Program, Value, is
 from fwdad.ir.primitives.view_mirrors import give_back, view_or_zeros
 from fwdad.ir.symbol import Symbol
 from fwdad.ops import Layout, Memory, Record, record_of
-from fwdad.transforms.reverse.cotangents import Cotangents
+from fwdad.transforms.reverse.spaces import Spaces
+from fwdad.transforms.reverse.sweep import Sweep
 
 
-class ViewCotangents(Cotangents):
-    """Finds the cotangents of arrays that are memory."""
+class ViewCotangents:
+    """Finds the cotangents of arrays that are memory.
 
-    _orders: Orders | None = None
+    Attributes
+    ----------
+    refs : dict
+        Cotangents that are known beforehand, or once and for all.
+    """
+
+    def __init__(self, sweep: Sweep, spaces: Spaces) -> None:
+        self.sweep = sweep
+        self.spaces = spaces
+        self.recorder = sweep.recorder
+        self.structure = sweep.structure
+        self.choices = sweep.choices
+        self.refs: dict[Value, Symbol] = {}
+        self._orders: Orders | None = None
+
+    def is_begun(self, v: Value) -> bool:
+        """Whether the cotangent of an array has memory that the open region knows."""
+        return v in self.refs or v in self.sweep.region.buffers
 
     def is_followed(self, v: Value) -> bool:
         """Whether the cotangent of an array that is memory can be a view where the array is."""
@@ -50,26 +68,26 @@ class ViewCotangents(Cotangents):
         op = self.structure.definition.get(v)
         if isinstance(op, Load) and op.view:
             base = self.memory_of(op.array)
-            return self.recorder.load(base, self.symbols(op.index))
+            return self.recorder.load(base, self.sweep.symbols(op.index))
         if isinstance(op, Apply) and self.structure.roots(v) != {v}:
             return self._mirrored(op)
         if isinstance(op, Branch):
             return self._chosen(op, v)
-        home = self.home_of(v)
+        home = self.sweep.home_of(v)
         if v not in home.buffers:
-            with self.writing(home):
-                home.buffers[v] = self.zeros(v)
+            with self.sweep.writing(home):
+                home.buffers[v] = self.spaces.zeros(v)
         return home.buffers[v]
 
     def _meant(self, v: Value) -> Symbol:
         """The cotangent of an array that is a phi, selected by its number."""
         number = self.choices.number[v]
-        with self.writing(self.home_of(v)):
+        with self.sweep.writing(self.sweep.home_of(v)):
             (_, first), *others = self.choices.meant[v].items()
             found = self.memory_of(first).value
             for k, origin in others:
                 held = self.memory_of(origin).value
-                is_meant = self.recorder.apply(operator.eq, (self.symbols(number), k), {})
+                is_meant = self.recorder.apply(operator.eq, (self.sweep.symbols(number), k), {})
                 sides = (Block(results=[held]), Block(results=[found]))
                 found = Value(held.type, f"{v.name}_bar" if v.name else None)
                 self.recorder.emit(Branch(is_meant.value, *sides, outputs=(found,)))
@@ -78,8 +96,8 @@ class ViewCotangents(Cotangents):
 
     def _chosen(self, op: Branch, v: Value) -> Symbol:
         """The cotangent of an array that a branch selects, selected in the same way."""
-        home = self.home_of(v)
-        with self.writing(home):
+        home = self.sweep.home_of(v)
+        with self.sweep.writing(home):
             sides = []
             for block in (op.then, op.other):
                 r = block.results[op.outputs.index(v)]
@@ -87,22 +105,22 @@ class ViewCotangents(Cotangents):
                 outer, self.recorder.block = self.recorder.block, side
                 inside = isinstance(r, Value) and self.structure.home.get(r) is block
                 if inside and self.structure.roots(r) != {r}:
-                    self.fail("an array that is written is chosen by a branch")
+                    self.sweep.fail("an array that is written is chosen by a branch")
                 own = inside or isinstance(r, Missing)
-                chosen = self.zeros(v) if own else self.memory_of(r)
+                chosen = self.spaces.zeros(v) if own else self.memory_of(r)
                 self.recorder.block = outer
                 side.results.append(chosen.value)
                 sides.append(side)
-            made = Value(self.bar_type(v), f"{v.name}_bar" if v.name else None)
+            made = self.spaces.bar_value(v)
             self.recorder.block.ops.append(Branch(op.condition, *sides, outputs=(made,)))
-            self.recorder.measure(made)
+            self.recorder.lengths.measure(made)
         self.refs[v] = Symbol(made, self.recorder)
         return self.refs[v]
 
     def _mirrored(self, op: Apply) -> Symbol:
         """The view of the cotangent that corresponds to a call's result."""
         if not self.is_followed(op.outputs[0]):
-            return self.fail("a view of an array that is written cannot be followed")
+            return self.sweep.fail("a view of an array that is written cannot be followed")
         if op.function is view_or_zeros:
             return self._beside(op)
         (base,) = _bases(op)
@@ -112,30 +130,30 @@ class ViewCotangents(Cotangents):
 
     def _same_view(self, op: Apply, base: Value) -> Symbol:
         held = self.memory_of(base)
-        args = tuple(held if a is base else self.symbols(a) for a in op.args)
-        kwargs = {key: self.symbols(a) for key, a in op.kwargs.items()}
+        args = tuple(held if a is base else self.sweep.symbols(a) for a in op.args)
+        kwargs = {key: self.sweep.symbols(a) for key, a in op.kwargs.items()}
         return self.recorder.apply(op.function, args, kwargs)
 
     def _view_or_own(self, op: Apply, base: Value) -> Symbol:
         """The cotangent of what may be a copy: then it is memory of its own, added later."""
         (v,) = op.outputs
-        home = self.home_of(v)
+        home = self.sweep.home_of(v)
         if v not in home.buffers:
-            with self.writing(home):
+            with self.sweep.writing(home):
                 mirrored, held = self._same_view(op, base), self.memory_of(base)
-                args = (mirrored, held, *self.symbols((v, base)))
+                args = (mirrored, held, *self.sweep.symbols((v, base)))
                 home.buffers[v] = self.recorder.apply_typed(view_or_zeros, args, mirrored.type)
         return home.buffers[v]
 
     def _beside(self, op: Apply) -> Symbol:
         """The cotangent of a cotangent: a view where that one is."""
         (v,) = op.outputs
-        home = self.home_of(v)
+        home = self.sweep.home_of(v)
         if v not in home.buffers:
-            with self.writing(home):
+            with self.sweep.writing(home):
                 mirrored, held, *alike = op.args
                 first = self.memory_of(mirrored)
-                args = (first, self.memory_of(held), *self.symbols(tuple(alike)))
+                args = (first, self.memory_of(held), *self.sweep.symbols(tuple(alike)))
                 home.buffers[v] = self.recorder.apply_typed(view_or_zeros, args, first.type)
         return home.buffers[v]
 
@@ -143,16 +161,16 @@ class ViewCotangents(Cotangents):
         """Reverse :func:`give_back`: the cotangent that was added gets that of the sum."""
         held, own, order = op.args
         if not self.is_followed(own):
-            self.fail("a view of an array that is written cannot be followed")
+            self.sweep.fail("a view of an array that is written cannot be followed")
         args = (self.memory_of(own), self.memory_of(held), order)
         self.recorder.mutate(give_back, args, {})
 
     def give_back(self, op: Apply) -> None:
         """Where a view may be a copy, add its cotangent to that of the base."""
         (v,) = op.outputs
-        if _may_copy(op) and v in self.region.buffers:
+        if _may_copy(op) and v in self.sweep.region.buffers:
             (base,) = _bases(op)
-            args = (self.memory_of(base), self.region.buffers[v], order_of(op))
+            args = (self.memory_of(base), self.sweep.region.buffers[v], order_of(op))
             self.recorder.mutate(give_back, args, {})
 
     def is_surely_view(self, op: Apply) -> bool:

@@ -6,16 +6,12 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from fwdad.ir.ops import (
     Apply,
     Block,
-    Branch,
     Load,
     Loop,
     Op,
-    Operand,
     Value,
     is_array,
     values_in,
@@ -30,10 +26,14 @@ from fwdad.ir.primitives.checkpoint_schedule import (
     snapshots_in,
     trips,
 )
-from fwdad.ir.primitives.stacks import new_stack, pop, push, stack_type, thin
+from fwdad.ir.primitives.stacks import push, thin
 from fwdad.ir.rewrite import all_inside
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import BOOL, INT
+from fwdad.transforms.reverse.checkpointing.code import Code
+from fwdad.transforms.reverse.structure import Structure
+from fwdad.transforms.reverse.sweep import Sweep
+from fwdad.transforms.reverse.tbr import Overwriting
 
 
 class State:
@@ -54,8 +54,7 @@ class State:
         Those of which a copy is a part of a state.
     """
 
-    def __init__(self, writer: Any, op: Loop) -> None:
-        structure = writer.structure
+    def __init__(self, structure: Structure, overwriting: Overwriting, op: Loop) -> None:
         self.numbers: list[int] = []
         self.arrays: list[int] = []
         self.memory: list[int] = []
@@ -75,8 +74,8 @@ class State:
         self.carried_roots = {r for k in self.written for r in structure.roots(op.carried[k])}
         self.overwritten = {
             r
-            for o, target in writer.stores_in(op.body)
-            if writer.is_restored(o)
+            for o, target in overwriting.stores_in(op.body)
+            if overwriting.is_restored(o)
             for r in structure.roots(target.array)
         }
         bases = [_base(v, structure) for v in self.free_written]
@@ -91,10 +90,10 @@ class State:
 class States:
     """Lets one loop save states on stacks, by operations that are added to it."""
 
-    def __init__(self, writer: Any, op: Loop, state: State) -> None:
-        self.writer = writer
-        self.recorder = writer.recorder
-        self.structure = writer.structure
+    def __init__(self, sweep: Sweep, op: Loop, state: State) -> None:
+        self.recorder = sweep.recorder
+        self.code = Code(sweep)
+        self.structure = sweep.structure
         self.op = op
         self.state = state
         self.home = self.structure.block_of[op]
@@ -105,96 +104,60 @@ class States:
         self.places: Any = None  # how many of them before a leaf
         self.leaf: Any = 1
         self.used: Any = None  # how many are kept when the loop has ended
-        self.positions = self._stack(INT, "positions")
-        self.stacks = [self._stack(p.type, p.name) for p in self.carried]
-        self.kept = [self._stack(v.type, v.name) for v in state.kept]
+        self.positions = self.code.stack(INT, "positions")
+        self.stacks = [self.code.stack(p.type, p.name) for p in self.carried]
+        self.kept = [self.code.stack(v.type, v.name) for v in state.kept]
 
-    # -- of use to both
-
-    def _stack(self, of: Any, name: str | None) -> Value:
-        made = Value(stack_type(of), f"kept_{name}" if name else "kept")
-        self.writer.stacks.append(Apply(new_stack, (), outputs=(made,)))
-        return made
-
-    def _number(self, f: Any, *args: Any, t: Any = INT) -> Any:
-        """Record a function of numbers."""
-        return self.recorder.apply_typed(f, args, t)
-
-    def _own(self, v: Operand) -> Any:
-        """An array in memory of its own."""
-        return self.recorder.apply(np.ndarray.copy, (Symbol(v, self.recorder),), {})
-
-    def _keep(self, position: Any, carried: list[Any]) -> None:
+    def keep(self, position: Any, carried: list[Any]) -> None:
         """Save a state."""
         recorder = self.recorder
         recorder.mutate(push, (Symbol(self.positions, recorder), position), {})
         for k, (stack, x) in enumerate(zip(self.stacks, carried, strict=True)):
-            own = self._own(x.value) if k in self.state.written else x
+            own = self.code.own(x.value) if k in self.state.written else x
             recorder.mutate(push, (Symbol(stack, recorder), own), {})
         for stack, v in zip(self.kept, self.state.kept, strict=True):
-            recorder.mutate(push, (Symbol(stack, recorder), self._own(v)), {})
+            recorder.mutate(push, (Symbol(stack, recorder), self.code.own(v)), {})
 
-    def _latest(self, stack: Value, t: Any, function: Any) -> Symbol:
-        """The latest value on a stack, which ``pop`` removes and ``top`` leaves there."""
-        made = Value(t)
-        mutated = (0,) if function is pop else ()
-        self.recorder.emit(Apply(function, (stack,), mutated=mutated, outputs=(made,)))
-        return Symbol(made, self.recorder)
-
-    def _all_stacks(self) -> list[tuple[Value, Any]]:
+    def all_stacks(self) -> list[tuple[Value, Any]]:
+        """The stacks of all that a state is, with the types of what is on them."""
         given = [(stack, p.type) for stack, p in zip(self.stacks, self.carried, strict=True)]
         own = [(stack, v.type) for stack, v in zip(self.kept, self.state.kept, strict=True)]
         return [(self.positions, INT), *given, *own]
-
-    def _branch(self, condition: Any, types: list[Any], then: Any, other: Any = None) -> list[Any]:
-        """Record a branch whose sides return operands; return its outputs."""
-        recorder, sides = self.recorder, []
-        outer, mark = recorder.block, recorder.mark()
-        for run in (then, other):
-            recorder.block = Block()
-            found = [] if run is None else run()
-            recorder.block.results = [recorder.operand(x) for x in found]
-            sides.append(recorder.block)
-            recorder.block = outer
-            recorder.forget(mark)
-        outputs = tuple(Value(t) for t in types)
-        recorder.emit(Branch(condition.value, *sides, outputs=outputs))
-        return [Symbol(v, recorder) for v in outputs]
 
     # -- the forward pass
 
     def write_down(self) -> None:
         """Let the loop save states in its forward pass."""
         recorder, op = self.recorder, self.op
-        outer, mark, before = recorder.block, recorder.mark(), Block()
+        outer, mark, before = recorder.block, recorder.lengths.mark(), Block()
         recorder.block = before
         n = self._count() if self.known else None
         self.saved = self._saved(n)
         if self.known:
-            self._share(self.saved)
+            self.divide(self.saved)
         params = [Value(INT, name) for name in ("at", "following", "snapshots", "spacing")]
         at, following, used, spacing = (Symbol(v, recorder) for v in params)
         carried = [Symbol(p, recorder) for p in self.carried]
 
         def of_known() -> list[Any]:
-            self._keep(at, carried)
-            count = self._number(operator.add, used, 1)
-            later = self._number(next_snapshot, at, n, count, self.places, self.leaf)
+            self.keep(at, carried)
+            count = self.code.number(operator.add, used, 1)
+            later = self.code.number(next_snapshot, at, n, count, self.places, self.leaf)
             return [later, count, spacing]
 
         def of_unknown() -> list[Any]:
             count, wide = self._thinned(at, used, spacing)
-            self._keep(at, carried)
-            return [self._after(at, wide), self._number(operator.add, count, 1), wide]
+            self.keep(at, carried)
+            return [self._after(at, wide), self.code.number(operator.add, count, 1), wide]
 
         head = recorder.block = Block()
-        here = self._number(operator.eq, at, following, t=BOOL)
+        here = self.code.number(operator.eq, at, following, t=BOOL)
         then = of_known if self.known else of_unknown
-        told = self._branch(here, [INT, INT, INT], then, lambda: [following, used, spacing])
+        told = self.code.branch(here, [INT, INT, INT], then, lambda: [following, used, spacing])
         tail = recorder.block = Block()
-        told = [self._number(operator.add, at, 1), *told]
+        told = [self.code.number(operator.add, at, 1), *told]
         recorder.block = outer
-        recorder.forget(mark)
+        recorder.lengths.forget(mark)
         op.body.ops[:] = [*head.ops, *op.body.ops, *tail.ops]
         op.body.params.extend(params)
         end = len(self.carried)
@@ -210,26 +173,26 @@ class States:
     def _thinned(self, at: Any, used: Any, spacing: Any) -> list[Any]:
         """Drop every second state if there are too many; return their number and spacing."""
         recorder = self.recorder
-        most = self._number(most_of_unknown, at, 0 if self.saved is None else self.saved)
-        even = self._number(operator.eq, self._number(operator.mod, used, 2), 0, t=BOOL)
-        full = self._number(operator.ge, used, most, t=BOOL)
+        most = self.code.number(most_of_unknown, at, 0 if self.saved is None else self.saved)
+        even = self.code.number(operator.eq, self.code.number(operator.mod, used, 2), 0, t=BOOL)
+        full = self.code.number(operator.ge, used, most, t=BOOL)
 
         def fewer() -> list[Any]:
-            for stack, _ in self._all_stacks():
+            for stack, _ in self.all_stacks():
                 recorder.mutate(thin, (Symbol(stack, recorder),), {})
-            half = self._number(operator.floordiv, used, 2)
-            return [half, self._number(operator.mul, spacing, 2)]
+            half = self.code.number(operator.floordiv, used, 2)
+            return [half, self.code.number(operator.mul, spacing, 2)]
 
-        both = self._number(operator.and_, full, even, t=BOOL)
-        return self._branch(both, [INT, INT], fewer, lambda: [used, spacing])
+        both = self.code.number(operator.and_, full, even, t=BOOL)
+        return self.code.branch(both, [INT, INT], fewer, lambda: [used, spacing])
 
     def _after(self, at: Any, wide: Any) -> Any:
         """Where the next state is saved; if only one may be kept, nowhere after the beginning."""
-        following = self._number(operator.add, at, wide)
+        following = self.code.number(operator.add, at, wide)
         if self.saved is None:
             return following
-        several = self._number(operator.gt, self.saved, 1, t=BOOL)
-        return self._branch(several, [INT], lambda: [following], lambda: [-1])[0]
+        several = self.code.number(operator.gt, self.saved, 1, t=BOOL)
+        return self.code.branch(several, [INT], lambda: [following], lambda: [-1])[0]
 
     def _enter(self, ops: list[Op]) -> None:
         """Put operations before the loop."""
@@ -251,7 +214,7 @@ class States:
             return len(range(start, stop, step))
         if type(start) is int and start == 0 and type(step) is int and step == 1:
             return stop
-        return self._number(trips, start, stop, step)
+        return self.code.number(trips, start, stop, step)
 
     def _saved(self, n: Any) -> Any:
         """How many states may be kept; None if that depends on an unknown trip count."""
@@ -259,12 +222,12 @@ class States:
         if given.snapshots is not None:
             return given.snapshots
         if given.memory is not None:
-            return self._number(snapshots_in, given.memory, self._size())
+            return self.code.number(snapshots_in, given.memory, self._size())
         return None if n is None else self.default(n)
 
     def default(self, n: Any) -> Any:
         """How many states are kept by default."""
-        return default_snapshots(n) if type(n) is int else self._number(default_snapshots, n)
+        return default_snapshots(n) if type(n) is int else self.code.number(default_snapshots, n)
 
     def _size(self) -> Any:
         """The size of a state in bytes."""
@@ -276,14 +239,16 @@ class States:
                 for axis in range(v.type.ndim):
                     length = self.recorder.length(Symbol(v, self.recorder), axis)
                     size = self._product(size, length)
-            total = size + total if type(size) is int else self._number(operator.add, size, total)
+            total = (
+                size + total if type(size) is int else self.code.number(operator.add, size, total)
+            )
         return total
 
     def _product(self, a: Any, b: Any) -> Any:
         plain = type(a) is int and type(b) is int
-        return a * b if plain else self._number(operator.mul, a, b)
+        return a * b if plain else self.code.number(operator.mul, a, b)
 
-    def _share(self, saved: Any) -> None:
+    def divide(self, saved: Any) -> None:
         """Divide the states that may be kept between a leaf and what precedes it."""
         self.places, self.leaf = saved, 1
         if not self._is_of_numbers():
@@ -292,8 +257,8 @@ class States:
             self.leaf = leaf_of_numbers(saved)
             self.places = places_beside(saved, self.leaf)
         else:
-            self.leaf = self._number(leaf_of_numbers, saved)
-            self.places = self._number(places_beside, saved, self.leaf)
+            self.leaf = self.code.number(leaf_of_numbers, saved)
+            self.places = self.code.number(places_beside, saved, self.leaf)
 
     def _is_of_numbers(self) -> bool:
         """Whether a state, and everything that an iteration computes, are numbers."""
@@ -323,7 +288,7 @@ def _from_outside(op: Loop) -> list[Value]:
     return list(dict.fromkeys(v for v in used if v not in defined))
 
 
-def _base(v: Value, structure: Any) -> Value:
+def _base(v: Value, structure: Structure) -> Value:
     """The array that a view was taken of, through any number of views."""
     op = structure.definition.get(v)
     while isinstance(op, Load) and op.view:

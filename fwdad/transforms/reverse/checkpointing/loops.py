@@ -9,36 +9,68 @@ later one overwrites. ``checkpoint_schedule.py`` says which states are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
-from fwdad.errors import UntraceableError
 from fwdad.ir.analysis.indices import intervals
-from fwdad.ir.ops import Block, Branch, Load, Loop, Missing, Op, Update, Value
-from fwdad.ir.symbol import Symbol
+from fwdad.ir.ops import Branch, Load, Loop, Missing, Op, Update
 from fwdad.transforms.reverse.checkpointing.calls import Called
+from fwdad.transforms.reverse.checkpointing.code import Inner
 from fwdad.transforms.reverse.checkpointing.loop_states import State, inside
 from fwdad.transforms.reverse.checkpointing.recompute import Rerun
+from fwdad.transforms.reverse.cotangents import Cotangents
+from fwdad.transforms.reverse.indices import Place
 from fwdad.transforms.reverse.loops import Loops
 from fwdad.transforms.reverse.normalize.array_phis import written
-from fwdad.transforms.reverse.rematerialize import read_by
-from fwdad.transforms.reverse.residuals import Place
+from fwdad.transforms.reverse.reads import Reads, read_by
+from fwdad.transforms.reverse.spaces import Spaces
+from fwdad.transforms.reverse.sweep import Sweep
+from fwdad.transforms.reverse.tbr import Overwriting
+from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
-_ATTEMPTS = 100
 
+class Checkpoints:
+    """Reverses loops and calls that run again, and leaves the others to ``loops``."""
 
-class Checkpoints(Loops):
-    """Reverses loops that run again."""
+    def __init__(
+        self,
+        sweep: Sweep,
+        spaces: Spaces,
+        view_cotangents: ViewCotangents,
+        overwriting: Overwriting,
+        cotangents: Cotangents,
+        reads: Reads,
+        loops: Loops,
+        inner: Inner,
+    ) -> None:
+        self.sweep = sweep
+        self.structure = sweep.structure
+        self.spaces = spaces
+        self.view_cotangents = view_cotangents
+        self.overwriting = overwriting
+        self.cotangents = cotangents
+        self.reads = reads
+        self.loops = loops
+        self.inner = inner
 
-    facts: Any
-
-    def _loop(self, op: Loop) -> None:
-        state = None if op.checkpoint is None else State(self, op)
+    def reverse(self, op: Loop) -> None:
+        """Reverse a loop, from its states if it is marked and they suffice."""
+        if self.sweep.setting.is_called:
+            op.checkpoint = None  # states would be between those of the calls inside
+        state = None if op.checkpoint is None else State(self.structure, self.overwriting, op)
         if state is None or not self._can_run_again(op, state):
-            super()._loop(op)
-        elif state.any or self._matters(op):
+            self.loops.reverse(op)
+        elif state.any or self.structure.writes_inside(op):
             self._note_body(op)
-            (Called if op.sealed else Rerun)(self, op, state).write()
+            self._run_again(op, state)
+
+    def _run_again(self, op: Loop, state: State) -> None:
+        sweep, views, cotangents, inner = (
+            self.sweep, self.view_cotangents, self.cotangents, self.inner,
+        )  # fmt: skip
+        if op.sealed:
+            Called(sweep, views, cotangents, inner, op, state).write()
+        else:
+            Rerun(sweep, self.spaces, views, cotangents, inner, op, state).write()
 
     def _can_run_again(self, op: Loop, state: State) -> bool:
         """Whether copies of what a loop carries are as good as the arrays themselves."""
@@ -50,7 +82,7 @@ class Checkpoints(Loops):
             )
         if any(isinstance(op.initial[k], Missing) for k in state.written):
             return False
-        if not written(op, self.structure) <= self.choices.threaded[op]:
+        if not written(op, self.structure) <= self.sweep.choices.threaded[op]:
             return False
         return not any(self.structure.roots(v) & state.carried_roots for v in state.free_written)
 
@@ -59,7 +91,7 @@ class Checkpoints(Loops):
         for inner in inside(op):
             block, position = self.structure.block_of[inner], self.structure.position[inner]
             for place in self._read_again(inner):
-                self.read.append((place, block, position))
+                self.reads.noted.append((place, block, position))
 
     def _read_again(self, op: Op) -> Iterator[Place]:
         structure = self.structure
@@ -70,43 +102,6 @@ class Checkpoints(Loops):
             for root in structure.roots(op.array) & structure.written:
                 yield Place(root, op.array, part)
             value = [op.value] if isinstance(op, Update) else []
-            yield from self.places_of([*op.index, *value])
+            yield from self.reads.places_of([*op.index, *value])
             return
-        yield from self.places_of(list(read_by(op)))
-
-    def share(self, cotangents: dict[Value, Symbol]) -> None:
-        """Keep the cotangents of arguments in the given memory."""
-        for v, bar in cotangents.items():
-            if self.structure.is_memory(v):
-                self.refs[v] = bar
-            else:
-                self.region.bars[v] = bar
-                self.region.owned.add(v)
-
-    def pulled(
-        self, block: Block, active: list[bool], roots: Any, natural: list[Value], bars: list[Any],
-        begin: Callable[[Any], None],
-    ) -> list[Any]:  # fmt: skip
-        """Record a block and its reverse pass; return its parameters' cotangents.
-
-        The parameters are existing values. ``bars`` are the cotangents of the results; ``active``,
-        ``roots``, ``natural`` and ``begin`` are those of :class:`Pullback` and its ``pull``.
-        """
-        recorder, facts = self.recorder, type(self.facts)()
-        given = [Symbol(p, recorder) for p in block.params]
-        make: Any = type(self)
-        for _ in range(_ATTEMPTS):
-            first = len(recorder.block.ops)
-            with recorder.own_lengths():
-                writer = make(recorder, block, given, active, facts, dict(roots), natural)
-                writer.in_loop = self._is_inside_loop()
-                turns, recorder.turns = recorder.turns, False  # it is not the program's end
-                found = writer.pull(bars, begin, alike=True)
-                recorder.turns = turns
-            needed = writer.needed()
-            if needed <= facts.restored:
-                return found
-            facts.restored |= needed
-            del recorder.block.ops[first:]
-        message = "what the reverse pass reads does not settle"
-        raise UntraceableError(message)
+        yield from self.reads.places_of(list(read_by(op)))

@@ -70,7 +70,7 @@ def is_index_array(i: Any) -> bool:
 def _lowered(recorder: Recorder, op: Update) -> list[Op]:
     outer, recorder.block = recorder.block, Block()
     place, recorder.place = recorder.place, lambda: op.location
-    mark = recorder.mark()
+    mark = recorder.lengths.mark()
     try:
         a = Symbol(op.array, recorder)
         at, value = (map_values(lambda v: Symbol(v, recorder), o) for o in (op.index, op.value))
@@ -79,4 +79,4 @@ def _lowered(recorder: Recorder, op: Update) -> list[Op]:
         return recorder.block.ops
     finally:
         recorder.block, recorder.place = outer, place
-        recorder.forget(mark)
+        recorder.lengths.forget(mark)

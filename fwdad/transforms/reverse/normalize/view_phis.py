@@ -31,8 +31,8 @@ from fwdad.ir.ops import (
 )
 from fwdad.ir.rewrite import all_inside, defined_by, substitute
 from fwdad.ir.types import INT
-from fwdad.transforms.reverse.cotangents import NotReversibleError
 from fwdad.transforms.reverse.normalize.view_chains import View, chain, either, whole
+from fwdad.transforms.reverse.structure import NotReversibleError
 
 
 class _Moved(NamedTuple):

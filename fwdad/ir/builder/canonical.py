@@ -1,0 +1,146 @@
+"""Calls in canonical form: without ``out``, without lists where rules expect arrays, and so on."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import AliasedArgumentError, UntraceableError
+from fwdad.ir.builder.recording import Recording
+from fwdad.ir.primitives.view_mirrors import lie_apart
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import BOOL
+from fwdad.rules.core.by_position import told_dtypes
+from fwdad.rules.core.registry import find_rule, out_name, writes_no_array, writes_shared
+from fwdad.tangents.shapes import same_shape
+
+_LISTS = {list, tuple}
+_MADE_ARRAYS: dict[str, set[Any]] = {  # by kind of rule
+    "linear": {*_LISTS},
+    "multilinear": {*_LISTS},
+    "frule": {list},
+}
+OF_UFUNCS = {"dtype", "casting", "order", "subok"}
+_OF_PYTHON: dict[str, Any] = {"i": int, "f": float, "c": complex}
+
+
+def apply_writer(
+    recorder: Recording, rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Record a writing call as one that returns the new contents, and stores of these."""
+    primals, _ = rule.binder.bind(args, kwargs)
+    arrays = {
+        k: recorder.as_symbol(x) for k, x in enumerate(primals)
+        if isinstance(x, np.ndarray) or (type(x) is Symbol and x.is_array)
+    }  # fmt: skip
+    for k in rule.mutates:
+        if k not in arrays:
+            raise UntraceableError(writes_no_array(rule, k, primals[k]), recorder.place())
+        for j, other in arrays.items():
+            if j != k and recorder.may_share(arrays[k].value, other.value):
+                apart = recorder.apply_typed(lie_apart, (arrays[k], other), BOOL)
+                message = writes_shared(rule, k, j)
+                recorder.check(apart, AliasedArgumentError, (message,), recorder.place())
+    returned, *written = recorder.apply(rule.pure, args, kwargs)
+    for k, new in zip(rule.mutates, written, strict=True):
+        recorder.store(arrays[k], Ellipsis, new)
+    return returned
+
+
+def cast_before(recorder: Recording, ufunc: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Record a ufunc without the options common to all ufuncs, which its rule rejects."""
+    rest = {key: a for key, a in kwargs.items() if key not in OF_UFUNCS}
+    if kwargs.get("dtype") is None:
+        return recorder.apply(ufunc, args, rest)
+    arrays = [recorder.as_symbol(np.asarray(a) if type(a) in _LISTS else a) for a in args]
+    given = [
+        _OF_PYTHON.get(a.type.dtype.kind, a.type.dtype)
+        if getattr(a.type, "python", False)
+        else a.type.dtype
+        for a in arrays
+    ]
+    found = told_dtypes(ufunc, given, kwargs["dtype"], kwargs.get("casting", "same_kind"))
+
+    def cast(a: Symbol, wanted: np.dtype) -> Symbol:
+        if a.type.dtype == wanted:
+            return a
+        if a.is_array:
+            return recorder.apply(np.ndarray.astype, (a, wanted), {})
+        return recorder.apply(wanted.type, (a,), {})
+
+    return recorder.apply(ufunc, tuple(map(cast, arrays, found)), rest)
+
+
+def with_arrays(
+    recorder: Recording, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A call with lists that hold symbols as arrays, where NumPy would convert them."""
+    if _LISTS.isdisjoint(map(type, args)) and _LISTS.isdisjoint(map(type, kwargs.values())):
+        return args, kwargs
+    if function is np.full:
+        args = (*args[:1], *map(recorder.as_array, args[1:2]), *args[2:])
+        given = {"fill_value": recorder.as_array(kwargs["fill_value"])} if len(args) < 2 else {}
+        return args, {**kwargs, **given}
+    rule = find_rule(function)
+    if rule is None or not (rule.takes_arrays or rule.takes_sequences):
+        return args, kwargs
+    names, primals = rule.binder.positional, rule.binder.primals
+    numbers = _MADE_ARRAYS.get(rule.kind, set())
+
+    def array_of(x: Any) -> Any:
+        if type(x) in numbers and _holds_numbers(x):  # bodies read its shape
+            return recorder.apply(np.array, (x,), {})
+        return recorder.as_array(x)
+
+    def made(a: Any, name: str | None) -> Any:
+        if name not in primals and not (name is None and rule.binder.variadic_active):
+            return a
+        first = primals.index(name) if name in primals else len(primals)
+        whole = recorder.as_array if name is None else array_of  # numbers of einsum name axes
+        return rule.with_arrays((a,), whole, first)[0]
+
+    args = tuple(made(a, name) for a, name in zip_longest(args, names[: len(args)]))
+    return args, {key: made(a, key) for key, a in kwargs.items()}
+
+
+def apply_out(
+    recorder: Recording, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Record a call whose results are written into given arrays."""
+    out = kwargs.pop("out")
+    # in a reduction it selects elements to reduce, in these elements of `out` to write
+    of_out = isinstance(function, np.ufunc) or function is np.clip
+    where = kwargs.pop("where", True) if of_out else True
+    answers = recorder.apply(function, args, kwargs)
+    if isinstance(out, tuple) and len(out) == 1:
+        (out,) = out
+    if out is None:
+        return answers
+    pairs = zip(out, answers, strict=True) if isinstance(out, tuple) else [(out, answers)]
+    for target, y in pairs:
+        if target is None:
+            continue
+        if not isinstance(target, np.ndarray) and not getattr(target, "is_array", False):
+            message = "return arrays must be of ArrayType"
+            raise TypeError(message)
+        into = recorder.as_symbol(target)
+        if not np.can_cast(y.type.dtype, into.type.dtype, "same_kind"):
+            message = f"a {y.type} does not go into an array of dtype {into.type.dtype}"
+            raise UntraceableError(message, recorder.place())
+        if out_name(function) != "out" and not same_shape(into.shape, y.shape):
+            message = "output shape not correct"  # SciPy's own words; it does not broadcast
+            raise RuntimeError(message)
+        recorder.store_where(into, y, where)
+    if isinstance(out, tuple):
+        return tuple(y if t is None else t for t, y in zip(out, answers, strict=True))
+    return out
+
+
+def _holds_numbers(x: Any) -> bool:
+    """Whether a list, at any depth, holds only Python numbers."""
+    return all(
+        _holds_numbers(item) if type(item) in _LISTS else type(item) in (bool, int, float, complex)
+        for item in x
+    )
