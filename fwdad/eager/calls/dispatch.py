@@ -28,6 +28,7 @@ from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.eager.memory.stale import ARRAYS, check_copied, check_lists
 from fwdad.errors import PACKAGE, FwdadError, is_library_file
 from fwdad.ops import record_of
+from fwdad.rules.core import binding, contract, recording
 from fwdad.rules.core.by_position import by_position
 from fwdad.rules.core.registry import RULES, find_rule
 from fwdad.tangents.chunk import Chunk
@@ -162,19 +163,15 @@ _OWN_LIFTED = (
     os.path.join(PACKAGE, "reversible", "numbers") + os.sep,
     os.path.join(PACKAGE, "testing", "programs.py"),
 )
-_WRITES_DOWN = (  # what these make outlives the call: it must not be restored when the call ends
-    os.path.join(PACKAGE, "rules", "core", "recording.py"),
-    os.path.join(PACKAGE, "rules", "core", "binding.py"),
-    os.path.join(
-        PACKAGE, "rules", "core", "contract.py"
-    ),  # it looks at values without their tangents
-)
+# what recording makes outlives the call, and must not be restored when the call ends; binding and
+# the contract look at values without their tangents
+_RUN_AS_THEY_ARE = {module.__file__ for module in (recording, binding, contract)}
 
 
 @functools.cache
 def _is_lifted_of_own(filename: str) -> bool:
     """Whether code of a file of ours may meet duals: rules may, but not what records."""
-    return filename.startswith(_OWN_LIFTED) and filename not in _WRITES_DOWN
+    return filename.startswith(_OWN_LIFTED) and filename not in _RUN_AS_THEY_ARE
 
 
 def _duck(values: tuple[Any, ...], name: str) -> Any:
