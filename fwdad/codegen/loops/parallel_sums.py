@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from fwdad.codegen.loops.notation import dtype_text
 from fwdad.codegen.loops.parallel_elements import REGION, SHORTEST, checks, run_on_threads, work_of
+from fwdad.codegen.loops.parts import Parts
 
-Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 BLOCK = 16_384
 """About how many elements are reduced one after the other."""
 
@@ -38,7 +38,7 @@ def _nest(statement: ast.stmt) -> _Nest:
     return made
 
 
-def spread_total(w: Writer, start: int, join: str) -> None:
+def spread_total(w: Parts, start: int, join: str) -> None:
     """Let a reduction to one number, written from line ``start`` on, run in blocks if it is long.
 
     The lines must be the first value and one statement in loops; ``join`` is the statement that
@@ -53,9 +53,9 @@ def spread_total(w: Writer, start: int, join: str) -> None:
         return
     given = _given(nest, {total})
     comma = "".join(f"{each}, " for each in given)
-    name = w._unique(total)
-    dtype = w.dtype(w.types[total].dtype)
-    w.outlined += [
+    name = w.names.temporary(total)
+    dtype = dtype_text(w.names.types[total].dtype)
+    w.loops.outlined += [
         f"@{REGION}",
         f"def {name}({comma}split, first, last):",
         f"    {total} = {identity}",
@@ -97,7 +97,7 @@ def spread_total(w: Writer, start: int, join: str) -> None:
     ])  # fmt: skip
 
 
-def spread_rows(w: Writer, start: int) -> None:
+def spread_rows(w: Parts, start: int) -> None:
     """Let reductions to an element each, written from line ``start`` on, use several cores.
 
     The lines must be loops over the results; in them the first value, one statement in loops, and a
@@ -112,8 +112,8 @@ def spread_rows(w: Writer, start: int) -> None:
         return
     given = sorted({*_given(nest, set()), *_given(inner, {*nest.index})} - _stored(nest))
     comma = "".join(f"{each}, " for each in given)
-    name = w._unique("rows")
-    w.outlined += [
+    name = w.names.temporary("rows")
+    w.loops.outlined += [
         f"@{REGION}",
         f"def {name}({comma}split, first, last):",
         *_heads(nest, "    "),
@@ -131,14 +131,14 @@ def spread_rows(w: Writer, start: int) -> None:
     ])  # fmt: skip
 
 
-def _unchecked(w: Writer, start: int) -> ast.Module:
+def _unchecked(w: Parts, start: int) -> ast.Module:
     """The lines from ``start`` on, with indices that are not checked where they are used."""
-    lines = w.lines[start:]
+    lines = w.code.lines[start:]
     outside = len(lines[0]) - len(lines[0].lstrip())
     tree = ast.parse("\n".join(line[outside:] for line in lines))
     nodes = list(ast.walk(tree))
     index = list(dict.fromkeys(ast.unparse(n.target) for n in nodes if isinstance(n, ast.For)))
-    unchecked = dict(zip(index, w.index_names(len(index), inner=True), strict=True))
+    unchecked = dict(zip(index, w.loops.index_names(len(index), inner=True), strict=True))
     for node in nodes:
         if isinstance(node, ast.Name):
             node.id = unchecked.get(node.id, node.id)
@@ -186,7 +186,7 @@ def _longest(lengths: Sequence[str]) -> tuple[str, str]:
     return f"max({', '.join(lengths)})", f"({split})"
 
 
-def _replace(w: Writer, start: int, tests: list[str], lines: list[str]) -> None:
+def _replace(w: Parts, start: int, tests: list[str], lines: list[str]) -> None:
     """Replace the lines from ``start`` on; the tests of each element move before them."""
     if tests:
         lines = [
@@ -194,8 +194,6 @@ def _replace(w: Writer, start: int, tests: list[str], lines: list[str]) -> None:
             "    raise IndexError('lengths differ')",
             *lines,
         ]
-    held = w.lines[start]
+    held = w.code.lines[start]
     outside = held[: len(held) - len(held.lstrip())]
-    place = next((p for p in w.places[start:] if p is not None), None)
-    w.lines[start:] = [outside + line for line in lines]
-    w.places[start:] = [place] * len(lines)
+    w.code.replace(start, [outside + line for line in lines])
