@@ -39,7 +39,7 @@ class LoopLines:
         return names
 
     def close(self, names: Sequence[str]) -> None:
-        """End the loops of :meth:`open_loops`."""
+        """End the loops of :meth:`open`."""
         self.code.indent -= len(names)
 
     def index_names(self, n: int, *, inner: bool = False) -> list[str]:

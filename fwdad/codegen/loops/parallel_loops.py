@@ -63,7 +63,7 @@ class SpreadLoop:
         spans = functools.partial(_span, step)
         body[head] = f"{body[head].partition(' in ')[0]} in {spans('first', 'last')}:"
         names = _names_read("\n".join(body)) - {
-            *w.literals.globals.objects,
+            *w.draft.module.globals.objects,
             *w.helpers.lane_functions,
         }
         names -= {*w.helpers.used, *w.helpers.vector_functions, "first", "last", "np", "math"}

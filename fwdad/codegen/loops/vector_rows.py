@@ -88,7 +88,7 @@ class Rows:
             op = w.elements.lazy[a]
             given = [self._elements(x, index) for x in op.args]
             if any(x.is_vector for x in given):
-                return Elements(vector_term(op, given, self._atom), True)
+                return Elements(vector_term(op, given, self.atom), True)
             return Elements(w.elements.element_of(op, index, self.steps), False)
         own = w.elements.index_into(w.operands.array(a), a.type.shape, index, self.steps)
         t = numpy_number(a.type.dtype)
@@ -97,7 +97,8 @@ class Rows:
         text = f"vector_read({self.width}, {self.stop}, {w.operands.array(a)}, {subscript(own)})"
         return Elements(Term(text, ATOM, t), True)
 
-    def _atom(self, term: Term) -> Term:
+    def atom(self, term: Term) -> Term:
+        """A term of vectors as a name, so that it may be written twice."""
         if term.text.isidentifier():
             return term
         made = self.w.names.temporary("t")
@@ -171,7 +172,7 @@ def add_rows(
     def term() -> Term:
         made = rows.at(index)
         if power == 2:
-            made = rows._atom(made)
+            made = rows.atom(made)
             made = made._replace(text=f"{made.text} * {made.text}", level=6)
         return made
 

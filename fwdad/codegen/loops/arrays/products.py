@@ -240,5 +240,5 @@ def _einsum(
     w.code.line(f"{w.names.name(out)}[{subscript([index[c] for c in result])}] = {made}")
     w.code.indent -= len(result)
     if w.loops.spreads and summed:
-        parallel_sums.spread_rows(w, first)
+        parallel_sums.spread_rows(w.loops, first)
     return None

@@ -134,7 +134,7 @@ class _Along:
                     w.code.line(self.fold.step(w, total, element(index), wide))
             w.code.line(f"{name}[{place}] = {self._made(w, total, wide)}")
         if w.loops.spreads and lengths:
-            parallel_sums.spread_rows(w, first)
+            parallel_sums.spread_rows(w.loops, first)
 
     def _made(self, w: Parts, text: str, dtype: np.dtype[Any]) -> str:
         term = Term(text, ATOM, numpy_number(dtype))
@@ -146,7 +146,7 @@ def spread(w: Parts, start: int, fold: _Fold, dtype: np.dtype[Any]) -> None:
     if w.loops.spreads and len(w.code.lines) - start > 2:
         total = w.code.lines[start].partition(" = ")[0].strip()
         part = Term("partial[part]", ATOM, numpy_number(dtype))
-        parallel_sums.spread_total(w, start, fold.step(w, total, part, dtype))
+        parallel_sums.spread_total(w.loops, start, fold.step(w, total, part, dtype))
 
 
 def _power(_w: Parts, term: Term, power: int) -> Term:
