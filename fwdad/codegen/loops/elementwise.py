@@ -82,10 +82,9 @@ class Elementwise:
         if op.function in (sum_to, np.ndarray.copy) and not self._may_wait(op):
             if op.function is sum_to and op.args[0] not in self.lazy:
                 name = self.operands.array(op.args[0])
-                text = (
-                    f"{self.helpers.use('loose')}({name})" if value in self.arrays.loose else name
-                )
-                self.code.line(f"{self.names.name(value)} = {text}", op)
+                if value in self.arrays.loose:
+                    name = f"{self.helpers.use('loose')}({name})"
+                self.code.line(f"{self.names.name(value)} = {name}", op)
                 return True
             if op.function is np.ndarray.copy:
                 return False
@@ -181,9 +180,8 @@ class Elementwise:
             return False
         if isinstance(upto, Apply):  # a popped array is stored where the next push writes
             read = self.leaf_values(value)
-            return upto.function is push and not any(
-                self.memory.roots(a) & self.memory.popped for a in read
-            )
+            popped = any(self.memory.roots(a) & self.memory.popped for a in read)
+            return upto.function is push and not popped
         if any(self.memory.roots(v) & self.memory.params for v in written):
             return False  # exceptions must come before the write
         read = self.leaf_values(value)
@@ -203,9 +201,8 @@ class Elementwise:
         start = len(self.code.lines)
         with_index = self._open_rows(leaves, lengths, steps)
         term = self.element_of(op, with_index, steps)
-        self.code.line(
-            f"{name}[{subscript(with_index)}] = {self.operands.stored(term, t.dtype)}", op
-        )
+        item = self.operands.stored(term, t.dtype)
+        self.code.line(f"{name}[{subscript(with_index)}] = {item}", op)
         self.loops.close(with_index)
         self._of_row.clear()
         self.loops.spread(start, lengths)
@@ -329,9 +326,8 @@ class Elementwise:
             for leaf in leaves:
                 own = axis - (ndim - len(leaf.shape))
                 if own >= 0 and leaf.shape[own] != 1:
-                    found.setdefault(self.facts.length_of(leaf.shape[own]), []).append(
-                        (leaf.name, own)
-                    )
+                    d = self.facts.length_of(leaf.shape[own])
+                    found.setdefault(d, []).append((leaf.name, own))
             if not found:
                 lengths.append("1")
             elif len(found) == 1:
@@ -396,11 +392,9 @@ class Elementwise:
         fill, t = op.args[1], a.type
         if op.kwargs or isinstance(fill, Value) or is_array(fill) or t.dtype.kind != "f":
             return None
-        if (
-            number_type(fill) is None
-            or t.dtype != op.outputs[0].type.dtype
-            or self.memory.is_written(a)
-        ):
+        if number_type(fill) is None or t.dtype != op.outputs[0].type.dtype:
+            return None
+        if self.memory.is_written(a):
             return None
         text = literal(fill, numpy_number(t.dtype))
         return Term(text, 7 if text.startswith("-") else ATOM, numpy_number(t.dtype))

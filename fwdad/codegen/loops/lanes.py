@@ -36,8 +36,11 @@ class Lanes:
         if isinstance(operand, Missing):
             return f"{self.registers.function('zeros', n)}()"
         if operand not in self.registers.lanes:
-            return f"{self.registers.function('load', n)}({self.operands.array(operand)})"
+            return self._loaded(operand, n)
         return self.registers.text(operand, level)
+
+    def _loaded(self, array: Value, n: int, index: str = "") -> str:
+        return f"{self.registers.function('load', n)}({self.operands.array(array)}{index})"
 
     def definition(self, op: Apply | Load) -> tuple[str, int]:
         """An operation whose result is in registers, and how tightly it binds."""
@@ -45,24 +48,16 @@ class Lanes:
         n = width(out)
         if isinstance(op, Load):
             index = "".join(f", {self.operands.index_text(i)}" for i in op.index[1:])
-            return (
-                f"{self.registers.function('load', n)}({self.operands.array(op.array)}{index})",
-                ATOM,
-            )
+            return self._loaded(op.array, n, index), ATOM
         f, args = op.function, op.args
         if f is load_lanes:
             index = "".join(f", {self.operands.index_text(i)}" for i in args[1:])
-            return (
-                f"{self.registers.function('load', n)}({self.operands.array(args[0])}{index})",
-                ATOM,
-            )
+            return self._loaded(args[0], n, index), ATOM
         if f is zero_lanes:
             return f"{self.registers.function('zeros', n)}()", ATOM
         if f is unit_lanes:
-            return (
-                f"{self.registers.function('unit', n)}({self.operands.index_text(args[1])})",
-                ATOM,
-            )
+            name = self.registers.function("unit", n)
+            return f"{name}({self.operands.index_text(args[1])})", ATOM
         if f in GATHERING:
             items = ", ".join(self.operands.real(a).text for a in args[0])
             return f"{self.registers.function('build', n)}({items})", ATOM

@@ -62,9 +62,8 @@ class LoopLines:
         if not (self.spreads and lengths):
             return
         name = self.names.temporary("loop")
-        made = parallel_elements.spread(
-            self.code.lines[start:], name, lengths, self.names.temporary
-        )
+        lines = self.code.lines[start:]
+        made = parallel_elements.spread(lines, name, lengths, self.names.temporary)
         if made is None:
             return
         function, call = made
@@ -78,8 +77,7 @@ class LoopLines:
         work.
         """
         name = self.names.temporary("region")
-        made = parallel_elements.region(self.code.lines[start:], name, length, work)
-        function, call = made
+        function, call = parallel_elements.region(self.code.lines[start:], name, length, work)
         self.outlined += function
         self.code.replace(start, call)
 

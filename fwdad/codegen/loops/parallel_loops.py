@@ -150,10 +150,8 @@ class _Cost:
     def _number(self, x: Operand) -> str | None:
         """A number that is known before the loop, as source."""
         if isinstance(x, Value):
-            known = (
-                x not in self.inside and x in self.w.names.plain.of and x not in self.w.inlined.held
-            )
-            return self.w.names.plain.of[x] if known else None
+            known = x not in self.inside and x not in self.w.inlined.held
+            return self.w.names.plain.of.get(x) if known else None
         return str(int(x)) if isinstance(x, (int, np.integer)) else None
 
     def _cost(self, op: Op) -> int:

@@ -204,9 +204,7 @@ class NumbaWriter:
             w.assignments.define(op, *w.lanes.definition(op))
         elif w.elements.take(op):
             return
-        elif (handler is not None and not w.numbers.is_scalar(op)) or not isinstance(
-            value.type, Number
-        ):
+        elif not isinstance(value.type, Number) or (handler and not w.numbers.is_scalar(op)):
             self._lowered(op, handler)
         elif value not in w.inlined.held:  # else written with the first of its group
             term = w.numbers.scalar(op)
@@ -240,9 +238,8 @@ class NumbaWriter:
             raise w.operands.cannot("an exception that is no class")
         self._note_compared(op.condition)
         w.code.line(f"if not {condition.at(1)}:", op)
-        w.code.line(
-            f"    raise {w.literals.function(exception)}({', '.join(map(repr, known))})", op
-        )
+        name = w.literals.function(exception)
+        w.code.line(f"    raise {name}({', '.join(map(repr, known))})", op)
 
     def _note_compared(self, condition: Operand) -> None:
         """Record two lengths that a condition compares as equal."""
@@ -468,9 +465,8 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     helpers = {h: getattr(_home(h), h) for h in sorted(module.helpers.used)}
     for h, (what, n) in module.helpers.lane_functions.items():
         helpers[h] = getattr(compiled_lanes(n), what)
-    helpers.update(
-        (f, vector_functions.FUNCTIONS[f]) for f in sorted(module.helpers.vector_functions)
-    )
+    called_vectors = sorted(module.helpers.vector_functions)
+    helpers.update((f, vector_functions.FUNCTIONS[f]) for f in called_vectors)
     namespace = {"np": np, "math": math, **helpers, **module.globals.objects}
     inside = [*w.loops.inner, *w.loops.inside]
     if module.outlined:

@@ -59,18 +59,15 @@ class Stores:
             if self.memory.is_written_later(value):
                 raise self.operands.cannot("a view without axes on an array that is written")
             at = tuple(i for i in op.index if i is not Ellipsis)
-            item, dtype = (
-                f"{array}[{self.operands.scalar_index(at, op.array)}]",
-                dtype_text(value.type.dtype),
-            )
-            self.assignments.define(op, f"np.full((), {item}, {dtype})", ATOM)
+            item = f"{array}[{self.operands.scalar_index(at, op.array)}]"
+            text = f"np.full((), {item}, {dtype_text(value.type.dtype)})"
+            self.assignments.define(op, text, ATOM)
             return
         if op.view:
             found = _shape_of_view(op.array.type.shape, op.index)
             for d, same in zip(value.type.shape, found, strict=True):
-                self.facts.note_equal(
-                    d, same
-                )  # one counts up, the other one is of the reverse pass
+                # one counts up, the other one is of the reverse pass
+                self.facts.note_equal(d, same)
             text = array  # `a[...]`, which Numba lowers for tuples only
             if any(i is not Ellipsis for i in op.index):
                 text = f"{array}[{self.view_index(op.index)}]"
@@ -102,9 +99,8 @@ class Stores:
         return ", ".join(parts) if parts else "..."
 
     def _slice_of_ints(self, s: slice) -> str:
-        bounds = [
-            None if x is None else self.operands.index_text(x) for x in (s.start, s.stop, s.step)
-        ]
+        parts = (s.start, s.stop, s.step)
+        bounds = [None if x is None else self.operands.index_text(x) for x in parts]
         if isinstance(s.step, Value):
             raise self.operands.cannot("a slice whose step is not known")
         start, stop, step = ("" if b is None else b for b in bounds)

@@ -33,9 +33,8 @@ def _place(
         w.code.line(f"{row} = {w.operands.array(value)}[{subscript(index)}]")
         n = f"{row}.shape[0]"
         w.code.line(f"if {n} != {last} - {first}:")
-        w.code.line(
-            "    raise IndexError('index is out of bounds')"
-        )  # the NumPy program reports which
+        # the NumPy program reports which
+        w.code.line("    raise IndexError('index is out of bounds')")
         (k,) = w.loops.index_names(1)
         fits = sign in _SIGNS and axis == value.type.ndim - 1
         if fits and dtype == np.float64 and libmvec.register_bits():

@@ -241,11 +241,8 @@ def _arange_of_floats(w: Parts, op: Apply, *bounds: Operand) -> None:
         w.operands.atom(cast(w.operands.term(b), FLOAT64), t)
         for b, t in zip(bounds, "abd", strict=True)
     )
-    name, ratio, gap = (
-        w.names.name(op.outputs[0]),
-        w.names.temporary("ratio"),
-        w.names.temporary("gap"),
-    )
+    name = w.names.name(op.outputs[0])
+    ratio, gap = w.names.temporary("ratio"), w.names.temporary("gap")
     (i,) = w.loops.index_names(1)
     w.code.line(f"{ratio} = {w.helpers.use('divide')}({stop.at(5)} - {start.at(6)}, {step.text})")
     w.code.line(f"if not abs({ratio}) < 2.0**62:")
@@ -263,9 +260,8 @@ def _linspace(w: Parts, op, start, stop, num=50, endpoint=True):
     if not isinstance(num, int) or op.outputs[0].type.ndim != 1 or dtype.kind != "f" or num < 2:
         message = "of this kind"
         raise TypeError(message)
-    first, last = (
-        w.operands.atom(cast(w.operands.term(x), dtype), t) for x, t in ((start, "a"), (stop, "b"))
-    )
+    ends = ((start, "a"), (stop, "b"))
+    first, last = (w.operands.atom(cast(w.operands.term(x), dtype), t) for x, t in ends)
     name = w.names.name(op.outputs[0])
     (i,) = w.loops.index_names(1)
     gap = w.names.temporary("gap", numpy_number(dtype))
@@ -329,9 +325,8 @@ def fill_new(w: Parts, name: str, t: Any, a: Operand) -> None:
                     w.code.line("    raise ValueError('setting an array element with a sequence.')")
             index = w.loops.open(own)
             place = subscript([*map(str, at), *index])
-            w.code.line(
-                f"{name}[{place}] = {w.operands.stored(w.elements.element(item, index), t.dtype)}"
-            )
+            text = w.operands.stored(w.elements.element(item, index), t.dtype)
+            w.code.line(f"{name}[{place}] = {text}")
             w.loops.close(index)
         else:
             place = subscript([str(k) for k in at])

@@ -267,9 +267,8 @@ def _waiting(w: Parts, p: _Places, value: Value) -> Any:
         w.facts.length_of(d) == w.facts.length_of(e)
         for d, e in zip(value.type.shape, p.dims, strict=True)
     )
-    if not same or any(
-        w.memory.may_overlap(v, p.view.value) for v in w.elements.leaf_values(value)
-    ):
+    read = w.elements.leaf_values(value)
+    if not same or any(w.memory.may_overlap(v, p.view.value) for v in read):
         return None
     leaves = w.elements.prepare(w.elements.lazy[value])
     if value not in w.elements.lazy:
@@ -321,11 +320,8 @@ def _count(w: Parts, name: str, lengths: list[str]) -> str:
 
 
 def _load_masked(w: Parts, op: Load, mask: Value) -> None:
-    array, name, where = (
-        w.operands.array(op.array),
-        w.names.name(op.outputs[0]),
-        w.operands.array(mask),
-    )
+    array, name = w.operands.array(op.array), w.names.name(op.outputs[0])
+    where = w.operands.array(mask)
     lengths = [length_text(d, array, k) for k, d in enumerate(op.array.type.shape)]
     _check_mask(w, mask, where, lengths)
     count = _count(w, where, lengths)
@@ -413,9 +409,8 @@ def fancy_store(w: Parts, op: Store | Update) -> None:
     w.code.line(f"{made} = {w.arrays.empty(p.lengths, dtype)}")
     with _each(w, p) as (loop, source):
         old = Term(source, ATOM, numpy_number(dtype))
-        w.code.line(
-            f"{made}[{subscript(loop)}] = {w.operands.combined(function, old, item(loop), dtype)}"
-        )
+        text = w.operands.combined(function, old, item(loop), dtype)
+        w.code.line(f"{made}[{subscript(loop)}] = {text}")
     with _each(w, p) as (loop, target):
         w.code.line(f"{target} = {made}[{subscript(loop)}]")
     if is_array(op.value):

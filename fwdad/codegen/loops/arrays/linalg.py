@@ -60,9 +60,8 @@ def _norm(w: Parts, op, a, ord=None, axis=None, keepdims=False):  # noqa: A002 (
         made = w.operands.stored(Term(f"math.sqrt({total})", ATOM, numpy_number(FLOAT64)), dtype)
         if not kept:
             return made
-        w.code.line(
-            f"{w.names.name(op.outputs[0])}[{subscript([index[k] for k in kept])}] = {made}"
-        )
+        place = subscript([index[k] for k in kept])
+        w.code.line(f"{w.names.name(op.outputs[0])}[{place}] = {made}")
         w.code.indent -= len(kept)
     return None
 
@@ -188,11 +187,9 @@ def _lstsq(w: Parts, op, a, b, rcond=None):
         raise TypeError(message)
     m, n = as_dtype(w, a, dtype), as_dtype(w, b, dtype)
     unit = float(np.finfo(np.float64).eps)
-    cut = (
-        f"{unit!r} * max({m}.shape[0], {m}.shape[1])"
-        if rcond is None
-        else w.operands.real(rcond).text
-    )
+    cut = f"{unit!r} * max({m}.shape[0], {m}.shape[1])"
+    if rcond is not None:
+        cut = w.operands.real(rcond).text
     x, residuals, rank, s = op.outputs
     found = w.names.temporary("rank")
     if any(v.type.dtype not in (dtype, np.float64) for v in (x, residuals, s)):

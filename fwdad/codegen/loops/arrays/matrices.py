@@ -41,9 +41,8 @@ def _diagonal(w: Parts, op, a, offset=0, axis1=0, axis2=1):
     name, matrix, made = w.names.name(out), w.operands.array(a), w.names.temporary("n")
     lengths = [length_text(d, matrix, k) for k, d in enumerate(a.type.shape)]
     down, right = max(-offset, 0), max(offset, 0)
-    shorter = (
-        f"{w.helpers.use('smaller')}({lengths[axes[0]]} - {down}, {lengths[axes[1]]} - {right})"
-    )
+    rows, columns = f"{lengths[axes[0]]} - {down}", f"{lengths[axes[1]]} - {right}"
+    shorter = f"{w.helpers.use('smaller')}({rows}, {columns})"
     w.code.line(f"{made} = {w.helpers.use('larger')}({shorter}, 0)", op)
     kept = [k for k in range(ndim) if k not in axes]
     w.code.line(f"{name} = {w.arrays.empty([*(lengths[k] for k in kept), made], a.type.dtype)}")

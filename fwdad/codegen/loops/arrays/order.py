@@ -38,12 +38,10 @@ def extreme(
         if value.type.dtype.kind not in "iuf":
             message = f"of {value.type.dtype}"
             raise TypeError(message)
-        start = (
-            None
-            if initial is None
-            else w.operands.stored(w.operands.atom(w.operands.number(initial)), dtype)
-        )
-        if start is None:
+        start = None
+        if initial is not None:
+            start = w.operands.stored(w.operands.atom(w.operands.number(initial)), dtype)
+        else:
             _not_empty(w, lengths, axes, "zero-size array to reduction operation "
                        f"{ufuncs[0].__name__} which has no identity")  # fmt: skip
         index = w.loops.index_names(ndim)
@@ -152,9 +150,8 @@ def _position(w: Parts, op, symbol, a, axis, keepdims):
             w.code.line(f"{best} = {w.operands.stored(first, dtype)}")
             w.code.line(f"{where} = {k} = 0")
             with loops_over(w, index, lengths, axes):
-                w.code.line(
-                    f"{item} = {w.operands.stored(w.elements.element(value, index, steps), dtype)}"
-                )
+                text = w.operands.stored(w.elements.element(value, index, steps), dtype)
+                w.code.line(f"{item} = {text}")
                 w.code.line(f"if {item} {symbol} {best}{nan}:")
                 w.code.line(f"    {best} = {item}")
                 w.code.line(f"    {where} = {k}")
@@ -252,8 +249,7 @@ def _scatter_add(w: Parts, op, values, places, size):
     dtype = out.type.dtype
     (i,) = w.loops.index_names(1)
     place = f"{w.names.name(out)}[{n}[{i}]]"
-    made = numpy_term(
-        np.add, [Term(place, ATOM, numpy_number(dtype)), w.elements.element(values, [i])]
-    )
+    old = Term(place, ATOM, numpy_number(dtype))
+    made = numpy_term(np.add, [old, w.elements.element(values, [i])])
     w.code.line(f"for {i} in range({n}.shape[0]):")
     w.code.line(f"    {place} = {w.operands.stored(made, dtype)}")

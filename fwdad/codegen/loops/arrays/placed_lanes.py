@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -26,20 +27,13 @@ def _place_lanes(
             w.elements.materialize(d)  # once, not for each run
         if is_array(d):
             with reading(w, d) as (a, _, repeats):
+                item = functools.partial(w.elements.element, a, steps=repeats)
                 for run in own:
-                    _run(
-                        w,
-                        name,
-                        shape,
-                        run,
-                        sign,
-                        dtype,
-                        lambda i: w.elements.element(a, i, repeats),
-                    )
+                    _run(w, name, shape, run, sign, dtype, item)
         else:
-            item = w.operands.atom(w.operands.number(d))
+            number = w.operands.atom(w.operands.number(d))
             for run in own:
-                _run(w, name, shape, run, sign, dtype, lambda _: item)  # noqa: B023
+                _run(w, name, shape, run, sign, dtype, lambda _: number)  # noqa: B023
 
 
 def _run(

@@ -118,9 +118,8 @@ class _Along:
                 add_rows(rows, name, place, index, self.axes, power, loops_over)
             if self.mean:
                 with loops_over(w, index, lengths, self.kept):
-                    w.code.line(
-                        f"{name}[{place}] = {self._made(w, f'{name}[{place}]', self.dtype)}"
-                    )
+                    made = self._made(w, f"{name}[{place}]", self.dtype)
+                    w.code.line(f"{name}[{place}] = {made}")
             return
         wide = WIDE.get(self.dtype, self.dtype)
         first = len(w.code.lines)
@@ -236,9 +235,8 @@ def _variance(w: Parts, a, axis, ddof, keepdims):
     first = len(w.code.lines)
     w.code.line(f"{total} = 0.0")
     w.loops.open(lengths)
-    part = Term(
-        f"({w.elements.element(value, index).text} - {mean})**2", ATOM, numpy_number(FLOAT64)
-    )
+    square = f"({w.elements.element(value, index).text} - {mean})**2"
+    part = Term(square, ATOM, numpy_number(FLOAT64))
     w.code.line(SUM.step(w, total, part, FLOAT64))
     w.loops.close(index)
     spread(w, first, SUM, FLOAT64)

@@ -43,11 +43,8 @@ def _in_rows(w: Parts, a: Value) -> str:
     stand for are C-contiguous.
     """
     name = w.operands.array(a)
-    return (
-        f"{w.helpers.use('by_rows')}({name})"
-        if w.memory.lies_by_rows(a) and w.arrays.is_in_order(a)
-        else name
-    )
+    known = w.memory.lies_by_rows(a) and w.arrays.is_in_order(a)
+    return f"{w.helpers.use('by_rows')}({name})" if known else name
 
 
 @handles(np.reshape)
@@ -155,9 +152,8 @@ def _squeeze(w: Parts, op, a, axis=None):  # noqa: ARG001
         isinstance(d, Size) for d in a.type.shape)) or len(axes) == a.type.ndim:  # fmt: skip
         message = "of axes whose lengths are not known"
         raise TypeError(message)
-    return (
-        f"{w.operands.array(a)}[{', '.join('0' if k in axes else ':' for k in range(a.type.ndim))}]"
-    )
+    parts = ["0" if k in axes else ":" for k in range(a.type.ndim)]
+    return f"{w.operands.array(a)}[{', '.join(parts)}]"
 
 
 @handles(np.expand_dims)
@@ -212,13 +208,9 @@ def _roll(w: Parts, op, a, shift, axis=None):
 
 @handles(np.real)
 def _real(w: Parts, op, a):  # noqa: ARG001
-    if not is_array(a):
-        return (
-            w.operands.text(a)
-            if w.operands.type_of(a).dtype.kind != "c"
-            else f"{w.operands.term(a).at(ATOM)}.real"
-        )
-    return w.operands.text(a) if a.type.dtype.kind != "c" else f"{w.operands.array(a)}.real"
+    if w.operands.type_of(a).dtype.kind != "c":
+        return w.operands.text(a)
+    return f"{w.operands.array(a) if is_array(a) else w.operands.term(a).at(ATOM)}.real"
 
 
 @handles(np.imag)

@@ -154,11 +154,10 @@ def _push(w: Parts, op: Apply, stack: Value, x: Any) -> None:
     name, top, shapes = held.name, held.top, held.shapes
     t = w.operands.type_of(x)
     if not is_array(x) or not t.ndim:
-        text = (
-            f"{w.operands.array(x)}[()]"
-            if is_array(x)
-            else w.operands.stored(w.operands.number(x), t.dtype)
-        )
+        if is_array(x):
+            text = f"{w.operands.array(x)}[()]"
+        else:
+            text = w.operands.stored(w.operands.number(x), t.dtype)
         if op in held.begins and op not in w.stacks.roomy:
             _grow(w, held, str(len(held.stacks)))
         w.code.line(f"{held.place(stack)} = {text}", op)

@@ -45,11 +45,8 @@ def _vector(w: Parts, a: Operand, kinds: str) -> Any:
 
 def _is_real(w: Parts, *xs: Operand) -> None:
     """Refuse numbers that have no order."""
-    if any(
-        w.operands.type_of(x).dtype.kind not in "iuf"
-        for x in xs
-        if not isinstance(x, (list, tuple))
-    ):
+    alone = [x for x in xs if not isinstance(x, (list, tuple))]
+    if any(w.operands.type_of(x).dtype.kind not in "iuf" for x in alone):
         message = "of such numbers"
         raise TypeError(message)
 
