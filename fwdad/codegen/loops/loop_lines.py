@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from fwdad.codegen.loops import parallel_elements
 from fwdad.codegen.loops.draft import Draft
@@ -41,6 +42,17 @@ class LoopLines:
     def close(self, names: Sequence[str]) -> None:
         """End the loops of :meth:`open`."""
         self.code.indent -= len(names)
+
+    @contextmanager
+    def over(
+        self, index: Sequence[str], lengths: Sequence[str], axes: Sequence[int]
+    ) -> Iterator[None]:
+        """Loops over some axes of an array around a block."""
+        for k in axes:
+            self.code.line(f"for {index[k]} in range({lengths[k]}):")
+            self.code.indent += 1
+        yield
+        self.code.indent -= len(axes)
 
     def index_names(self, n: int, *, inner: bool = False) -> list[str]:
         """Names for the indices of nested loops."""

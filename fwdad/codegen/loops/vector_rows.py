@@ -6,7 +6,7 @@ axes other than the last one element at a time. Here W neighbours are taken at o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -107,13 +107,11 @@ class Rows:
 
 
 def extreme_of_row(
-    rows: Rows, ufunc: np.ufunc, of: np.ufunc | None, index: Sequence[str], axes: Sequence[int],
-    loops: Callable[..., Any],
-) -> str:  # fmt: skip
+    rows: Rows, ufunc: np.ufunc, of: np.ufunc | None, index: Sequence[str], axes: Sequence[int]
+) -> str:
     """Source for the extreme element along the last axis and others; NaN if there is one.
 
-    ``of`` is ``np.absolute``, or None; ``index`` has the indices of all axes, and ``loops`` writes
-    loops over some axes, as ``loops_over`` does.
+    ``of`` is ``np.absolute``, or None; ``index`` has the indices of all axes.
     """
     w = rows.w
     best, item, odd = (w.names.temporary(name) for name in ("bests", "items", "odd"))
@@ -124,7 +122,7 @@ def extreme_of_row(
 
     rows.line(f"{best} = {element(_first(index, axes))}")
     rows.line(f"{odd} = vector_isnan({best})")
-    with loops(w, index, rows.lengths, axes[:-1]):
+    with w.loops.over(index, rows.lengths, axes[:-1]):
         w.code.line(f"for {index[-1]} in range(0, {rows.stop}, {rows.width}):")
         with w.code.indented():
             rows.line(f"{item} = {element(index)}")
@@ -160,9 +158,8 @@ def place_in_row(rows: Rows, sign: str, index: Sequence[str]) -> str:
 
 
 def add_rows(
-    rows: Rows, out: str, place: str, index: Sequence[str], axes: Sequence[int], power: int,
-    loops: Callable[..., Any],
-) -> None:  # fmt: skip
+    rows: Rows, out: str, place: str, index: Sequence[str], axes: Sequence[int], power: int
+) -> None:
     """Add up rows of doubles along ``axes``, not the last one, into ``out[place]``.
 
     ``out`` must be zeros if one axis is reduced; with a ``power`` of 2 squares are added.
@@ -183,11 +180,11 @@ def add_rows(
         w.code.line(along)
         with w.code.indented():
             rows.line(f"{total} = vector_filled({rows.width}, 0.0)")
-            with loops(w, index, rows.lengths, axes):
+            with w.loops.over(index, rows.lengths, axes):
                 rows.line(f"{total} = {total} + {term().at(6)}")
             rows.line(f"vector_write({total}, {there})")
         return
-    with loops(w, index, rows.lengths, axes):
+    with w.loops.over(index, rows.lengths, axes):
         w.code.line(along)
         with w.code.indented():
             new = term()
@@ -195,20 +192,18 @@ def add_rows(
             rows.line(f"vector_write({old} + {new.at(6)}, {there})")
 
 
-def sum_of_row(
-    rows: Rows, total: str, index: Sequence[str], axes: Sequence[int], loops: Callable[..., Any]
-) -> None:
+def sum_of_row(rows: Rows, total: str, index: Sequence[str], axes: Sequence[int]) -> None:
     """Add up doubles along the last axis and others into ``total``; LLVM is slow at short rows."""
     w = rows.w
     totals, whole = w.names.temporary("totals"), w.names.temporary("whole")
     rows.line(f"{totals} = vector_filled({rows.width}, 0.0)")
     w.code.line(f"{whole} = {rows.stop} - {rows.stop} % {rows.width}")
-    with loops(w, index, rows.lengths, axes[:-1]):
+    with w.loops.over(index, rows.lengths, axes[:-1]):
         w.code.line(f"for {index[-1]} in range(0, {whole}, {rows.width}):")
         with w.code.indented():
             rows.line(f"{totals} = {totals} + {rows.at(index).at(6)}")
     rows.line(f"{total} = vector_total({totals})")
-    with loops(w, index, rows.lengths, axes[:-1]):
+    with w.loops.over(index, rows.lengths, axes[:-1]):
         w.code.line(f"for {index[-1]} in range({whole}, {rows.stop}):")
         with w.code.indented():
             term = w.elements.element(rows.value, index, rows.steps)

@@ -42,28 +42,20 @@ def _norm(w: Parts, op, a, ord=None, axis=None, keepdims=False):  # noqa: A002 (
         if kept:
             made = w.arrays.empty([lengths[k] for k in kept], dtype)
             w.code.line(f"{w.names.name(op.outputs[0])} = {made}")
-        for k in kept:
-            w.code.line(f"for {index[k]} in range({lengths[k]}):")
-            w.code.indent += 1
-        w.code.line(f"{total} = 0.0")
-        for k in axes:
-            w.code.line(f"for {index[k]} in range({lengths[k]}):")
-            w.code.indent += 1
-        w.code.line(f"{item} = {w.elements.element(value, index, steps).text}")
-        square = (
-            f"{item}.real**2 + {item}.imag**2"
-            if value.type.dtype.kind == "c"
-            else f"{item} * {item}"
-        )
-        w.code.line(f"{total} += {square}")
-        w.code.indent -= len(axes)
-        made = w.operands.stored(Term(f"math.sqrt({total})", ATOM, numpy_number(FLOAT64)), dtype)
-        if not kept:
-            return made
-        place = subscript([index[k] for k in kept])
-        w.code.line(f"{w.names.name(op.outputs[0])}[{place}] = {made}")
-        w.code.indent -= len(kept)
-    return None
+        with w.loops.over(index, lengths, kept):
+            w.code.line(f"{total} = 0.0")
+            with w.loops.over(index, lengths, axes):
+                w.code.line(f"{item} = {w.elements.element(value, index, steps).text}")
+                square = f"{item} * {item}"
+                if value.type.dtype.kind == "c":
+                    square = f"{item}.real**2 + {item}.imag**2"
+                w.code.line(f"{total} += {square}")
+            root = Term(f"math.sqrt({total})", ATOM, numpy_number(FLOAT64))
+            made = w.operands.stored(root, dtype)
+            if kept:
+                place = subscript([index[k] for k in kept])
+                w.code.line(f"{w.names.name(op.outputs[0])}[{place}] = {made}")
+    return None if kept else made
 
 
 @handles(np.linalg.solve)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from fwdad.codegen.loops.arrays.functions import as_array, axes_of, handles, reading
-from fwdad.codegen.loops.arrays.reductions import loops_over
 from fwdad.codegen.loops.notation import length_text, subscript
 from fwdad.codegen.loops.number_terms import Term, numpy_number
 from fwdad.codegen.loops.numpy_terms import numpy_term
@@ -57,13 +56,13 @@ def extreme(
         alone = len(ufuncs) == 1 and initial is None and (of is None or is_absolute(of))
         if alone and axes and axes[-1] == ndim - 1 and rows.fits:
             with _rows(w, op, lengths, axes, keepdims) as place:
-                made = extreme_of_row(rows, ufuncs[0], of, index, axes, loops_over)
+                made = extreme_of_row(rows, ufuncs[0], of, index, axes)
                 if place is not None:
                     w.code.line(f"{place} = {made}")
             return made if place is None else None
         with _rows(w, op, lengths, axes, keepdims) as place:
             w.code.line(f"{' = '.join(bests)} = {start or element(_first(index, axes))}")
-            with loops_over(w, index, lengths, axes):
+            with w.loops.over(index, lengths, axes):
                 w.code.line(f"{item} = {element(index)}")
                 for best, ufunc in zip(bests, ufuncs, strict=True):
                     w.code.line(f"if {item} {'>' if ufunc is np.maximum else '<'} {best}{nan}:")
@@ -104,7 +103,7 @@ def _rows(
     there = [k for k in range(ndim) if keepdims or k in kept]
     w.arrays.new(out, ["1" if k in axes else lengths[k] for k in there])
     index = w.loops.index_names(ndim)
-    with loops_over(w, index, lengths, kept):
+    with w.loops.over(index, lengths, kept):
         at = _first(index, axes)
         yield f"{w.names.name(out)}[{subscript([at[k] for k in there])}]"
 
@@ -149,7 +148,7 @@ def _position(w: Parts, op, symbol, a, axis, keepdims):
             first = w.elements.element(value, _first(index, axes), steps)
             w.code.line(f"{best} = {w.operands.stored(first, dtype)}")
             w.code.line(f"{where} = {k} = 0")
-            with loops_over(w, index, lengths, axes):
+            with w.loops.over(index, lengths, axes):
                 text = w.operands.stored(w.elements.element(value, index, steps), dtype)
                 w.code.line(f"{item} = {text}")
                 w.code.line(f"if {item} {symbol} {best}{nan}:")
@@ -186,7 +185,7 @@ def _sorted_rows(w: Parts, op: Apply, a: Operand, axis: Any, call: str) -> str |
     lengths = [length_text(d, name, k) for k, d in enumerate(a.type.shape)]
     w.code.line(f"{w.names.name(out)} = {w.arrays.empty(lengths, out.type.dtype)}")
     index = w.loops.index_names(ndim)
-    with loops_over(w, index, lengths, [k for k in range(ndim) if k != along]):
+    with w.loops.over(index, lengths, [k for k in range(ndim) if k != along]):
         row = subscript([":" if k == along else index[k] for k in range(ndim)])
         w.code.line(f"{w.names.name(out)}[{row}] = {call.format(f'{name}[{row}]')}")
     return None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -114,22 +113,22 @@ class _Along:
         shape = ["1" if k in self.axes else lengths[k] for k in self.there]
         w.arrays.new(out, shape, zeros=over_rows and len(self.axes) == 1)
         if over_rows:
-            with loops_over(w, index, lengths, self.kept[:-1]):
-                add_rows(rows, name, place, index, self.axes, power, loops_over)
+            with w.loops.over(index, lengths, self.kept[:-1]):
+                add_rows(rows, name, place, index, self.axes, power)
             if self.mean:
-                with loops_over(w, index, lengths, self.kept):
+                with w.loops.over(index, lengths, self.kept):
                     made = self._made(w, f"{name}[{place}]", self.dtype)
                     w.code.line(f"{name}[{place}] = {made}")
             return
         wide = WIDE.get(self.dtype, self.dtype)
         first = len(w.code.lines)
-        with loops_over(w, index, lengths, self.kept):
+        with w.loops.over(index, lengths, self.kept):
             total = w.names.temporary("total", numpy_number(wide))
             if vectors and ndim > 2 and power == 1:
-                sum_of_row(rows, total, index, self.axes, loops_over)
+                sum_of_row(rows, total, index, self.axes)
             else:
                 w.code.line(f"{total} = {literal(self.fold.identity, numpy_number(wide))}")
-                with loops_over(w, index, lengths, self.axes):
+                with w.loops.over(index, lengths, self.axes):
                     w.code.line(self.fold.step(w, total, element(index), wide))
             w.code.line(f"{name}[{place}] = {self._made(w, total, wide)}")
         if w.loops.spreads and lengths:
@@ -153,18 +152,6 @@ def _power(_w: Parts, term: Term, power: int) -> Term:
         return term
     size = numpy_term(np.absolute, [term]) if term.kind == "c" else term
     return numpy_term(np.multiply, [size, size])
-
-
-@contextmanager
-def loops_over(
-    w: Parts, index: Sequence[str], lengths: Sequence[str], axes: Sequence[int]
-) -> Iterator[None]:
-    """Open loops over some axes of an array for a block."""
-    for k in axes:
-        w.code.line(f"for {index[k]} in range({lengths[k]}):")
-        w.code.indent += 1
-    yield
-    w.code.indent -= len(axes)
 
 
 def _finish(w: Parts, total: Term, count: str, dtype: np.dtype[Any], mean: bool) -> str:
@@ -270,9 +257,9 @@ def _cumulative(w: Parts, op, fold, a, axis):
     w.code.line(f"{name} = {w.arrays.empty(lengths, dtype)}")
     index = w.loops.index_names(ndim)
     total = w.names.temporary("total", numpy_number(dtype))
-    with loops_over(w, index, lengths, [k for k in range(ndim) if k != at]):
+    with w.loops.over(index, lengths, [k for k in range(ndim) if k != at]):
         w.code.line(f"{total} = {literal(fold.identity, numpy_number(dtype))}")
-        with loops_over(w, index, lengths, [at]):
+        with w.loops.over(index, lengths, [at]):
             w.code.line(fold.step(w, total, w.elements.element(value, index), dtype, ordered=True))
             w.code.line(f"{name}[{subscript(index)}] = {total}")
 
