@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.codegen.loops.arrays.stacks import as_list
+from fwdad.codegen.loops.stack_memory import as_list
 from fwdad.drivers.executable import Runner
 from fwdad.errors import UntraceableError
 from fwdad.ir.ops import Program

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 
 INFIX = {
     operator.or_: ("|", 1), operator.xor: ("^", 2), operator.and_: ("&", 3),
@@ -28,3 +29,8 @@ def words(text: str) -> set[str]:
             found.add(word)
             word = ""
     return found
+
+
+def tuple_text(items: Sequence[str]) -> str:
+    """Sources as a tuple."""
+    return f"({', '.join(items)},)" if len(items) == 1 else f"({', '.join(items)})"

@@ -167,7 +167,7 @@ def test_exceptions_are_those_of_python():
 
 def test_line_that_numba_refuses_is_left(monkeypatch, told):
     def handler(w, _op, a, b):
-        return f"np.block({w.array(a)}, {w.array(b)})"
+        return f"np.block({w.operands.array(a)}, {w.operands.array(b)})"
 
     monkeypatch.setitem(functions.HANDLERS, np.outer, handler)
 
@@ -195,7 +195,7 @@ def test_line_that_numba_refuses_is_left(monkeypatch, told):
 
 def test_compiled_code_that_raises_where_numpy_answers_is_told(monkeypatch, told):
     def handler(w, _op, _a, _b):
-        w.line("raise ValueError('planted')")
+        w.code.line("raise ValueError('planted')")
         return "np.zeros((6, 6))"
 
     monkeypatch.setitem(functions.HANDLERS, np.outer, handler)

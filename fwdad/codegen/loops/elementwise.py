@@ -6,15 +6,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fwdad.codegen.loops.arrays import functions
-from fwdad.codegen.loops.arrays.functions import Leaf, length_text, tuple_text
-from fwdad.codegen.loops.lanes import LaneWriter
+from fwdad.codegen.loops.assignments import Assignments
+from fwdad.codegen.loops.draft import Draft
+from fwdad.codegen.loops.element_terms import ELEMENTWISE, arity
+from fwdad.codegen.loops.facts import Facts
+from fwdad.codegen.loops.loop_lines import LoopLines
+from fwdad.codegen.loops.memory import Memory
+from fwdad.codegen.loops.new_arrays import NewArrays
+from fwdad.codegen.loops.notation import Leaf, length_text, subscript
 from fwdad.codegen.loops.number_terms import Term, constant, literal, number_cast, numpy_number
 from fwdad.codegen.loops.numpy_terms import as_ufunc, needed_dtypes, numpy_term, where_term
-from fwdad.ir.notation import ATOM
+from fwdad.codegen.loops.operands import Operands
+from fwdad.codegen.loops.registers import Registers
+from fwdad.ir.analysis.def_use import used_in_own_block
+from fwdad.ir.notation import ATOM, tuple_text
 from fwdad.ir.ops import (
     Apply,
-    Block,
     Load,
     Op,
     Operand,
@@ -32,10 +39,39 @@ BROADCAST = "a cotangent was broadcast"
 """What compiled code says of lengths that NumPy's has to sum over."""
 
 
-class LoopWriter(LaneWriter):
-    """Writes elementwise operations as loops."""
+class Elementwise:
+    """Writes elementwise operations as loops.
 
-    def _elementwise(self, op: Apply, block: Block, k: int) -> bool:
+    ``lazy`` are the operations that wait until their result is used, ``terms`` the numbers that the
+    loop being written reads.
+    """
+
+    def __init__(
+        self,
+        draft: Draft,
+        memory: Memory,
+        facts: Facts,
+        registers: Registers,
+        loops: LoopLines,
+        arrays: NewArrays,
+        assignments: Assignments,
+    ) -> None:
+        program = draft.program
+        self.code, self.names, self.helpers = draft.code, draft.names, draft.helpers
+        self.inlined = draft.inlined
+        self.memory = memory
+        self.facts = facts
+        self.registers = registers
+        self.loops = loops
+        self.arrays = arrays
+        self.assignments = assignments
+        self.operands = Operands(draft, registers, arrays, self)
+        self.lazy: dict[Value, Apply] = {}
+        self.terms: dict[Value, Term] = {}
+        self._of_row: dict[Value, str] = {}  # names of elements that are constant along a row
+        self._once = used_in_own_block(program.block, draft.usage.count, named=True)
+
+    def take(self, op: Apply) -> bool:
         """Take an elementwise operation, deferred if used once; returns whether it is one."""
         (value,) = op.outputs
         if arity(op) is None or not any(is_array(a) for a in op.args):
@@ -44,35 +80,35 @@ class LoopWriter(LaneWriter):
         if op.function is sum_to:
             op = self._compared(op)
         if op.function in (sum_to, np.ndarray.copy) and not self._may_wait(op):
-            if op.function is sum_to and op.args[0] not in self._lazy:
-                name = self.array(op.args[0])
-                text = f"{self.help('loose')}({name})" if value in self._loose else name
-                self.line(f"{self.name(value)} = {text}", op)
+            if op.function is sum_to and op.args[0] not in self.lazy:
+                name = self.operands.array(op.args[0])
+                if value in self.arrays.loose:
+                    name = f"{self.helpers.use('loose')}({name})"
+                self.code.line(f"{self.names.name(value)} = {name}", op)
                 return True
             if op.function is np.ndarray.copy:
                 return False
         if isinstance(value.type, Number):
             if any(is_array(a) and a.type.ndim for a in op.args):
                 return False
-            term = self._element_of(op, [])
-            self._define(op, term.text, term.level, block, k)
+            term = self.element_of(op, [])
+            self.assignments.define(op, term.text, term.level)
             return True
         if self._may_wait(op):
-            self._lazy[value] = op
-            self._inlined[value] = ("", ATOM)
-            self._reading.add(value)
-            self._pending.append(value)
+            self.lazy[value] = op
+            self.inlined.hold(value, "", ATOM)
+            self.inlined.wait(value)
             for a in op.args:  # deferred operands stay deferred with it
-                if is_array(a) and a in self._lazy and a in self._pending:
-                    self._pending.remove(a)
+                if is_array(a) and a in self.lazy:
+                    self.inlined.settle(a)
             return True
-        self._write_loop(op)
+        self.write_loop(op)
         return True
 
     def _may_wait(self, op: Apply) -> bool:
         """Whether an array is used once, later in the same block."""
         (value,) = op.outputs
-        return value in self._once and value not in self._loose
+        return value in self._once and value not in self.arrays.loose
 
     def _compared(self, op: Apply) -> Apply:
         """A cotangent whose lengths are checked to be those of its value.
@@ -81,85 +117,95 @@ class LoopWriter(LaneWriter):
         """
         x, *lengths = op.args
         (value,) = op.outputs
-        if x in self._lazy and any(len(d) > 1 for d in self._union(self._leaf_values(x)).values()):
+        if x in self.lazy and any(len(d) > 1 for d in self._union(self.leaf_values(x)).values()):
             self.materialize(x)
-        leaves = [Leaf(self.array(v), v.type.shape, v) for v in self._leaf_values(x)]
+        leaves = [Leaf(self.operands.array(v), v.type.shape, v) for v in self.leaf_values(x)]
         own, _ = self.lengths(leaves, x.type.ndim)
         for k, (n, text) in enumerate(zip(lengths, own, strict=True)):
-            if self.length_of(x.type.shape[k]) != self.length_of(value.type.shape[k]):
-                self.line(f"if {text} != {self.index_text(n)}:", op)
-                self.line(f"    raise ValueError({BROADCAST!r})")
-                self.note_equal(x.type.shape[k], value.type.shape[k])
+            if self.facts.length_of(x.type.shape[k]) != self.facts.length_of(value.type.shape[k]):
+                self.code.line(f"if {text} != {self.operands.index_text(n)}:", op)
+                self.code.line(f"    raise ValueError({BROADCAST!r})")
+                self.facts.note_equal(x.type.shape[k], value.type.shape[k])
         return Apply(sum_to, (x,), outputs=op.outputs, location=op.location)
 
     def done(self, value: Value) -> None:
         """Forget an operation that has been written, and those deferred inside it."""
-        op = self._lazy.pop(value, None)
-        self._inlined.pop(value, None)
-        if value in self._pending:
-            self._pending.remove(value)
+        op = self.lazy.pop(value, None)
+        self.inlined.held.pop(value, None)
+        self.inlined.settle(value)
         if op is not None:
             self._done_inside(op)
 
     def _done_inside(self, op: Apply) -> None:
         for a in op.args:
-            if is_array(a) and a in self._lazy:
+            if is_array(a) and a in self.lazy:
                 self.done(a)
+
+    def item(self, value: Value) -> Term:
+        """The only element of a deferred operation."""
+        op = self.lazy[value]
+        self.prepare(op)
+        made = self.element_of(op, [])
+        self.done(value)
+        return made
 
     def materialize(self, value: Value) -> str:
         """Write a deferred operation into an array."""
-        op = self._lazy[value]
-        made = self.name(value)
-        self._write_loop(op)
+        op = self.lazy[value]
+        made = self.names.name(value)
+        self.write_loop(op)
         self.done(value)
         return made
 
     def flush(self, upto: Op | None = None) -> None:
         """Write out deferred operations that read memory about to be written."""
-        if not self._pending:
+        if not self.inlined.pending:
             return
         held = {v for o in upto.operands() for v in values_in(o)} if upto is not None else set()
-        for value in list(self._pending):
-            if value in held or value not in self._pending or self._stays(value, upto):
+        for value in list(self.inlined.pending):
+            if value in held or value not in self.inlined.pending or self._stays(value, upto):
                 continue
-            if value in self._lazy:
+            if value in self.lazy:
                 self.materialize(value)
             else:
-                self._pending.remove(value)
-                if value in self._inlined:
-                    text, _ = self._inlined.pop(value)
-                    self.assign(self.name(value), text)
+                self.inlined.pending.remove(value)
+                if value in self.inlined.held:
+                    text, _ = self.inlined.held.pop(value)
+                    self.assignments.assign(self.names.name(value), text)
 
     def _stays(self, value: Value, upto: Op | None) -> bool:
         """Whether a deferred value reads nothing that an operation writes into local arrays."""
         written = upto.writes() if upto is not None else []
-        if value not in self._lazy or not written:
+        if value not in self.lazy or not written:
             return False
         if isinstance(upto, Apply):  # a popped array is stored where the next push writes
-            read = self._leaf_values(value)
-            return upto.function is push and not any(self.roots(a) & self.popped for a in read)
-        if any(self.roots(v) & self._params for v in written):
+            read = self.leaf_values(value)
+            popped = any(self.memory.roots(a) & self.memory.popped for a in read)
+            return upto.function is push and not popped
+        if any(self.memory.roots(v) & self.memory.params for v in written):
             return False  # exceptions must come before the write
-        read = self._leaf_values(value)
+        read = self.leaf_values(value)
         if isinstance(upto, (Store, Update)):
-            return not any(self.may_change(upto.array, upto.index, a) for a in read)
-        return not any(self.may_overlap(a, v) for a in read for v in written)
+            return not any(self.memory.may_change(upto.array, upto.index, a) for a in read)
+        return not any(self.memory.may_overlap(a, v) for a in read for v in written)
 
-    def _write_loop(self, op: Apply) -> None:
+    def write_loop(self, op: Apply) -> None:
+        """Write an operation as a loop over the elements of a new array."""
         value = op.outputs[0]
-        name, t = self.name(value), value.type
+        name, t = self.names.name(value), value.type
         assert isinstance(t, ArrayType)
         leaves = self.prepare(op)
         lengths, steps = self.lengths(leaves, t.ndim)
-        self.new_array(value, lengths, op, compared=True)
+        self.arrays.new(value, lengths, op, compared=True)
         self.compare([Leaf(name, t.shape, value), *leaves], lengths, steps)
-        start = len(self.lines)
+        start = len(self.code.lines)
         with_index = self._open_rows(leaves, lengths, steps)
-        term = self._element_of(op, with_index, steps)
-        self.line(f"{name}[{self.at(with_index)}] = {self.stored(term, t.dtype)}", op)
-        self.close_loops(with_index)
+        term = self.element_of(op, with_index, steps)
+        item = self.operands.stored(term, t.dtype)
+        self.code.line(f"{name}[{subscript(with_index)}] = {item}", op)
+        self.loops.close(with_index)
         self._of_row.clear()
-        self.spread(start, lengths)
+        self.loops.spread(start, lengths)
         self._done_inside(op)
 
     def _open_rows(
@@ -169,21 +215,21 @@ class LoopWriter(LaneWriter):
 
         LLVM does not hoist them: it cannot see that the new array does not overlap the others.
         """
-        *rows, last = self.index_names(len(lengths), inner=True) or [""]
-        if not rows or self.spreads:
-            return self.open_loops(lengths, inner=True)
+        *rows, last = self.loops.index_names(len(lengths), inner=True) or [""]
+        if not rows or self.loops.spreads:
+            return self.loops.open(lengths, inner=True)
         for index, n in zip(rows, lengths, strict=False):
-            self.line(f"for {index} in range({n}):")
-            self._indent += 1
+            self.code.line(f"for {index} in range({n}):")
+            self.code.indent += 1
         for name, shape, v in leaves:
-            if v is None or v in self._of_row or v in self.lanes or self.filled_with(v):
+            if v is None or v in self._of_row or v in self.registers.lanes or self.filled_with(v):
                 continue
             if not shape or shape[-1] == 1:
                 own = self.index_into(name, shape, [*rows, last], steps)
-                self._of_row[v] = self.temporary("of_row")
-                self.line(f"{self._of_row[v]} = {name}[{self.at(own)}]")
-        self.line(f"for {last} in range({lengths[-1]}):")
-        self._indent += 1
+                self._of_row[v] = self.names.temporary("of_row")
+                self.code.line(f"{self._of_row[v]} = {name}[{subscript(own)}]")
+        self.code.line(f"for {last} in range({lengths[-1]}):")
+        self.code.indent += 1
         return [*rows, last]
 
     def compare(
@@ -198,25 +244,25 @@ class LoopWriter(LaneWriter):
                 if d == 1:
                     wanted[k] = "1"
                 elif (name, k) in steps:
-                    wanted[k] = self.stepped[steps[name, k]]
+                    wanted[k] = self.loops.stepped[steps[name, k]]
             if wanted == own:
                 continue
             like = wanted[0].rpartition(".shape[")[0]
             is_like = wanted == [f"{like}.shape[{k}]" for k in range(rank)]
             text = f"{like}.shape" if is_like else tuple_text(wanted)
-            self.line(f"{self.help('check_shape')}({name}, {text})")
+            self.code.line(f"{self.helpers.use('check_shape')}({name}, {text})")
 
     def prepare(self, op: Apply) -> list[Leaf]:
         """Name all arrays that an operation and its deferred operands read; hoist its numbers."""
-        union = self._union([v for a in op.args if is_array(a) for v in self._leaf_values(a)])
+        union = self._union([v for a in op.args if is_array(a) for v in self.leaf_values(a)])
         self._settle(op, union)
         leaves: list[Leaf] = []
         for o in self._tree(op):
             for a in o.args:
-                if is_array(a) and a not in self._lazy:
-                    leaves.append(Leaf(self.array(a), a.type.shape, a))
+                if is_array(a) and a not in self.lazy:
+                    leaves.append(Leaf(self.operands.array(a), a.type.shape, a))
                 elif isinstance(a, Value) and not is_array(a):
-                    self._terms[a] = self.atom(self.term(a))
+                    self.terms[a] = self.operands.atom(self.operands.term(a))
             self._check_ints(o)
         return leaves
 
@@ -225,33 +271,34 @@ class LoopWriter(LaneWriter):
         ufunc = as_ufunc(op.function)
         if ufunc is None:
             return
-        types = [self.type_of(a) for a in op.args]
+        types = [self.operands.type_of(a) for a in op.args]
         for a, wanted in zip(op.args, needed_dtypes(ufunc, types), strict=True):
             if isinstance(a, Value) and not is_array(a) and wanted is not None:
-                made = number_cast(self._terms[a], wanted)
-                self.note_helpers(made.text)
-                self.line(f"{self.temporary('fits')} = {made.text}")
+                made = number_cast(self.terms[a], wanted)
+                self.helpers.note(made.text)
+                self.code.line(f"{self.names.temporary('fits')} = {made.text}")
 
     def _settle(self, op: Apply, union: dict[int, set[Dimension]]) -> None:
         for a in op.args:
-            if is_array(a) and a in self._lazy:
+            if is_array(a) and a in self.lazy:
                 if self._fits(a, union):
-                    self._settle(self._lazy[a], union)
+                    self._settle(self.lazy[a], union)
                 else:
                     self.materialize(a)
 
     def _tree(self, op: Apply) -> list[Apply]:
         found = [op]
         for a in op.args:
-            if is_array(a) and a in self._lazy:
-                found.extend(self._tree(self._lazy[a]))
+            if is_array(a) and a in self.lazy:
+                found.extend(self._tree(self.lazy[a]))
         return found
 
-    def _leaf_values(self, a: Value) -> list[Value]:
-        if a not in self._lazy:
+    def leaf_values(self, a: Value) -> list[Value]:
+        """The arrays that a value is read from: itself, unless it is deferred."""
+        if a not in self.lazy:
             return [a]
-        return [v for o in self._tree(self._lazy[a]) for b in o.args if is_array(b)
-                for v in ([b] if b not in self._lazy else [])]  # fmt: skip
+        return [v for o in self._tree(self.lazy[a]) for b in o.args if is_array(b)
+                for v in ([b] if b not in self.lazy else [])]  # fmt: skip
 
     def _union(self, values: list[Value]) -> dict[int, set[Dimension]]:
         """The lengths on each axis, counted from the last, that are not known to be one."""
@@ -260,12 +307,12 @@ class LoopWriter(LaneWriter):
             for axis, d in enumerate(reversed(v.type.shape)):
                 made.setdefault(axis, set())
                 if d != 1:
-                    made[axis].add(self.length_of(d))
+                    made[axis].add(self.facts.length_of(d))
         return made
 
     def _fits(self, a: Value, union: dict[int, set[Dimension]]) -> bool:
         """Whether a deferred value has one element for each of the loop's, as far as is known."""
-        own = self._union(self._leaf_values(a))
+        own = self._union(self.leaf_values(a))
         return own.keys() == union.keys() and all(bool(own[k]) == bool(union[k]) for k in own)
 
     def lengths(
@@ -279,7 +326,8 @@ class LoopWriter(LaneWriter):
             for leaf in leaves:
                 own = axis - (ndim - len(leaf.shape))
                 if own >= 0 and leaf.shape[own] != 1:
-                    found.setdefault(self.length_of(leaf.shape[own]), []).append((leaf.name, own))
+                    d = self.facts.length_of(leaf.shape[own])
+                    found.setdefault(d, []).append((leaf.name, own))
             if not found:
                 lengths.append("1")
             elif len(found) == 1:
@@ -297,30 +345,22 @@ class LoopWriter(LaneWriter):
             return self._equal(parts)
         total = parts[0]
         for part in parts[1:]:
-            total = f"{self.help('broadcast_length')}({total}, {part})"
-        n = self.temporary("n")
-        self.line(f"{n} = {total}")
+            total = f"{self.helpers.use('broadcast_length')}({total}, {part})"
+        n = self.names.temporary("n")
+        self.code.line(f"{n} = {total}")
         for (d, places), part in zip(found.items(), parts, strict=True):
             if isinstance(d, Size):
-                step = self.step(f"1 if {part} == {n} else 0", part)
+                step = self.loops.step(f"1 if {part} == {n} else 0", part)
                 steps.update(dict.fromkeys(places, step))
         return n
-
-    def step(self, text: str, length: str) -> str:
-        """A name for 0 or 1, by which an index is multiplied to stay inside a length."""
-        made = self.temporary("step")
-        self.line(f"{made} = {text}")
-        self.inside.append(made)
-        self.stepped[made] = length
-        return made
 
     def _equal(self, parts: list[str]) -> str:
         """The length of two or more axes that are read together without repetition."""
         total = parts[0]
         for part in parts[1:]:
-            total = f"{self.help('equal_length')}({total}, {part})"
-        n = self.temporary("n")
-        self.line(f"{n} = {total}")
+            total = f"{self.helpers.use('equal_length')}({total}, {part})"
+        n = self.names.temporary("n")
+        self.code.line(f"{n} = {total}")
         return n
 
     def element(
@@ -329,30 +369,32 @@ class LoopWriter(LaneWriter):
         """One element of an operand of a loop."""
         if not is_array(a):
             if isinstance(a, Value):
-                return self._terms[a] if a in self._terms else self.term(a)
+                return self.terms[a] if a in self.terms else self.operands.term(a)
             return constant(a)
-        if a in self._lazy:
-            return self._element_of(self._lazy[a], index, steps)
+        if a in self.lazy:
+            return self.element_of(self.lazy[a], index, steps)
         known = self.filled_with(a)
         if known is not None:
             return known
         if a in self._of_row:
             return Term(self._of_row[a], ATOM, numpy_number(a.type.dtype))
-        name = self.array(a)
+        name = self.operands.array(a)
         own = self.index_into(name, a.type.shape, index, steps)
-        return Term(f"{name}[{self.at(own)}]", ATOM, numpy_number(a.type.dtype))
+        return Term(f"{name}[{subscript(own)}]", ATOM, numpy_number(a.type.dtype))
 
     def filled_with(self, a: Value) -> Term | None:
         """The number that all elements of an array are known to be, or None."""
-        op = self.known.definition.get(a)
+        op = self.memory.known.definition.get(a)
         while isinstance(op, Load) and op.view:
-            op = self.known.definition.get(op.array)
+            op = self.memory.known.definition.get(op.array)
         if not isinstance(op, Apply) or op.function is not np.full or len(op.args) != 2:
             return None
         fill, t = op.args[1], a.type
         if op.kwargs or isinstance(fill, Value) or is_array(fill) or t.dtype.kind != "f":
             return None
-        if number_type(fill) is None or t.dtype != op.outputs[0].type.dtype or self.is_written(a):
+        if number_type(fill) is None or t.dtype != op.outputs[0].type.dtype:
+            return None
+        if self.memory.is_written(a):
             return None
         text = literal(fill, numpy_number(t.dtype))
         return Term(text, 7 if text.startswith("-") else ATOM, numpy_number(t.dtype))
@@ -374,9 +416,10 @@ class LoopWriter(LaneWriter):
                 rest[axis] = f"{rest[axis]} * {step}"
         return rest
 
-    def _element_of(
+    def element_of(
         self, op: Apply, index: Sequence[str], steps: dict[tuple[str, int], str] | None = None
     ) -> Term:
+        """One element of the result of an operation."""
         terms = [self.element(a, index, steps) for a in op.args]
         ufunc = as_ufunc(op.function)
         dtype = op.outputs[0].type.dtype
@@ -386,20 +429,6 @@ class LoopWriter(LaneWriter):
             condition, a, b = terms
             made = where_term(condition, a, b, dtype)
         else:
-            made = functions.ELEMENTWISE[op.function](dtype, *terms)
-        self.note_helpers(made.text)
+            made = ELEMENTWISE[op.function](dtype, *terms)
+        self.helpers.note(made.text)
         return made
-
-
-def arity(op: Apply) -> int | None:
-    """How many arguments an elementwise function takes, or None for other functions."""
-    ufunc = as_ufunc(op.function)
-    if ufunc is not None and len(op.args) == ufunc.nin and not op.kwargs:
-        return ufunc.nin
-    if op.function is np.where and len(op.args) == 3:
-        return 3
-    try:
-        known = op.function in functions.ELEMENTWISE
-    except TypeError:
-        return None
-    return len(op.args) if known and not op.kwargs else None

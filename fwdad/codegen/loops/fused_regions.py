@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
+from fwdad.codegen.loops.notation import subscript
 from fwdad.codegen.loops.number_terms import Term, numpy_number
+from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.vector_terms import Elements, lanes_of, vector_term
 from fwdad.codegen.passes.fusion import Region
 from fwdad.codegen.runtime import libmvec
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Operand, Value, is_array, values_in
 
-Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 _CACHED = 2**17  # bytes of partials that are kept in the cache for the lanes
 _LONGEST = 88  # characters of an inlined expression
 
 
-def write_region(w: Writer, region: Region) -> None:
+def write_region(w: Parts, region: Region) -> None:
     """Write the loops of a region."""
     _RegionWriter(w, region).write()
 
@@ -28,14 +28,15 @@ def _work(op: Apply) -> int:
 
 
 class _RegionWriter:
-    def __init__(self, w: Writer, region: Region) -> None:
+    def __init__(self, w: Parts, region: Region) -> None:
         self.w = w
+        self._line = w.draft.vector_line
         self.region = region
         self.width = lanes_of(region.dtype)
         self.ops = [*region.base, *region.lanes]
         self.made = {op.outputs[0]: op for op in self.ops}
         self.inside = Counter(v for op in self.ops for v in values_in(op.operands()))
-        self.kept = [v for v in self.made if w._uses[v] > self.inside[v]]
+        self.kept = [v for v in self.made if w.usage.count[v] > self.inside[v]]
         self.names: dict[Value, str] = {}  # arrays that are read
         self.numbers: dict[Value, Term] = {}
         self.held: dict[Value, Term] = {}  # values that have a name in the current loop
@@ -52,27 +53,23 @@ class _RegionWriter:
         lanes = self._lane_count() if self.region.lanes else None
         for v in self.kept:
             own = lengths if v.type.ndim == len(lengths) else [str(lanes), *lengths]
-            self.w.new_array(v, own, self.made[v])
-        before = len(self.w.lines)
-        spread = self.w.spreads
+            self.w.arrays.new(v, own, self.made[v])
+        before = len(self.w.code.lines)
+        spread = self.w.loops.spreads
         first, last = ("first", "last") if spread else ("0", n)
         if lanes is not None:
             self._name_strips(n)
-        names = self.w.open_loops(outer)
+        names = self.w.loops.open(outer)
         if lanes is not None:
             self._in_strips(names, first, last, lanes)
         else:
             self._loop(self.region.base, names, first, last)
-        self.w.close_loops(names)
+        self.w.loops.close(names)
         if spread:
             work = [str(sum(map(_work, self.region.base)))]
             if lanes is not None:
                 work.append(f"{lanes} * {sum(map(_work, self.region.lanes))}")
-            self.w.spread_region(before, n, " * ".join([*lengths, f"({' + '.join(work)})"]))
-
-    def _line(self, text: str, op: Apply | None = None) -> None:
-        self.w.vector_functions.update(libmvec.called(text))
-        self.w.line(text, op)
+            self.w.loops.spread_region(before, n, " * ".join([*lengths, f"({' + '.join(work)})"]))
 
     # -- before the loops
 
@@ -82,9 +79,9 @@ class _RegionWriter:
                 if not isinstance(a, Value) or a in self.made or a in self.names:
                     continue
                 if is_array(a) and a.type.ndim:
-                    self.names[a] = self.w.array(a)
+                    self.names[a] = self.w.operands.array(a)
                 elif a not in self.numbers:
-                    self.numbers[a] = self.w.atom(self.w.term(a))
+                    self.numbers[a] = self.w.operands.atom(self.w.operands.term(a))
 
     def _lengths(self) -> list[str]:
         """The lengths of the elements; checked once here to be those of all arrays."""
@@ -95,7 +92,7 @@ class _RegionWriter:
                 text, own = f"{name}.shape[{axis}]", axis - a.type.ndim + rank
                 if d == 1:
                     if axis < a.type.ndim - 1:
-                        self._line(f"{self.w.help('equal_length')}({text}, 1)")
+                        self._line(f"{self.w.helpers.use('equal_length')}({text}, 1)")
                 elif own >= 0:
                     found[own][text] = None
         for axis, d in enumerate(self.region.shape):
@@ -106,8 +103,8 @@ class _RegionWriter:
     def _equal(self, texts: list[str]) -> str:
         made = texts[0]
         for text in texts[1:]:
-            made = f"{self.w.help('equal_length')}({made}, {text})"
-        n = self.w.temporary("n")
+            made = f"{self.w.helpers.use('equal_length')}({made}, {text})"
+        n = self.w.names.temporary("n")
         self._line(f"{n} = {made}")
         return str(n)
 
@@ -132,40 +129,40 @@ class _RegionWriter:
         room = f"min({self.strip}, {n} + {self.width})"  # vectors are written as a whole
         for v in values:
             if v not in self.kept:
-                self.strips[v] = self.w.temporary(v.name or "part")
-                self._line(f"{self.strips[v]} = {self.w.empty([room], v.type.dtype)}")
+                self.strips[v] = self.w.names.temporary(v.name or "part")
+                self._line(f"{self.strips[v]} = {self.w.arrays.empty([room], v.type.dtype)}")
 
     def _in_strips(self, outer: list[str], first: str, last: str, lanes: str) -> None:
         """Write the elements of a strip, then its lanes in turn."""
         w = self.w
-        self.start, stop = w.temporary("start"), w.temporary("stop")
+        self.start, stop = w.names.temporary("start"), w.names.temporary("stop")
         self._line(f"for {self.start} in range({first}, {last}, {self.strip}):")
-        with w.indented():
+        with w.code.indented():
             self._line(f"{stop} = min({self.start} + {self.strip}, {last})")
             self._loop(self.region.base, outer, self.start, stop)
-            lane = w.index_names(len(outer) + 2)[-1]
+            lane = w.loops.index_names(len(outer) + 2)[-1]
             self._line(f"for {lane} in range({lanes}):")
-            with w.indented():
+            with w.code.indented():
                 self._loop(self.region.lanes, [lane, *outer], self.start, stop)
 
     def _loop(self, ops: list[Apply], outer: list[str], start: str, stop: str) -> None:
         """Write the innermost loop, over vectors."""
         w = self.w
-        i = w.index_names(len(self.region.shape))[-1]
+        i = w.loops.index_names(len(self.region.shape))[-1]
         self.index, self.stop = [*outer, i], stop
         self.held = {}
         self.here = Counter(v for op in ops for v in values_in(op.operands()))
         self._line(f"for {i} in range({start}, {stop}, {self.width}):")
-        with w.indented():
+        with w.code.indented():
             for op in ops:
                 v = op.outputs[0]
-                written = [self.w.name(v)] if v in self.kept else []
+                written = [self.w.names.name(v)] if v in self.kept else []
                 if self.here[v] > 1 or (written and self.here[v]) or v in self.strips:
                     self._hold(v, self._term(op), op)
                 elif written:
                     self.held[v] = self._term(op)
                 for name in written:
-                    at = f"{stop}, {name}, {w.at(self.index)}"
+                    at = f"{stop}, {name}, {subscript(self.index)}"
                     self._line(f"vector_write({self.held[v].text}, {at})", op)
                 if v in self.strips:
                     at = f"None, {self.strips[v]}, {i} - {start}"
@@ -177,7 +174,7 @@ class _RegionWriter:
             self.held[v] = term
             return term
         base = v.name or (self.names.get(v, None))
-        made = self.w.temporary(f"{base}_{self.index[-1]}" if base else "t")
+        made = self.w.names.temporary(f"{base}_{self.index[-1]}" if base else "t")
         self._line(f"{made} = {term.text}", op)
         self.held[v] = term._replace(text=made, level=ATOM)
         return self.held[v]
@@ -185,7 +182,7 @@ class _RegionWriter:
     def _atom(self, term: Term) -> Term:
         if term.text.isidentifier():
             return term
-        made = self.w.temporary("t")
+        made = self.w.names.temporary("t")
         self._line(f"{made} = {term.text}")
         return term._replace(text=made, level=ATOM)
 
@@ -195,7 +192,7 @@ class _RegionWriter:
 
     def _elements(self, a: Operand) -> Elements:
         if not isinstance(a, Value):
-            return Elements(self.w.term(a), False)
+            return Elements(self.w.operands.term(a), False)
         if a in self.numbers:
             return Elements(self.numbers[a], False)
         if a in self.held:
@@ -213,11 +210,11 @@ class _RegionWriter:
             at = f"{self.index[-1]} - {self.start}"
             text = f"vector_read({self.width}, None, {self.strips[a]}, {at})"
         else:
-            name = self.names[a] if a in self.names else self.w.name(a)
+            name = self.names[a] if a in self.names else self.w.names.name(a)
             index = self.index[len(self.index) - a.type.ndim :]
             index = ["0" if d == 1 else k for d, k in zip(a.type.shape, index, strict=True)]
             if a.type.shape[-1] == 1:
-                return Elements(Term(f"{name}[{self.w.at(index)}]", ATOM, t), False)
-            text = f"vector_read({self.width}, {self.stop}, {name}, {self.w.at(index)})"
+                return Elements(Term(f"{name}[{subscript(index)}]", ATOM, t), False)
+            text = f"vector_read({self.width}, {self.stop}, {name}, {subscript(index)})"
         term = Term(text, ATOM, t)
         return Elements(self._hold(a, term) if self.here[a] > 1 else term, True)

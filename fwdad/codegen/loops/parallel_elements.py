@@ -22,8 +22,8 @@ from numba.np.ufunc.parallel import _launch_threads
 from fwdad.codegen.llvm.lowering import INNER
 from fwdad.codegen.llvm.pipeline import ProgramCompiler
 from fwdad.codegen.llvm.thread_calls import on_threads
-from fwdad.codegen.loops.arrays.functions import tuple_text
 from fwdad.codegen.numba_compile import OPTIONS
+from fwdad.ir.notation import tuple_text
 
 SHORTEST = 4_000_000
 """The work of a loop, in tenths of a nanosecond, that is worth the threads: to start them takes 30

@@ -9,72 +9,74 @@ from __future__ import annotations
 import ast
 import functools
 from collections import Counter
-from typing import Any
 
 import numpy as np
 
 from fwdad.codegen.loops import parallel_elements
 from fwdad.codegen.loops.buffer_hoisting import OpenLoop
 from fwdad.codegen.loops.parallel_elements import REGION, SHORTEST, run_on_threads
+from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.runtime import libmvec
 from fwdad.ir.analysis.dependence import is_independent
 from fwdad.ir.ops import Block, Branch, Load, Loop, Op, Operand, Value, walk
 from fwdad.ir.types import Dimension
 
-Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 _UNKNOWN_TRIPS = "1000"
 _UNKNOWN_LENGTH = "100"
 _SLOW, _QUICK = 20, 3
 """What a function of the C library's, and another operation, costs in tenths of a nanosecond."""
 
 
-def may_run_at_once(w: Writer, loop: Loop) -> bool:
+def may_run_at_once(w: Parts, loop: Loop) -> bool:
     """Whether a loop may run on several threads.
 
     Not in a program that writes into its arguments: if it raised, later iterations might have run
     already, and it could not be run again.
     """
     program = w.program
-    if not program.parallel or any(program.written) or w.stack or w.in_thread:
+    if not program.parallel or any(program.written) or w.loops.in_thread:
         return False
-    if w._uses[loop.exec_count] or not parallel_elements.can_nest():
+    if w.usage.count[loop.exec_count] or not parallel_elements.can_nest():
         return False
-    return is_independent(loop, w._roots, w._params)
+    return is_independent(loop, w.memory.of, w.memory.params)
 
 
 class SpreadLoop:
     """Runs a loop on several threads if it is long; created before the loop is written."""
 
-    def __init__(self, w: Writer, loop: Loop, place: OpenLoop) -> None:
+    def __init__(self, w: Parts, loop: Loop, place: OpenLoop) -> None:
         self.w = w
         self.loop = loop
         self.start = place.start
         self.cost = _Cost(w, loop, place.lengths).text()
-        w.in_thread = True
+        w.loops.in_thread = True
 
     def finish(self) -> None:
         """Make the lines written since then a function, and call it."""
         w, loop = self.w, self.loop
-        w.in_thread = False
-        lines = w.lines[self.start :]
+        w.loops.in_thread = False
+        lines = w.code.lines[self.start :]
         outside = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
         body = [line[len(outside) :] for line in lines]
         head = next(k for k, line in enumerate(body) if line.startswith("for "))
         first, last, step = _range_of(body[head])
         spans = functools.partial(_span, step)
         body[head] = f"{body[head].partition(' in ')[0]} in {spans('first', 'last')}:"
-        names = _names_read("\n".join(body)) - {*w.globals, *w.lane_functions}
-        names -= {*w.helpers, *w.vector_functions, "first", "last", "np", "math"}
+        names = _names_read("\n".join(body)) - {
+            *w.draft.module.globals.objects,
+            *w.helpers.lane_functions,
+        }
+        names -= {*w.helpers.used, *w.helpers.vector_functions, "first", "last", "np", "math"}
         comma = "".join(f"{each}, " for each in sorted(names))
-        name = w._unique("loop")
-        w.outlined += [
+        name = w.names.temporary("loop")
+        w.loops.outlined += [
             f"@{REGION}",
             f"def {name}({comma}first, last):",
             *(f"    {line}" for line in body),
             "",
         ]
-        w.outlined_names.append(name)
-        n = w.temporary("n")
+        w.loops.typed.append(name)
+        n = w.names.temporary("n")
         call = [
             f"{n} = len({spans(first, last)})",
             f"if {n} > 1 and {n} * {self.cost} >= {SHORTEST}:",
@@ -82,8 +84,8 @@ class SpreadLoop:
             "else:",
             f"    {name}({comma}{first}, {last})",
         ]
-        w.lines[self.start :] = [outside + line for line in call]
-        w.places[self.start :] = [loop.location] * len(call)
+        w.code.drop(self.start)
+        w.code.insert(self.start, [outside + line for line in call], loop.location)
 
 
 def _range_of(line: str) -> tuple[str, str, str]:
@@ -112,7 +114,7 @@ def _names_read(text: str) -> set[str]:
 class _Cost:
     """Estimated cost of an iteration, as source; what is known only inside it is guessed."""
 
-    def __init__(self, w: Writer, loop: Loop, lengths: dict[Dimension, str]) -> None:
+    def __init__(self, w: Parts, loop: Loop, lengths: dict[Dimension, str]) -> None:
         self.w = w
         self.loop = loop
         self.lengths = lengths
@@ -148,8 +150,8 @@ class _Cost:
     def _number(self, x: Operand) -> str | None:
         """A number that is known before the loop, as source."""
         if isinstance(x, Value):
-            known = x not in self.inside and x in self.w._names and x not in self.w._inlined
-            return self.w._names[x] if known else None
+            known = x not in self.inside and x not in self.w.inlined.held
+            return self.w.names.plain.of.get(x) if known else None
         return str(int(x)) if isinstance(x, (int, np.integer)) else None
 
     def _cost(self, op: Op) -> int:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from fwdad.codegen.loops.loop_lines import LoopLines
+from fwdad.codegen.loops.notation import dtype_text
 from fwdad.codegen.loops.parallel_elements import REGION, SHORTEST, checks, run_on_threads, work_of
 
-Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 BLOCK = 16_384
 """About how many elements are reduced one after the other."""
 
@@ -38,24 +38,24 @@ def _nest(statement: ast.stmt) -> _Nest:
     return made
 
 
-def spread_total(w: Writer, start: int, join: str) -> None:
+def spread_total(loops: LoopLines, start: int, join: str) -> None:
     """Let a reduction to one number, written from line ``start`` on, run in blocks if it is long.
 
     The lines must be the first value and one statement in loops; ``join`` is the statement that
     joins ``partial[part]``.
     """
-    first, loops = _unchecked(w, start).body
+    first, nested = _unchecked(loops, start).body
     assert isinstance(first, ast.Assign)
     total, identity = ast.unparse(first.targets[0]), ast.unparse(first.value)
-    nest = _nest(loops)
+    nest = _nest(nested)
     found = checks(nest.inside[0], dict(zip(nest.index, nest.lengths, strict=True)))
     if found is None:
         return
     given = _given(nest, {total})
     comma = "".join(f"{each}, " for each in given)
-    name = w._unique(total)
-    dtype = w.dtype(w.types[total].dtype)
-    w.outlined += [
+    name = loops.names.temporary(total)
+    dtype = dtype_text(loops.names.types[total].dtype)
+    loops.outlined += [
         f"@{REGION}",
         f"def {name}({comma}split, first, last):",
         f"    {total} = {identity}",
@@ -89,7 +89,7 @@ def spread_total(w: Writer, start: int, join: str) -> None:
     rest = " * ".join(f"({n} if {split} != {k} else 1)" for k, n in enumerate(nest.lengths))
     size = f"max({BLOCK} // max({rest}, 1), 1)" if len(nest.lengths) > 1 else str(BLOCK)
     work = work_of(nest.inside[0])
-    _replace(w, start, found, [
+    _replace(loops, start, found, [
         f"if {' * '.join(nest.lengths)} >= {SHORTEST // work}:",
         f"    {total} = {name}_on_threads({comma}{split}, {length}, {size})",
         "else:",
@@ -97,23 +97,23 @@ def spread_total(w: Writer, start: int, join: str) -> None:
     ])  # fmt: skip
 
 
-def spread_rows(w: Writer, start: int) -> None:
+def spread_rows(loops: LoopLines, start: int) -> None:
     """Let reductions to an element each, written from line ``start`` on, use several cores.
 
     The lines must be loops over the results; in them the first value, one statement in loops, and a
     store.
     """
-    nest = _nest(_unchecked(w, start).body[0])
-    _, loops, store = nest.inside
-    inner = _nest(loops)
+    nest = _nest(_unchecked(loops, start).body[0])
+    _, nested, store = nest.inside
+    inner = _nest(nested)
     index = dict(zip([*nest.index, *inner.index], [*nest.lengths, *inner.lengths], strict=True))
     found, of_store = (checks(statement, index) for statement in (inner.inside[0], store))
     if found is None or of_store is None:
         return
     given = sorted({*_given(nest, set()), *_given(inner, {*nest.index})} - _stored(nest))
     comma = "".join(f"{each}, " for each in given)
-    name = w._unique("rows")
-    w.outlined += [
+    name = loops.names.temporary("rows")
+    loops.outlined += [
         f"@{REGION}",
         f"def {name}({comma}split, first, last):",
         *_heads(nest, "    "),
@@ -123,7 +123,7 @@ def spread_rows(w: Writer, start: int) -> None:
     length, split = _longest(nest.lengths)
     total = " * ".join([*nest.lengths, *inner.lengths])
     work = work_of(inner.inside[0])
-    _replace(w, start, list(dict.fromkeys([*found, *of_store])), [
+    _replace(loops, start, list(dict.fromkeys([*found, *of_store])), [
         f"if {length} > 1 and {total} >= {SHORTEST // work}:",
         *(f"    {line}" for line in run_on_threads(name, [*given, split], "0", length)),
         "else:",
@@ -131,14 +131,14 @@ def spread_rows(w: Writer, start: int) -> None:
     ])  # fmt: skip
 
 
-def _unchecked(w: Writer, start: int) -> ast.Module:
+def _unchecked(loops: LoopLines, start: int) -> ast.Module:
     """The lines from ``start`` on, with indices that are not checked where they are used."""
-    lines = w.lines[start:]
+    lines = loops.code.lines[start:]
     outside = len(lines[0]) - len(lines[0].lstrip())
     tree = ast.parse("\n".join(line[outside:] for line in lines))
     nodes = list(ast.walk(tree))
     index = list(dict.fromkeys(ast.unparse(n.target) for n in nodes if isinstance(n, ast.For)))
-    unchecked = dict(zip(index, w.index_names(len(index), inner=True), strict=True))
+    unchecked = dict(zip(index, loops.index_names(len(index), inner=True), strict=True))
     for node in nodes:
         if isinstance(node, ast.Name):
             node.id = unchecked.get(node.id, node.id)
@@ -186,7 +186,7 @@ def _longest(lengths: Sequence[str]) -> tuple[str, str]:
     return f"max({', '.join(lengths)})", f"({split})"
 
 
-def _replace(w: Writer, start: int, tests: list[str], lines: list[str]) -> None:
+def _replace(loops: LoopLines, start: int, tests: list[str], lines: list[str]) -> None:
     """Replace the lines from ``start`` on; the tests of each element move before them."""
     if tests:
         lines = [
@@ -194,8 +194,6 @@ def _replace(w: Writer, start: int, tests: list[str], lines: list[str]) -> None:
             "    raise IndexError('lengths differ')",
             *lines,
         ]
-    held = w.lines[start]
+    held = loops.code.lines[start]
     outside = held[: len(held) - len(held.lstrip())]
-    place = next((p for p in w.places[start:] if p is not None), None)
-    w.lines[start:] = [outside + line for line in lines]
-    w.places[start:] = [place] * len(lines)
+    loops.code.replace(start, [outside + line for line in lines])

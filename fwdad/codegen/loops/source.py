@@ -20,6 +20,7 @@ from fwdad.codegen.loops.arrays import (  # noqa: F401  (their handlers are regi
     choices,
     extremes,
     functions,
+    indices,
     linalg,
     matrices,
     order,
@@ -31,13 +32,13 @@ from fwdad.codegen.loops.arrays import (  # noqa: F401  (their handlers are regi
     undo_log,
 )
 from fwdad.codegen.loops.arrays import stacks as array_stacks
-from fwdad.codegen.loops.arrays.functions import tuple_text
-from fwdad.codegen.loops.base import Ready, name_of
-from fwdad.codegen.loops.buffer_hoisting import OpenLoop
+from fwdad.codegen.loops.buffer_hoisting import OpenLoop, moving_lengths
+from fwdad.codegen.loops.draft import Module
 from fwdad.codegen.loops.fused_regions import write_region
+from fwdad.codegen.loops.notation import name_of
 from fwdad.codegen.loops.number_terms import cast
 from fwdad.codegen.loops.parallel_loops import SpreadLoop, may_run_at_once
-from fwdad.codegen.loops.stores import StoreWriter
+from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.strip_mining import ahead_of, write_ahead
 from fwdad.codegen.loops.vector_bodies import vector_body, write_body
 from fwdad.codegen.loops.vector_loops import runs_in_vectors
@@ -54,6 +55,8 @@ from fwdad.codegen.passes.fusion import Plan
 from fwdad.codegen.passes.rank_one_products import with_single_rows
 from fwdad.codegen.passes.recomputation import repeated
 from fwdad.codegen.runtime import arithmetic, lapack, lookups, special_functions
+from fwdad.ir.control import Control
+from fwdad.ir.notation import tuple_text
 from fwdad.ir.ops import (
     Apply,
     Block,
@@ -71,240 +74,270 @@ from fwdad.ir.ops import (
     Value,
     is_array,
 )
+from fwdad.ir.primitives.undef import missing_on_some_way
 from fwdad.ir.types import ArrayType, Dimension, Number, Type
 
 
-class NumbaWriter(StoreWriter):
-    """Writes a program for Numba: one operation after another."""
+class NumbaWriter:
+    """Writes a program for Numba: one operation after another.
 
-    def __init__(self, program: Program) -> None:
-        super().__init__(program)
-        self.stack = ""  # the name of the stack address at the outermost call
-        self.answers: dict[int, list[Type]] = {}  # result types of callees
-        self.factors: dict[tuple[Value, Any], str] = {}  # LU factors of matrices, by dtype
+    ``stack`` is the name of the stack address at the outermost call, in a callee.
+    """
+
+    def __init__(self, program: Program, module: Module | None = None) -> None:
+        self.program = program
+        self.module = module or Module()
+        self.parts = parts = Parts(program, self.module)
+        self.control = Control(parts.code, parts.names.plain, parts.inlined, parts.usage, self)
+        self.stack = ""
         self._within: list[tuple[Block, int]] = []  # the current operation, and those around it
         self._first = 0  # the line at which this function begins
+        self._missing = missing_on_some_way(program)
+        self._moving = moving_lengths(program)
+
+    # -- for control flow
+
+    def text(self, operand: Operand) -> str:
+        """An operand as source."""
+        return self.parts.operands.text(operand)
+
+    def flush(self, upto: Op | None = None) -> None:
+        """Write out deferred operations that read memory about to be written."""
+        self.parts.elements.flush(upto)
+
+    def assigned(self, name: str, operand: Operand) -> str:
+        """An operand as source, in the type that a name has."""
+        names = self.parts.names
+        if name in names.widths:
+            return self.parts.lanes.text(operand, names.widths[name])
+        wanted = names.types.get(name)
+        if wanted is None or isinstance(operand, Missing):
+            return self.text(operand)
+        return self._typed(operand, wanted, name)
 
     def body(self, block: Block) -> None:
         """Write the operations of a block; those of a region in one place."""
-        plan = Plan(block, lambda v: v not in self.lanes)
-        factors, same = dict(self.factors), dict(self._same)
-        self.groups |= nan_guards.groups(block, self.is_product)
-        for k, op in enumerate(block.ops):
-            self._regions(plan, k)
-            if id(op) not in plan.members:
-                self._op(op, block, k)
-        self._regions(plan, len(block.ops))
-        self.factors, self._same = factors, same  # facts found inside a block end with it
+        w = self.parts
+        plan = Plan(block, lambda v: v not in w.registers.lanes)
+        with w.facts.of_block():
+            w.numbers.groups |= nan_guards.groups(block, w.numbers.is_product)
+            for k, op in enumerate(block.ops):
+                self._regions(plan, k)
+                if id(op) not in plan.members:
+                    self.operation(op, block, k)
+            self._regions(plan, len(block.ops))
 
     def _regions(self, plan: Plan, k: int) -> None:
         """Write the regions that end before an operation."""
-        outer = self._op_now
+        code = self.parts.code
+        outer = code.op
         for region in plan.before.get(k, ()):
-            self._op_now = region.base[0]
-            write_region(self, region)
-        self._op_now = outer
+            code.op = region.base[0]
+            write_region(self.parts, region)
+        code.op = outer
 
-    def _op(self, op: Op, block: Block, k: int) -> None:
-        outer, self._op_now = self._op_now, op
+    def operation(self, op: Op, block: Block, k: int) -> None:
+        """Write one operation."""
+        code = self.parts.code
+        outer, code.op = code.op, op
         self._within.append((block, k))
         try:
-            if isinstance(op, (Store, Update)):
-                self.flush(op)
-                self._store(op)
-            elif isinstance(op, Check):
-                self.flush(op)
-                self._check(op)
-            elif isinstance(op, Apply) and (op.mutated or not op.outputs):
-                self.flush(op)
-                handler = functions.find(op.function)
-                if handler is None:
-                    raise self.cannot(f"the function {name_of(op.function)}")
-                self._lowered(op, handler)
-            else:
-                super()._op(op, block, k)
+            self._operation(op)
         except CannotCompileError as error:
             if error.location is None:
                 raise CannotCompileError(error.what, op.location) from error
             raise
         finally:
-            self._op_now = outer
+            code.op = outer
             self._within.pop()
 
-    # -- definitions
-
-    def _definition(self, op: Apply | Load, block: Block, k: int) -> None:
-        if len(op.outputs) == 1 and op.outputs[0] in self.lanes:
-            self._define(op, *self._lane_definition(op), block, k)
-            return
-        if isinstance(op, Apply) and len(op.outputs) == 1:
-            if self._elementwise(op, block, k):
-                return
-            handler = functions.find(op.function)
-            if handler is not None and not self._is_scalar(op):
-                self._lowered(op, handler)
-                return
+    def _operation(self, op: Op) -> None:
         if isinstance(op, Load):
-            self._define_load(op, block, k)
+            self._load(op)
             return
-        if len(op.outputs) == 1 and isinstance(op.outputs[0].type, Number):
-            if op.outputs[0] in self._inlined:
-                return  # written with the first of its group
-            term = self._scalar(op)
-            self._bits[op.outputs[0]] = term.bits
-            self._define(op, term.text, term.level, block, k)
+        if isinstance(op, Apply) and op.outputs and not op.mutated:
+            self._apply(op)
             return
-        handler = functions.find(op.function)
-        if handler is not None:
+        self.flush(op)
+        if isinstance(op, Apply):
+            self._lowered(op, functions.find(op.function))
+        elif isinstance(op, (Store, Update)):
+            self._store(op)
+        elif isinstance(op, Check):
+            self._check(op)
+        elif isinstance(op, Branch):
+            self._branch(op)
+        elif isinstance(op, Loop):
+            self._loop(op)
+        elif isinstance(op, Call):
+            self._call(op)
+        else:
+            raise TypeError(type(op))
+
+    # -- operations
+
+    def _load(self, op: Load) -> None:
+        w = self.parts
+        if op.outputs[0] in w.registers.lanes:
+            w.assignments.define(op, *w.lanes.definition(op))
+        elif any(map(indices.is_index_array, op.index)):
+            indices.fancy_load(w, op)
+        else:
+            w.stores.load(op)
+
+    def _store(self, op: Store | Update) -> None:
+        w = self.parts
+        if isinstance(op.value, Value) and op.value in w.registers.lanes and w.lanes.store(op):
+            return
+        if any(map(indices.is_index_array, op.index)):
+            indices.fancy_store(w, op)
+        else:
+            w.stores.store(op)
+
+    def _apply(self, op: Apply) -> None:
+        w, handler = self.parts, functions.find(op.function)
+        if len(op.outputs) != 1:
             self._lowered(op, handler)
             return
-        raise self.cannot(f"the function {name_of(op.function)}")
-
-    def _define(self, op: Op, text: str, level: int, block: Block, k: int) -> None:
         (value,) = op.outputs
-        if self._may_inline(op, value, block, k):
-            self._inlined[value] = (text, level)
-            # operations that may raise keep their order with checks and stores, too
-            self._reading.add(value)
-            self._pending.append(value)
+        if value in w.registers.lanes:
+            w.assignments.define(op, *w.lanes.definition(op))
+        elif w.elements.take(op):
             return
-        if not self._uses[value] and isinstance(op, Load):
-            self.line(text, op)
-            return
-        self.assign(self.name(value), text, op)
+        elif not isinstance(value.type, Number) or (handler and not w.numbers.is_scalar(op)):
+            self._lowered(op, handler)
+        elif value not in w.inlined.held:  # else written with the first of its group
+            term = w.numbers.scalar(op)
+            w.operands.bits[value] = term.bits
+            w.assignments.define(op, term.text, term.level)
 
-    def _lowered(self, op: Apply, handler: Callable[..., Any]) -> None:
+    def _lowered(self, op: Apply, handler: Callable[..., Any] | None) -> None:
+        """Write a function of whole arrays."""
+        w = self.parts
+        if handler is None:
+            raise w.operands.cannot(f"the function {name_of(op.function)}")
         try:
-            made = handler(self, op, *op.args, **op.kwargs)
+            made = handler(w, op, *op.args, **op.kwargs)
         except TypeError as error:
-            raise self.cannot(f"this call of {name_of(op.function)} ({error})") from error
-        if made is None:
-            return
-        if len(op.outputs) != 1:
-            names = ", ".join(self.name(v) for v in op.outputs)
-            self.line(f"{names} = {made}", op)
-        else:
-            self.line(f"{self.name(op.outputs[0])} = {made}", op)
+            raise w.operands.cannot(f"this call of {name_of(op.function)} ({error})") from error
+        if made is not None:
+            names = ", ".join(w.names.name(v) for v in op.outputs)
+            w.code.line(f"{names} = {made}", op)
 
     # -- control
 
     def _check(self, op: Check) -> None:
-        condition = cast(self.number(op.condition), np.dtype(bool))
+        w = self.parts
+        condition = cast(w.operands.number(op.condition), np.dtype(bool))
         exception = op.exception
         known = [a for a in op.arguments if isinstance(a, (str, int, float))]
         if isinstance(exception, BaseException):
             known = [a for a in exception.args if isinstance(a, (str, int, float))]
             exception = type(exception)
         if not isinstance(exception, type):
-            raise self.cannot("an exception that is no class")
+            raise w.operands.cannot("an exception that is no class")
         self._note_compared(op.condition)
-        self.line(f"if not {condition.at(1)}:", op)
-        self.line(f"    raise {self.function(exception)}({', '.join(map(repr, known))})", op)
+        w.code.line(f"if not {condition.at(1)}:", op)
+        name = w.literals.function(exception)
+        w.code.line(f"    raise {name}({', '.join(map(repr, known))})", op)
 
     def _note_compared(self, condition: Operand) -> None:
         """Record two lengths that a condition compares as equal."""
+        w = self.parts
         block, k = self._within[-1]
         for op in block.ops[:k]:
             if condition in op.outputs and isinstance(op, Apply) and op.function is operator.eq:
                 types = [a.type for a in op.args if isinstance(a, Value)]
                 sizes = [t.size for t in types if isinstance(t, Number) and t.size is not None]
                 if len(sizes) == 2:
-                    self.note_equal(*sizes)
+                    w.facts.note_equal(*sizes)
 
     def _branch(self, op: Branch) -> None:
-        condition = cast(self.number(op.condition), np.dtype(bool))
-        self.line(f"if {condition.text}:", op)
-        self._side(op.then, op)
+        w = self.parts
+        condition = cast(w.operands.number(op.condition), np.dtype(bool))
+        w.code.line(f"if {condition.text}:", op)
+        self.control.side(op.then, op)
         if op.other.ops or op.outputs:
-            self.line("else:")
-            self._side(op.other, op)
-
-    def _assign(self, names: list[str], operands: list[Operand]) -> None:
-        """Assign in parallel, in the types that the names have."""
-        super()._assign(
-            names, [Ready(self._fitted(n, x)) for n, x in zip(names, operands, strict=True)]
-        )
-
-    def _fitted(self, name: str, operand: Operand) -> str:
-        if name in self._lane_names:
-            return self.lane_text(operand, self._lane_names[name])
-        wanted = self.types.get(name)
-        if wanted is None or isinstance(operand, Missing):
-            return self.text(operand)
-        return self._typed(operand, wanted, name)
+            w.code.line("else:")
+            self.control.side(op.other, op)
 
     def result(self, operand: Operand) -> str:
         """What the program returns: an array in C order, whatever its order in here."""
+        w = self.parts
         text = self.text(operand)
-        if isinstance(operand, Value) and operand in self.axes:
+        if isinstance(operand, Value) and operand in w.arrays.axes:
             return f"np.ascontiguousarray({text})"
         return text
 
     def _typed(self, operand: Operand, wanted: Type, name: str = "") -> str:
         """An operand as a type; an array's layout is left open, unless it is ``name`` itself."""
+        w = self.parts
         if isinstance(operand, Missing):
-            return self.missing(operand)
+            return w.operands.missing(operand)
         if isinstance(wanted, ArrayType):
             text = self.result(operand)
             if not is_array(operand):
-                raise self.cannot("a number where an array is carried")
-            if operand not in self._loose and text != name:
-                return f"{self.help('loose')}({text})"
+                raise w.operands.cannot("a number where an array is carried")
+            if operand not in w.arrays.loose and text != name:
+                return f"{w.helpers.use('loose')}({text})"
             return text
-        term = self.number(operand)
+        term = w.operands.number(operand)
         return cast(term, wanted.dtype).text
 
     def _loop(self, op: Loop) -> None:
+        w = self.parts
         if op.span is not None:
             start, _, step = op.span
             small = all(isinstance(x, int) and abs(x) < 2**31 for x in (start, step))
-            self._bits[op.body.params[0]] = 48 if small else 64
-        loop = OpenLoop(len(self.lines), self._indent, self._known_lengths(), self.help)
-        if not self._open:
-            stack_reservation.reserve(self, op, loop)
-        array_stacks.make_room(self, op)
-        loop.start = len(self.lines)
-        outer, spread = self._open, None
-        if may_run_at_once(self, op):
-            spread = SpreadLoop(self, op, loop)
-            self._open = []  # buffers are shared by the iterations of one thread
-        self._open.append(loop)
-        around, self.in_vectors = self.in_vectors, runs_in_vectors(op)
-        body = None if spread is not None else vector_body(self, op)
+            w.operands.bits[op.body.params[0]] = 48 if small else 64
+        loop = OpenLoop(len(w.code.lines), w.code.indent, self._known_lengths(), w.helpers.use)
+        if not w.arrays.open:
+            stack_reservation.reserve(w, op, loop)
+        array_stacks.make_room(w, op)
+        loop.start = len(w.code.lines)
+        outer, spread = w.arrays.open, None
+        if not self.stack and may_run_at_once(w, op):
+            spread = SpreadLoop(w, op, loop)
+            w.arrays.open = []  # buffers are shared by the iterations of one thread
+        w.arrays.open.append(loop)
+        around, w.numbers.in_vectors = w.numbers.in_vectors, runs_in_vectors(op)
+        body = None if spread is not None else vector_body(w, op)
         if body is not None:
-            write_body(self, op, body)
+            self.control.enter(op)
+            write_body(w, op, body)
         else:
-            super()._loop(op)
-        self.in_vectors = around
-        self._open.pop()
-        self._open = outer
+            self.control.loop(op)
+        w.numbers.in_vectors = around
+        w.arrays.open.pop()
+        w.arrays.open = outer
         made = ["    " * loop.indent + text for text in loop.made]
-        self.lines[loop.start : loop.start] = made
-        self.places[loop.start : loop.start] = [op.location] * len(made)
+        w.code.insert(loop.start, made, op.location)
         if spread is not None:
             spread.finish()
 
-    def _for(self, op: Loop) -> None:
+    def begin_range(self, op: Loop) -> None:
         """Begin a loop over a range, strip-mined if scalar functions can be computed ahead."""
-        ahead = ahead_of(self, op)
+        w = self.parts
+        ahead = ahead_of(w, op)
         if ahead is None:
-            super()._for(op)
+            self.control.head(op)
             return
-        start, stop = write_ahead(self, op, ahead)
-        counter = self.name(op.body.params[0])
-        self.line(f"for {counter} in range({start}, {stop}):", op)
-        self._indent += 1
-        place = self.temporary("k")
-        self.line(f"{place} = {counter} - {start}")
-        self.inside.append(place)
+        start, stop = write_ahead(w, op, ahead)
+        counter = w.names.name(op.body.params[0])
+        w.code.line(f"for {counter} in range({start}, {stop}):", op)
+        w.code.indent += 1
+        place = w.names.temporary("k")
+        w.code.line(f"{place} = {counter} - {start}")
+        w.loops.inside.append(place)
         for call in ahead.calls:
-            self.ahead[call] += f"[{place}]"
+            w.numbers.ahead[call] += f"[{place}]"
 
     def _known_lengths(self) -> dict[Dimension, str]:
         """Source for lengths that are known from the arrays written so far."""
+        w = self.parts
         written = {
             name
-            for line in self.lines[self._first :]
+            for line in w.code.lines[self._first :]
             if " = " in line
             for name in line.partition(" = ")[0].strip().rstrip(",").split(", ")
         }
@@ -315,9 +348,9 @@ class NumbaWriter(StoreWriter):
         for v in seen:
             if not is_array(v) or v in self._missing:
                 continue
-            if v not in self.lanes and v not in self._inlined and v in self._names:
-                name = self._names[v]
-                if name in written or v in self._params:
+            if v not in w.registers.lanes and v not in w.inlined.held and v in w.names.plain.of:
+                name = w.names.plain.of[v]
+                if name in written or v in w.memory.params:
                     for axis, d in enumerate(v.type.shape):
                         if d not in self._moving:
                             found.setdefault(d, f"{name}.shape[{axis}]")
@@ -325,61 +358,54 @@ class NumbaWriter(StoreWriter):
 
     # -- programs that are called
 
-    def _called(self, op: Call) -> None:
-        if id(op.program) not in self.called:
-            self.called[id(op.program)] = (op.program, self._unique(op.program.name))
-            self.answers[id(op.program)] = [v.type for v in op.outputs]
-        name = self.called[id(op.program)][1]
-        given, found = [], [self.name(v) for v in op.outputs]
+    def _call(self, op: Call) -> None:
+        w, called, key = self.parts, self.module.globals.called, id(op.program)
+        if key not in called:
+            called[key] = (op.program, w.names.temporary(op.program.name))
+            self.module.answers[key] = [v.type for v in op.outputs]
+        name = called[key][1]
+        given, found = [], [w.names.name(v) for v in op.outputs]
         for a, p in zip(op.args, op.program.block.params, strict=True):
-            if self.is_stack(a):
-                given += array_stacks.parts(self, a)
-                found += array_stacks.parts(self, a)
+            if w.stacks.is_stack(a):
+                given += array_stacks.parts(w, a)
+                found += array_stacks.parts(w, a)
             else:
                 text = self._typed(a, p.type)  # compiled once: for any int, not for a literal
                 given.append(f"np.int64({text})" if text.lstrip("-").isdigit() else text)
-        args = ", ".join([self.stack or f"{self.help('stack_place')}()", *given])
+        args = ", ".join([self.stack or f"{w.helpers.use('stack_place')}()", *given])
         outputs = ", ".join(found)
         comma = "," if len(found) == 1 else ""
-        self.line(f"{outputs}{comma} = {name}({args})" if outputs else f"{name}({args})", op)
+        w.code.line(f"{outputs}{comma} = {name}({args})" if outputs else f"{name}({args})", op)
 
     def follow(self, program: Program) -> NumbaWriter:
         """A writer for a callee, which writes its lines after this one's."""
-        made = super().follow(program)
-        assert isinstance(made, NumbaWriter)
-        made.helpers, made.lane_functions, made.vector_functions, made.answers = (
-            self.helpers,
-            self.lane_functions,
-            self.vector_functions,
-            self.answers,
-        )
-        made.outlined = self.outlined
-        made._used.update(list(self.lane_functions))
-        made._loose.update(p for p in program.block.params if is_array(p))
-        made.stack = made._unique("stack")
+        made = NumbaWriter(program, self.module)
+        made.parts.arrays.loose.update(p for p in program.block.params if is_array(p))
+        made.stack = made.parts.names.temporary("stack")
         return made
 
     def callee(self, name: str) -> Callee:
         """Write the program as a function that others call, and that may call itself."""
+        w = self.parts
         program = self.program
-        params, stacks = [self.stack], [p for p in program.block.params if self.is_stack(p)]
+        params, stacks = [self.stack], [p for p in program.block.params if w.stacks.is_stack(p)]
         for p in program.block.params:
-            params += array_stacks.begun(self, p) if p in stacks else [self.name(p)]
-        parts = [part for stack in stacks for part in array_stacks.parts(self, stack)]
-        kinds = [t for stack in stacks for t in array_stacks.part_types(self, stack)]
-        self.line("")
-        self.line("")
-        self.line(f"def {name}({', '.join(params)}):")
-        self._first = len(self.lines)
-        results = self.answers[id(program)]
-        with self.indented():
-            self.line(f"{self.help('check_stack')}({self.stack})")
+            params += array_stacks.begun(w, p) if p in stacks else [w.names.name(p)]
+        parts = [part for stack in stacks for part in array_stacks.parts(w, stack)]
+        kinds = [t for stack in stacks for t in array_stacks.part_types(w, stack)]
+        w.code.line("")
+        w.code.line("")
+        w.code.line(f"def {name}({', '.join(params)}):")
+        self._first = len(w.code.lines)
+        results = self.module.answers[id(program)]
+        with w.code.indented():
+            w.code.line(f"{w.helpers.use('check_stack')}({self.stack})")
             self.body(program.block)
             pairs = zip(program.block.results, results, strict=True)
             found = [*(self._typed(r, t) for r, t in pairs), *parts]
-            self.line(f"return {tuple_text(found)}")
-        inner = [*self.inner, *self.inside]
-        return Callee(name, [*results, *kinds], self.types, inner, len(parts))
+            w.code.line(f"return {tuple_text(found)}")
+        inner = [*w.loops.inner, *w.loops.inside]
+        return Callee(name, [*results, *kinds], w.names.types, inner, len(parts))
 
 
 def _home(helper: str) -> Any:
@@ -391,19 +417,19 @@ def _home(helper: str) -> Any:
     return lapack if helper in LINALG_HELPERS else arithmetic
 
 
-def _tell_lengths(w: NumbaWriter, program: Program) -> None:
+def _tell_lengths(w: Parts, program: Program) -> None:
     """Check the known lengths of arguments once, so that no loop has to."""
     if not any(isinstance(op, Loop) for op in program.block.ops):
         return
     for p in program.block.params:
-        lengths = p.type.shape if is_array(p) and not w.is_stack(p) else ()
+        lengths = p.type.shape if is_array(p) and not w.stacks.is_stack(p) else ()
         if any(isinstance(d, int) and d > 1 for d in lengths):
-            name = w.name(p)
+            name = w.names.name(p)
             known = [
                 str(d) if isinstance(d, int) else f"{name}.shape[{k}]"
                 for k, d in enumerate(lengths)
             ]
-            w.line(f"{w.help('check_shape')}({name}, {tuple_text(known)})")
+            w.code.line(f"{w.helpers.use('check_shape')}({name}, {tuple_text(known)})")
 
 
 def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
@@ -414,39 +440,41 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     """
     program = repeated(expanded(with_single_rows(program)))
     writer = NumbaWriter(program)
-    given = {p: writer.temporary("stack") for p in writer.stacks.given}
-    params = [given[p] if p in given else writer.name(p) for p in program.block.params]
+    w, module = writer.parts, writer.module
+    given = {p: w.names.temporary("stack") for p in w.stacks.given}
+    params = [given[p] if p in given else w.names.name(p) for p in program.block.params]
     name = program.name if program.name.isidentifier() else "traced"
-    writer.reserve(name)
-    writer.line(f"def {name}({', '.join(params)}):")
-    with writer.indented():
+    w.names.plain.reserve([name])
+    w.code.line(f"def {name}({', '.join(params)}):")
+    with w.code.indented():
         for stack, word in given.items():
-            array_stacks.given(writer, stack, word)
-        _tell_lengths(writer, program)
+            array_stacks.given(w, stack, word)
+        _tell_lengths(w, program)
         writer.body(program.block)
         results = [
-            array_stacks.answer(writer, r) if writer.is_stack(r) else writer.result(r)
+            array_stacks.answer(w, r) if w.stacks.is_stack(r) else writer.result(r)
             for r in program.block.results
         ]
-        writer.line(f"return {tuple_text(results)}")
+        w.code.line(f"return {tuple_text(results)}")
     called: list[Callee] = []
-    while len(called) < len(writer.called):  # callees, which may call others
-        inner, inner_name = list(writer.called.values())[len(called)]
+    while len(called) < len(module.globals.called):  # callees, which may call others
+        inner, inner_name = list(module.globals.called.values())[len(called)]
         follower = writer.follow(inner)
-        follower.reserve(name)
+        follower.parts.names.plain.reserve([name])
         called.append(follower.callee(inner_name))
-    helpers = {h: getattr(_home(h), h) for h in sorted(writer.helpers)}
-    for h, (what, n) in writer.lane_functions.items():
+    helpers = {h: getattr(_home(h), h) for h in sorted(module.helpers.used)}
+    for h, (what, n) in module.helpers.lane_functions.items():
         helpers[h] = getattr(compiled_lanes(n), what)
-    helpers.update((f, vector_functions.FUNCTIONS[f]) for f in sorted(writer.vector_functions))
-    namespace = {"np": np, "math": math, **helpers, **writer.globals}
-    inside = [*writer.inner, *writer.inside]
-    if writer.outlined:
+    called_vectors = sorted(module.helpers.vector_functions)
+    helpers.update((f, vector_functions.FUNCTIONS[f]) for f in called_vectors)
+    namespace = {"np": np, "math": math, **helpers, **module.globals.objects}
+    inside = [*w.loops.inner, *w.loops.inside]
+    if module.outlined:
         namespace |= parallel_elements.namespace(inside)
-    code = "\n".join([*writer.outlined, *writer.lines]) + "\n"
-    places = [*[None] * len(writer.outlined), *writer.places]
+    code = "\n".join([*module.outlined, *module.code.lines]) + "\n"
+    places = [*[None] * len(module.outlined), *module.code.places]
     made = Source(
         name, code, namespace, places, called=called, inner=inside,
-        outlined=writer.outlined_names,
+        outlined=module.typed,
     )  # fmt: skip
-    return made, writer.types
+    return made, w.names.types

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fwdad.codegen.loops.buffer_hoisting import OpenLoop
-from fwdad.codegen.loops.elementwise import arity
+from fwdad.codegen.loops.element_terms import arity
+from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.numba_support import CHECK_BOUNDS
 from fwdad.ir.analysis.indices import affine, counter_loop
 from fwdad.ir.builder.index_parts import spelled_out
@@ -23,15 +24,13 @@ from fwdad.ir.ops import Apply, Block, Load, Loop, Operand, Value, is_array
 from fwdad.ir.primitives.stacks import push
 from fwdad.ir.rewrite import blocks_of
 
-Writer = Any
-
 _MOST = 2**24  # elements that are reserved at most: a larger stack doubles when it grows
 _DEEPEST = 8  # nesting of views
 _LARGE = 2**21  # elements: larger stacks are counted, not only bounded; see `_LONG_STACK`
 _COUNTING = 2  # nesting of counting loops
 
 
-def reserve(w: Writer, loop: Loop, known: OpenLoop) -> None:
+def reserve(w: Parts, loop: Loop, known: OpenLoop) -> None:
     """Write, before an outermost loop, the reservation of capacity for all that it pushes.
 
     ``known`` is the same loop, with the lengths that are known before it.
@@ -76,29 +75,29 @@ class _Part:
     exact: str
 
 
-def _make(w: Writer, name: str, top: str, parts: list[_Part]) -> None:
-    room, wanted = w.temporary("room"), _sum([part.most for part in parts])
+def _make(w: Parts, name: str, top: str, parts: list[_Part]) -> None:
+    room, wanted = w.names.temporary("room"), _sum([part.most for part in parts])
     if any(part.loops for part in parts):
-        most, wanted = wanted, w.temporary("wanted")
-        w.line(f"{wanted} = {most}")
-        w.line(f"if {wanted} > {float(_LARGE)}:")
-        with w.indented():
+        most, wanted = wanted, w.names.temporary("wanted")
+        w.code.line(f"{wanted} = {most}")
+        w.code.line(f"if {wanted} > {float(_LARGE)}:")
+        with w.code.indented():
             _count(w, wanted, parts)
-    w.line(f"{room} = {top} + {w.help('room_for')}({wanted}, {float(_MOST)})")
-    w.line(f"if {room} > {name}.size:")
-    w.line(f"    {name} = {w.help('grown')}({name}, {room})")
+    w.code.line(f"{room} = {top} + {w.helpers.use('room_for')}({wanted}, {float(_MOST)})")
+    w.code.line(f"if {room} > {name}.size:")
+    w.code.line(f"    {name} = {w.helpers.use('grown')}({name}, {room})")
 
 
-def _count(w: Writer, wanted: str, parts: list[_Part]) -> None:
+def _count(w: Parts, wanted: str, parts: list[_Part]) -> None:
     """Write the code that counts the elements."""
     plain = [part.most for part in parts if not part.loops]
-    w.line(f"{wanted} = {_sum(plain) if plain else '0.0'}")
+    w.code.line(f"{wanted} = {_sum(plain) if plain else '0.0'}")
     for loops in dict.fromkeys(part.loops for part in parts if part.loops):
         indent = ""
         for counter, over in loops:
-            w.line(f"{indent}for {counter} in {over}:")
+            w.code.line(f"{indent}for {counter} in {over}:")
             indent += "    "
-        w.line(f"{indent}{wanted} += {_sum([p.exact for p in parts if p.loops == loops])}")
+        w.code.line(f"{indent}{wanted} += {_sum([p.exact for p in parts if p.loops == loops])}")
 
 
 def _sum(products: list[str]) -> str:
@@ -117,7 +116,7 @@ def _in(block: Block, around: list[Loop]) -> Iterator[tuple[Apply, list[Loop]]]:
 class _Bounds:
     """Upper and lower bounds of numbers in a loop, as sources that can stand before it."""
 
-    def __init__(self, w: Writer, loop: Loop, known: OpenLoop) -> None:
+    def __init__(self, w: Parts, loop: Loop, known: OpenLoop) -> None:
         self.w = w
         self.lengths = known
         self.inside = {id(b) for each in loop.blocks() for b in blocks_of(each)}
@@ -143,7 +142,7 @@ class _Bounds:
         for each in summed:
             v = each.body.params[0]
             if v not in self.names:
-                self.names[v] = self.w.temporary("counter")
+                self.names[v] = self.w.names.temporary("counter")
             self.counters[v] = self.names[v]
         loops = tuple((self.names[each.body.params[0]], self.range(each)) for each in summed)
         left = [str(self.count(each)) for each in around if each not in summed]
@@ -177,7 +176,7 @@ class _Bounds:
         length = high if low == "0" else f"{high} - {low}"
         if abs(step) != 1:
             length = f"({length}) // {abs(step)} + 1"
-        return f"{self.w.help('larger')}({length}, 0)"
+        return f"{self.w.helpers.use('larger')}({length}, 0)"
 
     def sizes(self, x: Operand) -> list[str] | None:
         """Upper bounds of the lengths of what is pushed."""
@@ -192,7 +191,7 @@ class _Bounds:
         if shape is not None:
             return shape[axis]
         d = self.lengths.length(v.type.shape[axis])
-        op = self.w.known.definition.get(v)
+        op = self.w.memory.known.definition.get(v)
         if d is not None or depth == 0:
             return d
         if isinstance(op, Load) and op.view:
@@ -218,12 +217,12 @@ class _Bounds:
             least = self.bound(s.stop, least=True)
             self.counters = counters
             if most is not None and least is not None and least.isdigit():
-                return f"{self.w.help('larger')}({most}, 0)"
+                return f"{self.w.helpers.use('larger')}({most}, 0)"
         return self.length(op.array, own, depth - 1)
 
     def bound(self, x: Operand, *, least: bool) -> str | None:
         """A lower or an upper bound of an int while the loop runs."""
-        found = affine(x, self.w.known)
+        found = affine(x, self.w.memory.known)
         if found is None:
             return None
         if found.base is None:
@@ -239,9 +238,9 @@ class _Bounds:
         if v in self.counters:
             self.used.add(v)
             return self.counters[v] or "0"
-        if id(self.w.known.home.get(v)) not in self.inside:
-            return str(self.w.atom(self.w.term(v)).text)
-        loop = counter_loop(v, self.w.known)
+        if id(self.w.memory.known.home.get(v)) not in self.inside:
+            return str(self.w.operands.atom(self.w.operands.term(v)).text)
+        loop = counter_loop(v, self.w.memory.known)
         if loop is None or loop.span is None:
             return None
         start, stop, step = loop.span

@@ -5,65 +5,87 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fwdad.codegen.loops.arrays import indices
-from fwdad.codegen.loops.arrays.functions import Leaf, length_text
-from fwdad.codegen.loops.elementwise import LoopWriter
+from fwdad.codegen.loops.assignments import Assignments
+from fwdad.codegen.loops.draft import Draft
+from fwdad.codegen.loops.elementwise import Elementwise
+from fwdad.codegen.loops.facts import Facts
+from fwdad.codegen.loops.loop_lines import LoopLines
+from fwdad.codegen.loops.memory import Memory
+from fwdad.codegen.loops.new_arrays import NewArrays
+from fwdad.codegen.loops.notation import Leaf, dtype_text, length_text, subscript
 from fwdad.codegen.loops.number_terms import Term, numpy_number
 from fwdad.ir.analysis.indices import is_same_view
 from fwdad.ir.builder.index_parts import spelled_out
 from fwdad.ir.notation import ATOM
-from fwdad.ir.ops import Block, Load, Operand, Store, Update, Value, is_array
+from fwdad.ir.ops import Load, Operand, Store, Update, Value, is_array
 from fwdad.ir.types import Dimension, Number, sliced
 
 
-class StoreWriter(LoopWriter):
-    """Writes loads and stores."""
+class Stores:
+    """Writes loads and stores by ints and slices."""
 
-    def _define_load(self, op: Load, block: Block, k: int) -> None:
+    def __init__(
+        self,
+        draft: Draft,
+        memory: Memory,
+        facts: Facts,
+        loops: LoopLines,
+        arrays: NewArrays,
+        assignments: Assignments,
+        elements: Elementwise,
+    ) -> None:
+        self.code, self.names, self.helpers = draft.code, draft.names, draft.helpers
+        self.memory = memory
+        self.facts = facts
+        self.loops = loops
+        self.arrays = arrays
+        self.assignments = assignments
+        self.operands = elements.operands
+        self.elements = elements
+
+    def load(self, op: Load) -> None:
+        """Define an element or a view."""
         (value,) = op.outputs
-        if any(map(indices.is_index_array, op.index)):
-            indices.fancy_load(self, op)
-            return
         if isinstance(value.type, Number) and not op.array.type.ndim:
-            term = self.term(op.array)
-            self._define(op, term.text, term.level, block, k)
+            term = self.operands.term(op.array)
+            self.assignments.define(op, term.text, term.level)
             return
-        array = self.array(op.array)
+        array = self.operands.array(op.array)
         if isinstance(value.type, Number):
-            index = self.scalar_index(op.index, op.array)
-            self._define(op, f"{array}[{index}]", ATOM, block, k)
+            index = self.operands.scalar_index(op.index, op.array)
+            self.assignments.define(op, f"{array}[{index}]", ATOM)
             return
         if op.view and not value.type.ndim and op.array.type.ndim:
-            if self.is_written_later(value):
-                raise self.cannot("a view without axes on an array that is written")
+            if self.memory.is_written_later(value):
+                raise self.operands.cannot("a view without axes on an array that is written")
             at = tuple(i for i in op.index if i is not Ellipsis)
-            item, dtype = (
-                f"{array}[{self.scalar_index(at, op.array)}]",
-                self.dtype(value.type.dtype),
-            )
-            self._define(op, f"np.full((), {item}, {dtype})", ATOM, block, k)
+            item = f"{array}[{self.operands.scalar_index(at, op.array)}]"
+            text = f"np.full((), {item}, {dtype_text(value.type.dtype)})"
+            self.assignments.define(op, text, ATOM)
             return
         if op.view:
             found = _shape_of_view(op.array.type.shape, op.index)
             for d, same in zip(value.type.shape, found, strict=True):
-                self.note_equal(d, same)  # one counts up, the other one is of the reverse pass
+                # one counts up, the other one is of the reverse pass
+                self.facts.note_equal(d, same)
             text = array  # `a[...]`, which Numba lowers for tuples only
             if any(i is not Ellipsis for i in op.index):
-                text = f"{array}[{self._view_index(op.index)}]"
-            if value in self._loose:
-                text = f"{self.help('loose')}({text})"
-            self._define(op, text, ATOM, block, k)
+                text = f"{array}[{self.view_index(op.index)}]"
+            if value in self.arrays.loose:
+                text = f"{self.helpers.use('loose')}({text})"
+            self.assignments.define(op, text, ATOM)
             return
-        raise self.cannot("this index")
+        raise self.operands.cannot("this index")
 
     def view_of(self, a: Value, index: tuple[Operand, ...]) -> tuple[str, tuple[Dimension, ...]]:
         """The source of ``a[index]`` for ints and slices, and its lengths: none for an element."""
         shape = _shape_of_view(a.type.shape, index)
         if all(i is Ellipsis for i in index):
-            return self.array(a), shape
-        return f"{self.array(a)}[{self._view_index(index)}]", shape
+            return self.operands.array(a), shape
+        return f"{self.operands.array(a)}[{self.view_index(index)}]", shape
 
-    def _view_index(self, index: tuple[Operand, ...]) -> str:
+    def view_index(self, index: tuple[Operand, ...]) -> str:
+        """An index of ints and slices as source."""
         parts = []
         for i in index:
             if i is None:
@@ -73,24 +95,21 @@ class StoreWriter(LoopWriter):
             elif isinstance(i, slice):
                 parts.append(self._slice_of_ints(i))
             else:
-                parts.append(self.index_text(i))
+                parts.append(self.operands.index_text(i))
         return ", ".join(parts) if parts else "..."
 
     def _slice_of_ints(self, s: slice) -> str:
-        bounds = [None if x is None else self.index_text(x) for x in (s.start, s.stop, s.step)]
+        parts = (s.start, s.stop, s.step)
+        bounds = [None if x is None else self.operands.index_text(x) for x in parts]
         if isinstance(s.step, Value):
-            raise self.cannot("a slice whose step is not known")
+            raise self.operands.cannot("a slice whose step is not known")
         start, stop, step = ("" if b is None else b for b in bounds)
         return f"{start}:{stop}" + (f":{step}" if step else "")
 
-    def _store(self, op: Store | Update) -> None:
+    def store(self, op: Store | Update) -> None:
+        """Write into an element or a view."""
         function = op.function if isinstance(op, Update) else None
         index = tuple(op.index)
-        if isinstance(op.value, Value) and op.value in self.lanes and self._store_lanes(op):
-            return
-        if any(map(indices.is_index_array, index)):
-            indices.fancy_store(self, op, function)
-            return
         ints = [
             i for i in index if i is not None and i is not Ellipsis and not isinstance(i, slice)
         ]
@@ -99,30 +118,30 @@ class StoreWriter(LoopWriter):
             return
         shape = _shape_of_view(op.array.type.shape, index)
         plain = all(i is Ellipsis or i == slice(None) for i in index if not isinstance(i, Value))
-        array = self.array(op.array)
+        array = self.operands.array(op.array)
         target = array
         if not (plain and not ints):
-            target = self.temporary("view")
-            self.line(f"{target} = {array}[{self._view_index(index)}]", op)
+            target = self.names.temporary("view")
+            self.code.line(f"{target} = {array}[{self.view_index(index)}]", op)
         self.write_into(Leaf(target, shape, op.array), op.value, function, index)
 
     def _store_item(self, op: Store | Update, function: Any) -> None:
         dtype = op.array.type.dtype
-        value = self.number(op.value)
-        array = self.array(op.array)
-        index = self.scalar_index(op.index, op.array)
+        value = self.operands.number(op.value)
+        array = self.operands.array(op.array)
+        index = self.operands.scalar_index(op.index, op.array)
         place = f"{array}[{index}]"
         if function is None:
             if not is_array(op.value):
-                value = self.converted(value, dtype, item=True)
-            self.assign(place, self.stored(value, dtype), op)
+                value = self.operands.converted(value, dtype, item=True)
+            self.assignments.assign(place, self.operands.stored(value, dtype), op)
             return
         old = Term(place, ATOM, numpy_number(dtype))
-        self.assign(place, self.combined(function, old, value, dtype), op)
+        self.assignments.assign(place, self.operands.combined(function, old, value, dtype), op)
 
     def write_over(self, array: Value, value: Operand) -> None:
         """Overwrite a whole array with a value."""
-        self.write_into(Leaf(self.array(array), array.type.shape, array), value, None)
+        self.write_into(Leaf(self.operands.array(array), array.type.shape, array), value, None)
 
     def write_into(
         self, target: Leaf, value: Operand, function: Any, at: tuple[Operand, ...] = (...,)
@@ -131,36 +150,42 @@ class StoreWriter(LoopWriter):
         assert target.value is not None
         dtype = target.value.type.dtype
         if isinstance(value, (list, tuple)):
-            raise self.cannot("a list that is stored into an array")
+            raise self.operands.cannot("a list that is stored into an array")
         steps: dict[tuple[str, int], str] = {}
         arrays = [target]
         if is_array(value):
-            if value in self._lazy:
+            if value in self.elements.lazy:
                 arrays += self._fused(target, value, steps, at)
-            if value not in self._lazy:
+            if value not in self.elements.lazy:
                 arrays.append(self._buffer(target, value, steps, at))
         else:
-            term = self.term(value)  # also a constant
-            self._terms[value] = self.atom(
-                self.converted(term, dtype, item=True) if function is None else term
+            term = self.operands.term(value)  # also a constant
+            self.elements.terms[value] = self.operands.atom(
+                self.operands.converted(term, dtype, item=True) if function is None else term
             )
         lengths = [length_text(d, target.name, axis) for axis, d in enumerate(target.shape)]
-        self.compare(arrays, lengths, steps)
-        start = len(self.lines)
-        index = self.open_loops(lengths, inner=True)
-        new = self._terms.pop(value) if not is_array(value) else self.element(value, index, steps)
-        place = f"{target.name}[{self.at(index)}]"
+        self.elements.compare(arrays, lengths, steps)
+        start = len(self.code.lines)
+        index = self.loops.open(lengths, inner=True)
+        new = (
+            self.elements.terms.pop(value)
+            if not is_array(value)
+            else self.elements.element(value, index, steps)
+        )
+        place = f"{target.name}[{subscript(index)}]"
         if function is None:
-            self.line(f"{place} = {self.stored(new, dtype)}")
+            self.code.line(f"{place} = {self.operands.stored(new, dtype)}")
         else:
             old = Term(place, ATOM, numpy_number(dtype))
-            self.line(f"{place} = {self.combined(function, old, new, dtype)}")
-        self.close_loops(index)
-        if not self.roots(target.value) & self._params:  # an argument might overlap itself
-            self.spread(start, lengths)
-        self._standin.clear()
+            self.code.line(f"{place} = {self.operands.combined(function, old, new, dtype)}")
+        self.loops.close(index)
+        if (
+            not self.memory.roots(target.value) & self.memory.params
+        ):  # an argument might overlap itself
+            self.loops.spread(start, lengths)
+        self.operands.standins.clear()
         if is_array(value):
-            self.done(value)
+            self.elements.done(value)
 
     def _fused(
         self,
@@ -173,9 +198,9 @@ class StoreWriter(LoopWriter):
 
         Returns the arrays that it reads, or nothing if it is written out first.
         """
-        op = self._lazy[value]
+        op = self.elements.lazy[value]
         assert target.value is not None
-        leaves = self.prepare(op)
+        leaves = self.elements.prepare(op)
         for leaf in leaves:
             first = len(target.shape) - len(leaf.shape)
             if (
@@ -184,24 +209,26 @@ class StoreWriter(LoopWriter):
                 or any(isinstance(d, int) and d not in (1, n)
                        for d, n in zip(leaf.shape, target.shape[first:], strict=True))
             ):  # fmt: skip
-                self.materialize(value)
+                self.elements.materialize(value)
                 return []
         for leaf in leaves:  # each is broadcast, or as long as the target
             first = len(target.shape) - len(leaf.shape)
             for axis, d in enumerate(leaf.shape):
                 wanted = target.shape[first + axis]
-                known = d == 1 or self.length_of(d) == self.length_of(wanted)
+                known = d == 1 or self.facts.length_of(d) == self.facts.length_of(wanted)
                 if known or (leaf.name, axis) in steps:
                     continue
                 own = length_text(d, leaf.name, axis)
                 its = length_text(wanted, target.name, first + axis)
-                text = f"{self.help('check_length')}({own}, {its})"
-                steps[(leaf.name, axis)] = self.step(text, own)
+                text = f"{self.helpers.use('check_length')}({own}, {its})"
+                steps[(leaf.name, axis)] = self.loops.step(text, own)
         return leaves
 
     def _disturbs(self, array: Value, at: tuple[Operand, ...], read: Value) -> bool:
         """Whether a loop that writes a view's elements may change those that it reads later."""
-        return self.may_change(array, at, read) and not is_same_view(read, array, at, self.known)
+        return self.memory.may_change(array, at, read) and not is_same_view(
+            read, array, at, self.memory.known
+        )
 
     def _buffer(
         self,
@@ -212,21 +239,21 @@ class StoreWriter(LoopWriter):
     ) -> Leaf:
         """Copy an array that may change while it is read; check its lengths."""
         assert target.value is not None
-        name = self.array(value)
+        name = self.operands.array(value)
         if self._disturbs(target.value, at, value):
-            made = self.temporary("copy")
-            self.line(f"{made} = {name}.copy()")
-            self._standin[value] = name = made
+            made = self.names.temporary("copy")
+            self.code.line(f"{made} = {name}.copy()")
+            self.operands.standins[value] = name = made
         extra = value.type.ndim - len(target.shape)
         if extra > 0:
-            raise self.cannot("an array that is stored into one of lower rank")
+            raise self.operands.cannot("an array that is stored into one of lower rank")
         for axis, d in enumerate(value.type.shape):
             wanted = target.shape[axis - extra]
             own = length_text(d, name, axis)
             its = length_text(wanted, target.name, axis - extra)
-            if d != 1 and self.length_of(d) != self.length_of(wanted):
-                text = f"{self.help('check_length')}({own}, {its})"
-                steps[(name, axis)] = self.step(text, own)
+            if d != 1 and self.facts.length_of(d) != self.facts.length_of(wanted):
+                text = f"{self.helpers.use('check_length')}({own}, {its})"
+                steps[(name, axis)] = self.loops.step(text, own)
         return Leaf(name, value.type.shape, value)
 
 

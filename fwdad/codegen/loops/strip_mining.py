@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.codegen.loops.notation import subscript
 from fwdad.codegen.loops.number_terms import constant
 from fwdad.codegen.loops.numpy_terms import as_ufunc
+from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.vector_terms import lanes_of, library_name
 from fwdad.codegen.runtime import libmvec
 from fwdad.ir.ops import Apply, Load, Loop, Op, Operand, Value, values_in, walk
 from fwdad.ir.types import Number
 
-Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 _LENGTH = 512  # iterations of a strip
 _FEWEST = 16  # iterations of a loop of known length, for which a strip is worth while
 _DOUBLE = np.dtype(np.float64)
@@ -44,7 +45,7 @@ class Ahead:
     loads: dict[Load, int | None] = field(default_factory=dict)
 
 
-def ahead_of(w: Writer, loop: Loop) -> Ahead | None:
+def ahead_of(w: Parts, loop: Loop) -> Ahead | None:
     """What can be computed ahead of a loop's iterations; None if nothing."""
     if not libmvec.register_bits() or w.program.parallel or any(w.program.written):
         return None
@@ -60,7 +61,7 @@ def ahead_of(w: Writer, loop: Loop) -> Ahead | None:
         assert isinstance(op, Apply)
         loads: dict[Load, int | None] = {}
         known = _is_known(found, op.args[0], loads)
-        overlap = any(w.may_overlap(load.array, v) for load in loads for v in written)
+        overlap = any(w.memory.may_overlap(load.array, v) for load in loads for v in written)
         if known and set(loads.values()) - {None} and not overlap:
             found.calls.append(op)
             found.loads.update(loads)
@@ -126,7 +127,7 @@ def shift_of(ahead: Ahead, i: Operand) -> int | None:
     return shift if ahead.start + shift >= 0 else None
 
 
-def write_ahead(w: Writer, loop: Loop, ahead: Ahead) -> tuple[str, str]:
+def write_ahead(w: Parts, loop: Loop, ahead: Ahead) -> tuple[str, str]:
     """Begin a loop over strips, with the values of each; returns where a strip begins and ends.
 
     One more indentation is open afterwards.
@@ -137,52 +138,58 @@ def write_ahead(w: Writer, loop: Loop, ahead: Ahead) -> tuple[str, str]:
     for op in ahead.calls:
         _name_fixed(w, ahead, op.args[0], fixed)
     indices = {
-        load: [w.atom(w.term(i)).text for i in load.index[: -1 if shift is not None else None]]
+        load: [
+            w.operands.atom(w.operands.term(i)).text
+            for i in load.index[: -1 if shift is not None else None]
+        ]
         for load, shift in ahead.loads.items()
     }
-    last = w.atom(w.term(loop.span[1])).text
-    start, stop, n = (w.temporary(name) for name in ("start", "stop", "n"))
-    w.line(f"for {start} in range({ahead.start}, {last}, {_LENGTH}):", loop)
-    w._indent += 1
-    w.line(f"{stop} = {start} + {_LENGTH}")  # Numba compiles `min` as a function of its own
-    w.line(f"if {stop} > {last}:")
-    w.line(f"    {stop} = {last}")
+    last = w.operands.atom(w.operands.term(loop.span[1])).text
+    start, stop, n = (w.names.temporary(name) for name in ("start", "stop", "n"))
+    w.code.line(f"for {start} in range({ahead.start}, {last}, {_LENGTH}):", loop)
+    w.code.indent += 1
+    w.code.line(f"{stop} = {start} + {_LENGTH}")  # Numba compiles `min` as a function of its own
+    w.code.line(f"if {stop} > {last}:")
+    w.code.line(f"    {stop} = {last}")
     views: dict[Load, str] = {}
     for load, shift in ahead.loads.items():
         if shift is None:
-            views[load] = w.temporary("t")
-            w.line(f"{views[load]} = {w.array(load.array)}[{w.at(indices[load])}]")
+            views[load] = w.names.temporary("t")
+            w.code.line(
+                f"{views[load]} = {w.operands.array(load.array)}[{subscript(indices[load])}]"
+            )
             continue
         ends = [f"{end} + {shift}" if shift else end for end in (start, stop)]
-        views[load] = w.temporary("ahead")
-        index = w.at([*indices[load], ":".join(ends)])
-        w.line(f"{views[load]} = {w.array(load.array)}[{index}]")
-    w.line(f"{n} = {stop} - {start}")
+        views[load] = w.names.temporary("ahead")
+        index = subscript([*indices[load], ":".join(ends)])
+        w.code.line(f"{views[load]} = {w.operands.array(load.array)}[{index}]")
+    w.code.line(f"{n} = {stop} - {start}")
     for load, view in views.items():  # an index that is outside raises in its iteration
         if ahead.loads[load] is not None:
-            w.line(f"if {n} > {view}.shape[0]:")
-            w.line(f"    {n} = {view}.shape[0]")
-    rooms = [w.temporary("strip") for _ in ahead.calls]
-    w._open[0].made += [f"{room} = np.empty(({_LENGTH + width},), np.float64)" for room in rooms]
-    (k,) = w.index_names(1)
-    w.line(f"for {k} in range(0, {n}, {width}):")
-    with w.indented():
+            w.code.line(f"if {n} > {view}.shape[0]:")
+            w.code.line(f"    {n} = {view}.shape[0]")
+    rooms = [w.names.temporary("strip") for _ in ahead.calls]
+    w.arrays.open[0].made += [
+        f"{room} = np.empty(({_LENGTH + width},), np.float64)" for room in rooms
+    ]
+    (k,) = w.loops.index_names(1)
+    w.code.line(f"for {k} in range(0, {n}, {width}):")
+    with w.code.indented():
         for op, room in zip(ahead.calls, rooms, strict=True):
             given = _text(ahead, op.args[0], fixed, views, f"{width}, {n}", k)
             text = f"vector_write(vector_{library_name(op.function)}({given}), None, {room}, {k})"
-            w.vector_functions.update(libmvec.called(text))
-            w.line(text, op)
+            w.draft.vector_line(text, op)
     for op, room in zip(ahead.calls, rooms, strict=True):
-        w.ahead[op] = room
+        w.numbers.ahead[op] = room
     return start, stop
 
 
-def _name_fixed(w: Writer, ahead: Ahead, x: Operand, fixed: dict[Value, str]) -> None:
+def _name_fixed(w: Parts, ahead: Ahead, x: Operand, fixed: dict[Value, str]) -> None:
     """Name the loop invariants in an argument."""
     if not isinstance(x, Value) or x in fixed:
         return
     if x not in ahead.inside:
-        fixed[x] = w.atom(w.term(x)).text
+        fixed[x] = w.operands.atom(w.operands.term(x)).text
         return
     op = ahead.made[x]
     for a in op.args if isinstance(op, Apply) else ():

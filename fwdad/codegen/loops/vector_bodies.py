@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.codegen.loops.notation import subscript
 from fwdad.codegen.loops.number_terms import Term, constant, numpy_number
 from fwdad.codegen.loops.numpy_terms import as_ufunc
+from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.python_terms import math_term
 from fwdad.codegen.loops.strip_mining import Ahead, is_function, is_long, shift_of
 from fwdad.codegen.loops.vector_terms import Elements, has_vector_form, lanes_of, library_name
@@ -27,7 +29,6 @@ from fwdad.ir.ops import Apply, Load, Loop, Op, Operand, Store, Value, values_in
 from fwdad.ir.primitives.stacks import push
 from fwdad.ir.types import Number, number_type
 
-Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 _DOUBLE = np.dtype(np.float64)
 _SUMS = {operator.add, operator.sub}
 _PLAIN = {np.add, np.subtract, np.multiply, np.negative, np.square}
@@ -47,12 +48,12 @@ class Body:
     shifts: dict[Load | Store, int] = field(default_factory=dict)
 
 
-def vector_body(w: Writer, loop: Loop) -> Body | None:
+def vector_body(w: Parts, loop: Loop) -> Body | None:
     """A loop's body, if all of it has a vector form that LLVM does not find itself; else None.
 
     Capacity for what the loop pushes must have been reserved.
     """
-    if not libmvec.register_bits() or any(w.program.written) or w._uses[loop.exec_count]:
+    if not libmvec.register_bits() or any(w.program.written) or w.usage.count[loop.exec_count]:
         return None
     if loop.span is None or loop.leaves or loop.checkpoint or not is_long(loop.span):
         return None
@@ -71,7 +72,7 @@ def vector_body(w: Writer, loop: Loop) -> Body | None:
     for k, store in enumerate(stores):
         others = [op.array for op in found.shifts if isinstance(op, Load)]
         others += [op.array for op in stores[:k]]
-        if any(w.may_overlap(store.array, a) for a in others):
+        if any(w.memory.may_overlap(store.array, a) for a in others):
             return None
     return found
 
@@ -95,7 +96,7 @@ def _is_double(x: Operand) -> bool:
     return isinstance(t, Number) and t.dtype == _DOUBLE
 
 
-def _fits(w: Writer, body: Body, op: Op, carried: set[Value]) -> bool:
+def _fits(w: Parts, body: Body, op: Op, carried: set[Value]) -> bool:
     """Whether an operation has a vector form."""
     around = body.around
     if isinstance(op, (Load, Store)):
@@ -105,7 +106,11 @@ def _fits(w: Writer, body: Body, op: Op, carried: set[Value]) -> bool:
             return False
         if around.inside.intersection(values_in([op.array, outer])):
             return False
-        if op.array.type.dtype != _DOUBLE or op.array in w.lanes or op.array in w._lazy:
+        if (
+            op.array.type.dtype != _DOUBLE
+            or op.array in w.registers.lanes
+            or op.array in w.elements.lazy
+        ):
             return False
         if isinstance(op, Store) and (not _is_double(op.value) or op.value in carried):
             return False
@@ -139,49 +144,43 @@ def _is_shift(around: Ahead, op: Apply) -> bool:
     return shift_of(around, op.outputs[0]) is not None
 
 
-def write_body(w: Writer, loop: Loop, body: Body) -> None:
-    """Write a loop over W iterations at a time."""
+def write_body(w: Parts, loop: Loop, body: Body) -> None:
+    """Write a loop over W iterations at a time; what it begins with has been assigned."""
     _Writer(w, loop, body).write()
 
 
 class _Writer:
-    def __init__(self, w: Writer, loop: Loop, body: Body) -> None:
+    def __init__(self, w: Parts, loop: Loop, body: Body) -> None:
         self.w = w
+        self.line = w.draft.vector_line
         self.loop = loop
         self.body = body
         self.width = lanes_of(_DOUBLE)
         self.held: dict[Value, Elements] = {}
         self.views: dict[tuple[Any, ...], str] = {}
 
-    def line(self, text: str, op: Op | None = None) -> None:
-        self.w.vector_functions.update(libmvec.called(text))
-        self.w.line(text, op)
-
     def write(self) -> None:
         w, loop, around = self.w, self.loop, self.body.around
-        w._assign([w.name(p) for p in loop.carried], loop.initial)
-        for p, v in zip(loop.carried, loop.outputs, strict=True):
-            w.alias(v, p)
         for op in loop.body.ops:
             for v in values_in(op.operands()):
                 if v not in around.inside and isinstance(v.type, Number) and v not in self.held:
-                    self.held[v] = Elements(w.atom(w.term(v)), False)
+                    self.held[v] = Elements(w.operands.atom(w.operands.term(v)), False)
         assert loop.span is not None
-        last = w.atom(w.term(loop.span[1])).text
+        last = w.operands.atom(w.operands.term(loop.span[1])).text
         first = str(around.start)
-        self.n, (self.k,) = w.temporary("n"), w.index_names(1)
-        w.line(f"{self.n} = {last} - {first}" if around.start else f"{self.n} = {last}", loop)
-        w.line(f"if {self.n} > 0:")
-        with w.indented():
+        self.n, (self.k,) = w.names.temporary("n"), w.loops.index_names(1)
+        w.code.line(f"{self.n} = {last} - {first}" if around.start else f"{self.n} = {last}", loop)
+        w.code.line(f"if {self.n} > 0:")
+        with w.code.indented():
             for op, shift in self.body.shifts.items():
                 self._view(op, shift, first, last)
-            w.line(f"for {self.k} in range(0, {self.n}, {self.width}):", loop)
-            with w.indented():
+            w.code.line(f"for {self.k} in range(0, {self.n}, {self.width}):", loop)
+            with w.code.indented():
                 for op in loop.body.ops:
                     self._op(op)
             for op in loop.body.ops:
                 if isinstance(op, Apply) and op.function is push:
-                    w.line(f"{w.stacks.held[op.args[0]].top} += {self.n}")
+                    w.code.line(f"{w.stacks.held[op.args[0]].top} += {self.n}")
 
     def _key(self, op: Load | Store, shift: int) -> tuple[Any, ...]:
         return (op.array, shift, *map(str, op.index[:-1]))
@@ -191,12 +190,16 @@ class _Writer:
         w, key = self.w, self._key(op, shift)
         if key in self.views:
             return
-        made = self.views[key] = w.temporary("row")
+        made = self.views[key] = w.names.temporary("row")
         ends = [f"{end} + {shift}" if shift else end for end in (first, last)]
-        index = [w.atom(w.term(i)).text for i in op.index[:-1]]
-        w.line(f"{made} = {w.array(op.array)}[{w.at([*index, ':'.join(ends)])}]", op)
-        w.line(f"if {made}.shape[0] != {self.n}:")
-        w.line("    raise IndexError('index is out of bounds')")  # the NumPy program reports which
+        index = [w.operands.atom(w.operands.term(i)).text for i in op.index[:-1]]
+        w.code.line(
+            f"{made} = {w.operands.array(op.array)}[{subscript([*index, ':'.join(ends)])}]", op
+        )
+        w.code.line(f"if {made}.shape[0] != {self.n}:")
+        w.code.line(
+            "    raise IndexError('index is out of bounds')"
+        )  # the NumPy program reports which
 
     def _elements(self, x: Operand) -> Elements:
         if isinstance(x, Value):
@@ -226,7 +229,7 @@ class _Writer:
             place = f"{held.top} + {self.n}, {held.name}, {held.top} + {self.k}"
             self.line(f"vector_write({self._vector(op.args[1])}, {place})", op)
         elif op in self.body.sums:
-            total, x = self.w.name(self.body.sums[op]), self._vector(op.args[1])
+            total, x = self.w.names.name(self.body.sums[op]), self._vector(op.args[1])
             if op.function is operator.sub:
                 x = f"-{x}"
             self.line(f"{total} = vector_added({total}, {x}, {self.n}, {self.k})", op)
@@ -247,19 +250,19 @@ class _Writer:
         elif any(x.is_vector for x in given):
             self._define(op, term_of(op, given, self._atom).text)
         else:
-            made = self.w.temporary("t")
-            self.line(f"{made} = {self.w._scalar(op).text}", op)
+            made = self.w.names.temporary("t")
+            self.line(f"{made} = {self.w.numbers.scalar(op).text}", op)
             self.held[op.outputs[0]] = Elements(Term(made, ATOM, numpy_number(_DOUBLE)), False)
 
     def _define(self, op: Op, text: str) -> None:
-        made = self.w.temporary("v")
+        made = self.w.names.temporary("v")
         self.line(f"{made} = {text}", op)
         self.held[op.outputs[0]] = Elements(Term(made, ATOM, numpy_number(_DOUBLE)), True)
 
     def _atom(self, term: Term) -> Term:
         if term.text.isidentifier():
             return term
-        made = self.w.temporary("v")
+        made = self.w.names.temporary("v")
         self.line(f"{made} = {term.text}")
         return term._replace(text=made, level=ATOM)
 

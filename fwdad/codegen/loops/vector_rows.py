@@ -6,19 +6,19 @@ axes other than the last one element at a time. Here W neighbours are taken at o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from fwdad.codegen.loops.notation import subscript
 from fwdad.codegen.loops.number_terms import Term, constant, numpy_number
 from fwdad.codegen.loops.numpy_terms import as_ufunc
+from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.vector_terms import Elements, has_vector_form, lanes_of, vector_term
-from fwdad.codegen.runtime import libmvec
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Operand, Value, is_array
 
-Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 _FLOATS = {np.dtype(np.float64), np.dtype(np.float32)}
 _FEWEST = 4  # elements of a last axis whose length is known, for which a vector is worth while
 
@@ -30,9 +30,10 @@ class Rows:
     """
 
     def __init__(
-        self, w: Writer, value: Value, lengths: Sequence[str], steps: dict[tuple[str, int], str]
+        self, w: Parts, value: Value, lengths: Sequence[str], steps: dict[tuple[str, int], str]
     ) -> None:
         self.w = w
+        self.line = w.draft.vector_line
         self.value = value
         self.lengths = lengths
         self.stop = lengths[-1] if lengths else ""
@@ -43,7 +44,12 @@ class Rows:
     @property
     def fits(self) -> bool:
         """Whether all of it has a vector form."""
-        if not self.width or not self.lengths or self.w.spreads or self.value in self.w.lanes:
+        if (
+            not self.width
+            or not self.lengths
+            or self.w.loops.spreads
+            or self.value in self.w.registers.lanes
+        ):
             return False
         last = self.value.type.shape[-1]
         if isinstance(last, int) and last < _FEWEST:
@@ -52,8 +58,8 @@ class Rows:
 
     def _is_vector(self, a: Operand) -> bool:
         """Whether an operand is W elements, not a number; False also if it has no vector form."""
-        if a in self.w._lazy:
-            op = self.w._lazy[a]
+        if a in self.w.elements.lazy:
+            op = self.w.elements.lazy[a]
             return self._has_form(op) and any(map(self._is_vector, filter(is_array, op.args)))
         return a.type.ndim > 0 and a.type.shape[-1] != 1
 
@@ -61,56 +67,54 @@ class Rows:
         if not has_vector_form(op):
             return False
         arrays = list(filter(is_array, op.args))
-        waiting = [self.w._lazy[a] for a in arrays if a in self.w._lazy]
-        ends = [(self.w.array(a), a.type.ndim - 1) for a in arrays if a not in self.w._lazy]
+        waiting = [self.w.elements.lazy[a] for a in arrays if a in self.w.elements.lazy]
+        ends = [
+            (self.w.operands.array(a), a.type.ndim - 1)
+            for a in arrays
+            if a not in self.w.elements.lazy
+        ]
         return not any(end in self.steps for end in ends) and all(map(self._has_form, waiting))
 
     def at(self, index: Sequence[str]) -> Term:
         """The W elements that begin at an index."""
         return self._elements(self.value, index).term
 
-    def line(self, text: str) -> None:
-        """Write a line, and record the vector functions that it calls."""
-        self.w.vector_functions.update(libmvec.called(text))
-        self.w.line(text)
-
     def _elements(self, a: Operand, index: Sequence[str]) -> Elements:
         w = self.w
         if not is_array(a):
-            held = w._terms.get(a) if isinstance(a, Value) else constant(a)
-            return Elements(held if held is not None else w.term(a), False)
-        if a in w._lazy:
-            op = w._lazy[a]
+            held = w.elements.terms.get(a) if isinstance(a, Value) else constant(a)
+            return Elements(held if held is not None else w.operands.term(a), False)
+        if a in w.elements.lazy:
+            op = w.elements.lazy[a]
             given = [self._elements(x, index) for x in op.args]
             if any(x.is_vector for x in given):
-                return Elements(vector_term(op, given, self._atom), True)
-            return Elements(w._element_of(op, index, self.steps), False)
-        own = w.index_into(w.array(a), a.type.shape, index, self.steps)
+                return Elements(vector_term(op, given, self.atom), True)
+            return Elements(w.elements.element_of(op, index, self.steps), False)
+        own = w.elements.index_into(w.operands.array(a), a.type.shape, index, self.steps)
         t = numpy_number(a.type.dtype)
         if not a.type.ndim or a.type.shape[-1] == 1:
-            return Elements(Term(f"{w.array(a)}[{w.at(own)}]", ATOM, t), False)
-        text = f"vector_read({self.width}, {self.stop}, {w.array(a)}, {w.at(own)})"
+            return Elements(Term(f"{w.operands.array(a)}[{subscript(own)}]", ATOM, t), False)
+        text = f"vector_read({self.width}, {self.stop}, {w.operands.array(a)}, {subscript(own)})"
         return Elements(Term(text, ATOM, t), True)
 
-    def _atom(self, term: Term) -> Term:
+    def atom(self, term: Term) -> Term:
+        """A term of vectors as a name, so that it may be written twice."""
         if term.text.isidentifier():
             return term
-        made = self.w.temporary("t")
+        made = self.w.names.temporary("t")
         self.line(f"{made} = {term.text}")
         return term._replace(text=made, level=ATOM)
 
 
 def extreme_of_row(
-    rows: Rows, ufunc: np.ufunc, of: np.ufunc | None, index: Sequence[str], axes: Sequence[int],
-    loops: Callable[..., Any],
-) -> str:  # fmt: skip
+    rows: Rows, ufunc: np.ufunc, of: np.ufunc | None, index: Sequence[str], axes: Sequence[int]
+) -> str:
     """Source for the extreme element along the last axis and others; NaN if there is one.
 
-    ``of`` is ``np.absolute``, or None; ``index`` has the indices of all axes, and ``loops`` writes
-    loops over some axes, as ``loops_over`` does.
+    ``of`` is ``np.absolute``, or None; ``index`` has the indices of all axes.
     """
     w = rows.w
-    best, item, odd = (w.temporary(name) for name in ("bests", "items", "odd"))
+    best, item, odd = (w.names.temporary(name) for name in ("bests", "items", "odd"))
 
     def element(at: Sequence[str]) -> str:
         text = rows.at(at).text
@@ -118,15 +122,15 @@ def extreme_of_row(
 
     rows.line(f"{best} = {element(_first(index, axes))}")
     rows.line(f"{odd} = vector_isnan({best})")
-    with loops(w, index, rows.lengths, axes[:-1]):
-        w.line(f"for {index[-1]} in range(0, {rows.stop}, {rows.width}):")
-        with w.indented():
+    with w.loops.over(index, rows.lengths, axes[:-1]):
+        w.code.line(f"for {index[-1]} in range(0, {rows.stop}, {rows.width}):")
+        with w.code.indented():
             rows.line(f"{item} = {element(index)}")
             rows.line(f"{odd} = {odd} | vector_isnan({item})")
             sign = ">" if ufunc is np.maximum else "<"
             rows.line(f"{best} = vector_where({item} {sign} {best}, {item}, {best})")
     name = "vector_largest" if ufunc is np.maximum else "vector_smallest"
-    w.vector_functions.add(name)
+    w.helpers.vector_functions.add(name)
     return f"{name}({best}, {odd})"
 
 
@@ -136,25 +140,26 @@ def place_in_row(rows: Rows, sign: str, index: Sequence[str]) -> str:
     ``sign`` is ``">"`` for the largest.
     """
     w = rows.w
-    best, item, where, hit = (w.temporary(name) for name in ("bests", "items", "places", "hit"))
+    best, item, where, hit = (
+        w.names.temporary(name) for name in ("bests", "items", "places", "hit")
+    )
     rows.line(f"{best} = {rows.at([*index[:-1], '0']).text}")
     rows.line(f"{where} = vector_filled({rows.width}, 0.0)")
-    w.line(f"for {index[-1]} in range(0, {rows.stop}, {rows.width}):")
+    w.code.line(f"for {index[-1]} in range(0, {rows.stop}, {rows.width}):")
     other = "<=" if sign == ">" else ">="
-    with w.indented():
+    with w.code.indented():
         rows.line(f"{item} = {rows.at(index).text}")
         rows.line(f"{hit} = ~({item} {other} {best}) & ({best} == {best})")  # a NaN is one, too
         rows.line(f"{best} = vector_where({hit}, {item}, {best})")
         rows.line(f"{where} = vector_where({hit}, float({index[-1]}), {where})")
     name = "vector_place_of_largest" if sign == ">" else "vector_place_of_smallest"
-    w.vector_functions.add(name)
+    w.helpers.vector_functions.add(name)
     return f"{name}({best}, {where})"
 
 
 def add_rows(
-    rows: Rows, out: str, place: str, index: Sequence[str], axes: Sequence[int], power: int,
-    loops: Callable[..., Any],
-) -> None:  # fmt: skip
+    rows: Rows, out: str, place: str, index: Sequence[str], axes: Sequence[int], power: int
+) -> None:
     """Add up rows of doubles along ``axes``, not the last one, into ``out[place]``.
 
     ``out`` must be zeros if one axis is reduced; with a ``power`` of 2 squares are added.
@@ -164,48 +169,46 @@ def add_rows(
     def term() -> Term:
         made = rows.at(index)
         if power == 2:
-            made = rows._atom(made)
+            made = rows.atom(made)
             made = made._replace(text=f"{made.text} * {made.text}", level=6)
         return made
 
     there = f"{rows.stop}, {out}, {place}"
     along = f"for {index[-1]} in range(0, {rows.stop}, {rows.width}):"
     if len(axes) > 1:  # many short rows: the sum stays in a register
-        total = w.temporary("totals")
-        w.line(along)
-        with w.indented():
+        total = w.names.temporary("totals")
+        w.code.line(along)
+        with w.code.indented():
             rows.line(f"{total} = vector_filled({rows.width}, 0.0)")
-            with loops(w, index, rows.lengths, axes):
+            with w.loops.over(index, rows.lengths, axes):
                 rows.line(f"{total} = {total} + {term().at(6)}")
             rows.line(f"vector_write({total}, {there})")
         return
-    with loops(w, index, rows.lengths, axes):
-        w.line(along)
-        with w.indented():
+    with w.loops.over(index, rows.lengths, axes):
+        w.code.line(along)
+        with w.code.indented():
             new = term()
             old = f"vector_read({rows.width}, {there})"
             rows.line(f"vector_write({old} + {new.at(6)}, {there})")
 
 
-def sum_of_row(
-    rows: Rows, total: str, index: Sequence[str], axes: Sequence[int], loops: Callable[..., Any]
-) -> None:
+def sum_of_row(rows: Rows, total: str, index: Sequence[str], axes: Sequence[int]) -> None:
     """Add up doubles along the last axis and others into ``total``; LLVM is slow at short rows."""
     w = rows.w
-    totals, whole = w.temporary("totals"), w.temporary("whole")
+    totals, whole = w.names.temporary("totals"), w.names.temporary("whole")
     rows.line(f"{totals} = vector_filled({rows.width}, 0.0)")
-    w.line(f"{whole} = {rows.stop} - {rows.stop} % {rows.width}")
-    with loops(w, index, rows.lengths, axes[:-1]):
-        w.line(f"for {index[-1]} in range(0, {whole}, {rows.width}):")
-        with w.indented():
+    w.code.line(f"{whole} = {rows.stop} - {rows.stop} % {rows.width}")
+    with w.loops.over(index, rows.lengths, axes[:-1]):
+        w.code.line(f"for {index[-1]} in range(0, {whole}, {rows.width}):")
+        with w.code.indented():
             rows.line(f"{totals} = {totals} + {rows.at(index).at(6)}")
     rows.line(f"{total} = vector_total({totals})")
-    with loops(w, index, rows.lengths, axes[:-1]):
-        w.line(f"for {index[-1]} in range({whole}, {rows.stop}):")
-        with w.indented():
-            term = w.element(rows.value, index, rows.steps)
-            w.note_helpers(term.text)
-            w.line(f"{total} = {total} + {term.at(6)}")
+    with w.loops.over(index, rows.lengths, axes[:-1]):
+        w.code.line(f"for {index[-1]} in range({whole}, {rows.stop}):")
+        with w.code.indented():
+            term = w.elements.element(rows.value, index, rows.steps)
+            w.helpers.note(term.text)
+            w.code.line(f"{total} = {total} + {term.at(6)}")
 
 
 def _first(index: Sequence[str], axes: Sequence[int]) -> list[str]:

@@ -15,6 +15,7 @@ from fwdad.codegen.passes.outer_products import without_outer_sums
 from fwdad.codegen.source_comments import annotated
 from fwdad.core.generated_source import define
 from fwdad.errors import note_place
+from fwdad.ir.notation import tuple_text
 from fwdad.ir.ops import Program
 from fwdad.ir.printer import Writer
 from fwdad.ir.types import Type
@@ -23,12 +24,11 @@ from fwdad.tangents.scaling import scale_lanes, scaled
 
 
 def _function(writer: Writer, program: Program, name: str) -> None:
-    params = [writer.name(p) for p in program.block.params]
-    writer.line(f"def {name}({', '.join(params)}):")
-    with writer.indented():
+    params = [writer.names.name(p) for p in program.block.params]
+    writer.code.line(f"def {name}({', '.join(params)}):")
+    with writer.code.indented():
         writer.body(program.block)
-        results = [writer.text(r) for r in program.block.results]
-        writer.line(f"return ({', '.join(results)}{',' if len(results) == 1 else ''})")
+        writer.code.line(f"return {tuple_text([writer.text(r) for r in program.block.results])}")
 
 
 @dataclass
@@ -77,9 +77,9 @@ def numpy_source(program: Program) -> Source:
     The program must be complete: no captured value without a parameter.
     """
     program = without_outer_sums(program)
-    writer = Writer(program, coalesce=True)
+    writer = Writer(program)
     made = source_of(program, writer)
-    made.arrays = frozenset(writer.names_of_arrays())
+    made.arrays = frozenset(writer.names.of_arrays())
     if program.quiet:  # it runs in the quiet context, which need not be entered for each product
         named = {name: scaled for name, f in made.namespace.items() if f is scale_lanes}
         made.namespace.update(named)
@@ -92,9 +92,9 @@ def source_of(program: Program, writer: Writer, without: Container[int] = ()) ->
     ``without`` are ids of called programs that are not written.
     """
     name = program.name if program.name.isidentifier() else "traced"
-    writer.reserve(name)
+    writer.names.reserve([name])
     _function(writer, program, name)
-    called = writer.called
+    called = writer.globals.called
     done: set[int] = set()
     while len(done) < len(called):  # callees, which may call others
         for inner, inner_name in list(called.values()):
@@ -102,13 +102,14 @@ def source_of(program: Program, writer: Writer, without: Container[int] = ()) ->
                 done.add(id(inner))
                 if id(inner) in without:
                     continue
-                writer.line("")
-                writer.line("")
+                writer.code.line("")
+                writer.code.line("")
                 follower = writer.follow(inner)
-                follower.reserve(name)
+                follower.names.reserve([name])
                 _function(follower, inner, inner_name)
-    namespace = {"np": np, "math": math, **writer.globals}
-    return Source(name, "\n".join(writer.lines) + "\n", namespace, writer.places, program.quiet)
+    namespace = {"np": np, "math": math, **writer.globals.objects}
+    code = writer.code
+    return Source(name, "\n".join(code.lines) + "\n", namespace, code.places, program.quiet)
 
 
 def defined(source: Source) -> Callable[..., Any]:

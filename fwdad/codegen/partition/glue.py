@@ -6,43 +6,24 @@ from fwdad.codegen.loops.source import numba_source
 from fwdad.codegen.numba_support import CannotCompileError
 from fwdad.codegen.numpy_backend.source import Source, source_of
 from fwdad.codegen.partition.pieces import Cut, cut
-from fwdad.ir.ops import Call, Missing, Program
-from fwdad.ir.printer import Writer
+from fwdad.ir.ops import Missing, Program
+from fwdad.ir.printer import Style, Writer
 from fwdad.ir.types import ArrayType, least_shape
 
 
-class GlueWriter(Writer):
-    """Writes a program whose pieces are compiled.
-
-    ``pieces`` maps the ids of their programs to their names.
-    """
-
-    def __init__(self, program: Program, pieces: dict[int, str]) -> None:
-        super().__init__(program, coalesce=True)
-        self.pieces = pieces
-        for name in pieces.values():
-            self.reserve(name)
-
-    def _called(self, op: Call) -> None:
-        if id(op.program) in self.pieces:
-            self.called.setdefault(id(op.program), (op.program, self.pieces[id(op.program)]))
-        super()._called(op)
-
-    def _like(self, program: Program) -> Writer:
-        return GlueWriter(program, self.pieces)
-
-    def missing(self, operand: Missing) -> str:
-        """A value of the right type that nobody will use, but that compiled code may be given."""
-        t = operand.type
-        if isinstance(t, ArrayType):
-            return f"np.empty({least_shape(t)}, np.{t.dtype})"
-        return repr(t.dtype.type(0).item())
+def _unused(operand: Missing) -> str:
+    """A value of the right type that nobody will use, but that compiled code may be given."""
+    t = operand.type
+    if isinstance(t, ArrayType):
+        return f"np.empty({least_shape(t)}, np.{t.dtype})"
+    return repr(t.dtype.type(0).item())
 
 
 def glue_source(cut: Cut) -> Source:
     """Write what calls the pieces of a program; their functions must be added to its namespace."""
     names = {id(p): p.name for p in cut.pieces}
-    return source_of(cut.program, GlueWriter(cut.program, names), without=names)
+    style = Style(missing=_unused, fixed=names)
+    return source_of(cut.program, Writer(cut.program, style), without=names)
 
 
 def numba_text(program: Program) -> str:

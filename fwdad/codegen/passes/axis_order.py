@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.codegen.loops.arrays import functions
+from fwdad.codegen.loops.element_terms import ELEMENTWISE
 from fwdad.codegen.loops.numpy_terms import as_ufunc
 from fwdad.ir.analysis.alias import Roots, memory
 from fwdad.ir.analysis.effects import own_function
@@ -191,4 +191,4 @@ def _only_reads(op: Apply) -> bool:
     ufunc = as_ufunc(f)
     if ufunc is not None:
         return len(op.args) == ufunc.nin and not op.kwargs
-    return f in functions.ELEMENTWISE and not op.kwargs
+    return f in ELEMENTWISE and not op.kwargs

@@ -10,6 +10,11 @@ from dataclasses import dataclass, field
 
 from fwdad.ir.analysis.alias import Roots, memory_of
 from fwdad.ir.analysis.effects import reads, writes
+from fwdad.ir.expressions import Expressions, range_text
+from fwdad.ir.inlining import Inlined, Usage
+from fwdad.ir.lines import Lines
+from fwdad.ir.literals import Globals, Literals
+from fwdad.ir.names import Names
 from fwdad.ir.notation import INFIX
 from fwdad.ir.ops import (
     Apply,
@@ -28,7 +33,6 @@ from fwdad.ir.ops import (
     Value,
     values_in,
 )
-from fwdad.ir.printer import Writer
 
 _LONGEST = 40  # characters of a label
 
@@ -80,27 +84,35 @@ class Graph:
     edges: list[Edge]
 
 
-class _Labels(Writer):
+class _Labels:
     """Operations as text, in which a value has the user's name or is a dot."""
 
     def __init__(self, program: Program) -> None:
-        super().__init__(program, coalesce=True, sketch=True)
+        self.usage = Usage(program, coalesce=True)
+        self.names = Names(self.usage.groups)
+        literals = Literals(self.names, Globals())
+        inlined = Inlined(Lines())  # none here
+        self.expressions = Expressions(self.name, lambda _: "None", inlined, literals)
         self.made: dict[Value, str] = {}  # what values without a name are made of
 
     def name(self, value: Value) -> str:
         """The name in the printed tape, if it comes from the user."""
-        group = self._groups.get(value, [value])
-        return super().name(value) if any(v.name is not None for v in group) else "·"
+        group = self.names.groups.get(value, [value])
+        return self.names.name(value) if any(v.name is not None for v in group) else "·"
+
+    def text(self, operand: Operand) -> str:
+        """An operand as source."""
+        return self.expressions.text(operand)
 
     def op(self, op: Op) -> str:
         """An operation without the blocks inside it."""
         if isinstance(op, (Apply, Load)):
-            text, _ = self._load(op) if isinstance(op, Load) else self._call(op)
-            return self._defined(op, text)
+            return self._defined(op, self.expressions.operation(op)[0])
         if isinstance(op, Store):
-            return f"{self._target(op)} = {self.text(op.value)}"
+            return f"{self.expressions.element(op)} = {self.text(op.value)}"
         if isinstance(op, Update):
-            return f"{self._target(op)} {INFIX[op.function][0]}= {self.text(op.value)}"
+            target = self.expressions.element(op)
+            return f"{target} {INFIX[op.function][0]}= {self.text(op.value)}"
         if isinstance(op, Check):
             exception = op.exception if isinstance(op.exception, type) else type(op.exception)
             return f"{self.condition(op.condition)} or {exception.__name__}"
@@ -278,7 +290,7 @@ class _Drawn:
                 self.flow(r, self.nodes[p], frame, "carried")
         self.writers = _united(before, self.writers)
         self.nodes.update((v, self.nodes[p]) for v, p in zip(op.outputs, carried, strict=True))
-        if op.exec_count in self.labels._uses:
+        if op.exec_count in self.labels.usage.count:
             self.define(op.exec_count, frame, Node("exec_count", "carried"))
 
     def _condition(self, operand: Operand, word: str, cluster: Cluster) -> None:
@@ -291,7 +303,9 @@ class _Drawn:
         if op.span is None:
             return "while"
         counter = self.labels.name(op.body.params[0])
-        return f"for {'_' if counter == '·' else counter} in {self.labels._range(op.span)}"
+        return (
+            f"for {'_' if counter == '·' else counter} in {range_text(op.span, self.labels.text)}"
+        )
 
 
 def _united(*states: dict[Value, dict[Node, None]]) -> dict[Value, dict[Node, None]]:

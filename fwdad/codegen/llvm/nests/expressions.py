@@ -65,7 +65,7 @@ class Expressions:
 
     # -- names
 
-    def _bind(self, name: str, t: Any, value: Any) -> None:
+    def bind(self, name: str, t: Any, value: Any) -> None:
         """Give a name its value."""
         if isinstance(value, Held):
             self.names[name] = value
@@ -78,24 +78,26 @@ class Expressions:
         else:
             self.names[name] = Number(t, value)
 
-    def _name(self, name: str) -> Any:
+    def name(self, name: str) -> Any:
+        """The value of a name."""
         known = self.names[name]
         if isinstance(known, Variable):
             return self.builder.load(known.place)
         return known.value if isinstance(known, Number) else known
 
-    def _truth(self, e: ast.expr) -> Any:
-        return self.context.is_true(self.builder, self.typed.of[e], self._value(e))
+    def truth(self, e: ast.expr) -> Any:
+        """An expression as an LLVM bit."""
+        return self.context.is_true(self.builder, self.typed.of[e], self.value(e))
 
     # -- expressions
 
-    def _value(self, e: ast.expr) -> Any:
+    def value(self, e: ast.expr) -> Any:
         """The LLVM value of an expression, or the parts of an array."""
         t = self.typed.of[e]
         if isinstance(e, ast.Constant):
             return self.context.get_constant(types.unliteral(t), e.value)
         if isinstance(e, ast.Name):
-            return self._name(e.id)
+            return self.name(e.id)
         if isinstance(e, ast.Subscript):
             return self._item(e)
         if isinstance(e, ast.Attribute):
@@ -105,10 +107,10 @@ class Expressions:
         if isinstance(e, ast.IfExp):
             return self._choice(e)
         if isinstance(e, ast.Tuple):
-            return self.context.make_tuple(self.builder, t, [self._value(x) for x in e.elts])
+            return self.context.make_tuple(self.builder, t, [self.value(x) for x in e.elts])
         if isinstance(e, ast.BinOp) and whole_exponent(e) is not None and isinstance(e.op, ast.Pow):
             return self._power(e)
-        return self._call(e, *self._operands(e))[1]
+        return self.call(e, *self._operands(e))[1]
 
     def _operands(self, e: ast.expr) -> tuple[list[Any], list[Any]]:
         if isinstance(e, ast.BinOp):
@@ -120,9 +122,9 @@ class Expressions:
         else:
             assert isinstance(e, ast.Call)
             operands = e.args
-        return [self.typed.of[x] for x in operands], [self._value(x) for x in operands]
+        return [self.typed.of[x] for x in operands], [self.value(x) for x in operands]
 
-    def _call(self, node: ast.AST, kinds: Sequence[Any], args: Sequence[Any]) -> tuple[Any, Any]:
+    def call(self, node: ast.AST, kinds: Sequence[Any], args: Sequence[Any]) -> tuple[Any, Any]:
         """Call Numba's implementation; returns the result's type and value."""
         function, signature = self.typed.calls[node]
         called = implementation(self.context, function, signature)
@@ -158,19 +160,19 @@ class Expressions:
 
     def _power(self, e: ast.BinOp) -> Any:
         n = whole_exponent(e)
-        t, x = self.typed.of[e.left], self._value(e.left)
-        product_type, made = self._call(e, [t, t], [x, x])
+        t, x = self.typed.of[e.left], self.value(e.left)
+        product_type, made = self.call(e, [t, t], [x, x])
         if n == 2:
             return made
         x = self.context.cast(self.builder, x, t, product_type)
-        return self._call(e, [product_type, product_type], [x, made])[1]
+        return self.call(e, [product_type, product_type], [x, made])[1]
 
     def _attribute(self, e: ast.Attribute) -> Any:
         t = self.typed.of[e]
         if isinstance(e.value, ast.Name) and e.value.id in self.nest.functions:
             known = getattr(self.nest.functions[e.value.id], e.attr)
             return self.context.get_constant(t, known)
-        value = self._value(e.value)
+        value = self.value(e.value)
         if not isinstance(value, Held):
             if isinstance(self.typed.of[e.value], types.Complex):
                 held_type = self.typed.of[e.value]
@@ -191,7 +193,7 @@ class Expressions:
         end = builder.append_basic_block("known")
         came: list[tuple[Any, Any]] = []
         for k, x in enumerate(e.values):
-            value = self._truth(x)
+            value = self.truth(x)
             if k == len(e.values) - 1:
                 came.append((value, builder.block))
                 builder.branch(end)
@@ -212,10 +214,10 @@ class Expressions:
         sides: list[Any] = []
 
         def side(x: ast.expr) -> None:
-            value = self.context.cast(builder, self._value(x), self.typed.of[x], t)
+            value = self.context.cast(builder, self.value(x), self.typed.of[x], t)
             sides.append((value, builder.block))
 
-        with builder.if_else(self._truth(e.test)) as (then, other):
+        with builder.if_else(self.truth(e.test)) as (then, other):
             with then:
                 side(e.body)
             with other:
@@ -232,25 +234,26 @@ class Expressions:
             k = known_int(e.slice)
             assert k is not None
             if isinstance(e.value, ast.Attribute) and e.value.attr == "shape":
-                array = self._value(e.value.value)
+                array = self.value(e.value.value)
                 return array.lengths[k]
-            return self.builder.extract_value(self._value(e.value), k % len(self.typed.of[e.value]))
-        array = self._value(e.value)
+            return self.builder.extract_value(self.value(e.value), k % len(self.typed.of[e.value]))
+        array = self.value(e.value)
         parts = index_parts(e)
         if len(parts) == array.type.ndim and not any(isinstance(p, ast.Slice) for p in parts):
-            place = element(self.context, self.builder, array, self._index(e))
+            place = element(self.context, self.builder, array, self.index(e))
             return load_item(self.context, self.builder, array.type, place)
         index = [self._part(part) for part in parts]
         return view(self.context, self.builder, array, index, self.typed.of[e])
 
-    def _index(self, e: ast.Subscript) -> list[tuple[Any, Any, bool]]:
+    def index(self, e: ast.Subscript) -> list[tuple[Any, Any, bool]]:
+        """An element's index: types and values, and whether each is known to be inside."""
         return [self._place(part) for part in index_parts(e)]
 
     def _place(self, part: ast.expr) -> tuple[Any, Any, bool]:
         known = known_int(part)
         if known is not None:
             return None, known, False
-        return self.typed.of[part], self._value(part), self._is_inner(part)
+        return self.typed.of[part], self.value(part), self._is_inner(part)
 
     def _is_inner(self, part: ast.expr) -> bool:
         """Whether an index is known to be inside, perhaps thanks to a step of 0 or 1."""

@@ -26,13 +26,21 @@ from fwdad.codegen.numba_support import CHECK_BOUNDS
 types: Any = _types
 
 
-class NestWriter(Expressions):
-    """Writes one nest; the ``shared`` loops in it become calls of functions of their own."""
+class NestWriter:
+    """Writes the statements of one nest.
+
+    The ``shared`` loops in it become calls of functions of their own.
+    """
 
     def __init__(
         self, context: Any, builder: Any, typed: Typed, shared: Mapping[ast.For, SharedLoop]
     ) -> None:
-        super().__init__(context, builder, typed)
+        self.context = context
+        self.builder = builder
+        self.typed = typed
+        self.nest = typed.nest
+        self.expressions = Expressions(context, builder, typed)
+        self.names = self.expressions.names
         self.shared = shared
 
     def write(self, arguments: Sequence[Any], known: Sequence[Given]) -> None:
@@ -49,10 +57,10 @@ class NestWriter(Expressions):
                 self._lengths_fit(t, lengths)
                 self.names[name] = Held(t, data, lengths, steps)
             else:
-                self._bind(name, t, next(rest))
+                self.expressions.bind(name, t, next(rest))
         self._block(self.nest.tree.body)
         convention = self.context.call_conv
-        results = [self._name(r) for r in self.nest.results]
+        results = [self.expressions.name(r) for r in self.nest.results]
         if not results:
             convention.return_value(self.builder, self.context.get_dummy_value())
         elif len(results) == 1:
@@ -88,27 +96,27 @@ class NestWriter(Expressions):
         elif isinstance(s, ast.If):
             self._branch(s)
         elif isinstance(s, ast.Assign):
-            self._assign(s.targets[0], self.typed.of[s.value], self._value(s.value))
+            self._assign(s.targets[0], self.typed.of[s.value], self.expressions.value(s.value))
         elif isinstance(s, ast.AugAssign):
-            left, right = self._value(s.target), self._value(s.value)
+            left, right = self.expressions.value(s.target), self.expressions.value(s.value)
             kinds = [self.typed.of[s.target], self.typed.of[s.value]]
-            t, made = self._call(s, kinds, [left, right])
+            t, made = self.expressions.call(s, kinds, [left, right])
             self._assign(s.target, t, made)
         elif isinstance(s, ast.Expr):
-            self._value(s.value)
+            self.expressions.value(s.value)
 
     def _assign(self, target: ast.expr, t: Any, value: Any) -> None:
         if isinstance(target, ast.Subscript):
-            array = self._value(target.value)
+            array = self.expressions.value(target.value)
             value = self.context.cast(self.builder, value, t, array.type.dtype)
-            place = element(self.context, self.builder, array, self._index(target))
+            place = element(self.context, self.builder, array, self.expressions.index(target))
             store_item(self.context, self.builder, array.type, value, place)
         else:
             assert isinstance(target, ast.Name)
-            self._bind(target.id, t, value)
+            self.expressions.bind(target.id, t, value)
 
     def _branch(self, s: ast.If) -> None:
-        condition = self._truth(s.test)
+        condition = self.expressions.truth(s.test)
         with self.builder.if_else(condition) as (then, other):
             with then:
                 self._block(s.body)
@@ -118,7 +126,7 @@ class NestWriter(Expressions):
     def _loop(self, s: ast.For) -> None:
         assert isinstance(s.iter, ast.Call)
         assert isinstance(s.target, ast.Name)
-        builder, args = self.builder, [self._value(x) for x in s.iter.args]
+        builder, args = self.builder, [self.expressions.value(x) for x in s.iter.args]
         start, stop = (args[0].type(0), args[0]) if len(args) == 1 else args[:2]
         step = args[2] if len(args) == 3 else start.type(1)
         begin, body, end = (builder.append_basic_block(n) for n in ("begin", "body", "end"))
@@ -141,7 +149,7 @@ class NestWriter(Expressions):
         index.add_incoming(start, before)
         builder.branch(body)
         builder.position_at_end(body)
-        self._bind(s.target.id, types.int64, index)
+        self.expressions.bind(s.target.id, types.int64, index)
         self._block(s.body)
         following = builder.add(index, step, flags=("nsw",))
         goes_on = self._is_before(following, stop, forwards)
@@ -156,7 +164,7 @@ class NestWriter(Expressions):
         """
         kinds: list[tuple[Any, list[Any], bool]] = []
         given: list[tuple[Any, Any]] = []  # Numba's types, LLVM's values
-        values = [self._value(x) for x in loop.given]
+        values = [self.expressions.value(x) for x in loop.given]
         places = [_argument_of(v.data) for v in values if isinstance(v, Held)]
         for x, value in zip(loop.given, values, strict=True):
             t = self.typed.of[x]

@@ -6,36 +6,26 @@ source of the result, or None if it has written the definition.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from fwdad.codegen.loops.number_terms import Term, cast, literal, numpy_number
-from fwdad.codegen.loops.numpy_terms import numpy_term, where_term
+from fwdad.codegen.loops.notation import dtype_text, length_text, subscript
+from fwdad.codegen.loops.number_terms import cast, literal, numpy_number
+from fwdad.codegen.loops.parts import Parts
 from fwdad.errors import UndefinedDerivativeError, type_in_words
 from fwdad.ir.abstract_eval.infer import infer
+from fwdad.ir.notation import tuple_text
 from fwdad.ir.ops import Apply, Operand, Value, is_array
-from fwdad.ir.primitives.broadcast_sums import sum_to
-from fwdad.ir.types import Dimension, number_type
-from fwdad.tangents.scaling import scale_lanes
-from fwdad.tangents.straight import with_derivative_of
+from fwdad.ir.types import number_type
 from fwdad.tangents.symbolic import defined
 from fwdad.tangents.zero import undefined_message
 from fwdad.transforms.forward import load_lanes, unit_lanes, zero_lanes
 
-Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 FLOAT64 = np.dtype(float)
 HANDLERS: dict[Any, Callable[..., str | None]] = {}
-
-
-class Leaf(NamedTuple):
-    """An array that an elementwise expression reads: its name and its lengths."""
-
-    name: str
-    shape: tuple[Dimension, ...]
-    value: Value | None
 
 
 def handles(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -60,79 +50,49 @@ def find(function: Any) -> Callable[..., Any] | None:
         return None
 
 
-# -- elementwise, beside the ufuncs
-
-
-def _clip(dtype: np.dtype[Any], x: Term, low: Term, high: Term) -> Term:
-    made = numpy_term(np.minimum, [numpy_term(np.maximum, [x, low]), high])
-    return cast(made, dtype)
-
-
-def _scale(dtype: np.dtype[Any], d: Term, lanes: Term) -> Term:
-    """A product in which a lane that is zero stays zero, whatever the partial is."""
-    product = cast(numpy_term(np.multiply, [d, lanes]), dtype)
-    zero = literal(0, numpy_number(dtype))
-    return Term(f"{zero} if {lanes.at(1)} == 0 else {product.at(1)}", -2, numpy_number(dtype))
-
-
-ELEMENTWISE: dict[Any, Callable[..., Term]] = {
-    scale_lanes: _scale,
-    sum_to: lambda _dtype, x: x,
-    np.ndarray.copy: lambda _dtype, x: x,
-    np.clip: _clip,
-    np.where: lambda dtype, c, a, b: where_term(c, a, b, dtype),
-    with_derivative_of: lambda dtype, value, _: cast(value, dtype),
-}
-
-
 # -- what a loop over an operand needs
 
 
 @contextmanager
-def reading(w: Writer, a: Operand) -> Iterator[tuple[Value, list[str], dict[Any, str]]]:
+def reading(w: Parts, a: Operand) -> Iterator[tuple[Value, list[str], dict[Any, str]]]:
     """An array about to be read in a loop, with lengths and steps; it may still be deferred.
 
     What it reads is compared with the lengths, so that indices below these are inside.
     """
     a = as_array(w, a)
-    if a in w._lazy:
-        leaves = w.prepare(w._lazy[a])
-        lengths, steps = w.lengths(leaves, a.type.ndim)
-        w.compare(leaves, lengths, steps)
+    if a in w.elements.lazy:
+        leaves = w.elements.prepare(w.elements.lazy[a])
+        lengths, steps = w.elements.lengths(leaves, a.type.ndim)
+        w.elements.compare(leaves, lengths, steps)
         yield a, lengths, steps
-        w.done(a)
+        w.elements.done(a)
     else:
-        name = w.array(a)
+        name = w.operands.array(a)
         yield a, [length_text(d, name, k) for k, d in enumerate(a.type.shape)], {}
 
 
-def as_array(w: Writer, a: Operand) -> Value:
+def as_array(w: Parts, a: Operand) -> Value:
     """An operand as an array; lists and numbers are written into new ones."""
     if is_array(a):
         return a
     value = Value(infer_array(w, a))
-    fill_new(w, w.name(value), value.type, a)
+    fill_new(w, w.names.name(value), value.type, a)
     return value
 
 
-def infer_array(w: Writer, a: Operand) -> Any:
+def infer_array(w: Parts, a: Operand) -> Any:
     """The type of ``np.array(a)``."""
     if isinstance(a, (list, tuple, Value)) or number_type(a) is not None:
         return infer(np.array, (a,), {})
-    raise w.cannot(f"{type_in_words(a)} as an array")
+    raise w.operands.cannot(f"{type_in_words(a)} as an array")
 
 
-def length_text(d: Any, name: str, axis: int) -> str:
-    """A length as source: a number, or a look-up at run time."""
-    return str(d) if isinstance(d, int) else f"{name}.shape[{axis}]"
-
-
-def name_text(w: Writer, text: str, wanted: str) -> str:
+def name_text(w: Parts, text: str, wanted: str) -> str:
     """A name for an expression, which is assigned if it is not a name already."""
     if text.isidentifier():
         return text
-    made = w.temporary(wanted)
-    w.line(f"{made} = {text}")
+    made = w.names.temporary(wanted)
+    w.code.line(f"{made} = {text}")
     return made
 
 
@@ -152,122 +112,117 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 @handles(load_lanes)
-def _load_lanes(w, _op, lanes, *index):
-    at = "".join(f", {w.index_text(i)}" for i in index)
-    return f"{w.array(lanes)}[:{at}].copy()"
+def _load_lanes(w: Parts, _op, lanes, *index):
+    at = "".join(f", {w.operands.index_text(i)}" for i in index)
+    return f"{w.operands.array(lanes)}[:{at}].copy()"
 
 
 @handles(zero_lanes)
-def _zero_lanes(w, op, n, like):
-    return w.zeros(op.outputs[0], [w.index_text(n), *lengths_like(w, like)])
+def _zero_lanes(w: Parts, op, n, like):
+    return w.arrays.zeros(op.outputs[0], [w.operands.index_text(n), *lengths_like(w, like)])
 
 
 @handles(unit_lanes)
-def _unit_lanes(w, op, n, k, dtype=None):  # noqa: ARG001
-    name, lane = w.name(op.outputs[0]), w.atom(w.term(k)).text
-    w.line(f"{name} = {w.zeros(op.outputs[0], [w.index_text(n)])}", op)
-    w.line(f"if 0 <= {lane} < {w.index_text(n)}:")
-    w.line(f"    {name}[{lane}] = {literal(1, numpy_number(op.outputs[0].type.dtype))}")
+def _unit_lanes(w: Parts, op, n, k, dtype=None):  # noqa: ARG001
+    name, lane = w.names.name(op.outputs[0]), w.operands.atom(w.operands.term(k)).text
+    w.code.line(f"{name} = {w.arrays.zeros(op.outputs[0], [w.operands.index_text(n)])}", op)
+    w.code.line(f"if 0 <= {lane} < {w.operands.index_text(n)}:")
+    w.code.line(f"    {name}[{lane}] = {literal(1, numpy_number(op.outputs[0].type.dtype))}")
 
 
 @handles(defined)
-def _defined(w, op, x, bad, reason):
-    w.line(f"if {cast(w.number(bad), np.dtype(bool)).text}:", op)
-    name = w.function(UndefinedDerivativeError)
-    w.line(f"    raise {name}({undefined_message(reason)!r})")
-    return w.array(x) if is_array(x) else w.term(x).text
+def _defined(w: Parts, op, x, bad, reason):
+    w.code.line(f"if {cast(w.operands.number(bad), np.dtype(bool)).text}:", op)
+    name = w.literals.function(UndefinedDerivativeError)
+    w.code.line(f"    raise {name}({undefined_message(reason)!r})")
+    return w.operands.array(x) if is_array(x) else w.operands.term(x).text
 
 
 # -- new arrays
 
 
-def shape_text(w: Writer, shape: Operand) -> list[str]:
+def shape_text(w: Parts, shape: Operand) -> list[str]:
     """A shape that is an argument, as a list of sources."""
     given = shape if isinstance(shape, (tuple, list)) else [shape]
-    return [w.index_text(n) for n in given]
+    return [w.operands.index_text(n) for n in given]
 
 
-def filled(w: Writer, op: Apply, lengths: list[str], fill: Operand) -> None:
+def filled(w: Parts, op: Apply, lengths: list[str], fill: Operand) -> None:
     """Write a new array with the same number everywhere."""
     out = op.outputs[0]
-    number = w.number(fill)
+    number = w.operands.number(fill)
     if number.kind == "i" and not is_array(fill):
-        number = w.converted(number, out.type.dtype, item=False)
-    value = w.stored(w.atom(number), out.type.dtype)
-    w.new_array(out, lengths)
-    index = w.open_loops(lengths)
-    w.line(f"{w.name(out)}[{w.at(index)}] = {value}")
-    w.close_loops(index)
+        number = w.operands.converted(number, out.type.dtype, item=False)
+    value = w.operands.stored(w.operands.atom(number), out.type.dtype)
+    w.arrays.new(out, lengths)
+    index = w.loops.open(lengths)
+    w.code.line(f"{w.names.name(out)}[{subscript(index)}] = {value}")
+    w.loops.close(index)
 
 
-def lengths_like(w: Writer, a: Operand) -> list[str]:
+def lengths_like(w: Parts, a: Operand) -> list[str]:
     """The lengths of an operand as sources."""
     if not is_array(a):
         return []
-    name = w.array(a)
+    name = w.operands.array(a)
     return [length_text(d, name, k) for k, d in enumerate(a.type.shape)]
 
 
-def tuple_text(items: Sequence[str]) -> str:
-    """Sources as a tuple."""
-    return f"({', '.join(items)},)" if len(items) == 1 else f"({', '.join(items)})"
-
-
 @handles(np.zeros)
-def _zeros(w, op, shape, dtype=None, order="C"):  # noqa: ARG001
-    w.new_array(op.outputs[0], shape_text(w, shape), zeros=True)
+def _zeros(w: Parts, op, shape, dtype=None, order="C"):  # noqa: ARG001
+    w.arrays.new(op.outputs[0], shape_text(w, shape), zeros=True)
 
 
 @handles(np.ones)
-def _ones(w, op, shape, dtype=None, order="C"):  # noqa: ARG001
-    return f"np.ones({tuple_text(shape_text(w, shape))}, {w.dtype(op.outputs[0].type.dtype)})"
+def _ones(w: Parts, op, shape, dtype=None, order="C"):  # noqa: ARG001
+    return f"np.ones({tuple_text(shape_text(w, shape))}, {dtype_text(op.outputs[0].type.dtype)})"
 
 
 @handles(np.empty)
-def _empty(w, op, shape, dtype=None, order="C", device=None, like=None):  # noqa: ARG001
-    return w.empty(shape_text(w, shape), op.outputs[0].type.dtype, op.outputs[0])
+def _empty(w: Parts, op, shape, dtype=None, order="C", device=None, like=None):  # noqa: ARG001
+    return w.arrays.empty(shape_text(w, shape), op.outputs[0].type.dtype, op.outputs[0])
 
 
 @handles(np.full)
-def _full(w, op, shape, fill_value, dtype=None):  # noqa: ARG001
+def _full(w: Parts, op, shape, fill_value, dtype=None):  # noqa: ARG001
     filled(w, op, shape_text(w, shape), fill_value)
 
 
 @handles(np.zeros_like)
-def _zeros_like(w, op, a, dtype=None):  # noqa: ARG001
-    w.new_array(op.outputs[0], lengths_like(w, a), zeros=True)
+def _zeros_like(w: Parts, op, a, dtype=None):  # noqa: ARG001
+    w.arrays.new(op.outputs[0], lengths_like(w, a), zeros=True)
 
 
 @handles(np.ones_like)
-def _ones_like(w, op, a, dtype=None):  # noqa: ARG001
-    return f"np.ones({tuple_text(lengths_like(w, a))}, {w.dtype(op.outputs[0].type.dtype)})"
+def _ones_like(w: Parts, op, a, dtype=None):  # noqa: ARG001
+    return f"np.ones({tuple_text(lengths_like(w, a))}, {dtype_text(op.outputs[0].type.dtype)})"
 
 
 @handles(np.empty_like)
-def _empty_like(w, op, a, dtype=None):  # noqa: ARG001
-    return w.empty(lengths_like(w, a), op.outputs[0].type.dtype, op.outputs[0])
+def _empty_like(w: Parts, op, a, dtype=None):  # noqa: ARG001
+    return w.arrays.empty(lengths_like(w, a), op.outputs[0].type.dtype, op.outputs[0])
 
 
 @handles(np.full_like)
-def _full_like(w, op, a, fill_value, dtype=None, shape=None, order="K"):  # noqa: ARG001
+def _full_like(w: Parts, op, a, fill_value, dtype=None, shape=None, order="K"):  # noqa: ARG001
     filled(w, op, lengths_like(w, a) if shape is None else shape_text(w, shape), fill_value)
 
 
 @handles(np.eye, np.identity)
-def _eye(w, op, n, M=None, k=0, dtype=None):
+def _eye(w: Parts, op, n, M=None, k=0, dtype=None):
     dtype = op.outputs[0].type.dtype
-    rows = w.index_text(n)
-    columns = rows if M is None else w.index_text(M)
-    name = w.name(op.outputs[0])
-    w.line(f"{name} = np.zeros(({rows}, {columns}), {w.dtype(dtype)})")
-    (i,) = w.index_names(1)
-    last = f"{w.help('smaller')}({rows}, {columns} - {k})"
-    w.line(f"for {i} in range({max(0, -k)}, {last}):")
-    w.line(f"    {name}[{i}, {i} + {k}] = {literal(1, numpy_number(dtype))}")
+    rows = w.operands.index_text(n)
+    columns = rows if M is None else w.operands.index_text(M)
+    name = w.names.name(op.outputs[0])
+    w.code.line(f"{name} = np.zeros(({rows}, {columns}), {dtype_text(dtype)})")
+    (i,) = w.loops.index_names(1)
+    last = f"{w.helpers.use('smaller')}({rows}, {columns} - {k})"
+    w.code.line(f"for {i} in range({max(0, -k)}, {last}):")
+    w.code.line(f"    {name}[{i}, {i} + {k}] = {literal(1, numpy_number(dtype))}")
 
 
 @handles(np.arange)
-def _arange(w, op, *bounds, dtype=None):
+def _arange(w: Parts, op, *bounds, dtype=None):
     dtype = op.outputs[0].type.dtype
     start, stop, step = {1: (0, *bounds, 1), 2: (*bounds, 1)}.get(len(bounds), bounds)
     if dtype == FLOAT64:
@@ -276,47 +231,50 @@ def _arange(w, op, *bounds, dtype=None):
     if dtype != np.dtype(np.int64):
         message = f"of {dtype}"
         raise TypeError(message)
-    texts = [w.index_text(b) for b in (start, stop, step)]
+    texts = [w.operands.index_text(b) for b in (start, stop, step)]
     return f"np.arange({', '.join(texts)})"
 
 
-def _arange_of_floats(w: Writer, op: Apply, *bounds: Operand) -> None:
+def _arange_of_floats(w: Parts, op: Apply, *bounds: Operand) -> None:
     """Write ``np.arange`` of floats as NumPy does: the step is the second number less the first."""
     start, stop, step = (
-        w.atom(cast(w.term(b), FLOAT64), t) for b, t in zip(bounds, "abd", strict=True)
+        w.operands.atom(cast(w.operands.term(b), FLOAT64), t)
+        for b, t in zip(bounds, "abd", strict=True)
     )
-    name, ratio, gap = w.name(op.outputs[0]), w.temporary("ratio"), w.temporary("gap")
-    (i,) = w.index_names(1)
-    w.line(f"{ratio} = {w.help('divide')}({stop.at(5)} - {start.at(6)}, {step.text})")
-    w.line(f"if not abs({ratio}) < 2.0**62:")
-    w.line("    raise ValueError('Maximum allowed size exceeded')")
-    w.line(f"{gap} = {start.at(5)} + {step.at(6)} - {start.at(6)}")
-    length = f"{w.help('larger')}(0, math.ceil({ratio}))"
-    w.line(f"{name} = {w.empty([length], FLOAT64)}")
-    w.line(f"for {i} in range({name}.shape[0]):")
-    w.line(f"    {name}[{i}] = {start.at(5)} + {i} * {gap}")
+    name = w.names.name(op.outputs[0])
+    ratio, gap = w.names.temporary("ratio"), w.names.temporary("gap")
+    (i,) = w.loops.index_names(1)
+    w.code.line(f"{ratio} = {w.helpers.use('divide')}({stop.at(5)} - {start.at(6)}, {step.text})")
+    w.code.line(f"if not abs({ratio}) < 2.0**62:")
+    w.code.line("    raise ValueError('Maximum allowed size exceeded')")
+    w.code.line(f"{gap} = {start.at(5)} + {step.at(6)} - {start.at(6)}")
+    length = f"{w.helpers.use('larger')}(0, math.ceil({ratio}))"
+    w.code.line(f"{name} = {w.arrays.empty([length], FLOAT64)}")
+    w.code.line(f"for {i} in range({name}.shape[0]):")
+    w.code.line(f"    {name}[{i}] = {start.at(5)} + {i} * {gap}")
 
 
 @handles(np.linspace)
-def _linspace(w, op, start, stop, num=50, endpoint=True):
+def _linspace(w: Parts, op, start, stop, num=50, endpoint=True):
     dtype = op.outputs[0].type.dtype
     if not isinstance(num, int) or op.outputs[0].type.ndim != 1 or dtype.kind != "f" or num < 2:
         message = "of this kind"
         raise TypeError(message)
-    first, last = (w.atom(cast(w.term(x), dtype), t) for x, t in ((start, "a"), (stop, "b")))
-    name = w.name(op.outputs[0])
-    (i,) = w.index_names(1)
-    gap = w.temporary("gap", numpy_number(dtype))
-    w.line(f"{gap} = ({last.at(6)} - {first.at(7)}) / {float(num - 1 if endpoint else num)}")
-    w.line(f"{name} = {w.empty([str(num)], dtype)}")
-    w.line(f"for {i} in range({num}):")
-    w.line(f"    {name}[{i}] = {i} * {gap} + {first.at(6)}")
+    ends = ((start, "a"), (stop, "b"))
+    first, last = (w.operands.atom(cast(w.operands.term(x), dtype), t) for x, t in ends)
+    name = w.names.name(op.outputs[0])
+    (i,) = w.loops.index_names(1)
+    gap = w.names.temporary("gap", numpy_number(dtype))
+    w.code.line(f"{gap} = ({last.at(6)} - {first.at(7)}) / {float(num - 1 if endpoint else num)}")
+    w.code.line(f"{name} = {w.arrays.empty([str(num)], dtype)}")
+    w.code.line(f"for {i} in range({num}):")
+    w.code.line(f"    {name}[{i}] = {i} * {gap} + {first.at(6)}")
     if endpoint:
-        w.line(f"{name}[{num - 1}] = {last.text}")
+        w.code.line(f"{name}[{num - 1}] = {last.text}")
 
 
 @handles(np.array, np.asarray, np.asanyarray, np.ascontiguousarray)
-def _array(w, op, a, dtype=None, *, copy=...):  # noqa: ARG001
+def _array(w: Parts, op, a, dtype=None, *, copy=...):  # noqa: ARG001
     out = op.outputs[0]
     if is_array(a):
         anew = op.function is np.array if copy is ... else copy is True
@@ -324,24 +282,24 @@ def _array(w, op, a, dtype=None, *, copy=...):  # noqa: ARG001
         if copy is False and not keep:
             message = "that must not copy"
             raise TypeError(message)
-        if keep and (op.function is not np.ascontiguousarray or w.is_written(a)):
+        if keep and (op.function is not np.ascontiguousarray or w.memory.is_written(a)):
             if op.function is np.ascontiguousarray:
                 message = "of an array that is written"
                 raise TypeError(message)
-            return w.text(a)
-    fill_new(w, w.name(out), out.type, a)
+            return w.operands.text(a)
+    fill_new(w, w.names.name(out), out.type, a)
     return None
 
 
-def fill_new(w: Writer, name: str, t: Any, a: Operand) -> None:
+def fill_new(w: Parts, name: str, t: Any, a: Operand) -> None:
     """Write a new array with the content of nested lists of numbers and arrays."""
     if is_array(a):
         with reading(w, a) as (value, lengths, steps):
-            w.line(f"{name} = {w.empty(lengths, t.dtype)}")
-            index = w.open_loops(lengths)
-            text = w.stored(w.element(value, index, steps), t.dtype)
-            w.line(f"{name}[{w.at(index)}] = {text}")
-            w.close_loops(index)
+            w.code.line(f"{name} = {w.arrays.empty(lengths, t.dtype)}")
+            index = w.loops.open(lengths)
+            text = w.operands.stored(w.elements.element(value, index, steps), t.dtype)
+            w.code.line(f"{name}[{subscript(index)}] = {text}")
+            w.loops.close(index)
         return
     lengths = []
     inner: Any = a
@@ -349,61 +307,63 @@ def fill_new(w: Writer, name: str, t: Any, a: Operand) -> None:
         lengths.append(str(len(inner)))
         inner = inner[0] if inner else None
     if is_array(inner):
-        source = w.array(inner)
+        source = w.operands.array(inner)
         lengths += [length_text(d, source, k) for k, d in enumerate(inner.type.shape)]
     if len(lengths) != t.ndim:
         message = "of a ragged list"
         raise TypeError(message)
     # items first: what they compute is written before the array that is being filled
     flat = list(_flat(w, a, ()))
-    w.line(f"{name} = {w.empty(lengths, t.dtype)}")
+    w.code.line(f"{name} = {w.arrays.empty(lengths, t.dtype)}")
     for at, item in flat:
         if is_array(item):
-            source = w.array(item)
+            source = w.operands.array(item)
             own = [length_text(d, source, k) for k, d in enumerate(item.type.shape)]
             for n, wanted in zip(own, lengths[len(at) :], strict=True):
                 if n != wanted:
-                    w.line(f"if {n} != {wanted}:")
-                    w.line("    raise ValueError('setting an array element with a sequence.')")
-            index = w.open_loops(own)
-            place = w.at([*map(str, at), *index])
-            w.line(f"{name}[{place}] = {w.stored(w.element(item, index), t.dtype)}")
-            w.close_loops(index)
+                    w.code.line(f"if {n} != {wanted}:")
+                    w.code.line("    raise ValueError('setting an array element with a sequence.')")
+            index = w.loops.open(own)
+            place = subscript([*map(str, at), *index])
+            text = w.operands.stored(w.elements.element(item, index), t.dtype)
+            w.code.line(f"{name}[{place}] = {text}")
+            w.loops.close(index)
         else:
-            place = w.at([str(k) for k in at])
-            made = w.converted(item, t.dtype, item=True)
-            w.line(f"{name}[{place}] = {w.stored(made, t.dtype)}")
+            place = subscript([str(k) for k in at])
+            made = w.operands.converted(item, t.dtype, item=True)
+            w.code.line(f"{name}[{place}] = {w.operands.stored(made, t.dtype)}")
 
 
-def _flat(w: Writer, a: Operand, at: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Any]]:
+def _flat(w: Parts, a: Operand, at: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Any]]:
     if isinstance(a, (list, tuple)):
         for k, item in enumerate(a):
             yield from _flat(w, item, (*at, k))
     elif is_array(a) and a.type.ndim:
-        w.array(a)
+        w.operands.array(a)
         yield at, a
     else:
-        yield at, w.term(a)
+        yield at, w.operands.term(a)
 
 
 @handles(np.copy, np.ndarray.copy)
-def _copy(w, op, a, order="C"):  # noqa: ARG001
-    if a in w._lazy:
-        return w.text(a)
+def _copy(w: Parts, op, a, order="C"):  # noqa: ARG001
+    if a in w.elements.lazy:
+        return w.operands.text(a)
     out = op.outputs[0]
-    if w.is_in_order(out) and w.is_in_order(a) and not w.has_workspace(out):
-        return f"{w.array(a)}.copy()"
+    if w.arrays.is_in_order(out) and w.arrays.is_in_order(a) and not w.arrays.has_workspace(out):
+        return f"{w.operands.array(a)}.copy()"
     with reading(w, a) as (value, lengths, steps):
-        w.new_array(out, lengths)
-        index = w.open_loops(lengths)
-        w.line(f"{w.name(out)}[{w.at(index)}] = {w.element(value, index, steps).text}")
-        w.close_loops(index)
+        w.arrays.new(out, lengths)
+        index = w.loops.open(lengths)
+        name, item = w.names.name(out), w.elements.element(value, index, steps)
+        w.code.line(f"{name}[{subscript(index)}] = {item.text}")
+        w.loops.close(index)
     return None
 
 
 @handles(np.ndarray.astype)
-def _astype(w, op, a, dtype, copy=True):
+def _astype(w: Parts, op, a, dtype, copy=True):
     if not copy or (a.type.dtype.kind == "c" and np.dtype(dtype).kind != "c"):
         message = "without a copy"
         raise TypeError(message)
-    fill_new(w, w.name(op.outputs[0]), op.outputs[0].type, a)
+    fill_new(w, w.names.name(op.outputs[0]), op.outputs[0].type, a)

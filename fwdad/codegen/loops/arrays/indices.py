@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fwdad.codegen.loops.arrays.functions import Leaf, as_array, handles, length_text, name_text
+from fwdad.codegen.loops.arrays.functions import as_array, handles, name_text
+from fwdad.codegen.loops.notation import Leaf, length_text, subscript
 from fwdad.codegen.loops.number_terms import Term, numpy_number
+from fwdad.codegen.loops.parts import Parts
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Load, Operand, Store, Update, Value, is_array
 from fwdad.ir.primitives.scatter_add import last_writes
 from fwdad.ir.types import Dimension, Number, Size, sliced
-
-Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 
 
 class _Part(NamedTuple):
@@ -49,7 +49,7 @@ def is_index_array(i: Operand) -> bool:
     return is_array(i) or isinstance(i, (list, np.ndarray))
 
 
-def _places(w: Writer, a: Value, index: Sequence[Operand], copied: bool = False) -> _Places:
+def _places(w: Parts, a: Value, index: Sequence[Operand], copied: bool = False) -> _Places:
     """Write what an index needs before its loops; ``copied`` if `a` is going to be written."""
     items = _expanded(w, a, index)
     view, shape = _windowed(w, a, items)
@@ -67,20 +67,20 @@ def _places(w: Writer, a: Value, index: Sequence[Operand], copied: bool = False)
                 parts.append(_Part(axis, Leaf(name, i.type.shape, i), "", inside=False))
                 axis += 1
             else:
-                raise w.cannot("this index")
+                raise w.operands.cannot("this index")
             at.append(k)
         elif i is None or isinstance(i, slice):
             axis += 1
         else:
-            number = w.atom(w.term(i)).text
+            number = w.operands.atom(w.operands.term(i)).text
             parts.append(_Part(axis, None, number, inside=False))
             axis += 1
             at.append(k)
     leaves = [p.leaf for p in parts if p.leaf is not None]
     rank = max(len(leaf.shape) for leaf in leaves)
-    inner, steps = w.lengths(leaves, rank)
+    inner, steps = w.elements.lengths(leaves, rank)
     inner = [name_text(w, n, "n") for n in inner]
-    w.compare(leaves, inner, steps)
+    w.elements.compare(leaves, inner, steps)
     chosen = {p.axis for p in parts}
     together = at == list(range(at[0], at[-1] + 1))
     first = min(chosen) if together else 0
@@ -92,20 +92,20 @@ def _places(w: Writer, a: Value, index: Sequence[Operand], copied: bool = False)
     return _Places(Leaf(view, tuple(shape), a), parts, first, rank, lengths, dims, steps)
 
 
-def _expanded(w: Writer, a: Value, index: Sequence[Operand]) -> list[Any]:
+def _expanded(w: Parts, a: Value, index: Sequence[Operand]) -> list[Any]:
     """An index with one item for each axis (masks aside), and lists as arrays."""
     items = [as_array(w, i) if is_index_array(i) else i for i in index]
     for i in items:
         if isinstance(i, (bool, np.bool_)) or (
             isinstance(i, Value) and i.type.dtype.kind == "b" and not i.type.shape
         ):
-            raise w.cannot("this index")
+            raise w.operands.cannot("this index")
     used = sum(_rank_used(i) for i in items)
     missing = a.type.ndim - used
     if Ellipsis in [i for i in items if i is Ellipsis]:
         k = next(k for k, i in enumerate(items) if i is Ellipsis)
         if not missing and any(map(is_array, items[:k])) and any(map(is_array, items[k + 1 :])):
-            raise w.cannot("this index")
+            raise w.operands.cannot("this index")
         items[k : k + 1] = [slice(None)] * missing
     else:
         items += [slice(None)] * missing
@@ -118,9 +118,9 @@ def _rank_used(i: Any) -> int:
     return i.type.ndim if is_array(i) and i.type.dtype.kind == "b" else 1
 
 
-def _windowed(w: Writer, a: Value, items: list[Any]) -> tuple[str, list[Dimension]]:
+def _windowed(w: Parts, a: Value, items: list[Any]) -> tuple[str, list[Dimension]]:
     """The array after the slices and new axes of an index, and its lengths."""
-    name = w.array(a)
+    name = w.operands.array(a)
     rest = list(a.type.shape)
     shape: list[Dimension] = []
     basic: list[Any] = []
@@ -137,55 +137,55 @@ def _windowed(w: Writer, a: Value, items: list[Any]) -> tuple[str, list[Dimensio
                 basic.append(slice(None))
     if all(isinstance(i, slice) and i == slice(None) for i in basic):
         return name, shape
-    view = w.temporary("view")
-    w.line(f"{view} = {name}[{w._view_index(tuple(basic))}]")
+    view = w.names.temporary("view")
+    w.code.line(f"{view} = {name}[{w.stores.view_index(tuple(basic))}]")
     return view, shape
 
 
-def _own_name(w: Writer, i: Value, written: Value | None) -> str:
+def _own_name(w: Parts, i: Value, written: Value | None) -> str:
     """The name of an index array, or of a copy if it may change while it is used."""
-    name = w.array(i)
-    if written is None or not w.may_overlap(i, written):
+    name = w.operands.array(i)
+    if written is None or not w.memory.may_overlap(i, written):
         return str(name)
-    made = w.temporary("copy")
-    w.line(f"{made} = {name}.copy()")
+    made = w.names.temporary("copy")
+    w.code.line(f"{made} = {name}.copy()")
     return str(made)
 
 
-def _true_places(w: Writer, mask: Value, name: str, axis: int, lengths: list[str]) -> list[_Part]:
+def _true_places(w: Parts, mask: Value, name: str, axis: int, lengths: list[str]) -> list[_Part]:
     """A mask as arrays of ints, one for each of its axes."""
     _check_mask(w, mask, name, lengths)
-    count, made = w.temporary("count"), [w.temporary("at") for _ in lengths]
+    count, made = w.names.temporary("count"), [w.names.temporary("at") for _ in lengths]
     size = Size()
     for last in (False, True):
-        w.line(f"{count} = 0")
-        loop = w.open_loops(lengths)
-        w.line(f"if {name}[{w.at(loop)}]:")
+        w.code.line(f"{count} = 0")
+        loop = w.loops.open(lengths)
+        w.code.line(f"if {name}[{subscript(loop)}]:")
         if last:
             for target, i in zip(made, loop, strict=True):
-                w.line(f"    {target}[{count}] = {i}")
-        w.line(f"    {count} += 1")
-        w.close_loops(loop)
+                w.code.line(f"    {target}[{count}] = {i}")
+        w.code.line(f"    {count} += 1")
+        w.loops.close(loop)
         if not last:
             for target in made:
-                w.line(f"{target} = {w.empty([count], np.dtype(np.int64))}")
+                w.code.line(f"{target} = {w.arrays.empty([count], np.dtype(np.int64))}")
     return [_Part(axis + k, Leaf(n, (size,), None), "", inside=True) for k, n in enumerate(made)]
 
 
-def _check_mask(w: Writer, mask: Value, name: str, lengths: list[str]) -> None:
+def _check_mask(w: Parts, mask: Value, name: str, lengths: list[str]) -> None:
     for k, (d, n) in enumerate(zip(mask.type.shape, lengths, strict=True)):
         own = length_text(d, name, k)
         if own != n:
-            w.line(f"if {own} != {n}:")
-            w.line("    raise IndexError('boolean index did not match indexed array')")
+            w.code.line(f"if {own} != {n}:")
+            w.code.line("    raise IndexError('boolean index did not match indexed array')")
 
 
-def _broadcast_dims(w: Writer, leaves: list[Leaf], rank: int) -> list[Dimension]:
+def _broadcast_dims(w: Parts, leaves: list[Leaf], rank: int) -> list[Dimension]:
     """What is known of the lengths to which index arrays broadcast."""
     made: list[Dimension] = []
     for axis in range(rank):
         found = {
-            w.length_of(leaf.shape[axis - rank])
+            w.facts.length_of(leaf.shape[axis - rank])
             for leaf in leaves
             if len(leaf.shape) >= rank - axis
         } - {1}
@@ -194,9 +194,9 @@ def _broadcast_dims(w: Writer, leaves: list[Leaf], rank: int) -> list[Dimension]
 
 
 @contextmanager
-def _each(w: Writer, p: _Places) -> Iterator[tuple[list[str], str]]:
+def _each(w: Parts, p: _Places) -> Iterator[tuple[list[str], str]]:
     """Loops over the result: their indices, and the selected element as source."""
-    loop = w.index_names(len(p.lengths), inner=True)
+    loop = w.loops.index_names(len(p.lengths), inner=True)
     made: dict[int, str] = {}
     for depth in range(len(loop) + 1):
         if depth == p.first + p.rank:
@@ -204,43 +204,43 @@ def _each(w: Writer, p: _Places) -> Iterator[tuple[list[str], str]]:
             for part in p.parts:
                 made[part.axis] = _place(w, p, part, own)
         if depth < len(loop):
-            w.line(f"for {loop[depth]} in range({p.lengths[depth]}):")
-            w._indent += 1
+            w.code.line(f"for {loop[depth]} in range({p.lengths[depth]}):")
+            w.code.indent += 1
     rest = iter([*loop[: p.first], *loop[p.first + p.rank :]])
     at = [made[k] if k in made else next(rest) for k in range(len(p.view.shape))]
-    yield loop, f"{p.view.name}[{w.at(at)}]"
-    w.close_loops(loop)
+    yield loop, f"{p.view.name}[{subscript(at)}]"
+    w.loops.close(loop)
 
 
-def _place(w: Writer, p: _Places, part: _Part, loop: list[str]) -> str:
+def _place(w: Parts, p: _Places, part: _Part, loop: list[str]) -> str:
     """The index along one axis, as a name that needs no further check."""
     text = part.number
     if part.leaf is not None:
         name, shape, _ = part.leaf
-        text = f"{name}[{w.at(w.index_into(name, shape, loop, p.steps))}]"
+        text = f"{name}[{subscript(w.elements.index_into(name, shape, loop, p.steps))}]"
     if not part.inside:
-        text = f"{w.help('place')}({text}, {p.view.name}.shape[{part.axis}])"
-    made = w.temporary("place")
-    w.inside.append(made)
-    w.line(f"{made} = {text}")
+        text = f"{w.helpers.use('place')}({text}, {p.view.name}.shape[{part.axis}])"
+    made = w.names.temporary("place")
+    w.loops.inside.append(made)
+    w.code.line(f"{made} = {text}")
     return str(made)
 
 
 # -- what is stored
 
 
-def _stored_value(w: Writer, p: _Places, value: Operand, dtype: np.dtype[Any] | None = None) -> Any:
+def _stored_value(w: Parts, p: _Places, value: Operand, dtype: np.dtype[Any] | None = None) -> Any:
     """A function from the indices of the loops to the term that is stored there."""
     if not is_array(value) or not value.type.ndim:
-        item = w.number(value)
+        item = w.operands.number(value)
         if dtype is not None and not is_array(value):
-            item = w.converted(item, dtype, item=False)
-        item = w.atom(item)
+            item = w.operands.converted(item, dtype, item=False)
+        item = w.operands.atom(item)
         return lambda _: item
     rank = len(p.dims)
     if value.type.ndim > rank:
-        raise w.cannot("an array that is stored into one of lower rank")
-    if value in w._lazy:
+        raise w.operands.cannot("an array that is stored into one of lower rank")
+    if value in w.elements.lazy:
         waits = _waiting(w, p, value)
         if waits is not None:
             return waits
@@ -248,37 +248,40 @@ def _stored_value(w: Writer, p: _Places, value: Operand, dtype: np.dtype[Any] | 
     steps: dict[tuple[str, int], str] = {}
     for axis, d in enumerate(value.type.shape):
         wanted = axis + rank - value.type.ndim
-        if d != 1 and w.length_of(d) != w.length_of(p.dims[wanted]):
+        if d != 1 and w.facts.length_of(d) != w.facts.length_of(p.dims[wanted]):
             own = length_text(d, name, axis)
-            text = f"{w.help('check_length')}({own}, {p.lengths[wanted]})"
-            steps[(name, axis)] = w.step(text, own)
+            text = f"{w.helpers.use('check_length')}({own}, {p.lengths[wanted]})"
+            steps[(name, axis)] = w.loops.step(text, own)
     leaf = Leaf(name, value.type.shape, value)
-    w.compare([leaf], p.lengths, steps)
+    w.elements.compare([leaf], p.lengths, steps)
     t = numpy_number(value.type.dtype)
     return lambda loop: Term(
-        f"{name}[{w.at(w.index_into(name, leaf.shape, loop, steps))}]", ATOM, t
+        f"{name}[{subscript(w.elements.index_into(name, leaf.shape, loop, steps))}]", ATOM, t
     )
 
 
-def _waiting(w: Writer, p: _Places, value: Value) -> Any:
+def _waiting(w: Parts, p: _Places, value: Value) -> Any:
     """The same for a deferred value that has the result's lengths and no overlap; else None."""
+    assert p.view.value is not None
     same = len(value.type.shape) == len(p.dims) and all(
-        w.length_of(d) == w.length_of(e) for d, e in zip(value.type.shape, p.dims, strict=True)
+        w.facts.length_of(d) == w.facts.length_of(e)
+        for d, e in zip(value.type.shape, p.dims, strict=True)
     )
-    if not same or any(w.may_overlap(v, p.view.value) for v in w._leaf_values(value)):
+    read = w.elements.leaf_values(value)
+    if not same or any(w.memory.may_overlap(v, p.view.value) for v in read):
         return None
-    leaves = w.prepare(w._lazy[value])
-    if value not in w._lazy:
+    leaves = w.elements.prepare(w.elements.lazy[value])
+    if value not in w.elements.lazy:
         return None
-    own, steps = w.lengths(leaves, value.type.ndim)
+    own, steps = w.elements.lengths(leaves, value.type.ndim)
     for n, wanted in zip(own, p.lengths, strict=True):
         if n != wanted:
-            w.line(f"{w.help('equal_length')}({n}, {wanted})")
-    w.compare(leaves, own, steps)
-    return lambda loop: w.element(value, loop, steps)
+            w.code.line(f"{w.helpers.use('equal_length')}({n}, {wanted})")
+    w.elements.compare(leaves, own, steps)
+    return lambda loop: w.elements.element(value, loop, steps)
 
 
-def _write(w: Writer, p: _Places, value: Operand, function: Any) -> None:
+def _write(w: Parts, p: _Places, value: Operand, function: Any) -> None:
     """Store elements, or combine them with the old ones, one after the other."""
     assert p.view.value is not None
     dtype = p.view.value.type.dtype
@@ -286,12 +289,12 @@ def _write(w: Writer, p: _Places, value: Operand, function: Any) -> None:
     with _each(w, p) as (loop, target):
         text = item(loop)
         if function is None:
-            w.line(f"{target} = {w.stored(text, dtype)}")
+            w.code.line(f"{target} = {w.operands.stored(text, dtype)}")
         else:
             old = Term(target, ATOM, numpy_number(dtype))
-            w.line(f"{target} = {w.combined(function, old, text, dtype)}")
+            w.code.line(f"{target} = {w.operands.combined(function, old, text, dtype)}")
     if is_array(value):
-        w.done(value)
+        w.elements.done(value)
 
 
 # -- masks of all axes
@@ -306,65 +309,66 @@ def _only_mask(index: Sequence[Operand], a: Value) -> Value | None:
     return None
 
 
-def _count(w: Writer, name: str, lengths: list[str]) -> str:
-    count = w.temporary("count")
-    w.line(f"{count} = 0")
-    loop = w.open_loops(lengths)
-    w.line(f"if {name}[{w.at(loop)}]:")
-    w.line(f"    {count} += 1")
-    w.close_loops(loop)
+def _count(w: Parts, name: str, lengths: list[str]) -> str:
+    count = w.names.temporary("count")
+    w.code.line(f"{count} = 0")
+    loop = w.loops.open(lengths)
+    w.code.line(f"if {name}[{subscript(loop)}]:")
+    w.code.line(f"    {count} += 1")
+    w.loops.close(loop)
     return str(count)
 
 
-def _load_masked(w: Writer, op: Load, mask: Value) -> None:
-    array, name, where = w.array(op.array), w.name(op.outputs[0]), w.array(mask)
+def _load_masked(w: Parts, op: Load, mask: Value) -> None:
+    array, name = w.operands.array(op.array), w.names.name(op.outputs[0])
+    where = w.operands.array(mask)
     lengths = [length_text(d, array, k) for k, d in enumerate(op.array.type.shape)]
     _check_mask(w, mask, where, lengths)
     count = _count(w, where, lengths)
-    w.line(f"{name} = {w.empty([count], op.outputs[0].type.dtype)}")
-    w.line(f"{count} = 0")
-    loop = w.open_loops(lengths)
-    w.line(f"if {where}[{w.at(loop)}]:")
-    w.line(f"    {name}[{count}] = {array}[{w.at(loop)}]")
-    w.line(f"    {count} += 1")
-    w.close_loops(loop)
+    w.code.line(f"{name} = {w.arrays.empty([count], op.outputs[0].type.dtype)}")
+    w.code.line(f"{count} = 0")
+    loop = w.loops.open(lengths)
+    w.code.line(f"if {where}[{subscript(loop)}]:")
+    w.code.line(f"    {name}[{count}] = {array}[{subscript(loop)}]")
+    w.code.line(f"    {count} += 1")
+    w.loops.close(loop)
 
 
-def _store_masked(w: Writer, op: Store | Update, mask: Value, function: Any) -> None:
-    array, dtype = w.array(op.array), op.array.type.dtype
+def _store_masked(w: Parts, op: Store | Update, mask: Value, function: Any) -> None:
+    array, dtype = w.operands.array(op.array), op.array.type.dtype
     lengths = [length_text(d, array, k) for k, d in enumerate(op.array.type.shape)]
     where = _own_name(w, mask, op.array)
     _check_mask(w, mask, where, lengths)
     count = step = None
     if is_array(op.value) and op.value.type.ndim:
         if op.value.type.ndim > 1:
-            raise w.cannot("a matrix that is stored through a mask")
+            raise w.operands.cannot("a matrix that is stored through a mask")
         source, count = _own_name(w, op.value, op.array), _count(w, where, lengths)
-        step = w.temporary("step")
-        w.line(f"{step} = {w.help('check_length')}({source}.shape[0], {count})")
-        w.line(f"{count} = 0")
+        step = w.names.temporary("step")
+        w.code.line(f"{step} = {w.helpers.use('check_length')}({source}.shape[0], {count})")
+        w.code.line(f"{count} = 0")
         value = Term(f"{source}[{count} * {step}]", ATOM, numpy_number(op.value.type.dtype))
     else:
-        value = w.number(op.value)
+        value = w.operands.number(op.value)
         if function is None and not is_array(op.value):
-            value = w.converted(value, dtype, item=False)
-        value = w.atom(value)
-    loop = w.open_loops(lengths)
-    target = f"{array}[{w.at(loop)}]"
-    w.line(f"if {where}[{w.at(loop)}]:")
-    text = w.stored(value, dtype)
+            value = w.operands.converted(value, dtype, item=False)
+        value = w.operands.atom(value)
+    loop = w.loops.open(lengths)
+    target = f"{array}[{subscript(loop)}]"
+    w.code.line(f"if {where}[{subscript(loop)}]:")
+    text = w.operands.stored(value, dtype)
     if function is not None:
-        text = w.combined(function, Term(target, ATOM, numpy_number(dtype)), value, dtype)
-    w.line(f"    {target} = {text}")
+        text = w.operands.combined(function, Term(target, ATOM, numpy_number(dtype)), value, dtype)
+    w.code.line(f"    {target} = {text}")
     if count is not None:
-        w.line(f"    {count} += 1")
-    w.close_loops(loop)
+        w.code.line(f"    {count} += 1")
+    w.loops.close(loop)
 
 
 # -- loads, stores and sums
 
 
-def fancy_load(w: Writer, op: Load) -> None:
+def fancy_load(w: Parts, op: Load) -> None:
     """``a[ix]`` as a copy."""
     (out,) = op.outputs
     mask = _only_mask(op.index, op.array)
@@ -374,21 +378,22 @@ def fancy_load(w: Writer, op: Load) -> None:
     _gather(w, out, op.array, op.index)
 
 
-def _gather(w: Writer, out: Value, a: Value, index: Sequence[Operand]) -> None:
+def _gather(w: Parts, out: Value, a: Value, index: Sequence[Operand]) -> None:
     p = _places(w, a, index)
     if len(p.lengths) != out.type.ndim:
-        raise w.cannot("this index")
+        raise w.operands.cannot("this index")
     if isinstance(out.type, Number):
         with _each(w, p) as (_, source):
-            w.line(f"{w.name(out)} = {source}")
+            w.code.line(f"{w.names.name(out)} = {source}")
         return
-    w.new_array(out, p.lengths)
+    w.arrays.new(out, p.lengths)
     with _each(w, p) as (loop, source):
-        w.line(f"{w.name(out)}[{w.at(loop)}] = {source}")
+        w.code.line(f"{w.names.name(out)}[{subscript(loop)}] = {source}")
 
 
-def fancy_store(w: Writer, op: Store | Update, function: Any) -> None:
+def fancy_store(w: Parts, op: Store | Update) -> None:
     """``a[ix] = value`` and ``a[ix] op= value``."""
+    function = op.function if isinstance(op, Update) else None
     mask = _only_mask(op.index, op.array)
     if mask is not None:
         _store_masked(w, op, mask, function)
@@ -400,20 +405,20 @@ def fancy_store(w: Writer, op: Store | Update, function: Any) -> None:
     # an element selected twice keeps the last result, computed from its old value
     dtype = op.array.type.dtype
     item = _stored_value(w, p, op.value)
-    made = w.temporary("new")
-    w.line(f"{made} = {w.empty(p.lengths, dtype)}")
-    at = w.at
+    made = w.names.temporary("new")
+    w.code.line(f"{made} = {w.arrays.empty(p.lengths, dtype)}")
     with _each(w, p) as (loop, source):
         old = Term(source, ATOM, numpy_number(dtype))
-        w.line(f"{made}[{at(loop)}] = {w.combined(function, old, item(loop), dtype)}")
+        text = w.operands.combined(function, old, item(loop), dtype)
+        w.code.line(f"{made}[{subscript(loop)}] = {text}")
     with _each(w, p) as (loop, target):
-        w.line(f"{target} = {made}[{at(loop)}]")
+        w.code.line(f"{target} = {made}[{subscript(loop)}]")
     if is_array(op.value):
-        w.done(op.value)
+        w.elements.done(op.value)
 
 
 @handles(np.add.at, np.subtract.at)
-def _accumulate(w, op, a, at, value):
+def _accumulate(w: Parts, op, a, at, value):
     index = at if isinstance(at, tuple) else (at,)
     if not any(map(is_index_array, index)):
         message = "of such an index"
@@ -423,7 +428,7 @@ def _accumulate(w, op, a, at, value):
 
 
 @handles(np.take)
-def _take(w, op, a, indices, axis=None, mode="raise"):
+def _take(w: Parts, op, a, indices, axis=None, mode="raise"):
     if not is_array(a) or mode != "raise" or not isinstance(axis, (int, type(None))):
         message = "of such arguments"
         raise TypeError(message)
@@ -440,28 +445,28 @@ def _take(w, op, a, indices, axis=None, mode="raise"):
 
 
 @handles(last_writes)
-def _last_writes(w, op, a, index, values):  # noqa: ARG001 (they have the result's shape)
+def _last_writes(w: Parts, op, a, index, values):  # noqa: ARG001 (they have the result's shape)
     (out,) = op.outputs
     p = _places(w, a, index)
-    whole, count = w.temporary("last"), w.temporary("count")
+    whole, count = w.names.temporary("last"), w.names.temporary("count")
     array = p.view.name
     lengths = [length_text(d, array, k) for k, d in enumerate(p.view.shape)]
-    w.line(f"{whole} = {w.empty(lengths, np.dtype(np.int64))}")
+    w.code.line(f"{whole} = {w.arrays.empty(lengths, np.dtype(np.int64))}")
     over = p._replace(view=p.view._replace(name=whole))
-    w.line(f"{count} = 0")
+    w.code.line(f"{count} = 0")
     with _each(w, over) as (_, place):
-        w.line(f"{place} = {count}")
-        w.line(f"{count} += 1")
-    w.new_array(out, p.lengths)
-    w.line(f"{count} = 0")
+        w.code.line(f"{place} = {count}")
+        w.code.line(f"{count} += 1")
+    w.arrays.new(out, p.lengths)
+    w.code.line(f"{count} = 0")
     with _each(w, over) as (loop, place):
-        w.line(f"{w.name(out)}[{w.at(loop)}] = {place} == {count}")
-        w.line(f"{count} += 1")
+        w.code.line(f"{w.names.name(out)}[{subscript(loop)}] = {place} == {count}")
+        w.code.line(f"{count} += 1")
 
 
 @handles(np.copyto)
-def _copyto(w, op, target, value, casting="same_kind", where=True):  # noqa: ARG001 (types are known)
+def _copyto(w: Parts, op, target, value, casting="same_kind", where=True):  # noqa: ARG001 (types are known)
     if where is not True or not is_array(target):
         message = "under a mask"
         raise TypeError(message)
-    w.write_over(target, value)
+    w.stores.write_over(target, value)

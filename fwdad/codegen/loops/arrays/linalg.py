@@ -9,20 +9,19 @@ import numpy as np
 from fwdad.codegen.loops.arrays.functions import FLOAT64, as_array, axes_of, handles, reading
 from fwdad.codegen.loops.arrays.order import extreme
 from fwdad.codegen.loops.arrays.products import as_dtype, stack
+from fwdad.codegen.loops.notation import subscript
 from fwdad.codegen.loops.number_terms import Term, cast, numpy_number
+from fwdad.codegen.loops.parts import Parts
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Value, is_array
 from fwdad.tangents.adjugate import cofactors
-
-Writer = Any  # the NumbaWriter: it knows this module, not the other way round
-
 
 MIN = -1
 """Among the axes of a result: the smaller length of the matrix."""
 
 
 @handles(np.linalg.norm)
-def _norm(w, op, a, ord=None, axis=None, keepdims=False):  # noqa: A002 (NumPy's name)
+def _norm(w: Parts, op, a, ord=None, axis=None, keepdims=False):  # noqa: A002 (NumPy's name)
     if is_array(a) and ord in (np.inf, -np.inf) and len(axes_of(axis, a.type.ndim)) == 1:
         return extreme(
             w, op, [np.maximum if ord > 0 else np.minimum], a, axis, keepdims, of=np.absolute
@@ -37,99 +36,93 @@ def _norm(w, op, a, ord=None, axis=None, keepdims=False):  # noqa: A002 (NumPy's
     with reading(w, a) as (value, lengths, steps):
         axes = axes_of(axis, value.type.ndim)
         kept = [k for k in range(value.type.ndim) if k not in axes]
-        index = w.index_names(value.type.ndim)
-        total = w.temporary("total", numpy_number(FLOAT64))
-        item = w.temporary("item", numpy_number(value.type.dtype))
+        index = w.loops.index_names(value.type.ndim)
+        total = w.names.temporary("total", numpy_number(FLOAT64))
+        item = w.names.temporary("item", numpy_number(value.type.dtype))
         if kept:
-            w.line(f"{w.name(op.outputs[0])} = {w.empty([lengths[k] for k in kept], dtype)}")
-        for k in kept:
-            w.line(f"for {index[k]} in range({lengths[k]}):")
-            w._indent += 1
-        w.line(f"{total} = 0.0")
-        for k in axes:
-            w.line(f"for {index[k]} in range({lengths[k]}):")
-            w._indent += 1
-        w.line(f"{item} = {w.element(value, index, steps).text}")
-        square = (
-            f"{item}.real**2 + {item}.imag**2"
-            if value.type.dtype.kind == "c"
-            else f"{item} * {item}"
-        )
-        w.line(f"{total} += {square}")
-        w._indent -= len(axes)
-        made = w.stored(Term(f"math.sqrt({total})", ATOM, numpy_number(FLOAT64)), dtype)
-        if not kept:
-            return made
-        w.line(f"{w.name(op.outputs[0])}[{w.at([index[k] for k in kept])}] = {made}")
-        w._indent -= len(kept)
-    return None
+            made = w.arrays.empty([lengths[k] for k in kept], dtype)
+            w.code.line(f"{w.names.name(op.outputs[0])} = {made}")
+        with w.loops.over(index, lengths, kept):
+            w.code.line(f"{total} = 0.0")
+            with w.loops.over(index, lengths, axes):
+                w.code.line(f"{item} = {w.elements.element(value, index, steps).text}")
+                square = f"{item} * {item}"
+                if value.type.dtype.kind == "c":
+                    square = f"{item}.real**2 + {item}.imag**2"
+                w.code.line(f"{total} += {square}")
+            root = Term(f"math.sqrt({total})", ATOM, numpy_number(FLOAT64))
+            made = w.operands.stored(root, dtype)
+            if kept:
+                place = subscript([index[k] for k in kept])
+                w.code.line(f"{w.names.name(op.outputs[0])}[{place}] = {made}")
+    return None if kept else made
 
 
 @handles(np.linalg.solve)
-def _solve(w, op, a, b):
+def _solve(w: Parts, op, a, b):
     a, b = as_array(w, a), as_array(w, b)
     dtype = op.outputs[0].type.dtype
     if a.type.ndim < 2 or dtype.kind not in "fc":
         message = "of such arrays"
         raise TypeError(message)
     vector = b.type.ndim == 1
-    solve = w.help("lu_solve_vector" if vector else "lu_solve_matrix")
+    solve = w.helpers.use("lu_solve_vector" if vector else "lu_solve_matrix")
     if a.type.ndim == 2 and b.type.ndim <= 2:
         factors = _factors(w, a, dtype)
         return f"{solve}({factors}, {as_dtype(w, b, dtype)})"
-    name, m, n = w.name(op.outputs[0]), as_dtype(w, a, dtype), as_dtype(w, b, dtype)
+    name, m, n = w.names.name(op.outputs[0]), as_dtype(w, a, dtype), as_dtype(w, b, dtype)
     core = [f"{m}.shape[{a.type.ndim - 1}]"]
     core += [] if vector else [f"{n}.shape[{b.type.ndim - 1}]"]
     shared = _factors(w, a, dtype) if a.type.ndim == 2 else None
     ranks = [2, min(2, b.type.ndim)]
     lengths, index, (matrix, right) = stack(w, (m, a), (n, b), core=ranks)
-    w.line(f"{name} = {w.empty([*lengths, *core], dtype)}")
-    w.open_loops(lengths)
+    w.code.line(f"{name} = {w.arrays.empty([*lengths, *core], dtype)}")
+    w.loops.open(lengths)
     factors = shared or _factorized(w, matrix)
-    w.line(f"{name}[{w.at(index)}] = {solve}({factors}, {right})")
-    w.close_loops(index)
+    w.code.line(f"{name}[{subscript(index)}] = {solve}({factors}, {right})")
+    w.loops.close(index)
     return None
 
 
-def _factors(w: Writer, a: Value, dtype: np.dtype[Any]) -> str:
+def _factors(w: Parts, a: Value, dtype: np.dtype[Any]) -> str:
     """The LU factors of a matrix, shared by all systems with it unless it is written to."""
-    if (a, dtype) in w.factors:
-        return str(w.factors[(a, dtype)])
+    if (a, dtype) in w.facts.factors:
+        return str(w.facts.factors[(a, dtype)])
     made = _factorized(w, as_dtype(w, a, dtype))
-    if not w.is_written(a):
-        w.factors[(a, dtype)] = made
+    if not w.memory.is_written(a):
+        w.facts.factors[(a, dtype)] = made
     return made
 
 
-def _factorized(w: Writer, matrix: str) -> str:
-    columns, pivots = w.temporary("lu"), w.temporary("pivots")
-    w.line(f"{columns}, {pivots} = {w.help('lu_factor')}({matrix})")
+def _factorized(w: Parts, matrix: str) -> str:
+    columns, pivots = w.names.temporary("lu"), w.names.temporary("pivots")
+    w.code.line(f"{columns}, {pivots} = {w.helpers.use('lu_factor')}({matrix})")
     return f"{columns}, {pivots}"
 
 
 @handles(np.linalg.inv, np.linalg.cholesky, np.linalg.det)
-def _of_matrices(w, op, a, upper=False):
+def _of_matrices(w: Parts, op, a, upper=False):
     wide, name = _wide(a, upper is False, op), f"np.linalg.{op.function.__name__}"
     return _each(w, op, a, wide, name + "({})", [[0, 0]] if name[-3:] != "det" else [[]])
 
 
 @handles(np.linalg.eigvalsh, np.linalg.eigh)
-def _eigenvalues(w, op, a, UPLO="L"):
+def _eigenvalues(w: Parts, op, a, UPLO="L"):
     wide = _wide(a, UPLO in ("L", "U"), op)
     if UPLO == "U" and op.function is np.linalg.eigh:
-        return _each(w, op, a, wide, f"{w.help('eigh_upper')}({{}})", [[0], [0, 0]])
+        return _each(w, op, a, wide, f"{w.helpers.use('eigh_upper')}({{}})", [[0], [0, 0]])
     turned = "{}" if UPLO == "L" else "{}.T" if wide.kind == "f" else "np.conj({}.T)"
     # Numba reads the lower triangle
     return _each(w, op, a, wide, f"np.linalg.{op.function.__name__}({turned})", [[0], [0, 0]])
 
 
 @handles(np.linalg.slogdet)
-def _slogdet(w, op, a):
+def _slogdet(w: Parts, op, a):
     return _each(w, op, a, _wide(a, True, op), "np.linalg.slogdet({})", [[], []])
 
 
 @handles(np.linalg.qr)
-def _qr(w, op, a, mode="reduced"):
+def _qr(w: Parts, op, a, mode="reduced"):
     wide = _wide(a, mode in ("reduced", "r"), op)
     if mode == "r":
         return _each(w, op, a, wide, "np.linalg.qr({})[1]", [[MIN, 1]])
@@ -137,7 +130,7 @@ def _qr(w, op, a, mode="reduced"):
 
 
 @handles(np.linalg.svd)
-def _svd(w, op, a, full_matrices=True, compute_uv=True, hermitian=False):
+def _svd(w: Parts, op, a, full_matrices=True, compute_uv=True, hermitian=False):
     known = isinstance(full_matrices, bool) and isinstance(compute_uv, bool) and hermitian is False
     wide = _wide(a, known, op)
     if not compute_uv:
@@ -147,38 +140,38 @@ def _svd(w, op, a, full_matrices=True, compute_uv=True, hermitian=False):
 
 
 @handles(np.linalg.svdvals)
-def _svdvals(w, op, x):
+def _svdvals(w: Parts, op, x):
     return _each(w, op, x, _wide(x, True, op), "np.linalg.svd({}, 0)[1]", [[MIN]])
 
 
 @handles(np.linalg.pinv)
-def _pinv(w, op, a, rcond=None, hermitian=False):
+def _pinv(w: Parts, op, a, rcond=None, hermitian=False):
     wide = _wide(a, hermitian is False and not is_array(rcond), op)
-    cut = "1e-15" if rcond is None else w.real(rcond).text
+    cut = "1e-15" if rcond is None else w.operands.real(rcond).text
     return _each(w, op, a, wide, f"np.linalg.pinv({{}}, {cut})", [[1, 0]])
 
 
 @handles(cofactors)
-def _cofactors(w, op, a, determinant):
-    wide, index = _wide(a, True, op), w.index_names(max(a.type.ndim - 2, 0))
+def _cofactors(w: Parts, op, a, determinant):
+    wide, index = _wide(a, True, op), w.loops.index_names(max(a.type.ndim - 2, 0))
     if is_array(determinant):
-        one = Term(f"{w.array(determinant)}[{w.at(index)}]", ATOM,
+        one = Term(f"{w.operands.array(determinant)}[{subscript(index)}]", ATOM,
                    numpy_number(determinant.type.dtype))  # fmt: skip
     else:
-        one = w.atom(w.term(determinant))
-    call = f"{w.help('cofactors')}({{}}, {cast(one, wide).text})"
+        one = w.operands.atom(w.operands.term(determinant))
+    call = f"{w.helpers.use('cofactors')}({{}}, {cast(one, wide).text})"
     return _each(w, op, a, wide, call, [[0, 0]])
 
 
 @handles(np.linalg.matrix_power)
-def _matrix_power(w, op, a, n):
+def _matrix_power(w: Parts, op, a, n):
     wide = _wide(a, not is_array(n), op)
-    call = f"{w.help('matrix_power')}({{}}, {w.index_text(n)})"
+    call = f"{w.helpers.use('matrix_power')}({{}}, {w.operands.index_text(n)})"
     return _each(w, op, a, wide, call, [[0, 0]])
 
 
 @handles(np.linalg.lstsq)
-def _lstsq(w, op, a, b, rcond=None):
+def _lstsq(w: Parts, op, a, b, rcond=None):
     a, b = as_array(w, a), as_array(w, b)
     dtype = np.dtype(np.result_type(a.type.dtype, b.type.dtype, np.float64))  # as in NumPy
     if a.type.ndim != 2 or dtype.kind not in "fc" or is_array(rcond):
@@ -186,21 +179,22 @@ def _lstsq(w, op, a, b, rcond=None):
         raise TypeError(message)
     m, n = as_dtype(w, a, dtype), as_dtype(w, b, dtype)
     unit = float(np.finfo(np.float64).eps)
-    cut = f"{unit!r} * max({m}.shape[0], {m}.shape[1])" if rcond is None else w.real(rcond).text
+    cut = f"{unit!r} * max({m}.shape[0], {m}.shape[1])"
+    if rcond is not None:
+        cut = w.operands.real(rcond).text
     x, residuals, rank, s = op.outputs
-    found = w.temporary("rank")
+    found = w.names.temporary("rank")
     if any(v.type.dtype not in (dtype, np.float64) for v in (x, residuals, s)):
         message = "in single precision"
         raise TypeError(message)
-    names = f"{w.name(x)}, {w.name(residuals)}, {found}, {w.name(s)}"
-    w.line(f"{names} = np.linalg.lstsq({m}, {n}, {cut})", op)
-    w.line(
-        f"{w.name(rank)} = {w.stored(Term(found, ATOM, numpy_number(np.int64)), rank.type.dtype)}"
-    )
+    names = f"{w.names.name(x)}, {w.names.name(residuals)}, {found}, {w.names.name(s)}"
+    w.code.line(f"{names} = np.linalg.lstsq({m}, {n}, {cut})", op)
+    made = w.operands.stored(Term(found, ATOM, numpy_number(np.int64)), rank.type.dtype)
+    w.code.line(f"{w.names.name(rank)} = {made}")
 
 
 def _each(
-    w: Writer, op: Any, a: Value, wide: np.dtype[Any], call: str, cores: list[list[int]]
+    w: Parts, op: Any, a: Value, wide: np.dtype[Any], call: str, cores: list[list[int]]
 ) -> str | None:
     """The source of a function of one matrix, or None if loops over a stack of them were written.
 
@@ -213,18 +207,19 @@ def _each(
         return call.format(m)
     lengths, index, (matrix,) = stack(w, (m, a), core=[2])
     sides = [f"{m}.shape[{a.type.ndim - 2}]", f"{m}.shape[{a.type.ndim - 1}]"]
-    sides.append(f"{w.help('smaller')}({sides[0]}, {sides[1]})")
+    sides.append(f"{w.helpers.use('smaller')}({sides[0]}, {sides[1]})")
     for out, core in zip(op.outputs, cores, strict=False):
-        w.line(f"{w.name(out)} = {w.empty([*lengths, *(sides[k] for k in core)], out.type.dtype)}")
-    w.open_loops(lengths)
+        made = w.arrays.empty([*lengths, *(sides[k] for k in core)], out.type.dtype)
+        w.code.line(f"{w.names.name(out)} = {made}")
+    w.loops.open(lengths)
     if len(op.outputs) == 1:
-        w.line(f"{w.name(op.outputs[0])}[{w.at(index)}] = {call.format(matrix)}")
+        w.code.line(f"{w.names.name(op.outputs[0])}[{subscript(index)}] = {call.format(matrix)}")
     else:
-        parts = [w.temporary("part") for _ in op.outputs]
-        w.line(f"{', '.join(parts)} = {call.format(matrix)}")
+        parts = [w.names.temporary("part") for _ in op.outputs]
+        w.code.line(f"{', '.join(parts)} = {call.format(matrix)}")
         for out, part in zip(op.outputs, parts, strict=True):
-            w.line(f"{w.name(out)}[{w.at(index)}] = {part}")
-    w.close_loops(index)
+            w.code.line(f"{w.names.name(out)}[{subscript(index)}] = {part}")
+    w.loops.close(index)
     return None
 
 

@@ -8,27 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.codegen.loops.arrays.functions import (
-    as_array,
-    axes_of,
-    handles,
-    length_text,
-    reading,
-)
-from fwdad.codegen.loops.arrays.reductions import loops_over
+from fwdad.codegen.loops.arrays.functions import as_array, axes_of, handles, reading
+from fwdad.codegen.loops.notation import length_text, subscript
 from fwdad.codegen.loops.number_terms import Term, numpy_number
 from fwdad.codegen.loops.numpy_terms import numpy_term
+from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.vector_rows import Rows, extreme_of_row, is_absolute, place_in_row
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Operand, is_array
 from fwdad.ir.types import Number
 from fwdad.tangents.sparse import scatter_add
 
-Writer = Any  # the NumbaWriter: it knows this module, not the other way round
-
 
 def extreme(
-    w: Writer, op: Apply, ufuncs: Sequence[np.ufunc], a: Operand, axis: Any, keepdims: bool,
+    w: Parts, op: Apply, ufuncs: Sequence[np.ufunc], a: Operand, axis: Any, keepdims: bool,
     of: np.ufunc | None = None, initial: Operand = None,
 ) -> str | None:  # fmt: skip
     """The largest or smallest element (one ufunc), or their difference (two), along axes.
@@ -44,37 +37,39 @@ def extreme(
         if value.type.dtype.kind not in "iuf":
             message = f"of {value.type.dtype}"
             raise TypeError(message)
-        start = None if initial is None else w.stored(w.atom(w.number(initial)), dtype)
-        if start is None:
+        start = None
+        if initial is not None:
+            start = w.operands.stored(w.operands.atom(w.operands.number(initial)), dtype)
+        else:
             _not_empty(w, lengths, axes, "zero-size array to reduction operation "
                        f"{ufuncs[0].__name__} which has no identity")  # fmt: skip
-        index = w.index_names(ndim)
-        bests = [w.temporary("best", numpy_number(dtype)) for _ in ufuncs]
-        item = w.temporary("item", numpy_number(dtype))
+        index = w.loops.index_names(ndim)
+        bests = [w.names.temporary("best", numpy_number(dtype)) for _ in ufuncs]
+        item = w.names.temporary("item", numpy_number(dtype))
         nan = f" or {item} != {item}" if dtype.kind == "f" else ""
 
         def element(at: Sequence[str]) -> str:
-            term = w.element(value, at, steps)
-            return w.stored(term if of is None else numpy_term(of, [term]), dtype)
+            term = w.elements.element(value, at, steps)
+            return w.operands.stored(term if of is None else numpy_term(of, [term]), dtype)
 
         rows = Rows(w, value, lengths, steps)
         alone = len(ufuncs) == 1 and initial is None and (of is None or is_absolute(of))
         if alone and axes and axes[-1] == ndim - 1 and rows.fits:
             with _rows(w, op, lengths, axes, keepdims) as place:
-                made = extreme_of_row(rows, ufuncs[0], of, index, axes, loops_over)
+                made = extreme_of_row(rows, ufuncs[0], of, index, axes)
                 if place is not None:
-                    w.line(f"{place} = {made}")
+                    w.code.line(f"{place} = {made}")
             return made if place is None else None
         with _rows(w, op, lengths, axes, keepdims) as place:
-            w.line(f"{' = '.join(bests)} = {start or element(_first(index, axes))}")
-            with loops_over(w, index, lengths, axes):
-                w.line(f"{item} = {element(index)}")
+            w.code.line(f"{' = '.join(bests)} = {start or element(_first(index, axes))}")
+            with w.loops.over(index, lengths, axes):
+                w.code.line(f"{item} = {element(index)}")
                 for best, ufunc in zip(bests, ufuncs, strict=True):
-                    w.line(f"if {item} {'>' if ufunc is np.maximum else '<'} {best}{nan}:")
-                    w.line(f"    {best} = {item}")
-            made = w.stored(_difference(bests, dtype), dtype)
+                    w.code.line(f"if {item} {'>' if ufunc is np.maximum else '<'} {best}{nan}:")
+                    w.code.line(f"    {best} = {item}")
+            made = w.operands.stored(_difference(bests, dtype), dtype)
             if place is not None:
-                w.line(f"{place} = {made}")
+                w.code.line(f"{place} = {made}")
     return made if place is None else None
 
 
@@ -83,11 +78,11 @@ def _difference(names: Sequence[str], dtype: np.dtype[Any]) -> Term:
     return terms[0] if len(terms) == 1 else numpy_term(np.subtract, terms)
 
 
-def _not_empty(w: Writer, lengths: Sequence[str], axes: Sequence[int], message: str) -> None:
+def _not_empty(w: Parts, lengths: Sequence[str], axes: Sequence[int], message: str) -> None:
     for n in (lengths[k] for k in axes):
         if not n.isdigit() or n == "0":
-            w.line(f"if {n} == 0:")
-            w.line(f"    raise ValueError({message!r})")
+            w.code.line(f"if {n} == 0:")
+            w.code.line(f"    raise ValueError({message!r})")
 
 
 def _first(index: Sequence[str], axes: Sequence[int]) -> list[str]:
@@ -97,7 +92,7 @@ def _first(index: Sequence[str], axes: Sequence[int]) -> list[str]:
 
 @contextmanager
 def _rows(
-    w: Writer, op: Apply, lengths: Sequence[str], axes: Sequence[int], keepdims: bool
+    w: Parts, op: Apply, lengths: Sequence[str], axes: Sequence[int], keepdims: bool
 ) -> Iterator[str | None]:
     """Open the loops over kept axes; yields where a row's result is stored, None for a number."""
     out, ndim = op.outputs[0], len(lengths)
@@ -106,29 +101,29 @@ def _rows(
         yield None
         return
     there = [k for k in range(ndim) if keepdims or k in kept]
-    w.new_array(out, ["1" if k in axes else lengths[k] for k in there])
-    index = w.index_names(ndim)
-    with loops_over(w, index, lengths, kept):
+    w.arrays.new(out, ["1" if k in axes else lengths[k] for k in there])
+    index = w.loops.index_names(ndim)
+    with w.loops.over(index, lengths, kept):
         at = _first(index, axes)
-        yield f"{w.name(out)}[{w.at([at[k] for k in there])}]"
+        yield f"{w.names.name(out)}[{subscript([at[k] for k in there])}]"
 
 
 @handles(np.max, np.amax)
-def _max(w, op, a, axis=None, keepdims=False, initial=None):
+def _max(w: Parts, op, a, axis=None, keepdims=False, initial=None):
     return extreme(w, op, [np.maximum], a, axis, keepdims, initial=initial)
 
 
 @handles(np.min, np.amin)
-def _min(w, op, a, axis=None, keepdims=False, initial=None):
+def _min(w: Parts, op, a, axis=None, keepdims=False, initial=None):
     return extreme(w, op, [np.minimum], a, axis, keepdims, initial=initial)
 
 
 @handles(np.ptp)
-def _ptp(w, op, a, axis=None, keepdims=False):
+def _ptp(w: Parts, op, a, axis=None, keepdims=False):
     return extreme(w, op, [np.maximum, np.minimum], a, axis, keepdims)
 
 
-def _position(w, op, symbol, a, axis, keepdims):
+def _position(w: Parts, op, symbol, a, axis, keepdims):
     """The index of the first extreme of a row, or of its first NaN."""
     value = as_array(w, a)
     dtype, ndim = value.type.dtype, value.type.ndim
@@ -138,70 +133,71 @@ def _position(w, op, symbol, a, axis, keepdims):
     axes = axes_of(axis, ndim)
     with reading(w, value) as (value, lengths, steps):
         _not_empty(w, lengths, axes, "attempt to get argmax of an empty sequence")
-        best, item = (w.temporary(t, numpy_number(dtype)) for t in ("best", "item"))
-        where, k = w.temporary("where"), w.temporary("k")
-        index = w.index_names(ndim)
+        best, item = (w.names.temporary(t, numpy_number(dtype)) for t in ("best", "item"))
+        where, k = w.names.temporary("where"), w.names.temporary("k")
+        index = w.loops.index_names(ndim)
         nan = f" or ({item} != {item} and {best} == {best})" if dtype.kind == "f" else ""
         rows = Rows(w, value, lengths, steps)
         if tuple(axes) == (ndim - 1,) and rows.fits and dtype == np.float64:
             with _rows(w, op, lengths, axes, keepdims) as place:
                 made = place_in_row(rows, symbol, index)
                 if place is not None:
-                    w.line(f"{place} = {made}")
+                    w.code.line(f"{place} = {made}")
             return made if place is None else None
         with _rows(w, op, lengths, axes, keepdims) as place:
-            first = w.element(value, _first(index, axes), steps)
-            w.line(f"{best} = {w.stored(first, dtype)}")
-            w.line(f"{where} = {k} = 0")
-            with loops_over(w, index, lengths, axes):
-                w.line(f"{item} = {w.stored(w.element(value, index, steps), dtype)}")
-                w.line(f"if {item} {symbol} {best}{nan}:")
-                w.line(f"    {best} = {item}")
-                w.line(f"    {where} = {k}")
-                w.line(f"{k} += 1")
+            first = w.elements.element(value, _first(index, axes), steps)
+            w.code.line(f"{best} = {w.operands.stored(first, dtype)}")
+            w.code.line(f"{where} = {k} = 0")
+            with w.loops.over(index, lengths, axes):
+                text = w.operands.stored(w.elements.element(value, index, steps), dtype)
+                w.code.line(f"{item} = {text}")
+                w.code.line(f"if {item} {symbol} {best}{nan}:")
+                w.code.line(f"    {best} = {item}")
+                w.code.line(f"    {where} = {k}")
+                w.code.line(f"{k} += 1")
             if place is not None:
-                w.line(f"{place} = {where}")
+                w.code.line(f"{place} = {where}")
     return where if place is None else None
 
 
 @handles(np.argmax)
-def _argmax(w, op, a, axis=None, keepdims=False):
+def _argmax(w: Parts, op, a, axis=None, keepdims=False):
     return _position(w, op, ">", a, axis, keepdims)
 
 
 @handles(np.argmin)
-def _argmin(w, op, a, axis=None, keepdims=False):
+def _argmin(w: Parts, op, a, axis=None, keepdims=False):
     return _position(w, op, "<", a, axis, keepdims)
 
 
 # -- sorting
 
 
-def _sorted_rows(w: Writer, op: Apply, a: Operand, axis: Any, call: str) -> str | None:
+def _sorted_rows(w: Parts, op: Apply, a: Operand, axis: Any, call: str) -> str | None:
     """Apply a function to each row along an axis."""
     if not is_array(a) or a.type.dtype.kind not in "iuf" or not isinstance(axis, int):
         message = "of such arrays"
         raise TypeError(message)
     ((along,), ndim, out) = (axes_of(axis, a.type.ndim), a.type.ndim, op.outputs[0])
-    name = w.array(a)
+    name = w.operands.array(a)
     if ndim == 1:
         return call.format(name)
     lengths = [length_text(d, name, k) for k, d in enumerate(a.type.shape)]
-    w.line(f"{w.name(out)} = {w.empty(lengths, out.type.dtype)}")
-    index = w.index_names(ndim)
-    with loops_over(w, index, lengths, [k for k in range(ndim) if k != along]):
-        row = w.at([":" if k == along else index[k] for k in range(ndim)])
-        w.line(f"{w.name(out)}[{row}] = {call.format(f'{name}[{row}]')}")
+    w.code.line(f"{w.names.name(out)} = {w.arrays.empty(lengths, out.type.dtype)}")
+    index = w.loops.index_names(ndim)
+    with w.loops.over(index, lengths, [k for k in range(ndim) if k != along]):
+        row = subscript([":" if k == along else index[k] for k in range(ndim)])
+        w.code.line(f"{w.names.name(out)}[{row}] = {call.format(f'{name}[{row}]')}")
     return None
 
 
 @handles(np.sort)
-def _sort(w, op, a, axis=-1):
+def _sort(w: Parts, op, a, axis=-1):
     return _sorted_rows(w, op, a, axis, "np.sort({})")
 
 
 @handles(np.argsort)
-def _argsort(w, op, a, axis=-1, kind=None):
+def _argsort(w: Parts, op, a, axis=-1, kind=None):
     if kind not in ("stable", "mergesort"):
         message = "whose order of equal values is not told"
         raise TypeError(message)
@@ -212,7 +208,7 @@ def _argsort(w, op, a, axis=-1, kind=None):
 
 
 @handles(np.take_along_axis)
-def _take_along_axis(w, op, arr, indices, axis=-1):
+def _take_along_axis(w: Parts, op, arr, indices, axis=-1):
     out = op.outputs[0]
     arr, indices = as_array(w, arr), as_array(w, indices)
     ndim = arr.type.ndim
@@ -220,7 +216,7 @@ def _take_along_axis(w, op, arr, indices, axis=-1):
         message = "of such indices"
         raise TypeError(message)
     (along,) = axes_of(axis, ndim)
-    source, where = w.array(arr), w.array(indices)
+    source, where = w.operands.array(arr), w.operands.array(indices)
     lengths = []
     for k, (d, e) in enumerate(zip(arr.type.shape, indices.type.shape, strict=True)):
         own, its = length_text(d, source, k), length_text(e, where, k)
@@ -228,30 +224,31 @@ def _take_along_axis(w, op, arr, indices, axis=-1):
             if 1 in (d, e):
                 message = "of lengths that are broadcast"
                 raise TypeError(message)
-            w.line(f"{w.help('equal_length')}({own}, {its})")
+            w.code.line(f"{w.helpers.use('equal_length')}({own}, {its})")
         lengths.append(its if k == along else own)
-    w.new_array(out, lengths)
-    index = w.open_loops(lengths)
+    w.arrays.new(out, lengths)
+    index = w.loops.open(lengths)
     at = list(index)
-    at[along] = f"{where}[{w.at(index)}]"
-    w.line(f"{w.name(out)}[{w.at(index)}] = {source}[{w.at(at)}]")
-    w.close_loops(index)
+    at[along] = f"{where}[{subscript(index)}]"
+    w.code.line(f"{w.names.name(out)}[{subscript(index)}] = {source}[{subscript(at)}]")
+    w.loops.close(index)
 
 
 @handles(scatter_add)
-def _scatter_add(w, op, values, places, size):
+def _scatter_add(w: Parts, op, values, places, size):
     out = op.outputs[0]
     values, places = as_array(w, values), as_array(w, places)
     if values.type.ndim != 1 or places.type.ndim != 1 or places.type.dtype.kind not in "iu":
         message = "of such places"
         raise TypeError(message)
-    m, n = w.array(values), w.array(places)
-    w.new_array(out, [w.index_text(size)], zeros=True)
+    m, n = w.operands.array(values), w.operands.array(places)
+    w.arrays.new(out, [w.operands.index_text(size)], zeros=True)
     if values.type.shape != places.type.shape:
-        w.line(f"{w.help('equal_length')}({m}.shape[0], {n}.shape[0])")
+        w.code.line(f"{w.helpers.use('equal_length')}({m}.shape[0], {n}.shape[0])")
     dtype = out.type.dtype
-    (i,) = w.index_names(1)
-    place = f"{w.name(out)}[{n}[{i}]]"
-    made = numpy_term(np.add, [Term(place, ATOM, numpy_number(dtype)), w.element(values, [i])])
-    w.line(f"for {i} in range({n}.shape[0]):")
-    w.line(f"    {place} = {w.stored(made, dtype)}")
+    (i,) = w.loops.index_names(1)
+    place = f"{w.names.name(out)}[{n}[{i}]]"
+    old = Term(place, ATOM, numpy_number(dtype))
+    made = numpy_term(np.add, [old, w.elements.element(values, [i])])
+    w.code.line(f"for {i} in range({n}.shape[0]):")
+    w.code.line(f"    {place} = {w.operands.stored(made, dtype)}")

@@ -2,48 +2,50 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from fwdad.codegen.loops.arrays.functions import handles, reading
+from fwdad.codegen.loops.notation import subscript
+from fwdad.codegen.loops.parts import Parts
 from fwdad.ir.ops import Apply, Operand, is_array
 from fwdad.transforms.forward import place_lanes, places_meet
-
-Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 
 
 @handles(place_lanes)
 def _place_lanes(
-    w: Writer, op: Apply, n: int, shape: Any, dtype: Any, runs: Any, *coefficients: Operand
+    w: Parts, op: Apply, n: int, shape: Any, dtype: Any, runs: Any, *coefficients: Operand
 ) -> None:
-    name = w.name(op.outputs[0])
-    w.line(f"{name} = {w.zeros(op.outputs[0], [str(m) for m in (n, *shape)])}", op)
+    name = w.names.name(op.outputs[0])
+    w.code.line(f"{name} = {w.arrays.zeros(op.outputs[0], [str(m) for m in (n, *shape)])}", op)
     sign = "+=" if places_meet(math.prod(shape), runs) else "="
     for own, d in zip(runs, coefficients, strict=True):
-        if len(own) > 1 and is_array(d) and d in w._lazy:
-            w.materialize(d)  # once, not for each run
+        if len(own) > 1 and is_array(d) and d in w.elements.lazy:
+            w.elements.materialize(d)  # once, not for each run
         if is_array(d):
             with reading(w, d) as (a, _, repeats):
+                item = functools.partial(w.elements.element, a, steps=repeats)
                 for run in own:
-                    _run(w, name, shape, run, sign, dtype, lambda i: w.element(a, i, repeats))
+                    _run(w, name, shape, run, sign, dtype, item)
         else:
-            item = w.atom(w.number(d))
+            number = w.operands.atom(w.operands.number(d))
             for run in own:
-                _run(w, name, shape, run, sign, dtype, lambda _: item)  # noqa: B023
+                _run(w, name, shape, run, sign, dtype, lambda _: number)  # noqa: B023
 
 
 def _run(
-    w: Writer, name: str, shape: Any, run: Any, sign: str, dtype: np.dtype[Any], item: Any
+    w: Parts, name: str, shape: Any, run: Any, sign: str, dtype: np.dtype[Any], item: Any
 ) -> None:
     """Write nested loops that store a coefficient along one run of indices."""
     element, lane, steps = run
-    names = w.open_loops([str(count) for count, *_ in steps])
+    names = w.loops.open([str(count) for count, *_ in steps])
     index = _index(w, _affine(element, names, [e for _, e, _ in steps]), shape)
-    at = w.at([_affine(lane, names, [k for *_, k in steps]), *index])
-    w.line(f"{name}[{at}] {sign} {w.stored(item(index), dtype)}")
-    w.close_loops(names)
+    at = subscript([_affine(lane, names, [k for *_, k in steps]), *index])
+    w.code.line(f"{name}[{at}] {sign} {w.operands.stored(item(index), dtype)}")
+    w.loops.close(names)
 
 
 def _affine(first: int, names: list[str], factors: list[int]) -> str:
@@ -53,12 +55,12 @@ def _affine(first: int, names: list[str], factors: list[int]) -> str:
     return " + ".join([*parts, str(first)] if first or not parts else parts)
 
 
-def _index(w: Writer, flat: str, shape: tuple[int, ...]) -> list[str]:
+def _index(w: Parts, flat: str, shape: tuple[int, ...]) -> list[str]:
     """The indices of an element that is counted in C order, as sources."""
     if len(shape) < 2:
         return [flat][: len(shape)]
-    name = w.temporary("k")
-    w.line(f"{name} = {flat}")
+    name = w.names.temporary("k")
+    w.code.line(f"{name} = {flat}")
     made, stride = [], 1
     for m in reversed(shape):
         made.append(f"{name} // {stride} % {m}" if stride > 1 else f"{name} % {m}")

@@ -10,36 +10,29 @@ from typing import Any
 import numpy as np
 
 from fwdad.codegen.loops import parallel_sums
-from fwdad.codegen.loops.arrays.functions import (
-    Leaf,
-    as_array,
-    fill_new,
-    handles,
-    length_text,
-    tuple_text,
-)
+from fwdad.codegen.loops.arrays.functions import as_array, fill_new, handles
 from fwdad.codegen.loops.arrays.reductions import SUM, WIDE, spread
+from fwdad.codegen.loops.notation import Leaf, length_text, subscript
 from fwdad.codegen.loops.number_terms import Term, literal, numpy_number
 from fwdad.codegen.loops.numpy_terms import numpy_term
-from fwdad.ir.notation import ATOM
+from fwdad.codegen.loops.parts import Parts
+from fwdad.ir.notation import ATOM, tuple_text
 from fwdad.ir.ops import Value, is_array
 from fwdad.ir.types import ArrayType
 
-Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 
-
-def as_dtype(w: Writer, a: Value, dtype: np.dtype[Any]) -> str:
+def as_dtype(w: Parts, a: Value, dtype: np.dtype[Any]) -> str:
     """The name of an array, converted to a dtype if need be."""
-    name = w.array(a)
+    name = w.operands.array(a)
     if a.type.dtype == dtype:
         return name
-    made = w.temporary("a")
+    made = w.names.temporary("a")
     fill_new(w, made, ArrayType(dtype, a.type.shape), a)
     return made
 
 
 def stack(
-    w: Writer, *arrays: tuple[str, Value], core: Sequence[int]
+    w: Parts, *arrays: tuple[str, Value], core: Sequence[int]
 ) -> tuple[list[str], list[str], list[str]]:
     """A loop over broadcast stacks: its lengths, its indices, and one item of each as source.
 
@@ -50,17 +43,17 @@ def stack(
         for (name, v), rank in zip(arrays, core, strict=True)
     ]
     ndim = max(len(shape) for _, _, shape in held)
-    lengths, steps = w.lengths([Leaf(name, shape, v) for name, v, shape in held], ndim)
-    index = w.index_names(ndim)
+    lengths, steps = w.elements.lengths([Leaf(name, shape, v) for name, v, shape in held], ndim)
+    index = w.loops.index_names(ndim)
     parts = [
-        f"{name}[{w.at(w.index_into(name, shape, index, steps))}]" if shape else name
+        f"{name}[{subscript(w.elements.index_into(name, shape, index, steps))}]" if shape else name
         for name, _, shape in held
     ]
     return lengths, index, parts
 
 
 @handles(operator.matmul, np.matmul)
-def _matmul(w, op, a, b):
+def _matmul(w: Parts, op, a, b):
     a, b = as_array(w, a), as_array(w, b)
     if max(a.type.ndim, b.type.ndim) <= 2:
         return _dot(w, op, a, b)
@@ -71,14 +64,14 @@ def _matmul(w, op, a, b):
     m, n = as_dtype(w, a, dtype), as_dtype(w, b, dtype)
     if b.type.ndim <= 2:
         return _rows_times(a, m, n, b.type.ndim)
-    name, ranks = w.name(op.outputs[0]), [min(2, a.type.ndim), 2]
+    name, ranks = w.names.name(op.outputs[0]), [min(2, a.type.ndim), 2]
     lengths, index, (left, right) = stack(w, (m, a), (n, b), core=ranks)
     rows = [f"{m}.shape[{a.type.ndim - 2}]"] if ranks[0] == 2 else []
     shape = [*lengths, *rows, f"{n}.shape[{b.type.ndim - 1}]"]
-    w.new_array(op.outputs[0], shape)
-    w.open_loops(lengths)
-    w.line(f"np.dot({left}, {right}, {name}[{w.at(index)}])")
-    w.close_loops(index)
+    w.arrays.new(op.outputs[0], shape)
+    w.loops.open(lengths)
+    w.code.line(f"np.dot({left}, {right}, {name}[{subscript(index)}])")
+    w.loops.close(index)
     return None
 
 
@@ -91,7 +84,7 @@ def _rows_times(a: Value, m: str, n: str, rank: int) -> str:
 
 
 @handles(np.dot)
-def _dot(w, op, a, b):
+def _dot(w: Parts, op, a, b):
     a, b = as_array(w, a), as_array(w, b)
     ranks = (a.type.ndim, b.type.ndim)
     if not set(ranks) <= {1, 2}:
@@ -101,64 +94,64 @@ def _dot(w, op, a, b):
     dtype = out.type.dtype
     if dtype.kind in "fc" and ranks != (1, 1):
         factors = f"{as_dtype(w, a, dtype)}, {as_dtype(w, b, dtype)}"
-        if not w.has_workspace(out):
+        if not w.arrays.has_workspace(out):
             return f"np.dot({factors})"
-        w.new_array(out, [])
-        w.line(f"np.dot({factors}, {w.name(out)})")
+        w.arrays.new(out, [])
+        w.code.line(f"np.dot({factors}, {w.names.name(out)})")
         return None
-    m, n = w.array(a), w.array(b)
+    m, n = w.operands.array(a), w.operands.array(b)
     depth, other = f"{m}.shape[{ranks[0] - 1}]", f"{n}.shape[0]"
-    if w.length_of(a.type.shape[-1]) != w.length_of(b.type.shape[0]):
-        w.line(f"if {depth} != {other}:")
-        w.line("    raise ValueError('shapes are not aligned for a product')")
-        w.note_equal(a.type.shape[-1], b.type.shape[0])
+    if w.facts.length_of(a.type.shape[-1]) != w.facts.length_of(b.type.shape[0]):
+        w.code.line(f"if {depth} != {other}:")
+        w.code.line("    raise ValueError('shapes are not aligned for a product')")
+        w.facts.note_equal(a.type.shape[-1], b.type.shape[0])
     wide = WIDE.get(dtype, dtype)
-    total = w.temporary("total", numpy_number(wide))
-    i, j, k = w.index_names(3)
+    total = w.names.temporary("total", numpy_number(wide))
+    i, j, k = w.loops.index_names(3)
     kept = [(i, f"{m}.shape[0]")] if ranks[0] == 2 else []
     kept += [(j, f"{n}.shape[1]")] if ranks[1] == 2 else []
     left = [i, k] if ranks[0] == 2 else [k]
     right = [k, j] if ranks[1] == 2 else [k]
     if kept:
-        w.new_array(out, [length for _, length in kept])
+        w.arrays.new(out, [length for _, length in kept])
     for index, length in kept:
-        w.line(f"for {index} in range({length}):")
-        w._indent += 1
-    first = len(w.lines)
-    w.line(f"{total} = {literal(0, numpy_number(wide))}")
-    w.line(f"for {k} in range({depth}):")
+        w.code.line(f"for {index} in range({length}):")
+        w.code.indent += 1
+    first = len(w.code.lines)
+    w.code.line(f"{total} = {literal(0, numpy_number(wide))}")
+    w.code.line(f"for {k} in range({depth}):")
     item = numpy_term(np.multiply, [
-        Term(f"{m}[{w.at(left)}]", ATOM, numpy_number(a.type.dtype)),
-        Term(f"{n}[{w.at(right)}]", ATOM, numpy_number(b.type.dtype)),
+        Term(f"{m}[{subscript(left)}]", ATOM, numpy_number(a.type.dtype)),
+        Term(f"{n}[{subscript(right)}]", ATOM, numpy_number(b.type.dtype)),
     ])  # fmt: skip
-    w.line("    " + SUM.step(w, total, item, wide))
-    result = w.stored(Term(total, ATOM, numpy_number(wide)), dtype)
+    w.code.line("    " + SUM.step(w, total, item, wide))
+    result = w.operands.stored(Term(total, ATOM, numpy_number(wide)), dtype)
     if not kept:
         spread(w, first, SUM, wide)
         return result
-    w.line(f"{w.name(out)}[{w.at([index for index, _ in kept])}] = {result}")
-    w._indent -= len(kept)
+    w.code.line(f"{w.names.name(out)}[{subscript([index for index, _ in kept])}] = {result}")
+    w.code.indent -= len(kept)
     return None
 
 
 @handles(np.outer)
-def _outer(w, op, a, b):
+def _outer(w: Parts, op, a, b):
     a, b = as_array(w, a), as_array(w, b)
     if (a.type.ndim, b.type.ndim) != (1, 1):
         message = "of matrices"
         raise TypeError(message)
-    dtype, name = op.outputs[0].type.dtype, w.name(op.outputs[0])
-    m, n = w.array(a), w.array(b)
+    dtype, name = op.outputs[0].type.dtype, w.names.name(op.outputs[0])
+    m, n = w.operands.array(a), w.operands.array(b)
     lengths = [length_text(a.type.shape[0], m, 0), length_text(b.type.shape[0], n, 0)]
-    w.new_array(op.outputs[0], lengths)
-    i, j = w.open_loops(lengths)
-    item = numpy_term(np.multiply, [w.element(a, [i]), w.element(b, [j])])
-    w.line(f"{name}[{i}, {j}] = {w.stored(item, dtype)}")
-    w.close_loops([i, j])
+    w.arrays.new(op.outputs[0], lengths)
+    i, j = w.loops.open(lengths)
+    item = numpy_term(np.multiply, [w.elements.element(a, [i]), w.elements.element(b, [j])])
+    w.code.line(f"{name}[{i}, {j}] = {w.operands.stored(item, dtype)}")
+    w.loops.close([i, j])
 
 
 @handles(np.inner, np.vdot)
-def _inner(w, op, a, b):
+def _inner(w: Parts, op, a, b):
     a, b = as_array(w, a), as_array(w, b)
     if (a.type.ndim, b.type.ndim) != (1, 1) or a.type.dtype.kind == "c":
         message = "of such arrays"
@@ -166,12 +159,12 @@ def _inner(w, op, a, b):
     return _dot(w, op, a, b)
 
 
-def _places(index: dict[str, str], term: str, t: Any) -> list[str]:
-    """The indices of an element; 0 along axes of length one."""
-    return ["0" if d == 1 else index[c] for c, d in zip(term, t.shape, strict=True)]
+def _place(index: dict[str, str], term: str, t: Any) -> str:
+    """The index of an element; 0 along axes of length one."""
+    return subscript(["0" if d == 1 else index[c] for c, d in zip(term, t.shape, strict=True)])
 
 
-def _letter_lengths(w, terms, types, names):
+def _letter_lengths(w: Parts, terms, types, names):
     """The lengths of the axes by their letters; repeated letters are checked to agree."""
     lengths: dict[str, str] = {}
     letters = "".join(terms)
@@ -185,15 +178,17 @@ def _letter_lengths(w, terms, types, names):
                 message = "with axes that may be stretched"
                 raise TypeError(message)
             if d != 1 and lengths.setdefault(letter, own) != own:
-                w.line(f"if {own} != {lengths[letter]}:")
-                w.line("    raise ValueError('operands of einsum do not fit')")
+                w.code.line(f"if {own} != {lengths[letter]}:")
+                w.code.line("    raise ValueError('operands of einsum do not fit')")
     for letter in letters:
         lengths.setdefault(letter, "1")
     return lengths
 
 
 @handles(np.einsum)
-def _einsum(w, op, subscripts, *operands, optimize=False, dtype=None, order="K", casting="safe"):
+def _einsum(
+    w: Parts, op, subscripts, *operands, optimize=False, dtype=None, order="K", casting="safe"
+):
     """Loops over all letters: those of the result outside, the sums inside."""
     if dtype is not None or order not in ("K", "C") or casting != "safe":
         message = "in another dtype or order"
@@ -210,40 +205,40 @@ def _einsum(w, op, subscripts, *operands, optimize=False, dtype=None, order="K",
         letters = "".join(terms)
         result = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     arrays = [as_array(w, a) for a in operands]
-    names = [w.array(a) for a in arrays]
+    names = [w.operands.array(a) for a in arrays]
     lengths = _letter_lengths(w, terms, [a.type for a in arrays], names)
     summed = [c for c in lengths if c not in result]
-    if len(operands) == 1 and not summed and w.is_written_later(out):
+    if len(operands) == 1 and not summed and w.memory.is_written_later(out):
         message = "that is a view, and is written"
         raise TypeError(message)
-    index = dict(zip([*result, *summed], w.index_names(len(lengths)), strict=True))
+    index = dict(zip([*result, *summed], w.loops.index_names(len(lengths)), strict=True))
     wide = WIDE.get(dtype, dtype)
-    total = w.temporary("total", numpy_number(wide))
+    total = w.names.temporary("total", numpy_number(wide))
     if result:
-        w.new_array(out, [lengths[c] for c in result])
-    first = len(w.lines)
-    w.open_loops([lengths[c] for c in result])
-    w.line(f"{total} = {literal(0, numpy_number(wide))}")
+        w.arrays.new(out, [lengths[c] for c in result])
+    first = len(w.code.lines)
+    w.loops.open([lengths[c] for c in result])
+    w.code.line(f"{total} = {literal(0, numpy_number(wide))}")
     for letter in summed:
-        w.line(f"for {index[letter]} in range({lengths[letter]}):")
-        w._indent += 1
+        w.code.line(f"for {index[letter]} in range({lengths[letter]}):")
+        w.code.indent += 1
     product = functools.reduce(
         lambda x, y: numpy_term(np.multiply, [x, y]),
-        [Term(f"{name}[{w.at(_places(index, term, a.type))}]", ATOM, numpy_number(a.type.dtype))
+        [Term(f"{name}[{_place(index, term, a.type)}]", ATOM, numpy_number(a.type.dtype))
          for term, a, name in zip(terms, arrays, names, strict=True)],
     )  # fmt: skip
-    w.line(SUM.step(w, total, product, wide))
-    w._indent -= len(summed)
-    made = w.stored(Term(total, ATOM, numpy_number(wide)), dtype)
+    w.code.line(SUM.step(w, total, product, wide))
+    w.code.indent -= len(summed)
+    made = w.operands.stored(Term(total, ATOM, numpy_number(wide)), dtype)
     if not result:
         spread(w, first, SUM, wide)
         if not is_array(out):
             return made
-        w.new_array(out, [])  # an optimised einsum returns a 0-d array
-        w.line(f"{w.name(out)}[()] = {made}")
+        w.arrays.new(out, [])  # an optimised einsum returns a 0-d array
+        w.code.line(f"{w.names.name(out)}[()] = {made}")
         return None
-    w.line(f"{w.name(out)}[{w.at([index[c] for c in result])}] = {made}")
-    w._indent -= len(result)
-    if w.spreads and summed:
-        parallel_sums.spread_rows(w, first)
+    w.code.line(f"{w.names.name(out)}[{subscript([index[c] for c in result])}] = {made}")
+    w.code.indent -= len(result)
+    if w.loops.spreads and summed:
+        parallel_sums.spread_rows(w.loops, first)
     return None

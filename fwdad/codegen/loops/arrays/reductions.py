@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from fwdad.codegen.loops import parallel_sums
-from fwdad.codegen.loops.arrays.functions import (
-    FLOAT64,
-    as_array,
-    axes_of,
-    handles,
-    length_text,
-    reading,
-)
+from fwdad.codegen.loops.arrays.functions import FLOAT64, as_array, axes_of, handles, reading
+from fwdad.codegen.loops.notation import length_text, subscript
 from fwdad.codegen.loops.number_terms import Term, cast, literal, numpy_number
 from fwdad.codegen.loops.numpy_terms import numpy_term
+from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.vector_rows import Rows, add_rows, sum_of_row
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Operand
 from fwdad.ir.types import Number
-
-Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 
 
 class _Fold:
@@ -35,15 +27,15 @@ class _Fold:
         self.identity = identity
 
     def step(
-        self, w: Writer, place: str, element: Term, dtype: np.dtype[Any], *, ordered: bool = False
+        self, w: Parts, place: str, element: Term, dtype: np.dtype[Any], *, ordered: bool = False
     ) -> str:
         """The line that joins an element; sums may be reassociated unless ``ordered``."""
         item = cast(element, dtype)
         if self.ufunc is np.add and dtype.kind == "f" and not ordered:
-            w.note_helpers(item.text)
-            return f"{place} = {w.help('summed')}({place}, {item.text})"
+            w.helpers.note(item.text)
+            return f"{place} = {w.helpers.use('summed')}({place}, {item.text})"
         made = numpy_term(self.ufunc, [Term(place, ATOM, numpy_number(dtype)), item])
-        return f"{place} = {w.stored(made, dtype)}"
+        return f"{place} = {w.operands.stored(made, dtype)}"
 
 
 SUM, PROD = _Fold(np.add, 0), _Fold(np.multiply, 1)
@@ -57,7 +49,7 @@ def count_of(lengths: Sequence[str], axes: Sequence[int]) -> str:
 
 
 def _reduce(
-    w: Writer, op: Apply, fold: _Fold, a: Operand, axis: Any, keepdims: bool, mean: bool = False,
+    w: Parts, op: Apply, fold: _Fold, a: Operand, axis: Any, keepdims: bool, mean: bool = False,
     power: int = 1,
 ) -> str | None:  # fmt: skip
     out = op.outputs[0]
@@ -68,22 +60,22 @@ def _reduce(
         axes = axes_of(axis, ndim)
         kept = [k for k in range(ndim) if k not in axes]
         count = count_of(lengths, axes)
-        element = lambda index: _power(w, w.element(value, index, steps), power)  # noqa: E731
+        element = lambda index: _power(w, w.elements.element(value, index, steps), power)  # noqa: E731
         start = literal(fold.identity, numpy_number(wide))
         if not kept:
-            total = w.temporary("total", numpy_number(wide))
-            first = len(w.lines)
-            w.line(f"{total} = {start}")
-            index = w.open_loops(lengths, inner=True)
-            w.line(fold.step(w, total, element(index), wide))
-            w.close_loops(index)
+            total = w.names.temporary("total", numpy_number(wide))
+            first = len(w.code.lines)
+            w.code.line(f"{total} = {start}")
+            index = w.loops.open(lengths, inner=True)
+            w.code.line(fold.step(w, total, element(index), wide))
+            w.loops.close(index)
             spread(w, first, fold, wide)
             made = _finish(w, Term(total, ATOM, numpy_number(wide)), count, dtype, mean)
             if isinstance(out.type, Number):
                 return made
-            name = w.name(out)
-            w.line(f"{name} = {w.empty(['1'] * out.type.ndim, dtype)}")
-            w.line(f"{name}[{w.at(['0'] * out.type.ndim)}] = {made}")
+            name = w.names.name(out)
+            w.code.line(f"{name} = {w.arrays.empty(['1'] * out.type.ndim, dtype)}")
+            w.code.line(f"{name}[{subscript(['0'] * out.type.ndim)}] = {made}")
             return None
         rows = Rows(w, value, lengths, steps)
         _Along(op, fold, axes, kept, keepdims, count, mean).write(w, rows, element, power)
@@ -109,116 +101,105 @@ class _Along:
         self.mean = mean
         self.dtype = op.outputs[0].type.dtype
 
-    def write(self, w: Writer, rows: Rows, element: Any, power: int) -> None:
+    def write(self, w: Parts, rows: Rows, element: Any, power: int) -> None:
         """Write the loops over what is read."""
         out, lengths = self.op.outputs[0], rows.lengths
         ndim = len(lengths)
-        index, name = w.index_names(ndim, inner=True), w.name(out)
-        place = w.at(["0" if k in self.axes else index[k] for k in self.there])
+        index, name = w.loops.index_names(ndim, inner=True), w.names.name(out)
+        place = subscript(["0" if k in self.axes else index[k] for k in self.there])
         adds = self.fold is SUM and bool(self.axes) and self.dtype == FLOAT64
         vectors = adds and rows.fits
         over_rows = vectors and self.kept[-1] == ndim - 1
         shape = ["1" if k in self.axes else lengths[k] for k in self.there]
-        w.new_array(out, shape, zeros=over_rows and len(self.axes) == 1)
+        w.arrays.new(out, shape, zeros=over_rows and len(self.axes) == 1)
         if over_rows:
-            with loops_over(w, index, lengths, self.kept[:-1]):
-                add_rows(rows, name, place, index, self.axes, power, loops_over)
+            with w.loops.over(index, lengths, self.kept[:-1]):
+                add_rows(rows, name, place, index, self.axes, power)
             if self.mean:
-                with loops_over(w, index, lengths, self.kept):
-                    w.line(f"{name}[{place}] = {self._made(w, f'{name}[{place}]', self.dtype)}")
+                with w.loops.over(index, lengths, self.kept):
+                    made = self._made(w, f"{name}[{place}]", self.dtype)
+                    w.code.line(f"{name}[{place}] = {made}")
             return
         wide = WIDE.get(self.dtype, self.dtype)
-        first = len(w.lines)
-        with loops_over(w, index, lengths, self.kept):
-            total = w.temporary("total", numpy_number(wide))
+        first = len(w.code.lines)
+        with w.loops.over(index, lengths, self.kept):
+            total = w.names.temporary("total", numpy_number(wide))
             if vectors and ndim > 2 and power == 1:
-                sum_of_row(rows, total, index, self.axes, loops_over)
+                sum_of_row(rows, total, index, self.axes)
             else:
-                w.line(f"{total} = {literal(self.fold.identity, numpy_number(wide))}")
-                with loops_over(w, index, lengths, self.axes):
-                    w.line(self.fold.step(w, total, element(index), wide))
-            w.line(f"{name}[{place}] = {self._made(w, total, wide)}")
-        if w.spreads and lengths:
-            parallel_sums.spread_rows(w, first)
+                w.code.line(f"{total} = {literal(self.fold.identity, numpy_number(wide))}")
+                with w.loops.over(index, lengths, self.axes):
+                    w.code.line(self.fold.step(w, total, element(index), wide))
+            w.code.line(f"{name}[{place}] = {self._made(w, total, wide)}")
+        if w.loops.spreads and lengths:
+            parallel_sums.spread_rows(w.loops, first)
 
-    def _made(self, w: Writer, text: str, dtype: np.dtype[Any]) -> str:
+    def _made(self, w: Parts, text: str, dtype: np.dtype[Any]) -> str:
         term = Term(text, ATOM, numpy_number(dtype))
         return _finish(w, term, self.count, self.dtype, self.mean)
 
 
-def spread(w: Writer, start: int, fold: _Fold, dtype: np.dtype[Any]) -> None:
+def spread(w: Parts, start: int, fold: _Fold, dtype: np.dtype[Any]) -> None:
     """Let a long reduction to a number, written from line ``start`` on, use several cores."""
-    if w.spreads and len(w.lines) - start > 2:
-        total = w.lines[start].partition(" = ")[0].strip()
+    if w.loops.spreads and len(w.code.lines) - start > 2:
+        total = w.code.lines[start].partition(" = ")[0].strip()
         part = Term("partial[part]", ATOM, numpy_number(dtype))
-        parallel_sums.spread_total(w, start, fold.step(w, total, part, dtype))
+        parallel_sums.spread_total(w.loops, start, fold.step(w, total, part, dtype))
 
 
-def _power(_w: Writer, term: Term, power: int) -> Term:
+def _power(_w: Parts, term: Term, power: int) -> Term:
     if power == 1:
         return term
     size = numpy_term(np.absolute, [term]) if term.kind == "c" else term
     return numpy_term(np.multiply, [size, size])
 
 
-@contextmanager
-def loops_over(
-    w: Writer, index: Sequence[str], lengths: Sequence[str], axes: Sequence[int]
-) -> Iterator[None]:
-    """Open loops over some axes of an array for a block."""
-    for k in axes:
-        w.line(f"for {index[k]} in range({lengths[k]}):")
-        w._indent += 1
-    yield
-    w._indent -= len(axes)
-
-
-def _finish(w: Writer, total: Term, count: str, dtype: np.dtype[Any], mean: bool) -> str:
+def _finish(w: Parts, total: Term, count: str, dtype: np.dtype[Any], mean: bool) -> str:
     if not mean:
-        return w.stored(total, dtype)
+        return w.operands.stored(total, dtype)
     n = Term(f"float({count})", ATOM, numpy_number(FLOAT64))
-    return w.stored(numpy_term(np.divide, [total, n]), dtype)
+    return w.operands.stored(numpy_term(np.divide, [total, n]), dtype)
 
 
 @handles(np.sum, np.add.reduce)
-def _sum(w, op, a, axis=None, dtype=None, keepdims=False):  # noqa: ARG001 (the output has it)
+def _sum(w: Parts, op, a, axis=None, dtype=None, keepdims=False):  # noqa: ARG001 (the output has it)
     if op.function == np.add.reduce and "axis" not in op.kwargs and len(op.args) < 2:
         axis = 0
     return _reduce(w, op, SUM, a, axis, keepdims)
 
 
 @handles(np.prod)
-def _prod(w, op, a, axis=None, dtype=None, keepdims=False):  # noqa: ARG001
+def _prod(w: Parts, op, a, axis=None, dtype=None, keepdims=False):  # noqa: ARG001
     return _reduce(w, op, PROD, a, axis, keepdims)
 
 
 @handles(np.mean)
-def _mean(w, op, a, axis=None, dtype=None, keepdims=False):  # noqa: ARG001
+def _mean(w: Parts, op, a, axis=None, dtype=None, keepdims=False):  # noqa: ARG001
     return _reduce(w, op, SUM, a, axis, keepdims, mean=True)
 
 
 @handles(np.any)
-def _any(w, op, a, axis=None, keepdims=False):
+def _any(w: Parts, op, a, axis=None, keepdims=False):
     return _reduce(w, op, _ANY, a, axis, keepdims)
 
 
 @handles(np.all)
-def _all(w, op, a, axis=None, keepdims=False):
+def _all(w: Parts, op, a, axis=None, keepdims=False):
     return _reduce(w, op, _ALL, a, axis, keepdims)
 
 
 @handles(np.var)
-def _var(w, op, a, axis=None, dtype=None, ddof=0, keepdims=False):  # noqa: ARG001
-    return w.stored(_variance(w, a, axis, ddof, keepdims), op.outputs[0].type.dtype)
+def _var(w: Parts, op, a, axis=None, dtype=None, ddof=0, keepdims=False):  # noqa: ARG001
+    return w.operands.stored(_variance(w, a, axis, ddof, keepdims), op.outputs[0].type.dtype)
 
 
 @handles(np.std)
-def _std(w, op, a, axis=None, dtype=None, ddof=0, keepdims=False):  # noqa: ARG001
+def _std(w: Parts, op, a, axis=None, dtype=None, ddof=0, keepdims=False):  # noqa: ARG001
     variance = _variance(w, a, axis, ddof, keepdims)
-    return w.stored(numpy_term(np.sqrt, [variance]), op.outputs[0].type.dtype)
+    return w.operands.stored(numpy_term(np.sqrt, [variance]), op.outputs[0].type.dtype)
 
 
-def _variance(w, a, axis, ddof, keepdims):
+def _variance(w: Parts, a, axis, ddof, keepdims):
     value = as_array(w, a)
     if (
         len(axes_of(axis, value.type.ndim)) != value.type.ndim
@@ -227,42 +208,43 @@ def _variance(w, a, axis, ddof, keepdims):
     ):
         message = "along an axis"
         raise TypeError(message)
-    name = w.array(value)
+    name = w.operands.array(value)
     lengths = [length_text(d, name, k) for k, d in enumerate(value.type.shape)]
-    mean, total = (w.temporary(t, numpy_number(FLOAT64)) for t in ("mean", "total"))
+    mean, total = (w.names.temporary(t, numpy_number(FLOAT64)) for t in ("mean", "total"))
     count = count_of(lengths, range(len(lengths)))
-    first = len(w.lines)
-    w.line(f"{mean} = 0.0")
-    index = w.open_loops(lengths)
-    w.line(SUM.step(w, mean, w.element(value, index), FLOAT64))
-    w.close_loops(index)
+    first = len(w.code.lines)
+    w.code.line(f"{mean} = 0.0")
+    index = w.loops.open(lengths)
+    w.code.line(SUM.step(w, mean, w.elements.element(value, index), FLOAT64))
+    w.loops.close(index)
     spread(w, first, SUM, FLOAT64)
-    w.line(f"{mean} = {w.help('divide')}({mean}, float({count}))")
-    first = len(w.lines)
-    w.line(f"{total} = 0.0")
-    w.open_loops(lengths)
-    part = Term(f"({w.element(value, index).text} - {mean})**2", ATOM, numpy_number(FLOAT64))
-    w.line(SUM.step(w, total, part, FLOAT64))
-    w.close_loops(index)
+    w.code.line(f"{mean} = {w.helpers.use('divide')}({mean}, float({count}))")
+    first = len(w.code.lines)
+    w.code.line(f"{total} = 0.0")
+    w.loops.open(lengths)
+    square = f"({w.elements.element(value, index).text} - {mean})**2"
+    part = Term(square, ATOM, numpy_number(FLOAT64))
+    w.code.line(SUM.step(w, total, part, FLOAT64))
+    w.loops.close(index)
     spread(w, first, SUM, FLOAT64)
-    text = f"{w.help('divide')}({total}, float({count} - {ddof}))"
+    text = f"{w.helpers.use('divide')}({total}, float({count} - {ddof}))"
     return Term(text, ATOM, numpy_number(FLOAT64))
 
 
 @handles(np.count_nonzero)
-def _count_nonzero(w, op, a):
+def _count_nonzero(w: Parts, op, a):
     value = as_array(w, a)
-    name = w.array(value)
-    total = w.temporary("count")
-    w.line(f"{total} = 0")
-    index = w.open_loops([length_text(d, name, k) for k, d in enumerate(value.type.shape)])
-    w.line(f"if {w.element(value, index).text} != 0:")
-    w.line(f"    {total} += 1")
-    w.close_loops(index)
-    return w.stored(Term(total, ATOM, numpy_number(np.int64)), op.outputs[0].type.dtype)
+    name = w.operands.array(value)
+    total = w.names.temporary("count")
+    w.code.line(f"{total} = 0")
+    index = w.loops.open([length_text(d, name, k) for k, d in enumerate(value.type.shape)])
+    w.code.line(f"if {w.elements.element(value, index).text} != 0:")
+    w.code.line(f"    {total} += 1")
+    w.loops.close(index)
+    return w.operands.stored(Term(total, ATOM, numpy_number(np.int64)), op.outputs[0].type.dtype)
 
 
-def _cumulative(w, op, fold, a, axis):
+def _cumulative(w: Parts, op, fold, a, axis):
     value = as_array(w, a)
     if axis is None and value.type.ndim != 1:
         message = "of a flattened array"
@@ -270,23 +252,23 @@ def _cumulative(w, op, fold, a, axis):
     out = op.outputs[0]
     dtype, ndim = out.type.dtype, value.type.ndim
     (at,) = axes_of(axis if axis is not None else 0, ndim)
-    name, source = w.name(out), w.array(value)
+    name, source = w.names.name(out), w.operands.array(value)
     lengths = [length_text(d, source, k) for k, d in enumerate(value.type.shape)]
-    w.line(f"{name} = {w.empty(lengths, dtype)}")
-    index = w.index_names(ndim)
-    total = w.temporary("total", numpy_number(dtype))
-    with loops_over(w, index, lengths, [k for k in range(ndim) if k != at]):
-        w.line(f"{total} = {literal(fold.identity, numpy_number(dtype))}")
-        with loops_over(w, index, lengths, [at]):
-            w.line(fold.step(w, total, w.element(value, index), dtype, ordered=True))
-            w.line(f"{name}[{w.at(index)}] = {total}")
+    w.code.line(f"{name} = {w.arrays.empty(lengths, dtype)}")
+    index = w.loops.index_names(ndim)
+    total = w.names.temporary("total", numpy_number(dtype))
+    with w.loops.over(index, lengths, [k for k in range(ndim) if k != at]):
+        w.code.line(f"{total} = {literal(fold.identity, numpy_number(dtype))}")
+        with w.loops.over(index, lengths, [at]):
+            w.code.line(fold.step(w, total, w.elements.element(value, index), dtype, ordered=True))
+            w.code.line(f"{name}[{subscript(index)}] = {total}")
 
 
 @handles(np.cumsum)
-def _cumsum(w, op, a, axis=None, dtype=None):  # noqa: ARG001
+def _cumsum(w: Parts, op, a, axis=None, dtype=None):  # noqa: ARG001
     return _cumulative(w, op, SUM, a, axis)
 
 
 @handles(np.cumprod)
-def _cumprod(w, op, a, axis=None, dtype=None):  # noqa: ARG001
+def _cumprod(w: Parts, op, a, axis=None, dtype=None):  # noqa: ARG001
     return _cumulative(w, op, PROD, a, axis)

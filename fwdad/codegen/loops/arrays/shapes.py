@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,45 +11,44 @@ from fwdad.codegen.loops.arrays.functions import (
     axes_of,
     filled,
     handles,
-    length_text,
     lengths_like,
     name_text,
     shape_text,
-    tuple_text,
 )
+from fwdad.codegen.loops.notation import dtype_text, length_text, subscript
 from fwdad.codegen.loops.number_terms import literal
-from fwdad.ir.notation import ATOM
+from fwdad.codegen.loops.parts import Parts
+from fwdad.ir.notation import ATOM, tuple_text
 from fwdad.ir.ops import Apply, Operand, Value, is_array
 from fwdad.ir.primitives.view_mirrors import give_back, is_view, view_or_copy, view_or_zeros
 from fwdad.ir.types import Size
 
-Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 
-
-def _reshaped(w: Writer, a: Value, shape: str) -> str:
-    if a in w._lazy:
-        return f"{w.array(a)}.reshape({shape})"
-    name = w.array(a)
-    if w.is_written_later(a):
-        if not w.is_in_order(a):
+def _reshaped(w: Parts, a: Value, shape: str) -> str:
+    if a in w.elements.lazy:
+        return f"{w.operands.array(a)}.reshape({shape})"
+    name = w.operands.array(a)
+    if w.memory.is_written_later(a):
+        if not w.arrays.is_in_order(a):
             message = "of an array that is not C-contiguous and is written"
             raise TypeError(message)
         return f"{_in_rows(w, a)}.reshape({shape})"  # only a view will do
     return f"np.ascontiguousarray({name}).reshape({shape})"
 
 
-def _in_rows(w: Writer, a: Value) -> str:
+def _in_rows(w: Parts, a: Value) -> str:
     """An array of which only a view will do, typed as C-contiguous if it is known to be.
 
     Other layouts do not compile. A merged array has an open layout, even if all arrays that it may
     stand for are C-contiguous.
     """
-    name = w.array(a)
-    return f"{w.help('by_rows')}({name})" if w.lies_by_rows(a) and w.is_in_order(a) else name
+    name = w.operands.array(a)
+    known = w.memory.lies_by_rows(a) and w.arrays.is_in_order(a)
+    return f"{w.helpers.use('by_rows')}({name})" if known else name
 
 
 @handles(np.reshape)
-def _reshape(w, op, a, shape, order="C"):
+def _reshape(w: Parts, op, a, shape, order="C"):
     if order != "C" or isinstance(a, (list, tuple)):
         message = f"in order {order}"
         raise TypeError(message)
@@ -58,68 +56,69 @@ def _reshape(w, op, a, shape, order="C"):
     if not is_array(a) or not a.type.ndim:
         dtype = op.outputs[0].type.dtype
         ones = ["1" if n == "-1" else n for n in lengths]
-        if is_array(a) and (w.is_written(op.outputs[0]) or w.is_written_later(a)):
-            return f"{w.array(a)}.reshape({tuple_text(ones)})"
-        return f"np.full({tuple_text(ones)}, {w.stored(w.number(a), dtype)}, {w.dtype(dtype)})"
+        if is_array(a) and (w.memory.is_written(op.outputs[0]) or w.memory.is_written_later(a)):
+            return f"{w.operands.array(a)}.reshape({tuple_text(ones)})"
+        fill = w.operands.stored(w.operands.number(a), dtype)
+        return f"np.full({tuple_text(ones)}, {fill}, {dtype_text(dtype)})"
     result = _reshaped(w, a, tuple_text(lengths))
-    if w.is_written(op.outputs[0]) and not w.is_written_later(a):
+    if w.memory.is_written(op.outputs[0]) and not w.memory.is_written_later(a):
         return f"{result}.copy()"
     return result
 
 
 @handles(np.ravel)
-def _ravel(w, op, a, order="C"):
+def _ravel(w: Parts, op, a, order="C"):
     a = as_array(w, a)
-    rows = w.lies_by_rows(a)
+    rows = w.memory.lies_by_rows(a)
     if order != "C" and not (rows and order in ("K", "A")):
         message = f"in order {order}"
         raise TypeError(message)
-    if w.is_written(op.outputs[0]) and not w.is_written_later(a) and a.type.ndim:
+    if w.memory.is_written(op.outputs[0]) and not w.memory.is_written_later(a) and a.type.ndim:
         return f"{_reshaped(w, a, '-1')}.copy()"  # the original is not written: a copy will do
-    if w.is_written(op.outputs[0]):
+    if w.memory.is_written(op.outputs[0]):
         if not rows:
             message = "of an array that may not be C-contiguous, and is written"
             raise TypeError(message)
         return f"{_in_rows(w, a)}.reshape(-1)"
-    return _reshaped(w, a, "-1") if a.type.ndim else f"{w.array(a)}.reshape(1)"
+    return _reshaped(w, a, "-1") if a.type.ndim else f"{w.operands.array(a)}.reshape(1)"
 
 
 @handles(view_or_zeros, view_or_copy)
-def _view_beside(w, op, mirrored, held, v, base):  # noqa: ARG001
-    if not w.lies_by_rows(base):
+def _view_beside(w: Parts, op, mirrored, held, v, base):  # noqa: ARG001
+    if not w.memory.lies_by_rows(base):
         message = "of an array that may not be C-contiguous"
         raise TypeError(message)
-    return w.array(mirrored)
+    return w.operands.array(mirrored)
 
 
 @handles(give_back)
-def _give_back(w, op, held, own, order):  # noqa: ARG001
+def _give_back(w: Parts, op, held, own, order):  # noqa: ARG001
     made = (o for o in w.program.walk() if own in o.outputs or held in o.outputs)
-    if not any(isinstance(o, Apply) and o.function is view_or_zeros and w.lies_by_rows(o.args[3])
-               for o in made):  # fmt: skip
+    bases = [o.args[3] for o in made if isinstance(o, Apply) and o.function is view_or_zeros]
+    if not any(map(w.memory.lies_by_rows, bases)):
         message = "of an array that may not be C-contiguous"
         raise TypeError(message)
     # a view: updates of it reach the array
 
 
 @handles(is_view)
-def _is_view(w, op, v, base):  # noqa: ARG001
-    if not w.lies_by_rows(base):
+def _is_view(w: Parts, op, v, base):  # noqa: ARG001
+    if not w.memory.lies_by_rows(base):
         message = "of an array that may not be C-contiguous"
         raise TypeError(message)
     return "True"
 
 
 @handles(np.ndarray.flatten)
-def _flatten(w, op, a, order="C"):  # noqa: ARG001
+def _flatten(w: Parts, op, a, order="C"):  # noqa: ARG001
     if order != "C" or not a.type.ndim:
         message = f"in order {order}"
         raise TypeError(message)
-    return f"{w.array(a)}.copy().reshape(-1)"
+    return f"{w.operands.array(a)}.copy().reshape(-1)"
 
 
 @handles(np.transpose, np.matrix_transpose, np.swapaxes, np.moveaxis)
-def _transpose(w, op, a, *axes, **options):
+def _transpose(w: Parts, op, a, *axes, **options):
     a = as_array(w, a)  # a number becomes a 0-d array
     ndim = a.type.ndim
     labels = np.empty((1,) * ndim)
@@ -136,14 +135,14 @@ def _transpose(w, op, a, *axes, **options):
         message = "of these axes"
         raise TypeError(message)
     if order == list(range(ndim)):
-        return w.text(a)
+        return w.operands.text(a)
     if order == list(range(ndim))[::-1]:
-        return f"{w.array(a)}.T"
-    return f"{w.array(a)}.transpose({tuple_text([str(k) for k in order])})"
+        return f"{w.operands.array(a)}.T"
+    return f"{w.operands.array(a)}.transpose({tuple_text([str(k) for k in order])})"
 
 
 @handles(np.squeeze)
-def _squeeze(w, op, a, axis=None):  # noqa: ARG001
+def _squeeze(w: Parts, op, a, axis=None):  # noqa: ARG001
     axes = (
         [k for k, d in enumerate(a.type.shape) if d == 1]
         if axis is None
@@ -153,87 +152,88 @@ def _squeeze(w, op, a, axis=None):  # noqa: ARG001
         isinstance(d, Size) for d in a.type.shape)) or len(axes) == a.type.ndim:  # fmt: skip
         message = "of axes whose lengths are not known"
         raise TypeError(message)
-    return f"{w.array(a)}[{', '.join('0' if k in axes else ':' for k in range(a.type.ndim))}]"
+    parts = ["0" if k in axes else ":" for k in range(a.type.ndim)]
+    return f"{w.operands.array(a)}[{', '.join(parts)}]"
 
 
 @handles(np.expand_dims)
-def _expand_dims(w, op, a, axis):
+def _expand_dims(w: Parts, op, a, axis):
     if not is_array(a):
         filled(w, op, shape_text(w, (1,) * op.outputs[0].type.ndim), a)
         return None
     axes = axes_of(axis, op.outputs[0].type.ndim)
     parts = ["None" if k in axes else ":" for k in range(op.outputs[0].type.ndim)]
-    return f"{w.array(a)}[{', '.join(parts)}]"
+    return f"{w.operands.array(a)}[{', '.join(parts)}]"
 
 
 @handles(np.broadcast_to)
-def _broadcast_to(w, op, a, shape, subok=False):  # noqa: ARG001
+def _broadcast_to(w: Parts, op, a, shape, subok=False):  # noqa: ARG001
     dtype = op.outputs[0].type.dtype
-    if not op.outputs[0].type.ndim and not (is_array(a) and w.is_written_later(a)):
-        return f"np.full((), {w.stored(w.number(a), dtype)}, {w.dtype(dtype)})"
+    if not op.outputs[0].type.ndim and not (is_array(a) and w.memory.is_written_later(a)):
+        return f"np.full((), {w.operands.stored(w.operands.number(a), dtype)}, {dtype_text(dtype)})"
     if not is_array(a):
         filled(w, op, shape_text(w, shape), a)
         return None
     # a read-only view, as in NumPy; broadcast axes have a stride of zero
-    return f"np.broadcast_to({w.array(a)}, {tuple_text(shape_text(w, shape))})"
+    return f"np.broadcast_to({w.operands.array(a)}, {tuple_text(shape_text(w, shape))})"
 
 
 @handles(np.flip, np.flipud, np.fliplr)
-def _flip(w, op, a, axis=None):
+def _flip(w: Parts, op, a, axis=None):
     axis = {np.flipud: 0, np.fliplr: 1}.get(op.function, axis)
     axes = axes_of(axis, a.type.ndim)
-    return f"{w.array(a)}[{', '.join('::-1' if k in axes else ':' for k in range(a.type.ndim))}]"
+    parts = ["::-1" if k in axes else ":" for k in range(a.type.ndim)]
+    return f"{w.operands.array(a)}[{', '.join(parts)}]"
 
 
 @handles(np.roll)
-def _roll(w, op, a, shift, axis=None):
+def _roll(w: Parts, op, a, shift, axis=None):
     if isinstance(shift, tuple) or isinstance(axis, tuple) or (axis is None and a.type.ndim != 1):
         message = "of several axes"
         raise TypeError(message)
     (along,) = axes_of(axis, a.type.ndim)
-    name, source, lengths = w.name(op.outputs[0]), w.array(a), lengths_like(w, a)
+    name, source, lengths = w.names.name(op.outputs[0]), w.operands.array(a), lengths_like(w, a)
     n = name_text(w, lengths[along], "n")
-    by = w.temporary("shift")
-    w.line(f"{by} = {w.index_text(shift)} % {n} if {n} else 0", op)
-    w.line(f"{name} = {w.empty(lengths, a.type.dtype)}")
-    index = w.open_loops(lengths)
+    by = w.names.temporary("shift")
+    w.code.line(f"{by} = {w.operands.index_text(shift)} % {n} if {n} else 0", op)
+    w.code.line(f"{name} = {w.arrays.empty(lengths, a.type.dtype)}")
+    index = w.loops.open(lengths)
     to = list(index)
-    to[along] = w.temporary("place")
-    w.line(f"{to[along]} = {index[along]} + {by}")
-    w.line(f"{to[along]} = {to[along]} if {to[along]} < {n} else {to[along]} - {n}")
-    w.line(f"{name}[{w.at(to)}] = {source}[{w.at(index)}]")
-    w.close_loops(index)
+    to[along] = w.names.temporary("place")
+    w.code.line(f"{to[along]} = {index[along]} + {by}")
+    w.code.line(f"{to[along]} = {to[along]} if {to[along]} < {n} else {to[along]} - {n}")
+    w.code.line(f"{name}[{subscript(to)}] = {source}[{subscript(index)}]")
+    w.loops.close(index)
 
 
 @handles(np.real)
-def _real(w, op, a):  # noqa: ARG001
-    if not is_array(a):
-        return w.text(a) if w.type_of(a).dtype.kind != "c" else f"{w.term(a).at(ATOM)}.real"
-    return w.text(a) if a.type.dtype.kind != "c" else f"{w.array(a)}.real"
+def _real(w: Parts, op, a):  # noqa: ARG001
+    if w.operands.type_of(a).dtype.kind != "c":
+        return w.operands.text(a)
+    return f"{w.operands.array(a) if is_array(a) else w.operands.term(a).at(ATOM)}.real"
 
 
 @handles(np.imag)
-def _imag(w, op, a):
-    if w.type_of(a).dtype.kind != "c":
+def _imag(w: Parts, op, a):
+    if w.operands.type_of(a).dtype.kind != "c":
         if is_array(a):
-            return (
-                f"np.zeros({tuple_text(lengths_like(w, a))}, {w.dtype(op.outputs[0].type.dtype)})"
-            )
+            dtype = dtype_text(op.outputs[0].type.dtype)
+            return f"np.zeros({tuple_text(lengths_like(w, a))}, {dtype})"
         return literal(0, op.outputs[0].type)
-    return f"{w.array(a) if is_array(a) else w.term(a).at(ATOM)}.imag"
+    return f"{w.operands.array(a) if is_array(a) else w.operands.term(a).at(ATOM)}.imag"
 
 
-def _join(w: Writer, op: Apply, parts: Sequence[Operand], axis: int, new: bool) -> None:
+def _join(w: Parts, op: Apply, parts: Sequence[Operand], axis: int, new: bool) -> None:
     out = op.outputs[0]
     values = [as_array(w, p) for p in parts]
-    names = [w.array(v) for v in values]
+    names = [w.operands.array(v) for v in values]
     ndim = values[0].type.ndim
     first = [length_text(d, names[0], k) for k, d in enumerate(values[0].type.shape)]
     for v, n in zip(values[1:], names[1:], strict=True):
         for k, d in enumerate(v.type.shape):
             if (new or k != axis) and d != values[0].type.shape[k]:
-                w.line(f"if {length_text(d, n, k)} != {first[k]}:")
-                w.line("    raise ValueError('all the input arrays must have the same shape')")
+                w.code.line(f"if {length_text(d, n, k)} != {first[k]}:")
+                w.code.line("    raise ValueError('all the input arrays must have the same shape')")
     if new:
         lengths = [*first[:axis], str(len(values)), *first[axis:]]
     else:
@@ -241,21 +241,21 @@ def _join(w: Writer, op: Apply, parts: Sequence[Operand], axis: int, new: bool) 
             length_text(v.type.shape[axis], n, axis) for v, n in zip(values, names, strict=True)
         ]
         lengths = [*first[:axis], " + ".join(total), *first[axis + 1 :]]
-    name = w.name(out)
-    w.line(f"{name} = {w.empty(lengths, out.type.dtype)}")
+    name = w.names.name(out)
+    w.code.line(f"{name} = {w.arrays.empty(lengths, out.type.dtype)}")
     offset = "0"
     for k, (v, n) in enumerate(zip(values, names, strict=True)):
         own = [length_text(d, n, j) for j, d in enumerate(v.type.shape)]
-        index = w.open_loops(own)
+        index = w.loops.open(own)
         if new:
             place = [*index[:axis], str(k), *index[axis:]]
         else:
             place = [*index]
             if offset != "0":
                 place[axis] = f"{index[axis]} + {offset}"
-        text = w.stored(w.element(v, index), out.type.dtype)
-        w.line(f"{name}[{w.at(place)}] = {text}")
-        w.close_loops(index)
+        text = w.operands.stored(w.elements.element(v, index), out.type.dtype)
+        w.code.line(f"{name}[{subscript(place)}] = {text}")
+        w.loops.close(index)
         if not new:
             moved = own[axis] if offset == "0" else f"{offset} + {own[axis]}"
             offset = name_text(w, moved, "offset") if k + 1 < len(values) else offset
@@ -272,7 +272,7 @@ def _default_cast(dtype, casting):
 
 
 @handles(np.concatenate)
-def _concatenate(w, op, parts, axis=0, *, dtype=None, casting="same_kind"):
+def _concatenate(w: Parts, op, parts, axis=0, *, dtype=None, casting="same_kind"):
     _default_cast(dtype, casting)
     ndim = op.outputs[0].type.ndim
     if axis is None:
@@ -282,7 +282,7 @@ def _concatenate(w, op, parts, axis=0, *, dtype=None, casting="same_kind"):
 
 
 @handles(np.stack)
-def _stack(w, op, parts, axis=0, *, dtype=None, casting="same_kind"):
+def _stack(w: Parts, op, parts, axis=0, *, dtype=None, casting="same_kind"):
     _default_cast(dtype, casting)
     _join(w, op, parts, axes_of(axis, op.outputs[0].type.ndim)[0], new=True)
 
@@ -297,24 +297,24 @@ def _common_rank(parts):
 
 
 @handles(np.hstack)
-def _hstack(w, op, parts):
+def _hstack(w: Parts, op, parts):
     _join(w, op, parts, 0 if _common_rank(parts) == 1 else 1, new=False)
 
 
 @handles(np.vstack)
-def _vstack(w, op, parts):
+def _vstack(w: Parts, op, parts):
     _join(w, op, parts, 0, new=_common_rank(parts) == 1)
 
 
 @handles(np.diff)
-def _diff(w, op, a, n=1, axis=-1):
+def _diff(w: Parts, op, a, n=1, axis=-1):
     if n != 1 or a.type.ndim != 1 or axis not in (-1, 0) or a.type.dtype.kind == "b":
         message = "of higher order"
         raise TypeError(message)
-    name, out = w.array(a), w.name(op.outputs[0])
+    name, out = w.operands.array(a), w.names.name(op.outputs[0])
     length = length_text(a.type.shape[0], name, 0)
-    shorter = f"{w.help('larger')}({length} - 1, 0)"
-    w.line(f"{out} = {w.empty([shorter], a.type.dtype)}")
-    index = w.open_loops([f"{length} - 1"])
-    w.line(f"{out}[{index[0]}] = {name}[{index[0]} + 1] - {name}[{index[0]}]")
-    w.close_loops(index)
+    shorter = f"{w.helpers.use('larger')}({length} - 1, 0)"
+    w.code.line(f"{out} = {w.arrays.empty([shorter], a.type.dtype)}")
+    index = w.loops.open([f"{length} - 1"])
+    w.code.line(f"{out}[{index[0]}] = {name}[{index[0]} + 1] - {name}[{index[0]}]")
+    w.loops.close(index)

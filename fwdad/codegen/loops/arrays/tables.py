@@ -6,35 +6,36 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.codegen.loops.arrays.functions import FLOAT64, as_array, handles, length_text, reading
+from fwdad.codegen.loops.arrays.functions import FLOAT64, as_array, handles, reading
 from fwdad.codegen.loops.arrays.products import as_dtype
+from fwdad.codegen.loops.notation import length_text, subscript
 from fwdad.codegen.loops.number_terms import Term, cast, numpy_number
+from fwdad.codegen.loops.parts import Parts
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Operand, is_array
-
-Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 
 _INT = np.dtype(np.int64)
 
 
-def _of_each(w: Writer, op: Any, v: Operand, call: Any) -> str | None:
+def _of_each(w: Parts, op: Any, v: Operand, call: Any) -> str | None:
     """Apply a scalar function to each element of an array; ``call(term)`` is its source."""
     out = op.outputs[0]
     if not is_array(v):
-        return w.stored(Term(call(w.atom(w.number(v))), ATOM, numpy_number(out.type.dtype)),
-                        out.type.dtype)  # fmt: skip
+        text = call(w.operands.atom(w.operands.number(v)))
+        return w.operands.stored(Term(text, ATOM, numpy_number(out.type.dtype)), out.type.dtype)
     with reading(w, v) as (value, lengths, steps):
         if not is_array(out):  # of a 0-d array
-            text = call(w.element(value, [], steps))
-            return w.stored(Term(text, ATOM, numpy_number(out.type.dtype)), out.type.dtype)
-        w.new_array(out, lengths)
-        index = w.open_loops(lengths)
-        w.line(f"{w.name(out)}[{w.at(index)}] = {call(w.element(value, index, steps))}")
-        w.close_loops(index)
+            text = call(w.elements.element(value, [], steps))
+            return w.operands.stored(Term(text, ATOM, numpy_number(out.type.dtype)), out.type.dtype)
+        w.arrays.new(out, lengths)
+        index = w.loops.open(lengths)
+        name, item = w.names.name(out), call(w.elements.element(value, index, steps))
+        w.code.line(f"{name}[{subscript(index)}] = {item}")
+        w.loops.close(index)
     return None
 
 
-def _vector(w: Writer, a: Operand, kinds: str) -> Any:
+def _vector(w: Parts, a: Operand, kinds: str) -> Any:
     a = as_array(w, a)
     if a.type.ndim != 1 or a.type.dtype.kind not in kinds:
         message = "of such arrays"
@@ -42,41 +43,42 @@ def _vector(w: Writer, a: Operand, kinds: str) -> Any:
     return a
 
 
-def _is_real(w: Writer, *xs: Operand) -> None:
+def _is_real(w: Parts, *xs: Operand) -> None:
     """Refuse numbers that have no order."""
-    if any(w.type_of(x).dtype.kind not in "iuf" for x in xs if not isinstance(x, (list, tuple))):
+    alone = [x for x in xs if not isinstance(x, (list, tuple))]
+    if any(w.operands.type_of(x).dtype.kind not in "iuf" for x in alone):
         message = "of such numbers"
         raise TypeError(message)
 
 
 @handles(np.searchsorted)
-def _searchsorted(w, op, a, v, side="left"):
+def _searchsorted(w: Parts, op, a, v, side="left"):
     _is_real(w, v)
-    table, right = w.array(_vector(w, a, "iuf")), side == "right"
-    return _of_each(w, op, v, lambda x: f"{w.help('search')}({table}, {x.text}, {right})")
+    table, right = w.operands.array(_vector(w, a, "iuf")), side == "right"
+    return _of_each(w, op, v, lambda x: f"{w.helpers.use('search')}({table}, {x.text}, {right})")
 
 
 @handles(np.digitize)
-def _digitize(w, op, x, bins, right=False):
+def _digitize(w: Parts, op, x, bins, right=False):
     _is_real(w, x)
-    table, way = w.array(_vector(w, bins, "iuf")), w.temporary("way")
-    w.line(f"{way} = {w.help('direction')}({table})", op)
-    call = f"{w.help('bin_of')}({table}, {{}}, {bool(right)}, {way})"
+    table, way = w.operands.array(_vector(w, bins, "iuf")), w.names.temporary("way")
+    w.code.line(f"{way} = {w.helpers.use('direction')}({table})", op)
+    call = f"{w.helpers.use('bin_of')}({table}, {{}}, {bool(right)}, {way})"
     return _of_each(w, op, x, lambda item: call.format(item.text))
 
 
 @handles(np.interp)
-def _interp(w, op, x, xp, fp, left=None, right=None):
+def _interp(w: Parts, op, x, xp, fp, left=None, right=None):
     _is_real(w, x)
     knots, values = (as_dtype(w, _vector(w, a, "iuf"), FLOAT64) for a in (xp, fp))
-    w.line(f"{w.help('check_table')}({knots}, {values})", op)
+    w.code.line(f"{w.helpers.use('check_table')}({knots}, {values})", op)
     ends = []
     for end, at in ((left, "0"), (right, f"{values}.shape[0] - 1")):
         if end is None:
             ends.append(f"{values}[{at}]")
         else:
-            ends.append(w.atom(cast(w.number(end), FLOAT64)).text)
-    call = f"{w.help('interpolate')}({{}}, {knots}, {values}, {', '.join(ends)})"
+            ends.append(w.operands.atom(cast(w.operands.number(end), FLOAT64)).text)
+    call = f"{w.helpers.use('interpolate')}({{}}, {knots}, {values}, {', '.join(ends)})"
     return _of_each(w, op, x, lambda item: call.format(cast(item, FLOAT64).text))
 
 
@@ -84,7 +86,7 @@ _MODES = {"valid": 0, "same": 1, "full": 2, 0: 0, 1: 1, 2: 2}
 
 
 @handles(np.convolve, np.correlate)
-def _convolve(w, op, a, v, mode=None):
+def _convolve(w: Parts, op, a, v, mode=None):
     turned = op.function is not np.convolve
     mode = ("valid" if turned else "full") if mode is None else mode
     dtype = op.outputs[0].type.dtype
@@ -92,48 +94,49 @@ def _convolve(w, op, a, v, mode=None):
         message = f"of {dtype}"
         raise TypeError(message)
     m, n = (as_dtype(w, _vector(w, x, "biufc"), dtype) for x in (a, v))
-    start, length = w.temporary("start"), w.temporary("length")
+    start, length = w.names.temporary("start"), w.names.temporary("length")
     given = f"{m}.shape[0], {n}.shape[0], {_MODES[mode]}, {turned}"
-    w.line(f"{start}, {length} = {w.help('part_of_full')}({given})", op)
+    w.code.line(f"{start}, {length} = {w.helpers.use('part_of_full')}({given})", op)
     if turned:
         n = f"np.conj({n})[::-1]" if dtype.kind == "c" else f"{n}[::-1]"
-    return f"{w.help('convolved')}({m}, {n}, {start}, {length})"
+    return f"{w.helpers.use('convolved')}({m}, {n}, {start}, {length})"
 
 
 @handles(np.unique)
 def _unique(
-    w, op, ar, return_index=False, return_inverse=False, return_counts=False, axis=None,
+    w: Parts, op, ar, return_index=False, return_inverse=False, return_counts=False, axis=None,
     *, equal_nan=True, sorted=True,  # noqa: A002 (NumPy's name)
 ):  # fmt: skip
     a = _vector(w, ar, "biuf")
     if axis not in (None, 0) or not sorted:
         message = "of this kind"
         raise TypeError(message)
-    parts = [w.temporary(t) for t in ("values", "first", "inverse", "counts")]
-    w.line(f"{', '.join(parts)} = {w.help('distinct')}({w.array(a)}, {bool(equal_nan)})", op)
+    parts = [w.names.temporary(t) for t in ("values", "first", "inverse", "counts")]
+    call = f"{w.helpers.use('distinct')}({w.operands.array(a)}, {bool(equal_nan)})"
+    w.code.line(f"{', '.join(parts)} = {call}", op)
     flags = (True, return_index, return_inverse, return_counts)
     return ", ".join(part for part, flag in zip(parts, flags, strict=True) if flag)
 
 
 @handles(np.repeat)
-def _repeat(w, op, a, repeats, axis=None):
+def _repeat(w: Parts, op, a, repeats, axis=None):
     """``np.repeat`` by an array of counts; a single count is decomposed before."""
     a, counts = as_array(w, a), _vector(w, repeats, "iu")
     if axis not in (None, 0) or a.type.ndim != 1:
         message = "along an axis"
         raise TypeError(message)
-    source, by, name = w.array(a), w.array(counts), w.name(op.outputs[0])
+    source, by, name = w.operands.array(a), w.operands.array(counts), w.names.name(op.outputs[0])
     n = length_text(a.type.shape[0], source, 0)
-    w.line(f"{w.help('equal_length')}({by}.shape[0], {n})", op)
-    total, (i, j) = w.temporary("total"), w.index_names(2)
-    w.line(f"{total} = 0")
-    w.line(f"for {i} in range({n}):")
-    w.line(f"    if {by}[{i}] < 0:")
-    w.line("        raise ValueError('repeats may not contain negative values.')")
-    w.line(f"    {total} += {by}[{i}]")
-    w.line(f"{name} = {w.empty([total], a.type.dtype)}")
-    w.line(f"{total} = 0")
-    w.line(f"for {i} in range({n}):")
-    w.line(f"    for {j} in range({by}[{i}]):")
-    w.line(f"        {name}[{total} + {j}] = {source}[{i}]")
-    w.line(f"    {total} += {by}[{i}]")
+    w.code.line(f"{w.helpers.use('equal_length')}({by}.shape[0], {n})", op)
+    total, (i, j) = w.names.temporary("total"), w.loops.index_names(2)
+    w.code.line(f"{total} = 0")
+    w.code.line(f"for {i} in range({n}):")
+    w.code.line(f"    if {by}[{i}] < 0:")
+    w.code.line("        raise ValueError('repeats may not contain negative values.')")
+    w.code.line(f"    {total} += {by}[{i}]")
+    w.code.line(f"{name} = {w.arrays.empty([total], a.type.dtype)}")
+    w.code.line(f"{total} = 0")
+    w.code.line(f"for {i} in range({n}):")
+    w.code.line(f"    for {j} in range({by}[{i}]):")
+    w.code.line(f"        {name}[{total} + {j}] = {source}[{i}]")
+    w.code.line(f"    {total} += {by}[{i}]")

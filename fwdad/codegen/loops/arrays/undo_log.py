@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from fwdad.codegen.loops.arrays.functions import handles, length_text
+from fwdad.codegen.loops.arrays.functions import handles
+from fwdad.codegen.loops.notation import length_text, subscript
+from fwdad.codegen.loops.parts import Parts
 from fwdad.ir.ops import Apply, Operand, Value
 from fwdad.ir.primitives.undo_log import note
 from fwdad.ir.types import INT
 
-Writer = Any
-
 
 @handles(note)
 def _note(
-    w: Writer,
+    w: Parts,
     op: Apply,
     addresses: Value,
     contents: Value,
@@ -22,24 +20,24 @@ def _note(
     a: Value,
     *index: Operand,
 ) -> None:
-    array, counter = w.array(a), w.temporary("noted", INT)
-    log = [w.array(x) for x in (addresses, contents, height)]
-    w.line(f"{counter} = {log[2]}[0]", op)
-    view, shape = w.view_of(a, index)
+    array, counter = w.operands.array(a), w.names.temporary("noted", INT)
+    log = [w.operands.array(x) for x in (addresses, contents, height)]
+    w.code.line(f"{counter} = {log[2]}[0]", op)
+    view, shape = w.stores.view_of(a, index)
     if not shape:
-        place = w.scalar_index(index, a)
+        place = w.operands.scalar_index(index, a)
         _note_element(w, log, counter, array, place)
     else:
-        name = w.temporary("view")
-        w.line(f"{name} = {view}")
-        loop = w.open_loops([length_text(d, name, k) for k, d in enumerate(shape)], inner=True)
-        _note_element(w, log, counter, name, w.at(loop))
-        w.line(f"{counter} += 1")
-        w.close_loops(loop)
-    w.line(f"{log[2]}[0] = {counter}{'' if shape else ' + 1'}")
+        name = w.names.temporary("view")
+        w.code.line(f"{name} = {view}")
+        loop = w.loops.open([length_text(d, name, k) for k, d in enumerate(shape)], inner=True)
+        _note_element(w, log, counter, name, subscript(loop))
+        w.code.line(f"{counter} += 1")
+        w.loops.close(loop)
+    w.code.line(f"{log[2]}[0] = {counter}{'' if shape else ' + 1'}")
 
 
-def _note_element(w: Writer, log: list[str], counter: str, array: str, index: str) -> None:
+def _note_element(w: Parts, log: list[str], counter: str, array: str, index: str) -> None:
     addresses, contents, _ = log
-    w.line(f"{addresses}[{counter}] = {w.help('address_of')}({array}, ({index},))")
-    w.line(f"{contents}[{counter}] = {array}[{index}]")
+    w.code.line(f"{addresses}[{counter}] = {w.helpers.use('address_of')}({array}, ({index},))")
+    w.code.line(f"{contents}[{counter}] = {array}[{index}]")

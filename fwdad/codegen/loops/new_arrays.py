@@ -1,0 +1,122 @@
+"""New arrays in the Numba source: where they are allocated, and the order of their axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fwdad.codegen.loops.buffer_hoisting import OpenLoop, temporaries
+from fwdad.codegen.loops.draft import Draft
+from fwdad.codegen.loops.loop_lines import LoopLines
+from fwdad.codegen.loops.memory import Memory
+from fwdad.codegen.loops.notation import dtype_text, subscript
+from fwdad.codegen.loops.number_terms import literal, numpy_number
+from fwdad.codegen.passes.axis_order import Axes, axes_of_memory
+from fwdad.codegen.passes.registers import lane_memory
+from fwdad.ir.notation import tuple_text
+from fwdad.ir.ops import Block, Branch, Call, Loop, Op, Value, is_array, walk
+
+
+class NewArrays:
+    """Writes definitions of arrays that are then filled.
+
+    ``open`` are the loops being written, outermost first; ``axes`` the orders of axes that were
+    chosen; arrays that are ``loose`` have types that leave their layout open.
+    """
+
+    def __init__(self, draft: Draft, lanes: set[Value], memory: Memory, loops: LoopLines) -> None:
+        program = draft.program
+        self.code, self.names, self.helpers = draft.code, draft.names, draft.helpers
+        self.memory = memory
+        self.loops = loops
+        self.open: list[OpenLoop] = []
+        self.axes = axes_of_memory(program, memory.of, memory.known)
+        self.loose = merged_arrays(program.block) - lanes
+        self._lane_memory = lane_memory(program, lanes)
+        self._temporaries = temporaries(program, memory.of)
+
+    def new(
+        self,
+        value: Value,
+        lengths: Sequence[str],
+        op: Op | None = None,
+        *,
+        zeros: bool = False,
+        compared: bool = False,
+    ) -> None:
+        """Define an array to be filled; one local to an iteration is allocated before the loop.
+
+        Its lengths are checked here, unless the caller has ``compared`` them.
+        """
+        name, dtype = self.names.name(value), value.type.dtype
+        loop, shape = self._workspace(value)
+        if loop is None:
+            made = self.zeros(value, lengths) if zeros else self.empty(lengths, dtype, value)
+            self.code.line(f"{name} = {made}", op)
+            return
+        loop.made.append(f"{name} = {self.empty(shape, dtype, value)}")
+        for axis, (n, known) in enumerate(zip(lengths, shape, strict=False)):
+            if n != known and not compared:  # so that no element has to be checked
+                self.code.line(f"{self.helpers.use('equal_length')}({name}.shape[{axis}], {n})", op)
+        if zeros:
+            index = self.loops.open(shape)
+            self.code.line(f"{name}[{subscript(index)}] = {literal(0, numpy_number(dtype))}", op)
+            self.loops.close(index)
+
+    def _workspace(self, value: Value) -> tuple[OpenLoop | None, list[str]]:
+        """The outermost loop before which an array can be allocated, and its lengths there."""
+        if value in self._temporaries and value not in self._lane_memory:
+            for loop in self.open:
+                shape = loop.shape(value)
+                if shape is not None:
+                    return loop, shape
+        return None, []
+
+    def has_workspace(self, value: Value) -> bool:
+        """Whether an array is allocated before the loop that computes it."""
+        return self._workspace(value)[0] is not None
+
+    def empty(
+        self, lengths: Sequence[str], dtype: np.dtype[Any], value: Value | None = None
+    ) -> str:
+        """Source for a new array, in the axis order that was chosen for a value."""
+        return self._made("empty", value, lengths, dtype)
+
+    def zeros(self, value: Value, lengths: Sequence[str]) -> str:
+        """Source for an array of zeros."""
+        return self._made("zeros", value, lengths, value.type.dtype)
+
+    def _made(
+        self, function: str, value: Value | None, lengths: Sequence[str], dtype: np.dtype[Any]
+    ) -> str:
+        order = None if value is None else self._order(value)
+        held = list(lengths) if order is None else [lengths[k] for k in order]
+        made = f"np.{function}({tuple_text(held)}, {dtype_text(dtype)})"
+        if order is None:
+            return made
+        if len(order) == 2:
+            return f"{made}.T"
+        return f"{made}.transpose({tuple_text([str(order.index(k)) for k in range(len(order))])})"
+
+    def _order(self, value: Value) -> Axes | None:
+        """The axis order of an array; lanes that are read and written as one are neighbours."""
+        if value in self._lane_memory and value.type.ndim > 1:
+            return (*range(1, value.type.ndim), 0)
+        return self.axes.get(value)
+
+    def is_in_order(self, value: Value) -> bool:
+        """Whether an array's memory was allocated in C order."""
+        return all(self._order(v) is None for v in self.memory.roots(value))
+
+
+def merged_arrays(block: Block) -> set[Value]:
+    """Arrays that stand for one of several, and results of calls: their layout is left open."""
+    found: set[Value] = set()
+    for op in walk(block):
+        if isinstance(op, (Branch, Loop, Call)):
+            found.update(v for v in op.outputs if is_array(v))
+        if isinstance(op, Loop):
+            found.update(v for v in op.carried if is_array(v))
+    return found

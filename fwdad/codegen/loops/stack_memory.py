@@ -1,0 +1,160 @@
+"""The stacks of a program in the Numba source: which share memory, and how they are named."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from fwdad.ir.ops import Apply, Block, Call, Op, Operand, Program, Value, values_in
+from fwdad.ir.primitives.stacks import pop, push, thin, top
+from fwdad.ir.types import ArrayType, Size, Type, number_type
+from fwdad.transforms.passes import called_from
+
+
+class Held:
+    """The memory of one stack of the tape, or of several that are pushed and popped together.
+
+    ``stacks`` are in the order in which their numbers are interleaved. ``begins`` and ``ends`` are
+    the first and last pushes of an iteration, ``lowers`` its first pop.
+    """
+
+    def __init__(self, t: Type) -> None:
+        self.type = t
+        self.stacks: list[Value] = []
+        self.begins: set[Op] = set()
+        self.ends: set[Op] = set()
+        self.lowers: set[Op] = set()
+        self.name = self.top = self.shapes = ""
+        self.unknown: list[int] = []  # the axes whose lengths are on the stack of shapes
+
+    def place(self, stack: Value) -> str:
+        """Where the next number of a stack is stored."""
+        k = self.stacks.index(stack)
+        return f"{self.name}[{self.above(k)}]"
+
+    def above(self, k: int) -> str:
+        """The index of the k-th number to be pushed next, or last popped."""
+        return f"{self.top} + {k}" if k else self.top
+
+
+class Stacks:
+    """The stacks of a program.
+
+    ``held`` maps each to its memory, ``roomy`` holds the pushes that need no check of the capacity,
+    and ``handed`` are the stacks that callees are given.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.held: dict[Value, Held] = {}
+        self.roomy: set[Op] = set()
+        pushes: dict[Value, list[tuple[Apply, Block]]] = {}
+        pops: dict[Value, list[tuple[Apply, Block]]] = {}
+        handed = self.handed = handed_on(program)
+        here = {op.args[0] for op, _ in _stacking(program.block)} | handed.keys()
+        self.given = [p for p in program.block.params if p in here]
+        alone = {*self.given, *values_in(program.block.results)}  # or accessed in other ways
+        alone |= handed.keys()
+        looks: dict[Value, Apply] = {}
+        for op, block in _stacking(program.block):
+            if op.function in (top, thin):
+                alone.add(op.args[0])
+                if op.function is top:
+                    looks[op.args[0]] = op
+                continue
+            (pushes if op.function is push else pops).setdefault(op.args[0], []).append((op, block))
+        together: dict[Any, Held] = {}
+        for stack, given in pushes.items():
+            t, taken = type_of_pushed(given[0][0].args[1]), pops.get(stack, [])
+            once = len(given) == len(taken) == 1 and not isinstance(t, ArrayType)
+            once = once and stack not in alone
+            key = (id(given[0][1]), id(taken[0][1]), t.dtype) if once else stack
+            held = together.setdefault(key, Held(t))
+            if isinstance(t, ArrayType):
+                given_types = [type_of_pushed(op.args[1]) for op, _ in given]
+                held.unknown = [
+                    axis for axis, d in enumerate(t.shape)
+                    if stack in alone or isinstance(d, Size)
+                    or any(each.shape[axis] != d for each in given_types)
+                ]  # fmt: skip
+            first = not held.stacks
+            held.stacks.append(stack)
+            self.held[stack] = held
+            own: set[Op] = {op for op, _ in given}
+            held.ends = own
+            if first:
+                held.begins = own
+        for stack in dict.fromkeys((*self.given, *handed)):
+            if stack not in self.held:
+                found = pops[stack][0][0] if stack in pops else looks.get(stack)
+                t = handed[stack] if found is None else found.outputs[0].type
+                held = self.held[stack] = Held(t)
+                held.stacks.append(stack)
+                if isinstance(held.type, ArrayType):
+                    held.unknown = list(range(held.type.ndim))
+        for stack, taken in pops.items():  # in the order of the program
+            popped = self.held.get(stack)
+            if popped is not None and not popped.lowers:
+                popped.lowers = {op for op, _ in taken}
+
+    def is_stack(self, operand: Operand) -> bool:
+        """Whether an operand is a stack."""
+        return isinstance(operand, Value) and operand in self.held
+
+
+def handed_on(program: Program) -> dict[Value, Type]:
+    """The stacks that a program passes to its callees, and the types of what is on them."""
+    programs = called_from(program)
+    known: dict[int, dict[Value, Type]] = {}
+    for each in programs:
+        known[id(each)] = {
+            op.args[0]: type_of_pushed(op.args[1]) if op.function is push else op.outputs[0].type
+            for op, _ in _stacking(each.block)
+            if op.function is not thin
+        }
+    handed: dict[int, dict[Value, Type]] = {id(each): {} for each in programs}
+    changed = True
+    while changed:
+        changed = False
+        for each in programs:
+            for op in each.walk():
+                if not isinstance(op, Call):
+                    continue
+                inner = known[id(op.program)] | handed[id(op.program)]
+                for a, p in zip(op.args, op.program.block.params, strict=True):
+                    if p in inner and isinstance(a, Value) and a not in handed[id(each)]:
+                        handed[id(each)][a] = inner[p]
+                        changed = True
+    return handed[id(program)]
+
+
+def _stacking(block: Block) -> Iterator[tuple[Apply, Block]]:
+    """Pushes and pops, with the blocks that contain them."""
+    for op in block.ops:
+        if isinstance(op, Apply) and op.function in (push, pop, top, thin):
+            yield op, block
+        elif op.nests:
+            for inner in op.blocks():
+                yield from _stacking(inner)
+
+
+def type_of_pushed(x: Operand) -> Type:
+    """The type of what is pushed."""
+    t = x.type if isinstance(x, Value) else number_type(x)
+    assert t is not None
+    return t
+
+
+def as_list(parts: tuple[Any, ...], rank: int) -> list[Any]:
+    """The list that NumPy programs use for a stack, from the arrays that :func:`answer` returns."""
+    buffer, height, *rest = parts
+    if not rank:
+        return list(buffer[:height])
+    shapes, end = rest
+    made, at = [], 0
+    for k in range(0, end, rank):
+        shape = tuple(shapes[k : k + rank])
+        size = math.prod(shape)
+        made.append(buffer[at : at + size].reshape(shape).copy())
+        at += size
+    return made
