@@ -145,12 +145,12 @@ class KnownLengths:
         """Assume the example's lengths of an array, if it determines them; whether any is new."""
         found = False
         for axis, d in enumerate(v.type.shape):
-            if isinstance(d, Size) and d not in self.known and self.is_of_inputs(d):
+            if isinstance(d, Size) and d not in self.known and self._is_of_inputs(d):
                 self.known_length(v, axis)
                 found = True
         return found
 
-    def is_of_inputs(self, d: Dimension) -> bool:
+    def _is_of_inputs(self, d: Dimension) -> bool:
         """Whether the example determines a length."""
         while isinstance(d, Size) and d not in self.known and d in self._sliced:
             d = self._sliced[d][0]
