@@ -21,11 +21,20 @@ op(operator.mod, stands_for=np.remainder)
 op(operator.pow, stands_for=np.power)
 op(divmod, stands_for=np.divmod)
 op(abs, stands_for=np.absolute, layout=Layout.ELEMENTWISE)
-op(
-    operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.and_,
-    operator.or_, operator.xor, operator.invert, operator.not_, bool, int, round,
-    constant=True,
-)  # fmt: skip
+op(operator.lt, stands_for=np.less, constant=True)
+op(operator.le, stands_for=np.less_equal, constant=True)
+op(operator.gt, stands_for=np.greater, constant=True)
+op(operator.ge, stands_for=np.greater_equal, constant=True)
+op(operator.eq, stands_for=np.equal, constant=True)
+op(operator.ne, stands_for=np.not_equal, constant=True)
+op(operator.and_, stands_for=np.bitwise_and, constant=True)
+op(operator.or_, stands_for=np.bitwise_or, constant=True)
+op(operator.xor, stands_for=np.bitwise_xor, constant=True)
+op(operator.invert, stands_for=np.invert, constant=True)
+op(operator.not_, stands_for=np.logical_not, constant=True)
+op(operator.lshift, stands_for=np.left_shift)
+op(operator.rshift, stands_for=np.right_shift)
+op(bool, int, round, constant=True)
 op(float, complex, passes=True)
 op(
     math.atan, math.atan2, math.erf, math.erfc, math.fabs, math.copysign, math.isnan, math.isinf,

@@ -127,6 +127,12 @@ class Record:
         It makes arrays of the values of its arguments.
     about_types : bool
         It returns what is known of types or shapes, not an array.
+    on_bools : ufunc, optional
+        The ufunc of bits that does the same on truth values.
+    libm, simd : str
+        Its name in C's mathematical library; that of the instruction on vectors.
+    numba, numba_complex : bool
+        Numba has it under the same name, with the same meaning for floats; for complex numbers.
     has_loop : bool
         It makes arrays of numbers alone, by a loop in compiled code.
     cannot_carry : str
@@ -172,6 +178,11 @@ class Record:
     joins: bool = False
     made_of_values: bool = False
     about_types: bool = False
+    on_bools: np.ufunc | None = None
+    libm: str = ""
+    simd: str = ""
+    numba: bool = False
+    numba_complex: bool = False
     has_loop: bool = False
     cannot_carry: str = ""
     outside: bool = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -23,31 +22,16 @@ from fwdad.codegen.loops.number_terms import (
 from fwdad.codegen.numba_support import SPECIAL_HELPERS, CannotCompileError
 from fwdad.ir.notation import ATOM, INFIX
 from fwdad.ir.types import Number
+from fwdad.ops import record_of
 
 # -- which function it is
-
-_OPERATORS: dict[Any, np.ufunc] = {
-    operator.add: np.add, operator.sub: np.subtract, operator.mul: np.multiply,
-    operator.truediv: np.divide, operator.floordiv: np.floor_divide, operator.mod: np.remainder,
-    operator.pow: np.power, operator.neg: np.negative, operator.pos: np.positive,
-    operator.invert: np.invert, operator.and_: np.bitwise_and, operator.or_: np.bitwise_or,
-    operator.xor: np.bitwise_xor, operator.lshift: np.left_shift, operator.rshift: np.right_shift,
-    operator.lt: np.less, operator.le: np.less_equal, operator.gt: np.greater,
-    operator.ge: np.greater_equal, operator.eq: np.equal, operator.ne: np.not_equal,
-    operator.not_: np.logical_not, builtins.abs: np.absolute,
-}  # fmt: skip
 
 
 def as_ufunc(function: Any) -> np.ufunc | None:
     """The ufunc that computes a function element by element, or None."""
-    try:
-        found = _OPERATORS.get(function)
-    except TypeError:
-        return None
-    if found is not None:
-        return found
-    if isinstance(function, np.ufunc) and function.nout == 1 and function.signature is None:
-        return function
+    ufunc = record_of(function).stands_for or function
+    if isinstance(ufunc, np.ufunc) and ufunc.nout == 1 and ufunc.signature is None:
+        return ufunc
     return None
 
 
@@ -81,34 +65,13 @@ def needed_dtypes(ufunc: np.ufunc, types: Sequence[Any]) -> list[np.dtype[Any] |
 
 # ufuncs that are written as operators; the others need a function
 SYMBOLS = {
-    _OPERATORS[f]: INFIX[f]
+    record_of(f).stands_for: INFIX[f]
     for f in (operator.add, operator.sub, operator.mul, operator.truediv, operator.and_,
               operator.or_, operator.xor, operator.lt, operator.le, operator.gt, operator.ge,
               operator.eq, operator.ne)
 }  # fmt: skip
-COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
-ORDERINGS = COMPARISONS - {np.equal, np.not_equal}
-
-# ufuncs of floats that compile to functions of `math`, without its exceptions
-_FROM_MATH = {
-    np.sin: "sin", np.cos: "cos", np.tan: "tan", np.arcsin: "asin", np.arccos: "acos",
-    np.arctan: "atan", np.sinh: "sinh", np.cosh: "cosh", np.tanh: "tanh", np.arcsinh: "asinh",
-    np.arccosh: "acosh", np.arctanh: "atanh", np.exp: "exp", np.expm1: "expm1", np.log: "log",
-    np.log10: "log10", np.log1p: "log1p", np.log2: "log2", np.sqrt: "sqrt", np.hypot: "hypot",
-    np.arctan2: "atan2", np.copysign: "copysign", np.fabs: "fabs",
-}  # fmt: skip
-# ufuncs that Numba has under the same name, with the same meaning for floats
-_OF_NUMBA = {
-    np.exp2, np.cbrt, np.sign, np.floor, np.ceil, np.trunc, np.rint, np.isnan,
-    np.isfinite, np.isinf, np.signbit, np.maximum, np.minimum, np.fmax, np.fmin, np.logaddexp,
-    np.logaddexp2, np.deg2rad, np.rad2deg, np.degrees, np.radians, np.nextafter, np.spacing,
-    np.conjugate, np.square, np.ldexp,
-}  # fmt: skip
-_OF_NUMBA_COMPLEX = {
-    np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.sinh, np.cosh, np.tanh, np.arcsinh,
-    np.arccosh, np.arctanh, np.exp, np.expm1, np.log, np.log10, np.log1p, np.log2, np.sqrt,
-    np.conjugate, np.square, np.isnan, np.isfinite, np.isinf,
-}  # fmt: skip
+ORDERINGS = {record_of(f).stands_for for f in (operator.lt, operator.le, operator.gt, operator.ge)}
+COMPARISONS = ORDERINGS | {np.equal, np.not_equal}
 
 
 def numpy_term(ufunc: np.ufunc, terms: Sequence[Term]) -> Term:
@@ -176,14 +139,15 @@ def _numpy_text(ufunc: np.ufunc, terms: Sequence[Term], kind: str) -> tuple[str,
         return f"{name}({args})", ATOM
     if ufunc in (np.logical_and, np.logical_or, np.logical_xor, np.logical_not):
         return bool_text(ufunc, [cast(t, BOOL) for t in terms])
-    if kind == "f" and ufunc in _FROM_MATH:
-        return f"math.{_FROM_MATH[ufunc]}({args})", ATOM
+    record = record_of(ufunc)
+    if kind == "f" and record.libm and not record.numba:  # without the exceptions of `math`
+        return f"math.{record.libm}({args})", ATOM
     if ufunc is np.square:
         return _repeated(terms[0], 2) or f"np.square({args})", 6 if terms[0].level == ATOM else ATOM
     if ufunc is np.reciprocal and kind == "f":
         one = literal(1.0, terms[0].type)
         return f"divide({one}, {args})", ATOM
-    if (kind == "c" and ufunc in _OF_NUMBA_COMPLEX) or (kind != "c" and ufunc in _OF_NUMBA):
+    if record.numba_complex if kind == "c" else record.numba:
         return f"np.{name}({args})", ATOM
     if kind == "f" and f"special_{name}" in SPECIAL_HELPERS and _is_scipy(ufunc):
         wide = [cast(t, FLOAT64).text for t in terms]

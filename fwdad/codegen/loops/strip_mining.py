@@ -9,7 +9,6 @@ in their iteration, and sums keep their order.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -21,11 +20,12 @@ from fwdad.codegen.loops.vector_terms import lanes_of, library_name
 from fwdad.codegen.runtime import libmvec
 from fwdad.ir.ops import Apply, Load, Loop, Op, Operand, Value, values_in, walk
 from fwdad.ir.types import Number
+from fwdad.ops import Algebra, record_of
 
 _LENGTH = 512  # iterations of a strip
 _FEWEST = 16  # iterations of a loop of known length, for which a strip is worth while
 _DOUBLE = np.dtype(np.float64)
-_SIGNS: dict[Any, str] = {np.add: "+", np.subtract: "-", np.multiply: "*"}
+_SIGNS = (Algebra.SUM, Algebra.DIFFERENCE, Algebra.PRODUCT)
 
 
 @dataclass
@@ -107,7 +107,9 @@ def _is_known(ahead: Ahead, x: Operand, loads: dict[Load, int | None]) -> bool:
     if not isinstance(op, Apply) or op.kwargs:
         return False
     ufunc = as_ufunc(op.function)
-    known = (ufunc in _SIGNS and len(op.args) == 2) or (ufunc is np.negative and len(op.args) == 1)
+    known = (record_of(ufunc).algebra in _SIGNS and len(op.args) == 2) or (
+        ufunc is np.negative and len(op.args) == 1
+    )
     return known and all(_is_known(ahead, a, loads) for a in op.args)
 
 
@@ -213,5 +215,6 @@ def _text(
     if len(parts) == 1:
         return f"(-{parts[0]})"
     ufunc = as_ufunc(op.function)
-    assert ufunc is not None
-    return f"({parts[0]} {_SIGNS[ufunc]} {parts[1]})"
+    algebra = record_of(ufunc).algebra
+    assert algebra is not None
+    return f"({parts[0]} {algebra.value} {parts[1]})"

@@ -28,10 +28,10 @@ from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Load, Loop, Op, Operand, Store, Value, values_in
 from fwdad.ir.primitives.stacks import push
 from fwdad.ir.types import Number, number_type
+from fwdad.ops import Cost, record_of
 
 _DOUBLE = np.dtype(np.float64)
 _SUMS = {operator.add, operator.sub}
-_PLAIN = {np.add, np.subtract, np.multiply, np.negative, np.square}
 _CHECKED = {"in_domain", "in_range"}
 
 
@@ -135,8 +135,13 @@ def _fits(w: Parts, body: Body, op: Op, carried: set[Value]) -> bool:
         return False
     if op.function in (float, np.float64):
         return True
-    plain = as_ufunc(op.function) in _PLAIN and has_vector_form(op)
+    plain = _is_plain(as_ufunc(op.function)) and has_vector_form(op)
     return plain or is_function(op)
+
+
+def _is_plain(ufunc: np.ufunc | None) -> bool:
+    """Whether a ufunc is one instruction."""
+    return record_of(ufunc).cost is Cost.ARITHMETIC or ufunc is np.square
 
 
 def _is_shift(around: Ahead, op: Apply) -> bool:

@@ -6,18 +6,20 @@ What has no form here is computed one element at a time.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fwdad.codegen.loops.number_terms import Term, cast, literal, numpy_number
-from fwdad.codegen.loops.numpy_terms import as_ufunc, loop_types
+from fwdad.codegen.loops.numpy_terms import SYMBOLS, as_ufunc, loop_types
 from fwdad.codegen.numba_support import CannotCompileError
 from fwdad.codegen.runtime import libmvec
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Operand, Value, is_array
 from fwdad.ir.types import Number, number_type
+from fwdad.ops import Algebra, Cost, record_of
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.straight import with_derivative_of
 
@@ -26,29 +28,7 @@ _FLOATS = {np.dtype(np.float64), np.dtype(np.float32)}
 _READABLE = {np.dtype(t) for t in (bool, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16,
                                    np.uint32, np.uint64, np.float32, np.float64)}  # fmt: skip
 
-_LIBRARY = {
-    np.sin: "sin", np.cos: "cos", np.tan: "tan", np.arcsin: "asin", np.arccos: "acos",
-    np.arctan: "atan", np.sinh: "sinh", np.cosh: "cosh", np.tanh: "tanh", np.arcsinh: "asinh",
-    np.arccosh: "acosh", np.arctanh: "atanh", np.exp: "exp", np.exp2: "exp2",
-    np.expm1: "expm1", np.log: "log", np.log2: "log2", np.log10: "log10", np.log1p: "log1p",
-    np.cbrt: "cbrt", np.arctan2: "atan2", np.hypot: "hypot", np.power: "pow",
-}  # fmt: skip
-_NAMED = {
-    np.absolute: "abs", np.fabs: "abs", np.sqrt: "sqrt", np.floor: "floor", np.ceil: "ceil",
-    np.trunc: "trunc", np.rint: "rint", np.copysign: "copysign", np.maximum: "maximum",
-    np.minimum: "minimum", np.fmax: "fmax", np.fmin: "fmin", np.sign: "sign",
-    np.isnan: "isnan", np.isfinite: "isfinite", np.isinf: "isinf",
-}  # fmt: skip
-_INFIX: dict[Any, tuple[str, int]] = {
-    np.add: ("+", 5), np.subtract: ("-", 5), np.multiply: ("*", 6), np.divide: ("/", 6),
-    np.less: ("<", 0), np.less_equal: ("<=", 0), np.greater: (">", 0), np.greater_equal: (">=", 0),
-    np.equal: ("==", 0), np.not_equal: ("!=", 0),
-}  # fmt: skip
-_OF_MASKS: dict[Any, tuple[str, int]] = {
-    np.bitwise_and: ("&", 3), np.logical_and: ("&", 3), np.bitwise_or: ("|", 1),
-    np.logical_or: ("|", 1), np.bitwise_xor: ("^", 2), np.logical_xor: ("^", 2),
-}  # fmt: skip
-_OTHERS = {np.negative, np.positive, np.square, np.reciprocal}
+_BITS = {record_of(f).stands_for for f in (operator.and_, operator.or_, operator.xor)}
 _SELECTING = {np.where: 3, np.clip: 3, scale_lanes: 2, with_derivative_of: 2}
 """Functions that are no ufuncs, and how many arguments they have."""
 
@@ -82,7 +62,13 @@ def lanes_of(dtype: np.dtype[Any]) -> int:
 
 def is_transcendental(op: Apply) -> bool:
     """Whether a vector operation is a function of the C library."""
-    return as_ufunc(op.function) in _LIBRARY and small_power(op) is None
+    return bool(_library_name(as_ufunc(op.function))) and small_power(op) is None
+
+
+def _library_name(ufunc: np.ufunc | None) -> str:
+    """The C library's name of a ufunc that no instruction computes, else an empty string."""
+    record = record_of(ufunc)
+    return record.libm if record.cost is Cost.LIBRARY else ""
 
 
 def library_name(function: Any) -> str | None:
@@ -91,7 +77,7 @@ def library_name(function: Any) -> str | None:
     if ufunc is None and getattr(function, "__module__", "") == "math":
         name: str = function.__name__
         return name if libmvec.ARGUMENTS.get(name) == 1 else None
-    return _LIBRARY.get(ufunc) if ufunc is not None and ufunc.nin == 1 else None
+    return (_library_name(ufunc) or None) if ufunc is not None and ufunc.nin == 1 else None
 
 
 def small_power(op: Apply) -> int | None:
@@ -124,13 +110,16 @@ def has_vector_form(op: Apply) -> bool:
     if len(set(inner)) != 1 or outer != dtype:
         return False
     if inner[0] == _BOOL:
-        return ufunc in _OF_MASKS or ufunc in (np.logical_not, np.invert)
+        return (record_of(ufunc).on_bools or ufunc) in _BITS or ufunc in (np.logical_not, np.invert)
     if inner[0] not in _FLOATS:
         return False
     if is_transcendental(op):
-        name, size = _LIBRARY[ufunc], inner[0].itemsize
+        name, size = _library_name(ufunc), inner[0].itemsize
         return libmvec.symbol(name, size, lanes_of(inner[0])) is not None
-    return ufunc in _NAMED or ufunc in _INFIX or ufunc in _OTHERS or ufunc is np.power
+    if record_of(ufunc).simd or ufunc in (np.square, np.reciprocal, np.power):
+        return True
+    signed = (Algebra.NEGATION, Algebra.IDENTITY)
+    return (ufunc in SYMBOLS and ufunc not in _BITS) or record_of(ufunc).algebra in signed
 
 
 def _type_of(a: Operand) -> Number:
@@ -181,11 +170,11 @@ def vector_term(op: Apply, given: Sequence[Elements], atom: Callable[[Term], Ter
     if power is not None:
         first = atom(first)
         return made(" * ".join([first.text] * power), 6)
-    for table in (_INFIX, _OF_MASKS):
-        if ufunc in table:
-            symbol, level = table[ufunc]
-            left, right = first.at(level + (level == 0)), terms[1].at(level + 1)
-            return made(f"{left} {symbol} {right}", level)
+    infix = SYMBOLS.get(record_of(ufunc).on_bools or ufunc)
+    if infix is not None:
+        symbol, level = infix
+        left, right = first.at(level + (level == 0)), terms[1].at(level + 1)
+        return made(f"{left} {symbol} {right}", level)
     if ufunc is np.negative:
         return made(f"-{first.at(7)}", 7)
     if ufunc is np.positive:
@@ -194,5 +183,5 @@ def vector_term(op: Apply, given: Sequence[Elements], atom: Callable[[Term], Ter
         return made(f"{literal(1.0, first.type)} / {first.at(7)}", 6)
     if ufunc in (np.logical_not, np.invert):
         return made(f"~{first.at(7)}", 7)
-    name = _LIBRARY.get(ufunc) or _NAMED[ufunc]
+    name = _library_name(ufunc) or record_of(ufunc).simd
     return made(f"vector_{name}({', '.join(t.text for t in terms)})", ATOM)
