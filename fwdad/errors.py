@@ -243,8 +243,8 @@ def type_in_words(x: Any) -> str:
 def returned_nothing(name: str) -> str:
     """The message for a function that has returned None."""
     return (
-        f'{name} returned None. If it updates its arguments in place, say outputs="mutated" '
-        "(jvp, jacobian, jacfwd, jacrev), or let it return what it has updated"
+        f'{name} returned None. If it updates its arguments in place, pass outputs="mutated" '
+        "(jvp, jacobian, jacfwd, jacrev), or make it return what it has updated"
     )
 
 

@@ -120,7 +120,7 @@ def jit(
 
 def _jitted(f: Any) -> Jitted:
     if not isinstance(f, Jitted):
-        message = f"{function_name(f)} is not under jit: give the function that jit(f) returns"
+        message = f"{function_name(f)} is not under jit: pass the function that jit(f) returns"
         raise TypeError(message)
     return f
 
@@ -179,7 +179,7 @@ def show(f: Callable[..., Any], *args: Any, backend: str = "numpy", **kwargs: An
         For ``"numba"``, if Numba is not installed.
     """
     if backend not in ("numpy", "numba", "tape"):
-        message = f'backend is "numpy", "numba" or "tape", not {backend!r}'
+        message = f'backend must be "numpy", "numba" or "tape", not {backend!r}'
         raise ValueError(message)
     if not args and not kwargs and hasattr(f, "__show__"):
         return str(f.__show__())

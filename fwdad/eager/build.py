@@ -359,10 +359,10 @@ def _push_through_source(
     python = function if isinstance(function, types.FunctionType) else python_inside(function)
     source = None if python is None else lift(python)
     name = function_name(function)
-    ask = f"{name} has an rrule, which is for reverse mode, and no frule: write one, "
-    ask += f"@fwdad.frule({name}). Forward mode "
+    ask = f"{name} has an rrule, which is for reverse mode only, and no frule. Write one with "
+    ask += f"@fwdad.frule({name}): forward mode "
     if source is None:
-        raise MissingRuleError(ask + "finds no Python source of it either")
+        raise MissingRuleError(ask + "finds no Python source to differentiate instead")
     given = [x.copy() if k in rule.mutates else x for k, x in enumerate(primals)]
     try:
         with Run(lanes_of(tangents) or 1) as run, run:
@@ -373,7 +373,7 @@ def _push_through_source(
                 returned = (returned, *[duals[k] for k in rule.mutates])
             y, y_dot = unzip(run.parts, returned)
     except (MissingRuleError, DualLeakError) as error:
-        message = f"{ask}goes through its Python source, and meets: {error.msg}"
+        message = f"{ask}differentiates its Python source instead, and that failed: {error.msg}"
         raise MissingRuleError(message) from error
     return y, rebuild(y_dot, lambda _, t: ZERO if t is NoTangent else t)
 

@@ -154,7 +154,7 @@ def _refuse_lost_tangents(f: Callable[..., Any], y: Any, run: Run) -> None:
                 f"{_name(f)} returned {type_in_words(o)}, which has no tangent type, and its "
                 f"attribute {name!r} carries a derivative. Return the values themselves, in a "
                 "tuple, dict or dataclass; or register the class with register_tangent_type; or "
-                "return (y, aux) and say has_aux=True"
+                "return (y, aux) and pass has_aux=True"
             )
             raise UnsupportedTypeError(message)
 
@@ -181,7 +181,7 @@ def _chosen(f: Any, y: Any, args: list[Any], run: Run, outputs: str) -> Any:
             raise NoOutputError(returned_nothing(_name(f)))
         return y
     if outputs not in ("mutated", "both"):
-        message = f'outputs is "returned", "mutated" or "both", not {outputs!r}'
+        message = f'outputs must be "returned", "mutated" or "both", not {outputs!r}'
         raise ValueError(message)
     written = []
     for x in args:
@@ -189,7 +189,7 @@ def _chosen(f: Any, y: Any, args: list[Any], run: Run, outputs: str) -> Any:
         if any(isinstance(v, np.ndarray) and run.log.wrote(plain(v)) for v in leaves):
             written.append(x)
     if not written:
-        message = f'outputs="{outputs}": {_name(f)} wrote into none of its arguments'
+        message = f'outputs="{outputs}", but {_name(f)} wrote into none of its arguments'
         raise NoOutputError(message)
     mutated = written[0] if len(written) == 1 else tuple(written)
     return mutated if outputs == "mutated" else (y, mutated)

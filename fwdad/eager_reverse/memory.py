@@ -51,8 +51,8 @@ class Memory:
             return
         if self.dtype is None or self.dtype.kind not in "fc":
             message = (
-                "an inner derivative has written into memory that is no float array, and that "
-                "carries tangents of reverse mode: give it a copy"
+                "an inner derivative writes into memory that is not a float array and carries "
+                "tangents of reverse mode: pass it a copy"
             )
             raise UnsupportedTypeError(message)
         self.record.append(PutBack(self, saved))
@@ -96,7 +96,10 @@ class View:
 
     def _store(self, index: tuple[Any, ...], terms: Terms | None, shape: Any) -> None:
         if self.overlaps and self._stores_twice(index):
-            message = "a store into a view whose elements share memory has no reverse mode"
+            message = (
+                "reverse mode does not support a store into a view whose elements share memory: "
+                "store into the array itself"
+            )
             raise UnsupportedTypeError(message)
         self.memory.record.append(Store(self, index, terms, shape))
 

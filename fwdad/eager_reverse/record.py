@@ -82,8 +82,8 @@ class Record:
             return Recorded.made(self, t.shape, terms)
         if t.n != 1 or np.any(plain(t.lanes) != 0):
             message = (
-                f"a rule returns {t!r}, whose lanes do not come from its tangents: a rule is "
-                "linear in its tangents"
+                f"a rule returns {t!r}, whose lanes do not come from its tangents: a rule must "
+                "be linear in its tangents"
             )
             raise NonlinearTangentError(message)
         return ZERO
@@ -177,9 +177,10 @@ class Record:
             active = [k for k, t in enumerate(tangents) if not isinstance(t, Zero)]
             if not set(active) <= set(own):
                 message = (
-                    f"the frule of {rule.name} cannot be run backwards: it looks into its "
-                    "tangents. Write it with the operations of a Chunk, or, if the function is "
-                    f"linear, give it a transpose, @fwdad.transpose({rule.name}, argnum=...)"
+                    f"the frule of {rule.name} cannot be run backwards: it reads the lanes of "
+                    "its tangents. Write it with the operations of a Chunk, or, if the function "
+                    f"is linear, write a transpose for it, @fwdad.transpose({rule.name}, "
+                    "argnum=...)"
                 )
                 raise MissingTransposeError(message) from error
         y = body(primals, (ZERO,) * len(primals), **options)[0]

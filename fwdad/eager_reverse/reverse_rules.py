@@ -75,8 +75,8 @@ class Pullback:
         x_bars = self.pull(y_bar) if STATE.run is None else call(self.pull, y_bar)
         if type(x_bars) is not tuple:
             message = (
-                f"the pullback of {self.rule.place} returns {type_in_words(x_bars)}; it returns a "
-                "tuple with a cotangent for each argument, None where there is none"
+                f"the pullback of {self.rule.place} returns {type_in_words(x_bars)}; it must "
+                "return a tuple with a cotangent for each argument, None where there is none"
             )
             raise ChunkMismatchError(message)
         names = self.rule.binder
@@ -118,7 +118,7 @@ class Pullback:
             try:
                 x_bar = x_bar[key]
             except (TypeError, IndexError, KeyError):
-                self._refuse(path, type_in_words(x_bar), "what has the argument's structure")
+                self._refuse(path, type_in_words(x_bar), "the structure of the argument")
         if x_bar is None or isinstance(x_bar, (Zero, NoTangentType)):
             return None
         x_bar = explicit(x_bar)
@@ -135,8 +135,8 @@ class Pullback:
     def _refuse(self, path: Path, came: str, wanted: str) -> None:
         name = self.rule.binder.primal_name(path[0]) + "".join(f"[{key!r}]" for key in path[1:])
         message = (
-            f"the pullback of {self.rule.place} returns {came} as the cotangent of `{name}`, where "
-            f"{wanted} is wanted"
+            f"the pullback of {self.rule.place} returns {came} as the cotangent of `{name}`; "
+            f"expected {wanted}"
         )
         raise ChunkMismatchError(message)
 
@@ -181,7 +181,7 @@ def run_reverse_rule(
     nested = top_tag((primals, *options.values())) is not None
     answer = (lifted(rule.body) if nested else rule.body)(given, **options)
     if not isinstance(answer, tuple) or len(answer) != 2 or not callable(answer[1]):
-        message = f"{rule.place} returns {type_in_words(answer)}; it returns (y, pullback)"
+        message = f"{rule.place} returns {type_in_words(answer)}; it must return (y, pullback)"
         raise ChunkMismatchError(message)
     y, pull = answer
     _wrote_nothing(rule, primals, given)
@@ -235,8 +235,8 @@ def _leaves(rule: ReverseRule, y: Any) -> Iterator[tuple[Path, tuple[int, ...], 
             np.asarray(raw).dtype.kind == "O"
         ):
             message = (
-                f"{rule.place} returns {type_in_words(raw)}: with an rrule a function returns "
-                "numbers and arrays, or tuples, lists and dicts of them"
+                f"{rule.place} returns {type_in_words(raw)}: a function with an rrule must "
+                "return numbers and arrays, or tuples, lists and dicts of them"
             )
             raise UnsupportedTypeError(message)
         dtype = np.asarray(raw).dtype
@@ -252,8 +252,8 @@ def _wrote_nothing(rule: ReverseRule, primals: Any, given: Any) -> None:
             if not np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"):
                 message = (
                     f"{rule.place} writes into its argument "
-                    f"`{rule.binder.primal_name(path[0])}`: a rule writes nothing. If the function "
-                    "does, say rrule(…, mutates=(…)), and return the new contents"
+                    f"`{rule.binder.primal_name(path[0])}`: a rule must not write. If the "
+                    "function does, use rrule(…, mutates=(…)), and return the new contents"
                 )
                 raise RuleError(message)
 
@@ -267,8 +267,8 @@ def _is_no_view(rule: ReverseRule, y: Any, given: Any) -> None:
     for _, v in walk(y):
         if _is_array(v) and id(owner_of(plain(v))) in owners:
             message = (
-                f"{rule.place} returns memory of its argument: with an rrule a function returns "
-                "arrays of its own, so let both return a copy"
+                f"{rule.place} returns memory of its argument: a function with an rrule must "
+                "return new arrays, so make function and rule return a copy"
             )
             raise RuleError(message)
 
@@ -284,16 +284,16 @@ def _only_by_arguments(record: Any, rule: ReverseRule, primals: Any) -> None:
             held = _held(cell)
             if top_tag((held,)) is not None:
                 message = (
-                    f"{function_name(f)} reads `{name}` of the function around it, which carries a "
-                    f"derivative that {rule.place} cannot return: make it an argument"
+                    f"{function_name(f)} reads `{name}` from the enclosing function, which "
+                    f"carries a derivative that {rule.place} cannot return: make it an argument"
                 )
                 raise MissingRuleError(message)
     for k, x in enumerate(primals):
         if top_tag((x,)) is record.tag:
             message = (
                 f"`{rule.binder.primal_name(k)}` of {function_name(rule.function)} holds values "
-                "that carry derivatives in a dict: with an rrule, give them as arguments, or in a "
-                "list or tuple"
+                "that carry derivatives in a dict: a function with an rrule must get them as "
+                "arguments, or in a list or tuple"
             )
             raise MissingRuleError(message)
 

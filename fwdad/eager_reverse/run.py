@@ -149,8 +149,8 @@ def run_recorded(
     """
     if OWN and any(type(plain(leaf)) in OWN for leaf in arguments.leaves):
         message = (
-            "the argument holds an instance of a class with a tangent class of its own: it has no "
-            "reverse mode here"
+            "the argument contains an instance of a class with a tangent class of its own, which "
+            "reverse mode does not support here: use jvp"
         )
         raise UnsupportedTypeError(message)
     record = Record()
@@ -179,7 +179,7 @@ def gradient(f: Callable[..., Any], x: Any) -> Any:
     arguments = Arguments((x,), {}, (0,))
     outcome = run_recorded(f, arguments, once=True)
     if len(outcome.leaves) != 1 or np.shape(plain(outcome.leaves[0])):
-        message = "the gradient of a value that is not one number was asked for"
+        message = "a gradient needs a function that returns one number: use jacobian or vjp"
         raise NonScalarOutputError(message)
     x_bars = outcome.pull([1.0])
     zeros = [

@@ -90,7 +90,7 @@ def run_segment(record: Any, f: Callable[..., Any], args: Any, kwargs: Any) -> A
     ``NotRepeatableError``, raised before anything is done, if the call cannot be repeated.
     """
     if threading.get_ident() != record.thread:
-        message = "it is called in another thread than what is differentiated"
+        message = "it is called in a different thread from the function that is differentiated"
         raise NotRepeatableError(message)
     run = STATE.run
     noted: dict[int, tuple[Any, Any]] = {}
@@ -230,11 +230,11 @@ class Again:
 
     def _other(self) -> NondeterministicFunctionError:
         message = (
-            f"{function_name(self.f)} is run again in the reverse pass, because of checkpoint, and "
-            "does not compute what it has computed in the forward pass: it depends on something "
-            "that fwdad cannot set back (a clock, the operating system's entropy, a file, code in "
-            "C that keeps a state), or that was changed since then. Give it what it reads as "
-            "arguments, or leave checkpoint away"
+            f"{function_name(self.f)} is run again in the reverse pass, because of checkpoint, "
+            "but does not compute the same as in the forward pass: it depends on something that "
+            "fwdad cannot reset (a clock, the operating system's entropy, a file, C code that "
+            "keeps state), or that has changed since then. Pass what it reads as arguments, or "
+            "leave out checkpoint"
         )
         return NondeterministicFunctionError(message)
 

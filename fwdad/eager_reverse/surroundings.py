@@ -199,7 +199,7 @@ class Surroundings:
 
     def _object(self, o: Any) -> None:
         if isinstance(o, Iterator) and not isinstance(type(o).__next__, types.FunctionType):
-            message = f"it can reach a {type(o).__name__}, which can be read once only"
+            message = f"it can reach a {type(o).__name__}, which can be read only once"
             raise NotRepeatableError(message)
         held = namespace_of(o)
         users = _is_users(type(o))

@@ -162,7 +162,7 @@ class Sweep:
         if np.shape(plain(x_bar)) != (*self.lead, *node.shape):
             message = (
                 f"the transpose of {function_name(function)} returns a cotangent of shape "
-                f"{np.shape(plain(x_bar))} where {(*self.lead, *node.shape)} is wanted"
+                f"{np.shape(plain(x_bar))}; expected {(*self.lead, *node.shape)}"
             )
             raise ChunkMismatchError(message)
         return self._plain_number(x_bar)
@@ -275,7 +275,10 @@ class Sweep:
         """All elements of some memory as a vector, and the positions of a view's elements in it."""
         item = view.dtype.itemsize
         if any(s % item for s in view.strides) or view.offset % item:
-            message = "a view whose elements overlap in part is read: it has no reverse mode"
+            message = (
+                "reverse mode does not support reading a view whose elements overlap in part: "
+                "index the array instead"
+            )
             raise ChunkMismatchError(message)
         count = view.memory.nbytes // item
         flat = View(view.memory, 0, (count,), (item,), view.dtype)

@@ -42,14 +42,14 @@ def arguments_of(
     With ``seeded``, tangents are given, and they determine what has none.
     """
     if not callable(f):
-        message = f"the first argument is the function; got {type_in_words(f)}"
+        message = f"the first argument must be the function; got {type_in_words(f)}"
         raise UnsupportedTypeError(message)
     code = getattr(f, "__code__", None)
     if code is not None and code.co_flags & inspect.CO_COROUTINE:
-        message = f"{code.co_name} is an `async def`, of which a call runs nothing: write a `def`"
+        message = f"{code.co_name} is an `async def`, and calling it does not run it: write a `def`"
         raise UnsupportedTypeError(message)
     if kwargs is not None and not isinstance(kwargs, Mapping):
-        message = f"kwargs is a dict of f's keyword arguments; got {type_in_words(kwargs)}"
+        message = f"kwargs must be a dict of f's keyword arguments; got {type_in_words(kwargs)}"
         raise UnsupportedTypeError(message)
     if not isinstance(args, tuple):
         args = (args,)
@@ -68,9 +68,9 @@ def argument_numbers(argnums: Any) -> Argnums:
         made = tuple([_index(k) for k in (argnums if several else (argnums,))])
     except TypeError:
         came = repr(argnums) if several else type_in_words(argnums)
-        message = f"argnums is an int or a tuple of ints; got {came}"
+        message = f"argnums must be an int or a tuple of ints; got {came}"
         if isinstance(argnums, np.ndarray):
-            message += ". What takes f alone returns a function: write grad(f)(x), not grad(f, x)"
+            message += ". What takes only f returns a function: write grad(f)(x), not grad(f, x)"
         raise UnsupportedTypeError(message) from None
     return made if several else made[0]
 
@@ -87,8 +87,8 @@ def positions_of(argnums: Argnums, count: int) -> tuple[int, ...]:
     given = (numbers,) if isinstance(numbers, int) else numbers
     if not all(-count <= k < count for k in given):
         message = (
-            f"argnums is {argnums!r}: ints are wanted that count the positional arguments from 0, "
-            f"and f is given {count}"
+            f"argnums is {argnums!r}; it must contain positions of positional arguments, counted "
+            f"from 0, and f has {count} of them here"
         )
         raise UnsupportedTypeError(message)
     if not given:
@@ -162,14 +162,14 @@ def check_chunk(chunk: Any) -> None:
     if chunk is None or (isinstance(chunk, str) and chunk == "auto"):
         return
     if isinstance(chunk, bool) or not isinstance(chunk, (int, np.integer)) or chunk < 1:
-        message = f'chunk is a positive integer, "auto" or None, not {chunk!r}'
+        message = f'chunk must be a positive integer, "auto" or None, not {chunk!r}'
         raise SeedError(message)
 
 
 def check_mode(mode: str) -> None:
     """Raise if ``mode`` is unknown."""
     if mode not in ("auto", "forward", "reverse"):
-        message = f'mode is "auto", "forward" or "reverse", not {mode!r}'
+        message = f'mode must be "auto", "forward" or "reverse", not {mode!r}'
         raise ValueError(message)
 
 
@@ -194,14 +194,14 @@ def check_holomorphic(
 
 
 COMPLEX_ARGUMENT = (
-    "the argument is complex: say holomorphic=True if the function is holomorphic there (jvp, "
-    "derivative, jacobian, jacfwd, linearize); otherwise differentiate with respect to "
-    "real and imaginary parts"
+    "the argument is complex: pass holomorphic=True if the function is holomorphic there (jvp, "
+    "derivative, jacobian, jacfwd, linearize); otherwise differentiate with respect to the real "
+    "and imaginary parts"
 )
 REAL_ARGUMENT = "holomorphic=True: every argument to differentiate must be complex"
 NOT_HOLOMORPHIC = (
-    "holomorphic=True, but J(iv) = iJ(v) does not hold here: the function takes a "
-    "conjugate, an absolute value, or a real or imaginary part on the way"
+    "holomorphic=True, but J(iv) = iJ(v) does not hold here: the function takes a conjugate, an "
+    "absolute value, or a real or imaginary part somewhere"
 )
 
 

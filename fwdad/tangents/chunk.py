@@ -482,6 +482,6 @@ def map_lanes(f: Callable[[Any], Any], x_dot: Any) -> Any:
     rows = [f(lane) for lane in x_dot.lanes]
     if len({np.shape(plain(row)) for row in rows}) > 1 or any(row is None for row in rows):
         shapes = ", ".join("None" if row is None else str(np.shape(plain(row))) for row in rows)
-        message = f"map_lanes stacks arrays of one shape, one a lane; f returns {shapes}"
+        message = f"map_lanes needs an array of the same shape for each lane; f returned {shapes}"
         raise ChunkMismatchError(message)
     return Chunk(np.stack(rows))

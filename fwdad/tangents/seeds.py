@@ -52,8 +52,8 @@ class BasisSeeds:
         self.single = False
         if any(dtype.kind == "O" for dtype in self.dtypes):
             message = (
-                "the argument holds an instance of a class with a tangent class of its own, of "
-                "which fwdad knows no basis: give the directions, jvp(f, x, v)"
+                "the argument contains an instance of a class with a tangent class of its own, "
+                "for which fwdad knows no basis: pass the directions, jvp(f, x, v)"
             )
             raise SeedError(message)
 
@@ -140,7 +140,9 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
         return _fit_own(OWN[type(plain(leaf))].tangent, seed)
     if not hasattr(seed, "__fwdad_tag__"):
         if seed is None or seed is NoTangent:
-            message = f"got {seed} as the seed of an argument that has tangents: write ZERO"
+            message = (
+                f"got {seed} as the seed of an argument that has tangents: write ZERO for no change"
+            )
             raise SeedError(message)
         check_one_array(seed, "seed")
         check_unmasked(seed, "seed")
@@ -161,7 +163,7 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
         return seed, given[0]
     message = (
         f"got a seed of shape {given} for an argument of shape {shape}: one direction has that "
-        f"shape, K of them are stacked in front, {('K', *shape)}".replace("'", "")
+        f"shape, K directions are stacked along a new first axis, {('K', *shape)}".replace("'", "")
     )
     raise SeedError(message)
 
@@ -173,10 +175,10 @@ def check_one_array(given: Any, what: str) -> None:
     of numbers, or of such lists, is one array.
     """
     if type(given) in (tuple, dict) or (type(given) is list and not _has_numbers(given)):
-        many = "" if len(given) == 1 else "; several of them are stacked in front, np.stack(…)"
+        many = "" if len(given) == 1 else "; stack several along a new first axis, np.stack(…)"
         message = (
             f"got {type_in_words(given)} of length {len(given)} as the {what} of one array or "
-            f"number: write the {what} itself{many}"
+            f"number: pass the {what} itself{many}"
         )
         raise SeedError(message)
 
@@ -192,7 +194,7 @@ def _has_numbers(items: Any) -> bool:
 def check_unmasked(x: Any, what: str) -> None:
     """Raise for a masked array that leaves elements out: what is under the mask would be taken."""
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        message = f"got a {what} of which elements are masked: write x.filled(0.0)"
+        message = f"got a {what} with masked elements: write x.filled(0.0)"
         raise SeedError(message)
 
 
@@ -203,7 +205,7 @@ def _fit_own(cls: type, seed: Any) -> tuple[Any, int | None]:
     if not given or any(type(t) is not cls for t in given):
         message = (
             f"got {type_in_words(seed)} as the seed of an argument whose tangents are "
-            f"{cls.__qualname__}: give one, or a sequence of K"
+            f"{cls.__qualname__}: pass one, or a sequence of K"
         )
         raise SeedError(message)
     lanes = np.empty(len(given), object)

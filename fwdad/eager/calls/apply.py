@@ -83,8 +83,8 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     if option_tag is not None:
         name = next(k for k, v in options.items() if top_tag((v,)) is not None)
         message = (
-            f"the frule of {rule.name} takes `{name}` as an option, and here it carries a "
-            "derivative. Register a rule that has it among its primals, or say "
+            f"the frule of {rule.name} takes `{name}` as an option, but here it carries a "
+            "derivative. Register a rule that has it among its primals, or pass "
             f"fwdad.stop_gradient({name})"
         )
         raise MissingRuleError(message)
@@ -189,8 +189,9 @@ def _unaliased(rule: Rule, y: Any, inputs: tuple[Any, ...]) -> Any:
     if type(y) is np.ndarray and _viewed(y, inputs) is not None:
         if rule.of_user:
             message = (
-                f"{rule.place} returns a view of an argument that carries a derivative, and ZERO "
-                "as its tangent: the tangent of a view is the same view of the argument's"
+                f"{rule.place} returns a view of an argument that carries a derivative, but ZERO "
+                "as its tangent: the tangent of a view must be the same view of the argument's "
+                "tangent"
             )
             raise RuleError(message)
         return y.copy()

@@ -25,7 +25,7 @@ def missing_rule(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missi
         f"Python. Write one:\n    @fwdad.frule({_public(wanted)})\n"
         f"    def {short}_frule(primals, tangents):\n"
         "        ...\n        return y, y_dot\n"
-        "or say fwdad.stop_gradient(...) where no derivative is wanted"
+        "or use fwdad.stop_gradient(...) where no derivative is needed"
     )
     return MissingRuleError(message)
 

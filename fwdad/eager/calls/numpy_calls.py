@@ -279,8 +279,8 @@ def _general(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any], where: A
     if where is not True:
         if out is None:
             message = (
-                f"numpy.{ufunc.__name__}(..., where=mask) without out= leaves the rest undefined: "
-                "give out="
+                f"numpy.{ufunc.__name__}(..., where=mask) without out= leaves the other elements "
+                "undefined: pass out="
             )
             raise MissingRuleError(message)
         # where the mask is false the function is not called: neither its value nor its partial
@@ -377,5 +377,8 @@ def call_scalar_type(cls: Any, args: tuple[Any, ...]) -> Any:
         if isinstance(x, np.ndarray) and np.ndim(plain(x)) and plain(x).dtype.type is cls:
             return x  # itself, not a copy
         return cast(make_array(x), cls, copy=True)
-    message = f"a value that carries a derivative would become {cls.__name__} and lose it"
+    message = (
+        f"a value that carries a derivative would become {cls.__name__} and lose it; if that is "
+        "intended, use fwdad.stop_gradient(x)"
+    )
     raise DualLeakError(message)

@@ -107,9 +107,9 @@ def _new_array(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Refuse an array over a buffer that is active, as a subclass's ``__new__`` makes it."""
     if is_active((*args, *kwargs.values())):
         message = (
-            f"{getattr(args[0], '__name__', 'ndarray')} is made over memory that carries a "
-            "derivative, by ndarray.__new__: only plain arrays can carry one. Use a plain array, "
-            "and functions that take one"
+            f"{getattr(args[0], '__name__', 'ndarray')} is created by ndarray.__new__ on memory "
+            "that carries a derivative, but only plain arrays can carry one. Use a plain array, "
+            "and functions that accept one"
         )
         raise UnsupportedTypeError(message)
     return np.ndarray.__new__(*args, **kwargs)

@@ -53,9 +53,10 @@ def _answers_as_before(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], fo
     if not (alike and np.allclose(first, value, rtol=1e-12, atol=0.0, equal_nan=True)):
         name = getattr(f, "__name__", "f")
         message = (
-            f"{name}, under functools.lru_cache, returns {first} and {value} to equal arguments, "
-            "which carry derivatives: it reads what has changed between its calls, and Python "
-            "would keep the first result. Give it what changes as an argument"
+            f"{name}, cached by functools.lru_cache, returns {first} and {value} for equal "
+            "arguments that carry derivatives: it depends on something that changed between the "
+            "calls, where Python would return the first result again. Pass what changes as an "
+            "argument"
         )
         raise NondeterministicFunctionError(message)
 

@@ -340,9 +340,9 @@ def refuse_subclass(args: tuple[Any, ...], options: dict[str, Any]) -> None:
     for cls in (*args, *options.values()):
         if isinstance(cls, type) and issubclass(cls, np.ndarray) and cls is not np.ndarray:
             message = (
-                f"a view as {cls.__name__} of an array that carries a derivative: a subclass of "
-                "ndarray may give NumPy's functions another meaning, so only plain arrays can "
-                "carry one. Use the array itself, and numpy.where in the place of a mask"
+                f"cannot view an array that carries a derivative as {cls.__name__}: a subclass "
+                "of ndarray may change what NumPy's functions mean, so only plain arrays can "
+                "carry one. Use the array itself, and numpy.where instead of a mask"
             )
             raise UnsupportedTypeError(message)
 
@@ -431,8 +431,8 @@ def _setflags(o: Any, *args: Any, **kwargs: Any) -> None:
 
 
 _RESIZED = (
-    "ndarray.resize gives an array other memory, which a derivative call cannot keep track of: "
-    "make the array as long as it will be, or say numpy.concatenate"
+    "ndarray.resize moves an array to new memory, which a derivative call cannot follow: create "
+    "the array with its final length, or use numpy.concatenate"
 )
 
 

@@ -59,8 +59,8 @@ def check_generator(o: Any) -> None:
         return
     if not is_library_file(o.gi_code.co_filename):
         message = (
-            f"the generator {o.__qualname__} was made outside of this derivative call, and arrays "
-            "that it may read carry derivatives now: make it inside the function"
+            f"the generator {o.__qualname__} was created outside this derivative call, and "
+            "arrays that it may read carry derivatives now: create it inside the function"
         )
         raise DualLeakError(message)
 

@@ -150,10 +150,9 @@ def check_key(table: dict[Any, Any], key: Any) -> None:
         wrong = _is_another(held, key, value)
     if wrong:
         message = (
-            f"a number that carries a derivative ({primal_part(key)!r}) meets an equal key of a "
-            "dict that carries another derivative (or none): the result would have the wrong "
-            "derivative. Key the dict by an index instead, or say fwdad.stop_gradient(x) for the "
-            "key"
+            f"a number that carries a derivative ({primal_part(key)!r}) is looked up in a dict "
+            "whose equal key carries a different derivative (or none), so the result would have "
+            "the wrong derivative. Use an index as the key instead, or fwdad.stop_gradient(x)"
         )
         raise DualLeakError(message)
 

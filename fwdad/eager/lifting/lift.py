@@ -100,7 +100,7 @@ def note_missing(error: BaseException, f: FunctionType) -> None:
     name, missing = _SOURCELESS.get(id(f.__code__), ("", None))
     if missing is not None and not _is_raised_in_python(error):
         error.add_note(
-            f"{name} has no source that can be read: {missing}. It was run as it is, on values "
+            f"{name} has no source that can be read: {missing}. It was run unchanged, on values "
             "that carry derivatives"
         )
 

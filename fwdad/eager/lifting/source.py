@@ -69,9 +69,9 @@ def find_lines(f: FunctionType) -> Found | None:
         for name, lines, held in texts(f):
             if held is not None and held.had_rule(f.__code__):
                 message = (
-                    f"the rule of {f.__name__} has not come with it: a pickle of a derivative "
-                    "carries the source of f, and no rules. Define the function and its rule in "
-                    "a module, which is imported where the pickle arrives"
+                    f"{f.__name__} was unpickled without its rule: the pickle of a derivative "
+                    "contains the source of f, but no rules. Define the function and its rule in "
+                    "a module that is imported where the pickle is loaded"
                 )
                 raise MissingRuleError(message)
             found = _found_in(f, name, lines) if lines else None

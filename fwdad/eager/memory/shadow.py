@@ -241,8 +241,9 @@ def _buffer(owner: Any, a: np.ndarray) -> np.ndarray:
         return np.frombuffer(memoryview(owner).cast("B"), np.uint8)
     except TypeError as error:
         message = (
-            f"an active value is stored into an array ({a.dtype}, shape {a.shape}) that views the "
-            f"memory of {type_in_words(owner)}, whose extent NumPy cannot tell: copy it first"
+            f"a value that carries a derivative is stored into an array ({a.dtype}, shape "
+            f"{a.shape}) that views the memory of {type_in_words(owner)}, of which NumPy does "
+            "not know the size: copy the array first"
         )
         raise UnsupportedTypeError(message) from error
 

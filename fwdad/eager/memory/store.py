@@ -78,8 +78,8 @@ def store_plain(a: np.ndarray, index: Any, v: Any) -> None:
     shadow = find_shadow(a) if SHADOWED else None
     if shadow is None and SHADOWED and a.dtype.kind not in "fcV" and _hides_tangents(a):
         message = (
-            f"a view as {a.dtype} of an array whose values carry derivatives is written: the "
-            "tangents cannot follow"
+            f"cannot write through a view as {a.dtype} of an array whose values carry "
+            "derivatives: their tangents would not change. Write into the array itself"
         )
         raise DualLeakError(message)
     carried: dict[Any, Any] = {}

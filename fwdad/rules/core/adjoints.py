@@ -93,7 +93,7 @@ def transpose(
         if argnum in known and not override:
             code = inspect.unwrap(known[argnum]).__code__
             message = (
-                f"{function_name(function)} has a transpose for argument {argnum} already, "
+                f"{function_name(function)} already has a transpose for argument {argnum}, "
                 f"registered at {code.co_filename}:{code.co_firstlineno}"
             )
             raise DuplicateRuleError(message)

@@ -18,7 +18,7 @@ def parse_signature(text: str) -> inspect.Signature:
     try:
         exec(f"def f{text}: ...", namespace)  # noqa: S102  (rule authors' own text)
     except SyntaxError as error:
-        message = f"signature={text!r} is none: write it as in '(a, b, /, *, axis=-1)'"
+        message = f"signature={text!r} is not a signature: write it as in '(a, b, /, *, axis=-1)'"
         raise ValueError(message) from error
     return inspect.signature(namespace["f"])
 
@@ -204,7 +204,10 @@ def _own_signature(function: Callable[..., Any], name: str) -> inspect.Signature
     try:
         return inspect.signature(function)
     except (ValueError, TypeError) as error:
-        message = f"{name} tells no signature: give one, signature='(a, b, /, *, axis=-1)'"
+        message = (
+            f"the signature of {name} cannot be inspected: pass one, signature='(a, b, /, *, "
+            "axis=-1)'"
+        )
         raise ValueError(message) from error
 
 

@@ -326,7 +326,7 @@ def _space(value: Any) -> Any:
         return value.space
     if isinstance(value, Chunk):  # zeros that a rule wrote out, beside a recorded tangent
         if np.any(np.asarray(value.lanes) != 0):
-            message = "a tangent that is not an input enters the rule: the rule is affine"
+            message = "the rule uses a tangent that is not one of its inputs, so it is not linear"
             raise NonlinearTangentError(message)
         return Space(value.shape, value.dtype)
     return value

@@ -227,7 +227,7 @@ def pure(function: Any) -> Any:
     try:
         _PURE.add(function)
     except TypeError:
-        message = f"pure takes a function that can be hashed; got {type_in_words(function)}"
+        message = f"pure takes a hashable function; got {type_in_words(function)}"
         raise UnsupportedTypeError(message) from None
     changed()
     return function
@@ -287,14 +287,14 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
         stood_in = known is not None and known.stands_in
         if known is not None and not override and not (stood_in and rule.kind == "frule"):
             message = (
-                f"{function_name(resolved)} has a rule already, registered at {known.origin}; "
-                "say override=True to replace it"
+                f"{function_name(resolved)} already has a rule, registered at {known.origin}; "
+                "pass override=True to replace it"
             )
             raise DuplicateRuleError(message)
         if known is not None and stood_in and (rule.kind, rule.mutates) != ("frule", known.mutates):
             message = (
-                f"{function_name(resolved)} has an rrule, registered at {known.origin}: the rule "
-                f"beside it is an frule with the same mutates={known.mutates!r}"
+                f"{function_name(resolved)} has an rrule, registered at {known.origin}: the only "
+                f"rule beside it can be an frule with the same mutates={known.mutates!r}"
             )
             raise DuplicateRuleError(message)
         RULES[resolved] = rule
@@ -313,7 +313,7 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
     if not isinstance(function, str):
         register(function)
     elif function in _NAMED and not override:
-        message = f"{function} has a rule already; say override=True to replace it"
+        message = f"{function} already has a rule; pass override=True to replace it"
         raise DuplicateRuleError(message)
     else:
         _NAMED.add(function)
@@ -325,7 +325,10 @@ def positions_written(mutates: Sequence[int] | int, binder: Binder | None) -> tu
     written = (mutates,) if isinstance(mutates, int) else tuple(mutates)
     if binder is not None and not binder.variadic_active:
         if any(not 0 <= k < len(binder.primals) for k in written):
-            message = f"mutates={mutates!r}: {binder.name} has {len(binder.primals)} primals"
+            message = (
+                f"mutates={mutates!r} is out of range: {binder.name} has {len(binder.primals)} "
+                "primals"
+            )
             raise ValueError(message)
     return written
 
@@ -380,7 +383,7 @@ def writes_no_array(rule: Rule, k: int, x: Any) -> str:
     """The message for a number or list that a function would write into."""
     return (
         f"{rule.name} writes into its argument `{rule.binder.primal_name(k)}`, as its rule at "
-        f"{rule.origin} says: that must be an array; got {type_in_words(plain(x))}"
+        f"{rule.origin} says, so that must be an array; got {type_in_words(plain(x))}"
     )
 
 
@@ -388,7 +391,7 @@ def writes_shared(rule: Rule, k: int, j: int) -> str:
     """The message for an array that a function writes, and that another argument views."""
     return (
         f"{rule.name} writes into `{rule.binder.primal_name(k)}`, which may share memory with "
-        f"`{rule.binder.primal_name(j)}`: its rule takes them to be apart. Give it a copy"
+        f"`{rule.binder.primal_name(j)}`: its rule assumes that they do not overlap. Pass a copy"
     )
 
 

@@ -21,7 +21,9 @@ def _join(chunks: Sequence[Any]) -> int:
         message = f"chunks of widths {sorted(widths)} meet in one operation"
         raise ChunkMismatchError(message)
     if not all(isinstance(c, Chunk) for c in chunks):
-        message = "a ZERO has no shape: write it out with dense(x_dot, x, n) before joining"
+        message = (
+            "a ZERO has no shape: make it an array of zeros with dense(x_dot, x, n) before joining"
+        )
         raise ChunkMismatchError(message)
     return widths.pop()
 

@@ -155,7 +155,7 @@ def _kron(a: Any, b: Any) -> Chunk:
 def _solve(a: Any, b: Chunk) -> Chunk:
     """Solve for all lanes at once: the lanes become columns, so that a is factorised once."""
     if isinstance(a, Chunk):
-        message = "numpy.linalg.solve is linear in b, not in a: a came as a tangent"
+        message = "numpy.linalg.solve is linear in b, not in a, but a is a tangent"
         raise NonlinearTangentError(message)
     a_ndim = np.ndim(plain(a))
     if b.ndim == 1:
