@@ -335,8 +335,8 @@ def build_frule(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
     def ruled(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
         assert rule is not None
         n = check_given(name, primals, tangents)
-        answer = rule.body(primals, tangents, **options)
-        return answer if n is None else checked(rule, answer, primals, n, options)
+        result = rule.body(primals, tangents, **options)
+        return result if n is None else checked(rule, result, primals, n, options)
 
     @public
     def built(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
@@ -363,10 +363,10 @@ def _push_through_source(
     ask += f"@fwdad.frule({name}): forward mode "
     if source is None:
         raise MissingRuleError(ask + "finds no Python source to differentiate instead")
-    given = [x.copy() if k in rule.mutates else x for k, x in enumerate(primals)]
+    inputs = [x.copy() if k in rule.mutates else x for k, x in enumerate(primals)]
     try:
         with Run(lanes_of(tangents) or 1) as run, run:
-            duals = [map_tree(run.dual, x, t) for x, t in zip(given, tangents, strict=True)]
+            duals = [map_tree(run.dual, x, t) for x, t in zip(inputs, tangents, strict=True)]
             args, kwargs = rule.binder.unbind(tuple(duals), options)
             returned = source(*args, **kwargs)
             if rule.mutates:

@@ -126,8 +126,8 @@ def _with_aux(f: Any, y: Any, run: Run) -> tuple[Any, Any]:
 def _without_tangents(x: Any, run: Run, seen: dict[int, Any]) -> Any:
     """A copy of a value with plain numbers, also inside objects of any class."""
     leaves, structure = flatten(x)
-    kept = [run.parts(leaf)[0] for leaf in leaves]
-    return unflatten(structure, kept, lambda o: _plain_object(o, run, seen))
+    primals = [run.parts(leaf)[0] for leaf in leaves]
+    return unflatten(structure, primals, lambda o: _plain_object(o, run, seen))
 
 
 def _keep_constants(structure: Structure, run: Run) -> None:
@@ -164,13 +164,13 @@ def _plain_object(o: Any, run: Run, seen: dict[int, Any]) -> Any:
         return o.copy() if run.log.wrote(o) else o
     if isinstance(o, (set, bytearray, deque)):
         return copy.copy(o)
-    held = namespace_of(o)
-    if not held or callable(o) or isinstance(o, (type, types.ModuleType)):
+    attributes = namespace_of(o)
+    if not attributes or callable(o) or isinstance(o, (type, types.ModuleType)):
         return o
     if id(o) not in seen:
-        made = seen[id(o)] = copy.copy(o)
-        for name, value in held.items():
-            made.__dict__[name] = _without_tangents(value, run, seen)
+        copied = seen[id(o)] = copy.copy(o)
+        for name, value in attributes.items():
+            copied.__dict__[name] = _without_tangents(value, run, seen)
     return seen[id(o)]
 
 
@@ -207,7 +207,7 @@ def _forbid_aliased_writes(arguments: Arguments, args: list[Any], run: Run) -> N
     arrays = arguments.arrays()
     if len(arrays) < 2:
         return
-    given = [leaf for x in args for leaf in flatten(x)[0] if isinstance(leaf, np.ndarray)]
+    copies = [leaf for x in args for leaf in flatten(x)[0] if isinstance(leaf, np.ndarray)]
     for i, (first, a) in enumerate(arrays):
         for j in range(i):
             second, b = arrays[j]
@@ -218,7 +218,7 @@ def _forbid_aliased_writes(arguments: Arguments, args: list[Any], run: Run) -> N
                     f"arguments {second} and {first} share memory, and argument {position} is "
                     "written here: their derivatives cannot be kept apart. Pass a copy of one"
                 )
-                owner = owner_of(plain(given[k]))
+                owner = owner_of(plain(copies[k]))
                 run.log.shared[id(owner)] = (owner, message)
 
 

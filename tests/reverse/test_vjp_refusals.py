@@ -124,7 +124,7 @@ def test_argnums_that_are_none(argnums):
         lambda a, b: fwdad.vjp(f, a, args=(b,), argnums=argnums),
     ]
     for ask in ways:
-        with pytest.raises(UnsupportedTypeError, match="argnums is "):
+        with pytest.raises(UnsupportedTypeError, match=r"argnums (is|must be an int)"):
             ask(2.0, 3.0)
 
 

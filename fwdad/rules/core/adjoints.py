@@ -89,16 +89,16 @@ def transpose(
     origin = registering_place()
 
     def register(body: Callable[..., Any]) -> Callable[..., Any]:
-        known = TRANSPOSES.setdefault(function, {})
-        if argnum in known and not override:
-            code = inspect.unwrap(known[argnum]).__code__
+        transposes = TRANSPOSES.setdefault(function, {})
+        if argnum in transposes and not override:
+            code = inspect.unwrap(transposes[argnum]).__code__
             message = (
                 f"{function_name(function)} already has a transpose for argument {argnum}, "
                 f"registered at {code.co_filename}:{code.co_firstlineno}"
             )
             raise DuplicateRuleError(message)
         of_user = not origin.startswith(PACKAGE)
-        known[argnum] = _checked(body, function, argnum, origin) if of_user else body
+        transposes[argnum] = _checked(body, function, argnum, origin) if of_user else body
         return body
 
     return register

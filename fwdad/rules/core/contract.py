@@ -57,12 +57,12 @@ def _check_one(what: str, name: str, x: Any, t: Any, widths: list[int]) -> None:
         if type(x) is not type(t) and not (is_composite(x) and len(x) == len(t)):
             message = f"{what} got {type_in_words(t)} as the tangent of {name}, {type_in_words(x)}"
             raise ChunkMismatchError(message)
-        keys = t.keys() if isinstance(t, dict) else range(len(t))
-        own = x.keys() if isinstance(x, dict) else range(len(x))
-        if set(keys) != set(own):
+        tangent_keys = t.keys() if isinstance(t, dict) else range(len(t))
+        primal_keys = x.keys() if isinstance(x, dict) else range(len(x))
+        if set(tangent_keys) != set(primal_keys):
             message = f"{what} got {len(t)} tangents for {name}, which has {len(x)} parts"
             raise ChunkMismatchError(message)
-        for key in keys:
+        for key in tangent_keys:
             _check_one(what, f"{name}[{key!r}]", x[key], t[key], widths)
     elif not isinstance(t, (Zero, Undefined, NoTangentType)) and not _has_own_structure(x, t):
         hint = ""
@@ -108,15 +108,15 @@ def may_agree(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
 # -- what a rule returns
 
 
-def checked(rule: Rule, answer: Any, primals: Any, n: int, options: Any = None) -> tuple[Any, Any]:
+def checked(rule: Rule, result: Any, primals: Any, n: int, options: Any = None) -> tuple[Any, Any]:
     """An frule's result ``(y, y_dot)`` for n lanes, after a check of all that it promises."""
-    if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
         message = (
-            f"{rule.place} returns {type_in_words(answer)}; it must return (y, y_dot), with a "
+            f"{rule.place} returns {type_in_words(result)}; it must return (y, y_dot), with a "
             "Chunk or ZERO for each value"
         )
         raise ChunkMismatchError(message)
-    y, y_dot = answer
+    y, y_dot = result
     if type(y) is np.ndarray and isinstance(y_dot, Chunk):  # the commonest, and quickly
         if y_dot.n != n or y_dot.shape != y.shape or rule.contents:
             check_chunk(rule, y, y_dot, n)
@@ -335,24 +335,24 @@ def check_memory(rule: Rule, y: Any, inputs: Any, place: Location | None = None)
     """
     if rule.returns == "either" or _apart(rule, y, inputs):
         return
-    found = list(arrays_in(y))
-    if not found:
+    returned = list(arrays_in(y))
+    if not returned:
         return
-    given = list(arrays_in(inputs))
+    arguments = list(arrays_in(inputs))
     if rule.returns == "view":
-        for a in found[:1] if rule.mutates else found:
-            if a.size and not any(share(a, b) for b in given):
+        for a in returned[:1] if rule.mutates else returned:
+            if a.size and not any(share(a, b) for b in arguments):
                 message = (
                     f"{rule.place} says returns='view', but what is returned here shares no "
                     "memory with an argument: use returns='new', or 'either' if it depends"
                 )
                 raise RuleError(message, place)
         return
-    for k, a in enumerate(found):
-        for b in given:
+    for k, a in enumerate(returned):
+        for b in arguments:
             if share(a, b):
                 raise RuleError(memory_of_argument(rule), place)
-        if any(share(a, b) for b in found[:k]):
+        if any(share(a, b) for b in returned[:k]):
             message = (
                 f"{rule.place} returns arrays that share memory with each other: make the "
                 "function and its rule return copies"

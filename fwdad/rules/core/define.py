@@ -411,5 +411,5 @@ def call_rule(
         for t in tangents:
             if hasattr(t, "record"):
                 return t.record.run_rule(rule, rule.body, bound, tangents, rest)
-    answer = rule.body(bound, tangents, **rest)
-    return answer if n is None or not rule.of_user else checked(rule, answer, bound, n, rest)
+    result = rule.body(bound, tangents, **rest)
+    return result if n is None or not rule.of_user else checked(rule, result, bound, n, rest)

@@ -307,17 +307,17 @@ def transpose_one(
 
 def transposes_for(operation: Operation) -> dict[int, Any]:
     """The transposes that an operation needs, by the position of the argument."""
-    known = TRANSPOSES.get(operation.function, {})
+    transposes = TRANSPOSES.get(operation.function, {})
     needed = {}
     for k in sorted({path[0] for path, _ in operation.sources}):
-        if k not in known:
+        if k not in transposes:
             name = function_name(operation.function)
             message = (
                 f"{name} has no transpose for its argument {k}: write one under its rule, "
                 f"@transpose({name}, argnum={k})"
             )
             raise MissingTransposeError(message)
-        needed[k] = known[k]
+        needed[k] = transposes[k]
     return needed
 
 
@@ -338,8 +338,8 @@ def _accumulate(cotangents: dict[int, Any], tangent: RecordingTangent, x_bar: An
     if not same_shape(tuple(getattr(x_bar, "shape", (None,))), tuple(tangent.shape)):
         message = f"a transpose returned {x_bar!r} as the cotangent of {tangent!r}"
         raise ChunkOperationError(message)
-    known = cotangents.get(id(tangent))
-    cotangents[id(tangent)] = x_bar if known is None else known + x_bar
+    before = cotangents.get(id(tangent))
+    cotangents[id(tangent)] = x_bar if before is None else before + x_bar
 
 
 __all__ = [

@@ -280,27 +280,31 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
     origin = registering_place()
 
     def register(resolved: Any) -> None:
-        known = RULES.get(resolved)
+        existing = RULES.get(resolved)
         rule = make(resolved)
         rule.origin = origin
         rule.of_user = not origin.startswith(PACKAGE)
-        stood_in = known is not None and known.stands_in
-        if known is not None and not override and not (stood_in and rule.kind == "frule"):
+        stood_in = existing is not None and existing.stands_in
+        if existing is not None and not override and not (stood_in and rule.kind == "frule"):
             message = (
-                f"{function_name(resolved)} already has a rule, registered at {known.origin}; "
+                f"{function_name(resolved)} already has a rule, registered at {existing.origin}; "
                 "pass override=True to replace it"
             )
             raise DuplicateRuleError(message)
-        if known is not None and stood_in and (rule.kind, rule.mutates) != ("frule", known.mutates):
+        if (
+            existing is not None
+            and stood_in
+            and (rule.kind, rule.mutates) != ("frule", existing.mutates)
+        ):
             message = (
-                f"{function_name(resolved)} has an rrule, registered at {known.origin}: the only "
-                f"rule beside it can be an frule with the same mutates={known.mutates!r}"
+                f"{function_name(resolved)} has an rrule, registered at {existing.origin}: the "
+                f"only rule beside it can be an frule with the same mutates={existing.mutates!r}"
             )
             raise DuplicateRuleError(message)
         RULES[resolved] = rule
-        if known is not None and known.pure is not None:
-            RULES.pop(known.pure, None)
-            _WRITER_OF.pop(known.pure, None)
+        if existing is not None and existing.pure is not None:
+            RULES.pop(existing.pure, None)
+            _WRITER_OF.pop(existing.pure, None)
         if rule.mutates:
             rule.contents = rule.mutates
             rule.pure = pure = returning_contents(rule)
@@ -341,9 +345,9 @@ def returning_contents(rule: Rule) -> Callable[..., Any]:
     def pure(*args: Any, **kwargs: Any) -> Any:
         primals, options = binder.bind(args, kwargs)
         check_apart(rule, primals)
-        given = tuple([x.copy() if k in mutates else x for k, x in enumerate(primals)])
-        args, kwargs = binder.unbind(given, options)
-        return function(*args, **kwargs), *[given[k] for k in mutates]
+        copies = tuple([x.copy() if k in mutates else x for k, x in enumerate(primals)])
+        args, kwargs = binder.unbind(copies, options)
+        return function(*args, **kwargs), *[copies[k] for k in mutates]
 
     del pure.__wrapped__  # it is not the same by another name
     _WRITER_OF[pure] = rule
@@ -418,7 +422,10 @@ def registering_place() -> str:
     """The file and line that registers a rule."""
     frame = sys._getframe(1)  # noqa: SLF001  (who registers is told in errors)
     core = __name__.rpartition(".")[0]
-    own = (__name__, *(f"{core}.{name}" for name in ("define", "reverse_rules", "adjoints")))
-    while frame.f_back is not None and frame.f_globals.get("__name__") in own:
+    registering = (
+        __name__,
+        *(f"{core}.{name}" for name in ("define", "reverse_rules", "adjoints")),
+    )
+    while frame.f_back is not None and frame.f_globals.get("__name__") in registering:
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -160,11 +160,11 @@ def rrule(
         if not callable(body):
             message = f"rrule(f) decorates the rule, a function; got {type_in_words(body)}"
             raise UnsupportedTypeError(message)
-        known = RRULES.get(function)
-        if known is not None and not override:
+        existing = RRULES.get(function)
+        if existing is not None and not override:
             message = (
                 f"{function_name(function)} already has a reverse rule, registered at "
-                f"{known.origin}; pass override=True to replace it"
+                f"{existing.origin}; pass override=True to replace it"
             )
             raise DuplicateRuleError(message)
         forward = RULES.get(function)
@@ -195,9 +195,9 @@ def rrule(
 
 def _of_contents(rule: Rule) -> None:
     """Give the function that returns new contents the rrule of the one that writes them."""
-    known = RRULES.get(rule.function)
-    if known is not None and rule.pure is not None:
-        RRULES[rule.pure] = replace(known, function=rule.pure, mutates=())
+    backward = RRULES.get(rule.function)
+    if backward is not None and rule.pure is not None:
+        RRULES[rule.pure] = replace(backward, function=rule.pure, mutates=())
 
 
 when_writes(_of_contents)
