@@ -198,14 +198,14 @@ def checkpoint(
     if snapshots is not None and memory is not None:
         message = "snapshots and memory are both given: pass only one"
         raise ValueError(message)
-    for name, given in (("snapshots", snapshots), ("memory", memory)):
-        if given is None:
+    for name, value in (("snapshots", snapshots), ("memory", memory)):
+        if value is None:
             continue
-        if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
-            message = f"{name} must be an int, not {type_in_words(given)}"
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            message = f"{name} must be an int, not {type_in_words(value)}"
             raise TypeError(message)
-        if given < 1:
-            message = f"{name} must be at least 1, not {given}"
+        if value < 1:
+            message = f"{name} must be at least 1, not {value}"
             raise ValueError(message)
     if f is None:
         return lambda g: checkpoint(g, snapshots=snapshots, memory=memory)

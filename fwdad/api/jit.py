@@ -144,8 +144,8 @@ def cache_info(f: Callable[..., Any]) -> CacheInfo:
     TypeError
         If f is not under :func:`jit`.
     """
-    held = _jitted(f)
-    return CacheInfo(held.traces, held.hits)
+    jitted = _jitted(f)
+    return CacheInfo(jitted.traces, jitted.hits)
 
 
 @public
@@ -198,8 +198,8 @@ def _program_of(f: Any, args: Any, kwargs: Any) -> Any:
     if isinstance(f, Tape):
         return f.program
     if args or kwargs:
-        held = f if isinstance(f, Jitted) else jit(f, backend="numpy")
-        return held.find(args, kwargs)[0].tape.program
+        jitted = f if isinstance(f, Jitted) else jit(f, backend="numpy")
+        return jitted.find(args, kwargs)[0].tape.program
     last = _jitted(f).last
     if last is None:
         message = f"{function_name(f)} has not been called: give example arguments"
@@ -209,16 +209,17 @@ def _program_of(f: Any, args: Any, kwargs: Any) -> Any:
 
 def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     """What runs a function that is not differentiated, and why; see :func:`fwdad.explain`."""
-    held = f if isinstance(f, Jitted) else jit(f)
+    jitted = f if isinstance(f, Jitted) else jit(f)
     if args or kwargs:
         copies = copy.deepcopy((args, kwargs))
-        held(*copies[0], **copies[1])  # Numba compiles at the first call
-        made: Any = held.find(args, kwargs)[0]
+        jitted(*copies[0], **copies[1])  # Numba compiles at the first call
+        specialisation: Any = jitted.find(args, kwargs)[0]
     else:
-        made = held.last
-    if made is None:
+        specialisation = jitted.last
+    if specialisation is None:
         message = f"{function_name(f)} has not been called: give example arguments"
         raise ValueError(message)
-    count = made.tape.count()
-    told = "1 operation" if count == 1 else f"{count} operations"
-    return f"{told}, run by {made.run.explain()}{opaque_call.mistakes(made.tape.program)}"
+    count = specialisation.tape.count()
+    operations = "1 operation" if count == 1 else f"{count} operations"
+    mistakes = opaque_call.mistakes(specialisation.tape.program)
+    return f"{operations}, run by {specialisation.run.explain()}{mistakes}"

@@ -138,8 +138,8 @@ def please_report() -> str:
         urls = []
     named = [url.split(",", 1)[-1].strip() for url in urls]
     issues = [a for a, url in zip(named, urls, strict=True) if "issue" in url.lower()]
-    found = (issues or named)[:1]
-    to = f"at {found[0]}" if found else "to whoever gave you fwdad"
+    addresses = (issues or named)[:1]
+    to = f"at {addresses[0]}" if addresses else "to whoever gave you fwdad"
     return f"This is a mistake in fwdad, please report it {to}"
 
 
@@ -209,11 +209,11 @@ def forget() -> None:
 
 def _raised_at(error: BaseException) -> str:
     """The file and line that raised an exception."""
-    trace, found = error.__traceback__, ""
+    trace, where = error.__traceback__, ""
     while trace is not None:
-        found = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+        where = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
         trace = trace.tb_next
-    return found
+    return where
 
 
 class Untraced:

@@ -57,23 +57,23 @@ class Arguments:
         if ARRAYS:
             for _, a in self.arrays():  # an argument is not a stale result
                 overwrite(plain(a))
-        made = list(self.args)
+        args = list(self.args)
         if len(self.argnums) == 1:
-            made[self.argnums[0]] = unflatten(self.structures[0], duals)
-            return made
+            args[self.argnums[0]] = unflatten(self.structures[0], duals)
+            return args
         start = 0
         for k, structure, count in zip(self.argnums, self.structures, self.counts, strict=True):
-            made[k] = unflatten(structure, duals[start : start + count])
+            args[k] = unflatten(structure, duals[start : start + count])
             start += count
-        return made
+        return args
 
     def arrays(self) -> list[tuple[int, Any]]:
         """Every array among the arguments, with the position of its argument."""
-        found: list[tuple[int, Any]] = []
+        arrays: list[tuple[int, Any]] = []
         for k, x in enumerate(self.args):
             leaves, _ = flatten(x)
-            found.extend((k, leaf) for leaf in leaves if isinstance(leaf, np.ndarray))
-        return found
+            arrays.extend((k, leaf) for leaf in leaves if isinstance(leaf, np.ndarray))
+        return arrays
 
 
 def _no_tangent(k: int, x: Any) -> str:

@@ -131,16 +131,16 @@ class View:
 
 def stored_bytes(record: Any, memories: list[Memory]) -> dict[Memory, np.ndarray]:
     """For each memory, a mask of the bytes in which a tangent was stored."""
-    found = {memory: np.zeros(memory.nbytes, np.uint8) for memory in memories}
+    masks = {memory: np.zeros(memory.nbytes, np.uint8) for memory in memories}
     for op in record.all_operations():
         for memory in getattr(op, "stored", ()):  # by a call that is run again
-            if memory in found:
-                found[memory][:] = 1
+            if memory in masks:
+                masks[memory][:] = 1
         if type(op) is Accumulation or (type(op) is Store and op.terms is not None):
-            marks = found.get(op.view.memory)
+            marks = masks.get(op.view.memory)
             if marks is not None:
                 op.view.mark(marks, op.index if type(op) is Store else (Ellipsis,))
-    return found
+    return masks
 
 
 def _parts(terms: Terms | None) -> Iterable[Any]:
@@ -198,8 +198,8 @@ class Load:
         elif not view.overlaps:
             sweep.add_at(target, (Ellipsis,), bar, True)
         else:
-            flat, places = sweep.flat_memory(view)
-            sweep.add_at(flat, (places,), bar, False)
+            flat, positions = sweep.flat_memory(view)
+            sweep.add_at(flat, (positions,), bar, False)
 
     def held(self) -> Iterable[Any]:
         """The objects whose memory it keeps: none of size."""

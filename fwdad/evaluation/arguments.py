@@ -65,14 +65,14 @@ def argument_numbers(argnums: Any) -> Argnums:
         return argnums
     several = isinstance(argnums, (tuple, list))
     try:
-        made = tuple([_index(k) for k in (argnums if several else (argnums,))])
+        numbers = tuple([_index(k) for k in (argnums if several else (argnums,))])
     except TypeError:
         came = repr(argnums) if several else type_in_words(argnums)
         message = f"argnums must be an int or a tuple of ints; got {came}"
         if isinstance(argnums, np.ndarray):
             message += ". What takes only f returns a function: write grad(f)(x), not grad(f, x)"
         raise UnsupportedTypeError(message) from None
-    return made if several else made[0]
+    return numbers if several else numbers[0]
 
 
 def _index(k: Any) -> int:
@@ -84,19 +84,19 @@ def _index(k: Any) -> int:
 def positions_of(argnums: Argnums, count: int) -> tuple[int, ...]:
     """The positions that ``argnums`` names among the positional arguments."""
     numbers = argument_numbers(argnums)
-    given = (numbers,) if isinstance(numbers, int) else numbers
-    if not all(-count <= k < count for k in given):
+    indices = (numbers,) if isinstance(numbers, int) else numbers
+    if not all(-count <= k < count for k in indices):
         message = (
             f"argnums is {argnums!r}; it must contain positions of positional arguments, counted "
             f"from 0, and f has {count} of them here"
         )
         raise UnsupportedTypeError(message)
-    if not given:
+    if not indices:
         message = f"argnums is {argnums!r}: it names no argument to differentiate with respect to"
         raise UnsupportedTypeError(message)
-    positions = tuple([k % count for k in given])
+    positions = tuple([k % count for k in indices])
     if len(set(positions)) < len(positions):
-        message = f"argnums names an argument twice: {tuple(given)}"
+        message = f"argnums names an argument twice: {tuple(indices)}"
         raise UnsupportedTypeError(message)
     return positions
 
@@ -116,11 +116,11 @@ def joint_structure(arguments: Arguments, single: bool) -> Structure:
 def _shifted(structure: Structure, start: int, seen: dict[int, Structure]) -> Structure:
     if id(structure) in seen:
         return seen[id(structure)]
-    made = seen[id(structure)] = Structure(structure.kind, structure.value)
-    made.keys, made.data = structure.keys, structure.data
-    made.index = structure.index + start
-    made.children = [_shifted(c, start, seen) for c in structure.children]
-    return made
+    shifted = seen[id(structure)] = Structure(structure.kind, structure.value)
+    shifted.keys, shifted.data = structure.keys, structure.data
+    shifted.index = structure.index + start
+    shifted.children = [_shifted(c, start, seen) for c in structure.children]
+    return shifted
 
 
 class AutoWidth:
@@ -185,9 +185,9 @@ def check_holomorphic(
     both = [np.concatenate([v, 1j * v]) if v.dtype.kind == "c" else None for v in seeds]
     if any(v is None for v in both):
         raise NotHolomorphicError(REAL_ARGUMENT)
-    given = GivenSeeds.__new__(GivenSeeds)
-    given.arrays, given.count, given.single = both, 2, False
-    outcome = run_forward(f, arguments, given, 2, has_aux=has_aux, outputs=outputs)
+    directions = GivenSeeds.__new__(GivenSeeds)
+    directions.arrays, directions.count, directions.single = both, 2, False
+    outcome = run_forward(f, arguments, directions, 2, has_aux=has_aux, outputs=outputs)
     for t in outcome.tangents:
         if not commutes_with_i(plain(t)):
             raise NotHolomorphicError(NOT_HOLOMORPHIC)
@@ -207,9 +207,9 @@ NOT_HOLOMORPHIC = (
 
 def commutes_with_i(lanes: Any) -> Any:
     """Whether the tangent along iv, lane 1, is i times that along v, lane 0; also traced."""
-    turned, found = 1j * lanes[0], lanes[1]
+    turned, actual = 1j * lanes[0], lanes[1]
     single = lanes.dtype in (np.float32, np.complex64)
     relative, absolute = (1e-3, 1e-5) if single else (1e-6, 1e-9)
     near = relative * np.abs(turned) + absolute * np.max(np.abs(lanes), initial=0.0)
-    both_nan = np.isnan(turned) & np.isnan(found)
-    return np.all((found == turned) | (np.abs(found - turned) <= near) | both_nan)
+    both_nan = np.isnan(turned) & np.isnan(actual)
+    return np.all((actual == turned) | (np.abs(actual - turned) <= near) | both_nan)

@@ -85,10 +85,10 @@ def tangent_type(T: Any, n: int) -> TangentType | NoTangentType:
         raise UnsupportedTypeError(message)
     key = (_normalised(T), int(n))
     with _LOCK:
-        found = _UNIQUE.get(key)
-        if found is None:
-            found = _UNIQUE.setdefault(key, _make(*key))
-    return NoTangent if isinstance(found, NoSpace) else found
+        unique = _UNIQUE.get(key)
+        if unique is None:
+            unique = _UNIQUE.setdefault(key, _make(*key))
+    return NoTangent if isinstance(unique, NoSpace) else unique
 
 
 def _normalised(T: Any) -> Any:

@@ -39,11 +39,11 @@ def _unflatten(pattern: Pattern, children: tuple[Any, ...]) -> Any:
     (data,) = children
     if getattr(data, "shape", None) != pattern.shape:
         return data
-    made: Any = object.__new__(pattern.cls)
+    array: Any = object.__new__(pattern.cls)
     for name, value in pattern.attributes.items():
-        made.__dict__[name] = _copied(value)
-    made.__dict__["data"] = data
-    return made
+        array.__dict__[name] = _copied(value)
+    array.__dict__["data"] = data
+    return array
 
 
 def _copied(value: Any) -> Any:

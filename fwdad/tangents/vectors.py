@@ -22,11 +22,11 @@ from fwdad.tangents.zero import NoTangent, Undefined, Zero
 _INNER: dict[type, Callable[[Any, Any], float]] = {}
 
 
-def register_own(cls: type, own: OwnTangents) -> None:
+def register_own(cls: type, operations: OwnTangents) -> None:
     """Enter a class whose tangents have a class of their own."""
     REGISTERED.pop(cls, None)
-    OWN[cls] = own
-    _INNER[own.tangent] = own.inner
+    OWN[cls] = operations
+    _INNER[operations.tangent] = operations.inner
 
 
 def tangent_space_of(x: Any) -> type | None:

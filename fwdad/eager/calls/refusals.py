@@ -36,16 +36,16 @@ def _some_dual(v: Any) -> Any:
 
 def _some_attribute(o: Any, seen: set[int]) -> Any:
     """A dual, or an array whose memory carries tangents, among items and attributes; or None."""
-    found = _some_dual(o)
-    if found is not None or id(o) in seen or isinstance(o, (type, types.ModuleType)):
-        return found
+    dual = _some_dual(o)
+    if dual is not None or id(o) in seen or isinstance(o, (type, types.ModuleType)):
+        return dual
     seen.add(id(o))
     items = o.values() if isinstance(o, dict) else o if isinstance(o, (list, tuple, set)) else ()
-    held = namespace_of(o) or {}
-    for item in (*items, *held.values()):
-        found = _some_attribute(item, seen)
-        if found is not None:
-            return found
+    attributes = namespace_of(o) or {}
+    for item in (*items, *attributes.values()):
+        dual = _some_attribute(item, seen)
+        if dual is not None:
+            return dual
     return None
 
 
@@ -59,11 +59,11 @@ def _refuse(function: Any, what: str, *, views: bool = False) -> None:
     @handler(function)
     def refuse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for v in (*args, *kwargs.values()):
-            found = _some_attribute(v, set()) if SHADOWED else _some_dual(v)
+            dual = _some_attribute(v, set()) if SHADOWED else _some_dual(v)
             if SHADOWED and not views and type(v) in protocols.BUFFERS:
                 protocols.check_buffer(v)
-            if found is not None:
-                raise DualLeakError(leak(what, found))
+            if dual is not None:
+                raise DualLeakError(leak(what, dual))
         return function(*args, **kwargs)
 
 

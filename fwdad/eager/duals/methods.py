@@ -59,9 +59,9 @@ def call_method(o: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     operation = _DUNDERS.get(name)
     if operation is not None:
         return operation(o, *args)
-    own = METHODS.get(name)
-    if own is not None:
-        return own(o, *args, **kwargs)
+    method = METHODS.get(name)
+    if method is not None:
+        return method(o, *args, **kwargs)
     function = FUNCTIONS.get(name)
     if function is not None or name in OUTPUTS:
         return call(function or getattr(np.ndarray, name), o, *args, **kwargs)
@@ -150,11 +150,11 @@ def is_number_operator(o: Any, name: str, args: tuple[Any, ...]) -> bool:
 
 def number_operator(o: Any, name: str, args: tuple[Any, ...]) -> Any:
     """``o.__mul__(x)``: the operator, unless the number's class returns ``NotImplemented``."""
-    answer = getattr(type(o), name)(o, *map(plain, args))
-    if answer is NotImplemented or name in _COMPARISONS:
-        return answer
+    result = getattr(type(o), name)(o, *map(plain, args))
+    if result is NotImplemented or name in _COMPARISONS:
+        return result
     y = _DUNDERS[name](o, *args)
-    return y if isinstance(answer, (np.generic, np.ndarray)) else python_number(y)
+    return y if isinstance(result, (np.generic, np.ndarray)) else python_number(y)
 
 
 _INPLACE = {
@@ -316,8 +316,8 @@ def _item(o: Any, *index: Any) -> Any:
     if len(index) == 1 and plain(o).ndim != 1:
         value = plain(o)
         value.item(*index)  # raises what NumPy raises
-        place = np.unravel_index(int(index[0]) % value.size, value.shape)
-        index = tuple(int(i) for i in place)
+        position = np.unravel_index(int(index[0]) % value.size, value.shape)
+        index = tuple(int(i) for i in position)
     return python_number(store.load_dual(o, tuple(index)))
 
 

@@ -107,17 +107,17 @@ _MADE: dict[type, type[Opaque]] = {}
 
 
 def _dual_class(cls: type) -> type[Opaque]:
-    made = _MADE.get(cls)
-    if made is None:
+    dual_class = _MADE.get(cls)
+    if dual_class is None:
         methods: dict[str, Any] = {"__slots__": (), "__module__": cls.__module__}
         for name in set(dir(cls)) - set(dir(Opaque)):
             if name.startswith("__") and name.endswith("__"):
                 if isinstance(getattr(cls, name, None), FunctionType):
                     methods[name] = _BY_VALUE.get(name) or _through(name)
         methods.setdefault("__array_ufunc__", None)  # NumPy's arrays leave operators to the class
-        made = _MADE.setdefault(cls, type(cls.__name__, (Opaque,), methods))
-        OPAQUE.add(made)
-    return made
+        dual_class = _MADE.setdefault(cls, type(cls.__name__, (Opaque,), methods))
+        OPAQUE.add(dual_class)
+    return dual_class
 
 
 def make_opaque(x: Any, x_dot: Any, tag: Tag, what: str) -> Opaque:
@@ -145,17 +145,17 @@ def attribute(o: Any, name: str) -> Any:
     cls = type(value)
     if name == "__class__":
         return cls
-    held = namespace_of(value) or {}
+    attributes = namespace_of(value) or {}
     for base in cls.__mro__:
         if name in base.__dict__:
-            found = base.__dict__[name]
-            if isinstance(found, property) and found.fget is not None:
-                return CALL[0](found.fget, o)
-            if name in held:
+            member = base.__dict__[name]
+            if isinstance(member, property) and member.fget is not None:
+                return CALL[0](member.fget, o)
+            if name in attributes:
                 break
-            if isinstance(found, FunctionType):
-                return MethodType(found, o)
-            if isinstance(found, (staticmethod, classmethod)) or not hasattr(found, "__get__"):
+            if isinstance(member, FunctionType):
+                return MethodType(member, o)
+            if isinstance(member, (staticmethod, classmethod)) or not hasattr(member, "__get__"):
                 return getattr(cls, name)
             break
     if not hasattr(value, name):

@@ -113,5 +113,5 @@ def _changed(name: str, module: dict[str, Any]) -> bool:
         return False  # it was not kept, so nothing is known
     if len(head) < 16 or head[4:8] != bytes(4):  # validated by a hash of the source
         return False
-    kept = (int.from_bytes(head[8:12], "little"), int.from_bytes(head[12:], "little"))
-    return kept != (int(now.st_mtime) & 0xFFFFFFFF, now.st_size & 0xFFFFFFFF)
+    recorded = (int.from_bytes(head[8:12], "little"), int.from_bytes(head[12:], "little"))
+    return recorded != (int(now.st_mtime) & 0xFFFFFFFF, now.st_size & 0xFFFFFFFF)

@@ -108,12 +108,12 @@ def _checked(
     body: Callable[..., Any], function: Any, argnum: int, origin: str
 ) -> Callable[..., Any]:
     """Wrap a user's transpose so that its result is checked at each call."""
-    place = f"the transpose of {function_name(function)} for argument {argnum} ({origin})"
+    what = f"the transpose of {function_name(function)} for argument {argnum} ({origin})"
 
     @functools.wraps(body)
     def run(y_bar: Any, *values: Any, **options: Any) -> Any:
         x_bar = body(y_bar, *values, **options)
-        check_cotangent(place, x_bar, values[argnum], y_bar)
+        check_cotangent(what, x_bar, values[argnum], y_bar)
         return x_bar
 
     return run

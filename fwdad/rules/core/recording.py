@@ -298,11 +298,11 @@ def transpose_one(
     ``lift`` makes a transpose run on the duals of an enclosing derivative; None leaves it as it is.
     """
     spaces = rebuild(operation.primals, lambda _, v: _space(v))
-    answers: dict[int, Any] = {}
+    x_bars: dict[int, Any] = {}
     for k, body in transposes_for(operation).items():
         body = body if lift is None else lift(body)
-        answers[k] = body(y_bar, *spaces, **operation.options)
-    return [(source, pick(answers[path[0]], path[1:])) for path, source in operation.sources]
+        x_bars[k] = body(y_bar, *spaces, **operation.options)
+    return [(source, pick(x_bars[path[0]], path[1:])) for path, source in operation.sources]
 
 
 def transposes_for(operation: Operation) -> dict[int, Any]:

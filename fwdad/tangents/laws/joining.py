@@ -39,8 +39,8 @@ def _joined(shape: tuple[Any, ...], parts: list[tuple[Any, Any]]) -> Chunk | Non
                 return None
     if placed is None or not all(type(m) is int for m in shape):
         return None
-    kept = [(index, t) for index, t in parts if any(lanes.placed for lanes in t.terms)]
-    joined: Chunk | None = placed.placer.joined(shape, kept)
+    nonzero = [(index, t) for index, t in parts if any(lanes.placed for lanes in t.terms)]
+    joined: Chunk | None = placed.placer.joined(shape, nonzero)
     return joined
 
 
