@@ -130,13 +130,13 @@ def note_place(error: BaseException, place: Location | None) -> None:
 
 def place_of(error: BaseException) -> Location | None:
     """The user's line that an exception was raised in or below; None if there is none."""
-    trace, found = error.__traceback__, None
+    trace, place = error.__traceback__, None
     while trace is not None:
         filename = trace.tb_frame.f_code.co_filename
-        if not is_library_file(filename) and (found is None or _can_show(filename)):
-            found = Location(filename, trace.tb_lineno, 1)
+        if not is_library_file(filename) and (place is None or _can_show(filename)):
+            place = Location(filename, trace.tb_lineno, 1)
         trace = trace.tb_next
-    return found
+    return place
 
 
 def _can_show(filename: str) -> bool:
@@ -243,8 +243,8 @@ def type_in_words(x: Any) -> str:
 def returned_nothing(name: str) -> str:
     """The message for a function that has returned None."""
     return (
-        f'{name} returned None. If it updates its arguments in place, say outputs="mutated" '
-        "(jvp, jacobian, jacfwd, jacrev), or let it return what it has updated"
+        f'{name} returned None. If it updates its arguments in place, pass outputs="mutated" '
+        "(jvp, jacobian, jacfwd, jacrev), or make it return what it has updated"
     )
 
 

@@ -200,7 +200,7 @@ def test_what_code_of_the_users_raises_while_a_tape_is_made_is_no_mistake_of_our
         pass
     message = only(told)
     assert "please report" not in message
-    assert f"What raises is no code of fwdad's: {__file__}:" in message
+    assert f"The error comes from code outside fwdad: {__file__}:" in message
 
 
 # -- rules

@@ -70,52 +70,52 @@ MISTAKES = {
     "arguments swapped": (
         lambda: fwdad.jacobian(X, total),
         TypeError,
-        "the first argument is the function; got an ndarray",
+        "the first argument must be the function; got an ndarray",
     ),
     "a point beside the function": (
         lambda: fwdad.grad(total, X),
         TypeError,
-        "got an ndarray. What takes f alone returns a function: write grad(f)(x), not grad(f, x)",
+        "got an ndarray. What takes only f returns a function: write grad(f)(x), not grad(f, x)",
     ),
     "a name as argnums": (
         lambda: fwdad.jacobian(pair, X, argnums="x"),
         TypeError,
-        "argnums is an int or a tuple of ints; got a str",
+        "argnums must be an int or a tuple of ints; got a str",
     ),
     "a truth value as argnums": (
         lambda: fwdad.grad(total, True)(X, X),
         TypeError,
-        "argnums is an int or a tuple of ints; got a bool",
+        "argnums must be an int or a tuple of ints; got a bool",
     ),
     "truth values as argnums of jacobian": (
         lambda: fwdad.jacobian(pair, X, argnums=(False,)),
         TypeError,
-        "argnums is an int or a tuple of ints; got (False,)",
+        "argnums must be an int or a tuple of ints; got (False,)",
     ),
     "False as argnums of jvp": (
         lambda: fwdad.jvp(pair, X, X, argnums=False),
         TypeError,
-        "argnums is an int or a tuple of ints; got a bool",
+        "argnums must be an int or a tuple of ints; got a bool",
     ),
     "no lanes for a gradient": (
         lambda: fwdad.grad(total, chunk=0),
         ValueError,
-        'chunk is a positive integer, "auto" or None, not 0',
+        'chunk must be a positive integer, "auto" or None, not 0',
     ),
     "half a lane under jit": (
         lambda: fwdad.jit(fwdad.jacfwd(pair, chunk=2.5)),
         ValueError,
-        'chunk is a positive integer, "auto" or None, not 2.5',
+        'chunk must be a positive integer, "auto" or None, not 2.5',
     ),
     "no lanes for one Hessian product": (
         lambda: fwdad.hvp(total, X, X, chunk=0),
         ValueError,
-        'chunk is a positive integer, "auto" or None, not 0',
+        'chunk must be a positive integer, "auto" or None, not 0',
     ),
     "no such source": (
         lambda: fwdad.show(pair, X, backend="c"),
         ValueError,
-        'backend is "numpy", "numba" or "tape", not \'c\'',
+        'backend must be "numpy", "numba" or "tape", not \'c\'',
     ),
     "a trace of no function": (
         lambda: fwdad.trace(3, X),
@@ -125,7 +125,7 @@ MISTAKES = {
     "a product of unlike tangents": (
         lambda: fwdad.inner_product(np.ones((2, 3)), np.ones((3, 2))),
         ValueError,
-        "they have the shapes (2, 3) and (3, 2)",
+        "an inner product needs two tangents of one value; got the shapes (2, 3) and (3, 2)",
     ),
     "a complex point, by rows": (
         lambda: fwdad.jacrev(pair)(X + 0j),
@@ -135,7 +135,7 @@ MISTAKES = {
     "argnums out of range": (
         lambda: fwdad.grad(total, argnums=1)(X),
         TypeError,
-        "argnums is 1: ints are wanted that count the positional arguments from 0",
+        "argnums is 1; it must contain positions of positional arguments, counted from 0",
     ),
     "ints": (
         lambda: fwdad.jacobian(pair, np.array([1, 2])),
@@ -145,7 +145,7 @@ MISTAKES = {
     "nothing is returned": (
         lambda: fwdad.grad(doubles)(X),
         TypeError,
-        "or let it return what it has updated",
+        "or make it return what it has updated",
     ),
     "jit of no function": (lambda: fwdad.jit(3), TypeError, "jit takes a function; got an int"),
     "no such backend": (
@@ -166,7 +166,7 @@ MISTAKES = {
     "show of a plain function": (
         lambda: fwdad.show(pair),
         TypeError,
-        "pair is not under jit: give the function that jit(f) returns",
+        "pair is not under jit: pass the function that jit(f) returns",
     ),
     "explain of no function": (lambda: fwdad.explain(3), TypeError, "got an int"),
     "a report without arguments": (
@@ -177,7 +177,7 @@ MISTAKES = {
     "too few partials": (
         lambda: fwdad.elementwise(lambda x, y: x * y, lambda x, y, z: y),
         TypeError,
-        "has 2 arguments, and got 1 partials",
+        "has 2 arguments, but got 1 partials",
     ),
     "a partial that is a number": (
         lambda: fwdad.elementwise(lambda x: 3 * x, 3.0),
@@ -227,12 +227,12 @@ MISTAKES = {
     "a rule that returns no tangent": (
         lambda: fwdad.jacobian(halved, X),
         ValueError,
-        "it returns (y, y_dot), with a Chunk or ZERO for each value",
+        "it must return (y, y_dot), with a Chunk or ZERO for each value",
     ),
     "a rule that returns a number alone": (
         lambda: fwdad.derivative(third, 2.0),
         ValueError,
-        "returns a float; it returns (y, y_dot)",
+        "returns a float; it must return (y, y_dot)",
     ),
     "argnums of a rule, beyond": (
         lambda: fwdad.frule(total, argnums=1)(third_frule),
@@ -247,7 +247,7 @@ MISTAKES = {
     "a signature that is none": (
         lambda: fwdad.frule(total, signature="(x")(third_frule),
         ValueError,
-        "signature='(x' is none: write it as in '(a, b, /, *, axis=-1)'",
+        "signature='(x' is not a signature: write it as in '(a, b, /, *, axis=-1)'",
     ),
     "a kernel of what is not reversible": (
         lambda: fwdad.cuda_kernel(total),
@@ -257,12 +257,12 @@ MISTAKES = {
     "argnums of names": (
         lambda: fwdad.grad(total, argnums=("x",)),
         TypeError,
-        "argnums is an int or a tuple of ints; got ('x',)",
+        "argnums must be an int or a tuple of ints; got ('x',)",
     ),
     "no argnums": (
         lambda: fwdad.grad(total, argnums=None),
         TypeError,
-        "argnums is an int or a tuple of ints; got None",
+        "argnums must be an int or a tuple of ints; got None",
     ),
     "the argument by its name": (
         lambda: fwdad.grad(total)(x=X),
@@ -272,7 +272,7 @@ MISTAKES = {
     "kwargs that are no dict": (
         lambda: fwdad.jacobian(pair, X, kwargs=[2.0]),
         TypeError,
-        "kwargs is a dict of f's keyword arguments; got a list",
+        "kwargs must be a dict of f's keyword arguments; got a list",
     ),
     "a list of ints": (
         lambda: fwdad.grad(lambda x: x[0] * x[1])([1, 2]),
@@ -282,12 +282,12 @@ MISTAKES = {
     "an async function": (
         lambda: fwdad.jacobian(waits, X),
         TypeError,
-        "waits is an `async def`, of which a call runs nothing: write a `def`",
+        "waits is an `async def`, and calling it does not run it: write a `def`",
     ),
     "the gradient of an async function": (
         lambda: fwdad.grad(waits)(X),
         TypeError,
-        "waits is an `async def`, of which a call runs nothing: write a `def`",
+        "waits is an `async def`, and calling it does not run it: write a `def`",
     ),
     "an async function under jit": (
         lambda: fwdad.jit(waits)(X),

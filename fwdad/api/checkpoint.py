@@ -76,18 +76,21 @@ def _on_duals(f: Checkpointed, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if record is not None:
         if record.whole is f:  # nobody who is run backwards has called it
             record.whole = None
-            reason = "the run is recorded, in which a call is run again as a whole only"
+            reason = (
+                "the run is recorded, where checkpoint works on calls inside the differentiated "
+                "function, not on that function itself"
+            )
         else:
             try:
                 return run_segment(record, f.__wrapped__, args, kwargs)
             except NotRepeatableError as error:
                 reason = str(error)
     elif _is_recorded_outside(run):
-        reason = "it is called inside another derivative, in a run that is recorded"
+        reason = "it is called inside another derivative, in a recorded run"
     if reason is not None:
         message = (
-            f"checkpoint has no effect on {function_name(f.__wrapped__)}: {reason}, and everything "
-            "is kept. fwdad.explain says why there is no tape"
+            f"checkpoint has no effect on {function_name(f.__wrapped__)}: {reason}, so "
+            "everything is kept. fwdad.explain says why there is no tape"
         )
         warnings.warn(message, TraceWarning, stacklevel=2)
     return call(f.__wrapped__, *args, **kwargs)
@@ -194,16 +197,16 @@ def checkpoint(
     59049.0
     """
     if snapshots is not None and memory is not None:
-        message = "snapshots and memory are both given: say one"
+        message = "snapshots and memory are both given: pass only one"
         raise ValueError(message)
-    for name, given in (("snapshots", snapshots), ("memory", memory)):
-        if given is None:
+    for name, value in (("snapshots", snapshots), ("memory", memory)):
+        if value is None:
             continue
-        if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
-            message = f"{name} is an int, not {type_in_words(given)}"
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            message = f"{name} must be an int, not {type_in_words(value)}"
             raise TypeError(message)
-        if given < 1:
-            message = f"{name} is {given}: at least 1"
+        if value < 1:
+            message = f"{name} must be at least 1, not {value}"
             raise ValueError(message)
     if f is None:
         return lambda g: checkpoint(g, snapshots=snapshots, memory=memory)

@@ -120,7 +120,7 @@ def jit(
 
 def _jitted(f: Any) -> Jitted:
     if not isinstance(f, Jitted):
-        message = f"{function_name(f)} is not under jit: give the function that jit(f) returns"
+        message = f"{function_name(f)} is not under jit: pass the function that jit(f) returns"
         raise TypeError(message)
     return f
 
@@ -144,8 +144,8 @@ def cache_info(f: Callable[..., Any]) -> CacheInfo:
     TypeError
         If f is not under :func:`jit`.
     """
-    held = _jitted(f)
-    return CacheInfo(held.traces, held.hits)
+    jitted = _jitted(f)
+    return CacheInfo(jitted.traces, jitted.hits)
 
 
 @public
@@ -179,7 +179,7 @@ def show(f: Callable[..., Any], *args: Any, backend: str = "numpy", **kwargs: An
         For ``"numba"``, if Numba is not installed.
     """
     if backend not in ("numpy", "numba", "tape"):
-        message = f'backend is "numpy", "numba" or "tape", not {backend!r}'
+        message = f'backend must be "numpy", "numba" or "tape", not {backend!r}'
         raise ValueError(message)
     if not args and not kwargs and hasattr(f, "__show__"):
         return str(f.__show__())
@@ -198,8 +198,8 @@ def _program_of(f: Any, args: Any, kwargs: Any) -> Any:
     if isinstance(f, Tape):
         return f.program
     if args or kwargs:
-        held = f if isinstance(f, Jitted) else jit(f, backend="numpy")
-        return held.find(args, kwargs)[0].tape.program
+        jitted = f if isinstance(f, Jitted) else jit(f, backend="numpy")
+        return jitted.find(args, kwargs)[0].tape.program
     last = _jitted(f).last
     if last is None:
         message = f"{function_name(f)} has not been called: give example arguments"
@@ -209,16 +209,17 @@ def _program_of(f: Any, args: Any, kwargs: Any) -> Any:
 
 def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     """What runs a function that is not differentiated, and why; see :func:`fwdad.explain`."""
-    held = f if isinstance(f, Jitted) else jit(f)
+    jitted = f if isinstance(f, Jitted) else jit(f)
     if args or kwargs:
         copies = copy.deepcopy((args, kwargs))
-        held(*copies[0], **copies[1])  # Numba compiles at the first call
-        made: Any = held.find(args, kwargs)[0]
+        jitted(*copies[0], **copies[1])  # Numba compiles at the first call
+        specialisation: Any = jitted.find(args, kwargs)[0]
     else:
-        made = held.last
-    if made is None:
+        specialisation = jitted.last
+    if specialisation is None:
         message = f"{function_name(f)} has not been called: give example arguments"
         raise ValueError(message)
-    count = made.tape.count()
-    told = "1 operation" if count == 1 else f"{count} operations"
-    return f"{told}, run by {made.run.explain()}{opaque_call.mistakes(made.tape.program)}"
+    count = specialisation.tape.count()
+    operations = "1 operation" if count == 1 else f"{count} operations"
+    mistakes = opaque_call.mistakes(specialisation.tape.program)
+    return f"{operations}, run by {specialisation.run.explain()}{mistakes}"

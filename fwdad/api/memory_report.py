@@ -34,8 +34,8 @@ _KINDS = {
     "copy": "copies of arguments that are written into",
     "array": "arrays of the program itself, read again in the reverse pass",
     "cotangent": "cotangents",
-    "held": "copies that vjp makes besides, because the caller may change these",
-    "linearized": "copies that linearize makes, of all arrays that its tape reads",
+    "held": "further copies that vjp makes, because the caller may change the arrays",
+    "linearized": "copies of all arrays that the tape reads, which linearize makes",
     "record": "the record of a run",
 }
 
@@ -116,18 +116,18 @@ class MemoryReport:
         return self.of("cotangent")
 
     def __str__(self) -> str:
-        made = [f"{self.saved:,} bytes are kept for the reverse pass"]
+        lines = [f"{self.saved:,} bytes are kept for the reverse pass"]
         if self.recorded:
-            made.append(f"recorded as it runs, because {self.recorded}")
+            lines.append(f"recorded as it runs, because {self.recorded}")
         for kind, words in _KINDS.items():
-            found = [k for k in self.lines if k.kind == kind]
-            if not found:
+            of_kind = [k for k in self.lines if k.kind == kind]
+            if not of_kind:
                 continue
-            made.append(f"{words}: {self.of(kind):,} bytes")
-            for k in found:
+            lines.append(f"{words}: {self.of(kind):,} bytes")
+            for k in of_kind:
                 place = f"{k.filename}:{k.line}: {k.text}" if k.line else k.text
-                made.append(f"{k.nbytes:>15,}  {k.number:>9,} x  {place}".rstrip())
-        return "\n".join(made)
+                lines.append(f"{k.nbytes:>15,}  {k.number:>9,} x  {place}".rstrip())
+        return "\n".join(lines)
 
 
 @public

@@ -99,7 +99,7 @@ def supported(f: Callable[..., Any]) -> Support:
 def _without_rule(f: Callable[..., Any]) -> Support:
     hashable = getattr(f, "__hash__", None) is not None
     if hashable and f in REFUSED:
-        return Support(False, False, (), f"a derivative would be lost: it makes {REFUSED[f]}")
+        return Support(False, False, (), f"a derivative would be lost: it returns {REFUSED[f]}")
     if hashable and (f in HANDLERS or f in TRANSPARENT):
         return Support(True, False, ("...",), "handled by the rule builder")
     source = _python(f)

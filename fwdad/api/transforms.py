@@ -328,24 +328,24 @@ def _call_jacrev(
 def _call_jacobian(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
-    given = {"args": args[1:], "kwargs": kwargs, "argnums": argnums, **options}
-    return call(jacobian, (f, args[0]), given)
+    arguments = {"args": args[1:], "kwargs": kwargs, "argnums": argnums, **options}
+    return call(jacobian, (f, args[0]), arguments)
 
 
 def _call_grad(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
     has_aux = options["has_aux"]
-    given = (f, argnums, args, kwargs, {"has_aux": has_aux, "value": has_aux})
-    y, gradient = call(value_and_gradient, given, {})
+    arguments = (f, argnums, args, kwargs, {"has_aux": has_aux, "value": has_aux})
+    y, gradient = call(value_and_gradient, arguments, {})
     return (gradient, y[1]) if has_aux else gradient
 
 
 def _call_value_and_grad(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
-    given = (f, argnums, args, kwargs, {"has_aux": options["has_aux"], "value": True})
-    return call(value_and_gradient, given, {})
+    arguments = (f, argnums, args, kwargs, {"has_aux": options["has_aux"], "value": True})
+    return call(value_and_gradient, arguments, {})
 
 
 def _at_once(f: Any, args: Any, kwargs: Any) -> Any:

@@ -108,7 +108,7 @@ def _taken_apart(typ: Any, obj: Any, c: Any) -> Any:
         failed = cgutils.is_not_null(inside, inside.call(taken, [source, target]))
         api = context.get_python_api(inside)
         with inside.if_then(failed, likely=False):
-            api.err_set_string("PyExc_TypeError", "an argument is no array")
+            api.err_set_string("PyExc_TypeError", "an argument is not an array")
             inside.ret(ir.Constant(_bit, 1))
         head = inside.bitcast(target, ir.LiteralStructType(_HEAD).as_pointer())
         found = inside.load(inside.gep(head, [_number(0), _number(len(_HEAD) - 1)]))

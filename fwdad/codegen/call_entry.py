@@ -301,7 +301,7 @@ def _only_view(error: Exception) -> bool:
 
 def _report(what: str, error: Exception) -> None:
     """Report a mistake of ours that running under NumPy makes good."""
-    report(what, error, "NumPy runs what it should have run", getattr(error, "location", None))
+    report(what, error, "NumPy runs it instead", getattr(error, "location", None))
 
 
 def signature_of(leaves: tuple[Any, ...]) -> tuple[Any, ...] | None:

@@ -54,10 +54,10 @@ _RAISE = dis.opmap["RAISE_VARARGS"]
 class Raised(Enum):
     """Whose code raised an exception."""
 
-    USER = "code of the user's, which Python ran as it is"
-    PROGRAM = "fwdad, which has met a `raise` of the program, or an operation that raises"
+    USER = "code of the user, which Python ran unchanged"
+    PROGRAM = "fwdad, at a `raise` of the program, or an operation that raises"
     TAPE = "source that was generated from a program"
-    MEANT = "a `raise` of fwdad's"
+    MEANT = "a `raise` in fwdad"
     MISTAKE = "fwdad"
     NOWHERE = "nobody"
 
@@ -138,8 +138,8 @@ def please_report() -> str:
         urls = []
     named = [url.split(",", 1)[-1].strip() for url in urls]
     issues = [a for a, url in zip(named, urls, strict=True) if "issue" in url.lower()]
-    found = (issues or named)[:1]
-    to = f"at {found[0]}" if found else "to those from whom you have fwdad"
+    addresses = (issues or named)[:1]
+    to = f"at {addresses[0]}" if addresses else "to whoever gave you fwdad"
     return f"This is a mistake in fwdad, please report it {to}"
 
 
@@ -169,7 +169,9 @@ def blame(error: BaseException) -> str:
         return please_report()
     place = origin(error).place
     return (
-        "" if place is None else f"What raises is no code of fwdad's: {place.filename}:{place.line}"
+        ""
+        if place is None
+        else (f"The error comes from code outside fwdad: {place.filename}:{place.line}")
     )
 
 
@@ -193,7 +195,7 @@ def _log(what: str, error: BaseException, instead: str, place: Location | None) 
             _TOLD.clear()
         _TOLD.add(key)
     LOG.warning(
-        "%s failed%s: %s: %s (raised at %s). %s: the result is right, but it takes longer. %s",
+        "%s failed%s: %s: %s (raised at %s). %s: the result is correct, but takes longer. %s",
         what, where, type(error).__name__, message_of(error), raised, instead, blame(error),
         exc_info=error if LOG.isEnabledFor(logging.DEBUG) else None,
     )  # fmt: skip
@@ -207,11 +209,11 @@ def forget() -> None:
 
 def _raised_at(error: BaseException) -> str:
     """The file and line that raised an exception."""
-    trace, found = error.__traceback__, ""
+    trace, where = error.__traceback__, ""
     while trace is not None:
-        found = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+        where = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
         trace = trace.tb_next
-    return found
+    return where
 
 
 class Untraced:
@@ -278,7 +280,7 @@ class Untraced:
             return
         self.blame = blame(error)
         name = getattr(self.f, "__name__", "f")
-        report(f"the tape of {name}", error, "The function is run without it")
+        report(f"the tape of {name}", error, "The function runs without it")
 
 
 def _in_full(error: Exception) -> str:

@@ -38,11 +38,11 @@ def public(f: Callable[P, R]) -> Callable[P, R]:
             raise
 
     # in f's own namespace, so that a search for the functions of a module finds it there
-    made: Any = FunctionType(door.__code__, f.__globals__, f.__name__, None, door.__closure__)
+    function: Any = FunctionType(door.__code__, f.__globals__, f.__name__, None, door.__closure__)
     for name in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
-        setattr(made, name, getattr(f, name))
-    made.__wrapped__ = f
-    found: Callable[P, R] = made
+        setattr(function, name, getattr(f, name))
+    function.__wrapped__ = f
+    found: Callable[P, R] = function
     return found
 
 

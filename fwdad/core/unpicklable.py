@@ -21,7 +21,7 @@ class OfOneRun:
 
     def __reduce_ex__(self, _protocol: Any) -> NoReturn:
         message = (
-            f"a {type(self).__name__} holds what one run of f has kept, generated code among it, "
-            f"and cannot be pickled: pickle f and x, and call {self.made_by} where it is wanted"
+            f"a {type(self).__name__} contains generated code and values kept from one run of f, "
+            f"so it cannot be pickled: pickle f and x, and call {self.made_by} where you need it"
         )
         raise TypeError(message)

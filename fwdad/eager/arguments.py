@@ -36,7 +36,7 @@ class Arguments:
         self.composite = False
         for k in argnums:
             if not -len(args) <= k < len(args):
-                message = f"argnums holds {k}, but got {len(args)} arguments"
+                message = f"argnums names argument {k}, but the call has {len(args)} arguments"
                 raise UnsupportedTypeError(message)
             leaves, structure = flatten(args[k], strict=True)
             if not leaves:
@@ -57,23 +57,23 @@ class Arguments:
         if ARRAYS:
             for _, a in self.arrays():  # an argument is not a stale result
                 overwrite(plain(a))
-        made = list(self.args)
+        args = list(self.args)
         if len(self.argnums) == 1:
-            made[self.argnums[0]] = unflatten(self.structures[0], duals)
-            return made
+            args[self.argnums[0]] = unflatten(self.structures[0], duals)
+            return args
         start = 0
         for k, structure, count in zip(self.argnums, self.structures, self.counts, strict=True):
-            made[k] = unflatten(structure, duals[start : start + count])
+            args[k] = unflatten(structure, duals[start : start + count])
             start += count
-        return made
+        return args
 
     def arrays(self) -> list[tuple[int, Any]]:
         """Every array among the arguments, with the position of its argument."""
-        found: list[tuple[int, Any]] = []
+        arrays: list[tuple[int, Any]] = []
         for k, x in enumerate(self.args):
             leaves, _ = flatten(x)
-            found.extend((k, leaf) for leaf in leaves if isinstance(leaf, np.ndarray))
-        return found
+            arrays.extend((k, leaf) for leaf in leaves if isinstance(leaf, np.ndarray))
+        return arrays
 
 
 def _no_tangent(k: int, x: Any) -> str:
@@ -88,8 +88,9 @@ def _no_tangent(k: int, x: Any) -> str:
     if isinstance(x, (list, tuple)) and any(isinstance(v, (int, np.integer)) for v in x):
         return f"{what} of integers, which have no tangent space. Write floats: [1.0, 2.0]"
     return (
-        f"{what} and holds nothing to differentiate with respect to: floats, complex numbers and "
-        "arrays of them have tangents; register_tangent_type adds a class of your own"
+        f"{what} and holds nothing to differentiate with respect to: floats, complex numbers "
+        "and arrays of them have tangents. Register a class of your own with "
+        "register_tangent_type"
     )
 
 
@@ -151,8 +152,8 @@ def check_read_again(args: Any) -> None:
     iterators, _ = flatten(args, leaf=_is_read_once)
     if iterators:
         message = (
-            f"got {type_in_words(iterators[0])} among the arguments: it can be read once, and "
-            "the function is run more than once here. Pass a list"
+            f"got {type_in_words(iterators[0])} among the arguments: it can be read only once, "
+            "but the function runs more than once here. Pass a list"
         )
         raise UnsupportedTypeError(message)
 

@@ -334,8 +334,8 @@ def build_frule(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
     def ruled(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
         assert rule is not None
         n = check_given(name, primals, tangents)
-        answer = rule.body(primals, tangents, **options)
-        return answer if n is None else checked(rule, answer, primals, n, options)
+        result = rule.body(primals, tangents, **options)
+        return result if n is None else checked(rule, result, primals, n, options)
 
     @public
     def built(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
@@ -358,21 +358,21 @@ def push_through_source(
     python = function if isinstance(function, types.FunctionType) else python_inside(function)
     source = None if python is None else lift(python)
     name = function_name(function)
-    ask = f"{name} has an rrule, which is for reverse mode, and no frule: write one, "
-    ask += f"@fwdad.frule({name}). Forward mode "
+    ask = f"{name} has an rrule, which is for reverse mode only, and no frule. Write one with "
+    ask += f"@fwdad.frule({name}): forward mode "
     if source is None:
-        raise MissingRuleError(ask + "finds no Python source of it either")
-    given = [x.copy() if k in rule.mutates else x for k, x in enumerate(primals)]
+        raise MissingRuleError(ask + "finds no Python source to differentiate instead")
+    inputs = [x.copy() if k in rule.mutates else x for k, x in enumerate(primals)]
     try:
         with Run(lanes_of(tangents) or 1) as run, run:
-            duals = [map_tree(run.dual, x, t) for x, t in zip(given, tangents, strict=True)]
+            duals = [map_tree(run.dual, x, t) for x, t in zip(inputs, tangents, strict=True)]
             args, kwargs = rule.binder.unbind(tuple(duals), options)
             returned = source(*args, **kwargs)
             if rule.mutates:
                 returned = (returned, *[duals[k] for k in rule.mutates])
             y, y_dot = unzip(run.parts, returned)
     except (MissingRuleError, DualLeakError) as error:
-        message = f"{ask}goes through its Python source, and meets: {error.msg}"
+        message = f"{ask}differentiates its Python source instead, and that failed: {error.msg}"
         raise MissingRuleError(message) from error
     return y, rebuild(y_dot, lambda _, t: ZERO if t is NoTangent else t)
 

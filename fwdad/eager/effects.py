@@ -51,12 +51,12 @@ class Effects:
     ) -> Any:
         """Make an effect, or return its earlier result."""
         if self.tentative:
-            message = f"it calls {function_name(f)}, which a second run would call once more"
+            message = f"it calls {function_name(f)}, which a second run would call again"
             raise UntraceableError(message)
         if self._next < len(self._known):
             known, y, error = self._known[self._next]
             if known is not f and known != f:
-                raise _another(f, f"has called {function_name(known)} there in its first run")
+                raise _another(f, f"called {function_name(known)}")
             self._next += 1
             for journal in self.journals[1:]:
                 journal.append((known, y, error))
@@ -64,7 +64,7 @@ class Effects:
                 raise error
             return y
         if self.repeats:
-            raise _another(f, "has not called it in its first run")
+            raise _another(f, "did not call it")
         if self.silent:
             return self._leave_out(f)
         y, error = None, None
@@ -84,8 +84,9 @@ class Effects:
         name = getattr(f, "__name__", "")
         if name.startswith(("open", "read", "input", "mkstemp", "fork", "load", "from")):
             message = (
-                f"f is run here only to look at it, and it calls {function_name(f)}, which reads "
-                "or opens what is outside: ask this of a function that is given what it reads"
+                f"f runs here only to be inspected, but it calls {function_name(f)}, which opens "
+                "or reads something outside the program. Load it before, and pass it to f as an "
+                "argument"
             )
             raise UnsupportedTypeError(message)
 
@@ -101,9 +102,9 @@ class Effects:
             read = _as_text(text)
             if read in self.texts:
                 message = (
-                    f"the text {read!r} is a number that carries a derivative, and is "
-                    "read as a plain one: the derivative would be lost. Keep the number itself; "
-                    "or say fwdad.stop_gradient(x) before it becomes text"
+                    f"the text {read!r} was made from a number that carries a derivative, and is "
+                    "converted back to a plain one, which would lose the derivative. Keep the "
+                    "number itself, or use fwdad.stop_gradient(x) before it becomes text"
                 )
                 raise DualLeakError(message)
 
@@ -116,8 +117,8 @@ class Effects:
         """Refuse to read a file into which derivatives were written."""
         if self._written and any(key in self._written for key in _names_of(file)):
             message = (
-                "a file is read into which this call has written values that carry derivatives: "
-                "they would be lost. Keep the values themselves"
+                "a file is read into which this call has written values that carry derivatives, "
+                "and the derivatives would be lost. Keep the values themselves"
             )
             raise DualLeakError(message)
 
@@ -141,8 +142,8 @@ def _names_of(file: Any) -> list[Any]:
 
 def _another(f: Any, instead: str) -> NondeterministicFunctionError:
     message = (
-        f"the function is run more than once for this derivative, and calls {function_name(f)} in "
-        f"a later run, where it {instead}: it depends on something that fwdad cannot set back. Use "
-        "chunk=None, which runs it once"
+        "the function runs more than once for this derivative, and a later run calls "
+        f"{function_name(f)} where the first run {instead}: it depends on something that fwdad "
+        "cannot reset. Use chunk=None, which runs it once"
     )
     return NondeterministicFunctionError(message)

@@ -126,8 +126,8 @@ def _with_aux(f: Any, y: Any, run: Run) -> tuple[Any, Any]:
 def _without_tangents(x: Any, run: Run, seen: dict[int, Any]) -> Any:
     """A copy of a value with plain numbers, also inside objects of any class."""
     leaves, structure = flatten(x)
-    kept = [run.parts(leaf)[0] for leaf in leaves]
-    return unflatten(structure, kept, lambda o: _plain_object(o, run, seen))
+    primals = [run.parts(leaf)[0] for leaf in leaves]
+    return unflatten(structure, primals, lambda o: _plain_object(o, run, seen))
 
 
 def _keep_constants(structure: Structure, run: Run) -> None:
@@ -154,7 +154,7 @@ def _refuse_lost_tangents(f: Callable[..., Any], y: Any, run: Run) -> None:
                 f"{_name(f)} returned {type_in_words(o)}, which has no tangent type, and its "
                 f"attribute {name!r} carries a derivative. Return the values themselves, in a "
                 "tuple, dict or dataclass; or register the class with register_tangent_type; or "
-                "return (y, aux) and say has_aux=True"
+                "return (y, aux) and pass has_aux=True"
             )
             raise UnsupportedTypeError(message)
 
@@ -164,13 +164,13 @@ def _plain_object(o: Any, run: Run, seen: dict[int, Any]) -> Any:
         return o.copy() if run.log.wrote(o) else o
     if isinstance(o, (set, bytearray, deque)):
         return copy.copy(o)
-    held = namespace_of(o)
-    if not held or callable(o) or isinstance(o, (type, types.ModuleType)):
+    attributes = namespace_of(o)
+    if not attributes or callable(o) or isinstance(o, (type, types.ModuleType)):
         return o
     if id(o) not in seen:
-        made = seen[id(o)] = copy.copy(o)
-        for name, value in held.items():
-            made.__dict__[name] = _without_tangents(value, run, seen)
+        copied = seen[id(o)] = copy.copy(o)
+        for name, value in attributes.items():
+            copied.__dict__[name] = _without_tangents(value, run, seen)
     return seen[id(o)]
 
 
@@ -181,7 +181,7 @@ def _chosen(f: Any, y: Any, args: list[Any], run: Run, outputs: str) -> Any:
             raise NoOutputError(returned_nothing(_name(f)))
         return y
     if outputs not in ("mutated", "both"):
-        message = f'outputs is "returned", "mutated" or "both", not {outputs!r}'
+        message = f'outputs must be "returned", "mutated" or "both", not {outputs!r}'
         raise ValueError(message)
     written = []
     for x in args:
@@ -189,7 +189,7 @@ def _chosen(f: Any, y: Any, args: list[Any], run: Run, outputs: str) -> Any:
         if any(isinstance(v, np.ndarray) and run.log.wrote(plain(v)) for v in leaves):
             written.append(x)
     if not written:
-        message = f'outputs="{outputs}": {_name(f)} wrote into none of its arguments'
+        message = f'outputs="{outputs}", but {_name(f)} wrote into none of its arguments'
         raise NoOutputError(message)
     mutated = written[0] if len(written) == 1 else tuple(written)
     return mutated if outputs == "mutated" else (y, mutated)
@@ -207,7 +207,7 @@ def _forbid_aliased_writes(arguments: Arguments, args: list[Any], run: Run) -> N
     arrays = arguments.arrays()
     if len(arrays) < 2:
         return
-    given = [leaf for x in args for leaf in flatten(x)[0] if isinstance(leaf, np.ndarray)]
+    copies = [leaf for x in args for leaf in flatten(x)[0] if isinstance(leaf, np.ndarray)]
     for i, (first, a) in enumerate(arrays):
         for j in range(i):
             second, b = arrays[j]
@@ -218,7 +218,7 @@ def _forbid_aliased_writes(arguments: Arguments, args: list[Any], run: Run) -> N
                     f"arguments {second} and {first} share memory, and argument {position} is "
                     "written here: their derivatives cannot be kept apart. Pass a copy of one"
                 )
-                owner = owner_of(plain(given[k]))
+                owner = owner_of(plain(copies[k]))
                 run.log.shared[id(owner)] = (owner, message)
 
 

@@ -41,8 +41,8 @@ def push_array(
         # a view: the lanes of a result are copied if they are somebody else's
         lanes = Lanes(directions[:])
         run.given = tuple((kwargs or {}).values())
-        given = Array(alike(x), (lanes, None, x.shape), run.tag)
-        y = run_on_duals(f, (given, *args), kwargs or {})
+        dual = Array(alike(x), (lanes, None, x.shape), run.tag)
+        y = run_on_duals(f, (dual, *args), kwargs or {})
         if type(y) is Array and y.tag is run.tag and not (run.errors or run.log.anything()):
             p, t = y.p, y.t
             if type(p) is np.ndarray and p.dtype is DOUBLE and type(t) is Chunk:
@@ -51,7 +51,7 @@ def push_array(
                     y_dot = owned(y_dot)
                     return p, y_dot[0] if count is None else y_dot
         collector = Collector(n)
-        answer = taken_apart(f, y, [given, *args], run, has_aux=False, outputs="returned")
-        collector.add(0, n, *answer)
+        result = taken_apart(f, y, [dual, *args], run, has_aux=False, outputs="returned")
+        collector.add(0, n, *result)
     outcome = collector.outcome()
     return outcome.y, outcome.pushed(single=count is None)

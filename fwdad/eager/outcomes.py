@@ -69,8 +69,8 @@ class Collector:
         ):
             message = (
                 "the function's value differs between two chunks of tangents: it depends on "
-                "something that fwdad cannot set back (a clock, the operating system's entropy, "
-                "code in C that keeps a state). Use chunk=None, which runs it once"
+                "something that fwdad cannot reset (a clock, the operating system's entropy, C "
+                "code that keeps state). Use chunk=None, which runs it once"
             )
             raise NondeterministicFunctionError(message)
         for row, (p, t) in zip(self.rows, pairs, strict=True):
@@ -93,7 +93,9 @@ class Collector:
             lanes = np.zeros((n, *leaf_shape(p)), dtype)
         kind = plain(lanes).dtype
         if kind.kind == "O" != dtype.kind:
-            message = f"the tangent of {type_in_words(plain(p))} is a chunk of objects"
+            message = (
+                f"the tangent of {type_in_words(plain(p))} is a Chunk of objects; expected numbers"
+            )
             raise ChunkMismatchError(message)
         if kind.kind == "c" and dtype.kind != "c":
             lanes = lanes.real

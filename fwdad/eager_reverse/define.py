@@ -115,15 +115,16 @@ def rrule(
     """
     if _is_called_otherwise(function):
         message = (
-            f"rrule takes a function of yours, in Python or compiled; {type_in_words(function)} "
-            f"came ({function_name(function)}). Call it in a function of your own, and give that "
-            "one the rule"
+            "rrule takes a function of your own, in Python or compiled; got "
+            f"{type_in_words(function)} ({function_name(function)}). Call it in a function of "
+            "your own, and write the rrule for that"
         )
         raise UnsupportedTypeError(message)
     if id(getattr(function, "__code__", None)) in LIFTED:
         message = (
-            f"{function_name(function)} is made by code that is being differentiated, where it has "
-            "no rule of its own: define it and its rrule outside, with all it reads as arguments"
+            f"{function_name(function)} is defined inside code that is being differentiated, "
+            "where it cannot have an rrule: define it and its rrule outside, with everything "
+            "that it reads as arguments"
         )
         raise UnsupportedTypeError(message)
     binder = binder_for(function, function_name(function), signature, argnums)
@@ -134,24 +135,25 @@ def rrule(
         if not callable(body):
             message = f"rrule(f) decorates the rule, a function; got {type_in_words(body)}"
             raise UnsupportedTypeError(message)
-        known = RRULES.get(function)
-        if known is not None and not override:
+        existing = RRULES.get(function)
+        if existing is not None and not override:
             message = (
-                f"{function_name(function)} has a reverse rule already, registered at "
-                f"{known.origin}; say override=True to replace it"
+                f"{function_name(function)} already has a reverse rule, registered at "
+                f"{existing.origin}; pass override=True to replace it"
             )
             raise DuplicateRuleError(message)
         forward = RULES.get(function)
         if forward is not None and forward.kind != "frule":
             message = (
                 f"{function_name(function)} is registered as {forward.kind} at {forward.origin}, "
-                "which says how it runs backwards; give it a transpose, or an frule beside an rrule"
+                "which already defines its reverse mode. Only an frule can have an rrule beside "
+                "it"
             )
             raise DuplicateRuleError(message)
         if forward is not None and not forward.stands_in and forward.mutates != written:
             message = (
                 f"the frule of {function_name(function)} at {forward.origin} says "
-                f"mutates={forward.mutates!r}, and the rrule mutates={written!r}"
+                f"mutates={forward.mutates!r}, but the rrule says mutates={written!r}"
             )
             raise DuplicateRuleError(message)
         RRULES[function] = ReverseRule(function, body, binder, origin, written)
@@ -174,10 +176,12 @@ def _standing_in(function: Any, binder: Binder, mutates: tuple[int, ...]) -> Rul
             args, kwargs = binder.unbind(primals, options)
             return (rule.pure or function)(*args, **kwargs), ZERO
         if any(isinstance(t, RecordingTangent) for _, t in walk(tangents)):
-            message = f"{function_name(function)} has an rrule and no frule to be written down"
+            message = (
+                f"{function_name(function)} has an rrule but no frule, so it cannot be recorded"
+            )
             raise OpaqueTangentError(message)
         if recorder_of(*primals, *options.values()) is not None:
-            message = f"{function_name(function)} has an rrule and no frule: it is run whole"
+            message = f"{function_name(function)} has an rrule but no frule: it runs as a whole"
             raise UntraceableError(message)
         return push_through_source(rule, primals, tangents, options)
 

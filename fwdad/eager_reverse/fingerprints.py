@@ -25,12 +25,12 @@ def created(operations: list[Any]) -> Iterator[tuple[Any, Any]]:
     for i, op in enumerate(operations):
         several = getattr(op, "nodes", None)
         if several is not None:
-            for k, made in several.items():
-                yield (i, k), made
+            for k, node in several.items():
+                yield (i, k), node
             continue
-        made = getattr(op, "node", None)
-        if made is not None:
-            yield i, made
+        node = getattr(op, "node", None)
+        if node is not None:
+            yield i, node
 
 
 class Fingerprint:
@@ -45,7 +45,7 @@ class Fingerprint:
     def __init__(self, operations: list[Any]) -> None:
         self.outside: list[Any] = []
         self.stored: dict[Memory, None] = {}
-        self._own = {made: key for key, made in created(operations)}
+        self._own = {node: key for key, node in created(operations)}
         self._known: dict[Any, int] = {}
         self._said: list[Any] = []
         self._floats = array("d")
@@ -68,8 +68,8 @@ class Fingerprint:
         inner = getattr(op, "fingerprint", None)
         if inner is not None:  # of what is run again in its turn
             self._said.append(inner.digest)
-            for made in inner.outside:
-                self._place(made)
+            for node in inner.outside:
+                self._place(node)
             self._store(inner.stored)
             return
         if isinstance(op, (Store, Accumulation)):
@@ -85,14 +85,14 @@ class Fingerprint:
             if memory not in self._own:
                 self.stored[memory] = None
 
-    def _place(self, made: Any) -> None:
+    def _place(self, node: Any) -> None:
         """Add the identity of a node or memory."""
-        key = self._own.get(made)
+        key = self._own.get(node)
         if key is None:
-            key = self._known.get(made)
+            key = self._known.get(node)
             if key is None:
-                key = self._known[made] = -1 - len(self.outside)
-                self.outside.append(made)
+                key = self._known[node] = -1 - len(self.outside)
+                self.outside.append(node)
         self._said.append(key)
 
     def _say(self, v: Any) -> None:

@@ -51,8 +51,8 @@ class Memory:
             return
         if self.dtype is None or self.dtype.kind not in "fc":
             message = (
-                "an inner derivative has written into memory that is no float array, and that "
-                "carries tangents of reverse mode: give it a copy"
+                "an inner derivative writes into memory that is not a float array and carries "
+                "tangents of reverse mode: pass it a copy"
             )
             raise UnsupportedTypeError(message)
         self.record.append(PutBack(self, saved))
@@ -96,7 +96,10 @@ class View:
 
     def _store(self, index: tuple[Any, ...], terms: Terms | None, shape: Any) -> None:
         if self.overlaps and self._stores_twice(index):
-            message = "a store into a view whose elements share memory has no reverse mode"
+            message = (
+                "reverse mode does not support a store into a view whose elements share memory: "
+                "store into the array itself"
+            )
             raise UnsupportedTypeError(message)
         self.memory.record.append(Store(self, index, terms, shape))
 
@@ -128,16 +131,16 @@ class View:
 
 def stored_bytes(record: Any, memories: list[Memory]) -> dict[Memory, np.ndarray]:
     """For each memory, a mask of the bytes in which a tangent was stored."""
-    found = {memory: np.zeros(memory.nbytes, np.uint8) for memory in memories}
+    masks = {memory: np.zeros(memory.nbytes, np.uint8) for memory in memories}
     for op in record.all_operations():
         for memory in getattr(op, "stored", ()):  # by a call that is run again
-            if memory in found:
-                found[memory][:] = 1
+            if memory in masks:
+                masks[memory][:] = 1
         if type(op) is Accumulation or (type(op) is Store and op.terms is not None):
-            marks = found.get(op.view.memory)
+            marks = masks.get(op.view.memory)
             if marks is not None:
                 op.view.mark(marks, op.index if type(op) is Store else (Ellipsis,))
-    return found
+    return masks
 
 
 def _parts(terms: Terms | None) -> Iterable[Any]:
@@ -195,8 +198,8 @@ class Load:
         elif not view.overlaps:
             sweep.add_at(target, (Ellipsis,), bar, True)
         else:
-            flat, places = sweep.flat_memory(view)
-            sweep.add_at(flat, (places,), bar, False)
+            flat, positions = sweep.flat_memory(view)
+            sweep.add_at(flat, (positions,), bar, False)
 
     def held(self) -> Iterable[Any]:
         """The objects whose memory it keeps: none of size."""

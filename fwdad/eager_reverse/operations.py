@@ -108,8 +108,8 @@ class Call:
 
     def arrays(self) -> list[Any]:
         """The arrays that the transposes read, among them duals of enclosing calls."""
-        held = (self.operation.primals, self.operation.options)
-        return [v for _, v in walk(held) if type(v) is Array or isinstance(v, np.ndarray)]
+        arguments = (self.operation.primals, self.operation.options)
+        return [v for _, v in walk(arguments) if type(v) is Array or isinstance(v, np.ndarray)]
 
     def copy_from(self, owner: Any, copies: dict[int, Any]) -> None:
         """Replace views of a memory that is about to be written by copies."""
@@ -148,8 +148,8 @@ def _own_part(i: Any) -> Any:
     if isinstance(i, np.ndarray):
         return i.copy()
     if isinstance(i, (list, tuple)):
-        made = np.array(i)
-        return made if made.size else made.astype(np.intp)
+        part = np.array(i)
+        return part if part.size else part.astype(np.intp)
     return i
 
 

@@ -82,8 +82,8 @@ class Record:
             return Recorded.made(self, t.shape, terms)
         if t.n != 1 or np.any(plain(t.lanes) != 0):
             message = (
-                f"a rule returns {t!r}, whose lanes do not come from its tangents: a rule is "
-                "linear in its tangents"
+                f"a rule returns {t!r}, whose lanes do not come from its tangents: a rule must "
+                "be linear in its tangents"
             )
             raise NonlinearTangentError(message)
         return ZERO
@@ -173,13 +173,14 @@ class Record:
         try:
             return body(primals, tangents, **options)
         except OpaqueTangentError as error:
-            own = TRANSPOSES.get(rule.function, {})
+            transposes = TRANSPOSES.get(rule.function, {})
             active = [k for k, t in enumerate(tangents) if not isinstance(t, Zero)]
-            if not set(active) <= set(own):
+            if not set(active) <= set(transposes):
                 message = (
-                    f"the frule of {rule.name} cannot be run backwards: it looks into its "
-                    "tangents. Write it with the operations of a Chunk, or, if the function is "
-                    f"linear, give it a transpose, @fwdad.transpose({rule.name}, argnum=...)"
+                    f"the frule of {rule.name} cannot be run backwards: it reads the lanes of "
+                    "its tangents. Write it with the operations of a Chunk, or, if the function "
+                    f"is linear, write a transpose for it, @fwdad.transpose({rule.name}, "
+                    "argnum=...)"
                 )
                 raise MissingTransposeError(message) from error
         y = body(primals, (ZERO,) * len(primals), **options)[0]
@@ -215,15 +216,15 @@ class Record:
 
     def release(self, *, copies: bool) -> None:
         """End the run: copy what somebody else could still write."""
-        kept, self.kept = self.kept, {}
-        while kept:
-            _, (owner, calls) = kept.popitem()
+        arrays, self.kept = self.kept, {}
+        while arrays:
+            _, (owner, calls) = arrays.popitem()
             if not let_go(owner, calls):  # written meanwhile, and copied then
                 continue
             if copies and _references(owner, calls) > _OUR_REFERENCES:
-                made: dict[int, Any] = {}
+                copied: dict[int, Any] = {}
                 for call in calls:
-                    call.copy_from(owner, made)
+                    call.copy_from(owner, copied)
 
     @property
     def nbytes(self) -> int:
@@ -252,20 +253,20 @@ def _references(owner: Any, calls: list[Call]) -> int:
 
     A view of it counts as another reference, since nobody knows who else has the view.
     """
-    held = 0
+    of_record = 0
     if type(owner) is not np.ndarray:
         return sys.maxsize
     for call in calls:
-        held += sum(v is owner for v in call.arrays())
-    return sys.getrefcount(owner) - held
+        of_record += sum(v is owner for v in call.arrays())
+    return sys.getrefcount(owner) - of_record
 
 
 def _our_references() -> int:
     """What :func:`_references` gives in :meth:`Record.release` for an array that is not shared."""
-    kept: dict[int, tuple[Any, list[Call]]] = {0: (np.zeros(1), [])}
-    operation = Operation(np.multiply, (kept[0][0],), {})
-    kept[0][1].append(Call(Node((), np.dtype(float)), operation))
-    _, (owner, calls) = kept.popitem()
+    arrays: dict[int, tuple[Any, list[Call]]] = {0: (np.zeros(1), [])}
+    operation = Operation(np.multiply, (arrays[0][0],), {})
+    arrays[0][1].append(Call(Node((), np.dtype(float)), operation))
+    _, (owner, calls) = arrays.popitem()
     return _references(owner, calls)
 
 

@@ -56,8 +56,8 @@ class Pullback:
         """The cotangents of each active argument, ``ZERO`` where the rule returns none."""
         lanes = y_bar.lanes
         nested = STATE.run is not None
-        found = [self._one(getitem(lanes, k) if nested else lanes[k]) for k in range(y_bar.n)]
-        return tuple([self._stacked(k, [one[k] for one in found]) for k in range(len(found[0]))])
+        x_bars = [self._one(getitem(lanes, k) if nested else lanes[k]) for k in range(y_bar.n)]
+        return tuple([self._stacked(k, [one[k] for one in x_bars]) for k in range(len(x_bars[0]))])
 
     def _stacked(self, k: int, lanes: list[Any]) -> Any:
         _, shape, dtype = self.arguments[k]
@@ -75,8 +75,8 @@ class Pullback:
         x_bars = self.pull(y_bar) if STATE.run is None else call(self.pull, y_bar)
         if type(x_bars) is not tuple:
             message = (
-                f"the pullback of {self.rule.place} returns {type_in_words(x_bars)}; it returns a "
-                "tuple with a cotangent for each argument, None where there is none"
+                f"the pullback of {self.rule.place} returns {type_in_words(x_bars)}; it must "
+                "return a tuple with a cotangent for each argument, None where there is none"
             )
             raise ChunkMismatchError(message)
         names = self.rule.binder
@@ -118,25 +118,25 @@ class Pullback:
             try:
                 x_bar = x_bar[key]
             except (TypeError, IndexError, KeyError):
-                self._refuse(path, type_in_words(x_bar), "what has the argument's structure")
+                self._refuse(path, type_in_words(x_bar), "the structure of the argument")
         if x_bar is None or isinstance(x_bar, (Zero, NoTangentType)):
             return None
         x_bar = explicit(x_bar)
         raw = plain(x_bar)
         if isinstance(raw, (list, tuple, dict, Chunk)) or np.asarray(raw).dtype.kind not in "biufc":
             self._refuse(path, type_in_words(raw), "an array or a number")
-        given = np.asarray(raw)
-        if given.shape != shape:
-            self._refuse(path, f"shape {given.shape}", f"shape {shape}")
-        if given.dtype.kind == "c" and dtype.kind != "c":
+        array = np.asarray(raw)
+        if array.shape != shape:
+            self._refuse(path, f"shape {array.shape}", f"shape {shape}")
+        if array.dtype.kind == "c" and dtype.kind != "c":
             self._refuse(path, "a complex cotangent", "the real part, as the argument is real")
         return _own(x_bar, dtype)
 
     def _refuse(self, path: Path, came: str, wanted: str) -> None:
         name = self.rule.binder.primal_name(path[0]) + "".join(f"[{key!r}]" for key in path[1:])
         message = (
-            f"the pullback of {self.rule.place} returns {came} as the cotangent of `{name}`, where "
-            f"{wanted} is wanted"
+            f"the pullback of {self.rule.place} returns {came} as the cotangent of `{name}`; "
+            f"expected {wanted}"
         )
         raise ChunkMismatchError(message)
 
@@ -177,22 +177,22 @@ def run_reverse_rule(
     _only_by_arguments(record, rule, primals)
     tangents = rebuild(tangents, lambda _, t: record.adopt(t))
     inputs = [(path, t) for path, t in walk(tangents) if type(t) is Recorded]
-    given = rebuild(primals, lambda _, v: own_copy(v) if _is_array(v) else v)
+    copies = rebuild(primals, lambda _, v: own_copy(v) if _is_array(v) else v)
     nested = top_tag((primals, *options.values())) is not None
-    answer = (lifted(rule.body) if nested else rule.body)(given, **options)
-    if not isinstance(answer, tuple) or len(answer) != 2 or not callable(answer[1]):
-        message = f"{rule.place} returns {type_in_words(answer)}; it returns (y, pullback)"
+    result = (lifted(rule.body) if nested else rule.body)(copies, **options)
+    if not isinstance(result, tuple) or len(result) != 2 or not callable(result[1]):
+        message = f"{rule.place} returns {type_in_words(result)}; it must return (y, pullback)"
         raise ChunkMismatchError(message)
-    y, pull = answer
-    _wrote_nothing(rule, primals, given)
+    y, pull = result
+    _wrote_nothing(rule, primals, copies)
     (y,) = with_explicit((y,))
     leaves = list(_leaves(rule, y))
-    _is_no_view(rule, y, given)
+    _is_no_view(rule, y, copies)
     y = rebuild(y, lambda _, v: own_copy(v) if _is_array(v) else v)
     if not leaves or not inputs:
         return y, ZERO
-    places = dict(walk(primals))
-    arguments = [(p, np.shape(plain(places[p])), leaf_dtype(plain(places[p]))) for p, _ in inputs]
+    leaf_at = dict(walk(primals))
+    arguments = [(p, np.shape(plain(leaf_at[p])), leaf_dtype(plain(leaf_at[p]))) for p, _ in inputs]
     pullback = Pullback(rule, pull, y, leaves, arguments)
     shape, dtype = leaves[0][1:]
     if len(leaves) > 1:
@@ -235,8 +235,8 @@ def _leaves(rule: ReverseRule, y: Any) -> Iterator[tuple[Path, tuple[int, ...], 
             np.asarray(raw).dtype.kind == "O"
         ):
             message = (
-                f"{rule.place} returns {type_in_words(raw)}: with an rrule a function returns "
-                "numbers and arrays, or tuples, lists and dicts of them"
+                f"{rule.place} returns {type_in_words(raw)}: a function with an rrule must "
+                "return numbers and arrays, or tuples, lists and dicts of them"
             )
             raise UnsupportedTypeError(message)
         dtype = np.asarray(raw).dtype
@@ -244,31 +244,31 @@ def _leaves(rule: ReverseRule, y: Any) -> Iterator[tuple[Path, tuple[int, ...], 
             yield path, np.shape(raw), dtype
 
 
-def _wrote_nothing(rule: ReverseRule, primals: Any, given: Any) -> None:
+def _wrote_nothing(rule: ReverseRule, primals: Any, copies: Any) -> None:
     """Raise ``RuleError`` if a rule has written into the copies that it was given."""
-    for (path, before), (_, after) in zip(walk(primals), walk(given), strict=True):
+    for (path, before), (_, after) in zip(walk(primals), walk(copies), strict=True):
         if _is_array(before):
             a, b = plain(before), plain(after)
             if not np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"):
                 message = (
                     f"{rule.place} writes into its argument "
-                    f"`{rule.binder.primal_name(path[0])}`: a rule writes nothing. If the function "
-                    "does, say rrule(…, mutates=(…)), and return the new contents"
+                    f"`{rule.binder.primal_name(path[0])}`: a rule must not write. If the "
+                    "function does, use rrule(…, mutates=(…)), and return the new contents"
                 )
                 raise RuleError(message)
 
 
-def _is_no_view(rule: ReverseRule, y: Any, given: Any) -> None:
+def _is_no_view(rule: ReverseRule, y: Any, copies: Any) -> None:
     """Raise ``RuleError`` if a rule returns memory of an argument, since a copy would differ.
 
     Whoever writes into the function's result would write into the argument as well.
     """
-    owners = {id(owner_of(plain(v))) for _, v in walk(given) if _is_array(v)}
+    owners = {id(owner_of(plain(v))) for _, v in walk(copies) if _is_array(v)}
     for _, v in walk(y):
         if _is_array(v) and id(owner_of(plain(v))) in owners:
             message = (
-                f"{rule.place} returns memory of its argument: with an rrule a function returns "
-                "arrays of its own, so let both return a copy"
+                f"{rule.place} returns memory of its argument: a function with an rrule must "
+                "return new arrays, so make function and rule return a copy"
             )
             raise RuleError(message)
 
@@ -281,19 +281,19 @@ def _only_by_arguments(record: Any, rule: ReverseRule, primals: Any) -> None:
             getattr(f, "__closure__", None) or (),
             strict=False,
         ):
-            held = _held(cell)
-            if top_tag((held,)) is not None:
+            content = _held(cell)
+            if top_tag((content,)) is not None:
                 message = (
-                    f"{function_name(f)} reads `{name}` of the function around it, which carries a "
-                    f"derivative that {rule.place} cannot return: make it an argument"
+                    f"{function_name(f)} reads `{name}` from the enclosing function, which "
+                    f"carries a derivative that {rule.place} cannot return: make it an argument"
                 )
                 raise MissingRuleError(message)
     for k, x in enumerate(primals):
         if top_tag((x,)) is record.tag:
             message = (
                 f"`{rule.binder.primal_name(k)}` of {function_name(rule.function)} holds values "
-                "that carry derivatives in a dict: with an rrule, give them as arguments, or in a "
-                "list or tuple"
+                "that carry derivatives in a dict: a function with an rrule must get them as "
+                "arguments, or in a list or tuple"
             )
             raise MissingRuleError(message)
 

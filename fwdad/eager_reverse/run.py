@@ -64,16 +64,16 @@ class Outcome:
         the results. It is the adjoint under Re<., .>: with a complex value, ``x_bar = conj(dy/dx)
         y_bar``. It may be called again, and by several threads at once.
         """
-        given = [
+        fitted = [
             _fitted(y_bar, shape, dtype)
             for y_bar, (shape, dtype) in zip(y_bars, self._shapes, strict=True)
         ]
-        widths = {None if n is None else n for bar, n in given if bar is not ZERO}
+        widths = {None if n is None else n for bar, n in fitted if bar is not ZERO}
         if len(widths) > 1:
             message = f"cotangents of different widths meet: {sorted(map(str, widths))}"
             raise ChunkMismatchError(message)
         n = widths.pop() if widths else None
-        bars = [bar for bar, _ in given]
+        bars = [bar for bar, _ in fitted]
         x_bars = quietly(self._pull, bars, n, False)
         if not all(_finite(x_bar) for x_bar in x_bars):
             x_bars = quietly(self._pull, bars, n, True)
@@ -86,9 +86,9 @@ class Outcome:
                 sweep.spread(t.terms, bar)
         for operation in reversed(self._operations):
             operation.pull(sweep)
-        return [self._answer(sweep, leaf, t) for leaf, t in self._inputs]
+        return [self._cotangent_of(sweep, leaf, t) for leaf, t in self._inputs]
 
-    def _answer(self, sweep: Sweep, leaf: Any, t: Recorded) -> Any:
+    def _cotangent_of(self, sweep: Sweep, leaf: Any, t: Recorded) -> Any:
         ((node, _),) = t.terms.items()
         owned = node in sweep.owned
         bar = sweep.take(node)
@@ -102,8 +102,8 @@ class Outcome:
             raw = plain(leaf)
             kind = raw.dtype.type if isinstance(raw, np.generic) else type(raw)
             return kind(bar)
-        made = np.asarray(bar)
-        return made if owned and made.dtype == node.dtype else made.astype(node.dtype)
+        x_bar = np.asarray(bar)
+        return x_bar if owned and x_bar.dtype == node.dtype else x_bar.astype(node.dtype)
 
 
 def _fitted(y_bar: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Any, int | None]:
@@ -112,10 +112,10 @@ def _fitted(y_bar: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[A
         return ZERO, None
     n = y_bar.n if isinstance(y_bar, Chunk) else None
     bar = y_bar.lanes if isinstance(y_bar, Chunk) else y_bar
-    given = np.shape(plain(bar))
-    wanted = shape if n is None else (n, *shape)
-    if given != wanted:
-        message = f"got a cotangent of shape {given} for a value of shape {shape}"
+    bar_shape = np.shape(plain(bar))
+    expected = shape if n is None else (n, *shape)
+    if bar_shape != expected:
+        message = f"got a cotangent of shape {bar_shape} for a value of shape {shape}"
         raise ChunkMismatchError(message)
     if isinstance_dual(bar):
         return bar, n
@@ -149,8 +149,8 @@ def run_recorded(
     """
     if OWN and any(type(plain(leaf)) in OWN for leaf in arguments.leaves):
         message = (
-            "the argument holds an instance of a class with a tangent class of its own: it has no "
-            "reverse mode here"
+            "the argument contains an instance of a class with a tangent class of its own, which "
+            "reverse mode does not support here: use jvp"
         )
         raise UnsupportedTypeError(message)
     record = Record()
@@ -193,7 +193,7 @@ def gradient(f: Callable[..., Any], x: Any) -> Any:
     arguments = Arguments((x,), {}, (0,))
     outcome = run_recorded(f, arguments, once=True)
     if len(outcome.leaves) != 1 or np.shape(plain(outcome.leaves[0])):
-        message = "the gradient of a value that is not one number was asked for"
+        message = "a gradient needs a function that returns one number: use jacobian or vjp"
         raise NonScalarOutputError(message)
     x_bars = outcome.pull([1.0])
     zeros = [

@@ -79,8 +79,8 @@ class Segment:
 
     def forget(self) -> None:
         """Stop copying the arrays of the call's operations before they are written."""
-        kept, self.kept = self.kept, {}
-        for owner, calls in kept.values():
+        arrays, self.kept = self.kept, {}
+        for owner, calls in arrays.values():
             let_go(owner, calls)
 
 
@@ -90,7 +90,7 @@ def run_segment(record: Any, f: Callable[..., Any], args: Any, kwargs: Any) -> A
     ``NotRepeatableError``, raised before anything is done, if the call cannot be repeated.
     """
     if threading.get_ident() != record.thread:
-        message = "it is called in another thread than what is differentiated"
+        message = "it is called in a different thread from the function that is differentiated"
         raise NotRepeatableError(message)
     run = STATE.run
     noted: dict[int, tuple[Any, Any]] = {}
@@ -155,14 +155,14 @@ class Again:
         self.fingerprint = Fingerprint(segment.operations)
         segment.unsettle()
         self.stored = self.fingerprint.stored
-        self._made = {key: weakref.ref(made) for key, made in created(segment.operations)}
+        self._made = {key: weakref.ref(node) for key, node in created(segment.operations)}
         segment.forget()
         segment.operations.clear()
 
     def find_outputs(self) -> None:
         """Find the nodes and memories of the call to which there are still references."""
-        found = ((key, ref()) for key, ref in self._made.items())
-        self.nodes = {key: made for key, made in found if made is not None}
+        outputs = ((key, ref()) for key, ref in self._made.items())
+        self.nodes = {key: node for key, node in outputs if node is not None}
         self._made.clear()
 
     def release(self) -> None:
@@ -176,21 +176,21 @@ class Again:
     def pull(self, sweep: Any) -> None:
         """Repeat the call, and run what it records backward."""
         bars, buffers = sweep.bars, sweep.buffers
-        if not any(made in bars or made in buffers for made in self.nodes.values()):
+        if not any(node in bars or node in buffers for node in self.nodes.values()):
             if not any(memory in buffers for memory in self.stored):
                 return
         with self.record.lock:
             segment = self._run()
             try:
                 operations = segment.operations
-                known = dict(created(operations))
-                for key, made in self.nodes.items():
-                    if made not in bars and made not in buffers:
+                outputs = dict(created(operations))
+                for key, node in self.nodes.items():
+                    if node not in bars and node not in buffers:
                         continue
-                    if key not in known:
+                    if key not in outputs:
                         raise self._other()
-                    sweep.rename(made, known[key])
-                del known
+                    sweep.rename(node, outputs[key])
+                del outputs
                 while operations:
                     operations.pop().pull(sweep)
             finally:
@@ -230,11 +230,11 @@ class Again:
 
     def _other(self) -> NondeterministicFunctionError:
         message = (
-            f"{function_name(self.f)} is run again in the reverse pass, because of checkpoint, and "
-            "does not compute what it has computed in the forward pass: it depends on something "
-            "that fwdad cannot set back (a clock, the operating system's entropy, a file, code in "
-            "C that keeps a state), or that was changed since then. Give it what it reads as "
-            "arguments, or leave checkpoint away"
+            f"{function_name(self.f)} is run again in the reverse pass, because of checkpoint, "
+            "but does not compute the same as in the forward pass: it depends on something that "
+            "fwdad cannot reset (a clock, the operating system's entropy, a file, C code that "
+            "keeps state), or that has changed since then. Pass what it reads as arguments, or "
+            "leave out checkpoint"
         )
         return NondeterministicFunctionError(message)
 

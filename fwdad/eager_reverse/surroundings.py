@@ -153,9 +153,9 @@ class Surroundings:
 
     def _function(self, f: types.FunctionType) -> None:
         for cell in f.__closure__ or ():
-            held = _held_under(cell)
-            self._note(cell, held)
-            self._found.append(held)
+            content = _held_under(cell)
+            self._note(cell, content)
+            self._found.append(content)
         self._found += (f.__defaults__, f.__kwdefaults__)
         if not is_library_file(f.__code__.co_filename):
             self._names(f.__code__, f.__globals__)
@@ -199,15 +199,15 @@ class Surroundings:
 
     def _object(self, o: Any) -> None:
         if isinstance(o, Iterator) and not isinstance(type(o).__next__, types.FunctionType):
-            message = f"it can reach a {type(o).__name__}, which can be read once only"
+            message = f"it can reach a {type(o).__name__}, which can be read only once"
             raise NotRepeatableError(message)
-        held = namespace_of(o)
+        attributes = namespace_of(o)
         users = _is_users(type(o))
         if users:
             self._found.append(type(o))
         # what was made in this run is empty again when the run has ended
         known = users or isinstance(o, types.SimpleNamespace) or STATE.run.log.has(o)
-        if known or _holds_arrays(held):
+        if known or _holds_arrays(attributes):
             content = Attributes(o)
             self._note(o, content)
             self._items((content.held or {}).values())
@@ -216,12 +216,12 @@ class Surroundings:
     def _note(self, target: Any, content: Any) -> None:
         """Keep a content; one that has not changed since an earlier call is kept once."""
         key = (id(target[0]), target[1]) if type(target) is tuple else id(target)
-        known = self.record.contents.get(key)
-        if known is not None and _same(known[1], content):
-            self.contents.append(known)
+        before = self.record.contents.get(key)
+        if before is not None and _same(before[1], content):
+            self.contents.append(before)
             return
-        made = self.record.contents[key] = (target, content)
-        self.contents.append(made)
+        entry = self.record.contents[key] = (target, content)
+        self.contents.append(entry)
 
     # -- arrays, before they are written
 

@@ -71,8 +71,8 @@ class Sweep:
             bars = self.bars
             for node, d in terms.items():
                 if type(d) is float and not node.shape and node not in self.owned:
-                    held = bars.get(node)
-                    bars[node] = d * bar if held is None else held + d * bar
+                    before = bars.get(node)
+                    bars[node] = d * bar if before is None else before + d * bar
                 else:
                     self.add(node, self._scaled(node, d, bar))
             return
@@ -91,16 +91,16 @@ class Sweep:
 
     def fit(self, bar: Any, shape: tuple[int, ...]) -> Any:
         """Sum a cotangent over the axes along which a value of this shape was broadcast."""
-        given = np.shape(plain(bar))
+        bar_shape = np.shape(plain(bar))
         target = (*self.lead, *shape)
-        if given == target:
+        if bar_shape == target:
             return bar
         first = len(self.lead)
-        extra = len(given) - len(target)
+        extra = len(bar_shape) - len(target)
         if extra < 0:  # a store drops leading axes of length one
-            given = (*given[:first], *(1,) * -extra, *given[first:])
-            bar, extra = np.reshape(bar, given), 0
-        wide = given[first + extra :]
+            bar_shape = (*bar_shape[:first], *(1,) * -extra, *bar_shape[first:])
+            bar, extra = np.reshape(bar, bar_shape), 0
+        wide = bar_shape[first + extra :]
         axes = [
             *range(first, first + extra),
             *(first + extra + k for k, n in enumerate(shape) if n == 1 and wide[k] != 1),
@@ -110,31 +110,31 @@ class Sweep:
     def add(self, node: Node, x_bar: Any) -> None:
         """Add to the cotangent of a node."""
         bars = self.bars
-        held = bars.get(node)
-        if held is None:
+        before = bars.get(node)
+        if before is None:
             bars[node] = x_bar
         elif node in self.owned:
             if self.nested:
-                bars[node] = self._explicit(held) + x_bar
+                bars[node] = self._explicit(before) + x_bar
                 self.owned.discard(node)
             else:
-                held += x_bar
+                before += x_bar
         else:
-            made = bars[node] = held + x_bar
-            if type(made) is np.ndarray and made.shape and not self.nested:
+            total = bars[node] = before + x_bar
+            if type(total) is np.ndarray and total.shape and not self.nested:
                 self.owned.add(node)
 
     def own(self, node: Node) -> np.ndarray:
         """The cotangent of a node as an array that may be written."""
-        held = self.bars.get(node)
-        if held is not None and node in self.owned:
-            return held
-        made = np.zeros((*self.lead, *node.shape), node.dtype)
-        if held is not None:
-            self._put(made, (Ellipsis,), held)
-        self.bars[node] = made
+        bar = self.bars.get(node)
+        if bar is not None and node in self.owned:
+            return bar
+        array = np.zeros((*self.lead, *node.shape), node.dtype)
+        if bar is not None:
+            self._put(array, (Ellipsis,), bar)
+        self.bars[node] = array
         self.owned.add(node)
-        return made
+        return array
 
     # -- what transposes see
 
@@ -158,7 +158,7 @@ class Sweep:
         if np.shape(plain(x_bar)) != (*self.lead, *node.shape):
             message = (
                 f"the transpose of {function_name(function)} returns a cotangent of shape "
-                f"{np.shape(plain(x_bar))} where {(*self.lead, *node.shape)} is wanted"
+                f"{np.shape(plain(x_bar))}; expected {(*self.lead, *node.shape)}"
             )
             raise ChunkMismatchError(message)
         return self._plain_number(x_bar)
@@ -193,10 +193,10 @@ class Sweep:
     def read(self, target: np.ndarray, index: tuple[Any, ...]) -> Any:
         """A copy of ``target[index]``."""
         last, index, _ = self._lanes_last(target, index, None)
-        found = self._get(last, index)
+        value = self._get(last, index)
         if self.n is not None:
-            return np.moveaxis(found, -1, 0)
-        return self._plain_number(found)
+            return np.moveaxis(value, -1, 0)
+        return self._plain_number(value)
 
     def clear(self, target: np.ndarray, index: tuple[Any, ...]) -> None:
         """``target[index] = 0``."""
@@ -205,10 +205,10 @@ class Sweep:
 
     def only_last(self, bar: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
         """A store's cotangent, zero where a later element of the same store overwrote the place."""
-        places = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)[index]
+        positions = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)[index]
         order = np.zeros(int(np.prod(shape, dtype=int)), int)
-        order[places.reshape(-1)] = np.arange(places.size)
-        last = order[places] == np.arange(places.size).reshape(places.shape)
+        order[positions.reshape(-1)] = np.arange(positions.size)
+        last = order[positions] == np.arange(positions.size).reshape(positions.shape)
         return np.where(last, bar, 0.0)
 
     def _put(self, target: np.ndarray, index: tuple[Any, ...], value: Any) -> None:
@@ -222,8 +222,8 @@ class Sweep:
 
     def _get(self, target: np.ndarray, index: tuple[Any, ...]) -> Any:
         if not self.nested:
-            found = target[index]
-            return found.copy() if isinstance(found, np.ndarray) else found
+            value = target[index]
+            return value.copy() if isinstance(value, np.ndarray) else value
         return self._explicit(getitem(target, index))
 
     def _lanes_last(self, target: Any, index: tuple[Any, ...], bar: Any) -> Any:
@@ -248,17 +248,17 @@ class Sweep:
 
     def memory(self, view: View) -> np.ndarray:
         """The cotangent of a view of some memory."""
-        found = self.views.get(view)
-        if found is None:
+        cotangent = self.views.get(view)
+        if cotangent is None:
             buffer = self._buffer(view.memory)
-            found = self.views[view] = np.ndarray(
+            cotangent = self.views[view] = np.ndarray(
                 (*self.lead, *view.shape),
                 view.dtype,
                 buffer,
                 view.offset,
                 (*buffer.strides[:-1], *view.strides),
             )
-        return found
+        return cotangent
 
     def _buffer(self, memory: Memory) -> np.ndarray:
         buffer = self.buffers.get(memory)
@@ -271,18 +271,21 @@ class Sweep:
         """All elements of some memory as a vector, and the positions of a view's elements in it."""
         item = view.dtype.itemsize
         if any(s % item for s in view.strides) or view.offset % item:
-            message = "a view whose elements overlap in part is read: it has no reverse mode"
+            message = (
+                "reverse mode does not support reading a view whose elements overlap in part: "
+                "index the array instead"
+            )
             raise ChunkMismatchError(message)
         count = view.memory.nbytes // item
         flat = View(view.memory, 0, (count,), (item,), view.dtype)
-        places = np.ndarray(
+        positions = np.ndarray(
             view.shape,
             np.intp,
             np.arange(count, dtype=np.intp),
             view.offset // item * 8,
             tuple(s // item * 8 for s in view.strides),
         )
-        return self.memory(flat), places
+        return self.memory(flat), positions
 
     def set_aside(self, memory: Memory, saved: Saved) -> None:
         """Start from zeros, and keep the cotangent for later."""
@@ -313,14 +316,14 @@ class Sweep:
 
     def join_saved(self, saved: Saved) -> None:
         """Add the cotangent that was set aside."""
-        kept = self.aside.pop(saved, None)
-        if kept is None:
+        buffer = self.aside.pop(saved, None)
+        if buffer is None:
             return
         memory = saved.memory
         count = memory.nbytes // memory.dtype.itemsize
         flat = View(memory, 0, (count,), (memory.dtype.itemsize,), memory.dtype)
         part = np.ndarray(
-            (*self.lead, count), memory.dtype, kept, 0, (*kept.strides[:-1], flat.strides[0])
+            (*self.lead, count), memory.dtype, buffer, 0, (*buffer.strides[:-1], flat.strides[0])
         )
         self.add_at(self.memory(flat), (Ellipsis,), self._explicit(part), True)
 

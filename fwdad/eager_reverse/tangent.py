@@ -72,10 +72,10 @@ class Recorded(RecordingTangent):
     @classmethod
     def short(cls, record: Any, shape: tuple[int, ...], terms: dict[Any, Any]) -> Recorded:
         """Make a tangent as :meth:`made` does, with a long sum as one node."""
-        made = Recorded.made(record, shape, terms)
+        tangent = Recorded.made(record, shape, terms)
         if len(terms) > (MAX_ARRAY_TERMS if shape else record.most):
-            made.settle()
-        return made
+            tangent.settle()
+        return tangent
 
     def factors(self) -> dict[Any, Any]:
         """The terms that a product with an array scales: a single one, to need one product only."""
@@ -182,7 +182,9 @@ class Recorded(RecordingTangent):
     def scale_quietly(self, d: Any, shape: tuple[int, ...]) -> Recorded:
         """The product of :meth:`Chunk.scale_quietly`; by an array, a sum becomes one node first."""
         held_terms = self.factors() if getattr(d, "shape", ()) else self.terms
-        terms = {node: d if held is None else held * d for node, held in held_terms.items()}
+        terms = {
+            node: d if scaling is None else scaling * d for node, scaling in held_terms.items()
+        }
         return Recorded.made(self.record, shape, terms)
 
     def broadcast_to(self, shape: tuple[int, ...]) -> Recorded:

@@ -42,14 +42,14 @@ def arguments_of(
     With ``seeded``, tangents are given, and they determine what has none.
     """
     if not callable(f):
-        message = f"the first argument is the function; got {type_in_words(f)}"
+        message = f"the first argument must be the function; got {type_in_words(f)}"
         raise UnsupportedTypeError(message)
     code = getattr(f, "__code__", None)
     if code is not None and code.co_flags & inspect.CO_COROUTINE:
-        message = f"{code.co_name} is an `async def`, of which a call runs nothing: write a `def`"
+        message = f"{code.co_name} is an `async def`, and calling it does not run it: write a `def`"
         raise UnsupportedTypeError(message)
     if kwargs is not None and not isinstance(kwargs, Mapping):
-        message = f"kwargs is a dict of f's keyword arguments; got {type_in_words(kwargs)}"
+        message = f"kwargs must be a dict of f's keyword arguments; got {type_in_words(kwargs)}"
         raise UnsupportedTypeError(message)
     if not isinstance(args, tuple):
         args = (args,)
@@ -65,14 +65,14 @@ def argument_numbers(argnums: Any) -> Argnums:
         return argnums
     several = isinstance(argnums, (tuple, list))
     try:
-        made = tuple([_index(k) for k in (argnums if several else (argnums,))])
+        numbers = tuple([_index(k) for k in (argnums if several else (argnums,))])
     except TypeError:
         came = repr(argnums) if several else type_in_words(argnums)
-        message = f"argnums is an int or a tuple of ints; got {came}"
+        message = f"argnums must be an int or a tuple of ints; got {came}"
         if isinstance(argnums, np.ndarray):
-            message += ". What takes f alone returns a function: write grad(f)(x), not grad(f, x)"
+            message += ". What takes only f returns a function: write grad(f)(x), not grad(f, x)"
         raise UnsupportedTypeError(message) from None
-    return made if several else made[0]
+    return numbers if several else numbers[0]
 
 
 def _index(k: Any) -> int:
@@ -84,19 +84,19 @@ def _index(k: Any) -> int:
 def positions_of(argnums: Argnums, count: int) -> tuple[int, ...]:
     """The positions that ``argnums`` names among the positional arguments."""
     numbers = argument_numbers(argnums)
-    given = (numbers,) if isinstance(numbers, int) else numbers
-    if not all(-count <= k < count for k in given):
+    indices = (numbers,) if isinstance(numbers, int) else numbers
+    if not all(-count <= k < count for k in indices):
         message = (
-            f"argnums is {argnums!r}: ints are wanted that count the positional arguments from 0, "
-            f"and f is given {count}"
+            f"argnums is {argnums!r}; it must contain positions of positional arguments, counted "
+            f"from 0, and f has {count} of them here"
         )
         raise UnsupportedTypeError(message)
-    if not given:
+    if not indices:
         message = f"argnums is {argnums!r}: it names no argument to differentiate with respect to"
         raise UnsupportedTypeError(message)
-    positions = tuple([k % count for k in given])
+    positions = tuple([k % count for k in indices])
     if len(set(positions)) < len(positions):
-        message = f"argnums names an argument twice: {tuple(given)}"
+        message = f"argnums names an argument twice: {tuple(indices)}"
         raise UnsupportedTypeError(message)
     return positions
 
@@ -116,11 +116,11 @@ def joint_structure(arguments: Arguments, single: bool) -> Structure:
 def _shifted(structure: Structure, start: int, seen: dict[int, Structure]) -> Structure:
     if id(structure) in seen:
         return seen[id(structure)]
-    made = seen[id(structure)] = Structure(structure.kind, structure.value)
-    made.keys, made.data = structure.keys, structure.data
-    made.index = structure.index + start
-    made.children = [_shifted(c, start, seen) for c in structure.children]
-    return made
+    shifted = seen[id(structure)] = Structure(structure.kind, structure.value)
+    shifted.keys, shifted.data = structure.keys, structure.data
+    shifted.index = structure.index + start
+    shifted.children = [_shifted(c, start, seen) for c in structure.children]
+    return shifted
 
 
 class AutoWidth:
@@ -162,14 +162,14 @@ def check_chunk(chunk: Any) -> None:
     if chunk is None or (isinstance(chunk, str) and chunk == "auto"):
         return
     if isinstance(chunk, bool) or not isinstance(chunk, (int, np.integer)) or chunk < 1:
-        message = f'chunk is a positive integer, "auto" or None, not {chunk!r}'
+        message = f'chunk must be a positive integer, "auto" or None, not {chunk!r}'
         raise SeedError(message)
 
 
 def check_mode(mode: str) -> None:
     """Raise if ``mode`` is unknown."""
     if mode not in ("auto", "forward", "reverse"):
-        message = f'mode is "auto", "forward" or "reverse", not {mode!r}'
+        message = f'mode must be "auto", "forward" or "reverse", not {mode!r}'
         raise ValueError(message)
 
 
@@ -185,31 +185,31 @@ def check_holomorphic(
     both = [np.concatenate([v, 1j * v]) if v.dtype.kind == "c" else None for v in seeds]
     if any(v is None for v in both):
         raise NotHolomorphicError(REAL_ARGUMENT)
-    given = GivenSeeds.__new__(GivenSeeds)
-    given.arrays, given.count, given.single = both, 2, False
-    outcome = run_forward(f, arguments, given, 2, has_aux=has_aux, outputs=outputs)
+    directions = GivenSeeds.__new__(GivenSeeds)
+    directions.arrays, directions.count, directions.single = both, 2, False
+    outcome = run_forward(f, arguments, directions, 2, has_aux=has_aux, outputs=outputs)
     for t in outcome.tangents:
         if not commutes_with_i(plain(t)):
             raise NotHolomorphicError(NOT_HOLOMORPHIC)
 
 
 COMPLEX_ARGUMENT = (
-    "the argument is complex: say holomorphic=True if the function is holomorphic there (jvp, "
-    "derivative, jacobian, jacfwd, linearize); otherwise differentiate with respect to "
-    "real and imaginary parts"
+    "the argument is complex: pass holomorphic=True if the function is holomorphic there (jvp, "
+    "derivative, jacobian, jacfwd, linearize); otherwise differentiate with respect to the real "
+    "and imaginary parts"
 )
 REAL_ARGUMENT = "holomorphic=True: every argument to differentiate must be complex"
 NOT_HOLOMORPHIC = (
-    "holomorphic=True, but J(iv) = iJ(v) does not hold here: the function takes a "
-    "conjugate, an absolute value, or a real or imaginary part on the way"
+    "holomorphic=True, but J(iv) = iJ(v) does not hold here: the function takes a conjugate, an "
+    "absolute value, or a real or imaginary part somewhere"
 )
 
 
 def commutes_with_i(lanes: Any) -> Any:
     """Whether the tangent along iv, lane 1, is i times that along v, lane 0; also traced."""
-    turned, found = 1j * lanes[0], lanes[1]
+    turned, actual = 1j * lanes[0], lanes[1]
     single = lanes.dtype in (np.float32, np.complex64)
     relative, absolute = (1e-3, 1e-5) if single else (1e-6, 1e-9)
     near = relative * np.abs(turned) + absolute * np.max(np.abs(lanes), initial=0.0)
-    both_nan = np.isnan(turned) & np.isnan(found)
-    return np.all((found == turned) | (np.abs(found - turned) <= near) | both_nan)
+    both_nan = np.isnan(turned) & np.isnan(actual)
+    return np.all((actual == turned) | (np.abs(actual - turned) <= near) | both_nan)

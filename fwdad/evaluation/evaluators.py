@@ -184,7 +184,7 @@ def derivative(
     0.0
     """
     if leaf_shape(x):
-        message = f"derivative wants a number; x has the shape {leaf_shape(x)}: use jacobian(f, x)"
+        message = f"derivative takes a number; x has the shape {leaf_shape(x)}: use jacobian(f, x)"
         raise UnsupportedTypeError(message)
     one = 1.0 if not isinstance(x, np.ndarray) else np.ones(())
     return jvp(f, x, one, args=args, kwargs=kwargs, holomorphic=holomorphic)[1]

@@ -163,7 +163,10 @@ def clip_frule(primals, tangents, **options):
     a, *bounds = primals
     a_dot, *bound_dots = tangents
     if options.get("where", True) is not True:
-        message = "numpy.clip(..., where=mask) without out= leaves the rest undefined: give out="
+        message = (
+            "numpy.clip(..., where=mask) without out= leaves the other elements undefined: pass "
+            "out="
+        )
         raise MissingRuleError(message)
     given = {k: x for k, x in zip(_BOUNDS, bounds, strict=True) if x is not _ABSENT}
     y = np.clip(a, **given, **options)
@@ -213,8 +216,8 @@ def nan_to_num_frule(primals, tangents, *, copy, **options):
     (x,), (x_dot,) = primals, tangents
     if not copy:
         raise MissingRuleError(
-            "numpy.nan_to_num(x, copy=False) writes into an active argument: leave copy out, and "
-            "use what it returns"
+            "numpy.nan_to_num(x, copy=False) writes into an argument that carries a derivative: "
+            "leave out copy=False, and use what it returns"
         )
     y = np.nan_to_num(x, **options)
     if np.iscomplexobj(x):  # each part is replaced by itself

@@ -80,7 +80,10 @@ def qr_frule(primals, tangents, mode="reduced"):
     (a,), (a_dot,) = primals, tangents
     y = np.linalg.qr(a, mode)
     if mode not in ("reduced", "complete", "r"):
-        reason = f"numpy.linalg.qr(mode={mode!r}) shows LAPACK's intermediate vectors"
+        reason = (
+            f"numpy.linalg.qr(mode={mode!r}) returns LAPACK's intermediate vectors: use another "
+            "mode"
+        )
         return y, (undefined(reason), undefined(reason)) if isinstance(y, tuple) else undefined(
             reason
         )

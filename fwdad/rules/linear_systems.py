@@ -175,7 +175,7 @@ def pinv_frule(primals, tangents, **options):
     return x, pinv_tangent(a, a_dot, x, cut=not {"rcond", "rtol"}.isdisjoint(given(options)))
 
 
-_CUT = "singular values that are not zero are taken for zero: cut them off by numpy.linalg.svd"
+_CUT = "nonzero singular values are treated as zero: cut them off yourself, with numpy.linalg.svd"
 
 
 def given(options: dict[str, Any]) -> set[str]:

@@ -73,18 +73,18 @@ def _register(name, error, advice):
 for _name, _formula in _STANDARD.items():
     _register(_name, MissingRuleError, f"Write it as a map of a standard draw: {_formula}")
 for _name, _formula in _REARRANGED.items():
-    _register(_name, MissingRuleError, f"Draw the places and index with them: {_formula}")
+    _register(_name, MissingRuleError, f"Draw the indices, and index with them: {_formula}")
 for _name in _SHAPED:
     _register(
         _name,
         MissingRuleError,
-        "Write the number as a function of one whose distribution has no parameter, such as "
-        "mu + sigma * rng.standard_normal() for a normal one",
+        "Write it as a function of a draw from a distribution without parameters, such as mu + "
+        "sigma * rng.standard_normal() for a normal one",
     )
 for _name in _COUNTS:
     _register(
         _name,
         UndefinedDerivativeError,
-        "It counts in whole numbers, which jump: a sample has no slope. Differentiate an expected "
-        "value, or say fwdad.stop_gradient for a constant",
+        "Its samples are integers, which jump as the parameter changes. Differentiate an "
+        "expected value, or use fwdad.stop_gradient if the sample is a constant",
     )

@@ -118,7 +118,9 @@ def qr_frule(primals, tangents, mode="full", pivoting=False, **options):
     options = untouched(options)
     y = linalg.qr(a, mode=mode, pivoting=pivoting, **options)
     if mode == "raw":
-        part = undefined("scipy.linalg.qr(mode='raw') shows LAPACK's intermediate vectors")
+        part = undefined(
+            "scipy.linalg.qr(mode='raw') returns LAPACK's intermediate vectors: use another mode"
+        )
         return y, ((part, part), part, *((ZERO,) if pivoting else ()))
     if isinstance(a_dot, Zero):
         return y, (ZERO,) * len(y)
@@ -168,7 +170,7 @@ def eig_frule(primals, tangents, b=None, left=False, right=True, **options):
     if b is not None or left or options.get("homogeneous_eigvals"):
         message = (
             "scipy.linalg.eig with b=, left= or homogeneous_eigvals= has no frule. For symmetric "
-            "pairs there is scipy.linalg.eigh; else take scipy.linalg.eig(numpy.linalg.solve(b, a))"
+            "pairs use scipy.linalg.eigh; otherwise scipy.linalg.eig(numpy.linalg.solve(b, a))"
         )
         raise MissingRuleError(message)
     y = linalg.eig(a, right=right, **options)
@@ -194,7 +196,7 @@ def eigh_frule(primals, tangents, lower=True, eigvals_only=False, **options):
     options = untouched(options)
     y = linalg.eigh(a, b, lower=lower, eigvals_only=eigvals_only, **options)
     if options.get("type", 1) != 1:
-        message = "scipy.linalg.eigh(type=2 or 3) has no frule: write it as type 1"
+        message = "scipy.linalg.eigh(type=2 or 3) has no frule: rewrite the problem as type 1"
         raise MissingRuleError(message)
     a_dot, b_dot = (_read(t, lower) for t in (a_dot, b_dot))
     everything = {k: v for k, v in options.items() if not k.startswith("subset") and k != "driver"}

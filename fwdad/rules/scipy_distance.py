@@ -99,7 +99,10 @@ def _rows(x: Any) -> Any:
     """The rows in double precision, as SciPy reads them."""
     x = x if hasattr(x, "dtype") else np.asarray(x)
     if x.dtype.kind == "c":
-        message = "distances of complex rows: SciPy takes real ones only; stack z.real and z.imag"
+        message = (
+            "distances of complex rows are not supported, as SciPy takes real ones only: stack "
+            "z.real and z.imag"
+        )
         raise UnsupportedTypeError(message)
     return x if x.dtype == np.float64 else x.astype(np.float64)
 
@@ -108,8 +111,8 @@ def _refuse_functions(of: Any, metric: Any) -> None:
     """Raise where the distance is a function, which SciPy calls pair by pair."""
     if not isinstance(metric, str):
         message = (
-            f"the frule of {function_name(of)} takes the name of a metric, and "
-            f"got {type_in_words(metric)}: say metric='euclidean', or call the function yourself "
+            f"the frule of {function_name(of)} takes the name of a metric, but got "
+            f"{type_in_words(metric)}: pass metric='euclidean', or call the function yourself "
             "for each pair of rows"
         )
         raise MissingRuleError(message)
@@ -124,8 +127,8 @@ def _slopes(u: Any, y: Any, metric: str, options: dict[str, Any]) -> Any:
     if name is None or p < 1 or (name == "chebyshev" and w is not None):
         told = "".join(f", {key}=…" if key == "w" else f", {key}={options[key]}" for key in options)
         message = (
-            f"no derivative of the distance {metric!r}{told}: those of {', '.join(_NAMES)} are "
-            "known (minkowski from p = 1 on, chebyshev without w)"
+            f"the distance {metric!r}{told} has no derivative here. Use one of "
+            f"{', '.join(_NAMES)} (minkowski with p >= 1, chebyshev without w)"
         )
         raise MissingRuleError(message)
     w = 1.0 if w is None else np.asarray(w, np.float64)

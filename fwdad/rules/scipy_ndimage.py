@@ -359,7 +359,7 @@ def _keep_derivatives(function: Any) -> None:
         if dtype.kind not in "fc" and not isinstance(y_dot, Zero):
             message = (
                 f"{function_name(function)} returns an array of dtype {dtype} here, which cannot "
-                "hold a derivative: make its input float, or say output=float"
+                "hold a derivative: make its input float, or pass output=float"
             )
             raise DualLeakError(message)
         return y, y_dot

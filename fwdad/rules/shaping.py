@@ -140,7 +140,7 @@ def ravel_transpose(y_bar, a, order="C"):
 def _known(order):
     """The order of a transpose, which must not depend on the primal's memory layout."""
     if order not in ("C", "F"):
-        message = f"order {order!r} depends on how the array lies: say 'C' or 'F'"
+        message = f"order {order!r} depends on the memory layout of the array: use 'C' or 'F'"
         raise MissingTransposeError(message)
     return order
 

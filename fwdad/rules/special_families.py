@@ -313,7 +313,7 @@ elementwise("scipy.special.lambertw", lambda z, y: 1 / (z + np.exp(y)))
 
 # -- distribution functions: the densities
 
-COUNT = no_derivative("a number of events is whole")
+COUNT = no_derivative("a number of events is an integer")
 
 
 def _student_density(df, t):

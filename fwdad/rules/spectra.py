@@ -10,7 +10,7 @@ from fwdad.rules.core.define import elementwise
 from fwdad.rules.core.partials import no_derivative
 from fwdad.tangents.symbolic import apply, array_of, defined
 
-_NOT_A_NUMBER = no_derivative("it is no number")
+_NOT_A_NUMBER = no_derivative("it is not a number")
 elementwise(defined, lambda x, bad, reason, y: 1.0, _NOT_A_NUMBER, _NOT_A_NUMBER)
 
 

@@ -48,8 +48,8 @@ def full_like_frule(primals, tangents, *, order, subok, **options):
     dtype = plain(y).dtype
     if dtype.kind not in "fc":
         message = (
-            f"numpy.full_like makes an array of dtype {dtype}, and the fill value carries a "
-            "derivative: give it a float dtype, for example dtype=float"
+            f"numpy.full_like makes an array of dtype {dtype}, but the fill value carries a "
+            "derivative: pass a float dtype, for example dtype=float"
         )
         raise DualLeakError(message)
     return y, cast(np.broadcast_to(fill_dot, np.shape(plain(y))), dtype)

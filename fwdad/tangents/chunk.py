@@ -238,13 +238,15 @@ class Chunk:
         """:meth:`scale` where floating-point warnings are silenced already."""
         terms = self.terms
         if shape == self.shape:
-            made = {lanes: d if held is None else held * d for lanes, held in terms.items()}
+            scaled = {
+                lanes: d if scaling is None else scaling * d for lanes, scaling in terms.items()
+            }
         else:
             ndim = len(shape)
-            made = {}
-            for lanes, held in terms.items():
-                add_term(made, lanes.expanded(ndim), d if held is None else held * d)
-        return Chunk.of(self.n, shape, made)
+            scaled = {}
+            for lanes, scaling in terms.items():
+                add_term(scaled, lanes.expanded(ndim), d if scaling is None else scaling * d)
+        return Chunk.of(self.n, shape, scaled)
 
     def __truediv__(self, divisor: Any) -> Any:
         if type(divisor) is Chunk:
@@ -279,9 +281,9 @@ class Chunk:
             terms: dict[Lanes, Any] = {}
             shape: tuple[int, ...] = ()
             for lanes, d in self.terms.items():
-                made = lanes.indexed(index, self.shape)
-                shape = made.shape
-                add_term(terms, made, d[index] if getattr(d, "shape", ()) else d)
+                part = lanes.indexed(index, self.shape)
+                shape = part.shape
+                add_term(terms, part, d[index] if getattr(d, "shape", ()) else d)
             return Chunk.of(self.n, shape, terms)
         return Chunk(index_lanes(self.lanes, index))
 
@@ -482,6 +484,6 @@ def map_lanes(f: Callable[[Any], Any], x_dot: Any) -> Any:
     rows = [f(lane) for lane in x_dot.lanes]
     if len({np.shape(plain(row)) for row in rows}) > 1 or any(row is None for row in rows):
         shapes = ", ".join("None" if row is None else str(np.shape(plain(row))) for row in rows)
-        message = f"map_lanes stacks arrays of one shape, one a lane; f returns {shapes}"
+        message = f"map_lanes needs an array of the same shape for each lane; f returned {shapes}"
         raise ChunkMismatchError(message)
     return Chunk(np.stack(rows))

@@ -237,9 +237,9 @@ def _twin(x: Any) -> Any:
 def _in_c(cls: type, name: str) -> Any:
     """The method of a class's builtin base, beneath any Python override."""
     for base in cls.__mro__:
-        found = base.__dict__.get(name)
-        if found is not None and not isinstance(found, (FunctionType, staticmethod)):
-            return found
+        member = base.__dict__.get(name)
+        if member is not None and not isinstance(member, (FunctionType, staticmethod)):
+            return member
     message = f"{cls.__qualname__} has no {name}"
     raise TypeError(message)
 
@@ -263,34 +263,34 @@ def match(structure: Structure, other: Any, path: str = "x", what: str = "seed")
     """
     if structure.kind == "leaf":
         return [other]
-    found: dict[int, Any] = {}
-    _match(structure, other, path, what, found, {})
-    count = 1 + max(found) if found else 0
-    return [found[k] for k in range(count)]
+    tangents: dict[int, Any] = {}
+    _match(structure, other, path, what, tangents, {})
+    count = 1 + max(tangents) if tangents else 0
+    return [tangents[k] for k in range(count)]
 
 
 def gather(
     structure: Structure, other: Any, path: str = "x", what: str = "seed"
 ) -> list[list[Any]]:
     """As :func:`match`, with all parts that stand for a leaf: an array may be at several places."""
-    found: dict[int, list[Any]] = {}
-    _gather(structure, other, (path, what), found, ())
-    return [found[k] for k in range(len(found))]
+    gathered: dict[int, list[Any]] = {}
+    _gather(structure, other, (path, what), gathered, ())
+    return [gathered[k] for k in range(len(gathered))]
 
 
 def _gather(
     node: Structure,
     v: Any,
     names: tuple[str, str],
-    found: dict[int, list[Any]],
+    gathered: dict[int, list[Any]],
     above: tuple[Structure, ...],
 ) -> None:
     if node.kind == "leaf":
-        found.setdefault(node.index, []).append(v)
+        gathered.setdefault(node.index, []).append(v)
     elif node.kind != "static" and not any(node is a for a in above):
         path, what = names
         for child, part, step in _pairs(node, v, path, what):
-            _gather(child, part, (path + step, what), found, (*above, node))
+            _gather(child, part, (path + step, what), gathered, (*above, node))
 
 
 def leaf_order(structure: Structure) -> list[int]:
@@ -311,24 +311,24 @@ def _match(
     v: Any,
     path: str,
     what: str,
-    found: dict[int, Any],
+    tangents: dict[int, Any],
     seen: dict[tuple[int, int], Any],
 ) -> None:
     if node.kind == "leaf":
-        if node.index in found and not _same(found[node.index], v):
+        if node.index in tangents and not _same(tangents[node.index], v):
             message = (
                 f"{path} is the same array as another part of the argument, so it has one "
                 f"tangent; got two different {what}s for it"
             )
             raise SeedError(message)
-        found[node.index] = v
+        tangents[node.index] = v
         return
     # a shared container may meet another value the second time; a cycle meets the same one
     if node.kind == "static" or (id(node), id(v)) in seen:
         return
     seen[id(node), id(v)] = v
     for child, part, step in _pairs(node, v, path, what):
-        _match(child, part, path + step, what, found, seen)
+        _match(child, part, path + step, what, tangents, seen)
 
 
 def match_or_none(structure: Structure, other: Any) -> list[Any] | None:
@@ -410,24 +410,24 @@ def opaque_parts(y: Any) -> Iterator[tuple[Any, str, list[Any]]]:
 
     The objects are tuples, and objects without a tangent type.
     """
-    found = [] if is_leaf(y) else [y]
+    objects = [] if is_leaf(y) else [y]
     seen: dict[int, Any] = {}  # kept, so that nothing else gets their addresses
-    while found:
-        nodes = [flatten(found.pop())[1]]
+    while objects:
+        nodes = [flatten(objects.pop())[1]]
         while nodes:
             node = nodes.pop()
             nodes.extend(node.children if id(node) not in seen else ())
             seen[id(node)] = node
             o = node.value
-            held = namespace_of(o) if node.kind in ("static", "tuple") else None
-            if not held or callable(o) or isinstance(o, ModuleType) or id(o) in seen:
+            attributes = namespace_of(o) if node.kind in ("static", "tuple") else None
+            if not attributes or callable(o) or isinstance(o, ModuleType) or id(o) in seen:
                 continue
             seen[id(o)] = o
-            for name, value in held.items():
+            for name, value in attributes.items():
                 leaves, _ = flatten(value)
                 if leaves:
                     yield o, name, leaves
-                found.append(value)
+                objects.append(value)
 
 
 def unzip(f: Callable[[Any], tuple[Any, Any]], y: Any) -> tuple[Any, Any]:

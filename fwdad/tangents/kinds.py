@@ -169,8 +169,9 @@ class OwnTangent(TangentType):
     def basis(self, x: Any, start: int = 0) -> Any:
         """Raise: a user's tangent class has no known basis."""
         message = (
-            f"{self.primal.__qualname__} has a tangent class of its own, of which fwdad knows no "
-            f"basis: give the directions (asked from direction {start} of {x!r:.60})"
+            f"{self.primal.__qualname__} has a tangent class of its own, for which fwdad knows "
+            f"no basis: pass the directions, as in jvp(f, x, v) (asked from direction {start} of "
+            f"{x!r:.60})"
         )
         raise UnsupportedTypeError(message)
 

@@ -97,8 +97,8 @@ class Lanes:
         except KeyError:
             if len(parts) >= _PARTS_KEPT:
                 parts.clear()
-            made = parts[key] = make(self)
-            return made
+            lanes = parts[key] = make(self)
+            return lanes
 
     def element(self, index: tuple[int, ...]) -> Lanes | None:
         """The lanes of one element, or None when they are structurally zero."""
@@ -131,12 +131,12 @@ class Lanes:
             return self
         key = ("ndim", ndim)
         missing = ndim + 1 - array.ndim
-        made = self.part(
+        lanes = self.part(
             key,
             lambda _: Lanes(array.reshape((array.shape[0],) + (1,) * missing + array.shape[1:])),
         )
-        assert made is not None
-        return made
+        assert lanes is not None
+        return lanes
 
     def broadcast(self, shape: tuple[Any, ...]) -> Lanes:
         """The lanes of a primal that is broadcast to a shape, of the same rank."""
@@ -150,14 +150,14 @@ class Lanes:
             parts = self._parts = {}
         key = ("cut", part.start, part.stop, part.step)
         try:
-            made = parts.get(key)
+            lanes = parts.get(key)
         except TypeError:  # bounds that are arrays without axes
             return self.cut(slice(*_bounds(part)))
-        if made is None:
+        if lanes is None:
             if len(parts) >= _PARTS_KEPT:
                 parts.clear()
-            made = parts[key] = Lanes(self.array[:, part])
-        return made
+            lanes = parts[key] = Lanes(self.array[:, part])
+        return lanes
 
     def indexed(self, index: tuple[Any, ...], shape: tuple[int, ...]) -> Lanes:
         """The lanes of a basic or fancy index into a primal of the given shape."""
@@ -168,16 +168,16 @@ class Lanes:
         key = _index_key(index)
         if key is None:
             return Lanes(index_lanes(array, index))
-        made = self.part((key, shape), lambda _: Lanes(index_lanes(array, index)))
-        assert made is not None
-        return made
+        lanes = self.part((key, shape), lambda _: Lanes(index_lanes(array, index)))
+        assert lanes is not None
+        return lanes
 
 
 def add_term(terms: dict[Lanes, Any], lanes: Lanes, d: Any) -> None:
     """Add scaled lanes to a sum; lanes that were apart may be equal after an index."""
     if lanes in terms:
-        held = terms[lanes]
-        d = (1.0 if held is None else held) + (1.0 if d is None else d)
+        scaling = terms[lanes]
+        d = (1.0 if scaling is None else scaling) + (1.0 if d is None else d)
     terms[lanes] = d
 
 
@@ -187,10 +187,10 @@ _HOT: dict[tuple[int, int, Any], Lanes] = {}
 def hot_lanes(n: int, k: int, dtype: np.dtype[Any]) -> Lanes:
     """A number's unit direction k of n: one object, so that sums of it are one term."""
     key = (n, k, dtype)
-    found = _HOT.get(key)
-    if found is None:
-        found = _HOT.setdefault(key, Lanes(hot=key))
-    return found
+    lanes = _HOT.get(key)
+    if lanes is None:
+        lanes = _HOT.setdefault(key, Lanes(hot=key))
+    return lanes
 
 
 def support_lanes(moves: np.ndarray) -> Lanes:
@@ -238,8 +238,8 @@ def _index_key(index: tuple[Any, ...]) -> Any:
 
 def _bounds(part: slice) -> tuple[int | None, ...]:
     """Start, stop and step of a slice as Python's ints: others may be no keys of a dict."""
-    given = (part.start, part.stop, part.step)
-    return tuple([b if b is None else operator.index(b) for b in given])
+    bounds = (part.start, part.stop, part.step)
+    return tuple([b if b is None else operator.index(b) for b in bounds])
 
 
 def is_basic(index: tuple[Any, ...]) -> bool:

@@ -87,8 +87,8 @@ class Placed(Lanes):
 
     def element(self, index: tuple[int, ...]) -> Lanes | None:
         """The lanes of one element, or None where it does not move."""
-        place = self.places[index]
-        return self.moved(place) if place >= 0 else None
+        position = self.places[index]
+        return self.moved(position) if position >= 0 else None
 
     def expanded(self, ndim: int) -> Lanes:
         """With axes of length one in front, for a primal of rank ndim."""
@@ -130,13 +130,13 @@ def rearranged(
     """
     if not all(type(m) is int for m in shape):
         return None
-    made: dict[Lanes, Any] = {}
+    result: dict[Lanes, Any] = {}
     for lanes, d in terms.items():
         if not isinstance(lanes, Placed):
             return None
         moved = lanes.moved(move(np.broadcast_to(lanes.places, shape)))
-        add_term(made, moved, move(d) if getattr(d, "shape", ()) else d)
-    return made
+        add_term(result, moved, move(d) if getattr(d, "shape", ()) else d)
+    return result
 
 
 def even_steps(places: np.ndarray) -> tuple[int, list[int] | None]:

@@ -50,14 +50,14 @@ def _array_refusal(cls: type, name: str, dtype: Any) -> str | None:
         return "an array of dtype object: write x.astype(float), or a list of its elements"
     if issubclass(cls, np.ma.MaskedArray):
         return (
-            f"a {name}: a mask has no tangents. Write x.filled(value), and give the mask as an "
-            "argument of its own"
+            f"a {name}: a mask has no tangents. Write x.filled(value), and pass the mask as a "
+            "separate argument"
         )
     if issubclass(cls, np.matrix):
         return f"a {name}, whose `*` is a matrix product: write numpy.asarray(x), and `@` in f"
     if cls not in (np.ndarray, np.memmap):
         return (
-            f"a {name}, a subclass of ndarray that may give NumPy's functions another meaning: "
-            "write numpy.asarray(x), or register_tangent_type"
+            f"a {name}, a subclass of ndarray that may change what NumPy's functions mean: write "
+            "numpy.asarray(x), or register_tangent_type"
         )
     return None

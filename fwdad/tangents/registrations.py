@@ -45,8 +45,8 @@ def register_lazily(package: str, enter: Callable[[], None]) -> None:
 
 def registration_of(cls: type) -> Registration | None:
     """The registration of a class, or None."""
-    found = REGISTERED.get(cls)
-    return _find_registration(cls) if found is None else found
+    registration = REGISTERED.get(cls)
+    return _find_registration(cls) if registration is None else registration
 
 
 def _nothing() -> None:
@@ -60,9 +60,9 @@ def _find_registration(cls: type) -> Registration | None:
             if f"{base.__module__}.".startswith(f"{package}."):
                 _LAZY.pop(package, _nothing)()
     for base in cls.__mro__:
-        found = REGISTERED.get(base)
-        if found is not None and (base is cls or found.subclasses):
-            return found
+        registration = REGISTERED.get(base)
+        if registration is not None and (base is cls or registration.subclasses):
+            return registration
     return None
 
 

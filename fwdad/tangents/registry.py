@@ -81,14 +81,14 @@ def tangent_type(T: Any, n: int) -> TangentType | NoTangentType:
     (Chunk(2 lanes of shape ()), Chunk(2 lanes of shape (3,)))
     """
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-        message = f"the number of lanes is a nonnegative integer, not {n!r}"
+        message = f"the number of lanes must be a nonnegative integer, not {n!r}"
         raise UnsupportedTypeError(message)
     key = (_normalised(T), int(n))
     with _LOCK:
-        found = _UNIQUE.get(key)
-        if found is None:
-            found = _UNIQUE.setdefault(key, _make(*key))
-    return NoTangent if isinstance(found, NoSpace) else found
+        unique = _UNIQUE.get(key)
+        if unique is None:
+            unique = _UNIQUE.setdefault(key, _make(*key))
+    return NoTangent if isinstance(unique, NoSpace) else unique
 
 
 def _normalised(T: Any) -> Any:
@@ -100,7 +100,7 @@ def _normalised(T: Any) -> Any:
     if typing.get_origin(T) is np.ndarray:  # NDArray[np.float32]
         (dtype,) = typing.get_args(typing.get_args(T)[1])
         if not isinstance(dtype, type):
-            message = f"{T} does not tell its dtype: write ArrayType(dtype)"
+            message = f"{T} does not contain a dtype: write ArrayType(dtype)"
             raise UnsupportedTypeError(message)
         return ArrayType(np.dtype(dtype))
     return T
@@ -137,7 +137,7 @@ def _make(T: Any, n: int) -> TangentType:
     if origin is not None:
         return _of_generic(T, origin, n)
     if not isinstance(T, type):
-        message = f"{T!r} is no type: tangent_type(typeof(x), n) asks about a value"
+        message = f"{T!r} is not a type: for a value, call tangent_type(typeof(x), n)"
         raise UnsupportedTypeError(message)
     return _of_class(T, n)
 
@@ -181,8 +181,8 @@ def _of_class(cls: type, n: int) -> TangentType:
     reason = refusal(cls)
     if reason is None:
         reason = (
-            f"{cls.__module__}.{cls.__qualname__}, of which fwdad knows no parts: "
-            "register_tangent_type tells it"
+            f"{cls.__module__}.{cls.__qualname__}, whose parts fwdad does not know: register "
+            "them with register_tangent_type"
         )
     message = f"no tangent type for {reason}"
     raise UnsupportedTypeError(message)
@@ -297,10 +297,10 @@ def register_tangent_type(
     6.0
     """
     if not isinstance(cls, type):
-        message = f"register_tangent_type wants a class; got {type_in_words(cls)}"
+        message = f"register_tangent_type takes a class; got {type_in_words(cls)}"
         raise UnsupportedTypeError(message)
     if not override and (cls in REGISTERED or cls in OWN):
-        message = f"{cls.__qualname__} has a tangent type already; say override=True to replace it"
+        message = f"{cls.__qualname__} already has a tangent type; pass override=True to replace it"
         raise DuplicateRuleError(message)
     first, second = (flatten, unflatten), (tangent, zero, inner)
     if callable(flatten) and callable(unflatten) and second == (None, None, None):
@@ -310,7 +310,7 @@ def register_tangent_type(
         if issubclass(cls, _HAVE_TANGENTS):
             message = (
                 f"{cls.__qualname__} is a number, an array or a container, whose tangents are "
-                "known: only a class of another kind can have a tangent class of its own"
+                "fixed: only other classes can have a tangent class of their own"
             )
             raise UnsupportedTypeError(message)
         missing = [op for op in ("__add__", "__mul__") if not hasattr(tangent, op)]
@@ -320,8 +320,8 @@ def register_tangent_type(
         vectors.register_own(cls, OwnTangents(tangent, zero, inner))
     else:
         message = (
-            "register_tangent_type wants flatten and unflatten, or tangent, zero and inner: all of "
-            "one form and none of the other"
+            "register_tangent_type takes either flatten and unflatten, or tangent, zero and "
+            "inner: all of one group and none of the other"
         )
         raise UnsupportedTypeError(message)
     with _LOCK:

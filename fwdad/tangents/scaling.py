@@ -73,8 +73,8 @@ def merge(first: dict[Lanes, Any], second: dict[Lanes, Any]) -> dict[Lanes, Any]
     terms = dict(first)
     for lanes, d in second.items():
         if lanes in terms:
-            held = terms[lanes]
-            terms[lanes] = (1.0 if held is None else held) + (1.0 if d is None else d)
+            scaling = terms[lanes]
+            terms[lanes] = (1.0 if scaling is None else scaling) + (1.0 if d is None else d)
         else:
             terms[lanes] = d
     return terms

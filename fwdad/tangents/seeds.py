@@ -52,8 +52,8 @@ class BasisSeeds:
         self.single = False
         if any(dtype.kind == "O" for dtype in self.dtypes):
             message = (
-                "the argument holds an instance of a class with a tangent class of its own, of "
-                "which fwdad knows no basis: give the directions, jvp(f, x, v)"
+                "the argument contains an instance of a class with a tangent class of its own, "
+                "for which fwdad knows no basis: pass the directions, jvp(f, x, v)"
             )
             raise SeedError(message)
 
@@ -140,7 +140,9 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
         return _fit_own(OWN[type(plain(leaf))].tangent, seed)
     if not hasattr(seed, "__fwdad_tag__"):
         if seed is None or seed is NoTangent:
-            message = f"got {seed} as the seed of an argument that has tangents: write ZERO"
+            message = (
+                f"got {seed} as the seed of an argument that has tangents: write ZERO for no change"
+            )
             raise SeedError(message)
         check_one_array(seed, "seed")
         check_unmasked(seed, "seed")
@@ -154,29 +156,30 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
         seed = seed.astype(dtype)  # a copy: the function may write into what came
     elif leaf_shape(seed):
         seed = seed.copy()
-    given = leaf_shape(seed)
-    if given == shape:
+    seed_shape = leaf_shape(seed)
+    if seed_shape == shape:
         return seed.reshape((1, *shape)) if shape else np.reshape(seed, (1,)), None
-    if given[1:] == shape and len(given) == len(shape) + 1:
-        return seed, given[0]
+    if seed_shape[1:] == shape and len(seed_shape) == len(shape) + 1:
+        return seed, seed_shape[0]
+    stacked = f"{('K', *shape)}".replace("'", "")
     message = (
-        f"got a seed of shape {given} for an argument of shape {shape}: one direction has that "
-        f"shape, K of them are stacked in front, {('K', *shape)}".replace("'", "")
+        f"got a seed of shape {seed_shape} for an argument of shape {shape}: one direction has "
+        f"that shape, K directions are stacked along a new first axis, {stacked}"
     )
     raise SeedError(message)
 
 
-def check_one_array(given: Any, what: str) -> None:
+def check_one_array(items: Any, what: str) -> None:
     """Raise for a tuple, or a list with arrays in it, in the place of one array or number.
 
     NumPy would make an array with an axis more of it, which is that of several directions. A list
     of numbers, or of such lists, is one array.
     """
-    if type(given) in (tuple, dict) or (type(given) is list and not _has_numbers(given)):
-        many = "" if len(given) == 1 else "; several of them are stacked in front, np.stack(…)"
+    if type(items) in (tuple, dict) or (type(items) is list and not _has_numbers(items)):
+        many = "" if len(items) == 1 else "; stack several along a new first axis, np.stack(…)"
         message = (
-            f"got {type_in_words(given)} of length {len(given)} as the {what} of one array or "
-            f"number: write the {what} itself{many}"
+            f"got {type_in_words(items)} of length {len(items)} as the {what} of one array or "
+            f"number: pass the {what} itself{many}"
         )
         raise SeedError(message)
 
@@ -192,32 +195,34 @@ def _has_numbers(items: Any) -> bool:
 def check_unmasked(x: Any, what: str) -> None:
     """Raise for a masked array that leaves elements out: what is under the mask would be taken."""
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        message = f"got a {what} of which elements are masked: write x.filled(0.0)"
+        message = f"got a {what} with masked elements: write x.filled(0.0)"
         raise SeedError(message)
 
 
 def _fit_own(cls: type, seed: Any) -> tuple[Any, int | None]:
     """Seeds of a leaf whose tangents have a class of their own: one, or a sequence of K."""
     single = type(seed) is cls
-    given = [seed] if single else list(seed) if isinstance(seed, (list, tuple, np.ndarray)) else []
-    if not given or any(type(t) is not cls for t in given):
+    directions = (
+        [seed] if single else list(seed) if isinstance(seed, (list, tuple, np.ndarray)) else []
+    )
+    if not directions or any(type(t) is not cls for t in directions):
         message = (
             f"got {type_in_words(seed)} as the seed of an argument whose tangents are "
-            f"{cls.__qualname__}: give one, or a sequence of K"
+            f"{cls.__qualname__}: pass one, or a sequence of K"
         )
         raise SeedError(message)
-    lanes = np.empty(len(given), object)
-    lanes[:] = given
-    return lanes, None if single else len(given)
+    lanes = np.empty(len(directions), object)
+    lanes[:] = directions
+    return lanes, None if single else len(directions)
 
 
 def random_seeds(leaves: list[Any], count: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Random directions ``(count, *shape)`` for each leaf, normal in every real part."""
-    made = []
+    seeds = []
     for leaf in leaves:
         shape, dtype = leaf_shape(leaf), leaf_dtype(leaf)
         v = rng.standard_normal((count, *shape))
         if dtype.kind == "c":
             v = v + 1j * rng.standard_normal((count, *shape))
-        made.append(v.astype(dtype))
-    return made
+        seeds.append(v.astype(dtype))
+    return seeds

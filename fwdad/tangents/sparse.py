@@ -39,11 +39,11 @@ def _unflatten(pattern: Pattern, children: tuple[Any, ...]) -> Any:
     (data,) = children
     if getattr(data, "shape", None) != pattern.shape:
         return data
-    made: Any = object.__new__(pattern.cls)
+    array: Any = object.__new__(pattern.cls)
     for name, value in pattern.attributes.items():
-        made.__dict__[name] = _copied(value)
-    made.__dict__["data"] = data
-    return made
+        array.__dict__[name] = _copied(value)
+    array.__dict__["data"] = data
+    return array
 
 
 def _copied(value: Any) -> Any:
@@ -61,8 +61,8 @@ def _mismatch(pattern: Pattern, other: Pattern) -> str | None:
     for name in ("indptr", "indices", "offsets", "coords"):
         if name in first and not _equal(first[name], second[name]):
             return (
-                f"a {other.cls.__name__} with other stored elements (.{name} differs). Give an "
-                "array of the shape of x.data, or K of them stacked in front"
+                f"a {other.cls.__name__} with other stored elements (.{name} differs). Pass an "
+                "array of the shape of x.data, or K of them stacked along a new first axis"
             )
     return None
 
@@ -103,8 +103,7 @@ def is_of_sparse_arrays(x: Any) -> bool:
 
 
 UNTRACED = (
-    "SciPy's sparse arrays cannot be traced: they have derivatives without `jit`; on a tape, use a "
-    "dense array"
+    "SciPy's sparse arrays cannot be traced: differentiate them without `jit`, or use a dense array"
 )
 
 

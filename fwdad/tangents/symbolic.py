@@ -21,9 +21,9 @@ def recorder_of(*values: Any) -> Any:
         if hasattr(type(x), "__fwdad_symbolic__"):
             return x.recorder
         if isinstance(x, (list, tuple)):
-            found = recorder_of(*x)
-            if found is not None:
-                return found
+            recorder = recorder_of(*x)
+            if recorder is not None:
+                return recorder
     return None
 
 

@@ -22,11 +22,11 @@ from fwdad.tangents.zero import NoTangent, Undefined, Zero
 _INNER: dict[type, Callable[[Any, Any], float]] = {}
 
 
-def register_own(cls: type, own: OwnTangents) -> None:
+def register_own(cls: type, operations: OwnTangents) -> None:
     """Enter a class whose tangents have a class of their own."""
     REGISTERED.pop(cls, None)
-    OWN[cls] = own
-    _INNER[own.tangent] = own.inner
+    OWN[cls] = operations
+    _INNER[operations.tangent] = operations.inner
 
 
 def tangent_space_of(x: Any) -> type | None:
@@ -103,7 +103,7 @@ def add_tangents(a: Any, b: Any) -> Any:
     if isinstance(a, Zero) or isinstance(b, Zero):
         return b if isinstance(a, Zero) else a
     if a is None or b is None:
-        message = "add_tangents takes two tangents of one value; got None: say ZERO"
+        message = "add_tangents takes two tangents of one value; got None: use ZERO"
         raise ChunkMismatchError(message)
     first, second, structure = _paired(a, b)
     return unflatten(structure, [_sum(p, q) for p, q in zip(first, second, strict=True)])
@@ -117,8 +117,8 @@ def _sum(p: Any, q: Any) -> Any:
         if q is None or isinstance(p, Chunk) != isinstance(q, Chunk) or shapes[0] != shapes[1]:
             words = [repr(t) if isinstance(t, Chunk) else type_in_words(t) for t in (p, q)]
             message = (
-                f"a sum of tangents of one value: {words[0]} and {words[1]} have the shapes "
-                f"{shapes[0]} and {shapes[1]}"
+                f"the terms of a sum must be tangents of one value: {words[0]} and {words[1]} "
+                f"have the shapes {shapes[0]} and {shapes[1]}"
             )
             raise ChunkMismatchError(message)
     return p + q
@@ -183,20 +183,23 @@ def _inner(p: Any, q: Any) -> Any:
     if isinstance(q, Undefined):
         q.use()
     if isinstance(p, Chunk) != isinstance(q, Chunk):
-        message = f"the inner product of {type_in_words(p)} and {type_in_words(q)}"
+        message = (
+            f"an inner product needs two tangents of one value; got {type_in_words(p)} and "
+            f"{type_in_words(q)}"
+        )
         raise ChunkMismatchError(message)
     if not isinstance(p, Chunk):
         if type(p) in _INNER:
             return _INNER[type(p)](p, q)
         if np.shape(p) != np.shape(q):
             message = (
-                "the inner product of tangents of one value: they have the shapes "
-                f"{np.shape(p)} and {np.shape(q)}"
+                f"an inner product needs two tangents of one value; got the shapes {np.shape(p)} "
+                f"and {np.shape(q)}"
             )
             raise ChunkMismatchError(message)
         return float(np.real(np.vdot(np.asarray(p), np.asarray(q))))
     if (p.n, p.shape) != (q.n, q.shape):
-        message = f"the inner product of {p!r} and {q!r}"
+        message = f"an inner product needs two tangents of one value; got {p!r} and {q!r}"
         raise ChunkMismatchError(message)
     if p.dtype.kind == "O":
         return np.array([_INNER[type(t)](t, u) for t, u in zip(p.lanes, q.lanes, strict=True)])

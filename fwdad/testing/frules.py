@@ -146,7 +146,7 @@ def allowed(trial: Trial, rtol: float | None, reason: str | None) -> float:
     if rtol is None:
         return usual
     if rtol > usual and not reason:
-        message = f"rtol={rtol:g} is looser than {usual:g}: say why, reason=…"
+        message = f"rtol={rtol:g} is looser than {usual:g}: give the reason, reason=…"
         raise ValueError(message)
     return rtol
 
@@ -174,9 +174,9 @@ def check_differences(trial: Trial, settings: Any) -> None:
                 if errors[key] > settings["rtol"] * size + floor:
                     trial.fail(
                         "differences",
-                        f"finite differences along {trial.primal_name(path)} are good to "
+                        f"finite differences along {trial.primal_name(path)} are accurate to "
                         f"{errors[key]:.1e} only (needed {settings['rtol'] * size + floor:.1e})",
-                        "take arguments away from kinks and poles, or rtol= with a reason",
+                        "choose arguments away from kinks and poles, or pass rtol= with a reason",
                     )
                 trial.compare(
                     "differences",

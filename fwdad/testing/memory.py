@@ -27,8 +27,8 @@ def check_written(trial: Trial, _settings: Any) -> None:
             name = f"option {path[1]}" if path[0] else trial.primal_name(path[1:])
             trial.fail(
                 "writes",
-                f"the function writes into {name}, and its rule says mutates={rule.mutates!r}",
-                "say which arguments it writes, mutates=(…), or let it return what is new",
+                f"the function writes into {name}, but its rule says mutates={rule.mutates!r}",
+                "declare which arguments it writes, mutates=(…), or make it return new arrays",
             )
 
 
@@ -40,7 +40,7 @@ def check_returned(trial: Trial, _settings: Any) -> None:
     rule = trial.rule
     if rule is None or not rule.of_user or rule.returns == "either":
         return
-    hint = "frule(…, returns='view') says that it is a view, 'either' that it depends"
+    hint = "frule(…, returns='view') declares a view, returns='either' that it depends"
     found = []
     for _ in range(2):
         given = copied((tuple(trial.primals), trial.options))

@@ -86,7 +86,7 @@ def attempt(trial: Trial, mode: str, f: Callable[..., Any], *args: Any) -> Any:
         return None
     except Exception as error:
         what = f"{type(error).__name__}: {getattr(error, 'msg', error)}"
-        raise trial.failure(mode, what, "eagerly the rule runs") from error
+        raise trial.failure(mode, what, "the rule runs eagerly") from error
 
 
 def _compare(trial: Trial, mode: str, found: dict[Path, Any], want: dict[Path, Any]) -> None:
@@ -94,7 +94,7 @@ def _compare(trial: Trial, mode: str, found: dict[Path, Any], want: dict[Path, A
     rtol = SINGLE_RTOL if trial.single else RTOL
     for path, value in want.items():
         mine = {path: np.asarray(found[path])} if path in found else {}
-        hint = "the rule gives something else there than it does eagerly"
+        hint = "the rule must give the same result there as it does eagerly"
         size = float(np.max(np.abs(value), initial=0.0, where=np.isfinite(value)))
         trial.compare(mode, mine, {path: value}, rtol, f"N = {LANES}", hint, atol=rtol * size)
 
@@ -113,7 +113,7 @@ def _compare_backwards(trial: Trial, mode: str, ends: Any, starts: Any) -> None:
             trial.fail(
                 mode,
                 f"<y_bar, J x_dot> = {left!r} by the rule, but <x_bar, x_dot> = {right!r}",
-                "run backwards the rule gives something else than it does forwards",
+                "the rule gives another derivative in reverse mode than in forward mode",
             )
 
 

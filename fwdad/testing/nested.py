@@ -44,8 +44,8 @@ def check_second_order(trial: Trial, settings: dict[str, Any]) -> None:
         if errors[key] > rtol * float(np.max(np.abs(want[key]), initial=0.0)) + floor:
             trial.fail(
                 "second order",
-                f"finite differences of the pushforward are good to {errors[key]:.1e} only",
-                "take arguments away from kinks and poles, or say second_order=False",
+                f"finite differences of the pushforward are accurate to {errors[key]:.1e} only",
+                "choose arguments away from kinks and poles, or pass second_order=False",
             )
         trial.compare(
             "second order",

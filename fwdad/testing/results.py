@@ -50,13 +50,13 @@ def check_structure(trial: Trial, _settings: Any) -> None:
         trial.fail("structure", str(error))
     leaves = [(path, value, tangent) for path, value, tangent in parts if is_leaf(value)]
     if leaves and all(isinstance(tangent, Undefined) for *_, tangent in leaves):
-        trial.fail("structure", "every tangent is undefined here: take other arguments")
+        trial.fail("structure", "every tangent is undefined here: choose other arguments")
     for path, value, tangent in parts:
         where = f"result{describe(path)}"
         if isinstance(tangent, (Zero, Undefined, NoTangentType)):
             continue
         if not isinstance(tangent, Chunk):
-            trial.fail("structure", f"{where}: {type_in_words(tangent)} is no tangent")
+            trial.fail("structure", f"{where}: {type_in_words(tangent)} is not a tangent")
         if not is_leaf(value):
             trial.fail("structure", f"{where}: {type_in_words(value)} has no tangent space")
         if tangent.n != n or tangent.shape != np.shape(value):

@@ -109,7 +109,7 @@ def check_rrule(
     """
     rule = RRULES.get(f)
     if rule is None:
-        message = f"{function_name(f)} has no rrule: register one by @fwdad.rrule"
+        message = f"{function_name(f)} has no rrule: register one with @fwdad.rrule"
         raise MissingRuleError(message)
     forward, pure = RULES[f], RULES[f].pure
     if pure is not None:  # all but what it writes is that of the function of its new contents
@@ -242,8 +242,8 @@ def check_repeated(pulls: _Pulls, _settings: Any) -> None:
         if first.get(path) != again.get(path):
             pulls.trial.fail(
                 "repeated",
-                f"the cotangent of {pulls.trial.primal_name(path)} is another one when the "
-                "pullback is called again",
+                f"the cotangent of {pulls.trial.primal_name(path)} changes when the pullback is "
+                "called again",
                 "the pullback must not change what it reads",
             )
 
@@ -301,9 +301,9 @@ def check_differences(pulls: _Pulls, settings: Any) -> None:
                 if doubt > most:
                     trial.fail(
                         "differences",
-                        f"{where}: finite differences are good to {doubt:.1e} only "
-                        f"(needed {most:.1e})",
-                        "take arguments away from kinks and poles, or rtol= with a reason",
+                        f"{where}: finite differences are accurate to {doubt:.1e} only (needed "
+                        f"{most:.1e})",
+                        "choose arguments away from kinks and poles, or pass rtol= with a reason",
                     )
                 if not abs(left - right) <= most:
                     trial.fail(
@@ -333,7 +333,7 @@ def check_together(pulls: _Pulls, _settings: Any) -> None:
                 if not error <= rtol * max(_largest(want), 1.0):
                     trial.fail(
                         "cotangents",
-                        f"{name}: off by {error:.3g} from the one that is pulled back alone",
+                        f"{name}: off by {error:.3g} from the same one pulled back alone",
                         "the pullback must depend on its cotangent alone",
                     )
 
@@ -371,8 +371,8 @@ def check_second_order(pulls: _Pulls, settings: Any) -> None:
         if errors[path] > most:
             trial.fail(
                 "second order",
-                f"{where}: finite differences are good to {errors[path]:.1e} only",
-                "take arguments away from kinks and poles, or say second_order=False",
+                f"{where}: finite differences are accurate to {errors[path]:.1e} only",
+                "choose arguments away from kinks and poles, or pass second_order=False",
             )
         off = _largest(np.asarray(x_bar_dot)[0] - want[path])
         if not off <= most:
@@ -420,7 +420,7 @@ def check_modes(pulls: _Pulls, settings: Any) -> None:
             rtol = SINGLE_RTOL if trial.single else LINEARITY_RTOL
             if not error <= rtol * max(_largest(want[path]), 1.0):
                 what = f"the cotangent of {trial.primal_name(path)} is off by {error:.3g}"
-                trial.fail(mode, what, "recorded the rule gives something else")
+                trial.fail(mode, what, "the rule gives another result when it is recorded")
 
 
 CHECKS: tuple[Callable[[_Pulls, Any], None], ...] = (

@@ -170,7 +170,7 @@ def check_recording(trial: Trial, settings: Any) -> None:
             if settings.get("opaque"):
                 continue
             what = f"{where}: {error}"
-            hint = "use the closed list, give a @transpose, or say opaque=True"
+            hint = "use the closed list, write a @transpose, or pass opaque=True"
             raise trial.failure("recording", what, hint) from error
         try:
             x_bars = pull_back(outputs)

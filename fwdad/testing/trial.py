@@ -84,7 +84,7 @@ class Trial:
             chosen = {names.index(a) if isinstance(a, str) else a for a in argnums}
             paths = [path for path in paths if path[0] in chosen]
         if not paths:
-            message = f"{self.name}: no argument has a tangent space; give floats or float arrays"
+            message = f"{self.name}: no argument has a tangent space: pass floats or float arrays"
             raise ValueError(message)
         return paths
 
@@ -247,7 +247,7 @@ class Trial:
                 continue
             finite = np.isfinite(b)
             if not np.array_equal(finite, np.isfinite(a)):
-                self.fail(check, f"{where}: not finite in other places than the reference", hint)
+                self.fail(check, f"{where}: not finite in other elements than the reference", hint)
             error = np.abs(np.where(finite, a, 0) - np.where(finite, b, 0))
             scale = float(np.max(np.abs(b), initial=0.0, where=finite))
             worst = float(np.max(error, initial=0.0))

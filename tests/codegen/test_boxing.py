@@ -107,7 +107,7 @@ def test_arguments_of_other_types_than_compiled_code_has():
     assert kernel(x, x) == 2
     entry = next(iter(kernel.overloads.values())).entry_point
     before = sys.getrefcount(x)
-    for other, message in ((3, "no array"), (np.ones(3, np.float32), "another type")):
+    for other, message in ((3, "not an array"), (np.ones(3, np.float32), "another type")):
         with pytest.raises(TypeError, match=message):
             entry(x, other)
     assert sys.getrefcount(x) == before

@@ -127,7 +127,7 @@ def test_a_view_as_a_subclass_of_what_moves_is_refused(name, mode):
         return VIEWS[name](work)
 
     for f in (VIEWS[name], stored):
-        with pytest.raises(UnsupportedTypeError, match="view as"):
+        with pytest.raises(UnsupportedTypeError, match="cannot view an array"):
             fwdad.jacobian(f, np.array([[1.0, 2.0], [3.0, 4.0]]), mode=mode)
         with pytest.raises(FwdadError):
             fwdad.jit(lambda x, f=f: fwdad.jacobian(f, x, mode=mode))(np.eye(2))
@@ -145,7 +145,9 @@ def test_a_subclass_made_over_what_moves_is_refused(mode):
         return Over(work) * 2.0
 
     for f in (lambda x: Over(x * 1.0) * 2.0, stored):
-        with pytest.raises(UnsupportedTypeError, match="Over is made over memory"):
+        with pytest.raises(
+            UnsupportedTypeError, match=r"Over is created by ndarray\.__new__ on memory"
+        ):
             fwdad.jacobian(f, X, mode=mode)
     assert_array_equal(fwdad.jacobian(lambda x: x * np.asarray(Over(X)), X), np.diag(X))
 

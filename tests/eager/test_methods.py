@@ -130,7 +130,7 @@ def test_a_view_of_another_class_is_refused(view, mode):
         m = view(x.reshape(2, 2) * 1.0)
         return np.asarray(m * m).ravel()
 
-    with pytest.raises(UnsupportedTypeError, match="a view as matrix"):
+    with pytest.raises(UnsupportedTypeError, match=r"cannot view an array .* as matrix"):
         fwdad.jacobian(f, np.arange(4.0), mode=mode)
     same = fwdad.jacobian(lambda x: x.view(np.ndarray) * 2, np.arange(4.0), mode=mode)
     assert_allclose(same, 2 * np.eye(4))

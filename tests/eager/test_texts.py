@@ -101,8 +101,8 @@ def test_program_in_a_file_at_standard_input(tmp_path, dash):
 def test_program_from_a_pipe_is_told():
     error = run("-", input=PROGRAM + CHECK)
     wanted = (
-        "f has no source that can be read: the program was read from a pipe at standard input, "
-        "which is not read again. Save the program in a file, or run it by `python -c`"
+        "f has no source that can be read: the program was read from standard input, which "
+        "cannot be read again. Save the program in a file, or run it with `python -c`"
     )
     assert wanted in error
     assert "would become a float" in error[error.index(wanted) :]

@@ -55,8 +55,8 @@ def module_of(folder, monkeypatch, name, text=TEXT):
 
 @ways
 def test_text_that_is_kept_nowhere(way):
-    reason = "it was made by exec, eval or compile from a text that is kept nowhere. Define it in "
-    says(way, executed(TEXT), reason + "a file or a notebook, or enter its text into linecache")
+    reason = "it was made by exec, eval or compile from text that was not kept. Define it in "
+    says(way, executed(TEXT), reason + "a file or a notebook, or add its text to linecache")
 
 
 @ways
@@ -68,7 +68,7 @@ def test_compiled_file_alone(tmp_path, monkeypatch, way):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "only_compiled_file", raising=False)
     module = importlib.import_module("only_compiled_file")
-    wanted = f"only its compiled file {compiled} is there. Install only_compiled_file.py beside it"
+    wanted = f"only its compiled file {compiled} exists. Install only_compiled_file.py next to it"
     says(way, module.f, wanted)
 
 
@@ -79,7 +79,7 @@ def test_file_that_has_changed(tmp_path, monkeypatch, way):
     path = tmp_path / f"{name}.py"
     path.write_text(TEXT.replace("sin", "cos"))
     wanted = f"{path} has changed on disk since it was imported. Reload the module "
-    says(way, module.f, wanted + "(importlib.reload) or start Python again")
+    says(way, module.f, wanted + "(importlib.reload) or restart Python")
     path.write_text("# one line more\n" + TEXT)
     importlib.reload(module)
     assert_allclose(fwdad.grad(module.f)(X), GRADIENT)
@@ -98,7 +98,7 @@ def test_file_that_was_replaced_by_an_older_one(tmp_path, monkeypatch):
 def test_file_that_is_gone(tmp_path, monkeypatch):
     module = module_of(tmp_path, monkeypatch, "is_gone")
     (tmp_path / "is_gone.py").unlink()
-    says(WAYS["gradient"], module.f, f"{tmp_path / 'is_gone.py'} is not there. Put the file back")
+    says(WAYS["gradient"], module.f, f"{tmp_path / 'is_gone.py'} does not exist. Restore the file")
 
 
 @ways

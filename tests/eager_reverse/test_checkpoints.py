@@ -446,7 +446,7 @@ def test_what_is_kept():
     for g, parts, mark, reason in (
         (of_an_iterator, lambda: iter([2.0, 3.0]), fwdad.checkpoint, "a list_iterator"),
         (of_objects, lambda: np.array([2.0, None]), fwdad.checkpoint, "an array of objects"),
-        (in_a_thread, lambda: None, as_it_is, "in another thread"),
+        (in_a_thread, lambda: None, as_it_is, "in a different thread"),
     ):
         marked = mark(g)
 

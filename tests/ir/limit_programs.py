@@ -173,7 +173,7 @@ def quartic_frule(primals, tangents):
     return x**4, fwdad.Chunk(4 * x**3 * x_dot.lanes)
 
 
-@not_backwards("a rule without a transpose", "looks into its tangents")
+@not_backwards("a rule without a transpose", "reads the lanes of its tangents")
 def rule_for_lanes(x):
     return np.sum(quartic(x))  # here
 

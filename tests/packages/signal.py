@@ -146,7 +146,7 @@ CASES = [
         "arburg",
         _spectrum_burg,
         refused={"*": "MissingRuleError", "jit": "UntraceableError"},
-        why="ndarray.resize gives an array other memory",
+        why="ndarray.resize moves an array to new memory",
     ),
     Case("spectrum", "window_gaussian, its width", _spectrum_window),
     Case(

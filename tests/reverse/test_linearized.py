@@ -244,7 +244,7 @@ def test_complex_arguments():
     assert_allclose(J @ z, 2 * z * z)
     assert_allclose(J.H @ z, 2 * z.conj() * z)
     assert_allclose(J.T @ z, 2 * z * z)
-    with pytest.raises(fwdad.NotHolomorphicError, match="say holomorphic=True"):
+    with pytest.raises(fwdad.NotHolomorphicError, match="pass holomorphic=True"):
         fwdad.linearize(lambda z: z**2, z)
     with pytest.raises(fwdad.NotHolomorphicError, match="does not hold"):
         fwdad.linearize(np.abs, z, holomorphic=True)
@@ -255,7 +255,7 @@ def test_what_is_no_argument_and_no_value():
         fwdad.linearize(lambda x: x * x, 3)
     with pytest.raises(fwdad.NoOutputError, match="returned None"):
         fwdad.linearize(lambda x: None, X)
-    with pytest.raises(SeedError, match="chunk is a positive integer"):
+    with pytest.raises(SeedError, match="chunk must be a positive integer"):
         fwdad.linearize(np.sin, X, chunk=0)
     _, J = fwdad.linearize(np.sin, X)
     for product in (J.matvec, J.rmatvec):

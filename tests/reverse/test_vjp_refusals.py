@@ -18,7 +18,7 @@ EYE = np.eye(3)
         (np.ones(3), "the cotangent for y is an ndarray; y is a tuple of 2 parts"),
         ((np.ones(3),), "is a tuple of 1 part; y is a tuple of 2 parts"),
         (({"u": X}, X), r"is a dict with the keys \['u'\]; y\[0\] has \['u', 'v'\]"),
-        (({"u": np.ma.masked_array(X, [0, 1, 0]), "v": 1.0}, X), "elements are masked"),
+        (({"u": np.ma.masked_array(X, [0, 1, 0]), "v": 1.0}, X), "masked elements"),
         ([{"u": X, "v": 1.0}, X], "is a list; y is a tuple"),
         (({"u": X, "w": 1.0}, X), r"has the keys \['u', 'w'\]"),
         (({"u": X, "v": 1.0}, X[:2]), r"\(2,\).*one has the value's shape, K of them \(K, \*sh"),
@@ -94,7 +94,7 @@ def test_masked_directions():
         lambda: fwdad.jvp(np.sin, X, v),
         lambda: fwdad.linearize(np.sin, X)[1].matvec(v),
     ):
-        with pytest.raises(SeedError, match=r"masked: write x\.filled"):
+        with pytest.raises(SeedError, match=r"masked elements: write x\.filled"):
             product()
     unmasked = np.ma.masked_array(X)
     assert_array_equal(fwdad.jvp(np.sin, X, unmasked)[1], X * np.cos(X))
@@ -106,7 +106,7 @@ def test_linearize_is_not_traced():
 
 
 def test_options_that_are_none():
-    with pytest.raises(SeedError, match="chunk is a positive integer"):
+    with pytest.raises(SeedError, match="chunk must be a positive integer"):
         fwdad.vjp(lambda x: x, X, chunk=0)
     with pytest.raises(ValueError, match="outputs is"):
         fwdad.vjp(lambda x: x, X, outputs="all")
@@ -124,7 +124,7 @@ def test_argnums_that_are_none(argnums):
         lambda a, b: fwdad.vjp(f, a, args=(b,), argnums=argnums),
     ]
     for ask in ways:
-        with pytest.raises(UnsupportedTypeError, match="argnums is "):
+        with pytest.raises(UnsupportedTypeError, match=r"argnums (is|must be an int)"):
             ask(2.0, 3.0)
 
 

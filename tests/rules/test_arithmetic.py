@@ -148,7 +148,7 @@ def test_nan_to_num_drops_the_tangent_of_what_it_replaces():
 
 
 def test_nan_to_num_in_place_says_what_to_do():
-    with pytest.raises(MissingRuleError, match="leave copy out"):
+    with pytest.raises(MissingRuleError, match="leave out copy=False"):
         call_rule(np.nan_to_num, (X,), (Chunk(np.ones((1, 3))),), copy=False)
 
 

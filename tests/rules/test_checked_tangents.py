@@ -230,7 +230,7 @@ def test_another_number_of_lanes(mode, n):
 
     if mode == "traced jacfwd":
         assert n != 2
-    with pytest.raises(fwdad.ChunkMismatchError, match=f"{n} lanes, where [23] were given"):
+    with pytest.raises(fwdad.ChunkMismatchError, match=f"{n} lanes; its arguments have [23]"):
         MODES[mode](lambda x: double(x), X)
 
 

@@ -372,7 +372,7 @@ def with_pullback(pullback, value=np.sin):
 @pytest.mark.parametrize(
     ("pullback", "message"),
     [
-        (lambda y_bar: y_bar, "returns an ndarray; it returns a tuple"),
+        (lambda y_bar: y_bar, "returns an ndarray; it must return a tuple"),
         (lambda y_bar: (y_bar,), "returns 1 cotangents for 2 arguments"),
         (lambda y_bar: (np.sum(y_bar), None), r"shape \(\) as the cotangent of `x`"),
         (lambda y_bar: (1j * y_bar, None), "a complex cotangent"),
@@ -395,7 +395,7 @@ def test_no_cotangent_is_zero():
 
 
 def test_wrong_rules_are_refused():
-    with pytest.raises(fwdad.ChunkMismatchError, match=r"returns \(y, pullback\)"):
+    with pytest.raises(fwdad.ChunkMismatchError, match=r"must return \(y, pullback\)"):
         fwdad.grad(with_pullback(None))(X)
     with pytest.raises(fwdad.RuleError, match=r"memory of (its|an) argument"):
         fwdad.grad(with_pullback(lambda y_bar: (y_bar, None), value=np.ravel))(X)
@@ -429,7 +429,7 @@ def test_derivatives_that_come_in_other_ways_are_refused():
 
         return np.sum(inner(x * 2))
 
-    with pytest.raises(fwdad.UnsupportedTypeError, match="made by code that is being"):
+    with pytest.raises(fwdad.UnsupportedTypeError, match="defined inside code that is being"):
         fwdad.grad(total)(X)
 
 

@@ -330,9 +330,9 @@ def test_overwriting_does_not_reach_the_tangent():
 
 def test_what_has_no_frule_says_what_to_do():
     a = draw.real(3, 3)
-    with pytest.raises(MissingRuleError, match=r"eigh; else take"):
+    with pytest.raises(MissingRuleError, match=r"eigh; otherwise"):
         fwdad.jvp(lambda m: sl.eig(m, np.eye(3)), a, a)
-    with pytest.raises(MissingRuleError, match="write it as type 1"):
+    with pytest.raises(MissingRuleError, match="rewrite the problem as type 1"):
         fwdad.jvp(lambda m: sl.eigh(m, np.eye(3), type=2), a, a)
 
 

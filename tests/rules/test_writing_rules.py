@@ -443,7 +443,7 @@ def test_wrong_registrations():
     with pytest.raises(ValueError, match="'old'"):
         fwdad.frule(f, returns="old")
     fwdad.frule(f, mutates=(0,))(lambda primals, tangents: None)
-    with pytest.raises(fwdad.DuplicateRuleError, match=r"mutates=\(0,\), and the rrule"):
+    with pytest.raises(fwdad.DuplicateRuleError, match=r"mutates=\(0,\), but the rrule"):
         fwdad.rrule(f)(lambda primals: None)
 
 
@@ -459,7 +459,7 @@ def test_an_rrule_first():
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda x, dx: (2 * x, 2 * dx), r"it is a tuple of what the function returns"),
+        (lambda x, dx: (2 * x, 2 * dx), r"it must be a tuple of what the function returns"),
         (lambda x, dx: ((None, x[:2]), (fwdad.ZERO, dx[:2])), r"new contents of shape \(2,\)"),
         (lambda x, dx: ((None, 2 * x), (fwdad.ZERO, dx[:2])), r"tangent of shape \(2,\)"),
         (lambda x, dx: ((None, 2 * x), 2 * dx), r"a Chunk as y_dot|a Recorded as y_dot"),

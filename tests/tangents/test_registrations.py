@@ -132,12 +132,12 @@ def test_registered_twice():
     ids=str,
 )
 def test_half_a_registration(options):
-    with pytest.raises(UnsupportedTypeError, match="all of one form"):
+    with pytest.raises(UnsupportedTypeError, match="all of one group"):
         register_tangent_type(Unknown, **options)
 
 
 def test_only_classes_are_registered():
-    with pytest.raises(UnsupportedTypeError, match="wants a class"):
+    with pytest.raises(UnsupportedTypeError, match="takes a class"):
         register_tangent_type(Unknown(), flatten=len, unflatten=len)
 
 

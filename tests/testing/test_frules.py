@@ -252,8 +252,8 @@ def test_complex_tangent_of_a_real_result(plant):
 @pytest.mark.parametrize(
     ("y_dot", "message"),
     [
-        (lambda t: (t, t), "no tangent"),
-        (lambda t: t.lanes, "ndarray is no tangent"),
+        (lambda t: (t, t), "not a tangent"),
+        (lambda t: t.lanes, "ndarray is not a tangent"),
         (lambda t: np.sum(t), "for 2 lanes of shape"),
         (lambda t: undefined("never"), "every tangent is undefined"),
     ],

@@ -10,7 +10,7 @@ from tests.testing.planted import M, X, sine, sine_body
 
 def test_a_looser_tolerance_carries_its_reason(plant):
     plant(sine, sine_body)
-    with pytest.raises(ValueError, match=r"rtol=0\.001 is looser than 1e-07: say why"):
+    with pytest.raises(ValueError, match=r"rtol=0\.001 is looser than 1e-07: give the reason"):
         check_frule(sine, X, rtol=1e-3)
     check_frule(sine, X, rtol=1e-3, reason="to show it")
     check_frule(sine, X, rtol=1e-9)

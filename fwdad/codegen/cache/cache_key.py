@@ -87,9 +87,11 @@ def _read(folder: Folder) -> bytes | None:
     try:
         text = folder.read(_NAME, secret=True)
     except UntrustedError as error:
-        LOG.info("no key is taken from a file that others may know: %s", error)
+        LOG.info("the cache key in a file that others may have read is not used: %s", error)
         return None
     if _TEXT.fullmatch(text) is None:
-        LOG.info("no key is taken from %s, which is damaged", folder.path / _NAME)
+        LOG.info(
+            ("the cache key in %s is not used, because the file is damaged"), folder.path / _NAME
+        )
         return None
     return bytes.fromhex(text.decode())

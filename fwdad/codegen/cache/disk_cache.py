@@ -225,7 +225,7 @@ def load(digest: str, signature: tuple[Any, ...]) -> CompileResult | None:
         LOG.info("compiled code %s cannot be loaded: %r", digest, error)
         return None
     if tuple(made.signature.args) != signature:
-        LOG.info("compiled code %s is of another signature", digest)
+        LOG.info("compiled code %s has another signature", digest)
         return None
     LOG.debug("loaded %s", digest)
     return made
@@ -262,8 +262,8 @@ def _key(path: Path) -> bytes | None:
 
 
 _REFUSED = (
-    "compiled code is neither taken from %s nor kept there, but compiled by each process: %s. "
-    "FWDAD_CACHE_DIR names another folder; an empty one switches the cache off"
+    "compiled code is not cached in %s, so each process compiles it again: %s. Set "
+    "FWDAD_CACHE_DIR to another folder, or to an empty string to switch the cache off"
 )
 
 
@@ -332,7 +332,7 @@ def _read(path: Path, digest: str) -> bytes | None:
                 with contextlib.suppress(OSError):
                     folder.touch(name)  # what is used stays
             elif data is not None:
-                LOG.info("the file %s is not this user's work: it is replaced", path / name)
+                LOG.info("the file %s was not written by this user: it is replaced", path / name)
             return payload
     except FileNotFoundError:
         return None
@@ -348,7 +348,7 @@ def _unchanged(folder: Folder, name: str) -> bytes | None:
     try:
         return folder.read(name)
     except UntrustedError as error:
-        text = "compiled code in %s is not used, but compiled anew: %s"
+        text = "compiled code in %s is not used, and is compiled again: %s"
         _tell_once(logging.WARNING, text, folder.path, error)
         return None
 

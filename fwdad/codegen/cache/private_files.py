@@ -243,7 +243,7 @@ def _link(handle: int, name: str, shown: str, error: OSError) -> str:
 def _check_file(status: os.stat_result, shown: str, others: int) -> None:
     """Raise if it is no ordinary file, or not this user's alone."""
     if not stat.S_ISREG(status.st_mode):
-        raise _untrusted(shown, "is no ordinary file")
+        raise _untrusted(shown, "is not a regular file")
     _check(status, shown, others)
 
 
@@ -252,11 +252,13 @@ def _check(status: os.stat_result, shown: str, others: int, *, root: bool = Fals
     if not _BY_HANDLE:
         return
     if status.st_uid != os.geteuid() and not (root and status.st_uid == 0):
-        raise _untrusted(shown, f"belongs to the user of number {status.st_uid}")
+        raise _untrusted(shown, f"belongs to another user (uid {status.st_uid})")
     if status.st_mode & others & _OTHERS_WRITE:
-        raise _untrusted(shown, "may be written by others than its owner (`chmod go-w` mends that)")
+        raise _untrusted(
+            shown, ("can be written by users other than its owner (fix it with `chmod go-w`)")
+        )
     if status.st_mode & others:
-        raise _untrusted(shown, "is secret, and may be read by others than its owner")
+        raise _untrusted(shown, "is secret, but can be read by users other than its owner")
 
 
 def _untrusted(shown: str, why: str) -> UntrustedError:

@@ -168,7 +168,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
                 return reshaping.transposed(*given, order, signature.return_type)
         elif name == "array.reshape":
             if signature.recvr.layout == "F" and signature.recvr.ndim > 1:
-                message = "reshape of an array that lies column by column"  # Numba's is wrong
+                message = "reshape of a Fortran-contiguous array"  # Numba's is wrong
                 raise LoweringError(message)
             if signature.recvr.layout != "C":
                 return None

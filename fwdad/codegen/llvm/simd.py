@@ -250,7 +250,7 @@ def _check_array(a: Any, index: Any, n: int, *, write: bool) -> None:
     fits = isinstance(a, types.Array) and a.dtype == types.float64 and a.ndim == 1 + len(index)
     if not fits or not a.aligned or (write and not a.mutable):
         kind = "a writable float64" if write else "a float64"
-        message = f"{n} lanes want {kind} array of {1 + len(index)} dimensions, not {a}"
+        message = f"{n} lanes need {kind} array of {1 + len(index)} dimensions, not {a}"
         raise TypingError(message)
 
 

@@ -53,7 +53,7 @@ types: Any = _types
 # stack bytes for calls of compiled code: threads have as little as a megabyte on Windows
 MOST_STACK = 2**19 if sys.platform == "win32" else 2**21
 
-NO_INT = "a negative power of an int is no int: make it a float"
+NO_INT = "a negative power of an int is not an int: make it a float"
 
 _numpy = njit(error_model="numpy", boundscheck=CHECK_BOUNDS)
 _python = njit(error_model="python", boundscheck=CHECK_BOUNDS)

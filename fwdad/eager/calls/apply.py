@@ -55,16 +55,16 @@ def apply_to_arrays(rule: Rule, args: tuple[Any, ...], tag: Tag) -> Any:
     for t in tangents:
         if type(t) is Undefined:
             t.use()
-    answer = rule.body(primals, tangents, **rule.binder.default_options)
-    if rule.of_user or type(answer) is not tuple or len(answer) != 2:
-        answer = checked(rule, answer, primals, tag.n)
-    y, y_dot = answer
+    result = rule.body(primals, tangents, **rule.binder.default_options)
+    if rule.of_user or type(result) is not tuple or len(result) != 2:
+        result = checked(rule, result, primals, tag.n)
+    y, y_dot = result
     if type(y) is np.ndarray and type(y_dot) is Chunk:
         if y_dot.shape == y.shape and y_dot.n == tag.n:
             tag.largest = max(tag.largest, y.nbytes)
             return Array(y, y_dot, tag, _viewed(y, args))
     if not rule.of_user:
-        y, y_dot = checked(rule, answer, primals, tag.n)
+        y, y_dot = checked(rule, result, primals, tag.n)
     return join(rule, y, y_dot, tag, args)
 
 
@@ -83,8 +83,8 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     if option_tag is not None:
         name = next(k for k, v in options.items() if top_tag((v,)) is not None)
         message = (
-            f"the frule of {rule.name} takes `{name}` as an option, and here it carries a "
-            "derivative. Register a rule that has it among its primals, or say "
+            f"the frule of {rule.name} takes `{name}` as an option, but here it carries a "
+            "derivative. Register a rule that has it among its primals, or pass "
             f"fwdad.stop_gradient({name})"
         )
         raise MissingRuleError(message)
@@ -105,10 +105,10 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     body = lifted(rule.body) if nested else rule.body
     with Hiding(tag) if SHADOWED else _NOTHING:
         if tag.record is not None:
-            answer = tag.record.run_rule(rule, body, inner, tangents, options)
+            result = tag.record.run_rule(rule, body, inner, tangents, options)
         else:
-            answer = body(inner, tangents, **options)
-        y, y_dot = checked(rule, answer, inner, tag.n, options)
+            result = body(inner, tangents, **options)
+        y, y_dot = checked(rule, result, inner, tag.n, options)
         if nested:
             (y,) = with_explicit((y,))  # the body may have stored into arrays that it made
     value = join(rule, y, y_dot, tag, primals)
@@ -189,8 +189,9 @@ def _unaliased(rule: Rule, y: Any, inputs: tuple[Any, ...]) -> Any:
     if type(y) is np.ndarray and _viewed(y, inputs) is not None:
         if rule.of_user:
             message = (
-                f"{rule.place} returns a view of an argument that carries a derivative, and ZERO "
-                "as its tangent: the tangent of a view is the same view of the argument's"
+                f"{rule.place} returns a view of an argument that carries a derivative, but ZERO "
+                "as its tangent: the tangent of a view must be the same view of the argument's "
+                "tangent"
             )
             raise RuleError(message)
         return y.copy()
@@ -247,10 +248,10 @@ def _of_duals(
 
 def apply_to_array(rule: Rule, ufunc: Any, x: Array) -> Any:
     """Apply an elementwise ufunc to one array: the commonest call, which skips all look-ups."""
-    one = x.held
-    if type(one) is not tuple:
-        one = one_term(x)
-        if one is None:
+    term = x.held
+    if type(term) is not tuple:
+        term = one_term(x)
+        if term is None:
             return apply_elementwise(rule, ufunc, (x,))
     tag, p = x.tag, x.p
     if not tag.alive:
@@ -258,16 +259,16 @@ def apply_to_array(rule: Rule, ufunc: Any, x: Array) -> Any:
     if SHADOWED and not untouched(p):
         return apply_elementwise(rule, ufunc, (x,))
     y = ufunc(p)
-    lanes, held, shape = one
-    d = (call if inside() else QUIET.run)(_scaled_partial, rule.partials[0], held, p, y)
+    lanes, scaling, shape = term
+    d = (call if inside() else QUIET.run)(_scaled_partial, rule.partials[0], scaling, p, y)
     return Array(y, (lanes, d, shape), tag)
 
 
-def _scaled_partial(partial: Any, held: Any, p: np.ndarray, y: np.ndarray) -> Any:
-    if held is None:
+def _scaled_partial(partial: Any, scaling: Any, p: np.ndarray, y: np.ndarray) -> Any:
+    if scaling is None:
         return own_partial(partial(p, y), (p,), y)
     # no name for the partial: NumPy multiplies into a large array that nobody else holds
-    return held * own_partial(partial(p, y), (p,), y, kept=False)
+    return scaling * own_partial(partial(p, y), (p,), y, kept=False)
 
 
 def _partials(rule: Rule, y: Any) -> tuple[Any, ...]:
@@ -289,8 +290,8 @@ def _scalar_terms(
         if tag.eager and isinstance(d, (complex, np.complexfloating)):
             # NumPy's products of complex arrays and Python's of numbers round differently
             source = dict.fromkeys(Chunk(x.t.lanes).terms, 1.0)
-        for lanes, held in source.items():
-            add = held * d
+        for lanes, scaling in source.items():
+            add = scaling * d
             terms[lanes] = terms[lanes] + add if lanes in terms else add
     return terms if len(terms) <= tag.most else fewer(terms, tag)
 
@@ -303,8 +304,8 @@ def _array_tangent(rule: Rule, active: list[tuple[int, Any]], numbers: list[Any]
         t = x.t
         if type(t) is Undefined:
             t.use()
-        kept = _unscaled(t)
-        d = own_partial(partials[k](*numbers, y), numbers, y, kept=kept)
+        unscaled = _unscaled(t)
+        d = own_partial(partials[k](*numbers, y), numbers, y, kept=unscaled)
         if getattr(d, "shape", ()) == shape:
             term = t.scale_quietly(d, shape)
         else:
@@ -322,8 +323,8 @@ def _unscaled(t: Chunk) -> bool:
     """
     if type(t) is not Chunk and len(t.terms) > 1:
         return True
-    for held in t.terms.values():  # noqa: SIM110  (a generator costs as much as a small product)
-        if held is None:
+    for scaling in t.terms.values():  # noqa: SIM110  (a generator costs as much as a small product)
+        if scaling is None:
             return True
     return False
 

@@ -77,18 +77,18 @@ def _initialise(
 ) -> None:
     """Run ``__init__``; if a dataclass generated it, its ``__post_init__`` is still the user's."""
     post = getattr(cls, "__post_init__", None)
-    held = namespace_of(o)
+    attributes = namespace_of(o)
     if post is None or not hasattr(cls, "__dataclass_fields__"):
         call(init, o, *args, **kwargs)
         return
-    if held is None:
+    if attributes is None:
         _initialise_slots(cls, init, post, o, args, kwargs)
         return
-    held["__post_init__"] = functools.partial(call, post, o)
+    attributes["__post_init__"] = functools.partial(call, post, o)
     try:
         call(init, o, *args, **kwargs)
     finally:
-        held.pop("__post_init__", None)
+        attributes.pop("__post_init__", None)
 
 
 def _initialise_slots(
@@ -97,15 +97,15 @@ def _initialise_slots(
     """Replay the generated ``__init__`` of a dataclass with slots, field by field."""
     bound = inspect.signature(init).bind(o, *args, **kwargs)
     extra = []
-    for name, held in cls.__dataclass_fields__.items():
-        if held.init and name in bound.arguments:
+    for name, field in cls.__dataclass_fields__.items():
+        if field.init and name in bound.arguments:
             value = bound.arguments[name]
-        elif held.default_factory is not dataclasses.MISSING:
-            value = call(held.default_factory)
+        elif field.default_factory is not dataclasses.MISSING:
+            value = call(field.default_factory)
         else:
-            value = held.default
-        if held._field_type is dataclasses._FIELD_INITVAR:  # type: ignore[attr-defined]
+            value = field.default
+        if field._field_type is dataclasses._FIELD_INITVAR:  # type: ignore[attr-defined]
             extra.append(value)
-        elif held._field_type is dataclasses._FIELD and value is not dataclasses.MISSING:  # type: ignore[attr-defined]
+        elif field._field_type is dataclasses._FIELD and value is not dataclasses.MISSING:  # type: ignore[attr-defined]
             object.__setattr__(o, name, value)
     call(post, o, *extra)

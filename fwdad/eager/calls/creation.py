@@ -61,14 +61,14 @@ def _holds(v: Any) -> bool:
 
 def _object_array(values: Any) -> np.ndarray:
     if not isinstance_dual(values):
-        made = np.empty(len(values), object)
+        array = np.empty(len(values), object)
         for k, v in enumerate(values):
-            made[k] = v
-        return made
-    made = np.empty(plain(values.p).shape if type(values) is Array else (), object)
-    for place in np.ndindex(made.shape):
-        made[place] = values[place] if type(values) is Array else values
-    return made
+            array[k] = v
+        return array
+    array = np.empty(plain(values.p).shape if type(values) is Array else (), object)
+    for index in np.ndindex(array.shape):
+        array[index] = values[index] if type(values) is Array else values
+    return array
 
 
 _NUMBERS = {Scalar, float, int, complex, bool, np.float64, np.float32, np.complex128, np.int64}
@@ -87,23 +87,23 @@ def _from_scalars(items: list[Any], tag: Tag) -> Array:
         return Array(p, tag.record.gather(rows, dtype), tag)
     if nested:
         return Array(p, _general(items, tag, p), tag)
-    places: list[int] = []
+    positions: list[int] = []
     values: list[Any] = []
     m = len(items)
     for k, x in enumerate(items):
         if type(x) is Scalar and x.tag is tag:
             terms = x.terms
-            places += [held.lane * m + k for held in terms]
+            positions += [held.lane * m + k for held in terms]
             values += terms.values()
     if np.ndarray in map(type, values):  # a coefficient for each lane
         zero = np.zeros(tag.n, dtype)
         columns = [x.t.lanes if type(x) is Scalar and x.tag is tag else zero for x in items]
         return Array(p, Chunk(np.stack(columns, axis=-1)), tag)
-    if places and min(places) < 0:  # some lanes are no unit direction
+    if positions and min(positions) < 0:  # some lanes are no unit direction
         return Array(p, _general(items, tag, p), tag)
     # Seeds of a basis: the coefficients are the Jacobian's entries.
     lanes = np.zeros(tag.n * m, dtype)
-    lanes[places] = values
+    lanes[positions] = values
     return Array(p, Chunk(lanes.reshape(tag.n, m)), tag)
 
 
@@ -111,26 +111,26 @@ def _general(items: list[Any], tag: Tag, p: Any) -> Chunk:
     columns: dict[Lanes, list[Any]] = {}
     for k, x in enumerate(items):
         if type(x) is Scalar and x.tag is tag:
-            for held, d in x.terms.items():
-                columns.setdefault(held, [0.0] * len(items))[k] = d
+            for lanes, d in x.terms.items():
+                columns.setdefault(lanes, [0.0] * len(items))[k] = d
     terms = {}
-    for held, column in columns.items():
+    for lanes, column in columns.items():
         d = make_array(column)
         if plain(d).dtype != plain(p).dtype and plain(d).dtype.kind == "f":
             d = d.astype(plain(p).dtype)
-        terms[Lanes(held.array.reshape(tag.n, 1))] = d
+        terms[Lanes(lanes.array.reshape(tag.n, 1))] = d
     chunk = Chunk.of(tag.n, (len(items),), terms)
     if len(terms) <= MAX_ARRAY_TERMS:
-        if all(held.finite for held in columns if held.known):
+        if all(lanes.finite for lanes in columns if lanes.known):
             return chunk
     else:
-        made = Lanes(chunk.lanes)
-        if not made.known or made.finite:
-            return Chunk(made.array)
+        product = Lanes(chunk.lanes)
+        if not product.known or product.finite:
+            return Chunk(product.array)
     # Lanes that are not finite move their own items, and not those where their coefficient is zero.
     zero = np.zeros(tag.n, plain(p).dtype)
-    own = [x.t.lanes if type(x) is Scalar and x.tag is tag else zero for x in items]
-    return Chunk(np.stack(own, axis=-1))
+    rows = [x.t.lanes if type(x) is Scalar and x.tag is tag else zero for x in items]
+    return Chunk(np.stack(rows, axis=-1))
 
 
 def as_array(x: Any) -> Any:

@@ -134,9 +134,9 @@ def _symbol_in(values: Any) -> Any:
         if hasattr(type(x), "__fwdad_symbolic__"):
             return x
         if type(x) is list or type(x) is tuple:
-            found = _symbol_in(x)
-            if found is not None:
-                return found
+            symbol = _symbol_in(x)
+            if symbol is not None:
+                return symbol
     return None
 
 
@@ -144,15 +144,15 @@ def _closed(f: types.FunctionType) -> bool:
     """Whether a library function's closure cannot reach user code."""
     for cell in f.__closure__ or ():
         try:
-            held = cell.cell_contents
+            value = cell.cell_contents
         except ValueError:
             continue
-        if isinstance(held, types.FunctionType):
-            if not is_library_file(held.__code__.co_filename):
+        if isinstance(value, types.FunctionType):
+            if not is_library_file(value.__code__.co_filename):
                 return False
-            if held.__closure__ is not None and held is not f:
+            if value.__closure__ is not None and value is not f:
                 return False  # it may hold something itself: better to inspect than to guess
-        elif not is_inert((held,)):
+        elif not is_inert((value,)):
             return False
     return True
 

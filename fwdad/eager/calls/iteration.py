@@ -127,8 +127,8 @@ def _cmp_to_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _from_mapping(cls: Any) -> None:
     @handler(cls)
     def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        given = [protocols.mapping(a) for a in args]
-        return cls(*[g if isinstance(g, dict) else hooks.iterate(g) for g in given], **kwargs)
+        mappings = [protocols.mapping(a) for a in args]
+        return cls(*[g if isinstance(g, dict) else hooks.iterate(g) for g in mappings], **kwargs)
 
 
 for _function in (dict, OrderedDict):
@@ -182,9 +182,9 @@ def _apply_along_axis(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     f, axis, a, *rest = args
     a = np.moveaxis(explicit(a), axis, -1)
     shape = np.shape(plain(a))[:-1]
-    made = [call(f, a[index], *rest, **kwargs) for index in np.ndindex(*shape)]
-    first = np.shape(plain(explicit(made[0])))
-    rows = make_array(made)
+    results = [call(f, a[index], *rest, **kwargs) for index in np.ndindex(*shape)]
+    first = np.shape(plain(explicit(results[0])))
+    rows = make_array(results)
     rows = np.reshape(rows, (*shape, *first))
     order = list(range(len(shape)))
     order[axis if axis >= 0 else axis + len(shape) + 1 : 0] = []

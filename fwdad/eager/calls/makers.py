@@ -59,12 +59,12 @@ def _asked_for_a_copy(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
     """The user's ``__array__`` that NumPy asks for a copy, and trusts; or None."""
     if not (_TRUSTS_ANSWERS and function is np.array and args and _copies(kwargs)):
         return None
-    own = getattr(type(args[0]), "__array__", None)
-    if type(own) is not types.FunctionType or type(args[0]) is Flat or isinstance_dual(args[0]):
+    method = getattr(type(args[0]), "__array__", None)
+    if type(method) is not types.FunctionType or type(args[0]) is Flat or isinstance_dual(args[0]):
         return None
-    known = inspect.signature(own).parameters
-    takes = "copy" in known or any(p.kind is p.VAR_KEYWORD for p in known.values())
-    return own if takes else None
+    parameters = inspect.signature(method).parameters
+    takes = "copy" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    return method if takes else None
 
 
 @handler(Flat.__array__)
@@ -95,25 +95,25 @@ def _creation(function: Any) -> None:
             if len(args) > 1 or kwargs.get("dtype") is not None:  # then NumPy asks for numbers
                 given = protocols.as_numbers(given)
             args = (given, *args[1:])
-        own = getattr(type(args[0]), "__array__", None) if args else None
-        if isinstance(own, types.FunctionType) and not isinstance_dual(args[0]):
-            given = call(own, args[0])
+        method = getattr(type(args[0]), "__array__", None) if args else None
+        if isinstance(method, types.FunctionType) and not isinstance_dual(args[0]):
+            given = call(method, args[0])
             copied = function is np.array and _copies(kwargs) and not _TRUSTS_ANSWERS
             if type(args[0]) is not Flat or copied:
                 return call(function, given, *args[1:], **kwargs)
             # NumPy takes its result for a copy, which it is not
             dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
-            made = (
+            array = (
                 given
                 if dtype is None
                 else methods.call_method(given, "astype", (dtype,), {"copy": False})
             )
             missing = kwargs.get("ndmin", 0) - 1
-            return np.reshape(made, (1,) * missing + made.shape) if missing > 0 else made
+            return np.reshape(array, (1,) * missing + array.shape) if missing > 0 else array
         if not is_active(args) and not _holds_duals(args):
-            made = function(*args, **kwargs)
-            check_copied(args[:1], made)
-            return made
+            array = function(*args, **kwargs)
+            check_copied(args[:1], array)
+            return array
         values, *rest = args
         dtype = kwargs.get("dtype", rest[0] if rest else None)
         values = explicit(values)
@@ -123,11 +123,11 @@ def _creation(function: Any) -> None:
             return _as_numpy_would(function, values, dtype, rest[1:], kwargs)
         if type(values) is np.ndarray and values.dtype.kind == "O":
             values = values.tolist()
-        made = make_array(values, dtype)
+        array = make_array(values, dtype)
         ndmin = kwargs.get("ndmin", 0)
-        if type(made) is Array and made.ndim < ndmin:
-            made = np.reshape(made, (1,) * (ndmin - made.ndim) + made.shape)
-        return made
+        if type(array) is Array and array.ndim < ndmin:
+            array = np.reshape(array, (1,) * (ndmin - array.ndim) + array.shape)
+        return array
 
 
 @handler(Chunk)
@@ -150,14 +150,14 @@ def _as_numpy_would(
     raw = plain(x)
     options = {k: v for k, v in kwargs.items() if k != "dtype"}
     converted = cast(x, dtype, copy=False)
-    made = function(raw, dtype, *rest, **options)
-    if made is raw:
+    array = function(raw, dtype, *rest, **options)
+    if array is raw:
         return x
-    if made.dtype == raw.dtype and np.may_share_memory(made, raw):
-        return np.reshape(x, made.shape)
-    if made.shape != raw.shape:
-        converted = np.reshape(converted, made.shape)
-    p = made if not isinstance_dual(converted.p) else methods.copied(converted.p)
+    if array.dtype == raw.dtype and np.may_share_memory(array, raw):
+        return np.reshape(x, array.shape)
+    if array.shape != raw.shape:
+        converted = np.reshape(converted, array.shape)
+    p = array if not isinstance_dual(converted.p) else methods.copied(converted.p)
     return Array(p, converted.t, converted.tag)
 
 
@@ -212,9 +212,9 @@ def _full(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return np.full(*args, **kwargs)
     bound = dict(zip(("shape", "fill_value", "dtype", "order"), args, strict=False)) | kwargs
     value = explicit(bound["fill_value"])
-    made = cast(make_array(value), bound.get("dtype"), copy=False)
+    array = cast(make_array(value), bound.get("dtype"), copy=False)
     shape, order = bound["shape"], bound.get("order", "C")
-    return _filled(made, np.empty(shape, np.bool_, order=order))
+    return _filled(array, np.empty(shape, np.bool_, order=order))
 
 
 def _filled(value: Any, like: np.ndarray) -> Any:

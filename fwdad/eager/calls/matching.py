@@ -27,13 +27,13 @@ def matches(subject: Any, pattern: tuple[Any, ...]) -> dict[str, Any] | None:
     ``pattern`` is its kind and parts, as ``lift.py`` writes them. Expressions in it are functions,
     which are called when the match comes to them.
     """
-    found: dict[str, Any] = {}
-    return found if _match(subject, pattern, found) else None
+    bindings: dict[str, Any] = {}
+    return bindings if _match(subject, pattern, bindings) else None
 
 
-def _match(subject: Any, pattern: tuple[Any, ...], found: dict[str, Any]) -> bool:
+def _match(subject: Any, pattern: tuple[Any, ...], bindings: dict[str, Any]) -> bool:
     kind, *parts = pattern
-    return _KINDS[kind](subject, found, *parts)
+    return _KINDS[kind](subject, bindings, *parts)
 
 
 def _value(subject: Any, _found: dict[str, Any], value: Callable[[], Any]) -> bool:
@@ -44,24 +44,24 @@ def _singleton(subject: Any, _found: dict[str, Any], value: Any) -> bool:
     return subject is value
 
 
-def _as(subject: Any, found: dict[str, Any], inner: Any, name: str | None) -> bool:
-    if inner is not None and not _match(subject, inner, found):
+def _as(subject: Any, bindings: dict[str, Any], inner: Any, name: str | None) -> bool:
+    if inner is not None and not _match(subject, inner, bindings):
         return False
     if name is not None:
-        found[name] = subject
+        bindings[name] = subject
     return True
 
 
-def _or(subject: Any, found: dict[str, Any], *choices: Any) -> bool:
+def _or(subject: Any, bindings: dict[str, Any], *choices: Any) -> bool:
     for choice in choices:
         bound: dict[str, Any] = {}
         if _match(subject, choice, bound):
-            found.update(bound)
+            bindings.update(bound)
             return True
     return False
 
 
-def _sequence(subject: Any, found: dict[str, Any], star: int, name: Any, *parts: Any) -> bool:
+def _sequence(subject: Any, bindings: dict[str, Any], star: int, name: Any, *parts: Any) -> bool:
     # an array is a sequence since NumPy 2.5, and then a dual array is one as well
     match plain(subject) if isinstance_dual(subject) else subject:
         case [*_]:
@@ -72,7 +72,7 @@ def _sequence(subject: Any, found: dict[str, Any], star: int, name: Any, *parts:
     if star < 0:
         if len(items) != len(parts):
             return False
-        return all(_match(i, part, found) for i, part in zip(items, parts, strict=True))
+        return all(_match(i, part, bindings) for i, part in zip(items, parts, strict=True))
     after = len(parts) - star
     if len(items) < len(parts):
         return False
@@ -80,16 +80,16 @@ def _sequence(subject: Any, found: dict[str, Any], star: int, name: Any, *parts:
     ends = items[:star] + items[len(items) - after :]
     for k, (item, part) in enumerate(zip(ends, parts, strict=True)):
         if k == star and name is not None:
-            found[name] = middle
-        if not _match(item, part, found):
+            bindings[name] = middle
+        if not _match(item, part, bindings):
             return False
     if name is not None:
-        found[name] = middle
+        bindings[name] = middle
     return True
 
 
 def _mapping(
-    subject: Any, found: dict[str, Any], keys: tuple[Any, ...], parts: tuple[Any, ...], rest: Any
+    subject: Any, bindings: dict[str, Any], keys: tuple[Any, ...], parts: tuple[Any, ...], rest: Any
 ) -> bool:
     match subject:
         case {}:
@@ -111,17 +111,17 @@ def _mapping(
         if value is _ABSENT:
             return False
         values.append(value)
-    if not all(_match(v, part, found) for v, part in zip(values, parts, strict=True)):
+    if not all(_match(v, part, bindings) for v, part in zip(values, parts, strict=True)):
         return False
     if rest is not None:
         names = [k for k in hooks.iterate(subject) if k not in seen]
-        found[rest] = {k: hooks.getitem(subject, k) for k in names}
+        bindings[rest] = {k: hooks.getitem(subject, k) for k in names}
     return True
 
 
 def _class(
     subject: Any,
-    found: dict[str, Any],
+    bindings: dict[str, Any],
     cls: Callable[[], Any],
     positional: tuple[Any, ...],
     names: tuple[str, ...],
@@ -153,7 +153,7 @@ def _class(
         except AttributeError:
             return False
     parts = (*positional, *keyword)
-    return all(_match(v, part, found) for v, part in zip(values, parts, strict=True))
+    return all(_match(v, part, bindings) for v, part in zip(values, parts, strict=True))
 
 
 def _positional_names(kind: type, declared: Any, whole: bool, given: int) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ def missing_rule(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missi
         f"Python. Write one:\n    @fwdad.frule({_public(wanted)})\n"
         f"    def {short}_frule(primals, tangents):\n"
         "        ...\n        return y, y_dot\n"
-        "or say fwdad.stop_gradient(...) where no derivative is wanted"
+        "or use fwdad.stop_gradient(...) where no derivative is needed"
     )
     return MissingRuleError(message)
 
@@ -36,7 +36,7 @@ def _called_by_the_user() -> str | None:
     This is the function for which users can write a rule; those that it calls may not concern them.
     """
     frame: FrameType | None = sys._getframe(2)
-    found = None
+    caller = None
     while frame is not None:
         filename = frame.f_code.co_filename
         if not is_library_file(filename):
@@ -47,9 +47,9 @@ def _called_by_the_user() -> str | None:
         if home.split(".")[0] != "fwdad" and inspect.isfunction(
             getattr(sys.modules.get(public), name, None)
         ):
-            found = f"{public}.{name}"
+            caller = f"{public}.{name}"
         frame = frame.f_back
-    return found
+    return caller
 
 
 def _importable(f: Any, name: str) -> str:
@@ -57,8 +57,8 @@ def _importable(f: Any, name: str) -> str:
     home, _, last = name.rpartition(".")
     if not home or getattr(sys.modules.get(home), last, None) is f:
         return name
-    own = getattr(f, "__module__", None) or home
-    return f"{own}.{last}" if getattr(sys.modules.get(own), last, None) is f else name
+    module = getattr(f, "__module__", None) or home
+    return f"{module}.{last}" if getattr(sys.modules.get(module), last, None) is f else name
 
 
 def _public(name: str) -> str:

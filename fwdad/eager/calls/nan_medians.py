@@ -25,10 +25,10 @@ def _row_by_row(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not is_active(args):
         return _of_short_rows(*args, **kwargs)
     a, axis, out, overwrite = _arguments(*args, **kwargs)
-    found = call(np.apply_along_axis, _of_row, axis, a, overwrite)
+    medians = call(np.apply_along_axis, _of_row, axis, a, overwrite)
     if out is None:
-        return found
-    call(np.copyto, out, found)
+        return medians
+    call(np.copyto, out, medians)
     return out
 
 

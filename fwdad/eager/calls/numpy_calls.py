@@ -148,10 +148,10 @@ def write_out(out: Any, value: Any, where: Any = True) -> Any:
 def _mask(where: Any, shape: tuple[int, ...]) -> np.ndarray:
     """The mask of elements to write; Python's numbers are truths, NumPy's raise NumPy's error."""
     of_numpy = isinstance(where, (np.ndarray, np.generic))
-    made = np.asarray(where, None if of_numpy else bool)
-    if made.dtype != bool:
-        np.copyto(np.empty(made.shape), 0.0, where=made)  # NumPy's own error
-    return np.broadcast_to(made, shape)
+    mask = np.asarray(where, None if of_numpy else bool)
+    if mask.dtype != bool:
+        np.copyto(np.empty(mask.shape), 0.0, where=mask)  # NumPy's own error
+    return np.broadcast_to(mask, shape)
 
 
 def _check_castable(value: Any, out: Any) -> None:
@@ -263,10 +263,10 @@ def _general(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any], where: A
     others = set(kwargs) - {"out", "where", "dtype", "casting", "order", "subok"}
     rule = find_rule(ufunc) if others and top_tag(args) is not None else None
     if others and top_tag(args) is not None:
-        known = rule is not None and (
+        accepted = rule is not None and (
             rule.binder.accepts_any_option or others <= set(rule.binder.options)
         )
-        if rule is None or not known:
+        if rule is None or not accepted:
             if not others <= _UFUNC_OPTIONS:
                 ufunc(*map(plain, args), **dict.fromkeys(others))  # raises NumPy's error
             message = f"numpy.{ufunc.__name__} with {', '.join(sorted(others))}= has no frule"
@@ -279,8 +279,8 @@ def _general(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any], where: A
     if where is not True:
         if out is None:
             message = (
-                f"numpy.{ufunc.__name__}(..., where=mask) without out= leaves the rest undefined: "
-                "give out="
+                f"numpy.{ufunc.__name__}(..., where=mask) without out= leaves the other elements "
+                "undefined: pass out="
             )
             raise MissingRuleError(message)
         # where the mask is false the function is not called: neither its value nor its partial
@@ -300,15 +300,15 @@ def _value(ufunc: Any, args: tuple[Any, ...]) -> Any:
 
 def _as_told(ufunc: Any, args: tuple[Any, ...], dtype: Any, casting: Any) -> tuple[Any, ...]:
     """The operands as ``dtype`` requires; raises NumPy's error where ``casting`` forbids it."""
-    given = []
+    kinds = []
     for a in args:
         p = plain(a)
         number = type(p) in (int, float, complex)
-        given.append(type(p) if number else np.asarray(p).dtype)
-    found = told_dtypes(ufunc, given, dtype, casting)
+        kinds.append(type(p) if number else np.asarray(p).dtype)
+    dtypes = told_dtypes(ufunc, kinds, dtype, casting)
     if dtype is None:
         return args
-    return tuple(_cast(a, wanted) for a, wanted in zip(args, found, strict=False))
+    return tuple(_cast(a, wanted) for a, wanted in zip(args, dtypes, strict=False))
 
 
 def _cast(a: Any, dtype: Any) -> Any:
@@ -377,5 +377,8 @@ def call_scalar_type(cls: Any, args: tuple[Any, ...]) -> Any:
         if isinstance(x, np.ndarray) and np.ndim(plain(x)) and plain(x).dtype.type is cls:
             return x  # itself, not a copy
         return cast(make_array(x), cls, copy=True)
-    message = f"a value that carries a derivative would become {cls.__name__} and lose it"
+    message = (
+        f"a value that carries a derivative would become {cls.__name__} and lose it; if that is "
+        "intended, use fwdad.stop_gradient(x)"
+    )
     raise DualLeakError(message)

@@ -37,16 +37,16 @@ def _some_dual(v: Any) -> Any:
 
 def _some_attribute(o: Any, seen: set[int]) -> Any:
     """A dual, or an array whose memory carries tangents, among items and attributes; or None."""
-    found = _some_dual(o)
-    if found is not None or id(o) in seen or isinstance(o, (type, types.ModuleType)):
-        return found
+    dual = _some_dual(o)
+    if dual is not None or id(o) in seen or isinstance(o, (type, types.ModuleType)):
+        return dual
     seen.add(id(o))
     items = o.values() if isinstance(o, dict) else o if isinstance(o, (list, tuple, set)) else ()
-    held = namespace_of(o) or {}
-    for item in (*items, *held.values()):
-        found = _some_attribute(item, seen)
-        if found is not None:
-            return found
+    attributes = namespace_of(o) or {}
+    for item in (*items, *attributes.values()):
+        dual = _some_attribute(item, seen)
+        if dual is not None:
+            return dual
     return None
 
 
@@ -60,11 +60,11 @@ def _refuse(function: Any, what: str, *, views: bool = False) -> None:
     @handler(function)
     def refuse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for v in (*args, *kwargs.values()):
-            found = _some_attribute(v, set()) if SHADOWED else _some_dual(v)
+            dual = _some_attribute(v, set()) if SHADOWED else _some_dual(v)
             if SHADOWED and not views and type(v) in protocols.BUFFERS:
                 protocols.check_buffer(v)
-            if found is not None:
-                raise DualLeakError(leak(what, found))
+            if dual is not None:
+                raise DualLeakError(leak(what, dual))
         return function(*args, **kwargs)
 
 
@@ -99,9 +99,9 @@ def _new_array(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Refuse an array over a buffer that is active, as a subclass's ``__new__`` makes it."""
     if is_active((*args, *kwargs.values())):
         message = (
-            f"{getattr(args[0], '__name__', 'ndarray')} is made over memory that carries a "
-            "derivative, by ndarray.__new__: only plain arrays can carry one. Use a plain array, "
-            "and functions that take one"
+            f"{getattr(args[0], '__name__', 'ndarray')} is created by ndarray.__new__ on memory "
+            "that carries a derivative, but only plain arrays can carry one. Use a plain array, "
+            "and functions that accept one"
         )
         raise UnsupportedTypeError(message)
     return np.ndarray.__new__(*args, **kwargs)

@@ -107,9 +107,11 @@ def _dia_matvec(
     _add_into(y, np.reshape(found, y.shape))
 
 
-def product(layout: str, places: tuple[Any, Any], shape: tuple[int, int], data: Any, x: Any) -> Any:
+def product(
+    layout: str, coordinates: tuple[Any, Any], shape: tuple[int, int], data: Any, x: Any
+) -> Any:
     """A sparse matrix times a dense vector or matrix, with the tangents of both."""
-    major, minor = places
+    major, minor = coordinates
     data = explicit(data)
     if layout != "coo":
         stored = int(major[-1])
@@ -151,12 +153,12 @@ def _coo_todense_nd(
     _kernel: Kernel, strides: Any, nnz: int, ndim: int, coords: Any, *rest: Any
 ) -> None:
     data, dense, _fortran = rest
-    places = np.asarray(strides, np.int64) @ np.reshape(coords, (ndim, nnz))
-    _scatter(data, places, dense)
+    positions = np.asarray(strides, np.int64) @ np.reshape(coords, (ndim, nnz))
+    _scatter(data, positions, dense)
 
 
-def _scatter(data: Any, places: Any, dense: Any) -> None:
-    values = call(scatter_add, explicit(data)[: places.size], places, plain(dense).size)
+def _scatter(data: Any, positions: Any, dense: Any) -> None:
+    values = call(scatter_add, explicit(data)[: positions.size], positions, plain(dense).size)
     _add_into(dense, np.reshape(values, dense.shape))
 
 
@@ -168,8 +170,8 @@ def _csr_diagonal(
     rows, cols = coordinates("csr", indptr, indices)
     (taken,) = np.nonzero(cols[: rows.size] - rows == k)
     values = explicit(data)[taken]
-    places = rows[taken] - max(0, -k)
-    numpy_calls.write_out(diagonal, call(scatter_add, values, places, diagonal.size))
+    positions = rows[taken] - max(0, -k)
+    numpy_calls.write_out(diagonal, call(scatter_add, values, positions, diagonal.size))
 
 
 @_kernel("csr_sample_values")
@@ -247,9 +249,9 @@ def _move(kernel: Kernel, *args: Any) -> None:
         numpy_calls.write_out(out, _placed(values, filled, plain(out).shape))
 
 
-def _placed(values: Any, places: Any, shape: tuple[int, ...]) -> Any:
+def _placed(values: Any, positions: Any, shape: tuple[int, ...]) -> Any:
     size = int(np.prod(shape, dtype=int))
-    return np.reshape(call(scatter_add, values, places, size), shape)
+    return np.reshape(call(scatter_add, values, positions, size), shape)
 
 
 for _name, (_source, _target, _integers) in _MOVES.items():
@@ -325,9 +327,9 @@ def _keys(indptr: Any, indices: Any, n: int) -> Any:
 
 def _at(union: Any, keys: Any, data: Any) -> Any:
     """The elements at the positions of a union; those that are not stored are zero."""
-    places = np.searchsorted(union, keys)
-    (found,) = np.nonzero(np.isin(keys, union))
-    return call(scatter_add, explicit(data)[found], places[found], union.size)
+    positions = np.searchsorted(union, keys)
+    (stored,) = np.nonzero(np.isin(keys, union))
+    return call(scatter_add, explicit(data)[stored], positions[stored], union.size)
 
 
 def _write_csr(out: Any, keys: Any, n: int, values: Any) -> None:
@@ -354,9 +356,9 @@ def _csr_matmat(_kernel: Kernel, _m: int, n: int, *rest: Any) -> None:
     between = between[: rows.size]
     of_a, within = _spread(np.diff(b_indptr)[between])
     of_b = b_indptr[between[of_a]] + within
-    keys, places = np.unique(rows[of_a] * n + rest[4][of_b], return_inverse=True)
+    keys, positions = np.unique(rows[of_a] * n + rest[4][of_b], return_inverse=True)
     products = explicit(a)[of_a] * explicit(b)[of_b]
-    _write_csr(out, keys, n, call(scatter_add, products, places.reshape(-1), keys.size))
+    _write_csr(out, keys, n, call(scatter_add, products, positions.reshape(-1), keys.size))
 
 
 # -- older releases have kernels of their own for CSC: those of CSR, for the transposed matrix

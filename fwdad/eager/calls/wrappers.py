@@ -32,18 +32,18 @@ def _call_cached(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return call(f.__wrapped__, *args, **kwargs)
     key = (id(f), _identities(args), _identities(tuple(sorted(kwargs.items()))))
     if key not in run.memo:
-        found = call(f.__wrapped__, *args, **kwargs)
-        run.memo[key] = (found, f, args, kwargs)
-        _answers_as_before(f, args, kwargs, found)
+        value = call(f.__wrapped__, *args, **kwargs)
+        run.memo[key] = (value, f, args, kwargs)
+        _answers_as_before(f, args, kwargs, value)
     return run.memo[key][0]
 
 
-def _answers_as_before(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: Any) -> None:
+def _answers_as_before(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
     """Raise if equal values with other tangents give another result than Python's cache would."""
-    given = (*args, *(x for pair in sorted(kwargs.items()) for x in pair))
-    bare, value = list(map(plain, given)), plain(found)
+    arguments = (*args, *(x for pair in sorted(kwargs.items()) for x in pair))
+    bare, value = list(map(plain, arguments)), plain(result)
     numbers = (int, float, complex)
-    if not any(map(isinstance_dual, given)) or not isinstance(value, (*numbers, np.ndarray)):
+    if not any(map(isinstance_dual, arguments)) or not isinstance(value, (*numbers, np.ndarray)):
         return
     if not all(x is None or isinstance(x, (*numbers, str)) for x in bare):
         return  # arrays are no keys: Python raises
@@ -53,9 +53,10 @@ def _answers_as_before(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], fo
     if not (alike and np.allclose(first, value, rtol=1e-12, atol=0.0, equal_nan=True)):
         name = getattr(f, "__name__", "f")
         message = (
-            f"{name}, under functools.lru_cache, returns {first} and {value} to equal arguments, "
-            "which carry derivatives: it reads what has changed between its calls, and Python "
-            "would keep the first result. Give it what changes as an argument"
+            f"{name}, cached by functools.lru_cache, returns {first} and {value} for equal "
+            "arguments that carry derivatives: it depends on something that changed between the "
+            "calls, where Python would return the first result again. Pass what changes as an "
+            "argument"
         )
         raise NondeterministicFunctionError(message)
 

@@ -73,26 +73,26 @@ class Array(Dual):
         if record is not None and record.segment is not None:
             # not kept: where the call is run again, it must be read again
             return Scalar(self.p[i], record.scalar_terms(self._t[(i,)]), self.tag)
-        held = self._elements
-        if held is None:
-            held = self._elements = {}
-        elif i in held:
-            return held[i]
+        elements = self._elements
+        if elements is None:
+            elements = self._elements = {}
+        elif i in elements:
+            return elements[i]
         p = self.p[i]
         chunk = self.held
         if type(chunk) is tuple:
             chunk = self._t
         if record is not None:
             terms = record.scalar_terms(chunk[(i,)])
-            made = held[i] = Scalar(p, terms, self.tag)
-            return made
+            scalar = elements[i] = Scalar(p, terms, self.tag)
+            return scalar
         if self.tag.eager:
             parts = parts_of(chunk, (i,))
             if parts is not None:
-                made = number(p, parts, self.tag)
-                if len(held) < _ELEMENTS_KEPT:
-                    held[i] = made
-                return made
+                scalar = number(p, parts, self.tag)
+                if len(elements) < _ELEMENTS_KEPT:
+                    elements[i] = scalar
+                return scalar
         terms = {}
         for lanes, d in chunk.terms.items():
             if lanes.shape != chunk.shape:
@@ -104,10 +104,10 @@ class Array(Dual):
                 terms[part] = 1.0 if d is None else d if type(d) is float else _item(d, i)
         if not terms:
             return p
-        made = Scalar(p, terms, self.tag)
-        if len(held) < _ELEMENTS_KEPT:
-            held[i] = made
-        return made
+        scalar = Scalar(p, terms, self.tag)
+        if len(elements) < _ELEMENTS_KEPT:
+            elements[i] = scalar
+        return scalar
 
     __hash__ = None  # type: ignore[assignment]
 

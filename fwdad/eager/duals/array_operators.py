@@ -183,11 +183,11 @@ def _by_array(t: Any, b: np.ndarray) -> Any:
 def _by_quotient(t: Any, b: np.ndarray) -> Any:
     d = 1 / b
     if type(t) is tuple:
-        lanes, held, shape = t
-        return lanes, d if held is None else held * d, shape
+        lanes, scaling, shape = t
+        return lanes, d if scaling is None else scaling * d, shape
     if type(t) is not Chunk:
         return t.scale_quietly(d, t.shape)
-    terms = {lanes: d if held is None else held * d for lanes, held in t.terms.items()}
+    terms = {lanes: d if scaling is None else scaling * d for lanes, scaling in t.terms.items()}
     return Chunk.of(t.n, t.shape, terms)
 
 

@@ -31,7 +31,7 @@ def set_array_attribute(o: Any, name: str, value: Any) -> None:
     elif type(o) is Array and name == "shape":
         o.p, o._t = np.reshape(o.p, value), np.reshape(o.t, value)
     elif type(o) is Array:
-        message = f"setting .{name} of an array that carries a derivative: use x.reshape(...)"
+        message = f"cannot set .{name} of an array that carries a derivative: use x.reshape(...)"
         raise MissingRuleError(message)
     else:
         setattr(o, name, value)

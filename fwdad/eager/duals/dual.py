@@ -81,18 +81,18 @@ def leak(what: str, x: Any) -> str:
     """The message for a dual that is about to lose its tangent."""
     return (
         f"a value that carries a derivative ({type_in_words(plain(x))}, {plain(x)!r:.60}) would "
-        f"become {what} and lose it. If that is meant, say fwdad.stop_gradient(x); if it happens "
-        "inside a function written in C, give that function an frule"
+        f"become {what} and lose it. If that is intended, use fwdad.stop_gradient(x); if it "
+        "happens inside a function written in C, write an frule for that function"
     )
 
 
 def was_left(what: str) -> str:
     """The message for a value that an earlier derivative call has left outside."""
     return (
-        f"{what} is read that an earlier derivative call has left outside, and that carried a "
-        "derivative then: it is plain now, and the derivative would be lost without a word. If it "
-        "is a constant here (a starting guess), say fwdad.stop_gradient(value); if it is a result "
-        "that was kept for the next call, compute it again, or clear it before each call"
+        f"{what} is read that carried a derivative in an earlier derivative call, which left it "
+        "outside: it is a plain value now, and the derivative would be lost silently. If it is a "
+        "constant here (a starting guess), use fwdad.stop_gradient(value); if it is a cached "
+        "result, compute it again, or clear it before each call"
     )
 
 
@@ -102,7 +102,7 @@ def check_alive(tag: Tag) -> None:
         if tag is LEFT:
             raise StaleValueError(was_left("a number"))
         message = (
-            "a value of a derivative call is used after that call has ended; it was kept in a "
-            "place that fwdad could not see. Return it from the function instead"
+            "a value of a derivative call is used after that call has ended: it was stored where "
+            "fwdad could not see it. Return it from the function instead"
         )
         raise DeadDualError(message)

@@ -43,7 +43,7 @@ def with_explicit(values: Any) -> Any:
     """Make the tangents in the memory of arrays explicit, also inside lists and dicts."""
     if not SHADOWED and not ARRAYS:
         return values
-    made = []
+    settled_values = []
     for x in values:
         t = type(x)
         if t is np.flatiter or isinstance(x, np.ndarray):
@@ -53,8 +53,8 @@ def with_explicit(values: Any) -> Any:
             x = t(items)
         elif t is dict and x:
             x = dict(zip(x, with_explicit(x.values()), strict=True))
-        made.append(x)
-    return tuple(made)
+        settled_values.append(x)
+    return tuple(settled_values)
 
 
 def settled(y: Any) -> Any:

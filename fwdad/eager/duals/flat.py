@@ -112,11 +112,11 @@ def reads_while_it_writes(a: Any, value: Any) -> bool:
 def store_in_order(base: Any, at: Any, value: Any) -> None:
     """Store element by element, as NumPy's flat assignment does: overlaps are read as changed."""
     shape = plain(value).shape
-    places = [tuple(int(i) for i in row) for row in zip(*(np.ravel(i) for i in at), strict=True)]
-    for k, place in enumerate(places):
+    indices = [tuple(int(i) for i in row) for row in zip(*(np.ravel(i) for i in at), strict=True)]
+    for k, position in enumerate(indices):
         index = tuple(int(i) for i in np.unravel_index(k % plain(value).size, shape))
         item = store.load_dual(value, index) if type(value) is Array else store.load(value, index)
-        store.store(base, place, item)
+        store.store(base, position, item)
 
 
 def set_flat(o: Any, value: Any) -> None:

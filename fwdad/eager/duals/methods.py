@@ -59,9 +59,9 @@ def call_method(o: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     operation = _DUNDERS.get(name)
     if operation is not None:
         return operation(o, *args)
-    own = METHODS.get(name)
-    if own is not None:
-        return own(o, *args, **kwargs)
+    method = METHODS.get(name)
+    if method is not None:
+        return method(o, *args, **kwargs)
     function = FUNCTIONS.get(name)
     if function is not None or name in OUTPUTS:
         return call(function or getattr(np.ndarray, name), o, *args, **kwargs)
@@ -150,11 +150,11 @@ def is_number_operator(o: Any, name: str, args: tuple[Any, ...]) -> bool:
 
 def number_operator(o: Any, name: str, args: tuple[Any, ...]) -> Any:
     """``o.__mul__(x)``: the operator, unless the number's class returns ``NotImplemented``."""
-    answer = getattr(type(o), name)(o, *map(plain, args))
-    if answer is NotImplemented or name in _COMPARISONS:
-        return answer
+    result = getattr(type(o), name)(o, *map(plain, args))
+    if result is NotImplemented or name in _COMPARISONS:
+        return result
     y = _DUNDERS[name](o, *args)
-    return y if isinstance(answer, (np.generic, np.ndarray)) else python_number(y)
+    return y if isinstance(result, (np.generic, np.ndarray)) else python_number(y)
 
 
 _INPLACE = {
@@ -316,8 +316,8 @@ def _item(o: Any, *index: Any) -> Any:
     if len(index) == 1 and plain(o).ndim != 1:
         value = plain(o)
         value.item(*index)  # raises what NumPy raises
-        place = np.unravel_index(int(index[0]) % value.size, value.shape)
-        index = tuple(int(i) for i in place)
+        position = np.unravel_index(int(index[0]) % value.size, value.shape)
+        index = tuple(int(i) for i in position)
     return python_number(store.load_dual(o, tuple(index)))
 
 
@@ -340,9 +340,9 @@ def refuse_subclass(args: tuple[Any, ...], options: dict[str, Any]) -> None:
     for cls in (*args, *options.values()):
         if isinstance(cls, type) and issubclass(cls, np.ndarray) and cls is not np.ndarray:
             message = (
-                f"a view as {cls.__name__} of an array that carries a derivative: a subclass of "
-                "ndarray may give NumPy's functions another meaning, so only plain arrays can "
-                "carry one. Use the array itself, and numpy.where in the place of a mask"
+                f"cannot view an array that carries a derivative as {cls.__name__}: a subclass "
+                "of ndarray may change what NumPy's functions mean, so only plain arrays can "
+                "carry one. Use the array itself, and numpy.where instead of a mask"
             )
             raise UnsupportedTypeError(message)
 
@@ -431,8 +431,8 @@ def _setflags(o: Any, *args: Any, **kwargs: Any) -> None:
 
 
 _RESIZED = (
-    "ndarray.resize gives an array other memory, which a derivative call cannot keep track of: "
-    "make the array as long as it will be, or say numpy.concatenate"
+    "ndarray.resize moves an array to new memory, which a derivative call cannot follow: create "
+    "the array with its final length, or use numpy.concatenate"
 )
 
 

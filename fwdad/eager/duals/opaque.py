@@ -63,9 +63,8 @@ class Opaque(Dual):
     def __hash__(self) -> int:
         # as a key it would find what was stored under an equal value with another tangent
         message = (
-            f"unhashable: {with_article(_name(self))} that carries a derivative. Say "
-            "fwdad.stop_gradient(x) "
-            "where its value is looked up"
+            f"unhashable: {with_article(_name(self))} that carries a derivative. Use "
+            "fwdad.stop_gradient(x) to look up its value"
         )
         raise TypeError(message)
 
@@ -108,17 +107,17 @@ _MADE: dict[type, type[Opaque]] = {}
 
 
 def _dual_class(cls: type) -> type[Opaque]:
-    made = _MADE.get(cls)
-    if made is None:
+    dual_class = _MADE.get(cls)
+    if dual_class is None:
         methods: dict[str, Any] = {"__slots__": (), "__module__": cls.__module__}
         for name in set(dir(cls)) - set(dir(Opaque)):
             if name.startswith("__") and name.endswith("__"):
                 if isinstance(getattr(cls, name, None), FunctionType):
                     methods[name] = _BY_VALUE.get(name) or _through(name)
         methods.setdefault("__array_ufunc__", None)  # NumPy's arrays leave operators to the class
-        made = _MADE.setdefault(cls, type(cls.__name__, (Opaque,), methods))
-        OPAQUE.add(made)
-    return made
+        dual_class = _MADE.setdefault(cls, type(cls.__name__, (Opaque,), methods))
+        OPAQUE.add(dual_class)
+    return dual_class
 
 
 def make_opaque(x: Any, x_dot: Any, tag: Tag, what: str) -> Opaque:
@@ -132,8 +131,8 @@ def make_opaque(x: Any, x_dot: Any, tag: Tag, what: str) -> Opaque:
     if x_dot.n != tag.n or x_dot.shape != () or any(type(t) is not wanted for t in lanes):
         message = (
             f"{what} returns {x_dot!r} of {plain(lanes).dtype} as the tangent of "
-            f"{with_article(cls.__name__)}; "
-            f"{tag.n} lanes, each a {wanted.__name__}, are wanted"
+            f"{with_article(cls.__name__)}; expected {tag.n} lanes, each "
+            f"{with_article(wanted.__name__)}"
         )
         raise ChunkMismatchError(message)
     return _dual_class(cls)(x, x_dot, tag)
@@ -146,26 +145,25 @@ def attribute(o: Any, name: str) -> Any:
     cls = type(value)
     if name == "__class__":
         return cls
-    held = namespace_of(value) or {}
+    attributes = namespace_of(value) or {}
     for base in cls.__mro__:
         if name in base.__dict__:
-            found = base.__dict__[name]
-            if isinstance(found, property) and found.fget is not None:
-                return CALL[0](found.fget, o)
-            if name in held:
+            member = base.__dict__[name]
+            if isinstance(member, property) and member.fget is not None:
+                return CALL[0](member.fget, o)
+            if name in attributes:
                 break
-            if isinstance(found, FunctionType):
-                return MethodType(found, o)
-            if isinstance(found, (staticmethod, classmethod)) or not hasattr(found, "__get__"):
+            if isinstance(member, FunctionType):
+                return MethodType(member, o)
+            if isinstance(member, (staticmethod, classmethod)) or not hasattr(member, "__get__"):
                 return getattr(cls, name)
             break
     if not hasattr(value, name):
         message = f"{cls.__name__!r} object has no attribute {name!r}"
         raise AttributeError(message)
     message = (
-        f"the attribute {name!r} of {with_article(cls.__name__)}, whose tangents have "
-        "a class of their own, "
-        "would lose the derivative: give the function that reads it an frule"
+        f"the attribute {name!r} of {with_article(cls.__name__)}, whose tangents have a class of "
+        "their own, would lose the derivative: write an frule for the function that reads it"
     )
     raise MissingRuleError(message)
 
@@ -173,9 +171,9 @@ def attribute(o: Any, name: str) -> Any:
 def refuse_write(o: Any, name: str) -> NoReturn:
     """Raise for ``o.name = value`` and ``del o.name``."""
     message = (
-        f"the attribute {name!r} of {with_article(_name(o))} that carries a "
-        "derivative is written, and its "
-        "tangent would not know: make a new instance, in a function with an frule"
+        f"the attribute {name!r} of {with_article(_name(o))} that carries a derivative is "
+        "assigned, which would leave the tangent as it was: create a new instance instead, in a "
+        "function with an frule"
     )
     raise MissingRuleError(message)
 
@@ -188,16 +186,15 @@ def check_rule(rule: Rule, primals: tuple[Any, ...]) -> None:
         module = getattr(rule.function, "__module__", None) or "numpy"
         if module.startswith(("numpy", "scipy", "math", "builtins")):
             message = (
-                f"{rule.name} was given {with_article(_name(x))}, whose tangents have "
-                "a class of their own: "
-                "give the function that makes numbers or arrays of it an frule"
+                f"{rule.name} got {with_article(_name(x))}, whose tangents have a class of their "
+                "own: write an frule for the function that turns it into numbers or arrays"
             )
             raise MissingRuleError(message)
         if k in rule.mutates:
             message = (
-                f"the frule of {rule.name} writes into {with_article(_name(x))}, "
-                "whose tangents have a class "
-                "of their own: only arrays can be written; return a new instance"
+                f"the frule of {rule.name} writes into {with_article(_name(x))}, whose tangents "
+                "have a class of their own, but a rule can write into arrays only. Return a new "
+                "instance"
             )
             raise MissingRuleError(message)
 
@@ -210,9 +207,9 @@ def check_sourceless(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
         taken = [name for name in Opaque.__slots__ if hasattr(plain(x), name)]
         if taken:
             message = (
-                f"{f!r} has no source that can be read: {why_missing(f)}. It was given "
-                f"{with_article(_name(x))} that carries a "
-                f"derivative: it might read the attribute {taken[0]!r}. Or give it an frule"
+                f"{f!r} has no source that can be read: {why_missing(f)}. It got "
+                f"{with_article(_name(x))} that carries a derivative: it might read the "
+                f"attribute {taken[0]!r}. Alternatively, write an frule for it"
             )
             raise MissingRuleError(message)
 

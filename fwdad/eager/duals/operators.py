@@ -142,10 +142,10 @@ def _s_rsub(a: Scalar, b: Any) -> Any:
 def _scaled(terms: dict[Any, Any], q: float, tag: Any) -> dict[Any, Any]:
     if tag.most == 1:
         return quiet()(_combined, terms, q, {}, q, tag)
-    made = {}
+    scaled = {}
     for lanes, d in terms.items():  # a comprehension would cost another call
-        made[lanes] = d * q
-    return made
+        scaled[lanes] = d * q
+    return scaled
 
 
 def _s_mul(a: Scalar, b: Any) -> Any:

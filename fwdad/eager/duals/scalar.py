@@ -31,8 +31,8 @@ class Scalar(Dual):
             return self.tag.record.tangent((), self.terms)
         chunk = Chunk.of(self.tag.n, (), self.terms)
         if self.tag.eager or self.tag.most == 1:
-            for held in self.terms:
-                if self.tag.eager or held.lane == SEVERAL:
+            for lanes in self.terms:
+                if self.tag.eager or lanes.lane == SEVERAL:
                     return Chunk(chunk.lanes)
         return chunk
 
@@ -88,24 +88,24 @@ def fewer(terms: dict[Any, Any], tag: Tag) -> dict[Any, Any]:
     """
     if tag.record is not None:
         return tag.record.fewer(terms) if len(terms) > tag.most else terms
-    own = {held: d for held, d in terms.items() if held.lane != UNKNOWN}
-    if len(terms) <= MAX_SCALAR_TERMS and all(held.lane != SEVERAL for held in own):
+    directions = {lanes: d for lanes, d in terms.items() if lanes.lane != UNKNOWN}
+    if len(terms) <= MAX_SCALAR_TERMS and all(lanes.lane != SEVERAL for lanes in directions):
         return terms
-    if len(own) < len(terms) and len(terms) > MAX_SCALAR_TERMS:
+    if len(directions) < len(terms) and len(terms) > MAX_SCALAR_TERMS:
         return {Lanes(Chunk.of(tag.n, (), terms).lanes): 1.0}
-    if len(own) < 2:
+    if len(directions) < 2:
         return terms
-    total = Chunk.of(tag.n, (), own).lanes
+    total = Chunk.of(tag.n, (), directions).lanes
     if type(total) is not np.ndarray:
         return {Lanes(Chunk.of(tag.n, (), terms).lanes): 1.0}
     moves = np.zeros(tag.n, np.bool_)
-    for held in own:
-        if held.lane == SEVERAL:
-            moves |= held.array != 0
+    for lanes in directions:
+        if lanes.lane == SEVERAL:
+            moves |= lanes.array != 0
         else:
-            moves[held.lane] = True
+            moves[lanes.lane] = True
     tag.most = 1
-    rest = {held: d for held, d in terms.items() if held.lane == UNKNOWN}
+    rest = {lanes: d for lanes, d in terms.items() if lanes.lane == UNKNOWN}
     return {support_lanes(moves): total, **rest}
 
 
@@ -116,9 +116,9 @@ def same_terms(a: Scalar, b: Scalar) -> bool:
     return all(np.array_equal(d, b.terms[lanes]) for lanes, d in a.terms.items())
 
 
-def parts_of(chunk: Chunk, place: tuple[int, ...]) -> list[tuple[Any, Any]] | None:
+def parts_of(chunk: Chunk, index: tuple[int, ...]) -> list[tuple[Any, Any]] | None:
     """The ``parts`` of one element for :func:`number`; None if it is not in double precision."""
-    at = across_lanes(chunk.n, place)
+    at = across_lanes(chunk.n, index)
     parts = []
     for lanes, d in chunk.terms.items():
         v = lanes.array
@@ -126,16 +126,16 @@ def parts_of(chunk: Chunk, place: tuple[int, ...]) -> list[tuple[Any, Any]] | No
             return None
         if d is not None and type(d) is not float:
             if type(d) is np.ndarray and d.dtype is DOUBLE:
-                d = d.item(place) if d.shape else d.item()
+                d = d.item(index) if d.shape else d.item()
             elif not isinstance(d, float):
                 return None
         parts.append((v[at], d))
     return parts
 
 
-def across_lanes(n: int, place: tuple[int, ...]) -> tuple[Any, ...]:
+def across_lanes(n: int, index: tuple[int, ...]) -> tuple[Any, ...]:
     """The index of one element in all of n lanes; for a single lane that is a number."""
-    return (0, *place) if n == 1 else (_ALL, *place)
+    return (0, *index) if n == 1 else (_ALL, *index)
 
 
 _ALL = slice(None)

@@ -42,12 +42,12 @@ def attr(o: Any, name: str) -> Any:
         return _super_attribute(o, name)
     if OPAQUE and t in OPAQUE:
         return opaque.attribute(o, name)
-    found = _class_attribute(t, name)
-    if found is None or type(found) is types.FunctionType or _in_python(t, "__getattribute__"):
-        held = _instance_attribute(o, t, name)
-        return stale.revive(held) if stale.NUMBERS else held
+    member = _class_attribute(t, name)
+    if member is None or type(member) is types.FunctionType or _in_python(t, "__getattribute__"):
+        value = _instance_attribute(o, t, name)
+        return stale.revive(value) if stale.NUMBERS else value
     try:
-        return _by_class(o, t, name, found, getattr)
+        return _by_class(o, t, name, member, getattr)
     except AttributeError:
         fallback = _in_python(t, "__getattr__")
         if fallback is None:
@@ -66,21 +66,21 @@ def generic_attr(o: Any, name: str) -> Any:
     return _by_class(o, t, name, found, object.__getattribute__)
 
 
-def _by_class(o: Any, t: type, name: str, found: Any, look: Callable[[Any, str], Any]) -> Any:
+def _by_class(o: Any, t: type, name: str, member: Any, look: Callable[[Any, str], Any]) -> Any:
     """An attribute for which the object's class holds something other than a function."""
-    kind = type(found)
+    kind = type(member)
     if kind is property:
-        return call(found.fget, o) if found.fget is not None else look(o, name)
+        return call(member.fget, o) if member.fget is not None else look(o, name)
     if kind is functools.cached_property:
-        return _cached(o, found, name)
+        return _cached(o, member, name)
     get = getattr(kind, "__get__", None)
     if isinstance(get, types.FunctionType):
-        held = namespace_of(o) or {}
-        if name in held and not hasattr(kind, "__set__"):
-            return _held(held[name])
-        return call(get, found, o, t)
+        attributes = namespace_of(o) or {}
+        if name in attributes and not hasattr(kind, "__set__"):
+            return _held(attributes[name])
+        return call(get, member, o, t)
     if SHADOWED and kind is types.GetSetDescriptorType and holds_state(t):
-        check_reach(found, (o,))
+        check_reach(member, (o,))
     return _held(look(o, name))
 
 
@@ -114,9 +114,9 @@ def _super_attribute(o: Any, name: str) -> Any:
     order = o.__self_class__.__mro__ if o.__self_class__ is not None else ()
     for cls in order[order.index(o.__thisclass__) + 1 :] if order else ():
         if name in cls.__dict__:
-            found = cls.__dict__[name]
-            if type(found) is property and found.fget is not None:
-                return call(found.fget, o.__self__)
+            member = cls.__dict__[name]
+            if type(member) is property and member.fget is not None:
+                return call(member.fget, o.__self__)
             break
     return getattr(o, name)
 
@@ -145,13 +145,13 @@ def _instance_attribute(o: Any, t: type, name: str) -> Any:
     return call(lookup, o, name) if lookup else getattr(o, name)
 
 
-def _cached(o: Any, found: Any, name: str) -> Any:
-    held = o.__dict__
-    if name not in held:
+def _cached(o: Any, member: Any, name: str) -> Any:
+    attributes = o.__dict__
+    if name not in attributes:
         if STATE.run is not None:
             STATE.run.log.attributes(o)
-        held[found.attrname or name] = call(found.func, o)
-    return held[found.attrname or name]
+        attributes[member.attrname or name] = call(member.func, o)
+    return attributes[member.attrname or name]
 
 
 _LEAVES = {"ctypes", "data", "__array_interface__", "__array_struct__"}
@@ -166,12 +166,14 @@ def _array_attribute(o: np.ndarray, name: str) -> Any:
 def set_attr(value: Any, o: Any, name: str) -> None:
     """``o.name = value``; what the object held is kept, to be restored when the call ends."""
     t = type(o)
-    own = None if isinstance(o, (type, types.ModuleType)) else _in_python(t, "__setattr__")
-    if own is None:
+    setattr_method = (
+        None if isinstance(o, (type, types.ModuleType)) else _in_python(t, "__setattr__")
+    )
+    if setattr_method is None:
         _set(value, o, name, setattr)
         return
     _keep(o)
-    call(own, o, name, value)
+    call(setattr_method, o, name, value)
 
 
 def generic_set_attr(value: Any, o: Any, name: str) -> None:
@@ -203,7 +205,9 @@ def _set(value: Any, o: Any, name: str, store: Callable[[Any, str, Any], None]) 
         and is_active((value,))
         and not isinstance(getattr(o, "__dict__", None), dict)
     ):
-        raise DualLeakError(leak(f"what {with_article(t.__name__)} holds in C", value))
+        raise DualLeakError(
+            leak((f"a plain value that {with_article(t.__name__)} keeps in C"), value)
+        )
     _keep(o)
     store(o, name, value)
 
@@ -225,12 +229,14 @@ def _keep(o: Any, name: str = "") -> None:
 
 def del_attr(o: Any, name: str) -> None:
     """``del o.name``."""
-    own = None if isinstance(o, (type, types.ModuleType)) else _in_python(type(o), "__delattr__")
-    if own is None:
+    delattr_method = (
+        None if isinstance(o, (type, types.ModuleType)) else _in_python(type(o), "__delattr__")
+    )
+    if delattr_method is None:
         _delete(o, name, delattr)
         return
     _keep(o)
-    call(own, o, name)
+    call(delattr_method, o, name)
 
 
 def generic_del_attr(o: Any, name: str) -> None:
@@ -241,13 +247,13 @@ def generic_del_attr(o: Any, name: str) -> None:
 def _delete(o: Any, name: str, remove: Callable[[Any, str], None]) -> None:
     if OPAQUE and type(o) in OPAQUE:
         opaque.refuse_write(o, name)
-    found = None if isinstance(o, (type, types.ModuleType)) else _class_attribute(type(o), name)
-    if type(found) is property and found.fdel is not None:
-        call(found.fdel, o)
+    member = None if isinstance(o, (type, types.ModuleType)) else _class_attribute(type(o), name)
+    if type(member) is property and member.fdel is not None:
+        call(member.fdel, o)
         return
-    deleter = getattr(type(found), "__delete__", None)
+    deleter = getattr(type(member), "__delete__", None)
     if isinstance(deleter, types.FunctionType):
-        call(deleter, found, o)
+        call(deleter, member, o)
         return
     _keep(o, name)
     remove(o, name)

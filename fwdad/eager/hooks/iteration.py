@@ -43,11 +43,11 @@ def iterate(o: Any) -> Any:
         return iter(call(o.readlines))
     method_ = getattr(t, "__iter__", None)
     if isinstance(method_, types.FunctionType):
-        made = call(method_, o)
-        if type(made) is types.GeneratorType:
-            return made
-        step = getattr(type(made), "__next__", None)
-        return _steps(made, step) if isinstance(step, types.FunctionType) else made
+        iterator = call(method_, o)
+        if type(iterator) is types.GeneratorType:
+            return iterator
+        step = getattr(type(iterator), "__next__", None)
+        return _steps(iterator, step) if isinstance(step, types.FunctionType) else iterator
     if method_ is None and isinstance(getattr(t, "__getitem__", None), types.FunctionType):
         return _by_index(o)
     return o
@@ -59,8 +59,8 @@ def check_generator(o: Any) -> None:
         return
     if not is_library_file(o.gi_code.co_filename):
         message = (
-            f"the generator {o.__qualname__} was made outside of this derivative call, and arrays "
-            "that it may read carry derivatives now: make it inside the function"
+            f"the generator {o.__qualname__} was created outside this derivative call, and "
+            "arrays that it may read carry derivatives now: create it inside the function"
         )
         raise DualLeakError(message)
 

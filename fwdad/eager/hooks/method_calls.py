@@ -109,9 +109,9 @@ def _found(x: Any) -> Any:
 
 def _flat_method(o: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a method of ``a.flat`` by its name."""
-    own = _FLAT_METHODS.get(name)
-    if own is not None:
-        return own(o, *args)
+    method = _FLAT_METHODS.get(name)
+    if method is not None:
+        return method(o, *args)
     return getattr(o, name)(*args, **kwargs)
 
 

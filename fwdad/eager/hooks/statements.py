@@ -73,7 +73,7 @@ def check_eval() -> None:
     """Refuse ``eval`` and ``exec`` where the code could read arrays without their tangents."""
     if SHADOWED:
         message = (
-            "eval or exec is called while arrays carry derivatives in their memory: the code runs "
-            "without them. Call a function instead"
+            "eval or exec is called while arrays carry derivatives, which its code would ignore. "
+            "Call a function instead"
         )
         raise DualLeakError(message)

@@ -46,10 +46,10 @@ def getitem(o: Any, index: Any) -> Any:
         shadow = find_shadow(o) if SHADOWED else None
         if shadow is not None:
             return store.load(o, index, shadow)
-        found = o[index]
-        if stale.ARRAYS and (type(found) is not np.ndarray or found.base is None):
+        item = o[index]
+        if stale.ARRAYS and (type(item) is not np.ndarray or item.base is None):
             stale.check_array(o, index)
-        return found
+        return item
     if t is np.flatiter:
         return flat.flat_load(o, index)
     if SHADOWED and protocols.is_buffer(t):
@@ -142,29 +142,28 @@ def check_key(table: dict[Any, Any], key: Any) -> None:
     probe = protocols.Probe(key)
     if probe not in table:
         return
-    held = probe.found
-    value = table[held]
-    if type(key) is tuple and type(held) is tuple:
-        wrong = any(_is_another(h, k, value) for h, k in zip(held, key, strict=True))
+    equal_key = probe.found
+    value = table[equal_key]
+    if type(key) is tuple and type(equal_key) is tuple:
+        wrong = any(_is_another(h, k, value) for h, k in zip(equal_key, key, strict=True))
     else:
-        wrong = _is_another(held, key, value)
+        wrong = _is_another(equal_key, key, value)
     if wrong:
         message = (
-            f"a number that carries a derivative ({primal_part(key)!r}) meets an equal key of a "
-            "dict that carries another derivative (or none): the result would have the wrong "
-            "derivative. Key the dict by an index instead, or say fwdad.stop_gradient(x) for the "
-            "key"
+            f"a number that carries a derivative ({primal_part(key)!r}) is looked up in a dict "
+            "whose equal key carries a different derivative (or none), so the result would have "
+            "the wrong derivative. Use an index as the key instead, or fwdad.stop_gradient(x)"
         )
         raise DualLeakError(message)
 
 
-def _is_another(held: Any, key: Any, value: Any) -> bool:
-    if held is key:
+def _is_another(equal_key: Any, key: Any, value: Any) -> bool:
+    if equal_key is key:
         return False
     if type(key) is not Scalar:  # a constant finds the entry of a dual
-        return type(held) is Scalar and top_tag((value,)) is not None
+        return type(equal_key) is Scalar and top_tag((value,)) is not None
     if not is_leaf(value):
         return False
-    if type(held) is Scalar:
-        return held.tag is not key.tag or not same_terms(held, key)
+    if type(equal_key) is Scalar:
+        return equal_key.tag is not key.tag or not same_terms(equal_key, key)
     return not isinstance_dual(value)

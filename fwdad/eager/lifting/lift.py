@@ -54,16 +54,18 @@ def lift(f: FunctionType) -> FunctionType | None:
     last = _LAST.get(id(code))
     if last is not None and last[0] is f and last[1].__defaults__ is f.__defaults__:
         return last[1]
-    held = _CACHE.get(id(code))
-    if held is None:
-        held = _lift_code(f)
-    lifted = held[1]
+    entry = _CACHE.get(id(code))
+    if entry is None:
+        entry = _lift_code(f)
+    lifted = entry[1]
     if lifted is None:
         return None
     cells = _CELLS
     if f.__closure__:
-        own = dict(zip(code.co_freevars, f.__closure__, strict=True))
-        closure = tuple(own[v] if v in own else cells[v] for v in lifted.co_freevars)
+        closed_over = dict(zip(code.co_freevars, f.__closure__, strict=True))
+        closure = tuple(
+            closed_over[v] if v in closed_over else cells[v] for v in lifted.co_freevars
+        )
     else:
         closure = tuple(cells[v] for v in lifted.co_freevars)
     twin = FunctionType(lifted, f.__globals__, f.__name__, f.__defaults__, closure)
@@ -79,20 +81,20 @@ def lift(f: FunctionType) -> FunctionType | None:
 
 def _lift_code(f: FunctionType) -> tuple[CodeType, CodeType | None]:
     with _LOCK:
-        held = _CACHE.get(id(f.__code__))
-        if held is not None:
-            return held
+        entry = _CACHE.get(id(f.__code__))
+        if entry is not None:
+            return entry
         source = find_source(f)
         lifted = None if source is None else _compile(f.__code__, source)
         if len(_CACHE) >= _CACHE_KEPT:
-            for kept in (_CACHE, _LAST, LIFTED, _KEPT_ALIVE, _SOURCELESS):
-                kept.clear()
-        held = _CACHE[id(f.__code__)] = (f.__code__, lifted)
+            for table in (_CACHE, _LAST, LIFTED, _KEPT_ALIVE, _SOURCELESS):
+                table.clear()
+        entry = _CACHE[id(f.__code__)] = (f.__code__, lifted)
         if lifted is not None:
             _mark(lifted)
         else:
             _SOURCELESS[id(f.__code__)] = (function_name(f), why_missing(f))
-        return held
+        return entry
 
 
 def note_missing(error: BaseException, f: FunctionType) -> None:
@@ -100,7 +102,7 @@ def note_missing(error: BaseException, f: FunctionType) -> None:
     name, missing = _SOURCELESS.get(id(f.__code__), ("", None))
     if missing is not None and not _is_raised_in_python(error):
         error.add_note(
-            f"{name} has no source that can be read: {missing}. It was run as it is, on values "
+            f"{name} has no source that can be read: {missing}. It was run unchanged, on values "
             "that carry derivatives"
         )
 

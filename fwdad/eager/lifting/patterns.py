@@ -121,5 +121,5 @@ class PatternLifter(ExpressionLifter):
                     attributes,
                     tuple_of(inner(pattern.kwd_patterns)),
                 )
-        message = f"a pattern of a kind that Python has not had: {type(pattern).__name__}"
+        message = f"unknown kind of match pattern: {type(pattern).__name__}"
         raise NotImplementedError(message)

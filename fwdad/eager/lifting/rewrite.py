@@ -73,11 +73,11 @@ class _Lifter(PatternLifter):
     # -- statements
 
     def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        made: list[ast.stmt] = []
+        statements: list[ast.stmt] = []
         for statement in body:
             result = self.visit(statement)
-            made.extend(result if isinstance(result, list) else [result])
-        return made
+            statements.extend(result if isinstance(result, list) else [result])
+        return statements
 
     def visit_Nonlocal(self, node: ast.Nonlocal) -> Any:
         body = [self._name(n, ast.Load(), node) for n in node.names]
@@ -108,13 +108,13 @@ class _Lifter(PatternLifter):
         elif all(isinstance(t, ast.Name) for t in node.targets):
             node.value = value
             return node
-        held = self._temporary()
-        first = ast.Assign([self._name(held, ast.Store(), node)], value)
-        made: list[ast.stmt] = [ast.copy_location(first, node)]
+        temporary = self._temporary()
+        first = ast.Assign([self._name(temporary, ast.Store(), node)], value)
+        statements: list[ast.stmt] = [ast.copy_location(first, node)]
         for target in node.targets:
-            made.extend(self._assign(target, self._name(held, ast.Load(), node), node))
-        made.append(self._forget(held, node))
-        return made
+            statements.extend(self._assign(target, self._name(temporary, ast.Load(), node), node))
+        statements.append(self._forget(temporary, node))
+        return statements
 
     def _forget(self, name: str, at: ast.AST) -> ast.stmt:
         return ast.copy_location(ast.Delete([self._name(name, ast.Del(), at)]), at)

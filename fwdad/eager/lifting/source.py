@@ -66,18 +66,18 @@ class Found(NamedTuple):
 def find_lines(f: FunctionType) -> Found | None:
     """The definition of a function, with the text and lines that it was found in; or None."""
     with _LOCK:
-        for name, lines, held in texts(f):
-            if held is not None and held.had_rule(f.__code__):
+        for name, lines, carried in texts(f):
+            if carried is not None and carried.had_rule(f.__code__):
                 message = (
-                    f"the rule of {f.__name__} has not come with it: a pickle of a derivative "
-                    "carries the source of f, and no rules. Define the function and its rule in "
-                    "a module, which is imported where the pickle arrives"
+                    f"{f.__name__} was unpickled without its rule: the pickle of a derivative "
+                    "contains the source of f, but no rules. Define the function and its rule in "
+                    "a module that is imported where the pickle is loaded"
                 )
                 raise MissingRuleError(message)
             found = _found_in(f, name, lines) if lines else None
             if found is not None:
-                if held is not None:
-                    found.source.filename = show(name, lines, held)
+                if carried is not None:
+                    found.source.filename = show(name, lines, carried)
                 return found
     return None
 
@@ -134,18 +134,18 @@ def imports_of(lines: list[str]) -> list[str]:
 
     Python calls a method of an imported module by other instructions than one of a variable.
     """
-    kept = []
+    imports = []
     last = ""  # what the last line of an import contains
     for line in lines:
         if last:
-            kept.append(line)
+            imports.append(line)
             last = "" if last in line else last
         elif line.startswith(("import ", "from ")):
-            kept.append(line)
+            imports.append(line)
             last = ")" if "(" in line and ")" not in line else ""
         else:
-            kept.append("\n")
-    return kept
+            imports.append("\n")
+    return imports
 
 
 def _module(name: str, lines: list[str], start: int, end: int) -> _Module | None:
@@ -167,7 +167,7 @@ def _module(name: str, lines: list[str], start: int, end: int) -> _Module | None
 def _definitions(
     tree: ast.Module,
 ) -> dict[tuple[int, str], list[tuple[Definition, tuple[str, ...]]]]:
-    found: dict[tuple[int, str], list[tuple[Definition, tuple[str, ...]]]] = {}
+    definitions: dict[tuple[int, str], list[tuple[Definition, tuple[str, ...]]]] = {}
 
     def visit(node: ast.AST, classes: tuple[str, ...]) -> None:
         for child in children_of(node):
@@ -176,25 +176,25 @@ def _definitions(
                 decorators = getattr(child, "decorator_list", [])
                 first = min([child.lineno, *(d.lineno for d in decorators)])
                 name = getattr(child, "name", "<lambda>")
-                found.setdefault((first, name), []).append((child, classes))
+                definitions.setdefault((first, name), []).append((child, classes))
             elif isinstance(child, ast.ClassDef):
                 inside = (*classes, child.name)
             visit(child, inside)
 
     visit(tree, ())
-    return found
+    return definitions
 
 
 def children_of(node: ast.AST) -> list[ast.AST]:
     """The nodes of :func:`ast.iter_child_nodes`, found faster, and without empty ones."""
-    found: list[ast.AST] = []
+    children: list[ast.AST] = []
     for name in node._fields:  # IPython gives nodes that all trees share, such as `>`, a parent
         value = getattr(node, name, None)
         if type(value) is list:
-            found += [item for item in value if isinstance(item, ast.AST)]
+            children += [item for item in value if isinstance(item, ast.AST)]
         elif isinstance(value, ast.AST) and value._fields:
-            found.append(value)
-    return found
+            children.append(value)
+    return children
 
 
 def _extent(node: Definition) -> tuple[int, int]:
@@ -240,16 +240,16 @@ def _compiles_to(node: Definition, code: CodeType) -> bool:
     """Whether a lambda's source by itself compiles to a code object."""
     if not isinstance(node, ast.Lambda):
         return True
-    made = compile(ast.Expression(node), code.co_filename, "eval", dont_inherit=True)
-    return any(isinstance(c, CodeType) and _same(c, code) for c in made.co_consts)
+    compiled = compile(ast.Expression(node), code.co_filename, "eval", dont_inherit=True)
+    return any(isinstance(c, CodeType) and _same(c, code) for c in compiled.co_consts)
 
 
 def _is_own(code: CodeType, module: _Module) -> bool:
     """Whether compiling a module gives the function's own bytecode."""
     if module.codes is None:
         module.codes = _codes(module.tree, code)
-    own = module.codes.get((code.co_firstlineno, code.co_name), [])
-    return any(_same(code, other) for other in own) or _is_own_alone(code, module)
+    codes = module.codes.get((code.co_firstlineno, code.co_name), [])
+    return any(_same(code, other) for other in codes) or _is_own_alone(code, module)
 
 
 def _is_own_alone(code: CodeType, module: _Module) -> bool:
@@ -271,14 +271,14 @@ def _is_own_alone(code: CodeType, module: _Module) -> bool:
 
 def _codes(tree: ast.Module, code: CodeType) -> dict[tuple[int, str], list[CodeType]]:
     """All code objects of a text, by their first lines and names."""
-    found: dict[tuple[int, str], list[CodeType]] = {}
+    codes: dict[tuple[int, str], list[CodeType]] = {}
     try:
         flags = code.co_flags & _FUTURES
         top = compile(tree, code.co_filename, "exec", flags, dont_inherit=True)
     except (SyntaxError, ValueError):
-        return found
-    _collect(top, found)
-    return found
+        return codes
+    _collect(top, codes)
+    return codes
 
 
 def _is_rewritten(_code: CodeType, _module: _Module) -> bool:

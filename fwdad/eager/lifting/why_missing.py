@@ -16,7 +16,10 @@ from fwdad.eager.lifting.texts import NAMELESS
 from fwdad.errors import is_library_file
 
 _STARTED = time.time()
-_PICKLE = "make the derivative there (`df = fwdad.grad(f)`) and pickle that: it carries the source"
+_PICKLE = (
+    "make the derivative where f is defined (`df = fwdad.grad(f)`) and pickle that: it contains "
+    "the source"
+)
 
 
 class Missing(NamedTuple):
@@ -33,9 +36,9 @@ def why_missing(f: FunctionType) -> Missing:
     """The reason why :func:`~fwdad.eager.lifting.source.find_source` has found nothing."""
     name = f.__code__.co_filename
     if name == NAMELESS or _came_pickled(f):
-        return Missing("it came in a pickle, and its source has stayed where it was made", _PICKLE)
+        return Missing("it came in a pickle, which does not contain its source", _PICKLE)
     if name.startswith("<ipython-input") or f"{os.sep}ipykernel_" in name:
-        return Missing("it stands in a cell of a notebook that runs elsewhere", _PICKLE)
+        return Missing("it was defined in a cell of a notebook that runs elsewhere", _PICKLE)
     if name.startswith("<"):
         return _without_file(name, f)
     if not os.path.exists(name):
@@ -54,14 +57,14 @@ def _without_file(name: str, f: FunctionType) -> Missing:
         reason = "it was typed at Python's prompt, which keeps no source before Python 3.13"
         return Missing(reason, "define it in a file, or in IPython or Jupyter")
     if name == "<stdin>":
-        reason = "the program was read from a pipe at standard input, which is not read again"
-        return Missing(reason, "save the program in a file, or run it by `python -c`")
-    reason = "it was made by exec, eval or compile from a text that is kept nowhere"
+        reason = "the program was read from standard input, which cannot be read again"
+        return Missing(reason, "save the program in a file, or run it with `python -c`")
+    reason = "it was made by exec, eval or compile from text that was not kept"
     if is_library_file(str(f.__globals__.get("__file__"))):
         package = str(f.__module__).partition(".")[0]
-        wanted = "pass it fwdad.stop_gradient(x) if its derivative is not wanted"
-        return Missing(reason, f"it is a function of {package}'s: {wanted}")
-    remedy = "define it in a file or a notebook, or enter its text into linecache.cache"
+        wanted = "pass it fwdad.stop_gradient(x) if its derivative is not needed"
+        return Missing(reason, f"it is a function of the package {package}: {wanted}")
+    remedy = "define it in a file or a notebook, or add its text to linecache.cache"
     return Missing(reason, remedy)
 
 
@@ -69,20 +72,21 @@ def _file_missing(name: str, module: dict[str, Any]) -> Missing:
     loaded = str(module.get("__file__") or "")
     archive = next((str(p) for p in Path(name).parents if p.is_file()), None)
     if loaded.endswith(tuple(importlib.machinery.BYTECODE_SUFFIXES)):
-        reason = f"only its compiled file {loaded} is there"
-        return Missing(reason, f"install {Path(name).name} beside it")
+        reason = f"only its compiled file {loaded} exists"
+        return Missing(reason, f"install {Path(name).name} next to it")
     if archive is not None:
-        reason = f"{archive} does not hold it, or has changed since it was imported"
-        return Missing(reason, "put the .py file into the archive, and start Python again")
-    remedy = f"put the file back, or, if the function came pickled, {_PICKLE}"
-    return Missing(f"{name} is not there", remedy)
+        reason = f"{archive} does not contain it, or has changed since it was imported"
+        return Missing(reason, "put the .py file into the archive, and restart Python")
+    remedy = f"restore the file, or, if the function came in a pickle, {_PICKLE}"
+    return Missing(f"{name} does not exist", remedy)
 
 
 def _file_differs(name: str, f: FunctionType) -> Missing:
     if not linecache.getlines(name):
-        return Missing(f"{name} cannot be read", "make it readable, and encoded as it says")
+        remedy = "make it readable, in the encoding that it declares"
+        return Missing(f"{name} cannot be read", remedy)
     if _changed(name, f.__globals__):
-        again = "start Python again"
+        again = "restart Python"
         if f.__module__ not in ("__main__", "__mp_main__"):
             again = f"reload the module (importlib.reload) or {again}"
         return Missing(f"{name} has changed on disk since it was imported", again)
@@ -92,7 +96,7 @@ def _file_differs(name: str, f: FunctionType) -> Missing:
     reason = f"its bytecode is not what {name} compiles to: something has rewritten it"
     remedy = (
         "differentiate the function before a decorator or tool rewrites it; if the file has "
-        "changed, reload the module (importlib.reload) or start Python again"
+        "changed, reload the module (importlib.reload) or restart Python"
     )
     return Missing(reason, remedy)
 
@@ -109,5 +113,5 @@ def _changed(name: str, module: dict[str, Any]) -> bool:
         return False  # it was not kept, so nothing is known
     if len(head) < 16 or head[4:8] != bytes(4):  # validated by a hash of the source
         return False
-    kept = (int.from_bytes(head[8:12], "little"), int.from_bytes(head[12:], "little"))
-    return kept != (int(now.st_mtime) & 0xFFFFFFFF, now.st_size & 0xFFFFFFFF)
+    recorded = (int.from_bytes(head[8:12], "little"), int.from_bytes(head[12:], "little"))
+    return recorded != (int(now.st_mtime) & 0xFFFFFFFF, now.st_size & 0xFFFFFFFF)

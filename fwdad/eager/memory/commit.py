@@ -51,9 +51,9 @@ class Plainly:
             if isinstance(owner, np.ndarray) and owner.dtype.kind == "O":
                 self.value(owner)
         for variable in log.variables():
-            held = variable.get(MISSING)
-            new = self.value(held)
-            if new is not held:
+            value = variable.get(MISSING)
+            new = self.value(value)
+            if new is not value:
                 variable.set(new)
 
     # -- places
@@ -105,11 +105,11 @@ class Plainly:
 
     def _cell(self, cell: types.CellType) -> None:
         try:
-            held = cell.cell_contents
+            value = cell.cell_contents
         except ValueError:  # the name is unbound
             return
-        new = self.value(held)
-        if new is not held:
+        new = self.value(value)
+        if new is not value:
             cell.cell_contents = new
 
     # -- values

@@ -171,20 +171,21 @@ def _carries(a: Any) -> bool:
     return shadow is not None and bool(shadow.seen())
 
 
-def _message(f: Any, x: Any, found: Any) -> str:
+def _message(f: Any, x: Any, inner: Any) -> str:
     name = getattr(f, "__qualname__", None) or getattr(f, "__name__", None) or type(f).__qualname__
-    if isinstance(found, np.ndarray):
-        memory = f"the array of shape {found.shape} that it holds carries derivatives"
-    elif isinstance(found, (memoryview, bytearray, ctypes.Array)):
-        memory = f"{type_in_words(found)} that it holds shows memory that carries derivatives"
+    if isinstance(inner, np.ndarray):
+        memory = f"the array of shape {inner.shape} that it contains carries derivatives"
+    elif isinstance(inner, (memoryview, bytearray, ctypes.Array)):
+        memory = f"{type_in_words(inner)} that it contains views memory that carries derivatives"
     else:
         written = (s.owner for s in SHADOWED.values() if s.lanes)
         shapes = ", ".join(sorted({str(getattr(owner, "shape", "?")) for owner in written}))
         memory = (
-            f"{type_in_words(found)} does not tell which memory it reads, and arrays (of shape "
+            f"fwdad cannot see which memory {type_in_words(inner)} reads, and arrays (of shape "
             f"{shapes}) carry derivatives"
         )
     return (
-        f"{name} is compiled code that is called with {type_in_words(x)}: {memory}, which it would "
-        "read as plain numbers. Give it a rule (fwdad.frule), or make the object of plain arrays"
+        f"{name} is compiled code, called with {type_in_words(x)}: {memory}, which it would read "
+        "as plain numbers. Write a rule for it (fwdad.frule), or build the object from plain "
+        "arrays"
     )

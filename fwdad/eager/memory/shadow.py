@@ -56,25 +56,25 @@ class Shadow:
         A call that records has no lanes, but a view with ``read``, ``load`` and ``assign``.
         """
         views = self.views[tag]
-        held = views.get(id(a))
+        entry = views.get(id(a))
         # an array's shape, strides and dtype can be assigned to
-        if held is not None and held[0]() is a:
-            _, shape, strides, dtype, found = held
+        if entry is not None and entry[0]() is a:
+            _, shape, strides, dtype, lanes = entry
             if shape == a.shape and strides == a.strides and dtype is a.dtype:
-                return found
+                return lanes
         shape, strides, dtype = a.shape, a.strides, a.dtype
         buffer = self.lanes[tag]
         whole = a is self.owner and a.flags.forc
         offset = 0 if whole or not a.size else address(a) - self.low
         if tag.record is not None:
-            found = buffer.view(offset, shape, strides, dtype)
+            lanes = buffer.view(offset, shape, strides, dtype)
         else:
             rows = (buffer.strides[0], *strides)
-            found = np.ndarray((tag.n, *shape), dtype, buffer, offset, rows)
+            lanes = np.ndarray((tag.n, *shape), dtype, buffer, offset, rows)
         if len(views) >= _VIEWS_KEPT:
             views.clear()
-        views[id(a)] = (weakref.ref(a), shape, strides, dtype, found)
-        return found
+        views[id(a)] = (weakref.ref(a), shape, strides, dtype, lanes)
+        return lanes
 
     def seen(self) -> list[Tag]:
         """The calls whose tangents are visible, outermost first."""
@@ -241,8 +241,9 @@ def _buffer(owner: Any, a: np.ndarray) -> np.ndarray:
         return np.frombuffer(memoryview(owner).cast("B"), np.uint8)
     except TypeError as error:
         message = (
-            f"an active value is stored into an array ({a.dtype}, shape {a.shape}) that views the "
-            f"memory of {type_in_words(owner)}, whose extent NumPy cannot tell: copy it first"
+            f"a value that carries a derivative is stored into an array ({a.dtype}, shape "
+            f"{a.shape}) that views the memory of {type_in_words(owner)}, of which NumPy does "
+            "not know the size: copy the array first"
         )
         raise UnsupportedTypeError(message) from error
 

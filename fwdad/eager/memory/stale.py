@@ -97,10 +97,10 @@ def leave(numbers: list[Any], arrays: list[np.ndarray], order: int) -> None:
 def overwritten(written: dict[int, np.ndarray]) -> None:
     """Drop what a call has written from what earlier calls have left."""
     for key, marks in written.items():
-        known = ARRAYS.get(key)
-        if known is not None and len(marks) == len(known.marks):
-            known.marks = known.marks & (marks == 0)
-            if not known.marks.any():
+        left = ARRAYS.get(key)
+        if left is not None and len(marks) == len(left.marks):
+            left.marks = left.marks & (marks == 0)
+            if not left.marks.any():
                 ARRAYS.pop(key, None)
 
 
@@ -161,8 +161,8 @@ _ALONE = _references_when_alone()
 
 def check_number(x: Any) -> None:
     """Raise if a number is stale."""
-    known = NUMBERS.get(id(x))
-    if known is not None and known[0] is x and _is_later(known[1]):
+    left = NUMBERS.get(id(x))
+    if left is not None and left[0] is x and _is_later(left[1]):
         raise StaleValueError(was_left(f"a number ({x!r})"))
 
 
@@ -192,10 +192,10 @@ def revive(x: Any) -> Any:
 
 def check_array(a: np.ndarray, index: Any = Ellipsis) -> None:
     """Raise if an array, or a part of it, holds stale elements."""
-    known = ARRAYS.get(id(a if a.base is None else owner_of(a)))
-    if known is None or not a.size or not _is_later(known.order):
+    left = ARRAYS.get(id(a if a.base is None else owner_of(a)))
+    if left is None or not a.size or not _is_later(left.order):
         return
-    if known.is_stale(a, index):
+    if left.is_stale(a, index):
         raise StaleValueError(was_left(f"an array of shape {a.shape}"))
 
 
@@ -249,7 +249,7 @@ def overwrite(a: np.ndarray, index: Any = Ellipsis) -> None:
     as_view(marks, a, known.low, np.uint8)[index] = 1
 
 
-def _overwritten(a: np.ndarray, known: Left, *, make: bool) -> np.ndarray | None:
+def _overwritten(a: np.ndarray, left: Left, *, make: bool) -> np.ndarray | None:
     """A mask of the bytes of some memory that this thread's outermost run has written."""
     run = STATE.run
     if run is None:
@@ -257,10 +257,10 @@ def _overwritten(a: np.ndarray, known: Left, *, make: bool) -> np.ndarray | None
     while run.outer is not None:
         run = run.outer
     key = id(owner_of(a))
-    found = run.overwritten.get(key)
-    if found is None and make:
-        found = run.overwritten[key] = np.zeros(len(known.marks), np.uint8)
-    return found
+    marks = run.overwritten.get(key)
+    if marks is None and make:
+        marks = run.overwritten[key] = np.zeros(len(left.marks), np.uint8)
+    return marks
 
 
 def _is_later(order: int) -> bool:

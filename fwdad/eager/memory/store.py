@@ -78,8 +78,8 @@ def store_plain(a: np.ndarray, index: Any, v: Any) -> None:
     shadow = find_shadow(a) if SHADOWED else None
     if shadow is None and SHADOWED and a.dtype.kind not in "fcV" and _hides_tangents(a):
         message = (
-            f"a view as {a.dtype} of an array whose values carry derivatives is written: the "
-            "tangents cannot follow"
+            f"cannot write through a view as {a.dtype} of an array whose values carry "
+            "derivatives: their tangents would not change. Write into the array itself"
         )
         raise DualLeakError(message)
     carried: dict[Any, Any] = {}
@@ -99,8 +99,8 @@ def store_plain(a: np.ndarray, index: Any, v: Any) -> None:
     a[index] = v
     if not carried and shadow is None:
         return
-    known = any_shadow(a)
-    for tag in set(carried) | set(() if known is None else known.lanes):
+    shadowed = any_shadow(a)
+    for tag in set(carried) | set(() if shadowed is None else shadowed.lanes):
         shadow = make_shadow(a, tag)
         assign_to_lanes(shadow.view(tag, a), as_index(index), carried.get(tag, ZERO))
 
@@ -269,14 +269,14 @@ def load(a: Any, index: Any, shadow: Shadow | None = None) -> Any:
         )
         if not fields and not is_basic(index):
             return load_records(a, index)
-        found = a[index[0]] if fields else a[index]
-        if not isinstance(found, np.ndarray):
+        item = a[index[0]] if fields else a[index]
+        if not isinstance(item, np.ndarray):
             message = (
                 "a record of a structured array whose fields carry derivatives is read as a whole: "
                 "read the field first, a['field'][i]"
             )
             raise UnsupportedTypeError(message)
-        return found
+        return item
     whole = bool(index) and len(index) == a.ndim and _all_int(index)
     if ARRAYS and (whole or not isinstance(a[index], np.ndarray) or not is_basic(index)):
         check_array(a, index)  # a view is checked where it is read
@@ -293,10 +293,10 @@ def load(a: Any, index: Any, shadow: Shadow | None = None) -> Any:
                     return number(p, [(x_dot if tag.n == 1 else x_dot.copy(), None)], tag)
                 return Scalar(p, {Lanes(lanes[(_ALL, *index)].copy()): 1.0}, tag)
     if is_basic(index):
-        found = a[index]
-        if isinstance(found, np.ndarray):
-            return found  # a view, of no axes too if the index has an ellipsis
-        return _scalar(found, wrap(a[(*index, Ellipsis)], copy=True))
+        item = a[index]
+        if isinstance(item, np.ndarray):
+            return item  # a view, of no axes too if the index has an ellipsis
+        return _scalar(item, wrap(a[(*index, Ellipsis)], copy=True))
     return load_dual(wrap(a, copy=False), index)
 
 
@@ -311,30 +311,32 @@ def load_records(a: np.ndarray, index: Any) -> np.ndarray:
     """A copy of the records ``a[index]`` of a structured array, with tangents of its own."""
     shadow = find_shadow(a)
     assert shadow is not None
-    found = np.array(a[index])
+    copied = np.array(a[index])
     for tag in list(shadow.lanes):
         if not shadow.only(tag):
             raise UnsupportedTypeError(records("a nested derivative copies"))
-        made = make_shadow(found, tag)
+        copied_shadow = make_shadow(copied, tag)
         if tag.record is not None:
-            _copy_fields(shadow, a, index, made, found, tag)
+            _copy_fields(shadow, a, index, copied_shadow, copied, tag)
             continue
-        source, target = shadow.view(tag, a), made.view(tag, found)
+        source, target = shadow.view(tag, a), copied_shadow.view(tag, copied)
         for k in range(tag.n):
             target[k] = source[k][index]
-    return found
+    return copied
 
 
 def _copy_fields(
-    source: Shadow, a: np.ndarray, index: Any, made: Shadow, found: np.ndarray, tag: Any
+    source: Shadow, a: np.ndarray, index: Any, target_shadow: Shadow, target: np.ndarray, tag: Any
 ) -> None:
     """Copy the recorded tangents of ``a[index]`` field by field."""
     for name in a.dtype.names or ():
-        field, copied = a[name], found[name]
+        field, copied = a[name], target[name]
         if field.dtype.kind == "V":
-            _copy_fields(source, field, index, made, copied, tag)
+            _copy_fields(source, field, index, target_shadow, copied, tag)
         elif field.dtype.kind in "fc":
-            made.view(tag, copied).assign((Ellipsis,), source.view(tag, field).read()[index])
+            target_shadow.view(tag, copied).assign(
+                (Ellipsis,), source.view(tag, field).read()[index]
+            )
 
 
 def _scalar(value: Any, zero_d: Any) -> Any:
@@ -351,8 +353,8 @@ def load_dual(a: Any, index: Any) -> Any:
     if SHADOWED and type(a) is Array:
         raw = plain(a)
         if find_shadow(raw) is not None and is_basic(as_index(index)):
-            found = load(raw, index)
-            return found if type(found) is not np.ndarray else _view(a, index)
+            item = load(raw, index)
+            return item if type(item) is not np.ndarray else _view(a, index)
         a = explicit(a)
     return _view(a, index)
 

@@ -52,10 +52,10 @@ class UndoLog:
         whole = owner if isinstance(owner, np.ndarray) else np.frombuffer(owner, np.uint8)
         shadow = SHADOWED.get(key)
         lanes = {} if shadow is None else {t: self._lanes(b) for t, b in list(shadow.lanes.items())}
-        kept = np.asarray(whole).copy(order="K")
+        content = np.asarray(whole).copy(order="K")
         if not whole.flags.writeable:
-            kept.flags.writeable = False
-        self._arrays[key] = (owner, kept, lanes)
+            content.flags.writeable = False
+        self._arrays[key] = (owner, content, lanes)
         self._purge()
 
     def _lanes(self, buffer: Any) -> Any:
@@ -210,15 +210,15 @@ class UndoLog:
 
     def copy(self) -> UndoLog:
         """A copy of the log, so that one may be restored now and the other one later."""
-        made = UndoLog()
-        made._arrays, made._objects = dict(self._arrays), dict(self._objects)
-        made._cells = dict(self._cells)
-        return made
+        log = UndoLog()
+        log._arrays, log._objects = dict(self._arrays), dict(self._objects)
+        log._cells = dict(self._cells)
+        return log
 
     def take(self, other: UndoLog) -> None:
         """Replace the content by that of another log."""
-        made = other.copy()
-        self._arrays, self._objects, self._cells = made._arrays, made._objects, made._cells
+        copied = other.copy()
+        self._arrays, self._objects, self._cells = copied._arrays, copied._objects, copied._cells
 
     def go_back_to(self, earlier: UndoLog) -> None:
         """Restore the state of an earlier log, after keeping the present one in this log."""

@@ -91,16 +91,16 @@ def transpose(
     origin = registering_place()
 
     def register(body: Callable[..., Any]) -> Callable[..., Any]:
-        known = TRANSPOSES.setdefault(function, {})
-        if argnum in known and not override:
-            code = inspect.unwrap(known[argnum]).__code__
+        transposes = TRANSPOSES.setdefault(function, {})
+        if argnum in transposes and not override:
+            code = inspect.unwrap(transposes[argnum]).__code__
             message = (
-                f"{function_name(function)} has a transpose for argument {argnum} already, "
+                f"{function_name(function)} already has a transpose for argument {argnum}, "
                 f"registered at {code.co_filename}:{code.co_firstlineno}"
             )
             raise DuplicateRuleError(message)
         of_user = not origin.startswith(PACKAGE)
-        known[argnum] = _checked(body, function, argnum, origin) if of_user else body
+        transposes[argnum] = _checked(body, function, argnum, origin) if of_user else body
         return body
 
     return register
@@ -119,12 +119,12 @@ def _checked(
     body: Callable[..., Any], function: Any, argnum: int, origin: str
 ) -> Callable[..., Any]:
     """Wrap a user's transpose so that its result is checked at each call."""
-    place = f"the transpose of {function_name(function)} for argument {argnum} ({origin})"
+    what = f"the transpose of {function_name(function)} for argument {argnum} ({origin})"
 
     @functools.wraps(body)
     def run(y_bar: Any, *values: Any, **options: Any) -> Any:
         x_bar = body(y_bar, *values, **options)
-        check_cotangent(place, x_bar, values[argnum], y_bar)
+        check_cotangent(what, x_bar, values[argnum], y_bar)
         return x_bar
 
     return run

@@ -18,7 +18,7 @@ def parse_signature(text: str) -> inspect.Signature:
     try:
         exec(f"def f{text}: ...", namespace)  # noqa: S102  (rule authors' own text)
     except SyntaxError as error:
-        message = f"signature={text!r} is none: write it as in '(a, b, /, *, axis=-1)'"
+        message = f"signature={text!r} is not a signature: write it as in '(a, b, /, *, axis=-1)'"
         raise ValueError(message) from error
     return inspect.signature(namespace["f"])
 
@@ -121,9 +121,9 @@ class Binder:
                 raise TypeError(message)
             extra = args[len(self.positional) :]
         values.update(zip(self.positional, args, strict=False))
-        given = set(self.positional[: len(args)])
+        by_position = set(self.positional[: len(args)])
         for key, value in kwargs.items():
-            if key in given:
+            if key in by_position:
                 message = f"{self.name}() got multiple values for argument {key!r}"
                 raise TypeError(message)
             if key not in self.options and key not in self.primals and not self.accepts_any_option:
@@ -204,7 +204,10 @@ def _own_signature(function: Callable[..., Any], name: str) -> inspect.Signature
     try:
         return inspect.signature(function)
     except (ValueError, TypeError) as error:
-        message = f"{name} tells no signature: give one, signature='(a, b, /, *, axis=-1)'"
+        message = (
+            f"the signature of {name} cannot be inspected: pass one, signature='(a, b, /, *, "
+            "axis=-1)'"
+        )
         raise ValueError(message) from error
 
 
@@ -217,10 +220,10 @@ class _LateBinder(Binder):
         self._given = (function, name, argnums)
 
     def __getattr__(self, attribute: str) -> Any:
-        given = self.__dict__.get("_given")
-        if given is None or attribute.startswith("__"):
+        arguments = self.__dict__.get("_given")
+        if arguments is None or attribute.startswith("__"):
             raise AttributeError(attribute)
-        function, name, argnums = given
+        function, name, argnums = arguments
         Binder.__init__(self, name, _own_signature(function, name), argnums)
         self.__dict__.pop("_given", None)  # another thread may have been first
         return getattr(self, attribute)

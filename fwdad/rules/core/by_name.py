@@ -91,7 +91,10 @@ def apply_linear(
 def refuse_symbols(x: Any) -> None:
     """Raise if a value of a tape meets a function that takes plain arrays only."""
     if recorder_of(x) is not None:
-        message = "compiled code that takes plain arrays only meets a value that is not known yet"
+        message = (
+            "compiled code that accepts only plain arrays gets a value that is not known during "
+            "tracing"
+        )
         raise UntraceableError(message)
 
 

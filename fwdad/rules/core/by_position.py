@@ -59,15 +59,15 @@ def by_position(
         wanted = names[len(args) :]
     except TypeError:  # an object of a library that cannot be hashed
         return args, kwargs
-    given = []
+    moved = []
     for name in wanted:
         if name not in kwargs:
             break
-        given.append(name)
-    if not given:
+        moved.append(name)
+    if not moved:
         return args, kwargs
-    rest = {key: a for key, a in kwargs.items() if key not in given}
-    return (*args, *(kwargs[name] for name in given)), rest
+    rest = {key: a for key, a in kwargs.items() if key not in moved}
+    return (*args, *(kwargs[name] for name in moved)), rest
 
 
 def _of_whose_kind(like: Any) -> Any:
@@ -78,16 +78,18 @@ def _of_whose_kind(like: Any) -> Any:
     return np.empty(0) if type(like) is np.ndarray else like
 
 
-def told_dtypes(ufunc: np.ufunc, given: Sequence[Any], dtype: Any, casting: Any) -> tuple[Any, ...]:
+def told_dtypes(
+    ufunc: np.ufunc, operands: Sequence[Any], dtype: Any, casting: Any
+) -> tuple[Any, ...]:
     """The dtypes to which ``ufunc(…, dtype=, casting=)`` casts its operands.
 
-    ``given`` are dtypes, or ``int``, ``float`` and ``complex`` for Python numbers. Raises NumPy's
-    own TypeError where it does not cast.
+    ``operands`` are dtypes, or ``int``, ``float`` and ``complex`` for Python numbers. Raises
+    NumPy's own TypeError where it does not cast.
     """
-    types = (*given, *(None,) * ufunc.nout)
+    types = (*operands, *(None,) * ufunc.nout)
     if dtype is None:
         return ufunc.resolve_dtypes(types, casting=casting)[: ufunc.nin]
     of_class = isinstance(dtype, type) and issubclass(dtype, np.dtype)  # NumPy's own Python code
     wanted = dtype() if of_class else np.dtype(dtype)
-    told = (*(None,) * ufunc.nin, *(wanted,) * ufunc.nout)
-    return ufunc.resolve_dtypes(types, signature=told, casting=casting)[: ufunc.nin]
+    signature = (*(None,) * ufunc.nin, *(wanted,) * ufunc.nout)
+    return ufunc.resolve_dtypes(types, signature=signature, casting=casting)[: ufunc.nin]

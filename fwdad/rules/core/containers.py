@@ -20,20 +20,20 @@ _CONTAINERS = (tuple, list, dict)
 
 def walk(value: Any, path: Path = ()) -> list[tuple[Path, Any]]:
     """Every value in nested containers that is not a container, with its path."""
-    found: list[tuple[Path, Any]] = []
-    _walk(value, path, found)
-    return found
+    parts: list[tuple[Path, Any]] = []
+    _walk(value, path, parts)
+    return parts
 
 
-def _walk(value: Any, path: Path, found: list[tuple[Path, Any]]) -> None:
+def _walk(value: Any, path: Path, parts: list[tuple[Path, Any]]) -> None:
     if is_composite(value):
         for key, part in value.items() if isinstance(value, dict) else enumerate(value):
             if type(part) in _SINGLE:
-                found.append(((*path, key), part))
+                parts.append(((*path, key), part))
             else:
-                _walk(part, (*path, key), found)
+                _walk(part, (*path, key), parts)
     else:
-        found.append((path, value))
+        parts.append((path, value))
 
 
 _SINGLE = {type(None), bool, int, float, np.ndarray}

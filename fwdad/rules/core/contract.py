@@ -46,34 +46,31 @@ def _check_one(what: str, name: str, x: Any, t: Any, widths: list[int]) -> None:
     if isinstance(t, Chunk):
         if widths and t.n != widths[0]:
             message = (
-                f"{what} was given chunks of different widths: {widths[0]} lanes, and {t.n} for "
-                f"{name}"
+                f"{what} got chunks of different widths: {widths[0]} lanes, and {t.n} for {name}"
             )
             raise ChunkMismatchError(message)
         widths.append(t.n)
         fault = _misfit(x, t)
         if fault:
-            raise ChunkMismatchError(f"{what} was given {fault} for {name}")
+            raise ChunkMismatchError(f"{what} got {fault} for {name}")
     elif is_composite(t):
         if type(x) is not type(t) and not (is_composite(x) and len(x) == len(t)):
-            message = (
-                f"{what} was given {type_in_words(t)} as the tangent of {name}, {type_in_words(x)}"
-            )
+            message = f"{what} got {type_in_words(t)} as the tangent of {name}, {type_in_words(x)}"
             raise ChunkMismatchError(message)
-        keys = t.keys() if isinstance(t, dict) else range(len(t))
-        own = x.keys() if isinstance(x, dict) else range(len(x))
-        if set(keys) != set(own):
-            message = f"{what} was given {len(t)} tangents for {name}, which has {len(x)} parts"
+        tangent_keys = t.keys() if isinstance(t, dict) else range(len(t))
+        primal_keys = x.keys() if isinstance(x, dict) else range(len(x))
+        if set(tangent_keys) != set(primal_keys):
+            message = f"{what} got {len(t)} tangents for {name}, which has {len(x)} parts"
             raise ChunkMismatchError(message)
-        for key in keys:
+        for key in tangent_keys:
             _check_one(what, f"{name}[{key!r}]", x[key], t[key], widths)
     elif not isinstance(t, (Zero, Undefined, NoTangentType)) and not _has_own_structure(x, t):
         hint = ""
         if isinstance(t, (np.ndarray, np.generic, float, int, complex)):
-            hint = ": N tangents are Chunk(lanes), lanes of shape (N, *shape)"
+            hint = ". Write N tangents as Chunk(lanes), with lanes of shape (N, *shape)"
         message = (
-            f"{what} was given {type_in_words(t)} as the tangent of {name}, where a Chunk or ZERO "
-            f"is wanted{hint}"
+            f"{what} got {type_in_words(t)} as the tangent of {name}; expected a Chunk or "
+            f"ZERO{hint}"
         )
         raise ChunkMismatchError(message)
 
@@ -111,15 +108,15 @@ def may_agree(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
 # -- what a rule returns
 
 
-def checked(rule: Rule, answer: Any, primals: Any, n: int, options: Any = None) -> tuple[Any, Any]:
+def checked(rule: Rule, result: Any, primals: Any, n: int, options: Any = None) -> tuple[Any, Any]:
     """An frule's result ``(y, y_dot)`` for n lanes, after a check of all that it promises."""
-    if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
         message = (
-            f"{rule.place} returns {type_in_words(answer)}; it returns (y, y_dot), with a Chunk "
-            "or ZERO for each value"
+            f"{rule.place} returns {type_in_words(result)}; it must return (y, y_dot), with a "
+            "Chunk or ZERO for each value"
         )
         raise ChunkMismatchError(message)
-    y, y_dot = answer
+    y, y_dot = result
     if type(y) is np.ndarray and isinstance(y_dot, Chunk):  # the commonest, and quickly
         if y_dot.n != n or y_dot.shape != y.shape or rule.contents:
             check_chunk(rule, y, y_dot, n)
@@ -158,8 +155,8 @@ def _check_tangents(rule: Rule, y: Any, y_dot: Any, n: int) -> None:
             or isinstance(y, dict) != isinstance(y_dot, dict)
         ):
             message = (
-                f"{rule.place} returns {type_in_words(y)} of {len(y)} values, and other tangents "
-                f"({type_in_words(y_dot)})"
+                f"{rule.place} returns {type_in_words(y)} of {len(y)} values, but its tangents "
+                f"({type_in_words(y_dot)}) have another structure"
             )
             raise ChunkMismatchError(message)
         for key in y if isinstance(y, dict) else range(len(y)):
@@ -170,8 +167,8 @@ def _check_tangents(rule: Rule, y: Any, y_dot: Any, n: int) -> None:
         return
     if not isinstance(y_dot, Chunk):
         message = (
-            f"{rule.place} returns {type_in_words(y_dot)} as the tangent of {type_in_words(y)}; it "
-            "returns (y, y_dot), with a Chunk or ZERO for each value"
+            f"{rule.place} returns {type_in_words(y_dot)} as the tangent of {type_in_words(y)}; "
+            "it must return (y, y_dot), with a Chunk or ZERO for each value"
         )
         raise ChunkMismatchError(message)
     check_chunk(rule, y, y_dot, n)
@@ -180,7 +177,7 @@ def _check_tangents(rule: Rule, y: Any, y_dot: Any, n: int) -> None:
 def check_chunk(rule: Rule, y: Any, y_dot: Chunk, n: int) -> None:
     """Check width, shape and dtype of the tangent of one value that a rule returns."""
     if not same_shape((y_dot.n,), (n,)):
-        message = f"{rule.place} returns a tangent of {y_dot.n} lanes, where {n} were given"
+        message = f"{rule.place} returns a tangent of {y_dot.n} lanes; its arguments have {n}"
         raise ChunkMismatchError(message)
     fault = _misfit(y, y_dot)
     if fault:
@@ -197,7 +194,10 @@ def check_kind(rule: Rule, y: Any, y_dot: Chunk) -> None:
     kind = raw.dtype.kind if hasattr(raw, "dtype") else np.asarray(raw).dtype.kind
     if kind not in "fc":
         what = f"an array of {raw.dtype}" if isinstance(raw, np.ndarray) else type_in_words(raw)
-        message = f"{rule.place} returns a Chunk as the tangent of {what}, which has none: ZERO"
+        message = (
+            f"{rule.place} returns a Chunk as the tangent of {what}, which has no tangent: "
+            "return ZERO"
+        )
         raise ChunkMismatchError(message)
     if kind == "f" and y_dot.dtype.kind == "c":
         message = f"{rule.place} returns a complex tangent for a real value: take .real"
@@ -213,9 +213,9 @@ def _check_written(rule: Rule, y: Any, y_dot: Any, primals: Any) -> None:
                 continue
             names = ", ".join(f"new_{rule.binder.primal_name(k)}" for k in rule.contents)
             message = (
-                f"{rule.place} says mutates={rule.contents!r} and returns {type_in_words(part)} as "
-                f"{name}: it is a tuple of what the function returns, and then the new contents "
-                f"({name}, {names})"
+                f"{rule.place} says mutates={rule.contents!r} but returns {type_in_words(part)} "
+                f"as {name}: it must be a tuple of what the function returns, followed by the "
+                f"new contents ({name}, {names})"
             )
             raise ChunkMismatchError(message)
     for k, new in zip(rule.contents, y[1:], strict=True):
@@ -243,7 +243,10 @@ def check_cotangent(place: str, x_bar: Any, space: Any, y_bar: Any) -> None:
         return
     if is_composite(space):
         if not is_composite(x_bar) or len(x_bar) != len(space):
-            message = f"{place} returns {type_in_words(x_bar)} for {len(space)} parts"
+            message = (
+                f"{place} returns {type_in_words(x_bar)} as the cotangent of an argument of "
+                f"{len(space)} parts: return one cotangent for each"
+            )
             raise ChunkMismatchError(message)
         for key in space if isinstance(space, dict) else range(len(space)):
             check_cotangent(place, x_bar[key], space[key], y_bar)
@@ -254,13 +257,15 @@ def check_cotangent(place: str, x_bar: Any, space: Any, y_bar: Any) -> None:
     shape = getattr(x_bar, "shape", None)
     if isinstance(x_bar, Chunk) != many or shape is None:
         wanted = "a Chunk" if many else "an array"
-        message = f"{place} returns {type_in_words(x_bar)}, where {wanted} or ZERO is wanted"
+        message = f"{place} returns {type_in_words(x_bar)}; expected {wanted} or ZERO"
         raise ChunkMismatchError(message)
     if many and x_bar.n != y_bar.n:
-        message = f"{place} returns {x_bar.n} cotangents, where {y_bar.n} were given"
+        message = f"{place} returns {x_bar.n} cotangents for the {y_bar.n} that it got"
         raise ChunkMismatchError(message)
     if not may_agree(tuple(shape), tuple(space.shape)):
-        message = f"{place} returns a cotangent of shape {shape} for an argument of {space.shape}"
+        message = (
+            f"{place} returns a cotangent of shape {shape} for an argument of shape {space.shape}"
+        )
         raise ChunkMismatchError(message)
     if space.dtype.kind != "c" and x_bar.dtype.kind == "c":
         message = f"{place} returns a complex cotangent for a real argument: take .real"
@@ -287,9 +292,9 @@ def arrays_in(x: Any) -> Iterator[np.ndarray]:
 def memory_of_argument(rule: Rule) -> str:
     """The message for a rule with ``returns='new'`` that returns an argument's memory."""
     return (
-        f"{rule.place} returns memory of an argument, so what is written into it "
-        "later would change the argument, too. Let the function and its rule return a "
-        "copy, or say frule(…, returns='view') ('either' if it depends)"
+        f"{rule.place} returns memory of an argument, so a later write into it would change the "
+        "argument, too. Make the function and its rule return a copy, or use frule(…, "
+        "returns='view') ('either' if it depends)"
     )
 
 
@@ -298,8 +303,8 @@ def undeclared_write(rule: Rule, at: Any) -> str:
     names = rule.binder.positional
     name = names[at] if type(at) is int and at < len(names) else at
     return (
-        f"{rule.name} writes into its argument `{name}`, and its rule ({rule.origin}) "
-        "does not say so: mutates=(…) has the positions of what is written"
+        f"{rule.name} writes into its argument `{name}`, but its rule ({rule.origin}) does not "
+        "say so: register it with mutates=(…), the positions of the arguments that are written"
     )
 
 
@@ -330,27 +335,27 @@ def check_memory(rule: Rule, y: Any, inputs: Any, place: Location | None = None)
     """
     if rule.returns == "either" or _apart(rule, y, inputs):
         return
-    found = list(arrays_in(y))
-    if not found:
+    returned = list(arrays_in(y))
+    if not returned:
         return
-    given = list(arrays_in(inputs))
+    arguments = list(arrays_in(inputs))
     if rule.returns == "view":
-        for a in found[:1] if rule.mutates else found:
-            if a.size and not any(share(a, b) for b in given):
+        for a in returned[:1] if rule.mutates else returned:
+            if a.size and not any(share(a, b) for b in arguments):
                 message = (
-                    f"{rule.place} says returns='view', and what is returned here shares no "
-                    "memory with an argument: say returns='new', or 'either' if it depends"
+                    f"{rule.place} says returns='view', but what is returned here shares no "
+                    "memory with an argument: use returns='new', or 'either' if it depends"
                 )
                 raise RuleError(message, place)
         return
-    for k, a in enumerate(found):
-        for b in given:
+    for k, a in enumerate(returned):
+        for b in arguments:
             if share(a, b):
                 raise RuleError(memory_of_argument(rule), place)
-        if any(share(a, b) for b in found[:k]):
+        if any(share(a, b) for b in returned[:k]):
             message = (
-                f"{rule.place} returns arrays that share memory with each other: let the function "
-                "and its rule return copies"
+                f"{rule.place} returns arrays that share memory with each other: make the "
+                "function and its rule return copies"
             )
             raise RuleError(message, place)
 
@@ -358,8 +363,9 @@ def check_memory(rule: Rule, y: Any, inputs: Any, place: Location | None = None)
 def view_is_written(rule: Rule) -> str:
     """The message for a derivative of memory that a user's function may return a view of."""
     return (
-        f"{rule.place} says returns={rule.returns!r}, and that memory is written: it has no "
-        f"derivative on a tape. Say .copy() of what {rule.name} returns, or let it return a copy"
+        f"{rule.place} says returns={rule.returns!r}, and that memory is written, which has no "
+        f"derivative on a tape. Write into a .copy() of what {rule.name} returns, or make it "
+        "return a copy"
     )
 
 

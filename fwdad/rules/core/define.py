@@ -125,7 +125,7 @@ def frule(
 
 def _check_returns(returns: str, mutates: Any = ()) -> None:
     if returns not in ("new", "view", "either"):
-        message = f'returns is "new", "view" or "either", not {returns!r}'
+        message = f'returns must be "new", "view" or "either", not {returns!r}'
         raise ValueError(message)
     if mutates != () and returns != "new":
         message = f"a function that writes (mutates={mutates!r}) must return new memory"
@@ -185,9 +185,9 @@ def elementwise(
         late = isinstance(function, str)  # its signature is not looked at yet
         if not late and binder.variadic is None and len(partials) != len(binder.primals):
             message = (
-                f"{function_name(resolved)} has {len(binder.primals)} arguments, and "
-                f"got {len(partials)} partials: give one for each, no_derivative(reason) where "
-                "there is none"
+                f"{function_name(resolved)} has {len(binder.primals)} arguments, but got "
+                f"{len(partials)} partials: pass one for each, no_derivative(reason) where there "
+                "is none"
             )
             raise TypeError(message)
 
@@ -384,5 +384,5 @@ def call_rule(
         for t in tangents:
             if hasattr(t, "record"):
                 return t.record.run_rule(rule, rule.body, bound, tangents, rest)
-    answer = rule.body(bound, tangents, **rest)
-    return answer if n is None or not rule.of_user else checked(rule, answer, bound, n, rest)
+    result = rule.body(bound, tangents, **rest)
+    return result if n is None or not rule.of_user else checked(rule, result, bound, n, rest)

@@ -95,13 +95,13 @@ class NumpyLapack:
         self._size = ctypes.sizeof(integer)
         self._pivots = np.dtype(integer)
 
-    def _place(self, k: int) -> int:
+    def _address(self, k: int) -> int:
         """The address of an integer: a dimension, of which there are few."""
-        held = self._numbers.get(k)
-        if held is None:
+        entry = self._numbers.get(k)
+        if entry is None:
             number = self._integers(k, 0, 0)
-            held = self._numbers.setdefault(k, (number, ctypes.addressof(number)))
-        return held[1]
+            entry = self._numbers.setdefault(k, (number, ctypes.addressof(number)))
+        return entry[1]
 
     def _addresses(self, integers: Any) -> tuple[int, int, int]:
         at = ctypes.addressof(integers)
@@ -188,24 +188,24 @@ class NumpyLapack:
         reduce, scale, trmm, gemm, trsm, her2k = of_kind
         item = lower.itemsize
         of_l, of_d = _row_length(lower), _row_length(lanes[0])
-        place = self._place
-        row_l, row_d, one = place(of_l), place(of_d), place(1)
-        answered = self._integers(0, 0, 0)
-        info = ctypes.addressof(answered)
+        address = self._address
+        row_l, row_d, one = address(of_l), address(of_d), address(1)
+        status = self._integers(0, 0, 0)
+        info = ctypes.addressof(status)
 
         def block(l11: int, d11: int, n: int) -> None:
             if n <= BASE:
-                reduce(one, _U, place(n), d11, row_d, l11, row_l, info, 1)
-                scale(place(n), _HALF, d11, place(of_d + 1))
+                reduce(one, _U, address(n), d11, row_d, l11, row_l, info, 1)
+                scale(address(n), _HALF, d11, address(of_d + 1))
                 trmm(
-                    *(_R, _U, _N, _N, place(n), place(n), _UNITY, l11, row_l, d11, row_d),
+                    *(_R, _U, _N, _N, address(n), address(n), _UNITY, l11, row_l, d11, row_d),
                     *(1, 1, 1, 1),
                 )
                 return
             m = n // 2
             l21, d21 = l11 + m * of_l * item, d11 + m * of_d * item
             l22, d22 = l21 + m * item, d21 + m * item
-            first, rest = place(m), place(n - m)
+            first, rest = address(m), address(n - m)
             block(l11, d11, m)
             gemm(
                 *(_C, _N, first, rest, first, _MINUS, d11, row_d, l21, row_l),
@@ -233,8 +233,8 @@ def numpy_lapack() -> NumpyLapack | None:
     for pattern in _ILP64_NAMES if wide else _LP64_NAMES:
         routines = {name: getattr(library, pattern.format(name), None) for name in _ARGUMENTS}
         if all(routines.values()):
-            found = NumpyLapack(routines, ctypes.c_int64 if wide else ctypes.c_int32)
-            return found if agrees(found) else None
+            lapack = NumpyLapack(routines, ctypes.c_int64 if wide else ctypes.c_int32)
+            return lapack if agrees(lapack) else None
     return None
 
 
@@ -243,27 +243,27 @@ def _block_lower(n: int) -> np.ndarray:
     return np.tril(np.cos(np.arange(n * n, dtype=float)).reshape(n, n)) / n
 
 
-def agrees(found: NumpyLapack) -> bool:
+def agrees(lapack: NumpyLapack) -> bool:
     """Whether the routines return what NumPy returns, on one small system per field."""
     a = np.array([[1.0, 2.0, 0.5], [4.0, -3.0, 3.0], [0.25, 7.0, 1.0]])
     for field in (1.0, 1.0 + 0.5j):
         matrix, b = a * field + np.eye(3), np.array([1.0, -2.0, 0.75]) * field
-        x, factors = found.gesv(matrix, b)
+        x, factors = lapack.gesv(matrix, b)
         again = b[None].copy()
-        found.getrs(factors, again)
+        lapack.getrs(factors, again)
         lower = np.tril(matrix, -1) + np.diag([1.0, 2.0, 3.0])  # as a Cholesky factor's
         third = (lower @ b)[None]
-        found.trtrs(lower, third)
+        lapack.trtrs(lower, third)
         lanes = np.tril(lower @ np.conjugate(lower.T))[None]  # for Ȧ = A, L̇ = L / 2
-        found.differentiate_cholesky(lower, lanes)
+        lapack.differentiate_cholesky(lower, lanes)
         view = np.zeros((3, 5))
-        found.add_outer(view[:, 1:4], matrix.real[:, 1], matrix.real[2])
+        lapack.add_outer(view[:, 1:4], matrix.real[:, 1], matrix.real[2])
         left, right, sums = matrix.real[:2].copy(), np.arange(8.0).reshape(2, 4), np.ones((3, 5))
-        found.add_product(sums[:, 1:4], left, right[:, 1:])
+        lapack.add_product(sums[:, 1:4], left, right[:, 1:])
         wide = _block_lower(BASE + 7).astype(matrix.dtype) * field
         np.einsum("ii->i", wide)[...] = 2.0
         blocks = np.tril(wide @ np.conjugate(wide.T))[None]
-        found.differentiate_cholesky(wide, blocks)
+        lapack.differentiate_cholesky(wide, blocks)
         if not (
             np.array_equal(x, np.linalg.solve(matrix, b))
             and np.allclose(again, x, rtol=1e-12)

@@ -22,15 +22,15 @@ def partial_of(partial: Any, primals: tuple[Any, ...], y: Any) -> Any:
 
 def as_numpy_numbers(primals: Iterable[Any], y: Any) -> list[Any]:
     """Python's numbers as NumPy's, in y's precision: 1/0.0 is then inf, as it is for arrays."""
-    made = list(primals)
-    for k, p in enumerate(made):
+    numbers = list(primals)
+    for k, p in enumerate(numbers):
         if type(p) is float or type(p) is int:
             dtype = getattr(y, "dtype", None)
             if dtype is None or dtype == np.float64 or dtype.kind not in "fc":
-                made[k] = np.float64(p)
+                numbers[k] = np.float64(p)
             else:
-                made[k] = np.zeros((), dtype).real.dtype.type(p)
-    return made
+                numbers[k] = np.zeros((), dtype).real.dtype.type(p)
+    return numbers
 
 
 def own_partial(d: Any, primals: Sequence[Any], y: Any, *, kept: bool = True) -> Any:
@@ -51,8 +51,8 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any, *, kept: bool = True) ->
         raw, shape = plain(d), np.shape(plain(y))
         if np.shape(raw) not in ((), shape):
             d = np.broadcast_to(d, shape)
-        held = raw is plain(y) or getattr(raw, "base", None) is not None or _among(raw, primals)
-        return +d if held and isinstance(raw, np.ndarray) else d
+        shared = raw is plain(y) or getattr(raw, "base", None) is not None or _among(raw, primals)
+        return +d if shared and isinstance(raw, np.ndarray) else d
     if hasattr(d, "__fwdad_symbolic__"):  # by call_rule in a rule that holds for symbols
         return d.copy()
     if isinstance(d, (float, int, np.floating, np.integer, np.bool_)):

@@ -298,26 +298,26 @@ def transpose_one(
     ``lift`` makes a transpose run on the duals of an enclosing derivative; None leaves it as it is.
     """
     spaces = rebuild(operation.primals, lambda _, v: _space(v))
-    answers: dict[int, Any] = {}
+    x_bars: dict[int, Any] = {}
     for k, body in transposes_for(operation).items():
         body = body if lift is None else lift(body)
-        answers[k] = body(y_bar, *spaces, **operation.options)
-    return [(source, pick(answers[path[0]], path[1:])) for path, source in operation.sources]
+        x_bars[k] = body(y_bar, *spaces, **operation.options)
+    return [(source, pick(x_bars[path[0]], path[1:])) for path, source in operation.sources]
 
 
 def transposes_for(operation: Operation) -> dict[int, Any]:
     """The transposes that an operation needs, by the position of the argument."""
-    known = TRANSPOSES.get(operation.function, {})
+    transposes = TRANSPOSES.get(operation.function, {})
     needed = {}
     for k in sorted({path[0] for path, _ in operation.sources}):
-        if k not in known:
+        if k not in transposes:
             name = function_name(operation.function)
             message = (
                 f"{name} has no transpose for its argument {k}: write one under its rule, "
                 f"@transpose({name}, argnum={k})"
             )
             raise MissingTransposeError(message)
-        needed[k] = known[k]
+        needed[k] = transposes[k]
     return needed
 
 
@@ -326,7 +326,7 @@ def _space(value: Any) -> Any:
         return value.space
     if isinstance(value, Chunk):  # zeros that a rule wrote out, beside a recorded tangent
         if np.any(np.asarray(value.lanes) != 0):
-            message = "a tangent that is not an input enters the rule: the rule is affine"
+            message = "the rule uses a tangent that is not one of its inputs, so it is not linear"
             raise NonlinearTangentError(message)
         return Space(value.shape, value.dtype)
     return value
@@ -338,8 +338,8 @@ def _accumulate(cotangents: dict[int, Any], tangent: RecordingTangent, x_bar: An
     if not same_shape(tuple(getattr(x_bar, "shape", (None,))), tuple(tangent.shape)):
         message = f"a transpose returned {x_bar!r} as the cotangent of {tangent!r}"
         raise ChunkOperationError(message)
-    known = cotangents.get(id(tangent))
-    cotangents[id(tangent)] = x_bar if known is None else known + x_bar
+    before = cotangents.get(id(tangent))
+    cotangents[id(tangent)] = x_bar if before is None else before + x_bar
 
 
 __all__ = [

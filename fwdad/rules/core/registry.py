@@ -229,7 +229,7 @@ def pure(function: Any) -> Any:
     try:
         _PURE.add(function)
     except TypeError:
-        message = f"pure takes a function that can be hashed; got {type_in_words(function)}"
+        message = f"pure takes a hashable function; got {type_in_words(function)}"
         raise UnsupportedTypeError(message) from None
     changed()
     return function
@@ -282,27 +282,31 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
     origin = registering_place()
 
     def register(resolved: Any) -> None:
-        known = RULES.get(resolved)
+        existing = RULES.get(resolved)
         rule = make(resolved)
         rule.origin = origin
         rule.of_user = not origin.startswith(PACKAGE)
-        stood_in = known is not None and known.stands_in
-        if known is not None and not override and not (stood_in and rule.kind == "frule"):
+        stood_in = existing is not None and existing.stands_in
+        if existing is not None and not override and not (stood_in and rule.kind == "frule"):
             message = (
-                f"{function_name(resolved)} has a rule already, registered at {known.origin}; "
-                "say override=True to replace it"
+                f"{function_name(resolved)} already has a rule, registered at {existing.origin}; "
+                "pass override=True to replace it"
             )
             raise DuplicateRuleError(message)
-        if known is not None and stood_in and (rule.kind, rule.mutates) != ("frule", known.mutates):
+        if (
+            existing is not None
+            and stood_in
+            and (rule.kind, rule.mutates) != ("frule", existing.mutates)
+        ):
             message = (
-                f"{function_name(resolved)} has an rrule, registered at {known.origin}: the rule "
-                f"beside it is an frule with the same mutates={known.mutates!r}"
+                f"{function_name(resolved)} has an rrule, registered at {existing.origin}: the "
+                f"only rule beside it can be an frule with the same mutates={existing.mutates!r}"
             )
             raise DuplicateRuleError(message)
         RULES[resolved] = rule
-        if known is not None and known.pure is not None:
-            RULES.pop(known.pure, None)
-            _WRITER_OF.pop(known.pure, None)
+        if existing is not None and existing.pure is not None:
+            RULES.pop(existing.pure, None)
+            _WRITER_OF.pop(existing.pure, None)
         if rule.mutates:
             rule.contents = rule.mutates
             rule.pure = pure = returning_contents(rule)
@@ -315,7 +319,7 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
     if not isinstance(function, str):
         register(function)
     elif function in _NAMED and not override:
-        message = f"{function} has a rule already; say override=True to replace it"
+        message = f"{function} already has a rule; pass override=True to replace it"
         raise DuplicateRuleError(message)
     else:
         _NAMED.add(function)
@@ -327,7 +331,10 @@ def positions_written(mutates: Sequence[int] | int, binder: Binder | None) -> tu
     written = (mutates,) if isinstance(mutates, int) else tuple(mutates)
     if binder is not None and not binder.variadic_active:
         if any(not 0 <= k < len(binder.primals) for k in written):
-            message = f"mutates={mutates!r}: {binder.name} has {len(binder.primals)} primals"
+            message = (
+                f"mutates={mutates!r} is out of range: {binder.name} has {len(binder.primals)} "
+                "primals"
+            )
             raise ValueError(message)
     return written
 
@@ -340,9 +347,9 @@ def returning_contents(rule: Rule) -> Callable[..., Any]:
     def pure(*args: Any, **kwargs: Any) -> Any:
         primals, options = binder.bind(args, kwargs)
         check_apart(rule, primals)
-        given = tuple([x.copy() if k in mutates else x for k, x in enumerate(primals)])
-        args, kwargs = binder.unbind(given, options)
-        return function(*args, **kwargs), *[given[k] for k in mutates]
+        copies = tuple([x.copy() if k in mutates else x for k, x in enumerate(primals)])
+        args, kwargs = binder.unbind(copies, options)
+        return function(*args, **kwargs), *[copies[k] for k in mutates]
 
     del pure.__wrapped__  # it is not the same by another name
     _WRITER_OF[pure] = rule
@@ -382,7 +389,7 @@ def writes_no_array(rule: Rule, k: int, x: Any) -> str:
     """The message for a number or list that a function would write into."""
     return (
         f"{rule.name} writes into its argument `{rule.binder.primal_name(k)}`, as its rule at "
-        f"{rule.origin} says: that must be an array; got {type_in_words(plain(x))}"
+        f"{rule.origin} says, so that must be an array; got {type_in_words(plain(x))}"
     )
 
 
@@ -390,7 +397,7 @@ def writes_shared(rule: Rule, k: int, j: int) -> str:
     """The message for an array that a function writes, and that another argument views."""
     return (
         f"{rule.name} writes into `{rule.binder.primal_name(k)}`, which may share memory with "
-        f"`{rule.binder.primal_name(j)}`: its rule takes them to be apart. Give it a copy"
+        f"`{rule.binder.primal_name(j)}`: its rule assumes that they do not overlap. Pass a copy"
     )
 
 

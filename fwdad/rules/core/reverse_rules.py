@@ -38,9 +38,9 @@ RRULES: dict[Any, ReverseRule] = {}
 
 def give_to_contents(rule: Rule) -> None:
     """Give the function that returns new contents the rrule of the one that writes them."""
-    known = RRULES.get(rule.function)
-    if known is not None and rule.pure is not None:
-        RRULES[rule.pure] = replace(known, function=rule.pure, mutates=())
+    backward = RRULES.get(rule.function)
+    if backward is not None and rule.pure is not None:
+        RRULES[rule.pure] = replace(backward, function=rule.pure, mutates=())
 
 
 when_writes(give_to_contents)

@@ -21,7 +21,9 @@ def _join(chunks: Sequence[Any]) -> int:
         message = f"chunks of widths {sorted(widths)} meet in one operation"
         raise ChunkMismatchError(message)
     if not all(isinstance(c, Chunk) for c in chunks):
-        message = "a ZERO has no shape: write it out with dense(x_dot, x, n) before joining"
+        message = (
+            "a ZERO has no shape: make it an array of zeros with dense(x_dot, x, n) before joining"
+        )
         raise ChunkMismatchError(message)
     return widths.pop()
 
@@ -37,8 +39,8 @@ def _joined(shape: tuple[Any, ...], parts: list[tuple[Any, Any]]) -> Chunk | Non
                 return None
     if placed is None or not all(type(m) is int for m in shape):
         return None
-    kept = [(index, t) for index, t in parts if any(lanes.placed for lanes in t.terms)]
-    joined: Chunk | None = placed.placer.joined(shape, kept)
+    nonzero = [(index, t) for index, t in parts if any(lanes.placed for lanes in t.terms)]
+    joined: Chunk | None = placed.placer.joined(shape, nonzero)
     return joined
 
 

@@ -80,8 +80,8 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Chunk:
     for i, j in zip(of_a, of_b, strict=True):
         right[j % b_ndim] = left[i % a_ndim]
     summed = {left[i % a_ndim] for i in of_a}
-    kept = [x for x in left + right if x not in summed]
-    return _einsum(f"{''.join(left)},{''.join(right)}->{''.join(kept)}", a, b)
+    free = [x for x in left + right if x not in summed]
+    return _einsum(f"{''.join(left)},{''.join(right)}->{''.join(free)}", a, b)
 
 
 @law(np.einsum)
@@ -126,8 +126,8 @@ def _lengths(terms: list[str], arrays: list[Any]) -> dict[str, int]:
             *after,
         ]
         for label, length in zip(labels, shape, strict=True):
-            held = lengths.get(label, 1)
-            lengths[label] = max(length, held) if is_known(length, held) else length
+            longest = lengths.get(label, 1)
+            lengths[label] = max(length, longest) if is_known(length, longest) else length
     return lengths
 
 
@@ -155,7 +155,7 @@ def _kron(a: Any, b: Any) -> Chunk:
 def _solve(a: Any, b: Chunk) -> Chunk:
     """Solve for all lanes at once: the lanes become columns, so that a is factorised once."""
     if isinstance(a, Chunk):
-        message = "numpy.linalg.solve is linear in b, not in a: a came as a tangent"
+        message = "numpy.linalg.solve is linear in b, not in a, but a is a tangent"
         raise NonlinearTangentError(message)
     a_ndim = np.ndim(plain(a))
     if b.ndim == 1:

@@ -123,12 +123,12 @@ def _bincount(x: Any, weights: Chunk, minlength: int = 0) -> Chunk:
     """Add up the weights of each bin: the closed list's way to scatter with repeated places."""
     x = array_of(x)
     length = max(minlength, int(x.max()) + 1 if x.size else 0)
-    places = (np.arange(weights.n)[:, None] * length + x).reshape(-1)
+    bins = (np.arange(weights.n)[:, None] * length + x).reshape(-1)
     lanes = weights.lanes.reshape(-1)
     total = weights.n * length
     if weights.dtype.kind == "c":
-        real, imag = (np.bincount(places, part, total) for part in (lanes.real, lanes.imag))
+        real, imag = (np.bincount(bins, part, total) for part in (lanes.real, lanes.imag))
         summed = real + 1j * imag
     else:
-        summed = np.bincount(places, lanes, total)
+        summed = np.bincount(bins, lanes, total)
     return Chunk(summed.reshape((weights.n, length)))

@@ -78,9 +78,9 @@ def _take_along_axis(arr_dot: Chunk, indices: Any, axis: int | None = -1) -> Chu
     # One flat index serves every lane: a gather by it is quicker than one along the axis.
     if not is_known(arr_dot.shape):
         return Chunk(_take_lanes_along(arr_dot, indices, axis_of(axis, arr_dot.ndim)))
-    places = np.arange(arr_dot.size).reshape(arr_dot.shape)
-    places = np.take_along_axis(places, indices, axis_of(axis, arr_dot.ndim) - 1)
-    return _take(arr_dot, places)
+    positions = np.arange(arr_dot.size).reshape(arr_dot.shape)
+    positions = np.take_along_axis(positions, indices, axis_of(axis, arr_dot.ndim) - 1)
+    return _take(arr_dot, positions)
 
 
 def _take_lanes_along(arr_dot: Chunk, indices: Any, axis: int) -> Any:

@@ -29,8 +29,8 @@ def _termwise(
     full = (x_dot.n, *x_dot.shape)
     for lanes, d in x_dot.terms.items():
 
-        def make(held: Lanes) -> Lanes:
-            array = held.array
+        def make(lanes: Lanes) -> Lanes:
+            array = lanes.array
             return Lanes(on_lanes(array if array.shape == full else np.broadcast_to(array, full)))
 
         moved = lanes.part((key, x_dot.shape), make)
@@ -127,12 +127,12 @@ def _squeeze(x_dot: Chunk, axis: Any = None) -> Chunk:
 def _expand_dims(x_dot: Chunk, axis: Any) -> Chunk:
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     rank = x_dot.ndim + len(axes)
-    made = {axis_of(a, rank) - 1 for a in axes}
-    if len(made) < len(axes):
+    new_axes = {axis_of(a, rank) - 1 for a in axes}
+    if len(new_axes) < len(axes):
         message = "repeated axis"
         raise ValueError(message)
     rest = iter(x_dot.shape)
-    return _reshape(x_dot, tuple(1 if k in made else next(rest) for k in range(rank)))
+    return _reshape(x_dot, tuple(1 if k in new_axes else next(rest) for k in range(rank)))
 
 
 @law(np.broadcast_to)
