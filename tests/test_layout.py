@@ -129,6 +129,37 @@ def test_arrows():
     assert find_wrong_arrows(package) == []
 
 
+def find_circles(package):
+    """Groups of modules that import one another, also inside functions or for types alone."""
+    modules = {module_name(path, package) for path in package.rglob("*.py")}
+    imports = {
+        module_name(path, package): {
+            imported for _, imported in read_imports(path, package, modules) if imported in modules
+        }
+        for path in package.rglob("*.py")
+    }
+    while imports:  # what imports none of the others is in no circle, nor what none imports
+        used = set().union(*imports.values())
+        outer = {m for m, of in imports.items() if not (of & imports.keys() - {m}) or m not in used}
+        if not outer:
+            return sorted(imports)
+        imports = {m: of - outer for m, of in imports.items() if m not in outer}
+    return []
+
+
+def test_no_module_imports_itself_over_others():
+    assert find_circles(ROOT / "fwdad") == []
+
+
+def test_circles_are_found(planted):
+    planted("eager/build.py", "def f():\n    from fwdad.eager import run")
+    planted(
+        "eager/run.py",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import build",
+    )
+    assert set(find_circles(planted.package)) >= {"fwdad.eager.build", "fwdad.eager.run"}
+
+
 def test_arrows_inside_reversible():
     package = ROOT / "fwdad"
     modules = {module_name(path, package) for path in package.rglob("*.py")}
@@ -156,6 +187,7 @@ def planted(tmp_path):
         plant(f"{name}.py", "")
     for name in ("tangents", "rules", "rules/core", "eager", "evaluation"):
         plant(f"{name}/__init__.py", "")
+    plant.package = package
     return plant
 
 

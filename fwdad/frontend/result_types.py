@@ -51,13 +51,13 @@ def type_by_source(
         tracer = Interpreter(recorder, captures, recursive, lists)
         given, named = map_values(lambda value: Symbol(value, recorder), [args, kwargs])
         returned = tracer.inline.call_by_source(python, tuple(given), named)
-        y = _type(returned)
+        y = _type(returned, recorder.lengths.resolved)
         if rule is not None and rule.of_user:
             _check_memory(rule, recorder, args, kwargs, returned, place)
         if writer is None:
             return y
         primals, _ = writer.binder.bind(tuple(given), named)
-        return (y, *[_type(primals[k]) for k in writer.mutates])
+        return (y, *[_type(primals[k], recorder.lengths.resolved) for k in writer.mutates])
 
     try:
         return until_traced(attempt)
@@ -91,12 +91,12 @@ def _check_memory(
                 raise RuleError(undeclared_write(rule, given[written.pop()]), place())
 
 
-def _type(y: Any) -> Any:
+def _type(y: Any, resolved: Callable[[Any], Any]) -> Any:
     """A traced result as types."""
     if type(y) is Symbol:
-        return y.recorder.lengths.resolved(y.type)
+        return resolved(y.type)
     if isinstance(y, (tuple, list)):
-        parts = [_type(item) for item in y]
+        parts = [_type(item, resolved) for item in y]
         return type(y)(*parts) if hasattr(y, "_fields") else type(y)(parts)
     if isinstance(y, np.ndarray):
         return ArrayType(y.dtype, y.shape)

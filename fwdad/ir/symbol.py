@@ -5,23 +5,78 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, NoReturn, Protocol, Self
 
 import numpy as np
 
 from fwdad.errors import Location, UntraceableError
-from fwdad.ir.ops import Value
-from fwdad.ir.types import ArrayType, Number, joined, product
+from fwdad.ir.ops import Operand, Value
+from fwdad.ir.types import ArrayType, Number, Type, joined, product
 from fwdad.ops import record_of
 from fwdad.rules.core.partials import SINGLE
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import Undefined, Zero
 
-if TYPE_CHECKING:
-    from fwdad.ir.builder.recorder import Recorder
-
-
 _TANGENTS = (Chunk, Zero, Undefined)
+
+
+class Recording(Protocol):
+    """What records calls, loads and stores: :class:`fwdad.ir.builder.recorder.Recorder`."""
+
+    place: Callable[[], Location | None]
+
+    def apply(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Record a call of a function without side effects, and return its result."""
+
+    def apply_typed(self, function: Callable[..., Any], args: tuple[Any, ...], t: Type) -> Symbol:
+        """Record a call of a function whose result type is known."""
+
+    def infer(self, function: Any, inputs: Any, options: Any) -> Any:
+        """The type of a call's result, in its structure."""
+
+    def operand(self, x: Any) -> Operand:
+        """A traced value as an operand."""
+
+    def as_symbol(self, x: Any) -> Symbol:
+        """A number or array as a symbol."""
+
+    def as_array(self, x: Any) -> Any:
+        """A list that holds symbols as an array."""
+
+    def load(self, a: Symbol, index: Any) -> Any:
+        """Record ``a[index]``."""
+
+    def store(self, a: Any, index: Any, value: Any) -> None:
+        """Record ``a[index] = value``."""
+
+    def store_where(self, a: Symbol, value: Any, where: Any) -> None:
+        """Record a write into an array where a condition holds."""
+
+    def check(
+        self,
+        condition: Any,
+        exception: Any,
+        arguments: tuple[Any, ...] = (),
+        location: Location | None = None,
+    ) -> None:
+        """Record that an exception is raised unless a condition holds."""
+
+    def length(self, a: Symbol, axis: int) -> Any:
+        """One length of an array, as an int or a symbol."""
+
+    def static_length(self, d: Any) -> Any:
+        """A length as an int or a symbol."""
+
+    def length_symbol(self, d: Any) -> Any:
+        """A length that is known only at run time as a symbol."""
+
+    def is_written(self, v: Value) -> bool:
+        """Whether the memory of an array is written."""
+
+    def may_share(self, a: Value, b: Value) -> bool:
+        """Whether two arrays may share memory."""
 
 
 class Symbol:
@@ -30,7 +85,7 @@ class Symbol:
     __slots__ = ("recorder", "value")
     __array_priority__ = 1e5
     __fwdad_symbolic__ = True
-    recorder: Recorder
+    recorder: Recording
 
     def __init__(self, value: Value, recorder: Any) -> None:
         self.value = value
@@ -261,7 +316,7 @@ class Length:
 
     __slots__ = ("recorder", "size")
     __fwdad_symbolic__ = True
-    recorder: Recorder
+    recorder: Recording
 
     def __init__(self, size: Any, recorder: Any) -> None:
         self.size = size

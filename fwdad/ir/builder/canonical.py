@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import AliasedArgumentError, UntraceableError
-from fwdad.ir.builder.recording import Recording
 from fwdad.ir.primitives.view_mirrors import lie_apart
-from fwdad.ir.symbol import Symbol
+from fwdad.ir.symbol import Recording, Symbol
 from fwdad.ir.types import BOOL
 from fwdad.rules.core.by_position import told_dtypes
 from fwdad.rules.core.registry import find_rule, out_name, writes_no_array, writes_shared

@@ -16,10 +16,9 @@ from fwdad.ir.builder.index_parts import (
     sample_index,
     spelled_out,
 )
-from fwdad.ir.builder.recording import Recording
 from fwdad.ir.builder.shape_env import KnownLengths
 from fwdad.ir.ops import Value, values_in
-from fwdad.ir.symbol import Symbol
+from fwdad.ir.symbol import Recording, Symbol
 from fwdad.ir.types import INT, ArrayType, Number, Size, Type, sliced
 
 
