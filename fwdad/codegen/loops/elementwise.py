@@ -8,16 +8,22 @@ import numpy as np
 
 from fwdad.codegen.loops.assignments import Assignments
 from fwdad.codegen.loops.draft import Draft
-from fwdad.codegen.loops.element_terms import ELEMENTWISE, arity
 from fwdad.codegen.loops.facts import Facts
 from fwdad.codegen.loops.loop_lines import LoopLines
 from fwdad.codegen.loops.memory import Memory
 from fwdad.codegen.loops.new_arrays import NewArrays
 from fwdad.codegen.loops.notation import Leaf, length_text, subscript
-from fwdad.codegen.loops.number_terms import Term, constant, literal, number_cast, numpy_number
-from fwdad.codegen.loops.numpy_terms import as_ufunc, needed_dtypes, numpy_term, where_term
 from fwdad.codegen.loops.operands import Operands
 from fwdad.codegen.loops.registers import Registers
+from fwdad.codegen.loops.terms.element_terms import ELEMENTWISE, arity
+from fwdad.codegen.loops.terms.number_terms import (
+    Term,
+    constant,
+    literal,
+    number_cast,
+    numpy_number,
+)
+from fwdad.codegen.loops.terms.numpy_terms import as_ufunc, needed_dtypes, numpy_term, where_term
 from fwdad.ir.analysis.def_use import used_in_own_block
 from fwdad.ir.notation import ATOM, tuple_text
 from fwdad.ir.ops import (

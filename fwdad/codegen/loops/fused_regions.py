@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from fwdad.codegen.loops.notation import subscript
-from fwdad.codegen.loops.number_terms import Term, numpy_number
 from fwdad.codegen.loops.parts import Parts
-from fwdad.codegen.loops.vector_terms import Elements, lanes_of, vector_term
+from fwdad.codegen.loops.terms.number_terms import Term, numpy_number
+from fwdad.codegen.loops.vectors.vector_terms import Elements, lanes_of, vector_term
 from fwdad.codegen.passes.fusion import Region
 from fwdad.codegen.runtime import libmvec
 from fwdad.ir.notation import ATOM

@@ -12,7 +12,7 @@ from fwdad.codegen.loops.draft import Draft
 from fwdad.codegen.loops.loop_lines import LoopLines
 from fwdad.codegen.loops.memory import Memory
 from fwdad.codegen.loops.notation import dtype_text, subscript
-from fwdad.codegen.loops.number_terms import literal, numpy_number
+from fwdad.codegen.loops.terms.number_terms import literal, numpy_number
 from fwdad.codegen.passes.axis_order import Axes, axes_of_memory
 from fwdad.codegen.passes.registers import lane_memory
 from fwdad.ir.notation import tuple_text

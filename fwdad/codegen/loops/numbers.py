@@ -8,12 +8,13 @@ import numpy as np
 
 from fwdad.codegen.loops.assignments import Assignments
 from fwdad.codegen.loops.draft import Draft
-from fwdad.codegen.loops.element_terms import ELEMENTWISE
 from fwdad.codegen.loops.notation import name_of
-from fwdad.codegen.loops.number_terms import Term, cast, constant
-from fwdad.codegen.loops.numpy_terms import as_ufunc, numpy_term
 from fwdad.codegen.loops.operands import Operands
-from fwdad.codegen.loops.python_terms import (
+from fwdad.codegen.loops.registers import Registers
+from fwdad.codegen.loops.terms.element_terms import ELEMENTWISE
+from fwdad.codegen.loops.terms.number_terms import Term, cast, constant
+from fwdad.codegen.loops.terms.numpy_terms import as_ufunc, numpy_term
+from fwdad.codegen.loops.terms.python_terms import (
     conversion_term,
     extreme_term,
     math_term,
@@ -21,8 +22,7 @@ from fwdad.codegen.loops.python_terms import (
     python_term,
     round_term,
 )
-from fwdad.codegen.loops.registers import Registers
-from fwdad.codegen.loops.vector_terms import library_name
+from fwdad.codegen.loops.vectors.vector_terms import library_name
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Op, Operand, Value, is_array, values_in
 from fwdad.ir.primitives import checkpoint_schedule

@@ -9,7 +9,8 @@ import numpy as np
 from fwdad.codegen.loops.draft import Draft
 from fwdad.codegen.loops.new_arrays import NewArrays
 from fwdad.codegen.loops.notation import name_of, subscript
-from fwdad.codegen.loops.number_terms import (
+from fwdad.codegen.loops.registers import Registers
+from fwdad.codegen.loops.terms.number_terms import (
     Term,
     cast,
     constant,
@@ -17,8 +18,7 @@ from fwdad.codegen.loops.number_terms import (
     numpy_number,
     stored_cast,
 )
-from fwdad.codegen.loops.numpy_terms import as_ufunc, loop_types, numpy_term
-from fwdad.codegen.loops.registers import Registers
+from fwdad.codegen.loops.terms.numpy_terms import as_ufunc, loop_types, numpy_term
 from fwdad.codegen.numba_support import CannotCompileError
 from fwdad.errors import type_in_words
 from fwdad.ir.notation import ATOM, LOWEST

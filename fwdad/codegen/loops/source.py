@@ -36,12 +36,12 @@ from fwdad.codegen.loops.buffer_hoisting import OpenLoop, moving_lengths
 from fwdad.codegen.loops.draft import Module
 from fwdad.codegen.loops.fused_regions import write_region
 from fwdad.codegen.loops.notation import name_of
-from fwdad.codegen.loops.number_terms import cast
 from fwdad.codegen.loops.parallel_loops import SpreadLoop, may_run_at_once
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.strip_mining import ahead_of, write_ahead
-from fwdad.codegen.loops.vector_bodies import vector_body, write_body
-from fwdad.codegen.loops.vector_loops import runs_in_vectors
+from fwdad.codegen.loops.terms.number_terms import cast
+from fwdad.codegen.loops.vectors.vector_bodies import vector_body, write_body
+from fwdad.codegen.loops.vectors.vector_loops import runs_in_vectors
 from fwdad.codegen.numba_support import (
     LINALG_HELPERS,
     SPECIAL_HELPERS,

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fwdad.codegen.loops.buffer_hoisting import OpenLoop
-from fwdad.codegen.loops.element_terms import arity
 from fwdad.codegen.loops.parts import Parts
+from fwdad.codegen.loops.terms.element_terms import arity
 from fwdad.codegen.numba_support import CHECK_BOUNDS
 from fwdad.ir.analysis.indices import affine, counter_loop
 from fwdad.ir.builder.index_parts import spelled_out

@@ -13,7 +13,7 @@ from fwdad.codegen.loops.loop_lines import LoopLines
 from fwdad.codegen.loops.memory import Memory
 from fwdad.codegen.loops.new_arrays import NewArrays
 from fwdad.codegen.loops.notation import Leaf, dtype_text, length_text, subscript
-from fwdad.codegen.loops.number_terms import Term, numpy_number
+from fwdad.codegen.loops.terms.number_terms import Term, numpy_number
 from fwdad.ir.analysis.indices import is_same_view
 from fwdad.ir.builder.index_parts import spelled_out
 from fwdad.ir.notation import ATOM

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fwdad.codegen.loops.notation import subscript
-from fwdad.codegen.loops.number_terms import constant
-from fwdad.codegen.loops.numpy_terms import as_ufunc
 from fwdad.codegen.loops.parts import Parts
-from fwdad.codegen.loops.vector_terms import lanes_of, library_name
+from fwdad.codegen.loops.terms.number_terms import constant
+from fwdad.codegen.loops.terms.numpy_terms import as_ufunc
+from fwdad.codegen.loops.vectors.vector_terms import lanes_of, library_name
 from fwdad.codegen.runtime import libmvec
 from fwdad.ir.ops import Apply, Load, Loop, Op, Operand, Value, values_in, walk
 from fwdad.ir.types import Number

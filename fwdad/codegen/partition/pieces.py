@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from fwdad.codegen.loops.number_terms import check_dtype
 from fwdad.codegen.loops.source import numba_source
 from fwdad.codegen.loops.stack_memory import handed_on
+from fwdad.codegen.loops.terms.number_terms import check_dtype
 from fwdad.codegen.numba_support import CannotCompileError
 from fwdad.ir.analysis.alias import memory, memory_of, written_parameters
 from fwdad.ir.analysis.layout import Orders

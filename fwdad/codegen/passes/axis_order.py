@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.codegen.loops.element_terms import ELEMENTWISE
-from fwdad.codegen.loops.numpy_terms import as_ufunc
+from fwdad.codegen.loops.terms.element_terms import ELEMENTWISE
+from fwdad.codegen.loops.terms.numpy_terms import as_ufunc
 from fwdad.ir.analysis.alias import Roots, memory
 from fwdad.ir.analysis.effects import own_function
 from fwdad.ir.analysis.indices import Places, affine, counter_loop

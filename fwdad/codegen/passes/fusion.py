@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fwdad.codegen.loops.vector_terms import float_dtype, has_vector_form, is_transcendental
+from fwdad.codegen.loops.vectors.vector_terms import float_dtype, has_vector_form, is_transcendental
 from fwdad.ir.ops import Apply, Block, Call, Check, Op, Operand, Value, is_array, values_in
 from fwdad.ir.types import ArrayType, Dimension, number_type
 from fwdad.tangents.scaling import scale_lanes

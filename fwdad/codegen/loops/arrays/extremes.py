@@ -6,9 +6,9 @@ import numpy as np
 
 from fwdad.codegen.loops.arrays.functions import as_array, handles
 from fwdad.codegen.loops.notation import subscript
-from fwdad.codegen.loops.number_terms import numpy_number
 from fwdad.codegen.loops.parts import Parts
-from fwdad.codegen.loops.vector_terms import lanes_of
+from fwdad.codegen.loops.terms.number_terms import numpy_number
+from fwdad.codegen.loops.vectors.vector_terms import lanes_of
 from fwdad.codegen.runtime import libmvec
 from fwdad.ir.ops import Apply, Operand
 from fwdad.ir.primitives.running_extremes import place_of_extreme, place_of_larger, place_of_smaller

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.codegen.loops.notation import dtype_text, length_text, subscript
-from fwdad.codegen.loops.number_terms import cast, literal, numpy_number
 from fwdad.codegen.loops.parts import Parts
+from fwdad.codegen.loops.terms.number_terms import cast, literal, numpy_number
 from fwdad.errors import UndefinedDerivativeError, type_in_words
 from fwdad.ir.abstract_eval.infer import infer
 from fwdad.ir.notation import tuple_text

@@ -10,8 +10,8 @@ import numpy as np
 
 from fwdad.codegen.loops.arrays.functions import as_array, handles, name_text
 from fwdad.codegen.loops.notation import Leaf, length_text, subscript
-from fwdad.codegen.loops.number_terms import Term, numpy_number
 from fwdad.codegen.loops.parts import Parts
+from fwdad.codegen.loops.terms.number_terms import Term, numpy_number
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Load, Operand, Store, Update, Value, is_array
 from fwdad.ir.primitives.scatter_add import last_writes

@@ -10,8 +10,8 @@ from fwdad.codegen.loops.arrays.functions import FLOAT64, as_array, axes_of, han
 from fwdad.codegen.loops.arrays.order import extreme
 from fwdad.codegen.loops.arrays.products import as_dtype, stack
 from fwdad.codegen.loops.notation import subscript
-from fwdad.codegen.loops.number_terms import Term, cast, numpy_number
 from fwdad.codegen.loops.parts import Parts
+from fwdad.codegen.loops.terms.number_terms import Term, cast, numpy_number
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Value, is_array
 from fwdad.tangents.adjugate import cofactors

@@ -7,8 +7,8 @@ import numpy as np
 from fwdad.codegen.loops.arrays.functions import handles, reading
 from fwdad.codegen.loops.arrays.reductions import SUM
 from fwdad.codegen.loops.notation import dtype_text, length_text, subscript
-from fwdad.codegen.loops.number_terms import Term, literal, numpy_number
 from fwdad.codegen.loops.parts import Parts
+from fwdad.codegen.loops.terms.number_terms import Term, literal, numpy_number
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import is_array
 

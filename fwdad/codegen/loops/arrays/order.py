@@ -10,10 +10,10 @@ import numpy as np
 
 from fwdad.codegen.loops.arrays.functions import as_array, axes_of, handles, reading
 from fwdad.codegen.loops.notation import length_text, subscript
-from fwdad.codegen.loops.number_terms import Term, numpy_number
-from fwdad.codegen.loops.numpy_terms import numpy_term
 from fwdad.codegen.loops.parts import Parts
-from fwdad.codegen.loops.vector_rows import Rows, extreme_of_row, is_absolute, place_in_row
+from fwdad.codegen.loops.terms.number_terms import Term, numpy_number
+from fwdad.codegen.loops.terms.numpy_terms import numpy_term
+from fwdad.codegen.loops.vectors.vector_rows import Rows, extreme_of_row, is_absolute, place_in_row
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Operand, is_array
 from fwdad.ir.types import Number

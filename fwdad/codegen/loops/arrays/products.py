@@ -13,9 +13,9 @@ from fwdad.codegen.loops import parallel_sums
 from fwdad.codegen.loops.arrays.functions import as_array, fill_new, handles
 from fwdad.codegen.loops.arrays.reductions import SUM, WIDE, spread
 from fwdad.codegen.loops.notation import Leaf, length_text, subscript
-from fwdad.codegen.loops.number_terms import Term, literal, numpy_number
-from fwdad.codegen.loops.numpy_terms import numpy_term
 from fwdad.codegen.loops.parts import Parts
+from fwdad.codegen.loops.terms.number_terms import Term, literal, numpy_number
+from fwdad.codegen.loops.terms.numpy_terms import numpy_term
 from fwdad.ir.notation import ATOM, tuple_text
 from fwdad.ir.ops import Value, is_array
 from fwdad.ir.types import ArrayType

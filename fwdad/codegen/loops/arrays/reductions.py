@@ -10,10 +10,10 @@ import numpy as np
 from fwdad.codegen.loops import parallel_sums
 from fwdad.codegen.loops.arrays.functions import FLOAT64, as_array, axes_of, handles, reading
 from fwdad.codegen.loops.notation import length_text, subscript
-from fwdad.codegen.loops.number_terms import Term, cast, literal, numpy_number
-from fwdad.codegen.loops.numpy_terms import numpy_term
 from fwdad.codegen.loops.parts import Parts
-from fwdad.codegen.loops.vector_rows import Rows, add_rows, sum_of_row
+from fwdad.codegen.loops.terms.number_terms import Term, cast, literal, numpy_number
+from fwdad.codegen.loops.terms.numpy_terms import numpy_term
+from fwdad.codegen.loops.vectors.vector_rows import Rows, add_rows, sum_of_row
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Operand
 from fwdad.ir.types import Number

@@ -16,8 +16,8 @@ from fwdad.codegen.loops.arrays.functions import (
     shape_text,
 )
 from fwdad.codegen.loops.notation import dtype_text, length_text, subscript
-from fwdad.codegen.loops.number_terms import literal
 from fwdad.codegen.loops.parts import Parts
+from fwdad.codegen.loops.terms.number_terms import literal
 from fwdad.ir.notation import ATOM, tuple_text
 from fwdad.ir.ops import Apply, Operand, Value, is_array
 from fwdad.ir.primitives.view_mirrors import give_back, is_view, view_or_copy, view_or_zeros

@@ -9,8 +9,8 @@ import numpy as np
 from fwdad.codegen.loops.arrays.functions import FLOAT64, as_array, handles, reading
 from fwdad.codegen.loops.arrays.products import as_dtype
 from fwdad.codegen.loops.notation import length_text, subscript
-from fwdad.codegen.loops.number_terms import Term, cast, numpy_number
 from fwdad.codegen.loops.parts import Parts
+from fwdad.codegen.loops.terms.number_terms import Term, cast, numpy_number
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Operand, is_array
 

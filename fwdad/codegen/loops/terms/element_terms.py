@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.codegen.loops.number_terms import Term, cast, literal, numpy_number
-from fwdad.codegen.loops.numpy_terms import as_ufunc, numpy_term, where_term
+from fwdad.codegen.loops.terms.number_terms import Term, cast, literal, numpy_number
+from fwdad.codegen.loops.terms.numpy_terms import as_ufunc, numpy_term, where_term
 from fwdad.ir.ops import Apply
 from fwdad.ir.primitives.broadcast_sums import sum_to
 from fwdad.tangents.scaling import scale_lanes

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fwdad.codegen.loops.number_terms import Term, cast, literal, numpy_number
-from fwdad.codegen.loops.numpy_terms import SYMBOLS, as_ufunc, loop_types
+from fwdad.codegen.loops.terms.number_terms import Term, cast, literal, numpy_number
+from fwdad.codegen.loops.terms.numpy_terms import SYMBOLS, as_ufunc, loop_types
 from fwdad.codegen.numba_support import CannotCompileError
 from fwdad.codegen.runtime import libmvec
 from fwdad.ir.notation import ATOM

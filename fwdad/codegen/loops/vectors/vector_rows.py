@@ -12,10 +12,15 @@ from typing import Any
 import numpy as np
 
 from fwdad.codegen.loops.notation import subscript
-from fwdad.codegen.loops.number_terms import Term, constant, numpy_number
-from fwdad.codegen.loops.numpy_terms import as_ufunc
 from fwdad.codegen.loops.parts import Parts
-from fwdad.codegen.loops.vector_terms import Elements, has_vector_form, lanes_of, vector_term
+from fwdad.codegen.loops.terms.number_terms import Term, constant, numpy_number
+from fwdad.codegen.loops.terms.numpy_terms import as_ufunc
+from fwdad.codegen.loops.vectors.vector_terms import (
+    Elements,
+    has_vector_form,
+    lanes_of,
+    vector_term,
+)
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Operand, Value, is_array
 

@@ -16,13 +16,18 @@ from typing import Any
 import numpy as np
 
 from fwdad.codegen.loops.notation import subscript
-from fwdad.codegen.loops.number_terms import Term, constant, numpy_number
-from fwdad.codegen.loops.numpy_terms import as_ufunc
 from fwdad.codegen.loops.parts import Parts
-from fwdad.codegen.loops.python_terms import math_term
 from fwdad.codegen.loops.strip_mining import Ahead, is_function, is_long, shift_of
-from fwdad.codegen.loops.vector_terms import Elements, has_vector_form, lanes_of, library_name
-from fwdad.codegen.loops.vector_terms import vector_term as term_of
+from fwdad.codegen.loops.terms.number_terms import Term, constant, numpy_number
+from fwdad.codegen.loops.terms.numpy_terms import as_ufunc
+from fwdad.codegen.loops.terms.python_terms import math_term
+from fwdad.codegen.loops.vectors.vector_terms import (
+    Elements,
+    has_vector_form,
+    lanes_of,
+    library_name,
+)
+from fwdad.codegen.loops.vectors.vector_terms import vector_term as term_of
 from fwdad.codegen.runtime import libmvec
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Load, Loop, Op, Operand, Store, Value, values_in

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.codegen.loops.number_terms import (
+from fwdad.codegen.loops.terms.number_terms import (
     BOOL,
     FLOAT64,
     INT64,

@@ -7,8 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.codegen.loops.number_terms import BOOL, FLOAT64, INT64, Term, cast, literal, stored_cast
-from fwdad.codegen.loops.numpy_terms import COMPARISONS, ORDERINGS, SYMBOLS, bool_text
+from fwdad.codegen.loops.terms.number_terms import (
+    BOOL,
+    FLOAT64,
+    INT64,
+    Term,
+    cast,
+    literal,
+    stored_cast,
+)
+from fwdad.codegen.loops.terms.numpy_terms import COMPARISONS, ORDERINGS, SYMBOLS, bool_text
 from fwdad.codegen.numba_support import CannotCompileError
 from fwdad.ir.notation import ATOM
 from fwdad.ir.types import Number
