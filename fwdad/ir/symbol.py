@@ -51,8 +51,8 @@ class Symbol:
 
     def _refuse(self, what: str) -> NoReturn:
         message = (
-            f"a value that is not known when the program is traced is needed {what}; code without "
-            "a Python source asked for it"
+            f"a value that is unknown until run time is needed {what}, by code that has no Python "
+            "source"
         )
         raise UntraceableError(message, self.recorder.place())
 
@@ -244,8 +244,9 @@ class UnknownText(str):
     def refuse(self, *_: object) -> Any:
         """Raise an ``UntraceableError``: the characters themselves are needed."""
         message = (
-            "the text of a number that is not known yet can only be the message of an error: as a "
-            "key or a name take what is known, such as the counter of a loop over range(3)"
+            "the string of a number that is unknown until run time can only be the message of an "
+            "error: as a key or a name use something known at trace time, such as the counter of "
+            "a loop over range(3)"
         )
         raise UntraceableError(message, self.place)
 
@@ -280,7 +281,7 @@ class Length:
         self.symbol._refuse("to decide a branch")
 
     def __index__(self) -> NoReturn:
-        message = "a length that is not known when the program is traced is needed as a number"
+        message = "a length that is unknown until run time is needed as a number"
         raise UntraceableError(message, self.recorder.place())
 
     @property

@@ -21,7 +21,10 @@ EYE = np.eye(3)
         (({"u": np.ma.masked_array(X, [0, 1, 0]), "v": 1.0}, X), "elements are masked"),
         ([{"u": X, "v": 1.0}, X], "is a list; y is a tuple"),
         (({"u": X, "w": 1.0}, X), r"has the keys \['u', 'w'\]"),
-        (({"u": X, "v": 1.0}, X[:2]), r"\(2,\).*one has the value's shape, K of them \(K, \*sh"),
+        (
+            ({"u": X, "v": 1.0}, X[:2]),
+            r"\(2,\).*one has the value's shape, K of them have \(K, \*sh",
+        ),
         (({"u": EYE, "v": 1.0}, EYE), "one has the value's shape"),
         (({"u": EYE, "v": np.ones(2)}, EYE), "one has the value's shape"),
         (({"u": X, "v": None}, X), "got None"),

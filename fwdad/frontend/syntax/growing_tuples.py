@@ -40,7 +40,7 @@ class Tuples(Items):
         if not isinstance(x, tuple) or type(x) is not self.kind or len(x) != n:
             kind = x.in_words if isinstance(x, Held) else type_in_words(x)
             alike = f" of {len(x)}" if isinstance(x, tuple) else ""
-            self.refused(f"{kind}{alike} beside a tuple of {n} as items of")
+            self.refused(f"items of different structure ({kind}{alike} beside a tuple of {n}) in")
         return x
 
     def made(self, parts: Any) -> Any:
@@ -87,7 +87,9 @@ class Tuples(Items):
         """The items, each as a row of an array that nobody may write into."""
         parts = [column.rows() for column in self.columns]
         if len({p.type.ndim for p in parts}) > 1:
-            self.refused("an array of tuples of numbers and arrays, which are no rows, of")
+            self.refused(
+                "an array of tuples of numbers and arrays, which do not form rows, made from"
+            )
         found: Symbol = self.tracer.recorder.apply(np.stack, (parts,), {"axis": 1})
         return found
 

@@ -69,7 +69,7 @@ class Arrays(Writer):
             return self.apply_typed(length_of, (Symbol(value, self), axis), t)
         coefficient, factors = d.factors
         if factors == (d,):
-            message = "a length is needed of which no array is known that has it"
+            message = "a length is needed that is computed at run time, and that no known array has"
             raise UntraceableError(message, self.place())
         total: Any = coefficient
         for f in factors:

@@ -92,8 +92,8 @@ class Recorder(Arrays):
                 return self._cast_before(function, args, kwargs)
         if found is None and isinstance(function, types.BuiltinFunctionType):
             message = (
-                f"{function_name(function)} returns nothing: it writes into an array that it is "
-                "given, which a tape cannot follow"
+                f"{function_name(function)} returns None: it writes into an array that it is "
+                "given, which cannot be traced"
             )
             raise UntraceableError(message, self.place())
         made, values = self.symbols(found)
@@ -196,7 +196,10 @@ class Recorder(Arrays):
                 raise TypeError(message)
             into = self.as_symbol(target)
             if not np.can_cast(y.type.dtype, into.type.dtype, "same_kind"):
-                message = f"a {y.type} does not go into an array of dtype {into.type.dtype}"
+                message = (
+                    f"cannot store {y.type} into an `out` array of dtype {into.type.dtype}: give "
+                    "an array of a wider dtype"
+                )
                 raise UntraceableError(message, self.place())
             if out_name(function) != "out" and not same_shape(into.shape, y.shape):
                 message = "output shape not correct"  # SciPy's own words; it does not broadcast

@@ -152,9 +152,9 @@ class Writer(Journal, KnownLengths):
         for v in {owner for written in op.writes() for owner in self.owners(written)}:
             if v in self.unwritten or v in self.carried:
                 message = (
-                    "an array is written that a function under `functools.lru_cache` reads, or has "
-                    "returned: Python would keep its first result. This cannot be traced; give it "
-                    "what changes as an argument"
+                    "an array is written that a function under `functools.lru_cache` reads, or "
+                    "has returned, and Python would return its first result. This cannot be "
+                    "traced: pass what changes as an argument"
                 )
                 raise UntraceableError(message, op.location)
 
@@ -281,8 +281,8 @@ class Writer(Journal, KnownLengths):
         for op in walk(self.block) if self.assumed else ():
             if any(not self.assumed.isdisjoint(self.owners(v)) for v in op.writes()):
                 message = (
-                    "an array is written into that says a shape or axes elsewhere: make another "
-                    "array for that"
+                    "an array is written whose contents serve as a shape or as axes elsewhere: "
+                    "use a separate array for those"
                 )
                 raise UntraceableError(message, op.location)
 
@@ -314,7 +314,10 @@ class Writer(Journal, KnownLengths):
             return x
         # of the class: an object of the user's may ask itself for attributes that it lacks yet
         what = vars(type(x)).get("in_words") or type_in_words(x)
-        message = f"{what} is used as a value, but a tape holds numbers, arrays and texts only"
+        message = (
+            f"{what} is used as a value, but a traced function computes only with numbers, arrays "
+            "and strings"
+        )
         if sparse.is_of_sparse_arrays(x):
             message = sparse.UNTRACED
         raise UntraceableError(message, self.place())
@@ -325,12 +328,12 @@ class Writer(Journal, KnownLengths):
             return x
         if isinstance(x, np.ndarray):
             if self.capture is None:
-                message = "an array is captured where no array can be"
+                message = "an array from outside the function is used where none can be"
                 raise UntraceableError(message, self.place())
             return self.capture(x)
         t = number_type(x)
         if t is None:
-            message = f"{type_in_words(x)} where a number or an array is wanted"
+            message = f"expected a number or an array; got {type_in_words(x)}"
             raise UntraceableError(message, self.place())
         value = Value(t)
         self.emit(Apply(_identity, (x,), outputs=(value,)))
@@ -401,7 +404,7 @@ class Writer(Journal, KnownLengths):
         except CannotInferError as error:
             reason = error
         message = (
-            f"the type of what {function_name(function)} returns cannot be told beforehand: "
+            f"the type that {function_name(function)} returns cannot be determined at trace time: "
             f"{reason}"
         )
         raise UntraceableError(message, self.place()) from reason

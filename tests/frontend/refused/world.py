@@ -89,12 +89,12 @@ def draw_of_a_generator(x):
     return x + RNG.normal()  # here
 
 
-@refuses("clocks", 1.0, part="when the program is traced")
+@refuses("clocks", 1.0, part="at trace time")
 def clock(x):
     return x + time.time()  # here
 
 
-@refuses("files and the environment", 1.0, part="when the program is traced")
+@refuses("files and the environment", 1.0, part="at trace time")
 def environment(x):
     return x * len(os.getcwd())  # here
 
