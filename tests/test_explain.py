@@ -128,9 +128,9 @@ def test_options_of_evaluators():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ((fwdad.memory_report, smooth, X), "memory_report is no derivative"),
+        ((fwdad.memory_report, smooth, X), "memory_report is neither"),
         ((fwdad.grad, smooth, X), r"write explain\(grad\(f\), x\)"),
-        ((fwdad.linearize, smooth), r"explain\(linearize, f, x\) is wanted"),
+        ((fwdad.linearize, smooth), r"explain\(linearize\) needs a function and a point"),
         ((fwdad.hvp, X, smooth), "expected a function after hvp"),
         ((fwdad.vjp, smooth, 2), "integer"),
     ],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
-from fwdad.errors import Location, UntraceableError
+from fwdad.errors import Location, UntraceableError, type_in_words, with_article
 from fwdad.ir.ops import Value
 from fwdad.ir.types import ArrayType, Number, joined, product
 from fwdad.ops import record_of
@@ -211,6 +211,14 @@ def as_divisor(x: Any, dtype: Any) -> Any:
     if type(x) is Symbol and isinstance(x.type, Number) and x.type.python:
         return x.recorder.apply(kind, (x,), {}) if x.type.dtype.kind in "bi" else x
     return kind(x) if type(x) in (bool, int) and x == 0 else x
+
+
+def kind_in_words(x: Any) -> str:
+    """What a traced value is, for messages."""
+    if type(x) is Symbol:
+        return "an array" if x.is_array else with_article(str(x.type))
+    # of the class: an object of the user's may ask itself for attributes that it lacks yet
+    return vars(type(x)).get("in_words") or type_in_words(x)
 
 
 class UnknownText(str):

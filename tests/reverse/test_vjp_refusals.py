@@ -198,7 +198,7 @@ def test_seeds_of_dicts_inside_a_traced_program_go_by_their_keys():
     assert_array_equal(f(X), 3 * X * X)
     with pytest.raises(SeedError, match=r"keys \['c'\]"):
         fwdad.jit(other)(X)
-    with pytest.raises(SeedError, match="type and length of list"):
+    with pytest.raises(SeedError, match="must be a list of length 2"):
         fwdad.jit(lambda x: fwdad.jvp(sum, [x, x], (x, x)))(X)
 
 

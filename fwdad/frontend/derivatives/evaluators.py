@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 
 from fwdad.eager.build import run_on_duals
-from fwdad.errors import NotHolomorphicError, SeedError, UntraceableError
+from fwdad.errors import (
+    NotHolomorphicError,
+    SeedError,
+    UntraceableError,
+    with_article,
+)
 from fwdad.evaluation import evaluators as api
 from fwdad.evaluation.arguments import (
     COMPLEX_ARGUMENT,
@@ -22,7 +27,7 @@ from fwdad.frontend.derivatives.differentiated import Differentiated, RowsNeeded
 from fwdad.frontend.derivatives.pullbacks import Point
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten, made_in
-from fwdad.ir.symbol import Symbol
+from fwdad.ir.symbol import Symbol, kind_in_words
 from fwdad.ir.types import Number, Size
 from fwdad.tangents.seeds import check_one_array, random_seeds
 from fwdad.tangents.zero import ZERO, NoTangent
@@ -135,8 +140,8 @@ def _in_structure(x: Any, v: Any) -> Any:
     if isinstance(x, (tuple, list, dict)):
         if type(x) is not type(v) or len(x) != len(v):
             message = (
-                f"the seed must have the type and length of the argument, {type(x).__name__} of "
-                f"length {len(x)}; got {type(v).__name__}"
+                f"the seed must be {with_article(type(x).__name__)} of length {len(x)}, like the "
+                f"argument; got {kind_in_words(v)}"
             )
             raise SeedError(message)
         parts = [_in_structure(part, own) for part, own in zip(x, v, strict=True)]

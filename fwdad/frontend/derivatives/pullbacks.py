@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import NoOutputError, SeedError, returned_nothing
+from fwdad.errors import NoOutputError, SeedError, returned_nothing, with_article
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, dtype_of, made_of
 from fwdad.frontend.derivatives.pulled import cotangents
@@ -23,7 +23,7 @@ from fwdad.frontend.trees import flatten
 from fwdad.ir.clone import Cloner
 from fwdad.ir.ops import Block, Program, Value, is_array, values_in
 from fwdad.ir.rewrite import all_inside, all_used, written_outside
-from fwdad.ir.symbol import Symbol
+from fwdad.ir.symbol import Symbol, kind_in_words
 from fwdad.ir.types import Number
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.seeds import check_one_array
@@ -251,8 +251,8 @@ def _leaf_by_leaf(y: Any, y_bar: Any) -> list[Any]:
     if isinstance(y, (tuple, list, dict)):
         if type(y) is not type(y_bar) or len(y) != len(y_bar):
             message = (
-                f"the cotangent must have the type and length of the value, {type(y).__name__} of "
-                f"length {len(y)}; got {type(y_bar).__name__}"
+                f"the cotangent must be {with_article(type(y).__name__)} of length {len(y)}, like "
+                f"the value; got {kind_in_words(y_bar)}"
             )
             raise SeedError(message)
         if isinstance(y, dict) and set(y) != set(y_bar):

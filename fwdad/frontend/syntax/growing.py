@@ -16,15 +16,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fwdad.errors import UntraceableError, type_in_words
+from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax.lengths import binary_add
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
-from fwdad.frontend.syntax.symbols import Held, Maybe, Refusing
+from fwdad.frontend.syntax.symbols import Maybe, Refusing
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Apply, Block, Loop, Op, Value, walk
 from fwdad.ir.primitives.stacks import new_stack, pop, push, stack_type
 from fwdad.ir.rewrite import all_inside, all_used
-from fwdad.ir.symbol import UNBOUND, Symbol
+from fwdad.ir.symbol import UNBOUND, Symbol, kind_in_words
 from fwdad.ir.types import INT, ArrayType, Number, Size, Type, join, number_type
 
 INSTEAD = "use an array of the full length, or read the list where it no longer grows"
@@ -180,8 +180,7 @@ class Growing(Items):
             shape = shape_of(x) if self.type is None else None
             if shape is not None:
                 raise ListGrows(self.place, shape)
-            kind = x.in_words if isinstance(x, Held) else type_in_words(x)
-            self.refused(f"{kind} as an item of")
+            self.refused(f"{kind_in_words(x)} as an item of")
         return x
 
     def _take_type(self, x: Any) -> None:

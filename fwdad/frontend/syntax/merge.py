@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fwdad.errors import UntraceableError, type_in_words, with_article
+from fwdad.errors import UntraceableError, type_in_words
 from fwdad.frontend.arguments import new_object, refuse_attributes
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Missing
-from fwdad.ir.symbol import UNBOUND, Symbol
+from fwdad.ir.symbol import UNBOUND, Symbol, kind_in_words
 from fwdad.ir.types import BOOL, Type, join, number_type
 from fwdad.tangents.namespaces import namespace_of
 
@@ -115,8 +115,8 @@ class Merger:
             if made is not None:
                 return made
         reason = (
-            f"it is {_kind(a)} on one path and {_kind(b)} on another; make it the same kind of "
-            "value on every path"
+            f"it is {kind_in_words(a)} on one path and {kind_in_words(b)} on another; make it the "
+            "same kind of value on every path"
         )
         return lambda _: Poison(reason)
 
@@ -209,7 +209,7 @@ class Merger:
         if isinstance(x, (Maybe, Optional)):
             return self._one_sided_flagged(x, first=first)
         if isinstance(x, functools.partial) and mentions_symbols((x.args, x.keywords)):
-            reason = f"it is {_kind(x)} that is made on one path only"
+            reason = f"it is {kind_in_words(x)} that is made on one path only"
             return lambda _: Poison(reason)
         held = container_of(x)
         if held is None or id(held) not in self._fresh[0 if first else 1]:
@@ -336,9 +336,3 @@ def _equal(a: Any, b: Any) -> bool:
         return bool(a == b) or repr(a) == repr(b)
     except (TypeError, ValueError, UntraceableError):
         return False
-
-
-def _kind(x: Any) -> str:
-    if type(x) is Symbol:
-        return "an array" if x.is_array else with_article(str(x.type))
-    return vars(type(x)).get("in_words") or type_in_words(x)

@@ -33,7 +33,7 @@ from fwdad.ir.ops import (
     values_in,
     walk,
 )
-from fwdad.ir.symbol import UNBOUND, Length, Symbol, UnknownText
+from fwdad.ir.symbol import UNBOUND, Length, Symbol, UnknownText, kind_in_words
 from fwdad.ir.types import ArrayType, CannotInferError, Number, Size, Type, number_type
 from fwdad.ops.record import Memory, own_op
 from fwdad.rules.core.registry import function_name
@@ -312,11 +312,9 @@ class Writer(Journal, KnownLengths):
             return [self.operand(i) for i in x]
         if callable(x) or type(x).__name__ in FACTORS:
             return x
-        # of the class: an object of the user's may ask itself for attributes that it lacks yet
-        what = vars(type(x)).get("in_words") or type_in_words(x)
         message = (
-            f"{what} is used as a value, but a traced function computes only with numbers, arrays "
-            "and strings"
+            f"{kind_in_words(x)} is used as a value, but a traced function computes only with "
+            "numbers, arrays and strings"
         )
         if sparse.is_of_sparse_arrays(x):
             message = sparse.UNTRACED

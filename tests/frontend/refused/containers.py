@@ -323,7 +323,7 @@ def counted(a):
     return [a[0], a[1]].count(a[1])  # here
 
 
-@refuses("`max` and `min` of objects by values", V, part="one Body or another")
+@refuses("`max` and `min` of objects by values", V, part="which Body it is")
 def largest_object(a):
     return max(Body(a[0]), Body(a[1]), key=lambda b: b.x).x  # here
 
