@@ -76,14 +76,13 @@ def item_of_a_list(a):
     return [a[0], a[1], a[2], a[3]][int(np.argmax(a))]  # here
 
 
-# -- lists that grow when the program runs
+# -- lists that grow at run time
 
 _ITEMS = (
-    "in a list that grows when the program runs: items that are neither numbers, arrays nor tuples "
-    "of these"
+    "in a list that grows at run time: items that are neither numbers, arrays nor tuples of these"
 )
 _TUPLES = "tuples of several lengths or classes"
-_LENGTHS = "arrays of different lengths, or of a length that is not known behind the loop"
+_LENGTHS = "arrays of different lengths, or of a length that is unknown after the loop"
 _WHERE = "of such a list: where it grows, other items than `out[-1]` (`out[0]` where it grows by `insert`)"
 _METHODS = (
     "`out[k] = v`, `pop` and other methods than `append`, `extend`, `insert(0, v)` and `copy`"

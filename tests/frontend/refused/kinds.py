@@ -5,7 +5,7 @@ from tests.frontend.refused.table import Body, Refused, V
 PROGRAMS = refuses = Refused()
 
 _ONE_OF_TWO = (
-    "a name that is one list, dict or object on one way and another on another way, where both "
+    "a name that is one list, dict or object on one path and another on another path, where both "
     "are seen elsewhere"
 )
 _KINDS = "a name that has values of different kinds (a float or a tuple, rank 1 or rank 2)"

@@ -26,7 +26,7 @@ def asynchronous(x):
 
 
 _PUTS_OUT = (
-    "a `finally` or an `__exit__` that puts something out, stores into an array from outside, "
+    "a `finally` or an `__exit__` that prints or logs, stores into an array from outside, "
     "raises, returns, breaks or continues, around `raise` or `assert` under a condition that they "
     "do not catch"
 )
@@ -98,7 +98,7 @@ def yield_inside(x):
 
 
 _OUTSIDE = (
-    "an iterator that is made outside of the loop or branch that uses it, or used again behind it"
+    "an iterator that is made outside of the loop or branch that uses it, or used again after it"
 )
 
 
@@ -176,7 +176,7 @@ def sequence_protocol(a):
 
 # -- exceptions and `with`
 
-_CATCHES = "`try` around operations that may raise what it catches when the program runs"
+_CATCHES = "`try` around operations that may raise what it catches at run time"
 _SUPPRESSES = "`with` of a manager that may suppress exceptions around such operations"
 _LIBRARY = (
     "`with` of files, locks and other objects of Python's library, but `contextmanager`, "
