@@ -249,7 +249,7 @@ class Attributes:
         """The attributes of an object, which must be one that the traced program may change."""
         held = namespace_of(o)
         if not isinstance(held, dict):
-            message = f"attributes of {type_in_words(o)} cannot be changed in a traced program"
+            message = f"attributes of {type_in_words(o)} cannot be changed in a traced function"
             raise UntraceableError(message, self.position.location())
         if not self.recorder.is_own(held):
             message = (
