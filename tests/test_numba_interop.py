@@ -236,7 +236,7 @@ def test_what_cannot_be_called_from_compiled_code_says_why():
     text = rejected(fwdad.jit(lambda x: x), numba.typed.List([1.0]))
     assert "an argument of type ListType[float64]" in text
     text = rejected(fwdad.jit(lambda x: opaque(x) + 1.0), X)
-    assert "Say fwdad.pure(f)" in text
+    assert "Declare it with fwdad.pure(f)" in text
     assert "test_numba_interop.py" in text  # the user's line
     work = np.zeros(2)
 

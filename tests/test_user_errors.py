@@ -207,7 +207,7 @@ MISTAKES = {
     "a tape with other types": (
         lambda: fwdad.trace(total, X)(np.ones((2, 2))),
         TypeError,
-        "the tape total(x: float64[?]) was written for arguments of other types",
+        "the tape total(x: float64[?]) was traced for arguments of other types",
     ),
     "a set under jit": (
         lambda: fwdad.jit(lambda a, s: a * len(s))(X, {1}),

@@ -113,8 +113,8 @@ def _refuse(f: Any) -> None:
         raise UnsupportedTypeError(message)
     if any(f is g for g in (memory_report, trace, show, supported, explain)):
         message = (
-            f"explain tells what runs a function or its derivative, and {f.__name__} is no "
-            "derivative: call it with the function, or ask explain(vjp, f, x)"
+            f"explain says what runs a function or its derivative, and {f.__name__} is neither: "
+            "pass the function itself, or write explain(vjp, f, x)"
         )
         raise UnsupportedTypeError(message)
 
@@ -262,11 +262,11 @@ def asked(evaluator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Aske
     """
     if len(args) < 2:
         name = evaluator.__name__
-        message = f"explain({name}, f, x) is wanted: a function and a point behind {name}"
+        message = f"explain({name}) needs a function and a point: write explain({name}, f, x)"
         raise UnsupportedTypeError(message)
     f, x, *rest = args
     if not callable(f):
-        message = f"a function is wanted behind {evaluator.__name__}; got {type_in_words(f)}"
+        message = f"expected a function after {evaluator.__name__}; got {type_in_words(f)}"
         raise UnsupportedTypeError(message)
     known = inspect.signature(evaluator).parameters
     rest = rest[1:] if "v" in known else rest  # a direction changes nothing

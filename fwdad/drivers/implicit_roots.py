@@ -49,7 +49,9 @@ def _polished(f: Callable[[Any], Any], x: Any, solver: Any, *, by_element: bool)
     if not is_active((call(f, x),)):
         return x
     if np.iscomplexobj(x):
-        message = f"the derivative of complex roots that {function_name(solver)} finds is not known"
+        message = (
+            f"derivatives of complex roots, found by {function_name(solver)}, are not supported"
+        )
         raise UndefinedDerivativeError(message)
     y: Any = x
     for _ in range(_STEPS):
@@ -82,8 +84,8 @@ def _check_slope(slope: Any, solver: Any) -> None:
 
 def _not_found(solver: Any, message: Any) -> UndefinedDerivativeError:
     return UndefinedDerivativeError(
-        f"{function_name(solver)} has not converged, so its result is no root and has no derivative"
-        f" ({message})"
+        f"{function_name(solver)} has not converged, so its result is not a root and has no "
+        f"derivative ({message})"
     )
 
 
@@ -201,10 +203,10 @@ def _minimum(solver: Any) -> Callable[..., Any]:
                 else "scipy.optimize.root(lambda t: fwdad.jacobian(f, t), x0).x"
             )
             message = (
-                f"no rule says how what {function_name(solver)} finds depends on numbers that carry"
-                " derivatives, and its iterations do not tell. Inside of its bounds a minimum is a "
-                f"root of the gradient, and roots have derivatives: {instead}, with what was found,"
-                " by fwdad.stop_gradient(...), as x0"
+                f"{function_name(solver)} has no rule for a minimum that depends on values with "
+                "derivatives, and its iterations do not give its derivative. Inside the bounds a "
+                f"minimum is a root of the gradient, and roots have derivatives: use {instead}, "
+                "where x0 is the minimum found, by fwdad.stop_gradient(...)"
             )
             raise MissingRuleError(message)
         return report

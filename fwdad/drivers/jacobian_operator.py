@@ -81,8 +81,8 @@ def dtype_of(leaves: list[Any]) -> np.dtype[Any]:
     dtype = np.result_type(*(leaf_dtype(plain(leaf)) for leaf in leaves))
     if dtype.kind == "O":
         message = (
-            "a linear operator acts on numbers, and here x or f(x) has tangents of a class of "
-            "its own: use jvp(f, x, v)"
+            "a linear operator acts on numbers, but the tangents of x or f(x) have a class of "
+            "their own: use jvp(f, x, v)"
         )
         raise UnsupportedTypeError(message)
     return dtype

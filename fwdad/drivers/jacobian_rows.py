@@ -110,11 +110,11 @@ def rows_pay(
     columns = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
     reason = ""
     if columns <= _FEW:
-        reason = f"x has {_FEW} numbers at most"
+        reason = f"x has at most {_FEW} numbers"
     elif is_active((*arguments.args, *arguments.kwargs.values())):
         reason = "an argument carries tangents"
     elif options["outputs"] != "returned":
-        reason = "what f writes into its arguments is wanted"
+        reason = "the outputs include what f writes into its arguments"
     if reason:
         return Untraced(f, reason=reason)
     traced_of = (f, argnums, arguments.args, arguments.kwargs, options)

@@ -75,7 +75,7 @@ def _why_not_run(made: Specialisation, leaves: list[Any], *, pushed: bool) -> st
     if is_active(leaves):
         return "what it reads from outside carries tangents"
     if pushed and made.tape.rebuild.needs_containers:  # the duals are in other containers
-        return "it changes what it is given"
+        return "it changes its arguments"
     return "there is no derivative call" if pushed and STATE.run is None else ""
 
 

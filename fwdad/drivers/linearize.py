@@ -97,7 +97,10 @@ def linearize(
         ),
     )
     if at.y is None:
-        message = f"{function_name(f)} returned None: what it returns is linearized"
+        message = (
+            f"{function_name(f)} returned None, so there is nothing to linearize: let it return "
+            "its values"
+        )
         raise NoOutputError(message)
     return at.y, JacobianOperator(at, x, at.y)
 
@@ -142,9 +145,9 @@ class RunAgain:
         if len(found) == len(before) and all(map(_is_near, found, before)):
             return
         message = (
-            f"{function_name(self.f)} cannot be traced, so that J runs it again, and its value is "
-            "another one now: it reads something that has changed, or writes into an array that it "
-            "is given and reads from outside, too. Pass it as an argument only, or linearize again"
+            f"{function_name(self.f)} cannot be traced, so J runs it again, and its value is "
+            "different now: it reads something that has changed, or writes into an array that it "
+            "is given and reads from outside, too. Pass it only as an argument, or linearize again"
         )
         raise NondeterministicFunctionError(message)
 

@@ -185,7 +185,7 @@ def linearized(
     made, leaves, containers = at
     xs, _ = flatten(args[0])
     own = Flattened((args[0],), {}).leaves
-    cannot = Untraced(f, reason="it cannot be run with tangents for what it takes or returns")
+    cannot = Untraced(f, reason="what it takes or returns cannot carry tangents on a tape")
     if len(own) != len(xs) or any(a is not b for a, b in zip(own, xs, strict=True)):
         return cannot
     read = _read(made.tape.program, leaves)

@@ -95,9 +95,9 @@ class JittedType(types.Callable, types.Dummy):
                 self._refused.add(given)
                 return found
             message = (
-                f"{function_name(self.jitted)} cannot be traced for the types of this call alone: "
-                f"{error.msg}. Call it once from Python, with such arguments, before the function "
-                "that calls it is compiled"
+                f"{function_name(self.jitted)} cannot be traced from the types of this call "
+                f"alone: {error.msg}. Call it once from Python, with such arguments, before the "
+                "function that calls it is compiled"
             )
             raise TypingError(message) from error
 
@@ -181,8 +181,8 @@ class _Arguments:
             made = np.ones((4,) * t.ndim, as_dtype(t.dtype))
             return made[:2] if t.layout == "C" else made[(slice(None, None, 2),) * t.ndim]
         message = (
-            f"an argument of type {t}: numbers, arrays of numbers, None, texts that are written "
-            "in the call, and tuples of these can be given to a function under fwdad.jit"
+            f"an argument of type {t} cannot be passed from compiled code to a function under "
+            "fwdad.jit: pass numbers, arrays of numbers, None, string literals, or tuples of these"
         )
         raise TypingError(message)
 

@@ -115,7 +115,10 @@ class CallWriter:
         """The compiled tape; what it captures has Numba's types of constants."""
         tape, compiled = made.tape, made.run.compiled
         if compiled is None:
-            message = f"{self._name} was made for NumPy: it cannot be called from compiled code"
+            message = (
+                f'{self._name} was made for NumPy (backend="numpy"), so it cannot be called '
+                "from compiled code"
+            )
             raise TypingError(message)
         first = len(self._given.leaves)
         signature = [types.unliteral(leaf.type) for leaf in self._given.leaves]

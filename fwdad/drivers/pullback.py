@@ -301,7 +301,7 @@ class Pullback(OfOneRun):
         """Set the value that a tape has returned; the result says why if it cannot be one."""
         y, aux = result if self._options["has_aux"] else (result, None)
         for o, _, _ in opaque_parts(y):
-            message = f"what is returned holds {type_in_words(o)}, which has no tangent type"
+            message = f"the returned value contains {type_in_words(o)}, which has no tangent type"
             return Untraced(self._f, UntraceableError(message))
         if y is None:  # the recorded run raises the error
             return Untraced(self._f, reason="it returns None")
@@ -332,8 +332,9 @@ class Pullback(OfOneRun):
         counts = {given[0] if given else -1 for given, _ in both}
         if len(counts) != 1 or any(given[1:] != shape for given, shape in both) or -1 in counts:
             message = (
-                f"cotangents of shapes {[given for given, _ in both]} for values of shapes "
-                f"{[shape for _, shape in both]}: one has the value's shape, K of them (K, *shape)"
+                f"got cotangents of shapes {[given for given, _ in both]} for values of shapes "
+                f"{[shape for _, shape in both]}: one has the value's shape, K of them have (K, "
+                "*shape)"
             )
             raise SeedError(message)
         return int(counts.pop())
@@ -401,14 +402,17 @@ def _fit(bar: Any, y: Any) -> Any:
     if isinstance_dual(bar):  # a copy: the caller may write into it, and into the result
         return call(np.ndarray.copy, bar) if isinstance(plain(bar), np.ndarray) else bar
     if bar is None or bar is NoTangent:
-        message = f"got {bar} as the cotangent of a part that has one: write ZERO"
+        message = (
+            f"got {bar} as the cotangent of a value that needs one: pass fwdad.ZERO for a zero "
+            "cotangent"
+        )
         raise SeedError(message)
     check_one_array(bar, "cotangent")
     check_unmasked(bar, "cotangent")
     try:
         made, dtype = np.asarray(bar), leaf_dtype(plain(y))
     except ValueError as error:  # a ragged list
-        message = f"got {type_in_words(bar)} that is no array: {error}"
+        message = f"expected an array as a cotangent; got {type_in_words(bar)} ({error})"
         raise SeedError(message) from error
     if made.dtype.kind == "c" and dtype.kind != "c":
         message = f"got a complex cotangent for a real value of dtype {dtype}"

@@ -96,7 +96,10 @@ class Tapes:
                 self._closures[code] = self._closures.get(code, 0) + 1
                 if self._closures[code] > _MOST_CLOSURES:
                     return Untraced(
-                        f, reason="it is another function at each call: tracing it does not pay"
+                        f,
+                        reason=(
+                            "it is a new function at each call, so tracing it does not pay off"
+                        ),
                     )
             self._keep(key, f, made)
         return made
@@ -219,7 +222,7 @@ def _why_not_real(held: Jitted, args: Any) -> Untraced | None:
     reverse = held.__wrapped__
     if all(is_real(args[k]) for k in positions_of(reverse.argnums, len(args))):
         return None
-    return Untraced(reverse.f, reason="the argument is not made of real floats only")
+    return Untraced(reverse.f, reason="the argument does not consist of real floats only")
 
 
 def _tried(trace: Any, held: Jitted) -> Any:
@@ -251,7 +254,7 @@ def found(held: Jitted, args: Any, kwargs: Any) -> Any:
     with WithoutWarnings() as silent, silent:
         at = held.find(args, kwargs)
     if held.tapes_beside(at[0]) > _MOST_OF_ONE_KIND:
-        message = "what it reads from outside is another at each call: tracing it does not pay"
+        message = "what it reads from outside differs at each call, so tracing it does not pay off"
         raise UntraceableError(message)
     return at
 
@@ -259,10 +262,10 @@ def found(held: Jitted, args: Any, kwargs: Any) -> Any:
 def why_not_reusable(tape: Any, leaves: list[Any]) -> str:
     """What a function does that its tape cannot reproduce; empty if nothing."""
     if any(given_written(tape, leaves)) or tape.rebuild.needs_containers:
-        return "it changes what it is given"
+        return "it changes its arguments"
     run = STATE.run
     if run is not None and not run.effects.silent and any(tape.program.written):
-        return "it writes into arrays from outside, inside of another derivative call"
+        return "it writes into arrays from outside, inside another derivative call"
     if tape.prints:
         return "it prints"
     if tape.lies_otherwise(leaves):

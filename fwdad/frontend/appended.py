@@ -17,12 +17,12 @@ from fwdad.ir.primitives.stacks import push
 from fwdad.ir.symbol import Symbol
 
 _WRITTEN = (
-    "an array is put on a list that grows when the program runs, and written afterwards: append a "
+    "an array is appended to a list that grows at run time, and written afterwards: append a "
     "copy of it (`.copy()`)"
 )
 _READ = (
-    "an item of a list that grows when the program runs is an array that is written: make an array "
-    "of the list, and write into that"
+    "an array that is an item of a list that grows at run time is written to: make an array of "
+    "the list, and write into that"
 )
 
 

@@ -59,7 +59,7 @@ class Flattened:
 
     def _leaf(self, x: Any) -> tuple[Hashable, Build]:
         if isinstance(x, np.ndarray) and x.dtype.kind not in "biufc":
-            message = f"an array of dtype {x.dtype} cannot be traced"
+            message = f"an array of dtype {x.dtype} cannot be traced: give an array of numbers"
             raise UntraceableError(message)
         refuse_subclass(x)
         k = len(self.leaves)
@@ -117,7 +117,10 @@ def static_key(x: Any) -> Hashable:
         if kind_of(x) > CONSTANT:
             return ("contents", Same(x), contents(x))
     except OpaqueError as found:
-        message = f"an argument is, or holds, {found.why}: it cannot be traced"
+        message = (
+            f"an argument is, or contains, {found.why}: it cannot be traced. Pass the numbers and "
+            "arrays in it"
+        )
         raise UntraceableError(message) from None
     try:
         hash(x)
@@ -131,7 +134,7 @@ def refuse_attributes(x: Any, place: Location | None = None) -> None:
     if namespace_of(x):
         message = (
             f"{type_in_words(x)} is a tuple with attributes beside its items, which cannot be "
-            "traced: take its items, or call what returns it without `jit`"
+            "traced: use its items, or call the function that returns it without `jit`"
         )
         raise UntraceableError(message, place)
 
@@ -225,5 +228,5 @@ def refuse_subclass(x: Any, place: Any = None) -> None:
         message = f"{type_in_words(x)} cannot be traced: give a plain array"
         raise UntraceableError(message, place)
     if x.dtype.kind not in "biufc":
-        message = f"an array of dtype {x.dtype} cannot be traced"
+        message = f"an array of dtype {x.dtype} cannot be traced: give an array of numbers"
         raise UntraceableError(message, place)

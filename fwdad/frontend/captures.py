@@ -149,12 +149,12 @@ class Captures:
             try:
                 flat = Flattened((x,), {})
             except UntraceableError as error:
-                message = f"of `{name}`, which is read from outside: {error.msg}"
+                message = f"in `{name}`, defined outside the function: {error.msg}"
                 raise UntraceableError(message, self.recorder.place()) from error
             if len(flat.leaves) > _CAPTURED_AT_MOST:
                 message = (
-                    f"`{name}` is {type_in_words(x)} of more than {_CAPTURED_AT_MOST} numbers "
-                    "from outside: make it an array"
+                    f"`{name}`, defined outside the function, is {type_in_words(x)} of more than "
+                    f"{_CAPTURED_AT_MOST} numbers: make it an array"
                 )
                 raise UntraceableError(message, self.recorder.place())
             self.structures.append((("structure", x), flat.key))

@@ -77,7 +77,7 @@ _MANAGED_DICT = 1 << 4
 class OpaqueError(Exception):
     """An object whose changes cannot be detected."""
 
-    def __init__(self, x: Any, why: str = "keeps a state that cannot be looked into") -> None:
+    def __init__(self, x: Any, why: str = "keeps state that cannot be inspected") -> None:
         self.why = f"{with_article(type(x).__name__)}, which {why}"
         super().__init__(self.why)
 
@@ -258,7 +258,7 @@ class _Reading:
     def count(self, n: int, x: Any) -> None:
         self.bytes += n
         if self.bytes > _BYTES_AT_MOST:
-            raise OpaqueError(x, "holds more than can be compared at each call")
+            raise OpaqueError(x, "holds more data than can be compared at each call")
 
     def _array(self, x: np.ndarray) -> Hashable:
         if x.dtype.hasobject:

@@ -110,15 +110,15 @@ class Results:
 
     def _take(self, x: Any) -> Take:
         if isinstance(x, Poison):
-            message = f"the value that is returned cannot be traced: {x.reason}"
+            message = f"the returned value cannot be traced: {x.reason}"
             raise UntraceableError(message, self.place)
         if isinstance(x, Items):
             return self._listed(x)
         if isinstance(x, (Closure, Method, OfTrace)) or type(x) in CLASSES:
             if isinstance(x, Closure):
-                what, wanted = "a function that is defined in a traced program", "what it computes"
+                what, wanted = "a function defined in a traced function", "what it computes"
             else:
-                what = f"what is made in a traced program, {type_in_words(x)},"
+                what = f"{type_in_words(x)} made in a traced function"
                 wanted = "the numbers in it, or a list of them"
             message = f"{what} cannot be returned: return {wanted}"
             raise UntraceableError(message, self.place)
@@ -130,10 +130,16 @@ class Results:
             self.operands.append(self._recorder.as_symbol(x).value)
             return lambda run: run.values[k]
         if isinstance(x, UnknownText):
-            message = "a text of numbers that are not known yet cannot be returned"
+            message = (
+                "a string of numbers that are unknown until run time cannot be returned: return "
+                "the numbers"
+            )
             raise UntraceableError(message, x.place)
         if isinstance(x, Maybe):
-            message = "an attribute or name that is bound on some ways only cannot be returned"
+            message = (
+                "an attribute or name that is bound on some paths only cannot be returned: bind "
+                "it on every path"
+            )
             raise UntraceableError(message, self.place)
         if isinstance(x, Optional):
             flag, value = self._take(x.flag), self._take(x.value)
@@ -148,7 +154,10 @@ class Results:
         held = container_of(x) if type(x) is not dict and not isinstance(x, list) else x
         if held is None or not (self._recorder.journal.is_own(held) or id(held) in self._arguments):
             if _mentions_symbols(x):
-                message = f"{type_in_words(x)} that holds traced values cannot be returned"
+                message = (
+                    f"{type_in_words(x)} that holds traced values cannot be returned: return a "
+                    "list or a dict of them"
+                )
                 raise UntraceableError(message, self.place)
             return lambda _: x
         if id(held) in self._arguments:

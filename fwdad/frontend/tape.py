@@ -139,13 +139,14 @@ class Tape:
         if flat.key != self.key or not self.holds(leaves):
             head = str(self).partition("\n")[0].removeprefix("tape ").rstrip(":")
             message = (
-                f"the tape {head} was written for arguments of other types, lengths or static "
-                "values than these: trace the function with these"
+                f"the tape {head} was traced for arguments of other types, lengths or static "
+                "values: trace the function again with these arguments"
             )
             raise TypeError(message)
         if self.aliased(leaves):
             message = (
-                "the tape was written for arrays that do not share memory, and writes into one"
+                "the tape was traced for arrays that do not share memory, and writes into one "
+                "of them: pass a copy of one (`.copy()`)"
             )
             raise TypeError(message)
         if self._run is None:

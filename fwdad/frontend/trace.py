@@ -223,9 +223,9 @@ def _check_read_whole(tracer: Interpreter, captures: Captures, alone: Any, first
         kept = kind == "object" and not any(written is a for a in tracer.outside.bound_arrays)
         if kept or any(np.may_share_memory(a, written) for a in tracer.outside.made_arrays):
             message = (
-                "an array is written that a library's object holds, which is made when the "
-                "function is traced: the next call would find what this one has left. Make the "
-                "object before the call, or write into a copy"
+                "an array is written that is held by a library object made at trace time, so the "
+                "next call would find what this one has left: make the object before the call, or "
+                "write into a copy"
             )
             ops = walk(captures.recorder.block)
             places = (op.location for op in ops if captures.found[k - first].value in op.writes())
@@ -233,9 +233,9 @@ def _check_read_whole(tracer: Interpreter, captures: Captures, alone: Any, first
         for a in tracer.outside.read_arrays:
             if np.may_share_memory(a, written):
                 message = (
-                    "an array is written that an object from outside holds, too, and code without "
-                    "a source has read that object: a tape cannot follow that. Pass the array on, "
-                    "or make the object of it inside the function"
+                    "an array is written that an object from outside the function holds, too, and "
+                    "code without Python source has read that object. This cannot be traced: pass "
+                    "the array itself, or make the object from it inside the function"
                 )
                 raise UntraceableError(message, tracer.position.returned)
 

@@ -60,14 +60,17 @@ def flatten(
             cls = type(node) if isinstance(node, collections.OrderedDict) else dict
             return lambda values, t: cls((key, p(values, t)) for key, p in items.items())
         if isinstance(node, Items):
-            node.refused("returning from a function that is differentiated, or giving to one,")
+            node.refused("taking or returning, in a differentiated function,")
         if isinstance(node, Iterator):
-            message = "an iterator is handed on to, or returned by, a program of its own"
+            message = (
+                "an iterator is passed to, or returned by, a recursive or differentiated "
+                "function, which cannot be traced: make a list of it"
+            )
             raise UntraceableError(message)
         if isinstance(node, (Maybe, Optional, Poison)):
             message = (
-                "a value that may be None, or not be there, is used as a whole: return a number "
-                "or an array on every way"
+                "a value that may be None or unbound is used as a whole: return a number or an "
+                "array on every path"
             )
             raise UntraceableError(message, place)
         if records and is_record(node):

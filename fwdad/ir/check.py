@@ -52,7 +52,7 @@ class _Checker:
         self.checked.add(id(self.program))
         block, written = self.program.block, self.program.written
         if written and len(written) != len(block.params):
-            self.fail(f"{len(block.params)} parameters, and {len(written)} say if they are written")
+            self.fail(f"{len(block.params)} parameters, but {len(written)} entries in `written`")
         scope = self.define(block.params, set())
         self.block(block, scope)
 
@@ -71,7 +71,7 @@ class _Checker:
     def define(self, values: Any, scope: set[Value]) -> set[Value]:
         for v in values:
             if not isinstance(v, Value):
-                self.fail(f"{v!r} is defined, and is no value")
+                self.fail(f"{v!r} is defined, but is not a Value")
             if v in self.defined:
                 self.fail(f"{v!r} is defined twice")
             self.defined.add(v)
@@ -93,7 +93,7 @@ class _Checker:
             self.kind(op, scope)
             for v in op.writes():
                 if not _is_memory(v):
-                    self.fail(f"{v!r} is written, and is no array")
+                    self.fail(f"{v!r} is written, but is not an array")
             made = [*op.outputs, op.exec_count] if isinstance(op, Loop) else op.outputs
             scope |= self.define(made, set())
             self.op = outer
@@ -113,42 +113,46 @@ class _Checker:
             self.called(op)
         elif isinstance(op, Load):
             if not _is_memory(op.array):
-                self.fail(f"{op.array!r} is indexed, and is no array")
+                self.fail(f"{op.array!r} is indexed, but is not an array")
             if len(op.outputs) != 1:
-                self.fail(f"a Load has one output, not {len(op.outputs)}")
+                self.fail(f"a Load must have one output, not {len(op.outputs)}")
             if op.view and not is_array(op.outputs[0]):
-                self.fail("a view is an array")
+                self.fail("a view must be an array")
 
     def branch(self, op: Branch, scope: set[Value]) -> None:
         self.condition(op.condition)
         for side in (op.then, op.other):
             if side.params:
-                self.fail("a side of a branch has no parameters")
+                self.fail("a side of a branch must have no parameters")
             self.block(side, scope)
             self.agree(op.outputs, side.results, "outputs", "results of a side")
 
     def loop(self, op: Loop, scope: set[Value]) -> None:
         if (op.span is None) == (op.test is None):
-            self.fail("a loop has a range or a condition")
+            self.fail("a loop must have either a range or a condition")
         if op.span is not None:
             if len(op.span) != 3:
-                self.fail("a range has a start, a stop and a step")
+                self.fail("a range must have a start, a stop and a step")
             if not op.body.params:
-                self.fail("the body of a loop over a range has the counter for first parameter")
+                self.fail(
+                    "the body of a loop over a range must have the counter as its first parameter"
+                )
         carried, results = op.carried, op.body.results
         inside = self.define(op.body.params, scope)
         if op.test is not None:
             if op.test.params:
-                self.fail("the condition of a loop has no parameters of its own")
+                self.fail("the condition of a loop must have no parameters of its own")
             if len(op.test.results) != 1:
-                self.fail(f"the condition of a loop has {len(op.test.results)} results")
+                self.fail(
+                    f"the condition of a loop must have one result, not {len(op.test.results)}"
+                )
             inside = self.block(op.test, inside)
             self.condition(op.test.results[0])
         self.block(op.body, inside)
         if op.leaves:
             if len(results) != len(carried) + 1:
                 self.fail(
-                    f"{len(carried)} carried values, and {len(results)} results with `leaves`"
+                    f"{len(carried)} carried values, but {len(results)} results with `leaves`"
                 )
             self.condition(results[-1])
             results = results[:-1]
@@ -168,13 +172,13 @@ class _Checker:
     def condition(self, x: Operand) -> None:
         t = x.type if isinstance(x, Value) else number_type(x)
         if not (isinstance(t, Number) or (isinstance(t, ArrayType) and not t.shape)):
-            self.fail(f"the condition {x!r} is no number")
+            self.fail(f"the condition {x!r} is not a number")
         if isinstance(self.op, Loop) and not (isinstance(t, Number) and t.dtype.kind == "b"):
-            self.fail(f"the condition {x!r} of a loop is no bool")
+            self.fail(f"the condition {x!r} of a loop is not a bool")
 
     def agree(self, wide: Any, narrow: list[Operand], one: str, other: str) -> None:
         if len(wide) != len(narrow):
-            self.fail(f"{len(wide)} {one}, and {len(narrow)} {other}")
+            self.fail(f"{len(wide)} {one}, but {len(narrow)} {other}")
         for v, x in zip(wide, narrow, strict=True):
             t = x.type if isinstance(x, (Value, Missing)) else number_type(x)
             if self.assumed and isinstance(t, ArrayType) and isinstance(v.type, ArrayType):

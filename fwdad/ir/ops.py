@@ -217,8 +217,8 @@ class ElementWrite(Op):
         """Raise if the array's dtype has no derivatives; for a value that carries one."""
         if self.array.type.dtype.kind not in "fc":
             message = (
-                "a value that carries a derivative is stored into an array of "
-                f"{self.array.type.dtype} and would lose it; make the array one of floats, or say "
+                "a value that carries a derivative is stored into an array of dtype "
+                f"{self.array.type.dtype}, which cannot hold one: make the array float, or use "
                 "fwdad.stop_gradient(x)"
             )
             raise DualLeakError(message, self.location)

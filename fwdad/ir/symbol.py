@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Protocol, Self
 
 import numpy as np
 
-from fwdad.errors import Location, UntraceableError
+from fwdad.errors import Location, UntraceableError, type_in_words, with_article
 from fwdad.ir.ops import Operand, Value
 from fwdad.ir.types import ArrayType, Number, Type, joined, product
 from fwdad.ops import record_of
@@ -106,8 +106,8 @@ class Symbol:
 
     def _refuse(self, what: str) -> NoReturn:
         message = (
-            f"a value that is not known when the program is traced is needed {what}; code without "
-            "a Python source asked for it"
+            f"a value that is unknown until run time is needed {what}, by code that has no Python "
+            "source"
         )
         raise UntraceableError(message, self.recorder.place())
 
@@ -268,6 +268,14 @@ def as_divisor(x: Any, dtype: Any) -> Any:
     return kind(x) if type(x) in (bool, int) and x == 0 else x
 
 
+def kind_in_words(x: Any) -> str:
+    """What a traced value is, for messages."""
+    if type(x) is Symbol:
+        return "an array" if x.is_array else with_article(str(x.type))
+    # of the class: an object of the user's may ask itself for attributes that it lacks yet
+    return vars(type(x)).get("in_words") or type_in_words(x)
+
+
 class UnknownText(str):
     """The text of a number that is not known yet: the message of an exception.
 
@@ -299,8 +307,9 @@ class UnknownText(str):
     def refuse(self, *_: object) -> Any:
         """Raise an ``UntraceableError``: the characters themselves are needed."""
         message = (
-            "the text of a number that is not known yet can only be the message of an error: as a "
-            "key or a name take what is known, such as the counter of a loop over range(3)"
+            "the string of a number that is unknown until run time can only be the message of an "
+            "error: as a key or a name use something known at trace time, such as the counter of "
+            "a loop over range(3)"
         )
         raise UntraceableError(message, self.place)
 
@@ -335,7 +344,7 @@ class Length:
         self.symbol._refuse("to decide a branch")
 
     def __index__(self) -> NoReturn:
-        message = "a length that is not known when the program is traced is needed as a number"
+        message = "a length that is unknown until run time is needed as a number"
         raise UntraceableError(message, self.recorder.place())
 
     @property

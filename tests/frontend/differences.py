@@ -46,7 +46,7 @@ def widened_to_a_number_of_numpy(x, n):
     return 1 / s
 
 
-@differs("Lists that grow when the program runs")
+@differs("Lists that grow at run time")
 def positive_rows(x):
     rows = []
     for row in np.outer(x, x):
@@ -55,7 +55,7 @@ def positive_rows(x):
     return np.array(rows)
 
 
-@differs("Lists that grow when the program runs")
+@differs("Lists that grow at run time")
 def places_and_the_argument(x):
     places, held = [], []
     for k in range(len(x)):

@@ -232,7 +232,7 @@ def test_what_is_caught_is_a_branch(f):
 def test_what_may_be_caught_is_refused_by_a_tape(f):
     for x in (UP, DOWN):
         for n in (0, 2):
-            with pytest.raises(UntraceableError, match="that may raise when the program runs"):
+            with pytest.raises(UntraceableError, match="that may raise at run time"):
                 fwdad.jit(f)(x, n)
             y, x_bar = fwdad.value_and_grad(f)(x, n)  # as it runs
             assert y == f(x, n)

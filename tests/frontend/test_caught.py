@@ -110,7 +110,7 @@ def test_a_loop_stays_one_body():
 
 
 def made_before(x):
-    error = StepError("made before", x * x)
+    error = StepError("created before", x * x)
     try:
         if x > 1:
             y = x * x

@@ -80,5 +80,5 @@ def test_computed_lengths_are_compared_when_it_runs():
     tape = fwdad.jit(f, backend="numpy")
     assert_allclose(tape(X, 4), f(X, 4))
     for k in (1, 3):
-        with pytest.raises(fwdad.SeedError, match="a length of a direction"):
+        with pytest.raises(fwdad.SeedError, match="the shape of a direction"):
             tape(X, k)

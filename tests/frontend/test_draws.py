@@ -92,7 +92,7 @@ def of_the_caller(x):
 
 
 def without_a_seed(x):
-    return x + np.random.default_rng().normal()  # here: others in each run
+    return x + np.random.default_rng().normal()  # here: differ from run to run
 
 
 def of_values(x):

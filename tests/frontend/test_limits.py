@@ -159,13 +159,13 @@ def dict_grows_on_one_side(x):
 
 
 def with_a_file(x):
-    with open("nothing") as f:  # here: when the program is traced
+    with open("nothing") as f:  # here: at trace time
         f.read()
     return x
 
 
 def with_errors_that_raise(x):
-    with np.errstate(all="raise"):  # here: floating-point errors
+    with np.errstate(all="raise"):  # here: `np.errstate` that raises
         return x / 2
 
 
@@ -220,14 +220,14 @@ def filtered_by_values(x, y):
 def one_of_two_objects(x):
     a, b = Body(x), Body(2.0)
     c = a if x > 0 else b
-    c.x = 5.0  # here: it is one Body or another
+    c.x = 5.0  # here: which Body it is
     return a.x
 
 
 def one_of_two_lists(x):
     a, b = [x], [2.0]
     c = a if x > 0 else b
-    c[0] = 5.0  # here: it is one list or another
+    c[0] = 5.0  # here: which list it is
     return a, b
 
 
@@ -247,7 +247,7 @@ def text_of_a_number(x):
 
 def different_kinds_on_two_sides(x):
     y = x if x > 0 else (x, x)
-    return y * 2  # here: on one way
+    return y * 2  # here: on one path
 
 
 def different_ranks_in_a_loop(a, n):
@@ -269,15 +269,15 @@ def asynchronous(x):
 
 
 def clock(x):
-    return x + time.time()  # here: when the program is traced
+    return x + time.time()  # here: at trace time
 
 
 def another_generator(x):
-    return x + random.random()  # here: when the program is traced
+    return x + random.random()  # here: at trace time
 
 
 def another_draw(x):
-    return x + random.gauss(0.0, 1.0)  # here: when the program is traced
+    return x + random.gauss(0.0, 1.0)  # here: at trace time
 
 
 def text_in_a_comparison(x):
@@ -457,7 +457,7 @@ def least_of_a_tuple(x):
 )  # fmt: skip
 def test_what_has_to_be_known_is_not_taken_from_arrays_and_lists_of_values(f):
     x = np.array([0.3, 1.2, -0.5])
-    with pytest.raises(UntraceableError, match="is needed to trace it") as caught:
+    with pytest.raises(UntraceableError, match="is needed at trace time") as caught:
         trace(f, x)
     assert caught.value.filename == __file__
     steps = np.eye(3) * 1e-6

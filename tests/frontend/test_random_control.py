@@ -50,7 +50,7 @@ def test_random_control(seed, tmp_path):
             try:
                 found = outcome(tape, args, wide)
             except TypeError as error:  # written for other lengths
-                assert "the tape was written for" in str(error)  # noqa: PT017
+                assert "the tape was traced for" in str(error)  # noqa: PT017
             else:
                 assert found == wanted, (args, source)
     assert done >= 1

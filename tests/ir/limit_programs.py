@@ -76,7 +76,7 @@ def not_backwards(item, says):
     return enter
 
 
-@not_backwards("takes the name of one from outside on some ways only", "changes places")
+@not_backwards("takes the name of one from outside on some paths only", "changes places")
 def made_in_a_loop(x):
     a = x * 2.0
     b = a

@@ -21,7 +21,10 @@ EYE = np.eye(3)
         (({"u": np.ma.masked_array(X, [0, 1, 0]), "v": 1.0}, X), "masked elements"),
         ([{"u": X, "v": 1.0}, X], "is a list; y is a tuple"),
         (({"u": X, "w": 1.0}, X), r"has the keys \['u', 'w'\]"),
-        (({"u": X, "v": 1.0}, X[:2]), r"\(2,\).*one has the value's shape, K of them \(K, \*sh"),
+        (
+            ({"u": X, "v": 1.0}, X[:2]),
+            r"\(2,\).*one has the value's shape, K of them have \(K, \*sh",
+        ),
         (({"u": EYE, "v": 1.0}, EYE), "one has the value's shape"),
         (({"u": EYE, "v": np.ones(2)}, EYE), "one has the value's shape"),
         (({"u": X, "v": None}, X), "got None"),
@@ -195,7 +198,7 @@ def test_seeds_of_dicts_inside_a_traced_program_go_by_their_keys():
     assert_array_equal(f(X), 3 * X * X)
     with pytest.raises(SeedError, match=r"keys \['c'\]"):
         fwdad.jit(other)(X)
-    with pytest.raises(SeedError, match="type and length of list"):
+    with pytest.raises(SeedError, match="must be a list of length 2"):
         fwdad.jit(lambda x: fwdad.jvp(sum, [x, x], (x, x)))(X)
 
 

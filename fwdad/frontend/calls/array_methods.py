@@ -204,7 +204,8 @@ def _call(tracer: Tracer, f: BoundArrayMethod, args: Any, kwargs: Any) -> Any:
     if not hasattr(np, f.name):
         kind = class_of(f.owner).__name__
         message = (
-            f"the method {f.name!r} of {with_article(kind)} that is not known cannot be traced"
+            f"the method {f.name!r} of {with_article(kind)} that is unknown until run time "
+            "cannot be traced"
         )
         raise UntraceableError(message, tracer.position.location())
     return tracer.call(getattr(np, f.name), (f.owner, *args), kwargs)

@@ -34,7 +34,10 @@ def _agreed(tracer: Tracer, x: Any, ask: Callable[[type], Any]) -> Any:
     """The result for a stand-in of an iterable, if all the classes it may have agree on it."""
     first, *others = {ask(cls): None for cls in CLASSES[type(x)]}
     if others:
-        message = "the class of an iterator cannot be told in a traced program"
+        message = (
+            "the class of an iterator cannot be determined in a traced function: make a list of "
+            "it first"
+        )
         raise UntraceableError(message, tracer.position.location())
     return first
 
@@ -42,7 +45,9 @@ def _agreed(tracer: Tracer, x: Any, ask: Callable[[type], Any]) -> Any:
 @builtin(type)
 def _type(tracer: Tracer, x: Any, *rest: Any) -> Any:
     if rest:
-        message = "a class is made by `type`, which cannot be traced"
+        message = (
+            "creating a class with `type` cannot be traced: define the class outside the function"
+        )
         raise UntraceableError(message, tracer.position.location())
     if type(x) in CLASSES:
         return _agreed(tracer, x, lambda cls: cls)
@@ -118,7 +123,8 @@ class _Called(OfTrace):
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         message = (
-            "a function that is defined in a traced program is called by code without a source"
+            "a function defined inside the traced one is called by code without Python "
+            "source, which cannot be traced"
         )
         raise UntraceableError(message)
 

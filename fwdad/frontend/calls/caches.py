@@ -30,12 +30,12 @@ from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.ir.types import number_type
 
 _WRITES = (
-    "a function under `functools.lru_cache` that changes what it has not made cannot be traced: "
-    "it does so at its first call only"
+    "a function under `functools.lru_cache` that changes objects it has not made cannot be "
+    "traced, since Python does so at its first call only: call it without the cache"
 )
 _READS = (
-    "a function under `functools.lru_cache` is called where what it reads may have changed: Python "
-    "would keep its first result. This cannot be traced; give it what changes as an argument"
+    "a function under `functools.lru_cache` is called where what it reads may have changed, and "
+    "Python would return its first result. This cannot be traced: pass what changes as an argument"
 )
 _LENGTHS = ("length_of", "length_if_any")
 

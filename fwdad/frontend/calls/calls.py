@@ -57,13 +57,16 @@ class Calls:
         """Call a value."""
         if stops(f):
             message = (
-                f"{getattr(f, '__qualname__', 'breakpoint')}() stops a program while it runs, and "
-                "this one is written down without values: take the call out, or call the function, "
-                "or its derivative, without jit"
+                f"{getattr(f, '__qualname__', 'breakpoint')}() stops a running program, and this "
+                "one is being traced, without values: take the call out, or call the function, or "
+                "its derivative, without jit"
             )
             raise UntraceableError(message, self.position.location())
         if f is functools.singledispatch:  # it reads annotations, which closures here do not have
-            message = "functools.singledispatch cannot be called in a traced function"
+            message = (
+                "`functools.singledispatch` cannot be applied in a traced function: define the "
+                "generic function outside"
+            )
             raise UntraceableError(message, self.position.location())
         if type(kwargs.get("argnums")) is Symbol:  # a global, which decides what is written
             kwargs = {**kwargs, "argnums": self.values.known(kwargs["argnums"])}
@@ -170,7 +173,7 @@ class Calls:
             return self.recorder.apply(f, args, kwargs)
         if python is not None:
             return self.call(python, args, kwargs)
-        message = f"{type_in_words(f)} of Numba has no Python source that can be traced"
+        message = f"{type_in_words(f)} of Numba has no Python source to trace"
         raise UntraceableError(message, self.position.location())
 
     def _call_bound(self, f: types.MethodType, args: Any, kwargs: Any) -> Any:

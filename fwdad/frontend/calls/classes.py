@@ -72,7 +72,10 @@ class ClassCalls:
             return made
         if isinstance(init, types.FunctionType) and find_source(init) is not None:
             if new is not object.__new__:
-                message = f"{cls.__name__} has a __new__ of its own, which cannot be traced"
+                message = (
+                    f"{cls.__name__} defines __new__, which cannot be traced: make the object "
+                    "outside, and pass it as an argument"
+                )
                 raise UntraceableError(message, self.position.location())
             made = self._blank(cls)
             known = not mentions_symbols((args, kwargs))
@@ -102,7 +105,10 @@ class ClassCalls:
         except AlwaysRaises as raised:
             if not mentions_symbols((args, kwargs)):
                 raise
-            message = f"{cls.__name__} does not take values that are not known: {raised.exception}"
+            message = (
+                f"{cls.__name__} cannot be called with values that are unknown at trace time: "
+                f"{raised.exception}"
+            )
             raise UntraceableError(message, self.position.location()) from raised
         if namespace_of(made) is not None:
             self.operations.renew(made.__dict__)
@@ -121,7 +127,10 @@ class ClassCalls:
         """The instance that a generated ``__init__`` makes."""
         fields = cls.__dataclass_fields__
         if any(f._field_type.name == "_FIELD_INITVAR" for f in fields.values()):
-            message = f"{cls.__name__} has an InitVar, and cannot be made in a traced program"
+            message = (
+                f"{cls.__name__} has an InitVar, and cannot be instantiated in a traced function: "
+                "make the object outside"
+            )
             raise UntraceableError(message, self.position.location())
         made = self._blank(cls)
         self.recorder.journal.own(vars(made), namespace=True)

@@ -90,7 +90,9 @@ class Factory:
         self.function = function
 
     def __call__(self) -> Any:
-        message = "a function that is defined in a traced program is called by code in C"
+        message = (
+            "a function defined inside the traced one is called by C code, which cannot be traced"
+        )
         raise UntraceableError(message)
 
 
@@ -160,7 +162,7 @@ def _order(tracer: Tracer, keys: list[Any]) -> list[Any]:
             return [tracer.recorder.load(places, k) for k in range(len(keys))]
     if not _are_numbers(keys):
         message = (
-            "`sorted` by values that are neither numbers nor tuples of numbers cannot be traced: "
+            "`sorted` with keys that are neither numbers nor tuples of numbers cannot be traced: "
             "use numpy.argsort on an array of keys"
         )
         raise UntraceableError(message, tracer.position.location())
@@ -196,8 +198,9 @@ def _gathered(tracer: Tracer, held: list[Any], places: list[Any]) -> list[Any]:
         columns = [_gathered(tracer, list(column), places) for column in zip(*held, strict=True)]
         return list(zip(*columns, strict=True))
     message = (
-        "`sorted` by values, of items that are neither numbers nor tuples of numbers, cannot be "
-        "traced: sort their places (`sorted(range(n), key=…)`, numpy.argsort), and take numbers"
+        "`sorted` by values unknown at trace time, of items that are neither numbers nor tuples "
+        "of numbers, cannot be traced: sort their indices (`sorted(range(n), key=…)`, "
+        "numpy.argsort), and index arrays with them"
     )
     raise UntraceableError(message, tracer.position.location())
 
@@ -211,7 +214,9 @@ def _of_static_lists(f: Callable[..., Any]) -> None:
     @builtin(f)
     def call(tracer: Tracer, held: Any, *args: Any, **kwargs: Any) -> Any:
         if mentions_symbols((held, args, kwargs)) or not isinstance(held, list):
-            message = f"`{f.__name__}` compares values that are not known: use numpy.sort"
+            message = (
+                f"`{f.__name__}` compares values that are unknown at trace time: use numpy.sort"
+            )
             raise UntraceableError(message, tracer.position.location())
         tracer.outside.may_change(held)
         tracer.recorder.journal.touch(held)
@@ -251,11 +256,11 @@ def _bisection(f: Callable[..., Any], written: Callable[..., Any]) -> None:
         if not mentions_symbols((a, x, lo, hi, key)):
             return native(lambda: f(a, x, lo, hi, key=key))
         if key is not None:
-            message = f"`{f.__name__}` with a key cannot be traced: make a list of the keys"
+            message = f"`{f.__name__}` with a key cannot be traced: pass a list of the keys"
             raise UntraceableError(message, tracer.position.location())
         if isinstance(a, (list, tuple)):
             if not _are_numbers(a):
-                message = f"`{f.__name__}` of a list of other things than numbers"
+                message = f"`{f.__name__}` on a list of anything but numbers cannot be traced"
                 raise UntraceableError(message, tracer.position.location())
             a = tracer.call(np.array, (list(a),), {})
         hi = tracer.call(len, (a,), {}) if hi is None else hi

@@ -35,7 +35,10 @@ def _known(tracer: Tracer, x: Any, what: str) -> Any:
     if type(x) is not Symbol:
         return x
     if x.is_array or x.dtype.kind not in "biu":
-        message = f"{what} depends on values: draw outside, and pass the array"
+        message = (
+            f"{what} depends on values that are unknown at trace time: draw outside the function, "
+            "and pass the array as an argument"
+        )
         raise UntraceableError(message, tracer.position.location())
     return tracer.values.known(x)
 
@@ -46,8 +49,8 @@ def _made_by(cls: Any) -> None:
         seed = _known(tracer, seed, "the seed of a random generator")
         if seed is None:
             message = (
-                "random numbers without a seed are others in each run: draw outside, and pass them "
-                "as an argument"
+                "random numbers drawn without a seed differ from run to run: draw them outside "
+                "the function, and pass them as an argument"
             )
             raise UntraceableError(message, tracer.position.location())
         made = native(cls, seed)
@@ -67,8 +70,8 @@ def draw(tracer: Interpreter, method: Any, args: Any, kwargs: Any) -> Any:
     _, place = tracer.recorder.generators.get(id(owner), (None, method))
     if place is not _here(tracer):
         message = (
-            "random numbers are drawn from a generator that is made elsewhere: make it here from a "
-            "seed, or draw outside and pass them as an argument"
+            "random numbers are drawn from a generator that was made elsewhere: make it here from "
+            "a seed, or draw them outside the function and pass them as an argument"
         )
         raise UntraceableError(message, tracer.position.location())
     if method.__name__ == "shuffle" and args and isinstance(args[0], list):

@@ -24,7 +24,7 @@ def _concatenated(o: Items, axis: Any = 0) -> Any:
     o.not_empty("need at least one array to concatenate")
     rank = o.rows().type.ndim - 1
     if rank < 1 or axis not in (0, -rank):
-        o.refused("`np.concatenate`, along this axis, of")
+        o.refused("`np.concatenate` along this axis of")
     return _joined(o)
 
 
@@ -44,14 +44,14 @@ def _vstacked(o: Items) -> Any:
 def _hstacked(o: Items) -> Any:
     o.not_empty("need at least one array to concatenate")
     if o.rows().type.ndim > 2:
-        o.refused("`np.hstack` of matrices on")
+        o.refused("`np.hstack` of matrices in")
     return o.array() if o.rows().type.ndim == 1 else _joined(o)
 
 
 def _column_stacked(o: Items) -> Any:
     o.not_empty("need at least one array to concatenate")
     if o.rows().type.ndim != 2:
-        o.refused("`np.column_stack` of other things than vectors on")
+        o.refused("`np.column_stack` of anything but vectors in")
     recorder = o.tracer.recorder
     return recorder.apply(np.transpose, (o.array(),), {})
 
@@ -81,7 +81,7 @@ def in_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return NotImplemented
     first, *others = args
     if len(others) > 1 or set(kwargs) - {"axis"}:
-        first.refused(f"`np.{f.__name__}` with these options of")
+        first.refused(f"`np.{f.__name__}` with these options on")
     axis = [first.tracer.values.known(a) for a in (*others, *kwargs.values())]
     return _SEQUENCES[f](first, *axis)
 

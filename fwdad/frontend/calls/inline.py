@@ -46,7 +46,9 @@ INLINED_AT_MOST = 16  # calls of one function inside each other; then it is a pr
 REMEMBERED_AT_MOST = 256  # of a function whose results are kept, with known arguments
 _INSIDE_AT_MOST = 128  # and so many inside the outermost one, as a tree of calls has them
 
-_JITCLASS = Missing("it is a method of a jitclass: machine code", "write a class in Python")
+_JITCLASS = Missing(
+    "it is a method of a jitclass, which is machine code", "write a class in Python"
+)
 
 _MANAGER_CODE = contextlib.contextmanager(lambda: iter(())).__code__
 
@@ -112,7 +114,7 @@ class InlineCalls:
         if not isinstance(f, types.FunctionType):
             method = class_attribute(type(f), "__call__")
             if not isinstance(method, types.FunctionType):
-                message = f"{function_name(f)} has no Python source"
+                message = f"{function_name(f)} has no Python source, so it cannot be traced"
                 raise UntraceableError(message, self.position.location())
             f, args = _behind_doors(method), (f, *args)
         library = is_library_file(f.__code__.co_filename)
@@ -137,8 +139,8 @@ class InlineCalls:
             )
             if args and type(args[0]).__module__.startswith("scipy.stats"):
                 message = (
-                    "SciPy makes the methods of its distributions from texts: they cannot be "
-                    "traced. Write the formula, with functions of scipy.special "
+                    "SciPy generates the methods of its distributions from strings, so they "
+                    "cannot be traced. Write the formula with functions of scipy.special "
                     "(`log_ndtr(x)`, `ndtr(x)`); without `jit` they have derivatives"
                 )
             raise UntraceableError(message, self.position.location())
@@ -194,7 +196,7 @@ class InlineCalls:
             with self.recorder.region(block) as region:
                 y = self._run_frame(*run)
                 if y is NotImplemented:
-                    message = f"these arguments of {function_name(public)} cannot be traced"
+                    message = f"{function_name(public)} cannot be traced with these arguments"
                     raise UntraceableError(message, self.position.location())  # noqa: TRY301
                 changes = region.changes()
                 region.undo()

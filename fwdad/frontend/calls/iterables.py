@@ -126,7 +126,10 @@ def kept(tracer: Tracer, f: Any, xs: Any, *, wanted: bool) -> Any:
         for x in iteration.walk(tracer, xs):
             keep = tracer.truth(x if f is None else tracer.call(f, (x,), {}))
             if type(keep) is Symbol:
-                message = "`filter` on values cannot be traced: its length would depend on them"
+                message = (
+                    "`filter` by values that are unknown at trace time cannot be traced, since "
+                    "its length would depend on them: use np.where or a mask"
+                )
                 raise UntraceableError(message, tracer.position.location())
             if keep is wanted:
                 yield x
@@ -144,7 +147,10 @@ def _iter(tracer: Tracer, x: Any, *sentinel: Any) -> Any:
             item = tracer.call(x, (), {})
             same = tracer.truth(tracer.binary(operator.eq, item, sentinel[0]))
             if type(same) is Symbol:
-                message = "where an iterator ends depends on a value, which cannot be traced"
+                message = (
+                    "where this iterator ends depends on a value, which cannot be traced: make a "
+                    "list first"
+                )
                 raise UntraceableError(message, tracer.position.location())
             if same:
                 return
@@ -158,7 +164,7 @@ def _next(tracer: Tracer, x: Any, *default: Any) -> Any:
     following = tracer.values.python_method(x, "__next__")
     if following is not None:
         if default:
-            message = "`next` with a default, of an object of the user's, cannot be traced"
+            message = "`next` with a default, of an object with its own __next__, cannot be traced"
             raise UntraceableError(message, tracer.position.location())
         return tracer.call(following, (x,), {})
     if not isinstance(x, (*ITERATORS, Iterator, Repeated)):

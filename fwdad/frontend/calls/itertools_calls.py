@@ -97,7 +97,10 @@ def _count(tracer: Tracer, start: Any = 0, step: Any = 1) -> Any:
 def _decided(tracer: Tracer, f: Any, x: Any, name: str) -> bool:
     held = tracer.truth(tracer.call(f, (x,), {}))
     if type(held) is Symbol:
-        message = f"`itertools.{name}` on values cannot be traced: its length would depend on them"
+        message = (
+            f"`itertools.{name}` by values that are unknown at trace time cannot be traced, since "
+            "its length would depend on them: use np.where or a mask"
+        )
         raise UntraceableError(message, tracer.position.location())
     return bool(held)
 

@@ -142,7 +142,7 @@ def _is_plain(tracer: Tracer, x: Any) -> bool:
             if type(x) is types.SimpleNamespace or getattr(own, "__module__", "") == "dataclasses":
                 continue
             if mentions_symbols(x):
-                message = f"a copy of {type_in_words(x)}, which has {name}, cannot be traced"
+                message = f"copying {type_in_words(x)}, which defines {name}, cannot be traced"
                 raise UntraceableError(message, tracer.position.location())
             return False
     return True

@@ -65,11 +65,17 @@ class OperationCalls:
         if type(f) is types.MethodDescriptorType and args and isinstance(args[0], CONTAINERS):
             return containers.call_method(self.tracer, args[0], f.__name__, args[1:], kwargs)
         if (getattr(f, "__module__", "") or "").startswith("numpy.random"):
-            message = "random numbers are drawn: pass them as an argument"
+            message = (
+                "random numbers are drawn inside the traced function: draw them outside, and pass "
+                "them as an argument"
+            )
             raise UntraceableError(message, self.position.location())
         symbolic = mentions_symbols((args, kwargs))
         if symbolic and getattr(f, "__module__", "") in _UNCHECKED:
-            message = f"{function_name(f)} reads memory unchecked: it cannot be tried on samples"
+            message = (
+                f"{function_name(f)} reads memory without bounds checks, so it cannot be traced: "
+                "use a dense array, or call it without jit"
+            )
             raise UntraceableError(message, self.position.location())
         if isinstance(owner, str) and (symbolic or isinstance(owner, UnknownText)):
             place = self.position.location()
@@ -107,7 +113,10 @@ class OperationCalls:
         if isinstance(f, types.FunctionType) or is_known(f):
             args, kwargs = self.static_options(f, args, kwargs)
             return self.recorder.apply(f, args, kwargs)
-        message = f"{function_name(f)} has no rule and no Python source: it cannot be traced"
+        message = (
+            f"{function_name(f)} has no rule and no Python source, so it cannot be traced: give "
+            "it a rule (fwdad.frule)"
+        )
         raise UntraceableError(message, self.position.location())
 
     def _check_unchanged(self, f: Any) -> None:
@@ -116,7 +125,7 @@ class OperationCalls:
             if path[0] == "contents" and fetch(path) != held:
                 message = (
                     f"{function_name(f)} changes {type_in_words(fetch(path[1]))} that existed "
-                    "before the call: a tape cannot do that"
+                    "before the call, which cannot be traced: pass it as an argument"
                 )
                 raise UntraceableError(message, self.position.location())
 
@@ -144,7 +153,10 @@ class OperationCalls:
         """The result of a library function that only reads its arguments, all of them known."""
         found = native(lambda: f(*args, **kwargs))
         if not are_plain(found):
-            message = f"{function_name(f)} returns {type_in_words(found)}, which cannot be kept"
+            message = (
+                f"{function_name(f)} returns {type_in_words(found)}, which cannot be traced: call "
+                "it outside, and pass what you need of its result as an argument"
+            )
             raise UntraceableError(message, self.position.location())
         return self.constants(found)
 
@@ -152,7 +164,7 @@ class OperationCalls:
         """Refuse a function that depends on more than its arguments, to be called at each run."""
         if is_impure(f):
             message = (
-                f"{function_name(f)} is called when the program is traced, not when it runs: call "
+                f"{function_name(f)} would be called once, at trace time, not at each run: call "
                 "it outside, and pass what it returns as an argument"
             )
             raise UntraceableError(message, self.position.location())

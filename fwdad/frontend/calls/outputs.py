@@ -55,9 +55,9 @@ def _operand(tracer: Tracer, function: Any, x: Any) -> Any:
     if isinstance(x, UnknownText):
         if x.recipe is None:
             message = (
-                f"{function_name(function)} is given a text of numbers that is known when the "
-                "program runs only, made in a way that a tape does not follow: give it the "
-                "numbers themselves, or an f-string of them"
+                f"{function_name(function)} is given a string of numbers that are unknown until "
+                "run time, made in a way that cannot be traced: pass the numbers themselves, or "
+                "an f-string of them"
             )
             raise UntraceableError(message, tracer.position.location())
         made, *parts = x.recipe
@@ -74,8 +74,9 @@ def _operand(tracer: Tracer, function: Any, x: Any) -> Any:
     if type(x) is dict:
         return {key: _operand(tracer, function, item) for key, item in x.items()}
     message = (
-        f"{function_name(function)} is given {type_in_words(x)} that the program makes: under jit "
-        "only numbers, arrays, texts and lists of these can be put out"
+        f"{function_name(function)} is given {type_in_words(x)} made in the traced function: "
+        "under jit only numbers, arrays, strings and lists of these can be printed, logged or "
+        "written"
     )
     raise UntraceableError(message, tracer.position.location())
 

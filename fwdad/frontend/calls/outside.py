@@ -106,8 +106,9 @@ class Outside:
         """Refuse to read a list that the program appends to: the trace sees its earlier content."""
         if self.appended and any(_holds(c, self.appended, set()) for c in self.containers):
             message = (
-                f"{type_in_words(self.appended[-1])} from outside is appended to, and is read, "
-                "too: a tape cannot do both. Pass it as an argument, or leave one of the two out"
+                f"{type_in_words(self.appended[-1])} from outside the function is appended to, "
+                "and is read, too, which cannot be traced: pass it as an argument, or do only one "
+                "of the two"
             )
             raise UntraceableError(message, self.position.location())
 
@@ -120,8 +121,9 @@ class Outside:
 
     def _refuse_opaque(self, found: OpaqueError, name: str) -> NoReturn:
         message = (
-            f"`{name}` from outside is, or holds, {found.why}: a tape cannot tell whether it has "
-            "changed. Read what is wanted of it before the call, and pass that as an argument"
+            f"`{name}`, defined outside the function, is, or contains, {found.why}, so a tape "
+            "cannot detect whether it has changed. Read what you need from it before the call, "
+            "and pass that as an argument"
         )
         raise UntraceableError(message, self.position.location())
 
@@ -193,8 +195,8 @@ class Outside:
         """Refuse to change what existed before the trace."""
         if not self.recorder.journal.is_own(o):
             message = (
-                f"{type_in_words(o)} that existed before the call is changed: a tape cannot do "
-                "that. Pass it as an argument and return it"
+                f"{type_in_words(o)} that existed before the call is changed, which cannot be "
+                "traced: pass it as an argument"
             )
             raise UntraceableError(message, self.position.location())
 

@@ -109,7 +109,10 @@ class Programs:
                         recorder.lengths.measure(p)
                     y = run(tree([Symbol(p, recorder) for p in block.params]))
                     if region.changes():
-                        message = f"{definition.program.name} calls itself and changes a container"
+                        message = (
+                            f"{definition.program.name} calls itself and changes a list, dict or "
+                            "object, which cannot be traced: return the new values"
+                        )
                         raise UntraceableError(message, self.position.location())
                     lists = [*recorder.lists]
                     found, made = flatten(y)
@@ -130,18 +133,27 @@ class Programs:
             _close(definition)
             check_items(block, lists)  # now that it is known what calls of itself write
             return
-        message = f"the types that {definition.program.name} returns do not settle"
+        message = (
+            f"the types that {definition.program.name} returns change from one recursive call to "
+            "the next, which cannot be traced"
+        )
         raise UntraceableError(message, self.position.location())
 
     def _joined(self, old: list[Type] | None, new: list[Type], name: str) -> list[Type]:
         if old is None:
             return new
         if len(old) != len(new):
-            message = f"{name} returns values of different structure on different ways"
+            message = (
+                f"{name} returns values of different structure on different paths, which cannot "
+                "be traced"
+            )
             raise UntraceableError(message, self.position.location())
         joined = [join(a, b) for a, b in zip(old, new, strict=True)]
         if any(t is None for t in joined):
-            message = f"{name} returns values of different types on different ways"
+            message = (
+                f"{name} returns values of different types on different paths, which cannot be "
+                "traced"
+            )
             raise UntraceableError(message, self.position.location())
         return [t for t in joined if t is not None]
 

@@ -20,7 +20,7 @@ def updated_at(tracer: Tracer, f: Any, a: Any, index: Any, others: tuple[Any, ..
     parts = index if isinstance(index, tuple) else (index,)
     if any(is_mask(i) and not mask_rank(i) for i in parts):  # they make axes
         if not all(is_basic(i) or (is_mask(i) and not mask_rank(i)) for i in parts):
-            message = "`at` with a truth value beside arrays of places cannot be traced: use `if`"
+            message = "`at` with a bool beside index arrays cannot be traced: use `if`"
             raise UntraceableError(message, tracer.position.location())
         tracer.call(call_once, (f.__self__, a, index, *others), {})
         return True

@@ -39,7 +39,7 @@ class Decorator(OfTrace):
 @builtin(np.vectorize)
 def _vectorize(tracer: Tracer, pyfunc: Any = None, *args: Any, **kwargs: Any) -> Any:
     if mentions_symbols((args, kwargs)):
-        _refuse(tracer, "of which the options are not known")
+        _refuse(tracer, "with options that are unknown at trace time")
     if pyfunc is None:
         return Decorator(native(lambda: np.vectorize(**kwargs)))
     made = pyfunc if not isinstance(pyfunc, (Closure, Method, OfTrace)) else _stands_for_it
@@ -99,10 +99,10 @@ def _call(tracer: Tracer, function: Any, options: Any, args: Any, kwargs: Any) -
         return tracer.call(function, (), {})
     arrays = [tracer.call(np.asarray, (a,), {}) for a in args]
     if any(a.dtype.kind not in _PYTHON for a in arrays):
-        _refuse(tracer, "of arrays that are no numbers")
+        _refuse(tracer, "on arrays that do not hold numbers")
     dtypes = None if options.otypes is None else [np.dtype(t) for t in options.otypes]
     if dtypes is not None and any(t.kind not in _PYTHON for t in dtypes):
-        _refuse(tracer, "whose results are no numbers")
+        _refuse(tracer, "whose results are not numbers")
     if options.signature is not None:
         found = _by_parts(tracer, function, options, arrays, dtypes)
     else:
@@ -137,7 +137,7 @@ def _call_numbers(tracer: Tracer, f: _Numbers, args: Any, kwargs: Any) -> Any:
     found = tracer.call(f.function, args, kwargs)
     results = found if isinstance(found, tuple) else (found,)
     if len(results) != f.count or tuple(_rank(tracer, x) for x in results) != f.ranks:
-        _refuse(tracer, "of a function whose results have not as many parts, or axes, each time")
+        _refuse(tracer, "of a function whose results differ in number or in rank")
     return found
 
 
@@ -165,12 +165,18 @@ def _by_parts(tracer: Tracer, function: Any, options: Any, arrays: Any, dtypes: 
         note(array, core)
     axes = max(outer)
     if any(n not in (0, axes) for n in outer):
-        _refuse(tracer, "with a signature, of arrays that have to be broadcast")
+        _refuse(
+            tracer,
+            "with a signature, on arrays that need broadcasting (call np.broadcast_to first),",
+        )
     looped = tuple(n > 0 for n in outer)
     over = [a for a, goes in zip(arrays, looped, strict=True) if goes]
     ones = {tuple(n == 1 for n in tracer.recorder.as_symbol(a).type.shape[:axes]) for a in over}
     if len(ones) > 1:
-        _refuse(tracer, "with a signature, of arrays that have to be broadcast")
+        _refuse(
+            tracer,
+            "with a signature, on arrays that need broadcasting (call np.broadcast_to first),",
+        )
     shapes = [tracer.attribute(a, "shape")[:axes] for a in over]
     tracer.call(vectorized.check_apart_from_core, (shapes,), {})
     for held in lengths.values():
@@ -218,9 +224,9 @@ def _first(
     if not known and (recorder.widened != widened or any(map(_mixes, walk(run)))):
         _refuse(
             tracer,
-            "of a function that returns, or computes with, whole numbers on one way and others on "
-            "another, has the type of the first result, which is not known: give `otypes=[float]`. "
-            "It",
+            "without `otypes` (NumPy takes the type of the first result, which is unknown at "
+            "trace time; give `otypes=[float]`) of a function that returns, or computes with, "
+            "ints on one path and floats on another",
         )
     return found if isinstance(found, tuple) else (found,)
 
@@ -242,13 +248,13 @@ def _rank(tracer: Tracer, x: Any) -> int:
     if isinstance(x, np.ndarray):
         return x.ndim
     if number_type(x) is None:
-        _refuse(tracer, "of a function whose results are no numbers")
+        _refuse(tracer, "of a function whose results are not numbers")
     return 0
 
 
 def _dtype(tracer: Tracer, x: Any) -> Any:
     if _rank(tracer, x):
-        _refuse(tracer, "of a function whose results are no numbers")
+        _refuse(tracer, "of a function whose results are not numbers")
     t: Any = x.type if type(x) is Symbol else number_type(x)
     return t.dtype
 

@@ -84,7 +84,7 @@ method("compress")(
 
 @method("resize")
 def _resize(tracer: Tracer, _a: Symbol, *_shape: Any, **_options: Any) -> None:
-    message = "`resize` in place cannot be traced: say np.resize or np.reshape"
+    message = "`resize` in place cannot be traced: use np.resize or np.reshape"
     raise UntraceableError(message, tracer.position.location())
 
 
@@ -166,8 +166,8 @@ def _check_apart(tracer: Tracer, a: Any, v: Any) -> None:
     if not (_is_array(a) and _is_array(v) and tracer.recorder.may_share(a.value, v.value)):
         return
     message = (
-        "values are stored element by element into the memory that they are in, and NumPy reads "
-        "them while they change: store a copy of them"
+        "values are stored element by element into the memory that they are read from, so NumPy "
+        "reads them while they change: store a copy of them (`.copy()`)"
     )
     raise UntraceableError(message, tracer.position.location())
 

@@ -33,9 +33,9 @@ def check_orders(recorder: Recorder, f: Any, block: Block, copied: list[Value]) 
             recorder.copied.add(v)
         elif _order(recorder, v) is not Order.ROWS:
             message = (
-                f"{function_name(f)} writes into an argument of which it takes `ravel` or "
-                "`reshape`: whether these are views depends on how the array lies, and this one "
-                "may not be C-contiguous. Pass a copy of it (`.copy()`)"
+                f"{function_name(f)} writes into an argument and calls `ravel` or `reshape` on "
+                "it: whether these return views depends on its memory layout, and this array may "
+                "not be C-contiguous. Pass a copy of it (`.copy()`)"
             )
             raise UntraceableError(message, recorder.place())
 

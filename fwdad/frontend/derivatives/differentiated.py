@@ -214,8 +214,8 @@ class Differentiated:
                 raised = error
             if raised is None and region.changes():
                 message = (
-                    "a function that is differentiated inside a traced program changes a "
-                    "container from outside"
+                    "a function that is differentiated inside a traced one changes a list, dict "
+                    "or object from outside: return the new values"
                 )
                 raise UntraceableError(message, self.tracer.position.location())
         check_items(block, recorder.lists)
@@ -227,7 +227,10 @@ class Differentiated:
         written = written_parameters(Program("", block))
         if self.outputs != "returned":
             if written_outside(block):
-                message = "arguments that are written and not differentiated are outputs, too"
+                message = (
+                    "arguments that are written and not differentiated would be outputs, too: "
+                    "differentiate with respect to them, or write into copies"
+                )
                 raise UntraceableError(message, self.tracer.position.location())
             y = self._with_mutated(y, inner, written)
         position = self.tracer.position
@@ -334,8 +337,8 @@ class Differentiated:
             own = recorder.definitions.owners(v)
             if sum(not own.isdisjoint(others) for others in owners) > 1:
                 message = (
-                    f"two arguments of {function_name(self.f)} share memory, and one is written: "
-                    "their derivatives cannot be kept apart. Pass a copy of one"
+                    f"two arguments of {function_name(self.f)} share memory, and one is written, "
+                    "so their derivatives cannot be kept apart: pass a copy of one (`.copy()`)"
                 )
                 raise UntraceableError(message, self.tracer.position.location())
 
@@ -353,12 +356,13 @@ class Differentiated:
         if found is None:
             return
         a, place = found
-        name = f"`{a.name}`, an array from outside," if a.name else "an array from outside"
+        name = "an array from outside the function"
+        name = f"`{a.name}`, {name}," if a.name else name
         message = (
-            f"{function_name(self.f)} reads {name} before it writes there, and "
-            "derivatives are stored in it: at the next call these are plain numbers, and the "
-            "derivative would be lost without a word. If what it finds there is a constant (a "
-            "starting guess), say fwdad.stop_gradient(array); else pass it as an argument"
+            f"{function_name(self.f)} reads {name} before it writes there, and stores derivatives "
+            "in it: the next call would read plain numbers, and the derivatives would be lost "
+            "silently. If what it reads there is a constant (a starting guess), use "
+            "fwdad.stop_gradient(array); otherwise pass the array as an argument"
         )
         raise UntraceableError(message, place or self.tracer.position.location())
 
@@ -377,8 +381,9 @@ class Differentiated:
                 not own.isdisjoint(recorder.definitions.owners(w)) for w in names if is_array(w)
             ):
                 message = (
-                    f"{function_name(self.f)} writes into an array that it knows by two names, and "
-                    "one of them is from outside: pass one array, and take its views inside"
+                    f"{function_name(self.f)} writes into an array that it knows by two names, "
+                    "one of them from outside the function: pass one array, and take views of it "
+                    "inside"
                 )
                 raise UntraceableError(message, self.tracer.position.location())
 
@@ -408,8 +413,8 @@ def _check_columns(block: Block) -> None:
         if isinstance(op, Apply) and op.function in RRULES:
             message = (
                 f"{function_name(op.function)} has an rrule, and a traced Jacobian of complex "
-                "numbers, or stacked as one matrix, is taken by columns, which would not use it: "
-                "call jacrev outside of jit, or vjp inside"
+                "numbers, or stacked as one matrix, is computed by columns, which would not use "
+                "it: call jacrev outside jit, or vjp inside"
             )
             raise RowsNeededError(message, op.location)
 

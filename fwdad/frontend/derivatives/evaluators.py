@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 
 from fwdad.eager.build import run_on_duals
-from fwdad.errors import NotHolomorphicError, SeedError, UntraceableError
+from fwdad.errors import (
+    NotHolomorphicError,
+    SeedError,
+    UntraceableError,
+    with_article,
+)
 from fwdad.evaluation import evaluators as api
 from fwdad.evaluation.arguments import (
     COMPLEX_ARGUMENT,
@@ -22,7 +27,7 @@ from fwdad.frontend.derivatives.differentiated import Differentiated, RowsNeeded
 from fwdad.frontend.derivatives.pullbacks import Point
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten, made_in
-from fwdad.ir.symbol import Symbol
+from fwdad.ir.symbol import Symbol, kind_in_words
 from fwdad.ir.types import Number, Size
 from fwdad.tangents.seeds import check_one_array, random_seeds
 from fwdad.tangents.zero import ZERO, NoTangent
@@ -77,8 +82,8 @@ def _check_holomorphic(at: Differentiated, *, holomorphic: bool) -> None:
 def refuse_linearize(tracer: Tracer, *_args: Any, **_options: Any) -> Any:
     """The meaning of ``linearize`` in a trace: none."""
     message = (
-        "linearize returns an operator of SciPy's, which a traced program cannot hold: use jvp for "
-        "J @ v, vjp for J.T @ v, or jacobian"
+        "linearize returns a SciPy LinearOperator, which cannot be used in a traced function: use "
+        "jvp for J @ v, vjp for J.T @ v, or jacobian"
     )
     raise UntraceableError(message, tracer.position.location())
 
@@ -134,7 +139,10 @@ def _in_structure(x: Any, v: Any) -> Any:
         return {key: _in_structure(part, v[key]) for key, part in x.items()}
     if isinstance(x, (tuple, list, dict)):
         if type(x) is not type(v) or len(x) != len(v):
-            message = f"a seed of the type and length of {type(x).__name__} is wanted"
+            message = (
+                f"the seed must be {with_article(type(x).__name__)} of length {len(x)}, like the "
+                f"argument; got {kind_in_words(v)}"
+            )
             raise SeedError(message)
         parts = [_in_structure(part, own) for part, own in zip(x, v, strict=True)]
         return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
@@ -162,7 +170,9 @@ def _stacked(tracer: Tracer, v: Symbol, x: Symbol, *, single: bool) -> Any:
 def _of_shape(tracer: Tracer, v: Symbol, x: Symbol) -> Symbol:
     """Directions with the argument's lengths, compared at run time where types do not suffice."""
     recorder = tracer.recorder
-    message = "a length of a direction is not its argument's, and it is not broadcast"
+    message = (
+        "the shape of a direction differs from its argument's, and directions are not broadcast"
+    )
     first = v.type.ndim - x.type.ndim
     given, wanted = (recorder.lengths.resolved(s.type).shape for s in (v, x))
     if given[first:] == wanted:
@@ -248,7 +258,10 @@ def _rows(at: Differentiated) -> tuple[list[Any], list[list[Any]], Tree]:
     point = Point(at)
     chosen = at.differentiated(point.tree, len(point.primals))
     if any(dtype_of(x).kind == "c" for x in (*at.leaves, *point.primals)):
-        message = "an rrule and complex numbers: call jacrev outside of jit, or vjp inside"
+        message = (
+            "an rrule cannot be used for complex numbers in a traced Jacobian: call jacrev "
+            "outside jit, or vjp inside"
+        )
         raise UntraceableError(message, at.tracer.position.location())
     blocks = [
         point.rows(k) if k in chosen and dtype_of(p).kind == "f" else [NoTangent] * len(at.leaves)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import NoOutputError, SeedError, returned_nothing
+from fwdad.errors import NoOutputError, SeedError, returned_nothing, with_article
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, dtype_of, made_of
 from fwdad.frontend.derivatives.pulled import cotangents
@@ -24,7 +24,7 @@ from fwdad.ir.builder.outside import leave_outside
 from fwdad.ir.clone import Cloner
 from fwdad.ir.ops import Block, Program, Value, is_array, values_in
 from fwdad.ir.rewrite import all_inside, all_used, written_outside
-from fwdad.ir.symbol import Symbol
+from fwdad.ir.symbol import Symbol, kind_in_words
 from fwdad.ir.types import Number
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.seeds import check_one_array
@@ -138,7 +138,10 @@ class Point(OfTrace):
             if dtype_of(self.primals[k]).kind not in "fc" or isinstance(bar, Zero):
                 continue
             if bar is None or bar is NoTangent:
-                message = f"got {bar} as the cotangent of a part that has one: write ZERO"
+                message = (
+                    f"got {bar} as the cotangent of a value that needs one: pass fwdad.ZERO for a "
+                    "zero cotangent"
+                )
                 raise SeedError(message)
             check_one_array(bar, "cotangent")
             if isinstance(bar, list):
@@ -149,8 +152,8 @@ class Point(OfTrace):
             extra.add(made.type.ndim - y.type.ndim)
         if extra - {0, 1} or len(extra) > 1:
             message = (
-                "one cotangent has the value's shape, K of them (K, *shape): ranks "
-                f"got {[b.type.ndim for b in bars.values()]} for "
+                "one cotangent has the value's shape, K of them have (K, *shape): got ranks "
+                f"{[b.type.ndim for b in bars.values()]} for values of ranks "
                 f"{[self.recorder.as_symbol(self.primals[k]).type.ndim for k in bars]}"
             )
             raise SeedError(message)
@@ -183,7 +186,7 @@ class Point(OfTrace):
 
     def _check_length(self, given: Any, wanted: Any) -> None:
         holds = self.at.tracer.call(operator.eq, (given, wanted), {})
-        message = "a length of a cotangent is not its value's"
+        message = "the shape of a cotangent differs from its value's"
         if type(holds) is Symbol:
             self.recorder.check(holds, SeedError, (message,), self.at.tracer.position.location())
         elif not holds:
@@ -248,7 +251,10 @@ def _leaf_by_leaf(y: Any, y_bar: Any) -> list[Any]:
         return [y_bar] * len(flatten(y, records=True)[0])
     if isinstance(y, (tuple, list, dict)):
         if type(y) is not type(y_bar) or len(y) != len(y_bar):
-            message = f"a cotangent of the type and length of {type(y).__name__} is wanted"
+            message = (
+                f"the cotangent must be {with_article(type(y).__name__)} of length {len(y)}, like "
+                f"the value; got {kind_in_words(y_bar)}"
+            )
             raise SeedError(message)
         if isinstance(y, dict) and set(y) != set(y_bar):
             message = f"the cotangent has the keys {list(y_bar)}, the value {list(y)}"
@@ -264,7 +270,10 @@ def _leaf_by_leaf(y: Any, y_bar: Any) -> list[Any]:
 
 def pull(point: Point, y_bar: Any) -> Any:
     """The result of a pullback, which is defined only while its program is traced."""
-    message = f"the pullback of {function_name(point.at.f)} was made while a program was traced"
+    message = (
+        f"the pullback of {function_name(point.at.f)} was made in a traced function, and can be "
+        "called only there"
+    )
     raise RuntimeError(message)
 
 

@@ -24,7 +24,7 @@ from fwdad.transforms.reverse.split_passes import Cut
 
 def _refuse_outside(what: str, f: Any) -> NoReturn:
     """Refuse to call a function that has a meaning only in a trace."""
-    message = f"the {what} of {function_name(f)} is needed outside of a tape"
+    message = f"the {what} of {function_name(f)} can be computed only in a traced function"
     raise UntraceableError(message)
 
 

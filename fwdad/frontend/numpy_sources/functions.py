@@ -38,7 +38,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
             none = none & ~c
         conditions = [*conditions, none]
     elif len(funclist) != len(held):
-        raise ValueError("piecewise: as many functions as conditions are wanted, or one more")
+        raise ValueError("piecewise: expected as many functions as conditions, or one more")
     y = np.zeros_like(x)
     for condition, f in zip(conditions, funclist, strict=True):
         if callable(f):

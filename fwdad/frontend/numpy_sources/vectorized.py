@@ -60,7 +60,7 @@ def check_apart_from_core(shapes):
     for shape in shapes[1:]:
         for j in tuple(range(len(shape))):
             if shape[j] != shapes[0][j]:
-                raise ValueError("np.vectorize: the axes beside those of the signature differ")
+                raise ValueError("np.vectorize: the loop dimensions of the arguments differ")
 
 
 def parts(array, rank):

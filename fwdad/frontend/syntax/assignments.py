@@ -64,7 +64,7 @@ class Assignments:
             self.position.at(target)
             self.attributes.set_attribute(o, self.position.frame.mangled(target.attr), value)
         else:
-            message = "this target of an assignment cannot be traced"
+            message = "this assignment target cannot be traced"
             raise UntraceableError(message, self.position.place_of(target))
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Any) -> None:

@@ -68,7 +68,10 @@ class Attributes:
             return getattr(o, name)
         if type(o) in CLASSES and type(o) is not Iterator:
             (cls,) = CLASSES[type(o)]
-            message = f"`{name}` of {with_article(cls.__name__)} that is not known cannot be traced"
+            message = (
+                f"`{name}` of {with_article(cls.__name__)} that is unknown until run time cannot "
+                "be traced"
+            )
             raise UntraceableError(message, self.position.location())
         if isinstance(o, OfTrace):
             read: Callable[..., Any] = ATTRIBUTES_OF.get(type(o), refuse_attribute)
@@ -99,13 +102,13 @@ class Attributes:
         if name in known:
             return known[name]
         if hasattr(types.FunctionType, name):
-            message = f"`{name}` of a function that is defined in a traced program is not known"
+            message = f"`{name}` of a function defined inside the traced one cannot be traced"
             raise UntraceableError(message, self.position.location())
         raise AlwaysRaises(AttributeError, (f"'function' object has no attribute {name!r}",))
 
     def refuse_getattribute(self, cls: type) -> NoReturn:
         """Refuse a class with its own ``__getattribute__``, which our own look-ups would run."""
-        message = f"{cls.__name__} has a __getattribute__ of its own, which cannot be traced"
+        message = f"{cls.__name__} defines __getattribute__, which cannot be traced"
         raise UntraceableError(message, self.position.location())
 
     def _plain_attribute(self, o: Any, name: str) -> Any:
@@ -126,7 +129,10 @@ class Attributes:
             if not own:
                 return self.outside.captured(held[name], ("attribute", o, name), name)
             if found is not None and isinstance(held[name], Maybe) and not is_stand_in(type(o)):
-                message = f"`{name}` is one of the object on one way and its class's on another"
+                message = (
+                    f"`{name}` is an attribute of the object on one path and of its class on "
+                    "another, which cannot be traced: set it on every path"
+                )
                 raise UntraceableError(message, self.position.location())
             message = f"{class_of(o).__name__!r} object has no attribute {name!r}"
             return self.values.readable(held[name], name, held, (AttributeError, message))
@@ -162,7 +168,7 @@ class Attributes:
         if class_of(o).__dictoffset__ == 0:
             message = f"{class_of(o).__name__!r} object has no attribute '__dict__'"
             raise AlwaysRaises(AttributeError, (message,))
-        message = f"`__dict__` of a {class_of(o).__name__}, which has slots too, cannot be traced"
+        message = f"`__dict__` of a {class_of(o).__name__}, which also has slots, cannot be traced"
         raise UntraceableError(message, self.position.location())
 
     def set_updated(self, o: Any, name: str, value: Any) -> None:
@@ -185,7 +191,7 @@ class Attributes:
             if name == "flat":
                 self.subscripts.set_subscript(self.attribute(o, name), slice(None), value)
                 return
-            message = f"the attribute `{name}` of an array is set, which cannot be traced"
+            message = f"setting the attribute `{name}` of an array cannot be traced"
             raise UntraceableError(message, self.position.location())
         if isinstance(o, Closure):
             self.recorder.journal.bind(o.held, name, value)
@@ -200,7 +206,7 @@ class Attributes:
             return
         if getattr(own, "__name__", "__setattr__") != "__setattr__":  # borrowed: `dict.__setitem__`
             how = own.__qualname__
-            message = f"{type(o).__name__} sets attributes by {how}, which is not traced"
+            message = f"{type(o).__name__} sets attributes by {how}, which cannot be traced"
             raise UntraceableError(message, self.position.location())
         self.set_plain_attribute(o, name, value)
 
@@ -243,12 +249,12 @@ class Attributes:
         """The attributes of an object, which must be one that the traced program may change."""
         held = namespace_of(o)
         if not isinstance(held, dict):
-            message = f"attributes of {type_in_words(o)} cannot be changed in a traced program"
+            message = f"attributes of {type_in_words(o)} cannot be changed in a traced function"
             raise UntraceableError(message, self.position.location())
         if not self.recorder.journal.is_own(held):
             message = (
-                f"an attribute of {type_in_words(o)} that existed before the call is changed: a "
-                "tape cannot do that. Pass the object as an argument"
+                f"an attribute of {type_in_words(o)} that existed before the call is changed, "
+                "which cannot be traced: pass the object as an argument"
             )
             raise UntraceableError(message, self.position.location())
         return held

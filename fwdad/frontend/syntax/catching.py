@@ -60,9 +60,9 @@ class Catcher:
             key = f"${exception.__name__}{id(exception)} {len(raised.arguments)}"
         elif mentions_symbols((exception.args, vars(exception))):
             message = (
-                f"a {type(exception).__name__} that was made before it is raised, and holds values "
-                "that are not known, is caught by a `try` around a branch or loop: raise it by its "
-                "class and arguments"
+                f"a {type(exception).__name__} that was created before it is raised, and holds "
+                "values unknown until run time, is caught by a `try` around a branch or loop, "
+                "which cannot be traced: raise it by its class and arguments"
             )
             raise UntraceableError(message, raised.location)
         else:

@@ -71,7 +71,10 @@ class Comprehensions:
             self.assignments.assign(clause.target, value)
             conditions = [self.tracer.truth(self.tracer.evaluate(test)) for test in clause.ifs]
             if any(type(c) is Symbol for c in conditions):
-                message = "a comprehension whose length depends on values cannot be traced"
+                message = (
+                    "a comprehension whose length depends on values cannot be traced: use "
+                    "np.where or a mask"
+                )
                 raise UntraceableError(message, self.position.location())
             if not all(conditions):
                 continue

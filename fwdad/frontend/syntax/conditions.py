@@ -136,7 +136,9 @@ class Conditions:
         if type(a) is Symbol and type(b) is Symbol:
             found = a.value is b.value
             if not found and self._may_be_same(a, b):
-                message = "whether two values are one object cannot be told beforehand: use `==`"
+                message = (
+                    "`is` between values that may be the same object cannot be traced: use `==`"
+                )
                 raise UntraceableError(message, self.position.location())
         return found if same else not found
 
@@ -167,7 +169,7 @@ class Conditions:
         if type(container) is Symbol or type(item) in (Symbol, Optional) or open_items:
             held = iteration.sequence(container)
             if held is None or isinstance(container, (set, dict)):
-                message = "`in` of a value that is not known cannot be traced"
+                message = "`in` on a value that is unknown until run time cannot be traced"
                 raise UntraceableError(message, self.position.location())
             found: Any = False
             for x in held:
@@ -186,7 +188,7 @@ class Conditions:
         for x in iteration.walk(self.tracer, xs):
             same = self.truth(self.tracer.binary(operator.eq, item, x))
             if type(same) is Symbol:
-                message = "`in` of an iterator of values cannot be traced: make a list of it"
+                message = "`in` on an iterator over values cannot be traced: make a list of it"
                 raise UntraceableError(message, self.position.location())
             if same:
                 return True

@@ -117,7 +117,7 @@ def _refuse_raising(
     if suppressed and _may_suppress(tracer, leave, suppressed, ops):
         message = (
             f"`with` of {with_article(_name(manager))}, which may suppress exceptions, around "
-            "operations that may raise when the program runs cannot be traced"
+            "operations that may raise at run time cannot be traced"
         )
         raise UntraceableError(message, tracer.position.place_of(node))
 
@@ -146,13 +146,18 @@ def _enter(tracer: Tracer, manager: Any, item: ast.AST) -> tuple[Any, _Leave, tu
     if isinstance(manager, np.errstate) and any(
         isinstance(k, ast.Constant) and k.value in ("raise", "call") for k in ast.walk(item)
     ):
-        message = "floating-point errors that raise or call cannot be traced"
+        message = (
+            "`np.errstate` that raises or calls cannot be traced: enter it outside of the function"
+        )
         raise UntraceableError(message, tracer.position.location())
     if isinstance(manager, np.errstate):
         return None, lambda _: False, ()
     if isinstance(manager, warnings.catch_warnings):
         if vars(manager)["_record"]:
-            message = "warnings that are recorded cannot be traced"
+            message = (
+                "recording warnings cannot be traced: enter `warnings.catch_warnings` outside of "
+                "the function"
+            )
             raise UntraceableError(message, tracer.position.location())
         return None, lambda _: False, ()
     if isinstance(manager, OfGenerator):

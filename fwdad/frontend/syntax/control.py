@@ -232,8 +232,8 @@ def differing(recorder: Recorder, o: Any, a: Any, b: Any) -> list[tuple[Any, Any
     if isinstance(o, SEQUENCES) and len(a) == len(b):
         return [(k, x, y) for k, (x, y) in enumerate(zip(a, b, strict=True)) if x is not y]
     message = (
-        f"{type_in_words(o)} grows or shrinks on one way through the program and not on "
-        "another: its length must be the same on all ways"
+        f"{type_in_words(o)} grows or shrinks on one path and not on another: its length must be "
+        "the same on every path"
     )
     error = NotOneBodyError(message, recorder.place())
     made, place = recorder.places.get(id(o), (None, None))
@@ -260,7 +260,7 @@ def converted(
         try:
             return function(x)
         except OverflowError as error:
-            message = f"a name is {x} on one way and {t} on another, which does not hold it"
+            message = f"a name is {x} on one path and {t} on another, which cannot represent it"
             raise NotOneBodyError(message, recorder.place()) from error
     outer, recorder.block = recorder.block, block
     try:

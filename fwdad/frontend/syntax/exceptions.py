@@ -137,7 +137,8 @@ class Exceptions:
         """Refuse operations that may raise what is caught."""
         if wanted and any(may_raise(op, wanted) for op in ops):
             message = (
-                "a `try` around operations that may raise when the program runs cannot be traced"
+                "a `try` around operations that may raise at run time cannot be traced: test "
+                "the condition first"
             )
             raise UntraceableError(message, self.position.place_of(node))
 

@@ -82,7 +82,7 @@ class Names:
 class Closure:
     """A function (``node``) that was defined in ``frame`` while tracing."""
 
-    in_words = "a function that the program defines"
+    in_words = "a function defined inside the traced one"
 
     node: Definition
     frame: Frame

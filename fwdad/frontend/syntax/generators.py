@@ -94,7 +94,10 @@ class Generators:
 
     def _known(self, condition: Any, node: ast.AST) -> bool:
         if type(condition) is Symbol:
-            message = "how far a generator goes depends on a value, which cannot be traced"
+            message = (
+                "how far a generator runs depends on a value, which cannot be traced: make a list "
+                "first"
+            )
             raise UntraceableError(message, self.position.place_of(node))
         return bool(condition)
 
@@ -132,7 +135,7 @@ class Generators:
             self.recorder.journal.bind(self.position.frame.locals, "$return", True)
         else:
             message = (
-                "a `yield` in this statement cannot be traced: let it be a statement by itself"
+                "a `yield` in this statement cannot be traced: write it as a statement by itself"
             )
             raise UntraceableError(message, self.position.place_of(node))
 
@@ -162,7 +165,9 @@ class Generators:
                 except Ended as end:
                     return end.value
                 sent = yield item
-        message = "a `yield` inside an expression cannot be traced: give it a name first"
+        message = (
+            "a `yield` inside an expression cannot be traced: assign its value to a name first"
+        )
         raise UntraceableError(message, self.position.place_of(node))
 
     def _for(self, node: ast.For) -> _Items:
@@ -253,7 +258,7 @@ def managed(tracer: Tracer, f: Any, args: Any, kwargs: Any) -> context_managers.
     """Call a function under ``contextlib.contextmanager``."""
     items = tracer.call(f.__wrapped__, args, kwargs)
     if not isinstance(items, Iterator):
-        message = f"{f.__name__} is no generator function"
+        message = f"{f.__name__} is not a generator function"
         raise UntraceableError(message, tracer.position.location())
     return context_managers.OfGenerator(items)
 
@@ -274,7 +279,10 @@ CALLED[ManagerFunction] = managed
 
 
 def _decorates(tracer: Tracer, _f: Any, _args: Any, _kwargs: Any) -> Any:
-    message = "a context manager that decorates a function cannot be traced: write `with` inside"
+    message = (
+        "a context manager that decorates a function cannot be traced: write `with` inside the "
+        "function"
+    )
     raise UntraceableError(message, tracer.position.location())
 
 

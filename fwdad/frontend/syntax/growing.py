@@ -16,18 +16,18 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fwdad.errors import UntraceableError, type_in_words
+from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax.lengths import binary_add
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
-from fwdad.frontend.syntax.symbols import Held, Maybe, Refusing
+from fwdad.frontend.syntax.symbols import Maybe, Refusing
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Apply, Block, Loop, Op, Value, walk
 from fwdad.ir.primitives.stacks import new_stack, pop, push, stack_type
 from fwdad.ir.rewrite import all_inside, all_used
-from fwdad.ir.symbol import UNBOUND, Symbol
+from fwdad.ir.symbol import UNBOUND, Symbol, kind_in_words
 from fwdad.ir.types import INT, ArrayType, Number, Size, Type, join, number_type
 
-INSTEAD = "use an array of the full length, or read the list where it has stopped growing"
+INSTEAD = "use an array of the full length, or read the list where it no longer grows"
 
 
 _OUT_OF_RANGE = "list index out of range"
@@ -59,7 +59,7 @@ class Items(Refusing):
 
     def refused(self, what: str) -> NoReturn:
         """Raise for a use of the list that a tape does not support."""
-        message = f"{what} a list that grows when the program runs cannot be traced: {INSTEAD}"
+        message = f"{what} a list that grows at run time cannot be traced: {INSTEAD}"
         raise UntraceableError(message, self.tracer.position.location())
 
     def _refused(self, *_args: Any) -> NoReturn:
@@ -86,7 +86,7 @@ class Items(Refusing):
             return Items(tracer, tracer.recorder.load(self.rows(), index), python=self.python)
         t = index.type if type(index) is Symbol else number_type(index)
         if not isinstance(t, Number) or t.dtype.kind not in "biu":
-            self.refused("an index that is no integer into")
+            self.refused("a non-integer index into")
         length = self.length()
         for function, a, b in ((operator.ge, index, tracer.binary(operator.sub, 0, length)),
                                (operator.lt, index, length)):  # fmt: skip
@@ -180,8 +180,7 @@ class Growing(Items):
             shape = shape_of(x) if self.type is None else None
             if shape is not None:
                 raise ListGrows(self.place, shape)
-            kind = x.in_words if isinstance(x, Held) else type_in_words(x)
-            self.refused(f"{kind} as an item of")
+            self.refused(f"{kind_in_words(x)} as an item of")
         return x
 
     def _take_type(self, x: Any) -> None:
@@ -196,11 +195,11 @@ class Growing(Items):
         if isinstance(t, ArrayType) or isinstance(old, ArrayType):
             alike = type(t) is type(old) and t.dtype == old.dtype and t.ndim == old.ndim
             if not alike:
-                self.refused(f"items of different kinds ({old} and {t}) of")
+                self.refused(f"items of different types ({old} and {t}) in")
             return
         wide = join(old, t)
         if wide is None:
-            self.refused(f"items of different kinds ({old} and {t}) of")
+            self.refused(f"items of different types ({old} and {t}) in")
         if wide != old:
             raise ListGrows(self.place, wide)  # what it holds by now is converted, too
 
@@ -219,13 +218,13 @@ class Growing(Items):
     def append(self, x: Any) -> None:
         """Add an item at the end."""
         if self.front:
-            self.refused("`append` and `insert` of one and the same, at both ends of")
+            self.refused("both `append` and `insert` on")
         self._put(x)
 
     def insert(self, place: Any, x: Any) -> None:
         """Add an item at the front."""
         if type(place) is Symbol or place != 0:
-            self.refused("`insert` at another place than 0 of")
+            self.refused("`insert` anywhere but at 0 in")
         if not self.front:
             raise ListGrows((self.place, "front"), item=True)
         self._put(x)
@@ -234,9 +233,9 @@ class Growing(Items):
         recorder = self.tracer.recorder
         x = self._operand(x)
         if recorder.in_checkpoint or recorder.checkpoint is not None:
-            self.refused("what is run again (`checkpoint`) and appends to")
+            self.refused("code under `checkpoint` that appends to")
         if self._level(recorder.blocks[recorder.first_block :]) is None:
-            self.refused("a function that calls itself, or is differentiated, and appends to")
+            self.refused("a recursive or differentiated function that appends to")
         self._take_type(x)
         x = recorder.as_symbol(self._converted(x))
         recorder.mutate(push, (self.stack, x), {})
@@ -271,11 +270,11 @@ class Growing(Items):
             return self._known_rows()
         block = self._level(recorder.blocks)
         if block is None:
-            self.refused("a function of its own that reads")
+            self.refused("a recursive or differentiated function that reads")
         assert block is not None
         at = next((k for k, op in enumerate(block.ops) if count.value in op.outputs), None)
         if at is None:  # it has another length in each iteration, or on one side
-            self.refused("reading, where it grows, other than its latest item or length of")
+            self.refused("reading, while it grows, anything but the length or the latest item of")
         assert at is not None
         found = self._unstacked.get(count.value)
         if found is None or found.allocated not in block.ops:
@@ -355,7 +354,7 @@ class Growing(Items):
         resolved = self.tracer.recorder.lengths.resolved
         first, *others = [resolved(t) for t in types]
         if any(t.shape != first.shape for t in others):
-            self.refused("arrays of which nothing says that they have the same shape as items of")
+            self.refused("arrays that may differ in shape as items of")
         found: Type = first if isinstance(first, ArrayType) else self.type
         return found
 
@@ -371,7 +370,7 @@ class Growing(Items):
         try:
             return recorder.length_symbol(d)
         except UntraceableError:
-            self.refused("arrays of a length that is not known behind the loop as items of")
+            self.refused("arrays whose length is unknown after the loop as items of")
 
     def _check_visible(self, found: Block, block: Block, at: int) -> None:
         """Refuse operations that use values unknown where the list has stopped growing."""
@@ -384,7 +383,7 @@ class Growing(Items):
         seen = before | all_inside(found) | set(block.params)
         used = [v for op in found.ops for v in all_used(op)]
         if any(v in inside and v not in seen for v in used):
-            self.refused("arrays of a length that is not known behind the loop as items of")
+            self.refused("arrays whose length is unknown after the loop as items of")
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import type_in_words
 from fwdad.frontend.syntax.growing import Growing, Items, Shape
-from fwdad.frontend.syntax.symbols import Held
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.ir.symbol import Symbol
+from fwdad.ir.symbol import Symbol, kind_in_words
 
 
 class Tuples(Items):
@@ -38,9 +36,9 @@ class Tuples(Items):
     def _parts(self, x: Any, n: int) -> Any:
         """The parts of an item, which must be a tuple of n."""
         if not isinstance(x, tuple) or type(x) is not self.kind or len(x) != n:
-            kind = x.in_words if isinstance(x, Held) else type_in_words(x)
             alike = f" of {len(x)}" if isinstance(x, tuple) else ""
-            self.refused(f"{kind}{alike} beside a tuple of {n} as items of")
+            both = f"{kind_in_words(x)}{alike} beside a tuple of {n}"
+            self.refused(f"items of different structure ({both}) in")
         return x
 
     def made(self, parts: Any) -> Any:
@@ -87,7 +85,9 @@ class Tuples(Items):
         """The items, each as a row of an array that nobody may write into."""
         parts = [column.rows() for column in self.columns]
         if len({p.type.ndim for p in parts}) > 1:
-            self.refused("an array of tuples of numbers and arrays, which are no rows, of")
+            self.refused(
+                "an array of tuples of numbers and arrays, which do not form rows, made from"
+            )
         found: Symbol = self.tracer.recorder.apply(np.stack, (parts,), {"axis": 1})
         return found
 

@@ -38,7 +38,7 @@ class Bound(OfTrace):
 def _call_bound(tracer: Tracer, f: Bound, args: Any, kwargs: Any) -> Any:
     """Call a method of a growing list."""
     if kwargs:
-        f.owner.refused("this call of a method of")
+        f.owner.refused("keyword arguments of a method of")
     return METHODS[f.name](tracer, f.owner, *args)
 
 
@@ -102,7 +102,7 @@ def _least(xs: Any) -> Any:
 def extreme(tracer: Tracer, f: Any, xs: Items, key: Any, options: Any) -> Any:
     """``max(xs)`` or ``min(xs)``."""
     if options:
-        xs.refused(f"`{f.__name__}` with options of")
+        xs.refused(f"`{f.__name__}` with options on")
     xs.not_empty(f"{f.__name__}() arg is an empty sequence")
     if key is not None:
         is_better = operator.gt if f is max else operator.lt

@@ -227,7 +227,10 @@ def _calls(tracer: Tracer, following: Any, x: Any) -> Any:
                 return
             raise
         if any(isinstance(op, Check) and op.exception is StopIteration for op in ops[before:]):
-            message = "where an iterator ends depends on a value, which cannot be traced"
+            message = (
+                "where this iterator ends depends on a value, which cannot be traced: make a list "
+                "first"
+            )
             raise UntraceableError(message, tracer.position.location())
         yield item
 

@@ -84,7 +84,7 @@ class Iterator(OfTrace):
         if since is None or any(r.repeats for r in regions[since:]):
             message = (
                 "an iterator is used inside a loop or branch and was made, or is used again, "
-                "outside of it: how far it stands would depend on values. Make a list of it"
+                "outside of it, so its position would depend on values: make a list of it"
             )
             raise UntraceableError(message, tracer.position.location())
         self._place = here

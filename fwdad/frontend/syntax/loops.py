@@ -222,7 +222,7 @@ class Loops:
         if not _SILENT.on:
             warnings.warn(
                 f"{location.filename}:{location.line}: this loop is unrolled {count} times, "
-                f"because its iterations are not one body: {error.msg}",
+                f"because its iterations cannot share one body: {error.msg}",
                 TraceWarning,
                 stacklevel=2,
             )
@@ -247,6 +247,8 @@ class Loops:
             steps.length = self.values.force(steps.length)  # beside an array, say, in a `zip`
         known = steps.more is not None or isinstance(steps.length, int)
         if not known or (steps.length or 0) > 20 * UNROLLED_AT_MOST:
-            message = "a loop over this cannot be traced: its length is not known, or too large"
+            message = (
+                "this loop cannot be traced: its length is unknown at trace time, or too large"
+            )
             raise UntraceableError(message, self.position.place_of(node))
         run(0)

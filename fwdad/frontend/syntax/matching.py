@@ -114,7 +114,10 @@ class Matcher:
                 self.names = dict(before)
                 continue
             if self.names != before and k + 1 < len(pattern.patterns):
-                message = "alternatives that bind names and compare values cannot be traced"
+                message = (
+                    "alternatives of a pattern that bind names and compare values cannot be "
+                    "traced: use `if`"
+                )
                 raise UntraceableError(message, self.tracer.position.place_of(pattern))
             found = fits if found is False else self._apply(operator.or_, (found, fits))
         return found

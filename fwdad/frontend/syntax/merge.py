@@ -15,7 +15,7 @@ from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Missing
-from fwdad.ir.symbol import UNBOUND, Symbol
+from fwdad.ir.symbol import UNBOUND, Symbol, kind_in_words
 from fwdad.ir.types import BOOL, Type, join, number_type
 from fwdad.tangents.namespaces import namespace_of
 
@@ -115,8 +115,8 @@ class Merger:
             if made is not None:
                 return made
         reason = (
-            f"it is {_kind(a)} on one way through the program and {_kind(b)} on another, which "
-            "cannot be one value of a tape"
+            f"it is {kind_in_words(a)} on one path and {kind_in_words(b)} on another; make it the "
+            "same kind of value on every path"
         )
         return lambda _: Poison(reason)
 
@@ -131,8 +131,8 @@ class Merger:
             return lambda symbols: slice(*bounds(symbols))
         if container_of(a) is not None and not _frozen(a) and not self._may_be_one(a, b):
             reason = (
-                f"it is one {type(a).__name__} or another, and which one depends on a value: "
-                "return both sides' numbers instead"
+                f"which {type(a).__name__} it is depends on a value; choose between numbers or "
+                "arrays instead"
             )
             return lambda _: Poison(reason)
         fresh = self.recorder.journal.fresh
@@ -166,7 +166,7 @@ class Merger:
                 return lambda _: a
         joined = join(s, t)
         if joined is None:
-            reason = f"it is a {s} on one way through the program and a {t} on another"
+            reason = f"its type is {s} on one path and {t} on another"
             return lambda _: Poison(reason)
         return self._leaf(a, b, joined)
 
@@ -209,13 +209,13 @@ class Merger:
         if isinstance(x, (Maybe, Optional)):
             return self._one_sided_flagged(x, first=first)
         if isinstance(x, functools.partial) and mentions_symbols((x.args, x.keywords)):
-            reason = f"it is {_kind(x)} that is made on one way through the program only"
+            reason = f"it is {kind_in_words(x)} that is made on one path only"
             return lambda _: Poison(reason)
         held = container_of(x)
         if held is None or id(held) not in self._fresh[0 if first else 1]:
             return lambda _: x  # it was there before, and is itself
         if self._partners.setdefault(id(held), 0) != 0:
-            reason = f"it is {type_in_words(x)} that is another one on another way"
+            reason = f"it is {type_in_words(x)} that is a different object on another path"
             return lambda _: Poison(reason)
         memo = (id(held), 0)
         if memo not in self._memo:
@@ -338,7 +338,3 @@ def _equal(a: Any, b: Any) -> bool:
         return bool(a == b) or repr(a) == repr(b)
     except (TypeError, ValueError, UntraceableError):
         return False
-
-
-def _kind(x: Any) -> str:
-    return "None" if x is None else type_in_words(x)

@@ -166,7 +166,7 @@ def _trace_body(
         block.params = [counter.value] if counter is not None else []
         leaves = _of_first(recorder, carried, block, lambda: body(counter))
         if recorder.journal.regions[-1] is not region:  # of a comprehension, say
-            message = "an exception that is caught outside may end it"
+            message = "an exception that is caught outside the loop may end it"
             raise NotOneBodyError(message, recorder.place())
         now, before = {}, {}
         for place in carried.places:
@@ -189,7 +189,10 @@ def _of_first(recorder: Recorder, carried: _Carried, block: Block, run: Callable
         return run()
     except AlwaysRaises as raised:
         if recorder.journal.regions[-1].point is not None:
-            message = "an exception that is caught outside may end it, and another one always does"
+            message = (
+                "an exception that is caught outside the loop may end it, and another one is "
+                "always raised"
+            )
             raise NotOneBodyError(message, recorder.place()) from raised
         if not carried.places:
             raise BodyRaises(raised, block) from None

@@ -137,13 +137,13 @@ def refuse_vanishing(
     if replaces or _holds(end, lambda op: isinstance(op, Check)):
         what = "an exception, `return`, `break` or `continue`"
     elif _holds(end, lambda op: isinstance(op, Effect) or _writes_outside(recorder, op)):
-        what = "what is put out, or stored into an array from outside,"
+        what = "output, or a store into an array from outside,"
     else:
         return
     message = (
         f"{what} at the end of a `try` or `with` would be missing where its body raises an "
-        "exception under a condition that is known when the program runs only, and cannot be "
-        "traced: put it behind the statement, or raise behind it"
+        "exception under a condition that is unknown until run time, which cannot be traced: put "
+        "it after the statement, or raise after it"
     )
     raise UntraceableError(message, place)
 

@@ -48,8 +48,8 @@ class Scopes:
         home = self.position.frame.home(name)
         if home is None:
             message = (
-                f"`{name}` is a global name, or one of a function that is not traced: assigning to "
-                "it cannot be traced. Pass it as an argument and return it"
+                f"`{name}` is a global name, or belongs to a function that is not traced, so "
+                "assigning to it cannot be traced: pass it as an argument and return it"
             )
             raise UntraceableError(message, self.position.location())
         if type(value) is Symbol and value.value.name is None:

@@ -86,7 +86,7 @@ class Subscripts:
             offset = binary_mul(self.tracer, self._place(o, index), o.step)
             return binary_add(self.tracer, o.start, offset)
         if isinstance(o, (Zipped, Enumerated, Iterator)):
-            message = "an iterator has no items that can be taken by an index"
+            message = "an iterator cannot be indexed: make a list of it"
             raise UntraceableError(message, self.position.location())
         index = self.values.known(index)
         if isinstance(o, defaultdict) and index not in o:
@@ -102,7 +102,9 @@ class Subscripts:
         """The offset of an item of a range from its start, in items."""
         length = length_of_range(self.recorder, o.start, o.stop, o.step)
         if isinstance(index, slice) or type(index) is Symbol:
-            message = "only a known item of a range of unknown length can be taken"
+            message = (
+                "a range whose length is unknown at trace time takes only an index that is known"
+            )
             raise UntraceableError(message, self.position.location())
         k = index if index >= 0 else self.tracer.binary(operator.add, length, index)
         fits = self.tracer.truth(self.tracer.binary(operator.lt if index >= 0 else operator.ge, k,

@@ -20,7 +20,7 @@ class Held:
     def __eq__(self, other: object) -> bool:
         """Refuse comparisons, since C code that compares items would find nothing equal to this."""
         if self is not other:
-            raise self._refusal("is compared by code without a Python source")
+            raise self._refusal("is compared by code that has no Python source")
         return True
 
     def __hash__(self) -> int:
@@ -48,7 +48,7 @@ class Maybe(Held):
     """The content of a name that is bound on some paths only: ``value`` if ``flag`` holds."""
 
     __slots__ = ("flag", "value")
-    in_words = "a value that may not be there"
+    in_words = "a value that may be unbound"
 
     def __init__(self, flag: Any, value: Any) -> None:
         self.flag = flag
@@ -73,7 +73,7 @@ class Poison(Held):
     """
 
     __slots__ = ("reason",)
-    in_words = "a value that is of one kind on one way and of another on another way"
+    in_words = "a value that differs in kind between paths"
 
     def __init__(self, reason: str) -> None:
         self.reason = reason

@@ -86,8 +86,8 @@ class Values:
         found = self.recorder.examples.forced(x.value)
         if found is UNBOUND:
             message = (
-                "a value that is computed when the program runs is needed to trace it (as a "
-                "length, an axis, a key or an option)"
+                "a value computed at run time is needed at trace time, as a length, an axis, a "
+                "key or an option"
             )
             raise UntraceableError(message, self.position.location())
         return found
@@ -95,8 +95,9 @@ class Values:
     def refuse_text(self) -> NoReturn:
         """Refuse a text of unknown numbers, which may only be used in messages."""
         message = (
-            "the text of a number that is not known yet can only be the message of an error: as a "
-            "key or a name take what is known, such as the counter of a loop over range(3)"
+            "the string of a number that is unknown until run time can only be the message of an "
+            "error: as a key or a name use something known at trace time, such as the counter of "
+            "a loop over range(3)"
         )
         raise UntraceableError(message, self.position.location())
 

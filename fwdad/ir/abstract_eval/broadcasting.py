@@ -76,6 +76,6 @@ def _with_shape(made: Any, shape: tuple[Dimension, ...]) -> Any:
         return ArrayType(made.dtype, shape)
     found = number_type(made)
     if found is None:
-        message = f"it returns {type_in_words(made)}"
+        message = f"it returns {type_in_words(made)}, not numbers or arrays"
         raise CannotInferError(message)
     return found

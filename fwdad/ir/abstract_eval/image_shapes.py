@@ -52,7 +52,7 @@ def _asked_for(argument: Callable[..., Any]) -> tuple[Dimension, ...]:
     if wanted is None:
         return _of_input(argument)
     if not isinstance(wanted, (tuple, list)):
-        message = "`output_shape` is no tuple"
+        message = "`output_shape` is not a tuple"
         raise CannotInferError(message)
     return tuple(Size() if isinstance(n, Value) else int(n) for n in wanted)
 

@@ -184,10 +184,10 @@ def _is_data_shaped(
 def _type(first: Any, second: Any, dimensions: _Dimensions | None) -> Any:
     if isinstance(first, (tuple, list)):
         if getattr(first, "__dict__", None):
-            message = f"it returns {type_in_words(first)}, which holds more than its items"
+            message = f"it returns {type_in_words(first)}, which has attributes beside its items"
             raise CannotInferError(message)
         if len(first) != len(second):
-            message = "the number of its results depends on a length that is not known"
+            message = "the number of its results depends on a length that is unknown until run time"
             raise CannotInferError(message)
         parts = [_type(a, b, dimensions) for a, b in zip(first, second, strict=True)]
         if hasattr(first, "_fields"):
@@ -195,7 +195,10 @@ def _type(first: Any, second: Any, dimensions: _Dimensions | None) -> Any:
         return type(first)(parts)
     if isinstance(first, np.ndarray):
         if first.ndim != np.ndim(second):
-            message = "the rank of its result depends on values, or on a length that is not known"
+            message = (
+                "the rank of its result depends on values, or on a length that is unknown until "
+                "run time"
+            )
             raise CannotInferError(message)
         pairs = zip(first.shape, second.shape, strict=True)
         dims = tuple(Size() if dimensions is None else dimensions.of(m, n) for m, n in pairs)

@@ -64,7 +64,7 @@ def check_lengths_of(recorder: Any, rule: Rule, y: Any, y_dot: Any, place: Locat
         if m != n:
             own, wanted = (x.symbol if isinstance(x, Length) else x for x in (m, n))
             message = (
-                f"{rule.place} returns a tangent that has along axis {axis} another length than "
-                "its value"
+                f"{rule.place} returns a tangent whose length along axis {axis} differs from its "
+                "value's"
             )
             recorder.check(own == wanted, ChunkMismatchError, (message,), place)

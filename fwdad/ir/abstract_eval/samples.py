@@ -28,7 +28,7 @@ _OTHER_SCALES: dict[str, tuple[float | None, ...]] = {
 }  # fmt: skip
 
 NOT_PURE = (
-    "it is not known to be without effects, so it is not called on made-up values. Say "
+    "it may have side effects, so it is not called with sample values. Declare it with "
     "fwdad.pure(f) if it changes nothing, and reads nothing but its arguments"
 )
 
@@ -77,7 +77,7 @@ def run_on_sample(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     if not is_pure(function):
         raise CannotInferError(NOT_PURE)
     if not are_plain((args, kwargs)):
-        message = "it is given an object whose methods it may call"
+        message = "one of its arguments is an object whose methods it may call"
         raise CannotInferError(message)
     return quietly(lambda: function(*args, **kwargs))
 

@@ -33,7 +33,7 @@ def _lengths(shape: Operand) -> tuple[Dimension, ...]:
 def _length(item: Operand) -> Dimension:
     if isinstance(item, Value):
         if item.type.ndim:
-            message = "a shape is an array whose contents are not known"
+            message = "the shape is given by an array whose contents are unknown until run time"
             raise CannotInferError(message)
         return getattr(item.type, "size", None) or Size()
     return int(item) if item != -1 else Size()
@@ -117,7 +117,7 @@ def _along(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     if axis is None:
         return ArrayType(arr.type.dtype, shape)
     if len(shape) != arr.type.ndim or not -len(shape) <= axis < len(shape):
-        message = "indices and array must have the same rank, and the axis"
+        message = "indices and array must have the same rank, and axis must be less than it"
         raise CannotInferError(message)
     dims = [joined_shapes([(m,), (n,)])[0] for m, n in zip(arr.type.shape, shape, strict=True)]
     dims[axis] = shape[axis]
@@ -132,7 +132,7 @@ def _taken(args: Operand, kwargs: dict[str, Operand]) -> Type:
     if axis is None:
         axis, own = 0, (1,)
     elif not isinstance(axis, int) or not -len(own) <= axis < len(own):
-        message = f"axis {axis} of an array of rank {len(own)}"
+        message = f"axis {axis} is out of bounds for an array of rank {len(own)}"
         raise CannotInferError(message)
     axis %= len(own)
     shape = (*own[:axis], *_shape_of_any(indices), *own[axis + 1 :])
@@ -146,7 +146,7 @@ def _windowed(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     dims, lengths = list(x.type.shape), _lengths(view)
     axes = range(len(dims)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     if len(axes) != len(lengths) or not all(-len(dims) <= k < len(dims) for k in axes):
-        message = "the view must have a length for each axis"
+        message = "the window must have a length for each axis"
         raise CannotInferError(message)
     for k, m in zip(axes, lengths, strict=True):
         n = dims[k]

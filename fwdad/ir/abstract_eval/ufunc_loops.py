@@ -31,7 +31,7 @@ def type_by_loops(
     """The type of a ufunc's result, or a tuple of types."""
     ufunc: Any = ufunc_of(function)
     if kwargs or len(args) != ufunc.nin:
-        message = "the type of what a ufunc with options returns is not told by its loops"
+        message = "the loops of a ufunc give no result type for a call with options"
         raise CannotInferError(message)
     types = [_type_of(a) for a in args]
     given: list[Any] = [t.dtype for t in types]
@@ -44,7 +44,7 @@ def type_by_loops(
     except TypeError as error:
         raise CannotInferError(reason_of(error)) from error
     if any(t.kind not in "biufc" for t in found):
-        message = f"it returns {', '.join(map(str, found))}"
+        message = f"it returns values of dtype {', '.join(map(str, found))}"
         raise CannotInferError(message)
     shapes = _result_shapes(ufunc, [shape_of(a, known) for a in args])
     numbers = all(isinstance(t, Number) for t in types)
@@ -85,7 +85,10 @@ def _result_shapes(
     outer = []
     for shape, core in zip(shapes, cores, strict=True):
         if len(shape) < len(core) or any(not name.isidentifier() for name in core):
-            message = f"the lengths that {ufunc.signature} names are not told"
+            message = (
+                f"the lengths in its signature {ufunc.signature} cannot be determined from its "
+                "arguments"
+            )
             raise CannotInferError(message)
         split = len(shape) - len(core)
         outer.append(shape[:split])

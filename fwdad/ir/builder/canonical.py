@@ -126,7 +126,10 @@ def apply_out(
             raise TypeError(message)
         into = recorder.as_symbol(target)
         if not np.can_cast(y.type.dtype, into.type.dtype, "same_kind"):
-            message = f"a {y.type} does not go into an array of dtype {into.type.dtype}"
+            message = (
+                f"cannot store {y.type} into an `out` array of dtype {into.type.dtype}: give "
+                "an array of a wider dtype"
+            )
             raise UntraceableError(message, recorder.place())
         if out_name(function) != "out" and not same_shape(into.shape, y.shape):
             message = "output shape not correct"  # SciPy's own words; it does not broadcast

@@ -90,7 +90,7 @@ class Examples:
             owners = (self._definitions.owners(v) for v in op.writes())
             if any(not self.assumed.isdisjoint(found) for found in owners):
                 message = (
-                    "an array is written into that says a shape or axes elsewhere: make another "
-                    "array for that"
+                    "an array is written whose contents serve as a shape or as axes elsewhere: "
+                    "use a separate array for those"
                 )
                 raise UntraceableError(message, op.location)

@@ -44,7 +44,7 @@ from fwdad.ir.ops import (
     values_in,
 )
 from fwdad.ir.primitives.broadcast_sums import sum_to
-from fwdad.ir.symbol import Length, Symbol, UnknownText
+from fwdad.ir.symbol import Length, Symbol, UnknownText, kind_in_words
 from fwdad.ir.types import INT, ArrayType, CannotInferError, Number, Size, Type, number_type
 from fwdad.ops.record import Memory, own_op
 from fwdad.rules.core.by_position import by_position
@@ -196,9 +196,9 @@ class Recorder:
         for v in {owner for written in op.writes() for owner in self.definitions.owners(written)}:
             if v in self.unwritten or v in self.definitions.carried:
                 message = (
-                    "an array is written that a function under `functools.lru_cache` reads, or has "
-                    "returned: Python would keep its first result. This cannot be traced; give it "
-                    "what changes as an argument"
+                    "an array is written that a function under `functools.lru_cache` reads, or "
+                    "has returned, and Python would return its first result. This cannot be "
+                    "traced: pass what changes as an argument"
                 )
                 raise UntraceableError(message, op.location)
 
@@ -249,9 +249,10 @@ class Recorder:
             return [self.operand(i) for i in x]
         if callable(x) or type(x).__name__ in FACTORS:
             return x
-        # of the class: an object of the user's may ask itself for attributes that it lacks yet
-        what = vars(type(x)).get("in_words") or type_in_words(x)
-        message = f"{what} is used as a value, but a tape holds numbers, arrays and texts only"
+        message = (
+            f"{kind_in_words(x)} is used as a value, but a traced function computes only with "
+            "numbers, arrays and strings"
+        )
         if sparse.is_of_sparse_arrays(x):
             message = sparse.UNTRACED
         raise UntraceableError(message, self.place())
@@ -262,12 +263,12 @@ class Recorder:
             return x
         if isinstance(x, np.ndarray):
             if self.capture is None:
-                message = "an array is captured where no array can be"
+                message = "an array from outside the function is used where none can be"
                 raise UntraceableError(message, self.place())
             return self.capture(x)
         t = number_type(x)
         if t is None:
-            message = f"{type_in_words(x)} where a number or an array is wanted"
+            message = f"expected a number or an array; got {type_in_words(x)}"
             raise UntraceableError(message, self.place())
         value = Value(t)
         self.emit(Apply(_identity, (x,), outputs=(value,)))
@@ -328,8 +329,8 @@ class Recorder:
                 return cast_before(self, function, args, kwargs)
         if found is None and isinstance(function, types.BuiltinFunctionType):
             message = (
-                f"{function_name(function)} returns nothing: it writes into an array that it is "
-                "given, which a tape cannot follow"
+                f"{function_name(function)} returns None: it writes into an array that it is "
+                "given, which cannot be traced"
             )
             raise UntraceableError(message, self.place())
         made, values = self.symbols(found)
@@ -381,7 +382,7 @@ class Recorder:
         except CannotInferError as error:
             reason = error
         message = (
-            f"the type of what {function_name(function)} returns cannot be told beforehand: "
+            f"the type that {function_name(function)} returns cannot be determined at trace time: "
             f"{reason}"
         )
         raise UntraceableError(message, self.place()) from reason
@@ -430,7 +431,7 @@ class Recorder:
             return self.apply_typed(length_of, (Symbol(value, self), axis), t)
         coefficient, factors = d.factors
         if factors == (d,):
-            message = "a length is needed of which no array is known that has it"
+            message = "a length is needed that is computed at run time, and that no known array has"
             raise UntraceableError(message, self.place())
         total: Any = coefficient
         for f in factors:

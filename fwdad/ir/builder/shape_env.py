@@ -126,8 +126,8 @@ class KnownLengths:
         if not isinstance(d, Size) or d in self.known:
             return self.known.get(d, d)
         if d.origin is None or d.hint is None:
-            why = "it is computed" if d.origin is None else "a type does not tell it"
-            message = f"the length of this array must be known beforehand, and {why}"
+            why = "it is computed at run time" if d.origin is None else "only its type is given"
+            message = f"the length of this array is needed at trace time, but {why}"
             raise UntraceableError(message, self._place())
         self.known[d] = d.hint
         self.length_guards.append((*d.origin, d.hint))

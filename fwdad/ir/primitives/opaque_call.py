@@ -64,8 +64,8 @@ class Whole:
 def mistakes(program: Program) -> str:
     """The rules that could not be recorded because of a mistake of the library, one per line."""
     found = {
-        f"\n  {function_name(op.function.function)} is run whole, because of what its rule has "
-        f"raised: {op.function.reason}. {op.function.blame}"
+        f"\n  {function_name(op.function.function)} is run whole, because its rule "
+        f"raised {op.function.reason}. {op.function.blame}"
         for op in program.walk()
         if isinstance(op, Apply) and isinstance(op.function, Whole) and op.function.mistaken
     }

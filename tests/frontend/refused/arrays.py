@@ -185,7 +185,7 @@ def sparse_made_inside(a):
 
 @refuses(
     "derivatives, under `jit`, of a function that changes a list, dict or object which it is given",
-    [1.0, 2.0], 3.0, part="changes a container from outside",
+    [1.0, 2.0], 3.0, part="changes a list, dict or object from outside",
 )  # fmt: skip
 def derivative_of_what_changes_a_list(items, x):
     def f(x):

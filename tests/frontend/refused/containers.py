@@ -22,7 +22,7 @@ def list_in_a_loop(found, n):
     return found[0]
 
 
-@refuses("a dict that grows in a loop", 1.0, 100, part="is needed to trace it")
+@refuses("a dict that grows in a loop", 1.0, 100, part="is needed at trace time")
 def dict_in_a_loop(x, n):
     found = {}
     for k in range(n):
@@ -66,26 +66,23 @@ def set_of_values(x):
     return len({x, 2 * x})  # here
 
 
-@refuses("dict keys that are values", V, part="computed when the program runs")
+@refuses("dict keys that are values", V, part="computed at run time")
 def key_by_value(a):
     return {3: a[0]}[int(np.argmax(a))]  # here
 
 
-@refuses(
-    "an item of a list, tuple or dict at a computed place", V, part="computed when the program runs"
-)
+@refuses("an item of a list, tuple or dict at a computed place", V, part="computed at run time")
 def item_of_a_list(a):
     return [a[0], a[1], a[2], a[3]][int(np.argmax(a))]  # here
 
 
-# -- lists that grow when the program runs
+# -- lists that grow at run time
 
 _ITEMS = (
-    "in a list that grows when the program runs: items that are neither numbers, arrays nor tuples "
-    "of these"
+    "in a list that grows at run time: items that are neither numbers, arrays nor tuples of these"
 )
 _TUPLES = "tuples of several lengths or classes"
-_LENGTHS = "arrays of different lengths, or of a length that is not known behind the loop"
+_LENGTHS = "arrays of different lengths, or of a length that is unknown after the loop"
 _WHERE = "of such a list: where it grows, other items than `out[-1]` (`out[0]` where it grows by `insert`)"
 _METHODS = (
     "`out[k] = v`, `pop` and other methods than `append`, `extend`, `insert(0, v)` and `copy`"
@@ -127,7 +124,7 @@ def numbers_and_tuples(a):
     return out[0][0]
 
 
-@refuses(_ITEMS, V, part="items of different kinds")
+@refuses(_ITEMS, V, part="items of different types")
 def kinds_on_a_list(a):
     out = []
     for x in a:
@@ -136,7 +133,7 @@ def kinds_on_a_list(a):
     return out[0]
 
 
-@refuses(_LENGTHS, V, part="a length that is not known")
+@refuses(_LENGTHS, V, part="whose length is unknown")
 def views_on_a_list(a):
     out = []
     for k in range(len(a)):
@@ -144,7 +141,7 @@ def views_on_a_list(a):
     return np.concatenate(out)  # here
 
 
-@refuses(_LENGTHS, V, part="the same shape")
+@refuses(_LENGTHS, V, part="may differ in shape")
 def arrays_of_two_lengths(a):
     out = []
     for _ in range(len(a)):
@@ -153,7 +150,7 @@ def arrays_of_two_lengths(a):
     return np.concatenate(out)  # here
 
 
-@refuses(_WHERE, V, part="where it grows")
+@refuses(_WHERE, V, part="while it grows")
 def item_before_the_last(a):
     out = [a[0], a[1]]
     while out[-1] < 100:
@@ -161,7 +158,7 @@ def item_before_the_last(a):
     return out[-1]
 
 
-@refuses(_METHODS, V, part="`insert` at another place")
+@refuses(_METHODS, V, part="`insert` anywhere but at 0")
 def put_between(a):
     out = [a[0], a[1]]
     for x in a:
@@ -169,7 +166,7 @@ def put_between(a):
     return out[0]
 
 
-@refuses("both `append` and `insert`", V, part="at both ends")
+@refuses("both `append` and `insert`", V, part="both `append` and `insert`")
 def grows_at_both_ends(a):
     out = []
     for x in a:
@@ -253,7 +250,7 @@ def under_checkpoint(a):
 @refuses(
     "appending to such a list from outside in a function that is differentiated",
     V,
-    part="is differentiated, and appends",
+    part="differentiated function that appends",
 )
 def appended_by_a_derivative(a):
     out = []
@@ -267,7 +264,7 @@ def appended_by_a_derivative(a):
     return fwdad.jacobian(f, a)
 
 
-@refuses(_ANSWERED, V, part="returning from a function that is differentiated")
+@refuses(_ANSWERED, V, part="returning, in a differentiated function")
 def answered_by_a_derivative(a):
     def f(w):
         out = []
@@ -325,7 +322,7 @@ def counted(a):
     return [a[0], a[1]].count(a[1])  # here
 
 
-@refuses("`max` and `min` of objects by values", V, part="one Body or another")
+@refuses("`max` and `min` of objects by values", V, part="which Body it is")
 def largest_object(a):
     return max(Body(a[0]), Body(a[1]), key=lambda b: b.x).x  # here
 

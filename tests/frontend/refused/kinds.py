@@ -5,13 +5,13 @@ from tests.frontend.refused.table import Body, Refused, V
 PROGRAMS = refuses = Refused()
 
 _ONE_OF_TWO = (
-    "a name that is one list, dict or object on one way and another on another way, where both "
+    "a name that is one list, dict or object on one path and another on another path, where both "
     "are seen elsewhere"
 )
 _KINDS = "a name that has values of different kinds (a float or a tuple, rank 1 or rank 2)"
 
 
-@refuses(_ONE_OF_TWO, 1.0, part="it is one list or another")
+@refuses(_ONE_OF_TWO, 1.0, part="which list it is")
 def one_of_two_lists(x):
     a, b = [x], [2.0]
     c = a if x > 0 else b
@@ -19,7 +19,7 @@ def one_of_two_lists(x):
     return a, b
 
 
-@refuses(_ONE_OF_TWO, 1.0, part="it is one Body or another")
+@refuses(_ONE_OF_TWO, 1.0, part="which Body it is")
 def one_of_two_objects(x):
     a, b = Body(x), Body(2.0)
     c = a if x > 0 else b
@@ -27,13 +27,13 @@ def one_of_two_objects(x):
     return a.x, b.x
 
 
-@refuses(_KINDS, 1.0, part="on one way")
+@refuses(_KINDS, 1.0, part="on one path")
 def a_float_or_a_tuple(x):
     y = x if x > 0 else (x, x)
     return y * 2  # here
 
 
-@refuses(_KINDS, V, 3, part="on one way")
+@refuses(_KINDS, V, 3, part="on one path")
 def another_rank(a, n):
     for _ in range(n):
         a = a[None]  # here

@@ -83,7 +83,9 @@ class Reduced:
 
 
 @refuses(
-    "copies of objects with their own `__reduce__` or `__getstate__`", 1.0, part="has __reduce__"
+    "copies of objects with their own `__reduce__` or `__getstate__`",
+    1.0,
+    part="defines __reduce__",
 )
 def copied(x):
     return copy.copy(Reduced(x)).x  # here

@@ -26,7 +26,7 @@ def asynchronous(x):
 
 
 _PUTS_OUT = (
-    "a `finally` or an `__exit__` that puts something out, stores into an array from outside, "
+    "a `finally` or an `__exit__` that prints or logs, stores into an array from outside, "
     "raises, returns, breaks or continues, around `raise` or `assert` under a condition that they "
     "do not catch"
 )
@@ -98,11 +98,11 @@ def yield_inside(x):
 
 
 _OUTSIDE = (
-    "an iterator that is made outside of the loop or branch that uses it, or used again behind it"
+    "an iterator that is made outside of the loop or branch that uses it, or used again after it"
 )
 
 
-@refuses(_OUTSIDE, V, part="how far it stands")
+@refuses(_OUTSIDE, V, part="its position would depend")
 def iterator_from_outside(a):
     it = iter(a)
     total = 0.0
@@ -111,7 +111,7 @@ def iterator_from_outside(a):
     return total
 
 
-@refuses(_OUTSIDE, V, part="how far it stands")
+@refuses(_OUTSIDE, V, part="its position would depend")
 def iterator_behind_a_branch(a):
     it = iter(a)
     first = next(it) if a[0] > 0 else 1.0
@@ -176,7 +176,7 @@ def sequence_protocol(a):
 
 # -- exceptions and `with`
 
-_CATCHES = "`try` around operations that may raise what it catches when the program runs"
+_CATCHES = "`try` around operations that may raise what it catches at run time"
 _SUPPRESSES = "`with` of a manager that may suppress exceptions around such operations"
 _LIBRARY = (
     "`with` of files, locks and other objects of Python's library, but `contextmanager`, "
@@ -184,7 +184,7 @@ _LIBRARY = (
 )
 
 
-@refuses(_CATCHES, 1.0, part="may raise when the program runs")
+@refuses(_CATCHES, 1.0, part="may raise at run time")
 def division(x):
     try:  # here
         return 1 / x
@@ -192,7 +192,7 @@ def division(x):
         return 0.0
 
 
-@refuses(_CATCHES, V, 1, part="may raise when the program runs")
+@refuses(_CATCHES, V, 1, part="may raise at run time")
 def index(a, n):
     try:  # here
         return a[n]
@@ -230,7 +230,7 @@ _BEFORE = (
 )
 
 
-@refuses(_BEFORE, 1.0, part="made before it is raised")
+@refuses(_BEFORE, 1.0, part="created before it is raised")
 def made_before_it_is_raised(x):
     error = ValueError(x)
     try:
@@ -259,20 +259,20 @@ def stack_is_handed_on(x):
     return x * 2
 
 
-@refuses(_LIBRARY, 1.0, part="when the program is traced")
+@refuses(_LIBRARY, 1.0, part="at trace time")
 def a_file(x):
     with open(os.devnull) as f:  # here
         f.read()
     return x
 
 
-@refuses("`np.errstate` that raises or calls", 1.0, part="floating-point errors")
+@refuses("`np.errstate` that raises or calls", 1.0, part="`np.errstate` that raises or calls")
 def errors_that_raise(x):
     with np.errstate(all="raise"):  # here
         return x / 2
 
 
-@refuses("warnings that are recorded", 1.0, part="recorded")
+@refuses("warnings that are recorded", 1.0, part="recording warnings")
 def recorded_warnings(x):
     with warnings.catch_warnings(record=True):  # here
         return x / 2

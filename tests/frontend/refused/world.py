@@ -89,17 +89,17 @@ def draw_of_a_generator(x):
     return x + RNG.normal()  # here
 
 
-@refuses("clocks", 1.0, part="when the program is traced")
+@refuses("clocks", 1.0, part="at trace time")
 def clock(x):
     return x + time.time()  # here
 
 
-@refuses("files and the environment", 1.0, part="when the program is traced")
+@refuses("files and the environment", 1.0, part="at trace time")
 def environment(x):
     return x * len(os.getcwd())  # here
 
 
-_TEXT = "the text of a number, other than in the message of an exception or in what is put out"
+_TEXT = "the text of a number, other than in the message of an exception or in what is printed or logged"
 
 
 @refuses(_TEXT, 1.0, part="the message of an error")
@@ -156,8 +156,8 @@ def without_source(x):
 
 
 _TYPES = (
-    "`np.vectorize` without `otypes` of a function that returns, or computes with, whole numbers on "
-    "one way and others on another"
+    "`np.vectorize` without `otypes` of a function that returns, or computes with, ints on one path "
+    "and floats on another"
 )
 
 
