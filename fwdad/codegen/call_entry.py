@@ -147,10 +147,10 @@ class _Glue:
             given = error.given
             if any(self.program.written):
                 raise given from None
-        answer = self.plain.run(*leaves)  # outside the handler: the exception is the user's own
+        result = self.plain.run(*leaves)  # outside the handler: the exception is the user's own
         if not _leaves_type(given):
             _report(f"a compiled piece of {self.program.name}", given)
-        return answer
+        return result
 
 
 class _Entry:
@@ -268,12 +268,12 @@ class _Entry:
             if self.within is not None:
                 raise _InterruptedError(error) from error
             raise error
-        answer = self.plain.run(*leaves)
+        result = self.plain.run(*leaves)
         if CHECK_BOUNDS and isinstance(error, IndexError):  # raised by a run-time helper
             raise BoundsError(0, -1, 1, 0) from error
         if not (new or _leaves_type(error)) and self._serves(leaves):
             _report(f"the compiled code of {self.program.name}", error)
-        return answer
+        return result
 
     def _told(self, error: BoundsError) -> BoundsError:
         """The error with its line of the source, and the closest user's line at or before it."""

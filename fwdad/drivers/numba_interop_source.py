@@ -78,8 +78,8 @@ class CallWriter:
             self._lines.append(f"{indent}    raise ValueError({what!r})")
         self._lines.append(f"{indent}made = tape_{k}({', '.join(texts)})")
         places = [_Place(j) for j in range(len(tape.program.block.results))]
-        answer = self._answer(tape.rebuild(places), tape.program.block.results)
-        self._lines.append(f"{indent}return {answer}")
+        result = self._answer(tape.rebuild(places), tape.program.block.results)
+        self._lines.append(f"{indent}return {result}")
 
     def dispatcher(self) -> Any:
         """The written function, under Numba."""

@@ -89,11 +89,11 @@ def shortcut(
         namespace["kernel"], namespace["failed"] = run.direct
         lines = ["try:", f"    made = kernel({leaves})", "except BaseException as error:",
                  f"    made = failed(error, ({leaves}{',' if leaves else ''}))"]  # fmt: skip
-    answer = "made[0]"
+    result = "made[0]"
     if not tape.rebuild.single:
         namespace["rebuild"] = tape.rebuild
-        answer = "rebuild(made, ())"
-    lines.append(f"return {answer}")
+        result = "rebuild(made, ())"
+    lines.append(f"return {result}")
     return _defined(tape.program.name, names, [" and ".join(same), *checks], lines, namespace)
 
 

@@ -84,7 +84,7 @@ class Results:
             containers = []
         run = Run(values, containers)
         changes = [(containers[k], change(run)) for k, change in self._changes]
-        answer = self._answer(run)
+        result = self._answer(run)
         for container, content in changes:
             if isinstance(container, list):
                 container[:] = content
@@ -98,7 +98,7 @@ class Results:
             for key in [key for key in attributes_of(container) if key not in content]:
                 delete_attribute(container, key)
             set_attributes(container, changed)
-        return answer
+        return result
 
     def _change(self, held: Any, old: Any) -> Take:
         if isinstance(held, list):

@@ -169,11 +169,11 @@ def compress_frule(primals, tangents, *, condition, axis, out):
 def unique_frule(primals, tangents, *, axis, **options):
     """Of equal elements the first carries the tangent; indices and counts carry none."""
     (ar,), (ar_dot,) = primals, tangents
-    answer = np.unique(ar, axis=axis, **options)
+    result = np.unique(ar, axis=axis, **options)
     if recorder_of(ar) is not None:
-        return answer, _first_ones_dot(answer, ar, ar_dot, axis, options)
-    several = isinstance(answer, tuple)
-    values = plain(answer[0] if several else answer)
+        return result, _first_ones_dot(result, ar, ar_dot, axis, options)
+    several = isinstance(result, tuple)
+    values = plain(result[0] if several else result)
     ar = np.asarray(plain(ar))
     in_order = options.get("sorted", True)
     if axis is None and in_order and values.size == ar.size and not np.any(np.isnan(values[-1:])):
@@ -187,8 +187,8 @@ def unique_frule(primals, tangents, *, axis, **options):
         ar_dot = np.reshape(ar_dot, -1)
     values_dot = np.take(ar_dot, first, axis=0 if axis is None else axis)
     if several:
-        return answer, (values_dot,) + (ZERO,) * (len(answer) - 1)
-    return answer, values_dot
+        return result, (values_dot,) + (ZERO,) * (len(result) - 1)
+    return result, values_dot
 
 
 def _first_ones_dot(answer, ar, ar_dot, axis, options):

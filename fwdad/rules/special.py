@@ -240,8 +240,8 @@ def logsumexp_frule(primals, tangents, *, axis, keepdims, return_sign):
     (a, b), (a_dot, b_dot) = primals, tangents
     if recorder_of(a) is not None and b is None and not return_sign:
         return _logsumexp_of_symbol(a, a_dot, axis, keepdims)
-    answer = scipy.special.logsumexp(a, axis=axis, b=b, keepdims=keepdims, return_sign=return_sign)
-    y, sign = answer if return_sign else (answer, 1)
+    result = scipy.special.logsumexp(a, axis=axis, b=b, keepdims=keepdims, return_sign=return_sign)
+    y, sign = result if return_sign else (result, 1)
     level, turn = np.where(y == -np.inf, 0, y), np.conjugate(sign) if return_sign else 1
     if not keepdims:
         terms = np.ones(np.broadcast_shapes(np.shape(plain(a)), np.shape(plain(b))), bool)
@@ -252,10 +252,10 @@ def logsumexp_frule(primals, tangents, *, axis, keepdims, return_sign):
     terms_dot = (weights if b is None else weights * b) * a_dot + weights * b_dot
     rate = np.sum(terms_dot, axis=axis, keepdims=keepdims)
     if not return_sign:
-        return answer, rate
+        return result, rate
     if np.iscomplexobj(sign):  # the logarithm of the modulus, and the phase
-        return answer, (rate.real, 1j * sign * rate.imag)
-    return answer, (rate, ZERO)
+        return result, (rate.real, 1j * sign * rate.imag)
+    return result, (rate, ZERO)
 
 
 def _logsumexp_of_symbol(a, a_dot, axis, keepdims):

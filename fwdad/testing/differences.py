@@ -50,7 +50,7 @@ def _extrapolate(f: Callable[[float], dict[Any, Any]], step: float) -> dict[Any,
                 for k, previous in enumerate(above[-1] if above else ()):
                     row.append(row[k] + (row[k] - previous) / (4.0 ** (k + 1) - 1))
                 above.append(row)
-    answers = {}
+    results = {}
     for key, table in rows.items():
         # The column of least change is the best one: later columns amplify rounding.
         last, before = table[-1], table[-2]
@@ -59,8 +59,8 @@ def _extrapolate(f: Callable[[float], dict[Any, Any]], step: float) -> dict[Any,
             for k in range(1, LEVELS)
         ]
         error, k = min(candidates)
-        answers[key] = (table[-1][k], error)
-    return answers
+        results[key] = (table[-1][k], error)
+    return results
 
 
 def _change(a: Any, b: Any) -> float:

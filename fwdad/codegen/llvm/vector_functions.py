@@ -159,10 +159,10 @@ def _converted(to: Any, name: str) -> Any:
     def made(_typing, x):
         if not isinstance(x, VectorType):
             return None
-        answer = VectorType(to, x.n)
+        result = VectorType(to, x.n)
 
         def lower(_context, builder, sig, args):
-            given, vector = sig.args[0].dtype, llvm_type(answer)
+            given, vector = sig.args[0].dtype, llvm_type(result)
             if given == to:
                 return args[0]
             if given in FLOATS:
@@ -171,7 +171,7 @@ def _converted(to: Any, name: str) -> Any:
             signed = given != types.boolean and given.signed
             return (builder.sitofp if signed else builder.uitofp)(args[0], vector)
 
-        return answer(x), lower
+        return result(x), lower
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = f"Each element as a {to}."

@@ -78,8 +78,8 @@ def _simpler(op: Apply) -> list[Op] | None:
         )
     except (TypeError, UntraceableError):  # arguments that it does not have
         return None
-    answers = found if isinstance(found, tuple) else (found,)
-    values = [getattr(s, "value", None) for s in answers]
+    results = found if isinstance(found, tuple) else (found,)
+    values = [getattr(s, "value", None) for s in results]
     fits = len(values) == len(op.outputs) and all(
         isinstance(v, Value) and v not in given and _agree(v.type, out.type)
         for v, out in zip(values, op.outputs, strict=True)

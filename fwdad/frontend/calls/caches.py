@@ -107,8 +107,8 @@ def _call(tracer: Interpreter, f: Cached, args: Any, kwargs: Any) -> Any:
     if found is None or not found.is_there(tracer.recorder):
         place = given if known else None  # 2 and 2.0 are one key of Python's
         found = _traced(tracer, f, args, kwargs, place, key)
-    for answered in tracer.inline.kept.answered:
-        answered.update(_values_inside(found.value))
+    for returned in tracer.inline.kept.answered:
+        returned.update(_values_inside(found.value))
     return found.value
 
 

@@ -82,9 +82,9 @@ class Calls:
         if kwargs:
             args, kwargs = by_position(f, args, kwargs)
         if growing_arrays.is_among(args, kwargs):
-            answer = growing_arrays.in_numpy(f, args, kwargs)
-            if answer is not NotImplemented:
-                return answer
+            result = growing_arrays.in_numpy(f, args, kwargs)
+            if result is not NotImplemented:
+                return result
             args, kwargs = growing_arrays.as_arrays(f, args, kwargs)
         of_numpy = getattr(f, "__module__", None) == "numpy" and type(f).__hash__ is not None
         if of_numpy or isinstance(f, (NUMPY_FUNCTION, np.ufunc)):

@@ -69,18 +69,18 @@ def push_in_chunks(
             for x, w, s in zip(own, written, seeds, strict=True)
         ]
         primals, found = push_block(recorder, block, width, given)
-    answers = [_Answer(recorder, p, count) for p in primals]
+    results = [_Answer(recorder, p, count) for p in primals]
     columns = [_Answer(recorder, t, count) for t in found]
     try:
-        for each in (*answers, *columns):
+        for each in (*results, *columns):
             each.allocate()
     except UntraceableError:
         return None
     with recorder.region(body):
-        for each in (*answers, *columns):
+        for each in (*results, *columns):
             each.store(k)
     recorder.emit(Loop((0, count, 1), [], body))
-    return [a.first() for a in answers], [c.joined(n) for c in columns]
+    return [a.first() for a in results], [c.joined(n) for c in columns]
 
 
 def _some(recorder: Recorder, seed: Any, lanes: Symbol, n: int) -> Any:

@@ -254,9 +254,9 @@ class Differentiated:
         self, given: list[Symbol], block: Block, written: list[bool], *, lends: bool
     ) -> list[Symbol]:
         """The arguments, with copies of those that f writes or returns."""
-        answered = set() if lends else memory(block.results, memory_of(Program("", block)))
+        returned = set() if lends else memory(block.results, memory_of(Program("", block)))
         return [
-            self.tracer.recorder.apply(np.ndarray.copy, (x,), {}) if w or p in answered else x
+            self.tracer.recorder.apply(np.ndarray.copy, (x,), {}) if w or p in returned else x
             for x, p, w in zip(given, block.params, written, strict=True)
         ]
 

@@ -147,8 +147,8 @@ def _traced_halves(
         return [recorder.apply_typed(bar_of, (k,), t) for k, t in enumerate(types)]
 
     y, parts = _value_and_pullback(tracer, f, argnums, (args, kwargs), options, bars_of)
-    answers, _ = flatten(parts, records=True)
-    recorder.cut = Cut(types, sum(type(b) is Symbol for b in answers))
+    results, _ = flatten(parts, records=True)
+    recorder.cut = Cut(types, sum(type(b) is Symbol for b in results))
     recorder.turns = False
     return y, parts
 

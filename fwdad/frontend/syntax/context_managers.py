@@ -132,11 +132,11 @@ def _may_suppress(
             return True
         with tracer.recorder.region(Block()) as region:
             try:
-                answer = tracer.truth(leave(AlwaysRaises(exception)))
+                result = tracer.truth(leave(AlwaysRaises(exception)))
             except AlwaysRaises:
-                answer = True
+                result = True
             region.undo()
-        if answer is not False:
+        if result is not False:
             return True
     return False
 
@@ -210,8 +210,8 @@ def _refuse(tracer: Tracer, manager: Any) -> Any:
 
 def _answers_nothing(node: ast.AST) -> bool:
     """Whether ``__exit__`` never returns anything that would suppress an exception."""
-    answers = [n.value for n in ast.walk(node) if isinstance(n, ast.Return) and n.value is not None]
-    return all(isinstance(v, ast.Constant) and not v.value for v in answers)
+    results = [n.value for n in ast.walk(node) if isinstance(n, ast.Return) and n.value is not None]
+    return all(isinstance(v, ast.Constant) and not v.value for v in results)
 
 
 class Stack(OfTrace):

@@ -191,11 +191,11 @@ def iterable(tracer: Tracer, x: Any) -> Any:
     if method is None or isinstance(x, Flat):
         _refuse_number(tracer, x)
         return x
-    answer = tracer.call(method, (x,), {})
-    following = tracer.values.python_method(answer, "__next__")
+    result = tracer.call(method, (x,), {})
+    following = tracer.values.python_method(result, "__next__")
     if following is not None:
-        return Iterator(tracer, _calls(tracer, following, answer))
-    return iterable(tracer, answer)
+        return Iterator(tracer, _calls(tracer, following, result))
+    return iterable(tracer, result)
 
 
 def _refuse_number(tracer: Tracer, x: Any) -> None:

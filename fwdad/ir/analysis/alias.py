@@ -73,10 +73,10 @@ def _letters(op: Apply) -> str:
     """``"kept"`` or ``"summed"``: what an ``einsum`` of one array does with letters; else empty."""
     if len(op.args) != 2 or op.kwargs or not isinstance(op.args[0], str):
         return ""
-    terms, arrow, answered = op.args[0].replace(" ", "").partition("->")
-    if not arrow or not (terms + answered).isalpha() or type(op.args[1]) is not Value:
+    terms, arrow, returned = op.args[0].replace(" ", "").partition("->")
+    if not arrow or not (terms + returned).isalpha() or type(op.args[1]) is not Value:
         return ""
-    return "kept" if set(terms) == set(answered) else "summed"
+    return "kept" if set(terms) == set(returned) else "summed"
 
 
 def makes_its_own(function: Callable[..., Any]) -> bool:

@@ -144,11 +144,11 @@ class Orders:
         """Memory that is written, or returned under several names."""
         ops = list(walk(self._program.block))
         told = {r for op in ops for v in op.writes() for r in roots.get(v, {v})}
-        answered: set[Value] = set()
+        returned: set[Value] = set()
         for v in dict.fromkeys(values_in(self._program.block.results)):
             owners = roots.get(v, {v})
-            told |= answered & owners
-            answered |= owners
+            told |= returned & owners
+            returned |= owners
         return told
 
     def _leave(self, op: Op, found: set[Op], counts: Counts) -> None:

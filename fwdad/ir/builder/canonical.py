@@ -112,12 +112,12 @@ def apply_out(
     # in a reduction it selects elements to reduce, in these elements of `out` to write
     of_out = isinstance(function, np.ufunc) or function is np.clip
     where = kwargs.pop("where", True) if of_out else True
-    answers = recorder.apply(function, args, kwargs)
+    results = recorder.apply(function, args, kwargs)
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
     if out is None:
-        return answers
-    pairs = zip(out, answers, strict=True) if isinstance(out, tuple) else [(out, answers)]
+        return results
+    pairs = zip(out, results, strict=True) if isinstance(out, tuple) else [(out, results)]
     for target, y in pairs:
         if target is None:
             continue
@@ -136,7 +136,7 @@ def apply_out(
             raise RuntimeError(message)
         recorder.store_where(into, y, where)
     if isinstance(out, tuple):
-        return tuple(y if t is None else t for t, y in zip(out, answers, strict=True))
+        return tuple(y if t is None else t for t, y in zip(out, results, strict=True))
     return out
 
 

@@ -71,8 +71,8 @@ class Examples:
             known[v] = self.forced(v)
             if known[v] is UNBOUND:
                 return UNBOUND
-        answer = op.function(*map_values(known.__getitem__, op.args))
-        return answer if len(op.outputs) == 1 else answer[op.outputs.index(value)]
+        result = op.function(*map_values(known.__getitem__, op.args))
+        return result if len(op.outputs) == 1 else result[op.outputs.index(value)]
 
     def _forced_part(self, op: Load) -> Any:
         """The elements that a load with a known index reads, in the example."""

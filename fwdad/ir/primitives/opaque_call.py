@@ -45,12 +45,12 @@ class Whole:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run it; an error shows the user's location."""
         with Running(self.location) as place, place:
-            answer = self.run(*args, **kwargs)
+            result = self.run(*args, **kwargs)
         if self._mistake is not None:  # what raises here, too, is no mistake of the library's
             what = f"the rule of {function_name(self.function)} on a tape"
             report(what, self._mistake, "It is run whole", self.location)
             self._mistake = None
-        return answer
+        return result
 
     def run(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run it."""

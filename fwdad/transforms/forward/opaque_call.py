@@ -68,8 +68,8 @@ class PushWhole(Whole):
         tangents, _ = self.rule.binder.bind(*dots)
         known = (Chunk, Zero, list, tuple, dict)
         given = tuple([t if isinstance(t, known) else ZERO for t in tangents])
-        answer = self.rule.body(bound, given, **options)
-        return checked(self.rule, answer, bound, self.n, options)
+        result = self.rule.body(bound, given, **options)
+        return checked(self.rule, result, bound, self.n, options)
 
     def _built(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any]:
         """Push through the builder, where arguments are duals or there is no rule."""

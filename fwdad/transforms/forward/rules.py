@@ -224,8 +224,8 @@ class Rules:
         dots, named = self._dots_of(op)
         bound, options = rule.binder.bind(*self.state.symbols((op.args, op.kwargs)))
         given, _ = rule.binder.bind(dots, named)
-        answer = written_down(rule, rule.body)(bound, tuple(_tangent(t) for t in given), **options)
-        y, y_dot = checked(rule, answer, bound, self.n)
+        result = written_down(rule, rule.body)(bound, tuple(_tangent(t) for t in given), **options)
+        y, y_dot = checked(rule, result, bound, self.n)
         if rule.of_user:
             check_lengths_of(self.recorder, rule, y, y_dot, op.location)
         if rule.of_user and rule.returns == "new":

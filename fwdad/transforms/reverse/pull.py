@@ -210,12 +210,12 @@ class Pullback:
         recorder, region = self.recorder, self.sweep.region
         source = region.source
         outer_block = recorder.block
-        way_forward = outer_block.ops[self.first :]
+        forward_pass = outer_block.ops[self.first :]
         before = outer_block.ops[: self.first]
         # the source block is what keeps the operations of the forward pass from here on
         back = Block()
         region.block = recorder.block = back
-        later = way_forward[len(source.ops) :]
+        later = forward_pass[len(source.ops) :]
         for op in source.ops:
             for v in (*values_in(op.operands()), *defined_by(op)):  # captures among them
                 recorder.lengths.measure(v)

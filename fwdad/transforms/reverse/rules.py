@@ -256,8 +256,8 @@ class Rules:
             if k not in TRANSPOSES[function]:
                 message = f"{function_name(function)} has no transpose for its argument {k}"
                 raise UntraceableError(message)
-            answer = TRANSPOSES[function][k](y_bar, *bound[:k], spaces, *bound[k + 1 :], **options)
-            found.extend((v, pick(answer, path)) for path, v in active.items())
+            result = TRANSPOSES[function][k](y_bar, *bound[:k], spaces, *bound[k + 1 :], **options)
+            found.extend((v, pick(result, path)) for path, v in active.items())
         return found
 
     def _spaced(self, active: dict[Any, Value]) -> Any:
@@ -311,8 +311,8 @@ class Rules:
         """What the body of a rule returns, after it has been checked."""
         bound, given, options = call
         given = tuple(t if isinstance(t, (Chunk, Zero, list, tuple, dict)) else ZERO for t in given)
-        answer = written_down(rule, rule.body)(bound, given, **options)
-        y, y_dot = checked(rule, answer, bound, 1)
+        result = written_down(rule, rule.body)(bound, given, **options)
+        y, y_dot = checked(rule, result, bound, 1)
         if rule.of_user:
             check_lengths_of(self.recorder, rule, y, y_dot, op.location)
         return y, y_dot

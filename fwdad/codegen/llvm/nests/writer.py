@@ -65,13 +65,13 @@ class NestWriter:
             convention.return_value(self.builder, self.context.get_dummy_value())
         elif len(results) == 1:
             t = self.typed.result
-            answer = self.context.get_return_value(self.builder, t, results[0])
-            convention.return_value(self.builder, answer)
+            result = self.context.get_return_value(self.builder, t, results[0])
+            convention.return_value(self.builder, result)
         else:
             t = self.typed.result
             made = self.context.make_tuple(self.builder, t, results)
-            answer = self.context.get_return_value(self.builder, t, made)
-            convention.return_value(self.builder, answer)
+            result = self.context.get_return_value(self.builder, t, made)
+            convention.return_value(self.builder, result)
 
     def _lengths_fit(self, t: Any, lengths: Sequence[Any]) -> None:
         """Let LLVM assume that an array's size in bytes is representable, which removes cases.

@@ -63,8 +63,8 @@ class DeviceFunctions:
                 x.text if isinstance(x, _Result) else repr(float(x))
                 for x in ((pulled,) if single else pulled)
             ]
-            answer = texts[0] if single else f"({', '.join(texts)})"
-            code = f"def pull({names}):\n    found = inner({names})\n    return {answer}\n"
+            result = texts[0] if single else f"({', '.join(texts)})"
+            code = f"def pull({names}):\n    found = inner({names})\n    return {result}\n"
             outer = make_function(code, "pull", {"inner": inner})
             found = self.made[id(jitted)] = self.cuda.jit(device=True)(outer)
         return found

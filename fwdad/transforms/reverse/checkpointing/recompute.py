@@ -225,9 +225,9 @@ class Rerun:
 
         roots = {v: set(structure.roots(v)) for v in outside}
         found = self.inner.pulled(block, active, roots, [p.value], results, begin)
-        answered = [(given[k], found[k]) for k in self._active()]
-        answered += zip(state.free_numbers, found[len(given) :], strict=False)
-        return [self.spaces.whole(v, x_bar) for v, x_bar in answered]
+        returned = [(given[k], found[k]) for k in self._active()]
+        returned += zip(state.free_numbers, found[len(given) :], strict=False)
+        return [self.spaces.whole(v, x_bar) for v, x_bar in returned]
 
     def _dropped(self, p: Any, held: Any) -> Any:
         """Drop the latest state if everything after it is reversed; return how many are left."""
