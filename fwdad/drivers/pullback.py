@@ -17,7 +17,7 @@ from fwdad.drivers.residual_store import sweeps_of
 from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.drivers.tape_cache import share_memory, tape_at, traced
 from fwdad.eager.activity import is_active
-from fwdad.eager.arguments import Arguments, copied, explicit_leaves
+from fwdad.eager.arguments import Arguments, check_outputs, copied, explicit_leaves
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager_reverse import Outcome, run_recorded, written_out
@@ -106,9 +106,7 @@ def vjp(
     >>> pullback(np.array([1.0, 0.0]))
     array([4., 3.])
     """
-    if outputs not in ("returned", "mutated", "both"):
-        message = f'outputs is "returned", "mutated" or "both", not {outputs!r}'
-        raise ValueError(message)
+    check_outputs(outputs)
     made = Pullback(
         f, x, args, kwargs or {}, argnums, {"has_aux": has_aux, "outputs": outputs}, chunk
     )

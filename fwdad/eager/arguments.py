@@ -132,6 +132,13 @@ def _number_kind(x: Any) -> str:
     return x.dtype.kind if isinstance(x, np.number) else ""
 
 
+def check_outputs(outputs: Any) -> None:
+    """Raise unless an evaluator knows these outputs."""
+    if outputs not in ("returned", "mutated", "both"):
+        message = f'outputs must be "returned", "mutated" or "both", not {outputs!r}'
+        raise ValueError(message)
+
+
 def explicit_leaves(x: Any) -> Any:
     """A value with the tangents that an enclosing call keeps in memory made explicit."""
     if not SHADOWED:

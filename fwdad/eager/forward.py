@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.eager.arguments import Arguments, check_read_again
+from fwdad.eager.arguments import Arguments, check_outputs, check_read_again
 from fwdad.eager.build import Run, run_on_duals
 from fwdad.eager.effects import Journal
 from fwdad.eager.memory.shadow import owner_of
@@ -180,9 +180,7 @@ def _chosen(f: Any, y: Any, args: list[Any], run: Run, outputs: str) -> Any:
         if y is None:
             raise NoOutputError(returned_nothing(_name(f)))
         return y
-    if outputs not in ("mutated", "both"):
-        message = f'outputs must be "returned", "mutated" or "both", not {outputs!r}'
-        raise ValueError(message)
+    check_outputs(outputs)
     written = []
     for x in args:
         leaves, _ = flatten(x)

@@ -120,7 +120,7 @@ def test_what_is_written_and_not_differentiated_is_refused():
 
 
 def test_there_is_no_other_kind_of_outputs():
-    with pytest.raises(ValueError, match="outputs is"):
+    with pytest.raises(ValueError, match="outputs must be"):
         fwdad.jit(fwdad.jacfwd(in_place, outputs="other"), backend="numpy")(X)
 
 

@@ -111,7 +111,7 @@ def test_linearize_is_not_traced():
 def test_options_that_are_none():
     with pytest.raises(SeedError, match="chunk must be a positive integer"):
         fwdad.vjp(lambda x: x, X, chunk=0)
-    with pytest.raises(ValueError, match="outputs is"):
+    with pytest.raises(ValueError, match="outputs must be"):
         fwdad.vjp(lambda x: x, X, outputs="all")
     with pytest.raises(UnsupportedTypeError, match="twice"):
         fwdad.vjp(lambda x, w: x * w, X, args=(W,), argnums=(0, -2))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.eager.arguments import check_outputs
 from fwdad.eager.build import run_on_duals
 from fwdad.errors import (
     NotHolomorphicError,
@@ -51,9 +52,7 @@ def _at(
     tracer: Tracer, f: Any, args: Any, kwargs: Any, argnums: Any, options: Any
 ) -> Differentiated:
     outputs, has_aux = options.get("outputs", "returned"), options.get("has_aux", False)
-    if outputs not in ("returned", "mutated", "both"):
-        message = f'outputs is "returned", "mutated" or "both", not {outputs!r}'
-        raise ValueError(message)
+    check_outputs(outputs)
     return Differentiated(tracer, f, args, kwargs or {}, argnums, outputs, has_aux=has_aux)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.eager.arguments import check_outputs
 from fwdad.errors import NoOutputError, SeedError, returned_nothing, with_article
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, dtype_of, made_of
@@ -295,9 +296,7 @@ def traced_vjp(
     chunk: Any = "auto",
 ) -> Any:
     """:func:`fwdad.vjp` in a trace: the value, and a pullback to be called in the same trace."""
-    if outputs not in ("returned", "mutated", "both"):
-        message = f'outputs is "returned", "mutated" or "both", not {outputs!r}'
-        raise ValueError(message)
+    check_outputs(outputs)
     at = Differentiated(
         tracer, f, (x, *args), dict(kwargs or {}), argnums, outputs, has_aux=has_aux
     )
