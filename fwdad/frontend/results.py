@@ -13,8 +13,8 @@ from fwdad.errors import Location, UntraceableError, type_in_words
 from fwdad.frontend.arguments import new_object, refuse_attributes
 from fwdad.frontend.slots import attributes_of, delete_attribute, original, set_attributes
 from fwdad.frontend.syntax.frame import Closure, Method
-from fwdad.frontend.syntax.growing import Items
-from fwdad.frontend.syntax.growing_tuples import Tuples
+from fwdad.frontend.syntax.growing_lists.growing import Items
+from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
 from fwdad.frontend.syntax.iterators import CLASSES
 from fwdad.frontend.syntax.merge import container_of
 from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional, Poison

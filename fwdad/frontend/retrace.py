@@ -8,7 +8,7 @@ from typing import Any
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.recursion import RecursionFound
 from fwdad.frontend.syntax.control import NotOneBodyError
-from fwdad.frontend.syntax.growing import ListGrows
+from fwdad.frontend.syntax.growing_lists.growing import ListGrows
 
 
 def until_traced(attempt: Callable[[dict[int, Any], dict[Any, Any]], Any]) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from fwdad.errors import Location, UntraceableError
 from fwdad.frontend.arguments import is_record, traced_object
 from fwdad.frontend.slots import attributes_of
-from fwdad.frontend.syntax.growing import Items
+from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.iterators import Iterator
 from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
 from fwdad.ir.symbol import Symbol

@@ -11,7 +11,7 @@ from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.slots import is_stand_in
 from fwdad.frontend.syntax.attributes import class_of
 from fwdad.frontend.syntax.frame import Closure, Method
-from fwdad.frontend.syntax.growing import Items
+from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.iterators import CLASSES
 from fwdad.frontend.syntax.raising import AlwaysRaises

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError
-from fwdad.frontend.syntax import growing, growing_use, iteration
+from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.attributes import Attributes
+from fwdad.frontend.syntax.growing_lists import growing, growing_use
 from fwdad.frontend.syntax.operators import OPERATORS
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.scopes import Scopes

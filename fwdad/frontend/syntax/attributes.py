@@ -18,9 +18,9 @@ from fwdad.frontend.calls.tables import ATTRIBUTES_OF
 from fwdad.frontend.guards import is_library_module, is_users
 from fwdad.frontend.numpy_sources.row_by_row import Flat
 from fwdad.frontend.slots import class_attribute, is_stand_in, may_have, original
-from fwdad.frontend.syntax import growing
 from fwdad.frontend.syntax.bound_methods import array_method
 from fwdad.frontend.syntax.frame import Closure, Frame, Method
+from fwdad.frontend.syntax.growing_lists import growing
 from fwdad.frontend.syntax.iterators import CLASSES, Iterator, Range
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.subscripts import Subscripts

@@ -11,7 +11,7 @@ import numpy as np
 from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax import iteration, iterators
 from fwdad.frontend.syntax.control import branch, truth
-from fwdad.frontend.syntax.growing import Items
+from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.lengths import length_of_range
 from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.symbols import Optional, Poison

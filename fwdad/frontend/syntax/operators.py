@@ -13,9 +13,9 @@ import numpy as np
 from fwdad.eager.lifting.source import find_source
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.kinds import mentions_symbols
-from fwdad.frontend.syntax import growing, growing_use
 from fwdad.frontend.syntax.attributes import class_of
 from fwdad.frontend.syntax.conditions import Conditions
+from fwdad.frontend.syntax.growing_lists import growing, growing_use
 from fwdad.frontend.syntax.iterators import CLASSES
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.texts import interpolated, known_part

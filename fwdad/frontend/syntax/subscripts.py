@@ -12,7 +12,8 @@ import numpy as np
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.frontend.calls import containers
 from fwdad.frontend.calls.kinds import CONTAINERS
-from fwdad.frontend.syntax import growing, iteration
+from fwdad.frontend.syntax import iteration
+from fwdad.frontend.syntax.growing_lists import growing
 from fwdad.frontend.syntax.iterators import Enumerated, Iterator, Range, Zipped
 from fwdad.frontend.syntax.lengths import binary_add, binary_mul, length_of_range
 from fwdad.frontend.syntax.raising import AlwaysRaises, native

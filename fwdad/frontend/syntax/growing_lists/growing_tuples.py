@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.frontend.syntax.growing import Growing, Items, Shape
+from fwdad.frontend.syntax.growing_lists.growing import Growing, Items, Shape
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol, kind_in_words
 

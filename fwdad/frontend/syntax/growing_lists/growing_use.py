@@ -10,8 +10,8 @@ import numpy as np
 
 from fwdad.frontend.calls.tables import ATTRIBUTES_OF, CALLED
 from fwdad.frontend.syntax import iteration
-from fwdad.frontend.syntax.growing import Growing, Items
-from fwdad.frontend.syntax.growing_tuples import Tuples
+from fwdad.frontend.syntax.growing_lists.growing import Growing, Items
+from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
 from fwdad.frontend.syntax.symbols import OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
