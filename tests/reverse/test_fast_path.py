@@ -47,7 +47,7 @@ def short(monkeypatch):
         found = [f(*args) for _ in range(3)]
         with monkeypatch.context() as patch:
             patch.setattr(Jitted, "find", None)
-            patch.setattr(gradients, "_at_once", None)
+            patch.setattr(gradients, "_recorded", None)
             found.append(f(*args))
         for answer in found[1:]:
             for part, expected in (
