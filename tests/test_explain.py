@@ -138,3 +138,30 @@ def test_options_of_evaluators():
 def test_what_cannot_be_asked(given, said):
     with pytest.raises(fwdad.UnsupportedTypeError, match=said):
         fwdad.explain(*given)
+
+
+def raising(x):
+    raise ValueError("no")
+
+
+def returning_nothing(x):
+    x[0] = 1.0
+
+
+def test_what_a_derivative_raises():
+    for evaluator in (fwdad.vjp, fwdad.linearize):
+        assert "and it raises ValueError: no" in fwdad.explain(evaluator, raising, X)
+    with pytest.raises(ValueError, match="no"):
+        fwdad.explain(fwdad.jvp, raising, X)
+    with pytest.raises(fwdad.NoOutputError):
+        fwdad.explain(fwdad.linearize, returning_nothing, X)
+
+
+def test_a_tape_of_what_f_calls_is_not_its_own():
+    held = fwdad.jit(doubled, backend="numpy")
+
+    def calls(x):
+        return np.sum(held(x))
+
+    for evaluator in (fwdad.jvp, fwdad.jacobian):
+        assert "calls is run on duals, line by line" in fwdad.explain(evaluator, calls, X)

@@ -100,9 +100,9 @@ def _choices(run: Callable[[], Any]) -> list[Choice]:
     with Watch() as watch, watch:
         try:
             run()
-        except Exception:
-            if not watch.choices:
-                raise
+        except Exception as error:
+            if not any(c.raised is error for c in watch.choices):
+                raise  # no choice tells of it
     return watch.choices
 
 
@@ -154,7 +154,7 @@ _RUN: dict[Any, Any] = {
 def _of_evaluator(evaluator: Any, f: Any, choices: list[Choice]) -> str:
     """What an evaluator has run, from the choices made on its way."""
     if evaluator is linearize:
-        return _of_linearize(*choices)
+        return _of_linearize(choices)
     if evaluator is hessian or evaluator is hvp:
         gradient = next(c for c in _flat(choices) if c.what == "gradient")
         return f"tangents are pushed through the gradient: {_told(gradient)}"
@@ -199,7 +199,7 @@ def _reasons(choice: Choice) -> str:
 def _pushed(f: Any, choices: Any) -> str:
     """What has run a function with tangents."""
     name = _name(f)
-    pushed = next((c for c in choices if c.what == "pushforward"), None)
+    pushed = next((c for c in choices if c.what == "pushforward" and c.f is f), None)
     if pushed is None:
         return f"{name} is run on duals, line by line (under jit: as a tape, if it can be traced)"
     if pushed.taken == "tape":
@@ -208,8 +208,12 @@ def _pushed(f: Any, choices: Any) -> str:
     return f"{name} is run on duals, line by line, because{_reasons(pushed)}"
 
 
-def _of_linearize(at: Choice, back: Choice) -> str:
+def _of_linearize(choices: list[Choice]) -> str:
     """What runs for directions and for cotangents."""
+    at, *products = choices
+    if at.raised is not None:
+        return f"{_name(at.f)} is run on duals, because{_reasons(at)}{_raised(at)}"
+    back = products[0]
     if at.taken != "tape":
         backwards = "recorded" if back.taken == "recorded run" else "as a tape"
         return (
@@ -218,7 +222,7 @@ def _of_linearize(at: Choice, back: Choice) -> str:
         )
     forward = f"{_tape(at)}: {_operations(at)}; with tangents for directions"
     if back.taken == "tape":
-        return f"{forward}, backwards for cotangents"
+        return f"{forward}, backwards for cotangents{_raised(back)}"
     return f"{forward}, along all of them for cotangents, because{_reasons(back)}"
 
 

@@ -53,7 +53,7 @@ class Module:
     """What the functions of one source share.
 
     ``outlined`` are lines of functions that stand before the program; the types of those that are
-    ``typed`` are checked, too. ``answers`` are the types of what callees return, by their ids.
+    ``typed`` are checked, too. ``result_types`` are the types of what callees return, by their ids.
     """
 
     code: Lines = field(default_factory=Lines)
@@ -61,7 +61,7 @@ class Module:
     helpers: Helpers = field(default_factory=Helpers)
     outlined: list[str] = field(default_factory=list)
     typed: list[str] = field(default_factory=list)
-    answers: dict[int, list[Type]] = field(default_factory=dict)
+    result_types: dict[int, list[Type]] = field(default_factory=dict)
 
 
 class TypedNames:

@@ -99,7 +99,7 @@ class Operands:
         return term._replace(text=made, level=ATOM)
 
     def missing(self, operand: Missing) -> str:
-        """A value of the right type that nobody will use, but that may be copied."""
+        """A value of the right type that is never used, but that may be copied."""
         t = operand.type
         if isinstance(t, Number):
             return literal(0, t)

@@ -362,7 +362,7 @@ class NumbaWriter:
         w, called, key = self.parts, self.module.globals.called, id(op.program)
         if key not in called:
             called[key] = (op.program, w.names.temporary(op.program.name))
-            self.module.answers[key] = [v.type for v in op.outputs]
+            self.module.result_types[key] = [v.type for v in op.outputs]
         name = called[key][1]
         given, found = [], [w.names.name(v) for v in op.outputs]
         for a, p in zip(op.args, op.program.block.params, strict=True):
@@ -397,7 +397,7 @@ class NumbaWriter:
         w.code.line("")
         w.code.line(f"def {name}({', '.join(params)}):")
         self._first = len(w.code.lines)
-        results = self.module.answers[id(program)]
+        results = self.module.result_types[id(program)]
         with w.code.indented():
             w.code.line(f"{w.helpers.use('check_stack')}({self.stack})")
             self.body(program.block)

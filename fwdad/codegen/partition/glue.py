@@ -12,7 +12,7 @@ from fwdad.ir.types import ArrayType, least_shape
 
 
 def _unused(operand: Missing) -> str:
-    """A value of the right type that nobody will use, but that compiled code may be given."""
+    """A value of the right type that is never used, but that compiled code may be given."""
     t = operand.type
     if isinstance(t, ArrayType):
         return f"np.empty({least_shape(t)}, np.{t.dtype})"

@@ -194,7 +194,7 @@ class AdjointWriter:
         with self.source.unchecked():
             self.forwards.block(s.body)
         self.block(s.inside)
-        # It has just been done, and what nobody reads again is left as it is.
+        # It has just been done, and what is not read again is left as it is.
         own = own_variables(s.body)
         self.not_undone |= unread_updates(s.body, own, self.expressions.numeric)
         with self.source.unchecked():

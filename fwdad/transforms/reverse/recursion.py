@@ -320,13 +320,13 @@ class Recursion:
         start = len(region.block.ops)
         numbers = [p for p in on if not is_array(p)]
         found = [self.spaces.whole(p, self.cotangents.take(p)) for p in numbers]
-        answers = [recorder.operand(x_bar) for x_bar in found]
-        self.residuals.settle(region, start, -1, tuple(answers))
+        x_bars = [recorder.operand(x_bar) for x_bar in found]
+        self.residuals.settle(region, start, -1, tuple(x_bars))
         region.close()
         ways.own = [op.outputs[0] for op in self.sweep.stacks]
         ways.forward.block = Block(params, list(source.ops), list(results))
         taken = [*ways.arguments(again), *bars, *held]
-        ways.back.block = Block(taken, region.block.ops, answers)
+        ways.back.block = Block(taken, region.block.ops, x_bars)
         recorder.block = forward
 
 
