@@ -8,13 +8,12 @@ from numpy.testing import assert_allclose
 
 import fwdad
 from fwdad.errors import UntraceableError
-from fwdad.ir.ops import Value, is_array
-from fwdad.ir.primitives.scatter_add import target_of
-from fwdad.ir.symbol import Symbol
+from fwdad.ir.ops import Store, Value, is_array
 from fwdad.transforms.reverse.memory import Memory
 from fwdad.transforms.reverse.pull import Pullback
 from fwdad.transforms.reverse.reads import Reads
 from fwdad.transforms.reverse.rematerialize import Resolver
+from fwdad.transforms.reverse.restores import Restores
 from tests.reverse.programs import PROGRAMS
 from tests.reverse.random_stores import POINT, Wide, Writer, program
 from tests.reverse.test_places import PROGRAMS as PLACES
@@ -36,18 +35,19 @@ class Poison:
 
     def __init__(self, monkeypatch):
         self.on, self.read, self.count = False, set(), 0
-        restore = Memory._restore
-        of_new_content, stored = Memory._of_new_content, Resolver._stored
+        take_out, of_new_content = Restores.take_out, Memory._of_new_content
+        stored = Resolver._stored
 
-        def poisoned(memory, op):
-            target = target_of(op)
-            kept = memory.overwriting.is_restored(op) or target.array.type.dtype.kind != "f"
-            if kept or not self.on or op.location in self.read:
-                restore(memory, op)
-                return
-            self.count += 1
-            array = Symbol(target.array, memory.recorder)
-            memory.recorder.store(array, memory.sweep.symbols(target.at), np.nan)
+        def poisoned(restores, restored):
+            for restore in list(restores._written):
+                (op, *others), store = restore.stores, restore.ops[-1]
+                if others or op in restored or not isinstance(store, Store):
+                    continue
+                if self.on and op.location not in self.read and store.array.type.dtype.kind == "f":
+                    self.count += 1
+                    store.value = np.nan
+                    restores._written.remove(restore)
+            take_out(restores, restored)
 
         def noted_content(memory, op, *given):
             found = of_new_content(memory, op, *given)
@@ -65,7 +65,7 @@ class Poison:
             results = enumerate(writer.results)
             return [k for k, r in results if isinstance(r, Value) and is_array(r)]
 
-        monkeypatch.setattr(Memory, "_restore", poisoned)
+        monkeypatch.setattr(Restores, "take_out", poisoned)
         monkeypatch.setattr(Memory, "_of_new_content", noted_content)
         monkeypatch.setattr(Resolver, "_stored", noted_stored)
         monkeypatch.setattr(Pullback, "restored_results", all_results)

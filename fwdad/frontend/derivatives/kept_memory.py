@@ -25,7 +25,8 @@ from fwdad.ir.ops import (
     values_in,
 )
 from fwdad.ir.types import Size
-from fwdad.transforms.reverse.structure import Structure, is_differentiable
+from fwdad.transforms.activity import is_differentiable
+from fwdad.transforms.reverse.structure import Structure
 
 
 def read_before_written(
@@ -39,7 +40,7 @@ def read_before_written(
     loop is assumed to run.
     """
     structure = Structure(block, wrt, {})
-    watched = {v for v in outside if structure.is_active(v)}
+    watched = {v for v in outside if structure.activity.is_active(v)}
     if not watched:
         return None
     found = _Reads(structure, watched)

@@ -39,7 +39,7 @@ class BarStacks:
     def reverse(self, op: Apply) -> None:
         """Reverse a stack operation: pushing becomes popping of cotangents, and vice versa."""
         stack = op.args[0]
-        if not self.structure.is_active(stack):
+        if not self.structure.activity.is_active(stack):
             return
         bars = self.of(stack)
         if op.function is thin:

@@ -62,7 +62,6 @@ class Branches:
                     self.recorder.operand(self.spaces.whole(v, x))
                     for v, x in zip(numbers, found, strict=True)
                 ]
-            side.close()
         outputs = tuple(self.spaces.bar_value(v) for v in numbers)
         then, other = (side.block for side in sides)
         self.recorder.block.ops.append(
@@ -73,7 +72,7 @@ class Branches:
 
     def _bar_of_output(self, v: Value) -> object:
         """The cotangent of an output of a branch; None if it has none of its own."""
-        if not self.structure.is_active(v):
+        if not self.structure.activity.is_active(v):
             return None
         if is_array(v) and self.structure.is_memory(v):
             return None  # found through what it is chosen from
@@ -84,7 +83,7 @@ class Branches:
         v = op.outputs[k]
         return (
             any(self._is_own(b.results[k], b) for b in (op.then, op.other))
-            and self.structure.is_active(v)
+            and self.structure.activity.is_active(v)
             and self.structure.is_memory(v)
         )
 
@@ -94,5 +93,5 @@ class Branches:
             isinstance(r, Value)
             and is_array(r)
             and self.structure.home.get(r) is block
-            and self.structure.is_active(r)
+            and self.structure.activity.is_active(r)
         )

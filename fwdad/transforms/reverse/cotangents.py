@@ -57,7 +57,7 @@ class Cotangents:
 
     def add(self, v: Any, x_bar: Any, *, alike: bool = False) -> None:
         """Add a contribution to a value's cotangent; ``alike``: it has the value's shape."""
-        if isinstance(x_bar, Zero) or not self.structure.is_active(v):
+        if isinstance(x_bar, Zero) or not self.structure.activity.is_active(v):
             return
         if v not in self.structure.home:
             return

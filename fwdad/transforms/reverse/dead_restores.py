@@ -9,24 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fwdad.ir.ops import Block, Load, Op, Operand, Value
+from fwdad.ir.ops import Load, Op, Operand, Value
 from fwdad.ir.primitives.scatter_add import target_of
+from fwdad.transforms.reverse.indices import Read
 from fwdad.transforms.reverse.structure import Structure
 
-Read = tuple[Value, Block, int]
 
-
-def hidden_stores(structure: Structure, stores: Iterable[Op], reads: list[Read]) -> set[Op]:
-    """The stores among those to be restored whose old content nothing reads.
-
-    ``reads`` is what the reverse pass reads: memory, with the block and position at which it has
-    the intended content.
-    """
+def hidden_stores(structure: Structure, stores: Iterable[Op], reads: Iterable[Read]) -> set[Op]:
+    """The stores among those to be restored whose old content the reverse pass never reads."""
     places: dict[tuple[Value, int], list[int]] = {}
-    for root, block, position in reads:
-        at = position
-        for b, holder in structure.chain(block):
-            places.setdefault((root, id(b)), []).append(at)
+    for read in reads:
+        at = read.position
+        for b, holder in structure.chain(read.block):
+            places.setdefault((read.place.root, id(b)), []).append(at)
             at = structure.position[holder] if holder is not None else 0
     found = list(stores)
     whole: dict[tuple[Value, int], list[int]] = {}

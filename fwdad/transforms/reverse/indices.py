@@ -21,6 +21,19 @@ class Place(NamedTuple):
     part: list[Interval] | None
 
 
+class Read(NamedTuple):
+    """Memory that the reverse pass reads.
+
+    ``block`` and ``position`` are what is being reversed when it is read; ``stores`` are those of
+    which one must be restored for it to be read at all, if it is read in order to restore.
+    """
+
+    place: Place
+    block: Block
+    position: int
+    stores: frozenset[Op] | None = None
+
+
 def place_of(v: Value, structure: Structure) -> list[Place]:
     """The memory that an array of the program is a view of, and where."""
     roots = structure.roots(v) & structure.written

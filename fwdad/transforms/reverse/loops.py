@@ -16,9 +16,9 @@ from fwdad.ir.ops import Block, Loop, Operand, Value, is_array
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import INT, ArrayType, Size, Type, of_any_lengths
 from fwdad.transforms.reverse.cotangents import Cotangents
-from fwdad.transforms.reverse.kept import Kept
 from fwdad.transforms.reverse.region import Blocks, Region
 from fwdad.transforms.reverse.residuals import Residuals
+from fwdad.transforms.reverse.restores import Restores
 from fwdad.transforms.reverse.spaces import Spaces
 from fwdad.transforms.reverse.sweep import Sweep
 from fwdad.transforms.reverse.tbr import Overwriting
@@ -47,7 +47,7 @@ class Carried:
         self.memory: list[int] = []
         self.threaded: list[int] = []
         for k, p in enumerate(op.carried):
-            active = structure.is_active(p) or structure.is_active(op.outputs[k])
+            active = structure.activity.is_active(p) or structure.activity.is_active(op.outputs[k])
             if p in choices.meant:
                 continue  # its cotangent is chosen as it is
             if is_array(p) and (structure.is_memory(p) or structure.is_memory(op.outputs[k])):
@@ -75,8 +75,8 @@ class Loops:
         spaces: Spaces,
         view_cotangents: ViewCotangents,
         overwriting: Overwriting,
+        restores: Restores,
         cotangents: Cotangents,
-        kept: Kept,
         residuals: Residuals,
         blocks: Blocks,
     ) -> None:
@@ -86,8 +86,8 @@ class Loops:
         self.spaces = spaces
         self.view_cotangents = view_cotangents
         self.overwriting = overwriting
+        self.restores = restores
         self.cotangents = cotangents
-        self.kept = kept
         self.residuals = residuals
         self.blocks = blocks
 
@@ -117,7 +117,6 @@ class Loops:
             results.append(self.recorder.operand(region.bars[v]))
         region.block.params = [counter, *params]
         region.block.results = results
-        region.close()
         if self.sweep.is_inside_loop():
             free_sums(region.block)
         span = self._span(op)
@@ -184,10 +183,8 @@ class Loops:
             p = op.carried[k]
             made.append(self.recorder.operand(self.spaces.whole(p, region.bars.pop(p, None))))
         made.extend(self.view_cotangents.memory_of(op.carried[k]).value for k in carried.memory)
-        for k in carried.threaded:
-            p = op.carried[k]
-            made.append(region.resolved.get(p) or self.kept.keep(p, region))
-        self.residuals.settle(region, start, -1, tuple(made))
+        made.extend(op.carried[k] for k in carried.threaded)
+        self.residuals.end_segment(region, start, -1, tuple(made))
         return made
 
     def _end(self, op: Loop, carried: Carried, region: Region, found: Iterator[Symbol]) -> None:
@@ -211,12 +208,12 @@ class Loops:
         first = op.initial[k]
         if op.body.results[k] in op.carried or not isinstance(first, Value):
             return
-        structure, overwriting = self.structure, self.overwriting
-        roots = structure.roots(first)
-        for store, target in overwriting.stores_in(op.body):
-            if overwriting.is_restored(store) and structure.roots(target.array) & roots:
+        structure, roots = self.structure, self.structure.roots(first)
+        inside = self.overwriting.stores_in(op.body)
+        stores = [s for s, target in inside if structure.roots(target.array) & roots]
+        if stores:
+            with self.restores.only_for(stores):
                 self.recorder.store(Symbol(first, self.recorder), Ellipsis, found)
-                return
 
     # -- how often
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.ir.ops import Apply, Load, Op, Store, Update, Value, is_array
+from fwdad.ir.ops import Apply, Load, Op, Store, Update, Value, is_array, values_in
 from fwdad.ir.primitives.scatter_add import last_writes, scattered, subtracts, target_of
 from fwdad.ir.rewrite import all_used
 from fwdad.ir.symbol import Symbol, as_numpy_number
@@ -21,6 +21,7 @@ from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.reverse.cotangents import Cotangents
 from fwdad.transforms.reverse.normalize.lowering import is_index_array
 from fwdad.transforms.reverse.reads import Reads
+from fwdad.transforms.reverse.restores import Restores
 from fwdad.transforms.reverse.spaces import Spaces
 from fwdad.transforms.reverse.sweep import Sweep
 from fwdad.transforms.reverse.tbr import Overwriting
@@ -38,6 +39,7 @@ class Memory:
         overwriting: Overwriting,
         cotangents: Cotangents,
         reads: Reads,
+        restores: Restores,
     ) -> None:
         self.sweep = sweep
         self.recorder = sweep.recorder
@@ -47,38 +49,37 @@ class Memory:
         self.overwriting = overwriting
         self.cotangents = cotangents
         self.reads = reads
+        self.restores = restores
         self._old: dict[Op, Value] = {}
+        self._partials_use: set[Op] = set()
 
     def load(self, op: Load) -> None:
         """Reverse a load: add the cotangent where it was read."""
         (v,) = op.outputs
-        if not self.structure.is_active(v):
+        if not self.structure.activity.is_active(v):
             return
         if op.view and self.structure.is_memory(v):
             return  # its cotangent is a view
         y_bar = self.cotangents.take(v)
-        if y_bar is None or not self.structure.is_active(op.array):
+        if y_bar is None or not self.structure.activity.is_active(op.array):
             return  # of a copy of constants, into which active values are stored later
         if self.structure.is_memory(op.array) and not self.view_cotangents.is_followed(op.array):
             self.cotangents.add_element(op.array, op.index, y_bar)
             return
         self.cotangents.scatter(self.cotangents.target(op.array), op.index, y_bar)
 
-    def _undone(self, op: Store | Update) -> tuple[Symbol, Any] | None:
-        """Restore what a write has changed; return the memory's cotangent, and where it wrote."""
-        self._restore(op)
-        self._keeps_numbers(op)
-        if not self.structure.is_active(op.array):
-            return None
+    def _bar(self, op: Store | Update) -> tuple[Symbol, Any]:
+        """The cotangent of the memory that is written, and where in it."""
         return self.view_cotangents.memory_of(op.array), self.sweep.symbols(op.index)
 
     def store(self, op: Store) -> None:
         """Reverse a store: take the cotangent of what it wrote, and leave zero."""
-        undone = self._undone(op)
-        if undone is None:
+        self._restore(op)
+        self._keeps_numbers(op)
+        if not self.structure.activity.is_active(op.array):
             return
-        bar, at = undone
-        if self.structure.any_active(op.value):
+        bar, at = self._bar(op)
+        if self.structure.activity.any_active(op.value):
             taken = self._taken(bar, op, at)
             self.recorder.store(bar, at, 0.0)
             self._give(op.value, taken)
@@ -109,25 +110,25 @@ class Memory:
 
     def _keeps_numbers(self, op: Store | Update) -> None:
         """Raise if an active value goes into an array whose dtype has no derivatives."""
-        if self.structure.any_active(op.value):
+        if self.structure.activity.any_active(op.value):
             op.check_derivatives_fit()
 
     def update(self, op: Update) -> None:
         """Reverse an update in place."""
-        undone = self._undone(op)
-        if undone is None:
-            return
-        bar, at = undone
-        if op.function in (operator.add, operator.sub):
-            self._accumulation(op, bar, at)
+        self._keeps_numbers(op)
+        if not self.structure.activity.is_active(op.array):
+            self._restore(op)
+        elif op.function in (operator.add, operator.sub):
+            self._restore(op)
+            self._accumulation(op, *self._bar(op))
         else:
-            self._product(op, bar, at)
+            self._product(op)
 
     def scatter_add(self, op: Apply) -> None:
         """``np.add.at(a, index, b)``: an element that occurs twice belongs to two elements of b."""
         self._restore(op)
         target = target_of(op)
-        if target is None or not self.structure.any_active(scattered(op)):
+        if target is None or not self.structure.activity.any_active(scattered(op)):
             return
         bar, at = self.view_cotangents.memory_of(target.array), self.sweep.symbols(target.at)
         taken = self.recorder.load(bar, at)
@@ -139,7 +140,7 @@ class Memory:
 
     def _accumulation(self, op: Update, bar: Symbol, at: Any) -> None:
         """``a[index] += b``: the cotangent of ``a[index]`` stays."""
-        if not self.structure.any_active(op.value):
+        if not self.structure.activity.any_active(op.value):
             return
         taken = self.recorder.load(bar, at)
         if op.function is operator.sub:
@@ -151,17 +152,20 @@ class Memory:
                 taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
         self._give(op.value, taken)
 
-    def _product(self, op: Update, bar: Symbol, at: Any) -> None:
+    def _product(self, op: Update) -> None:
         """``a[index] *= b`` and similar updates."""
         rule = find_rule(ruled_function(op))
         if rule is None or rule.kind != "elementwise":
             self.sweep.fail(f"`{op.function.__name__}` in place cannot be run backwards")
             return
         value = as_numpy_number(self.sweep.symbols(op.value), op.array.type.dtype)
-        active = (True, self.structure.any_active(op.value))
+        active = (True, self.structure.activity.any_active(op.value))
         partials = self._of_new_content(op, rule, value, active)
+        self._restore(op)
+        bar, at = self._bar(op)
         if partials is None:
             old = self._old_content(op)
+            self._partials_use.add(op)
             y = self.recorder.apply(op.function, (old, value), {})
             partials = [p(old, value, y) for p, on in zip(rule.partials, active, strict=True) if on]
         y_bar = self.recorder.load(bar, at)
@@ -176,8 +180,11 @@ class Memory:
         self, op: Update, rule: Any, value: Any, active: tuple[bool, bool]
     ) -> list[Any] | None:
         """The partials, if they depend on the new content, which is still there; else None."""
-        if not self.overwriting.stays_written(op):
+        if not self.overwriting.is_last_write(op):
             return None
+        roots = self.structure.roots(op.array)
+        if any(self.structure.roots(v) & roots for v in values_in(op.value)):
+            return None  # the value is read after the old content has been restored
         recorder = self.recorder
         start, mark = len(recorder.block.ops), recorder.lengths.mark()
         y = recorder.load(Symbol(op.array, recorder), self.sweep.symbols(op.index))
@@ -186,8 +193,8 @@ class Memory:
         partials = [p(old, value, y) for p, on in zip(rule.partials, active, strict=True) if on]
         made = recorder.block.ops[start:]
         used = {v for o in made for v in all_used(o)}
-        used |= {p.value for p in partials if type(p) is Symbol}
-        if old.value in used:
+        own = {p.value for p in partials if type(p) is Symbol}
+        if old.value in used | own or (y.is_array and y.value in own):
             del recorder.block.ops[start:]
             recorder.lengths.forget(mark)
             return None
@@ -227,11 +234,21 @@ class Memory:
         return made
 
     def _restore(self, op: Op) -> None:
+        """Restore what a store has overwritten, if that turns out to be read."""
         target = target_of(op)
-        if target is not None and self.overwriting.is_restored(op):
-            old = self._old_content(op)
-            array, index = Symbol(target.array, self.recorder), self.sweep.symbols(target.at)
-            found = self.structure.definition[old.value]
-            if isinstance(found, Apply) and found.function is np.ndarray.copy:  # of a view
+        if target is None:
+            return
+        old = self._old_content(op)
+        array, index = Symbol(target.array, self.recorder), self.sweep.symbols(target.at)
+        with self.restores.only_for([op]):
+            made = self.structure.definition[old.value]
+            if isinstance(made, Apply) and made.function is np.ndarray.copy:  # of a view
                 array, index = self.recorder.load(array, index), Ellipsis
             self.recorder.store(array, index, old)
+
+    def take_out_old(self, restored: set[Op]) -> None:
+        """Remove the loads of old contents that are not needed."""
+        for op in self._old.keys() - restored - self._partials_use:
+            ops, made = self.structure.block_of[op].ops, self.structure.definition[self._old[op]]
+            at = ops.index(made)
+            del ops[at - isinstance(made, Apply) : at + 1]

@@ -37,7 +37,7 @@ from fwdad.ir.ops import (
     values_in,
 )
 from fwdad.ir.primitives.stacks import turn
-from fwdad.ir.rewrite import defined_by, written_outside
+from fwdad.ir.rewrite import defined_by, substitute, written_outside
 from fwdad.ir.symbol import Symbol
 from fwdad.transforms.passes.lengths import share_lengths_in
 from fwdad.transforms.reverse.bar_stacks import BarStacks
@@ -57,11 +57,12 @@ from fwdad.transforms.reverse.reads import Reads
 from fwdad.transforms.reverse.recursion import Group, Recursion
 from fwdad.transforms.reverse.region import Region
 from fwdad.transforms.reverse.residuals import Residuals
+from fwdad.transforms.reverse.restores import Restores
 from fwdad.transforms.reverse.rules import Rules
 from fwdad.transforms.reverse.sinking import sink_updates
 from fwdad.transforms.reverse.spaces import Spaces
 from fwdad.transforms.reverse.structure import Structure
-from fwdad.transforms.reverse.sweep import ALONE, Facts, Setting, Sweep
+from fwdad.transforms.reverse.sweep import ALONE, Setting, Sweep
 from fwdad.transforms.reverse.tbr import Overwriting
 from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
@@ -70,9 +71,9 @@ class Pullback:
     """A block recorded on a tape, to be reversed.
 
     Values from outside are constants. The block may write into its arguments, ``given``; ``active``
-    says which of these carry derivatives. ``facts`` come from earlier attempts; ``roots`` and
-    ``natural`` are those of :class:`Structure`, for the arguments' values; ``setting`` and
-    ``group`` are those of :class:`Sweep` and :class:`Recursion`.
+    says which of these carry derivatives. ``roots`` and ``natural`` are those of
+    :class:`Structure`, for the arguments' values; ``setting`` and ``group`` are those of
+    :class:`Sweep` and :class:`Recursion`.
     """
 
     def __init__(
@@ -81,7 +82,6 @@ class Pullback:
         block: Block,
         given: list[Symbol],
         active: list[bool],
-        facts: Facts,
         roots: Roots | None = None,
         natural: Iterable[Value] = (),
         *,
@@ -109,22 +109,32 @@ class Pullback:
         self.results = source.results
         # the parts: each is given those above it that it uses
         region = Region(source, recorder.block)
-        sweep = self.sweep = Sweep(recorder, structure, choices, region, facts, setting)
+        sweep = self.sweep = Sweep(recorder, structure, choices, region, setting)
         spaces = Spaces(sweep)
         view_cotangents = ViewCotangents(sweep, spaces)
         overwriting = self.overwriting = Overwriting(sweep, view_cotangents)
         cotangents = self.cotangents = Cotangents(
             sweep, spaces, view_cotangents, overwriting, by_rule=self
         )
-        reads = self.reads = Reads(sweep, overwriting)
+        restores = self.restores = Restores(sweep)
+        reads = self.reads = Reads(sweep, overwriting, restores)
         kept = Kept(sweep)
         residuals = self.residuals = Residuals(sweep, view_cotangents, overwriting, reads, kept)
         bar_stacks = BarStacks(sweep, spaces, cotangents)
-        self.memory = Memory(sweep, spaces, view_cotangents, overwriting, cotangents, reads)
+        self.memory = Memory(
+            sweep, spaces, view_cotangents, overwriting, cotangents, reads, restores
+        )
         self.rules = Rules(sweep, spaces, view_cotangents, cotangents, bar_stacks, self.memory)
         self.branches = Branches(sweep, spaces, view_cotangents, cotangents, blocks=self)
         loops = Loops(
-            sweep, spaces, view_cotangents, overwriting, cotangents, kept, residuals, blocks=self
+            sweep,
+            spaces,
+            view_cotangents,
+            overwriting,
+            restores,
+            cotangents,
+            residuals,
+            blocks=self,
         )
         self.checkpoints = Checkpoints(
             sweep, spaces, view_cotangents, overwriting, cotangents, reads, loops, inner=self
@@ -137,6 +147,7 @@ class Pullback:
             cotangents,
             bar_stacks,
             residuals,
+            restores,
             blocks=self,
             new_pass=Pullback,
             group=group,
@@ -156,12 +167,12 @@ class Pullback:
             self.recorder.lengths.measure(v, anew=region.parent is not None)
         ops = list(source.ops)  # what keeps values is written beside them
         if region.parent is not None:  # the cotangents of its results may have read lengths
-            self.residuals.settle(region, 0, len(ops))
+            self.residuals.end_segment(region, 0, len(ops))
         for op in reversed(ops):
             outer, sweep.op = sweep.op, op
             start = len(region.block.ops)
             self._reverse(op)
-            self.residuals.settle(region, start, self.structure.position[op])
+            self.residuals.end_segment(region, start, self.structure.position[op])
             sweep.op = outer
 
     def _reverse(self, op: Op) -> None:
@@ -191,6 +202,14 @@ class Pullback:
         self.rules.add_through(op, v, x_bar)
 
     # -- whole programs
+
+    def finish(self) -> None:
+        """Restore what the recorded reverse pass reads, and resolve what it uses."""
+        restored = self.overwriting.restored = self.reads.needed()
+        self.recursion.define_calls()
+        self.restores.take_out(restored)
+        self.memory.take_out_old(restored)
+        self.residuals.resolve(self.sweep.region)
 
     def pull(
         self,
@@ -228,8 +247,9 @@ class Pullback:
                 self.cotangents.add(r, bar, alike=alike)
         self.reverse(region)
         params = [symbol.value for symbol in self.given]
-        active = self.structure.is_active
+        active = self.structure.activity.is_active
         found = [self.cotangents.take(p) if active(p) else None for p in params]
+        self.finish()
         sink_updates(back)
         recorder.block, recorder.lengths.same = outer_block, outer_same
         turned = [Apply(turn, ())] if recorder.turns else []
@@ -252,26 +272,24 @@ class Pullback:
 
         The parameters are existing values. ``bars`` are the cotangents of the results.
         """
-        recorder, facts = self.recorder, Facts()
+        recorder = self.recorder
         given = [Symbol(p, recorder) for p in block.params]
         setting = Setting(in_loop=self.sweep.is_inside_loop())
-        first = len(recorder.block.ops)
+        with recorder.lengths.own_lengths():
+            inner = Pullback(recorder, block, given, active, roots, natural, setting=setting)
+            turns, recorder.turns = recorder.turns, False  # it is not the program's end
+            found = inner.pull(bars, begin, alike=True)
+            recorder.turns = turns
+        return found
 
-        def attempt() -> tuple[list[Any], set[Op]]:
-            del recorder.block.ops[first:]
-            with recorder.lengths.own_lengths():
-                inner = Pullback(
-                    recorder, block, given, active, facts, dict(roots), natural, setting=setting
-                )
-                turns, recorder.turns = recorder.turns, False  # it is not the program's end
-                found = inner.pull(bars, begin, alike=True)
-                recorder.turns = turns
-            return found, inner.reads.needed()
-
-        return facts.settle(attempt)
+    def written_results(self) -> list[int]:
+        """The results that are memory which the program writes."""
+        structure = self.structure
+        results = enumerate(self.results)
+        return [k for k, r in results if is_array(r) and structure.roots(r) & structure.written]
 
     def restored_results(self) -> list[int]:
-        """The results that are memory which the reverse pass changes."""
+        """The results that are memory which the recorded reverse pass changes."""
         structure, overwriting = self.structure, self.overwriting
         touched = {
             root
@@ -301,30 +319,40 @@ def pull_block(
     the results to their cotangents, None for those without; cotangents that nothing depends on are
     None. ``NotReversibleError`` if the tape cannot be reversed.
     """
-    facts = Facts()
     lower(recorder, block)
     tell_views_apart(block, rows=recorder.rows)
     copy_taken_over(block)
-    outer, mark, first = recorder.block, recorder.lengths.mark(), len(recorder.block.ops)
     place, same = recorder.place, recorder.lengths.same
     recorder.derives = True
 
-    def attempt() -> tuple[tuple[list[Any], list[Any]], set[Op]]:
-        recorder.block = outer
-        del outer.ops[first:]
-        recorder.lengths.forget(mark)
-        pullback = Pullback(recorder, block, given, active, facts)
-        recorder.place = lambda: (pullback.sweep.op and pullback.sweep.op.location) or place()
-        primals = [_symbols(recorder, r) for r in pullback.results]
-        for k in pullback.restored_results():
-            primals[k] = recorder.apply(np.ndarray.copy, (primals[k],), {})
-        bars = pullback.pull(seeds(primals), stays=stays)
-        return (primals, bars), pullback.reads.needed()
-
     try:
-        return facts.settle(attempt)
+        pullback = Pullback(recorder, block, given, active)
+        recorder.place = lambda: (pullback.sweep.op and pullback.sweep.op.location) or place()
+        results = [_symbols(recorder, r) for r in pullback.results]
+        primals = list(results)
+        for k in pullback.written_results():  # which the reverse pass may change
+            primals[k] = recorder.apply(np.ndarray.copy, (results[k],), {})
+        bars = pullback.pull(seeds(primals), stays=stays)
+        changed = pullback.restored_results()
+        copies = {
+            copy.value: results[k].value
+            for k, copy in enumerate(primals)
+            if copy is not results[k] and k not in changed
+        }
+        block = recorder.block
+        block.ops[:] = [op for op in block.ops if copies.keys().isdisjoint(op.outputs)]
+        substitute(block, copies)
+        return _replaced(primals, copies), _replaced(bars, copies)
     finally:
         recorder.place, recorder.lengths.same = place, same
+
+
+def _replaced(symbols: list[Any], copies: dict[Value, Value]) -> list[Any]:
+    """The same symbols, of the originals instead of some copies."""
+    return [
+        Symbol(copies[x.value], x.recorder) if type(x) is Symbol and x.value in copies else x
+        for x in symbols
+    ]
 
 
 def write_block(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from fwdad.ir.analysis.alias import aliased_arguments
 from fwdad.ir.analysis.effects import reads
 from fwdad.ir.ops import (
     Apply,
-    Block,
     Branch,
     Call,
     Load,
@@ -19,14 +18,15 @@ from fwdad.ir.ops import (
     is_array,
     values_in,
 )
-from fwdad.ir.primitives.scatter_add import target_of
+from fwdad.ir.primitives.scatter_add import Target, target_of
 from fwdad.ir.primitives.stacks import pop, push, thin, top
 from fwdad.ir.primitives.view_mirrors import view_or_zeros
 from fwdad.ir.rewrite import blocks_of
 from fwdad.rules.core.registry import function_name
 from fwdad.transforms.reverse.dead_restores import hidden_stores
-from fwdad.transforms.reverse.indices import Place, place_of
+from fwdad.transforms.reverse.indices import Place, Read, place_of
 from fwdad.transforms.reverse.region import Region
+from fwdad.transforms.reverse.restores import Restores
 from fwdad.transforms.reverse.sweep import Sweep
 from fwdad.transforms.reverse.tbr import Overwriting
 
@@ -38,19 +38,23 @@ class Reads:
 
     Attributes
     ----------
-    noted : list
-        The places, each with the block and the position that are reversed when it is read.
+    noted : list of Read
+        What is read.
+    assumed : set of Op
+        Stores in loops that run again, which are restored by the states of the loops.
     views : dict
         Arrays made in the reverse pass that are views, or may be, with their places.
     certain : set of Op
         Loads of what is certainly still there.
     """
 
-    def __init__(self, sweep: Sweep, overwriting: Overwriting) -> None:
+    def __init__(self, sweep: Sweep, overwriting: Overwriting, restores: Restores) -> None:
         self.sweep = sweep
         self.overwriting = overwriting
+        self.restores = restores
         self.structure = sweep.structure
-        self.noted: list[tuple[Place, Block, int]] = []
+        self.noted: list[Read] = []
+        self.assumed: set[Op] = set()
         self.views: dict[Value, list[Place]] = {}
         self.certain: set[Op] = set()
 
@@ -71,8 +75,9 @@ class Reads:
             if not (isinstance(op, Apply) and op.function is view_or_zeros):  # needs addresses
                 for v in values_in(used):
                     self._reads_no_stale_copy(v)
+            stores = self.restores.stores_of(op)
             for place in self.places_of(used):
-                self.noted.append((place, region.source, position))
+                self.noted.append(Read(place, region.source, position, stores))
 
     def _reads_no_stale_copy(self, v: Value) -> None:
         """Refuse to read a repeated view that may be a copy of outdated content."""
@@ -101,27 +106,34 @@ class Reads:
     # -- what must be restored for them
 
     def needed(self) -> set[Op]:
-        """The stores whose old contents are read, as operations of the original block."""
-        structure, overwriting = self.structure, self.overwriting
-        found = []
-        for op, target in overwriting.stores():
-            roots = structure.roots(target.array)
-            if any(
-                place.root in roots and overwriting.overwrites(op, target, place, block, position)
-                for place, block, position in self.noted
-            ):
-                found.append(op)
-        self._check_other_writers()
-        read = [(place.root, block, position) for place, block, position in self.noted]
-        once = [op for op in found if not overwriting.runs_again(op)]
-        gone = hidden_stores(structure, once, read)
-        found = [op for op in found if op not in gone]
+        """The stores whose old contents are read, after the whole reverse pass has been written."""
+        stores = self.overwriting.stores()
+        found: set[Op] = set()
         if self.sweep.setting.restores:
-            params = set(structure.top.params)
-            found += [op for op, t in overwriting.stores() if structure.roots(t.array) & params]
-        return {structure.source_of[op] for op in found}
+            params = set(self.structure.top.params)
+            found = {op for op, t in stores if self.structure.roots(t.array) & params}
+        while True:  # what restores memory may read some in its turn: an index
+            read = [r for r in self.noted if r.stores is None or r.stores & found]
+            needed = {op for op, t in stores if self.is_read_before(op, t, read)}
+            once = [op for op in needed if not self.overwriting.runs_again(op)]
+            needed -= hidden_stores(self.structure, once, read)
+            if needed <= found:
+                break
+            found |= needed
+        self._check_other_writers(read)
+        if any(self.overwriting.runs_again(op) for op in found - self.assumed):
+            self.sweep.fail("a loop that runs again overwrites what the reverse pass reads")
+        return found
 
-    def _check_other_writers(self) -> None:
+    def is_read_before(self, op: Op, target: Target, reads: Iterable[Read]) -> bool:
+        """Whether a store may overwrite something that is read."""
+        roots, overwrites = self.structure.roots(target.array), self.overwriting.overwrites
+        return any(
+            r.place.root in roots and overwrites(op, target, r.place, r.block, r.position)
+            for r in reads
+        )
+
+    def _check_other_writers(self, read: list[Read]) -> None:
         """Refuse a function that overwrites what the reverse pass reads, which is not restored."""
         structure, overwriting, sweep = self.structure, self.overwriting, self.sweep
         for block in blocks_of(structure.top):
@@ -134,10 +146,10 @@ class Reads:
                 if sweep.setting.restores and roots & set(structure.top.params):
                     sweep.op = op
                     sweep.fail("a function overwrites an argument that the reverse pass reads")
-                for place, where, position in self.noted:
-                    if place.root in roots and (
-                        overwriting.is_before(where, position, op)
-                        or overwriting.share_loop(where, op)
+                for r in read:
+                    if r.place.root in roots and (
+                        overwriting.is_before(r.block, r.position, op)
+                        or overwriting.share_loop(r.block, op)
                     ):
                         sweep.op = op
                         sweep.fail("a function overwrites an array that the reverse pass reads")

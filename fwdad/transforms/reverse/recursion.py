@@ -10,12 +10,12 @@ added.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from fwdad.ir.analysis.alias import memory, memory_of, written_parameters
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.clone import Cloner
-from fwdad.ir.ops import Apply, Block, Call, Op, Operand, Program, Value, is_array, walk
+from fwdad.ir.ops import Apply, Block, Call, Operand, Program, Value, is_array, walk
 from fwdad.ir.primitives.stacks import pop, push, thin, top
 from fwdad.ir.rewrite import defined_by
 from fwdad.ir.symbol import Symbol
@@ -26,13 +26,34 @@ from fwdad.transforms.reverse.cotangents import Cotangents
 from fwdad.transforms.reverse.normalize.copy_insertion import copy_taken_over
 from fwdad.transforms.reverse.normalize.lowering import lower
 from fwdad.transforms.reverse.normalize.view_phis import tell_views_apart
-from fwdad.transforms.reverse.reads import Reads
 from fwdad.transforms.reverse.region import Blocks, Region
 from fwdad.transforms.reverse.residuals import Residuals
+from fwdad.transforms.reverse.restores import Restores
 from fwdad.transforms.reverse.spaces import Spaces
-from fwdad.transforms.reverse.sweep import Facts, Setting, Sweep
+from fwdad.transforms.reverse.sweep import Setting, Sweep
 from fwdad.transforms.reverse.tbr import Overwriting
 from fwdad.transforms.reverse.view_cotangents import ViewCotangents
+
+
+class Interface:
+    """What a program that is called takes and returns.
+
+    Attributes
+    ----------
+    is_stack : list of bool
+        Which parameters are stacks, in a forward or reverse pass that is reversed itself.
+    returned : list of bool
+        Which results may be active.
+    """
+
+    def __init__(self, program: Program) -> None:
+        stacks = _stacks(program)
+        self.is_stack = [p in stacks for p in program.block.params]
+        self.returned = [_type_of(r).dtype.kind in "fc" for r in program.block.results]
+
+    def arguments(self, args: Sequence[Any]) -> list[Any]:
+        """The items for those arguments of a call that the reverse pass gets again: no stacks."""
+        return [x for x, stacked in zip(args, self.is_stack, strict=True) if not stacked]
 
 
 class Ways:
@@ -47,10 +68,6 @@ class Ways:
         Both take the stacks last. ``back`` takes the arguments other than stacks, a cotangent for
         each active result, and for each active array memory for its cotangent, or a stack for that
         of a stack; it returns the cotangents of active numbers.
-    is_stack : list of bool
-        Which parameters are stacks, in a forward or reverse pass that is reversed itself.
-    returned : list of bool
-        Which results are active.
     own, stacks : list of Value
         Its own stacks, and all stacks with those of the programs that it calls.
     """
@@ -59,23 +76,18 @@ class Ways:
         self.program = program  # keeps it, and its id, alive
         self.active = active
         self.restores = restores
-        stacks = _stacks(program)
-        self.is_stack = [p in stacks for p in program.block.params]
+        self.interface = Interface(program)
         self.forward = Program(f"{program.name}_forward", Block(), program.filename, quiet=True)
         self.back = Program(f"{program.name}_back", Block(), program.filename, quiet=True)
-        self.returned = [_type_of(r).dtype.kind in "fc" for r in program.block.results]
         self.own: list[Value] = []
         self.stacks: list[Value] = []
         params = program.block.params
         held = [is_array(p) for p, is_on in zip(params, active, strict=True) if is_on]
         # and the stacks, as soon as they are known
         self.forward.written = list(program.written)
-        again = self.arguments(program.written)
-        self.back.written = [*again, *[False] * sum(self.returned), *[True] * sum(held)]
-
-    def arguments(self, given: Sequence[Any]) -> list[Any]:
-        """The items for those arguments of a call that the reverse pass gets again: no stacks."""
-        return [x for x, stacked in zip(given, self.is_stack, strict=True) if not stacked]
+        again = self.interface.arguments(program.written)
+        returned = sum(self.interface.returned)
+        self.back.written = [*again, *[False] * returned, *[True] * sum(held)]
 
 
 class Group:
@@ -111,12 +123,27 @@ def _note_written(program: Program) -> bool:
     return before != program.written
 
 
+class ReversedCall(NamedTuple):
+    """A call, and the one that reverses it; ``only_restores``: there are no cotangents."""
+
+    op: Call
+    back: Call
+    active: tuple[bool, ...]
+    only_restores: bool
+
+
 class CalledPass(Protocol):
     """The reverse pass of a program that is called."""
 
     recursion: Recursion
-    reads: Reads
     results: list[Operand]
+
+
+class ReversePass(Blocks, Protocol):
+    """What records a whole reverse pass."""
+
+    def finish(self) -> None:
+        """Restore what the recorded reverse pass reads, and resolve what it uses."""
 
 
 class NewPass(Protocol):
@@ -128,7 +155,6 @@ class NewPass(Protocol):
         block: Block,
         given: list[Symbol],
         active: list[bool],
-        facts: Facts,
         *,
         setting: Setting,
         group: Group,
@@ -151,7 +177,8 @@ class Recursion:
         cotangents: Cotangents,
         bar_stacks: BarStacks,
         residuals: Residuals,
-        blocks: Blocks,
+        restores: Restores,
+        blocks: ReversePass,
         new_pass: NewPass,
         group: Group | None,
     ) -> None:
@@ -164,18 +191,22 @@ class Recursion:
         self.cotangents = cotangents
         self.bar_stacks = bar_stacks
         self.residuals = residuals
+        self.restores = restores
         self.blocks = blocks
         self.new_pass = new_pass
         self.group = group
         self._stacks: dict[Value, Value] = {}  # of called programs: what they are in this one
+        self._groups: dict[Any, Group] = {}
+        self._calls: list[ReversedCall] = []
 
     def reverse(self, op: Call) -> None:
         """Reverse a call of a program."""
         structure = self.structure
-        active = structure.any_active([*op.outputs, *op.writes()])
-        if not active and not self.overwriting.is_restored(op):
+        if op.adjoint is not None and not structure.activity.any_active(op.outputs):
             return
-        bars = [self.cotangents.take(v) if structure.is_active(v) else None for v in op.outputs]
+        bars = [
+            self.cotangents.take(v) if structure.activity.is_active(v) else None for v in op.outputs
+        ]
         if op.adjoint is None:
             self._call_back(op, bars)
             return
@@ -190,41 +221,52 @@ class Recursion:
 
     def _call_back(self, op: Call, bars: list[Any]) -> None:
         """Call the reverse pass of a program, and let the forward pass keep what it needs."""
-        name, restores = op.program.name, self.overwriting.is_restored(op)
-        written = [v for v in op.writes() if self.structure.is_active(v)]
-        if all(bar is None for bar in bars) and not (written or restores):
+        name = op.program.name
+        written = [v for v in op.writes() if self.structure.activity.is_active(v)]
+        only_restores = all(bar is None for bar in bars) and not written
+        if only_restores and not op.writes():
             return
         if not all(map(self.view_cotangents.is_followed, written)):
             self.sweep.fail(f"{name} calls itself and writes into what may be a copy")
         for v in op.outputs:
             if is_array(v) and self.structure.is_memory(v) and _may_be_argument(op, v):
                 self.sweep.fail(f"{name} calls itself, and what it returns may be written: copy it")
-        pattern = tuple(self.structure.is_active(a) for a in op.args)
-        ways, group = self._ways(op.program, pattern, restores)
-        args = list(op.args)
+        pattern = tuple(not only_restores and self.structure.activity.is_active(a) for a in op.args)
+        interface, args = Interface(op.program), list(op.args)
         given = [
             self.spaces.of_own_dtype(v, self.spaces.whole(v, bar))
-            for v, bar, returned in zip(op.outputs, bars, ways.returned, strict=True)
+            for v, bar, returned in zip(op.outputs, bars, interface.returned, strict=True)
             if returned
         ]
-        marks = zip(args, pattern, ways.is_stack, strict=True)
+        marks = zip(args, pattern, interface.is_stack, strict=True)
         places = [(a, stacked) for a, is_on, stacked in marks if is_on and is_array(a)]
         held = [self.bar_stacks.of(a) if stacked else self._place(a) for a, stacked in places]
-        again = ways.arguments(args)
+        again = interface.arguments(args)
         operands = [*again, *(self.recorder.operand(x) for x in (*given, *held))]
         numbers = [a for a, is_on in zip(args, pattern, strict=True) if is_on and not is_array(a)]
         outputs = tuple(Value(self.spaces.bar_type(a)) for a in numbers)
-        stacks = self._stacks_of(ways, group)
-        op.program = ways.forward
-        op.args = [*args, *stacks]
-        self.recorder.emit(
-            Call(ways.back, [*operands, *stacks], outputs=outputs, location=op.location)
-        )
+        back = Call(Program(name, Block()), operands, outputs=outputs, location=op.location)
+        if only_restores:
+            with self.restores.only_for([op]):
+                self.recorder.emit(back)
+        else:
+            self.recorder.emit(back)
+        self._calls.append(ReversedCall(op, back, pattern, only_restores))
         for a, v in zip(numbers, outputs, strict=True):
             self.cotangents.add(a, Symbol(v, self.recorder))
         for (a, _), x in zip(places, held, strict=True):
             if self.structure.is_memory(a) and not self.view_cotangents.is_followed(a):
                 self.cotangents.add(a, x)
+
+    def define_calls(self) -> None:
+        """Let calls call the forward and reverse passes of their programs."""
+        for op, back, pattern, only_restores in self._calls:
+            restores = self.overwriting.is_restored(op)
+            if restores or not only_restores:
+                ways, group = self._ways(op.program, pattern, restores)
+                stacks = self._stacks_of(ways, group)
+                op.program, op.args = ways.forward, [*op.args, *stacks]
+                back.program, back.args = ways.back, [*back.args, *stacks]
 
     def _place(self, v: Value) -> Symbol:
         """The memory to which the cotangent of an array is added."""
@@ -250,36 +292,28 @@ class Recursion:
             if key not in self.group.ways:
                 self._define(self.group, key, program)
             return self.group.ways[key], self.group
-        found = self.sweep.facts.groups.get(key)
+        found = self._groups.get(key)
         if found is None:
-            found = self.sweep.facts.groups[key] = Group()
+            found = self._groups[key] = Group()
             self._define(found, key, program)
             found.finish()
         return found.ways[key], found
 
     def _define(self, group: Group, key: Any, program: Program) -> None:
         ways = group.ways[key] = Ways(program, *key[1:])
-        facts = Facts()
         setting = Setting(is_called=True, restores=ways.restores)
         block = Cloner({}).block(program.block)
         lower(Recorder(), block)
         tell_views_apart(block)
         copy_taken_over(block)
 
-        def attempt() -> tuple[None, set[Op]]:
-            recorder = Recorder()
-            given = []
-            for p in block.params:
-                symbol = Symbol(Value(p.type, p.name), recorder)
-                recorder.lengths.measure(symbol.value)
-                given.append(symbol)
-            inner = self.new_pass(
-                recorder, block, given, list(ways.active), facts, setting=setting, group=group
-            )
-            inner.recursion.write_ways(ways, given, inner.results)
-            return None, inner.reads.needed()
-
-        facts.settle(attempt)
+        recorder = Recorder()
+        given = [Symbol(Value(p.type, p.name), recorder) for p in block.params]
+        for symbol in given:
+            recorder.lengths.measure(symbol.value)
+        active = list(ways.active)
+        inner = self.new_pass(recorder, block, given, active, setting=setting, group=group)
+        inner.recursion.write_ways(ways, given, inner.results)
 
     def write_ways(self, ways: Ways, given: list[Symbol], results: list[Operand]) -> None:
         """Record the forward and reverse pass of a called program into ``ways``.
@@ -292,7 +326,7 @@ class Recursion:
         again = [Value(p.type, p.name) for p in params]
         bars = [
             self.spaces.bar_value(r) if isinstance(r, Value) else Value(_type_of(r))
-            for r, returned in zip(results, ways.returned, strict=True)
+            for r, returned in zip(results, ways.interface.returned, strict=True)
             if returned
         ]
         on = [p for p, is_on in zip(params, ways.active, strict=True) if is_on]
@@ -306,12 +340,12 @@ class Recursion:
                 recorder.lengths.measure(v)
         for v in (*bars, *held):
             recorder.lengths.measure(v)
-        stacks = {p for p, stacked in zip(params, ways.is_stack, strict=True) if stacked}
+        stacks = {p for p, stacked in zip(params, ways.interface.is_stack, strict=True) if stacked}
         pairs = list(zip(arrays, held, strict=True))
         self.bar_stacks.give({p: v for p, v in pairs if p in stacks})
         self.cotangents.share({p: Symbol(v, recorder) for p, v in pairs if p not in stacks})
         bar = iter(bars)
-        for r, returned in zip(results, ways.returned, strict=True):
+        for r, returned in zip(results, ways.interface.returned, strict=True):
             if returned:
                 x = Symbol(next(bar), recorder)
                 if isinstance(r, Value):
@@ -321,12 +355,13 @@ class Recursion:
         numbers = [p for p in on if not is_array(p)]
         found = [self.spaces.whole(p, self.cotangents.take(p)) for p in numbers]
         x_bars = [recorder.operand(x_bar) for x_bar in found]
-        self.residuals.settle(region, start, -1, tuple(x_bars))
-        region.close()
+        self.residuals.end_segment(region, start, -1, tuple(x_bars))
+        region.block.results = x_bars
+        self.blocks.finish()
         ways.own = [op.outputs[0] for op in self.sweep.stacks]
         ways.forward.block = Block(params, list(source.ops), list(results))
-        taken = [*ways.arguments(again), *bars, *held]
-        ways.back.block = Block(taken, region.block.ops, x_bars)
+        taken = [*ways.interface.arguments(again), *bars, *held]
+        ways.back.block = Block(taken, region.block.ops, region.block.results)
         recorder.block = forward
 
 

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from fwdad.ir.ops import Block, Loop, Op, Operand, Value
 from fwdad.ir.symbol import Symbol
+
+
+class Segment(NamedTuple):
+    """What reverses one operation of a region's source block.
+
+    ``position`` is that of the operation, ``op`` itself; ``bars`` are values of the source block
+    that are cotangents as they are.
+    """
+
+    ops: list[Op]
+    position: int
+    op: Op | None
+    bars: list[Value]
 
 
 class Region:
@@ -30,6 +43,10 @@ class Region:
         What replaces values of the source block here.
     heads : list of Op
         What precedes everything else when the region is closed.
+    segments : list of Segment
+        What has been recorded, by the operation that it reverses.
+    inside : dict
+        The regions of the blocks inside, by the id of the block that they are recorded in.
     """
 
     def __init__(
@@ -45,6 +62,10 @@ class Region:
         self.imports: dict[Value, Value] = {}
         self.resolved: dict[Value, Operand] = {}
         self.heads: list[Op] = []
+        self.segments: list[Segment] = []
+        self.inside: dict[int, Region] = {}
+        if parent is not None:
+            parent.inside[id(block)] = self
 
     def close(self) -> None:
         """Put the operations that come first at the front."""

@@ -13,7 +13,7 @@ from fwdad.ir.rewrite import all_used
 from fwdad.ir.symbol import Symbol
 from fwdad.transforms.reverse.kept import Kept
 from fwdad.transforms.reverse.reads import Reads
-from fwdad.transforms.reverse.region import Region
+from fwdad.transforms.reverse.region import Region, Segment
 from fwdad.transforms.reverse.rematerialize import Resolver
 from fwdad.transforms.reverse.sweep import Sweep
 from fwdad.transforms.reverse.tbr import Overwriting
@@ -37,31 +37,53 @@ class Residuals:
         self.reads = reads
         self.kept = kept
 
-    def settle(
+    def end_segment(
         self, region: Region, start: int, position: int, results: tuple[Operand, ...] = ()
     ) -> None:
-        """Resolve what the operations since ``start`` use of the region's source block.
+        """Note what the operations since ``start`` read, which reverse one operation.
 
-        ``position`` is that of the source operation that they reverse, ``results`` what the region
-        returns besides cotangents.
+        ``position`` is that of the operation in the region's source block, ``results`` what the
+        region returns besides cotangents.
         """
         self._prune(region, start, results)
-        made = region.block.ops[start:]
-        self.reads.note(made, region, position)
-        if region.parent is None:
+        ops, home = region.block.ops[start:], self.sweep.structure.home
+        self.reads.note(ops, region, position)
+        bars = [b.value for b in region.bars.values() if type(b) is Symbol]
+        bars = [v for v in bars if home.get(v) is region.source]
+        region.segments.append(Segment(ops, position, self.sweep.op, bars))
+
+    def resolve(self, region: Region) -> None:
+        """Resolve what a region uses of its source block, and the regions inside it."""
+        if region.parent is None:  # where everything is still there
+            for inner in region.inside.values():
+                self.resolve(inner)
             return
-        del region.block.ops[start:]
+        ops, region.block.ops = region.block.ops, []
+        left = set(ops)
+        segments = [s._replace(ops=[op for op in s.ops if op in left]) for s in region.segments]
+        end = ops[sum(len(s.ops) for s in segments) :]  # what follows the last segment
+        for segment in (*segments, Segment(end, -1, None, [])):
+            resolver = self._resolve(region, segment)
+        region.block.results = [resolver.operand(r) for r in region.block.results]
+        region.block.ops += resolver.take()
+        region.close()
+
+    def _resolve(self, region: Region, segment: Segment) -> Resolver:
+        """Resolve what one segment uses; return what has resolved it."""
+        outer, self.sweep.op = self.sweep.op, segment.op
+        made, position = region.block.ops, segment.position
         resolver = Resolver(self.sweep, self.overwriting, self.reads, self.kept, region, position)
-        for op in made:
+        for op in segment.ops:
+            for block in op.blocks():
+                if id(block) in region.inside:
+                    self.resolve(region.inside[id(block)])
             _rewrite(op, resolver)
-            region.block.ops.extend(resolver.take())
-            region.block.ops.append(op)
-        structure, recorder = self.sweep.structure, self.sweep.recorder
-        for v, bar in list(region.bars.items()):  # which the region may return as it is
-            if type(bar) is Symbol and structure.home.get(bar.value) is region.source:
-                found = resolver.value(bar.value)
-                region.block.ops.extend(resolver.take())
-                region.bars[v] = Symbol(found, recorder) if isinstance(found, Value) else found
+            made += [*resolver.take(), op]
+        for v in segment.bars:  # which the region may return as they are
+            resolver.value(v)
+            made += resolver.take()
+        self.sweep.op = outer
+        return resolver
 
     def _prune(self, region: Region, start: int, results: tuple[Operand, ...]) -> None:
         """Remove unused operations, whose operands would be kept."""

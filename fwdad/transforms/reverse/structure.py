@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from fwdad.errors import UntraceableError
 from fwdad.ir.analysis.alias import Roots, memory_of
@@ -11,25 +10,19 @@ from fwdad.ir.ops import (
     Apply,
     Block,
     Branch,
-    Load,
     Loop,
     Missing,
     Op,
     Operand,
     Program,
-    Store,
-    Update,
     Value,
     is_array,
-    values_in,
     walk,
 )
 from fwdad.ir.primitives.stacks import pop, top
 from fwdad.ir.primitives.undef import missing_on_some_way
 from fwdad.ir.rewrite import defined_by
-from fwdad.ops import record_of
-from fwdad.rules.core.registry import find_rule
-from fwdad.transforms.forward.rule_table import ruled_function
+from fwdad.transforms.activity import Activity
 from fwdad.transforms.integer_derivatives import check_derivatives_fit
 
 
@@ -66,12 +59,9 @@ class Structure:
         self.missing = missing_on_some_way(Program("", top))
         self._enter(top)
         self._in_place = self._with_companions()
-        self._active: set[Value] = set(wrt)
-        self._active_memory = {root for v in wrt for root in self.roots(v)}
-        while self._spread(top):
-            pass
+        self.activity = Activity(top, wrt, self.memory)
         for op in walk(top):
-            check_derivatives_fit(op, self.is_active)
+            check_derivatives_fit(op, self.activity.is_active)
 
     # -- places
 
@@ -123,70 +113,6 @@ class Structure:
         while added := [roots for roots in groups if roots & found and not roots <= found]:
             found.update(*added)
         return found
-
-    # -- activity
-
-    def is_active(self, v: Any) -> bool:
-        """Whether a value may depend on what is differentiated with respect to."""
-        if not isinstance(v, Value) or v.type.dtype.kind not in "fc":
-            return False
-        return v in self._active or bool(self.roots(v) & self._active_memory)
-
-    def any_active(self, operand: Operand) -> bool:
-        """Whether there is an active value in a structure of operands."""
-        return any(self.is_active(v) for v in values_in(operand))
-
-    def _mark(self, outputs: Iterable[Value]) -> bool:
-        found = [v for v in outputs if v.type.dtype.kind in "fc" and not self.is_active(v)]
-        self._active.update(found)
-        return bool(found)
-
-    def _mark_memory(self, v: Value) -> bool:
-        found = self.roots(v) - self._active_memory if v.type.dtype.kind in "fc" else set()
-        self._active_memory |= found
-        return bool(found)
-
-    def _spread(self, block: Block) -> bool:
-        changed = [self._spread_op(op) for op in block.ops]
-        return any(changed)
-
-    def _spread_op(self, op: Op) -> bool:
-        if isinstance(op, (Branch, Loop)):
-            return self._spread_control(op)
-        if isinstance(op, Load):
-            return self._mark(op.outputs) if self.is_active(op.array) else False
-        if isinstance(op, Apply) and not is_differentiable(op):
-            return False
-        sources = op.value if isinstance(op, (Store, Update)) else op.operands()
-        if not self.any_active(sources):
-            return False
-        changed = [self._mark(op.outputs), *(self._mark_memory(v) for v in op.writes())]
-        return any(changed)
-
-    def _spread_control(self, op: Branch | Loop) -> bool:
-        if isinstance(op, Branch):
-            inside = [self._spread(op.then), self._spread(op.other)]
-            sources = zip(op.then.results, op.other.results, strict=True)
-            slots: list[list[Value]] = [[v] for v in op.outputs]
-        else:
-            inside = [self._spread(op.body)]
-            sources = zip(op.initial, op.body.results, strict=False)
-            slots = [list(pair) for pair in zip(op.carried, op.outputs, strict=True)]
-        changed = [
-            self._mark(slot)
-            for slot, pair in zip(slots, sources, strict=True)
-            if self.any_active(list(pair))
-        ]
-        return any([*inside, *changed])
-
-
-def is_differentiable(op: Apply) -> bool:
-    """Whether the results of a call depend on its arguments' values, and smoothly."""
-    function = ruled_function(op)
-    if record_of(op.function).constant or record_of(function).constant:
-        return False
-    rule = find_rule(function)
-    return rule is None or rule.kind != "constant"
 
 
 def may_be_missing(v: Operand, definition: Mapping[Value, Op]) -> bool:

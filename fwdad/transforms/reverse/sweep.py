@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn
 
-from fwdad.errors import UntraceableError
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Apply, Loop, Op, Operand, Value, map_values
 from fwdad.ir.primitives.stacks import new_stack
@@ -15,35 +14,6 @@ from fwdad.ir.types import Type
 from fwdad.transforms.reverse.normalize.array_phis import Choices
 from fwdad.transforms.reverse.region import Region
 from fwdad.transforms.reverse.structure import NotReversibleError, Structure
-
-_ATTEMPTS = 100
-
-Found = TypeVar("Found")
-
-
-class Facts:
-    """What the reverse pass finds out, and the forward pass needs.
-
-    ``restored`` are the stores and updates that restore what they overwrite, ``groups`` the called
-    programs with their reverse passes.
-    """
-
-    def __init__(self) -> None:
-        self.restored: set[Op] = set()
-        self.groups: dict[Any, Any] = {}
-
-    def settle(self, attempt: Callable[[], tuple[Found, set[Op]]]) -> Found:
-        """Record a reverse pass until the stores that it needs to be restored are known.
-
-        ``attempt`` begins anew each time; it returns what it found, and the stores needed.
-        """
-        for _ in range(_ATTEMPTS):
-            found, needed = attempt()
-            if needed <= self.restored:
-                return found
-            self.restored |= needed
-        message = "what the reverse pass reads does not settle"
-        raise UntraceableError(message)
 
 
 class Setting(NamedTuple):
@@ -64,7 +34,7 @@ ALONE = Setting()
 class Sweep:
     """The reverse pass of a program, from its last operation to its first.
 
-    ``region`` is that of the whole program; ``facts`` come from earlier attempts.
+    ``region`` is that of the whole program.
 
     Attributes
     ----------
@@ -82,14 +52,12 @@ class Sweep:
         structure: Structure,
         choices: Choices,
         region: Region,
-        facts: Facts,
         setting: Setting,
     ) -> None:
         self.recorder = recorder
         self.structure = structure
         self.choices = choices
         self.region = region
-        self.facts = facts
         self.setting = setting
         self.op: Op | None = None
         self.stacks: list[Op] = []

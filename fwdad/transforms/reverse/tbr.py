@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fwdad.ir.analysis.indices import are_apart, intervals
-from fwdad.ir.ops import Apply, Block, Call, Load, Op, Store, Value, is_array, values_in, walk
+from fwdad.ir.ops import Apply, Block, Call, Load, Loop, Op, Store, Value, is_array, values_in, walk
 from fwdad.ir.primitives.scatter_add import Target, target_of
 from fwdad.ir.rewrite import blocks_of
 from fwdad.transforms.reverse.indices import Place, loops_around, may_meet, place_of
@@ -14,22 +14,34 @@ from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 
 class Overwriting:
-    """Knows the stores of the program that is reversed."""
+    """Knows the stores of the program that is reversed.
+
+    Attributes
+    ----------
+    restored : set of Op or None
+        Those whose old content the reverse pass restores; None until it has been written.
+    run_again : set of Loop
+        The loops that run again in the reverse pass.
+    """
 
     def __init__(self, sweep: Sweep, view_cotangents: ViewCotangents) -> None:
         self.sweep = sweep
         self.view_cotangents = view_cotangents
         self.structure = sweep.structure
+        self.restored: set[Op] | None = None
+        self.run_again: set[Loop] = set()
         self._by_functions: set[Value] | None = None
 
     def is_restored(self, op: Op) -> bool:
         """Whether the reverse pass restores what an operation overwrites."""
-        return self.structure.source_of[op] in self.sweep.facts.restored
+        if self.restored is None:
+            raise AssertionError("asked before the reverse pass was written")
+        return op in self.restored
 
     def runs_again(self, op: Op) -> bool:
         """Whether an operation is in a loop that runs again in the reverse pass."""
         around = loops_around(self.structure.block_of[op], self.structure)
-        return any(loop.checkpoint is not None for loop in around)
+        return not self.run_again.isdisjoint(around)
 
     def stores_in(self, block: Block) -> list[tuple[Op, Target]]:
         """The operations of the program in a block that write elements, with these elements.
@@ -62,10 +74,12 @@ class Overwriting:
 
         Nothing may write there later, and the reverse pass may not restore what was there before.
         """
+        return self.is_last_write(op) and not self.is_restored(op)
+
+    def is_last_write(self, op: Op) -> bool:
+        """Whether nothing may write later where a store wrote."""
         target = target_of(op)
-        if target is None or self.sweep.setting.is_called:
-            return False
-        if self.runs_again(op) or self.is_restored(op):
+        if target is None or self.sweep.setting.is_called or self.runs_again(op):
             return False
         if self.structure.roots(target.array) & self._written_by_functions():
             return False

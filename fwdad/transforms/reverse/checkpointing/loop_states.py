@@ -33,7 +33,6 @@ from fwdad.ir.types import BOOL, INT
 from fwdad.transforms.reverse.checkpointing.code import Code
 from fwdad.transforms.reverse.structure import Structure
 from fwdad.transforms.reverse.sweep import Sweep
-from fwdad.transforms.reverse.tbr import Overwriting
 
 
 class State:
@@ -50,17 +49,19 @@ class State:
         Active values from outside.
     free_written : list of Value
         Arrays from outside that the loop writes.
+    overwritten : set of Value
+        The memory that a state restores.
     kept : list of Value
-        Those of which a copy is a part of a state.
+        The arrays from outside of which a copy is a part of a state.
     """
 
-    def __init__(self, structure: Structure, overwriting: Overwriting, op: Loop) -> None:
+    def __init__(self, structure: Structure, op: Loop) -> None:
         self.numbers: list[int] = []
         self.arrays: list[int] = []
         self.memory: list[int] = []
         self.written: list[int] = []
         for k, (p, v) in enumerate(zip(op.carried, op.outputs, strict=True)):
-            active = structure.is_active(p) or structure.is_active(v)
+            active = structure.activity.is_active(p) or structure.activity.is_active(v)
             if is_array(p) and (structure.is_memory(p) or structure.is_memory(v)):
                 self.written.append(k)
                 self.memory.extend([k] if active else [])
@@ -69,17 +70,18 @@ class State:
         free = _from_outside(op)
         roots = {r for o in inside(op) for v in o.writes() for r in structure.roots(v)}
         self.free_written = [v for v in free if structure.roots(v) & roots]
-        self.free_numbers = [v for v in free if structure.is_active(v) and not is_array(v)]
-        self.free_arrays = [v for v in free if structure.is_active(v) and is_array(v)]
+        self.free_numbers = [v for v in free if structure.activity.is_active(v) and not is_array(v)]
+        self.free_arrays = [v for v in free if structure.activity.is_active(v) and is_array(v)]
         self.carried_roots = {r for k in self.written for r in structure.roots(op.carried[k])}
-        self.overwritten = {
-            r
-            for o, target in overwriting.stores_in(op.body)
-            if overwriting.is_restored(o)
-            for r in structure.roots(target.array)
-        }
+        self.overwritten: set[Value] = set()
+        self.kept: list[Value] = []
+        self._structure = structure
+
+    def restore(self, overwritten: set[Value]) -> None:
+        """Let a state restore some memory that the loop writes."""
+        structure, self.overwritten = self._structure, overwritten
         bases = [_base(v, structure) for v in self.free_written]
-        self.kept = list(dict.fromkeys(v for v in bases if structure.roots(v) & self.overwritten))
+        self.kept = list(dict.fromkeys(v for v in bases if structure.roots(v) & overwritten))
 
     @property
     def any(self) -> bool:

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fwdad.ir.analysis.indices import intervals
-from fwdad.ir.ops import Branch, Load, Loop, Missing, Op, Update
+from fwdad.ir.ops import Branch, Load, Loop, Missing, Op, Update, Value
 from fwdad.transforms.reverse.checkpointing.calls import Called
 from fwdad.transforms.reverse.checkpointing.code import Inner
 from fwdad.transforms.reverse.checkpointing.loop_states import State, inside
 from fwdad.transforms.reverse.checkpointing.recompute import Rerun
 from fwdad.transforms.reverse.cotangents import Cotangents
-from fwdad.transforms.reverse.indices import Place
+from fwdad.transforms.reverse.indices import Place, Read
 from fwdad.transforms.reverse.loops import Loops
 from fwdad.transforms.reverse.normalize.array_phis import written
 from fwdad.transforms.reverse.reads import Reads, read_by
@@ -56,12 +56,39 @@ class Checkpoints:
         """Reverse a loop, from its states if it is marked and they suffice."""
         if self.sweep.setting.is_called:
             op.checkpoint = None  # states would be between those of the calls inside
-        state = None if op.checkpoint is None else State(self.structure, self.overwriting, op)
+        state = None if op.checkpoint is None else State(self.structure, op)
         if state is None or not self._can_run_again(op, state):
             self.loops.reverse(op)
         elif state.any or self.structure.writes_inside(op):
             self._note_body(op)
+            self.overwriting.run_again.add(op)
+            state.restore(self._restored_by_states(op))
             self._run_again(op, state)
+
+    def _restored_by_states(self, op: Loop) -> set[Value]:
+        """The memory written in a loop whose old content may be read in the reverse pass.
+
+        That of the loop itself is known, since all of it runs again; what precedes it is reversed
+        later, and may read whatever it has read or computed.
+        """
+        reads = [*self.reads.noted, *self._possible_reads(op)]
+        stores = [
+            (store, target)
+            for store, target in self.overwriting.stores_in(op.body)
+            if self.reads.is_read_before(store, target, reads)
+        ]
+        self.reads.assumed.update(store for store, _ in stores)
+        return {root for _, target in stores for root in self.structure.roots(target.array)}
+
+    def _possible_reads(self, loop: Loop) -> Iterator[Read]:
+        """What the reverse pass of everything outside a loop may read."""
+        structure, inside_loop = self.structure, set(inside(loop))
+        for op, block in structure.block_of.items():
+            if op in inside_loop or isinstance(op, (Branch, Loop, Load)):
+                continue
+            if structure.activity.any_active([*op.operands(), *op.outputs]):
+                for place in self.reads.places_of([*op.operands(), *op.outputs]):
+                    yield Read(place, block, structure.position[op])
 
     def _run_again(self, op: Loop, state: State) -> None:
         sweep, views, cotangents, inner = (
@@ -91,7 +118,7 @@ class Checkpoints:
         for inner in inside(op):
             block, position = self.structure.block_of[inner], self.structure.position[inner]
             for place in self._read_again(inner):
-                self.reads.noted.append((place, block, position))
+                self.reads.noted.append(Read(place, block, position))
 
     def _read_again(self, op: Op) -> Iterator[Place]:
         structure = self.structure

@@ -1,0 +1,111 @@
+"""Activity analysis: which values may depend on what is differentiated with respect to.
+
+A forward dataflow analysis (Hascoët and Pascual 2013, doi:10.1145/2450153.2450158): a value is
+active if an operation computes it, differentiably, from an active one; memory is active once an
+active value may have been written into it. Both grow, through loops and branches, until nothing
+changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fwdad.ir.analysis.alias import Roots
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Branch,
+    Load,
+    Loop,
+    Op,
+    Operand,
+    Store,
+    Update,
+    Value,
+    is_array,
+    values_in,
+)
+from fwdad.ops import record_of
+from fwdad.rules.core.registry import find_rule
+from fwdad.transforms.forward.rule_table import ruled_function
+
+
+class Activity:
+    """The active values and memory of a block, with respect to ``wrt``.
+
+    ``memory`` is what :func:`~fwdad.ir.analysis.alias.memory_of` returns for the block.
+    """
+
+    def __init__(self, block: Block, wrt: Iterable[Value], memory: Roots) -> None:
+        self._roots = memory
+        self._values: set[Value] = set(wrt)
+        self._memory = {root for v in self._values for root in self._memory_of(v)}
+        while self._spread(block):
+            pass
+
+    def is_active(self, v: Any) -> bool:
+        """Whether a value may depend on what is differentiated with respect to."""
+        if not isinstance(v, Value) or v.type.dtype.kind not in "fc":
+            return False
+        return v in self._values or not self._memory.isdisjoint(self._memory_of(v))
+
+    def any_active(self, operand: Operand) -> bool:
+        """Whether there is an active value in a structure of operands."""
+        return any(self.is_active(v) for v in values_in(operand))
+
+    def _memory_of(self, v: Value) -> set[Value]:
+        return self._roots.get(v, {v}) if is_array(v) else set()
+
+    def _mark(self, outputs: Iterable[Value]) -> bool:
+        new = [v for v in outputs if v.type.dtype.kind in "fc" and not self.is_active(v)]
+        self._values.update(new)
+        return bool(new)
+
+    def _mark_memory(self, v: Value) -> bool:
+        new = self._memory_of(v) - self._memory if v.type.dtype.kind in "fc" else set()
+        self._memory |= new
+        return bool(new)
+
+    def _spread(self, block: Block) -> bool:
+        """Go once through a block; return whether anything became active."""
+        changed = [self._spread_op(op) for op in block.ops]
+        return any(changed)
+
+    def _spread_op(self, op: Op) -> bool:
+        if isinstance(op, (Branch, Loop)):
+            return self._spread_control(op)
+        if isinstance(op, Load):
+            return self._mark(op.outputs) if self.is_active(op.array) else False
+        if isinstance(op, Apply) and not is_differentiable(op):
+            return False
+        sources = op.value if isinstance(op, (Store, Update)) else op.operands()
+        if not self.any_active(sources):
+            return False
+        changed = [self._mark(op.outputs), *(self._mark_memory(v) for v in op.writes())]
+        return any(changed)
+
+    def _spread_control(self, op: Branch | Loop) -> bool:
+        if isinstance(op, Branch):
+            inside = [self._spread(op.then), self._spread(op.other)]
+            sources = zip(op.then.results, op.other.results, strict=True)
+            slots: list[list[Value]] = [[v] for v in op.outputs]
+        else:
+            inside = [self._spread(op.body)]
+            sources = zip(op.initial, op.body.results, strict=False)
+            slots = [list(pair) for pair in zip(op.carried, op.outputs, strict=True)]
+        changed = [
+            self._mark(slot)
+            for slot, pair in zip(slots, sources, strict=True)
+            if self.any_active(list(pair))
+        ]
+        return any([*inside, *changed])
+
+
+def is_differentiable(op: Apply) -> bool:
+    """Whether the results of a call depend on its arguments' values, and smoothly."""
+    function = ruled_function(op)
+    if record_of(op.function).constant or record_of(function).constant:
+        return False
+    rule = find_rule(function)
+    return rule is None or rule.kind != "constant"
