@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose
 import fwdad
 from fwdad.errors import UntraceableError
 from fwdad.ir.ops import Store, Value, is_array
+from fwdad.transforms.reverse import pull
 from fwdad.transforms.reverse.memory import Memory
 from fwdad.transforms.reverse.pull import Pullback
-from fwdad.transforms.reverse.reads import Reads
 from fwdad.transforms.reverse.rematerialize import Resolver
 from fwdad.transforms.reverse.restores import Restores
 from tests.reverse.programs import PROGRAMS
@@ -107,7 +107,7 @@ def test_random_programs(poison, count):
 @pytest.mark.slow
 def test_what_is_not_put_back_and_read_shows(poison, monkeypatch):
     """With an analysis that finds nothing to restore, the results are NaN."""
-    monkeypatch.setattr(Reads, "needed", lambda _: set())
+    monkeypatch.setattr(pull, "to_be_recorded", lambda *_: set())
     wrong = 0
     for seed in range(20):
         try:

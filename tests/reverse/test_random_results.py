@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 
 import fwdad
 from fwdad.transforms.reverse.memory import Memory
+from fwdad.transforms.reverse.overwriting import Overwriting
 from fwdad.transforms.reverse.rematerialize import Resolver
-from fwdad.transforms.reverse.tbr import Overwriting
 from tests.reverse.random_results import POINT, source
 
 

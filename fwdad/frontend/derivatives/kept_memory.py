@@ -39,7 +39,7 @@ def read_before_written(
     otherwise a write on the way to a read, in each branch, counts as a write of what is read, and a
     loop is assumed to run.
     """
-    structure = Structure(block, wrt, {})
+    structure = Structure(block, wrt)
     watched = {v for v in outside if structure.activity.is_active(v)}
     if not watched:
         return None

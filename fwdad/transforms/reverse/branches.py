@@ -25,6 +25,7 @@ class Branches:
         self.sweep = sweep
         self.recorder = sweep.recorder
         self.structure = sweep.structure
+        self.activity = sweep.structure.activity
         self.spaces = spaces
         self.view_cotangents = view_cotangents
         self.cotangents = cotangents
@@ -72,7 +73,7 @@ class Branches:
 
     def _bar_of_output(self, v: Value) -> object:
         """The cotangent of an output of a branch; None if it has none of its own."""
-        if not self.structure.activity.is_active(v):
+        if not self.activity.is_active(v):
             return None
         if is_array(v) and self.structure.is_memory(v):
             return None  # found through what it is chosen from
@@ -83,7 +84,7 @@ class Branches:
         v = op.outputs[k]
         return (
             any(self._is_own(b.results[k], b) for b in (op.then, op.other))
-            and self.structure.activity.is_active(v)
+            and self.activity.is_active(v)
             and self.structure.is_memory(v)
         )
 
@@ -93,5 +94,5 @@ class Branches:
             isinstance(r, Value)
             and is_array(r)
             and self.structure.home.get(r) is block
-            and self.structure.activity.is_active(r)
+            and self.activity.is_active(r)
         )

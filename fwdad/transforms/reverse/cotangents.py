@@ -20,10 +20,10 @@ from fwdad.ops import record_of
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.zero import Zero
 from fwdad.transforms.reverse.normalize.lowering import is_index_array
+from fwdad.transforms.reverse.overwriting import Overwriting
 from fwdad.transforms.reverse.region import Region, bar_dtype
 from fwdad.transforms.reverse.spaces import Spaces
 from fwdad.transforms.reverse.sweep import Sweep
-from fwdad.transforms.reverse.tbr import Overwriting
 from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 

@@ -16,12 +16,12 @@ from fwdad.ir.ops import Block, Loop, Operand, Value, is_array
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import INT, ArrayType, Size, Type, of_any_lengths
 from fwdad.transforms.reverse.cotangents import Cotangents
+from fwdad.transforms.reverse.overwriting import Overwriting
 from fwdad.transforms.reverse.region import Blocks, Region
 from fwdad.transforms.reverse.residuals import Residuals
 from fwdad.transforms.reverse.restores import Restores
 from fwdad.transforms.reverse.spaces import Spaces
 from fwdad.transforms.reverse.sweep import Sweep
-from fwdad.transforms.reverse.tbr import Overwriting
 from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 

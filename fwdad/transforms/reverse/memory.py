@@ -20,11 +20,11 @@ from fwdad.rules.core.registry import find_rule
 from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.reverse.cotangents import Cotangents
 from fwdad.transforms.reverse.normalize.lowering import is_index_array
+from fwdad.transforms.reverse.overwriting import Overwriting
 from fwdad.transforms.reverse.reads import Reads
 from fwdad.transforms.reverse.restores import Restores
 from fwdad.transforms.reverse.spaces import Spaces
 from fwdad.transforms.reverse.sweep import Sweep
-from fwdad.transforms.reverse.tbr import Overwriting
 from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 
@@ -44,6 +44,7 @@ class Memory:
         self.sweep = sweep
         self.recorder = sweep.recorder
         self.structure = sweep.structure
+        self.activity = sweep.structure.activity
         self.spaces = spaces
         self.view_cotangents = view_cotangents
         self.overwriting = overwriting
@@ -56,12 +57,12 @@ class Memory:
     def load(self, op: Load) -> None:
         """Reverse a load: add the cotangent where it was read."""
         (v,) = op.outputs
-        if not self.structure.activity.is_active(v):
+        if not self.activity.is_active(v):
             return
         if op.view and self.structure.is_memory(v):
             return  # its cotangent is a view
         y_bar = self.cotangents.take(v)
-        if y_bar is None or not self.structure.activity.is_active(op.array):
+        if y_bar is None or not self.activity.is_active(op.array):
             return  # of a copy of constants, into which active values are stored later
         if self.structure.is_memory(op.array) and not self.view_cotangents.is_followed(op.array):
             self.cotangents.add_element(op.array, op.index, y_bar)
@@ -76,10 +77,10 @@ class Memory:
         """Reverse a store: take the cotangent of what it wrote, and leave zero."""
         self._restore(op)
         self._keeps_numbers(op)
-        if not self.structure.activity.is_active(op.array):
+        if not self.activity.is_active(op.array):
             return
         bar, at = self._bar(op)
-        if self.structure.activity.any_active(op.value):
+        if self.activity.any_active(op.value):
             taken = self._taken(bar, op, at)
             self.recorder.store(bar, at, 0.0)
             self._give(op.value, taken)
@@ -110,13 +111,13 @@ class Memory:
 
     def _keeps_numbers(self, op: Store | Update) -> None:
         """Raise if an active value goes into an array whose dtype has no derivatives."""
-        if self.structure.activity.any_active(op.value):
+        if self.activity.any_active(op.value):
             op.check_derivatives_fit()
 
     def update(self, op: Update) -> None:
         """Reverse an update in place."""
         self._keeps_numbers(op)
-        if not self.structure.activity.is_active(op.array):
+        if not self.activity.is_active(op.array):
             self._restore(op)
         elif op.function in (operator.add, operator.sub):
             self._restore(op)
@@ -128,7 +129,7 @@ class Memory:
         """``np.add.at(a, index, b)``: an element that occurs twice belongs to two elements of b."""
         self._restore(op)
         target = target_of(op)
-        if target is None or not self.structure.activity.any_active(scattered(op)):
+        if target is None or not self.activity.any_active(scattered(op)):
             return
         bar, at = self.view_cotangents.memory_of(target.array), self.sweep.symbols(target.at)
         taken = self.recorder.load(bar, at)
@@ -140,7 +141,7 @@ class Memory:
 
     def _accumulation(self, op: Update, bar: Symbol, at: Any) -> None:
         """``a[index] += b``: the cotangent of ``a[index]`` stays."""
-        if not self.structure.activity.any_active(op.value):
+        if not self.activity.any_active(op.value):
             return
         taken = self.recorder.load(bar, at)
         if op.function is operator.sub:
@@ -159,7 +160,7 @@ class Memory:
             self.sweep.fail(f"`{op.function.__name__}` in place cannot be run backwards")
             return
         value = as_numpy_number(self.sweep.symbols(op.value), op.array.type.dtype)
-        active = (True, self.structure.activity.any_active(op.value))
+        active = (True, self.activity.any_active(op.value))
         partials = self._of_new_content(op, rule, value, active)
         self._restore(op)
         bar, at = self._bar(op)

@@ -53,6 +53,7 @@ from fwdad.transforms.reverse.normalize.copy_insertion import copy_taken_over
 from fwdad.transforms.reverse.normalize.loop_views import copy_views
 from fwdad.transforms.reverse.normalize.lowering import lower
 from fwdad.transforms.reverse.normalize.view_phis import tell_views_apart
+from fwdad.transforms.reverse.overwriting import Overwriting
 from fwdad.transforms.reverse.reads import Reads
 from fwdad.transforms.reverse.recursion import Group, Recursion
 from fwdad.transforms.reverse.region import Region
@@ -63,12 +64,12 @@ from fwdad.transforms.reverse.sinking import sink_updates
 from fwdad.transforms.reverse.spaces import Spaces
 from fwdad.transforms.reverse.structure import Structure
 from fwdad.transforms.reverse.sweep import ALONE, Setting, Sweep
-from fwdad.transforms.reverse.tbr import Overwriting
+from fwdad.transforms.reverse.tbr import to_be_recorded
 from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 
 class Pullback:
-    """A block recorded on a tape, to be reversed.
+    """A block, which becomes a part of a tape, to be reversed.
 
     Values from outside are constants. The block may write into its arguments, ``given``; ``active``
     says which of these carry derivatives. ``roots`` and ``natural`` are those of
@@ -88,20 +89,20 @@ class Pullback:
         setting: Setting = ALONE,
         group: Group | None = None,
     ) -> None:
-        cloner = Cloner({p: s.value for p, s in zip(block.params, given, strict=True)})
-        params = [s.value for s in given]
-        self.outside = _on_copies(recorder, block, cloner)
-        params += self.outside.values()  # active values may be stored into them
+        self.outside = _on_copies(recorder, block)
+        values = [s.value for s in given]
+        arguments = zip(block.params, values, strict=True)
+        substitute(block, {**{p: v for p, v in arguments if p is not v}, **self.outside})
         self.first = len(recorder.block.ops)
-        ops = [cloner.op(op) for op in block.ops]
-        source = Block(params, ops, [cloner.operand(r) for r in block.results])
+        # active values may be stored into the copies, too
+        source = Block([*values, *self.outside.values()], block.ops, block.results)
         copy_views(source)
         share_lengths_in(source)
         wrt = [s.value for s, is_on in zip(given, active, strict=True) if is_on]
-        structure = Structure(source, wrt, cloner.origin, roots, natural)
+        structure = Structure(source, wrt, roots, natural)
         choices = Choices(structure)
         if choices.added:
-            structure = Structure(source, wrt, cloner.origin, roots, natural)
+            structure = Structure(source, wrt, roots, natural)
         self.recorder = recorder
         self.structure = structure
         self.given = given
@@ -205,7 +206,9 @@ class Pullback:
 
     def finish(self) -> None:
         """Restore what the recorded reverse pass reads, and resolve what it uses."""
-        restored = self.overwriting.restored = self.reads.needed()
+        restored = self.overwriting.restored = to_be_recorded(
+            self.sweep, self.overwriting, self.reads
+        )
         self.recursion.define_calls()
         self.restores.take_out(restored)
         self.memory.take_out_old(restored)
@@ -366,7 +369,8 @@ def write_block(
     ``given`` is memory that the block may write. ``left`` is filled with the copies, by array.
     """
     cloner = Cloner({p: s.value for p, s in zip(block.params, given, strict=True)})
-    outside = _on_copies(recorder, block, cloner)
+    outside = _on_copies(recorder, block)
+    cloner.mapping.update(outside)
     if left is not None:
         left.update(outside)
     for op in block.ops:
@@ -377,13 +381,10 @@ def write_block(
     return [_symbols(recorder, cloner.operand(r)) for r in block.results]
 
 
-def _on_copies(recorder: Recorder, block: Block, cloner: Cloner) -> dict[Value, Value]:
-    """Let a block write into copies of the arrays from outside; return the copies by array."""
-    outside = {}
-    for v in written_outside(block):
-        copy = recorder.apply(np.ndarray.copy, (Symbol(v, recorder),), {})
-        cloner.mapping[v] = outside[v] = copy.value
-    return outside
+def _on_copies(recorder: Recorder, block: Block) -> dict[Value, Value]:
+    """Copies of the arrays from outside that a block writes, by array."""
+    outside = [Symbol(v, recorder) for v in written_outside(block)]
+    return {s.value: recorder.apply(np.ndarray.copy, (s,), {}).value for s in outside}
 
 
 def _symbols(recorder: Recorder, r: Operand) -> Any:

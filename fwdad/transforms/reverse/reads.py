@@ -1,15 +1,14 @@
-"""What the reverse pass reads of the program, and which stores are restored for that."""
+"""What the reverse pass reads of the memory of the program."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from fwdad.ir.analysis.alias import aliased_arguments
 from fwdad.ir.analysis.effects import reads
 from fwdad.ir.ops import (
     Apply,
     Branch,
-    Call,
     Load,
     Loop,
     Op,
@@ -18,17 +17,14 @@ from fwdad.ir.ops import (
     is_array,
     values_in,
 )
-from fwdad.ir.primitives.scatter_add import Target, target_of
 from fwdad.ir.primitives.stacks import pop, push, thin, top
 from fwdad.ir.primitives.view_mirrors import view_or_zeros
-from fwdad.ir.rewrite import blocks_of
 from fwdad.rules.core.registry import function_name
-from fwdad.transforms.reverse.dead_restores import hidden_stores
 from fwdad.transforms.reverse.indices import Place, Read, place_of
+from fwdad.transforms.reverse.overwriting import Overwriting
 from fwdad.transforms.reverse.region import Region
 from fwdad.transforms.reverse.restores import Restores
 from fwdad.transforms.reverse.sweep import Sweep
-from fwdad.transforms.reverse.tbr import Overwriting
 
 _ON_STACKS = (push, pop, top, thin)
 
@@ -40,8 +36,6 @@ class Reads:
     ----------
     noted : list of Read
         What is read.
-    assumed : set of Op
-        Stores in loops that run again, which are restored by the states of the loops.
     views : dict
         Arrays made in the reverse pass that are views, or may be, with their places.
     certain : set of Op
@@ -54,7 +48,6 @@ class Reads:
         self.restores = restores
         self.structure = sweep.structure
         self.noted: list[Read] = []
-        self.assumed: set[Op] = set()
         self.views: dict[Value, list[Place]] = {}
         self.certain: set[Op] = set()
 
@@ -102,57 +95,6 @@ class Reads:
             elif v in self.structure.home and is_array(v):
                 found.extend(place_of(v, self.structure))
         return found
-
-    # -- what must be restored for them
-
-    def needed(self) -> set[Op]:
-        """The stores whose old contents are read, after the whole reverse pass has been written."""
-        stores = self.overwriting.stores()
-        found: set[Op] = set()
-        if self.sweep.setting.restores:
-            params = set(self.structure.top.params)
-            found = {op for op, t in stores if self.structure.roots(t.array) & params}
-        while True:  # what restores memory may read some in its turn: an index
-            read = [r for r in self.noted if r.stores is None or r.stores & found]
-            needed = {op for op, t in stores if self.is_read_before(op, t, read)}
-            once = [op for op in needed if not self.overwriting.runs_again(op)]
-            needed -= hidden_stores(self.structure, once, read)
-            if needed <= found:
-                break
-            found |= needed
-        self._check_other_writers(read)
-        if any(self.overwriting.runs_again(op) for op in found - self.assumed):
-            self.sweep.fail("a loop that runs again overwrites what the reverse pass reads")
-        return found
-
-    def is_read_before(self, op: Op, target: Target, reads: Iterable[Read]) -> bool:
-        """Whether a store may overwrite something that is read."""
-        roots, overwrites = self.structure.roots(target.array), self.overwriting.overwrites
-        return any(
-            r.place.root in roots and overwrites(op, target, r.place, r.block, r.position)
-            for r in reads
-        )
-
-    def _check_other_writers(self, read: list[Read]) -> None:
-        """Refuse a function that overwrites what the reverse pass reads, which is not restored."""
-        structure, overwriting, sweep = self.structure, self.overwriting, self.sweep
-        for block in blocks_of(structure.top):
-            for op in block.ops:
-                if target_of(op) is not None or op not in structure.source_of:
-                    continue
-                if isinstance(op, Call) or (isinstance(op, Apply) and op.function in _ON_STACKS):
-                    continue
-                roots = {root for v in op.writes() for root in structure.roots(v)}
-                if sweep.setting.restores and roots & set(structure.top.params):
-                    sweep.op = op
-                    sweep.fail("a function overwrites an argument that the reverse pass reads")
-                for r in read:
-                    if r.place.root in roots and (
-                        overwriting.is_before(r.block, r.position, op)
-                        or overwriting.share_loop(r.block, op)
-                    ):
-                        sweep.op = op
-                        sweep.fail("a function overwrites an array that the reverse pass reads")
 
 
 def read_by(op: Op) -> Iterator[Value]:

@@ -26,12 +26,12 @@ from fwdad.transforms.reverse.cotangents import Cotangents
 from fwdad.transforms.reverse.normalize.copy_insertion import copy_taken_over
 from fwdad.transforms.reverse.normalize.lowering import lower
 from fwdad.transforms.reverse.normalize.view_phis import tell_views_apart
+from fwdad.transforms.reverse.overwriting import Overwriting
 from fwdad.transforms.reverse.region import Blocks, Region
 from fwdad.transforms.reverse.residuals import Residuals
 from fwdad.transforms.reverse.restores import Restores
 from fwdad.transforms.reverse.spaces import Spaces
 from fwdad.transforms.reverse.sweep import Setting, Sweep
-from fwdad.transforms.reverse.tbr import Overwriting
 from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 
@@ -185,6 +185,7 @@ class Recursion:
         self.sweep = sweep
         self.recorder = sweep.recorder
         self.structure = sweep.structure
+        self.activity = sweep.structure.activity
         self.spaces = spaces
         self.view_cotangents = view_cotangents
         self.overwriting = overwriting
@@ -222,7 +223,7 @@ class Recursion:
     def _call_back(self, op: Call, bars: list[Any]) -> None:
         """Call the reverse pass of a program, and let the forward pass keep what it needs."""
         name = op.program.name
-        written = [v for v in op.writes() if self.structure.activity.is_active(v)]
+        written = [v for v in op.writes() if self.activity.is_active(v)]
         only_restores = all(bar is None for bar in bars) and not written
         if only_restores and not op.writes():
             return
@@ -231,7 +232,7 @@ class Recursion:
         for v in op.outputs:
             if is_array(v) and self.structure.is_memory(v) and _may_be_argument(op, v):
                 self.sweep.fail(f"{name} calls itself, and what it returns may be written: copy it")
-        pattern = tuple(not only_restores and self.structure.activity.is_active(a) for a in op.args)
+        pattern = tuple(not only_restores and self.activity.is_active(a) for a in op.args)
         interface, args = Interface(op.program), list(op.args)
         given = [
             self.spaces.of_own_dtype(v, self.spaces.whole(v, bar))

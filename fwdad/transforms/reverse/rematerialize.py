@@ -27,14 +27,13 @@ from fwdad.ir.rewrite import defined_by
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import BOOL
 from fwdad.ops import Cost, Risk, record_of
-from fwdad.transforms.reverse.indices import place_of
 from fwdad.transforms.reverse.kept import Kept
 from fwdad.transforms.reverse.normalize.array_phis import sides_of
-from fwdad.transforms.reverse.reads import Reads, read_by
+from fwdad.transforms.reverse.overwriting import Overwriting
+from fwdad.transforms.reverse.reads import read_by
 from fwdad.transforms.reverse.region import Region
 from fwdad.transforms.reverse.structure import may_be_missing
 from fwdad.transforms.reverse.sweep import Sweep
-from fwdad.transforms.reverse.tbr import Overwriting
 
 _CHEAP = 6  # arithmetic operations that cost as much as a number that is kept and read again
 _ARRAY = 2  # those that one on an array counts for: two or three cost as much as a copy
@@ -49,7 +48,6 @@ class Resolver:
         self,
         sweep: Sweep,
         overwriting: Overwriting,
-        reads: Reads,
         kept: Kept,
         region: Region,
         position: int,
@@ -58,7 +56,6 @@ class Resolver:
         self.structure = sweep.structure
         self.choices = sweep.choices
         self.overwriting = overwriting
-        self.reads = reads
         self.kept = kept
         self.region = region
         self.position = position
@@ -90,7 +87,7 @@ class Resolver:
         """Take a view again of memory that has not been written; its indices may be kept."""
         structure, region = self.structure, self.region
         op = structure.definition.get(v)
-        if not (isinstance(op, Load) and op.view and op in structure.source_of):
+        if not (isinstance(op, Load) and op.view and op in structure.program):
             return False
         if structure.home.get(op.array) is region.source or self._cost(op, v) is None:
             return False
@@ -150,7 +147,6 @@ class Resolver:
         made = Value(v.type, v.name)
         sides = (Block(results=[then]), Block(results=[other]))
         self.made.append(Branch(condition, *sides, outputs=(made,)))
-        self.reads.views[made] = place_of(v, self.structure)
         return made
 
     def length(self, op: Apply) -> None:
@@ -184,7 +180,7 @@ class Resolver:
         """The operations that read a number from where it was stored; None if it is not there."""
         structure, region = self.structure, self.region
         for op in region.source.ops:
-            if not isinstance(op, Store) or op.value is not v or op not in structure.source_of:
+            if not isinstance(op, Store) or op.value is not v or op not in structure.program:
                 continue
             found, _ = self.sweep.recorder.indexing.type_of(
                 Symbol(op.array, self.sweep.recorder), self.sweep.symbols(op.index)
@@ -207,7 +203,7 @@ class Resolver:
         if structure.home.get(v) is not region.source or v in region.resolved or v in seen:
             return 0
         op = structure.definition.get(v)
-        if not isinstance(op, (Apply, Load)) or not op.pure or op not in structure.source_of:
+        if not isinstance(op, (Apply, Load)) or not op.pure or op not in structure.program:
             return None  # the last is read to be kept, before it is overwritten
         own = self._cost(op, v)
         if own is None or own > budget:
@@ -273,12 +269,5 @@ class Resolver:
             made = cloner.op(op)
             made.replace(lambda v: region.resolved.get(v, v))
             self.made.append(made)
-            if isinstance(op, Apply) and record_of(op.function).cost in _PLAIN:
-                for place in self.reads.places_of(list(values_in(op.args))):
-                    self.reads.noted.append((place, region.source, self.position))
             for old, new in zip(defined_by(op), defined_by(made), strict=True):
                 region.resolved[old] = new
-            if is_array(op.outputs[0]):
-                found = place_of(op.outputs[0], self.structure)
-                if found:
-                    self.reads.views[made.outputs[0]] = found

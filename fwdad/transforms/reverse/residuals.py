@@ -12,11 +12,11 @@ from fwdad.ir.ops import Apply, Block, Load, Op, Operand, Value, values_in
 from fwdad.ir.rewrite import all_used
 from fwdad.ir.symbol import Symbol
 from fwdad.transforms.reverse.kept import Kept
+from fwdad.transforms.reverse.overwriting import Overwriting
 from fwdad.transforms.reverse.reads import Reads
 from fwdad.transforms.reverse.region import Region, Segment
 from fwdad.transforms.reverse.rematerialize import Resolver
 from fwdad.transforms.reverse.sweep import Sweep
-from fwdad.transforms.reverse.tbr import Overwriting
 from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 
@@ -72,7 +72,7 @@ class Residuals:
         """Resolve what one segment uses; return what has resolved it."""
         outer, self.sweep.op = self.sweep.op, segment.op
         made, position = region.block.ops, segment.position
-        resolver = Resolver(self.sweep, self.overwriting, self.reads, self.kept, region, position)
+        resolver = Resolver(self.sweep, self.overwriting, self.kept, region, position)
         for op in segment.ops:
             for block in op.blocks():
                 if id(block) in region.inside:

@@ -59,6 +59,7 @@ class Rules:
         self.sweep = sweep
         self.recorder = sweep.recorder
         self.structure = sweep.structure
+        self.activity = sweep.structure.activity
         self.spaces = spaces
         self.view_cotangents = view_cotangents
         self.cotangents = cotangents
@@ -69,13 +70,10 @@ class Rules:
         """Reverse a call."""
         if self._written(op):
             return
-        bars = [
-            self.cotangents.take(v) if self.structure.activity.is_active(v) else None
-            for v in op.outputs
-        ]
+        bars = [self.cotangents.take(v) if self.activity.is_active(v) else None for v in op.outputs]
         if all(b is None for b in bars) or not is_differentiable(op):
             return
-        if not self.structure.activity.any_active(op.operands()):
+        if not self.activity.any_active(op.operands()):
             return
         if len(op.outputs) == 1 and self._is_view(op):
             self.view_cotangents.give_back(op)
@@ -99,12 +97,12 @@ class Rules:
             self.bar_stacks.reverse(op)
         elif is_scatter(op):
             self.memory.scatter_add(op)
-        elif not any(self.structure.activity.is_active(v) for v in op.writes()):
+        elif not any(self.activity.is_active(v) for v in op.writes()):
             return op.function is give_back
         elif op.function is not give_back:
             name = function_name(op.function)
             self.sweep.fail(f"{name} writes into an array that carries derivatives")
-        elif self.structure.activity.is_active(op.args[1]):
+        elif self.activity.is_active(op.args[1]):
             self.view_cotangents.gave_back(op)
         return True
 
@@ -126,7 +124,7 @@ class Rules:
         (v,) = op.outputs
         whole = self.spaces.whole(v, y_bar)
         for at, part in nested_parts(op.args[0], v.type.ndim):
-            if self.structure.activity.is_active(part):
+            if self.activity.is_active(part):
                 taken = self.recorder.load(whole, at)
                 if taken.is_array:
                     taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
@@ -143,7 +141,7 @@ class Rules:
         lanes_bar = self.spaces.as_symbol(v, self.spaces.whole(v, y_bar))
         found = pulled_places(self.recorder, op.args[:4], lanes_bar)
         for d, d_bar in zip(op.args[4:], found, strict=True):
-            if self.structure.activity.is_active(d):
+            if self.activity.is_active(d):
                 self.cotangents.add(d, d_bar)
 
     # -- rules
@@ -196,7 +194,7 @@ class Rules:
             return
         _, options = rule.binder.bind(op.args, op.kwargs)
         for name, x in options.items():
-            if self.structure.activity.any_active((x,)):
+            if self.activity.any_active((x,)):
                 of = function_name(op.function)
                 self.sweep.fail(
                     f"the rule of {of} takes `{name}` as an option; it carries a derivative"
@@ -213,12 +211,12 @@ class Rules:
         result = as_numpy_number(self.sweep.symbols(y), dtype)
         found = []
         others = [a for a in args if not isinstance(a, Value)]
-        if self.structure.activity.any_active([others, *options.values()]):
+        if self.activity.any_active([others, *options.values()]):
             self.sweep.fail(
                 f"{function_name(op.function)} of a list of values that carry derivatives"
             )
         for k, a in enumerate(args):
-            if self.structure.activity.is_active(a):
+            if self.activity.is_active(a):
                 with np.errstate(all="ignore"):  # of numbers that are known
                     d = written_down(rule, rule.partials[k])(*numbers, result)
                 shape = tuple(getattr(d, "shape", ()))
@@ -238,10 +236,8 @@ class Rules:
             values, options = rule.binder.bind(op.args, op.kwargs)
         except TypeError:
             return False
-        active = {k for k, value in enumerate(values) if self.structure.activity.any_active(value)}
-        return active <= TRANSPOSES[function].keys() and not self.structure.activity.any_active(
-            options
-        )
+        active = {k for k, value in enumerate(values) if self.activity.any_active(value)}
+        return active <= TRANSPOSES[function].keys() and not self.activity.any_active(options)
 
     def _linear(self, op: Apply, function: Any, rule: Any, bars: list[Any]) -> list[Any]:
         (y_bar,) = bars
@@ -253,9 +249,9 @@ class Rules:
             return self._recorded(op, function, rule, bars)
         found: list[Any] = []
         for k, value in enumerate(values):
-            if not self.structure.activity.any_active(value):
+            if not self.activity.any_active(value):
                 continue
-            active = {path: v for path, v in walk(value) if self.structure.activity.is_active(v)}
+            active = {path: v for path, v in walk(value) if self.activity.is_active(v)}
             spaces = rebuild(bound[k], self._spaced(active))
             if k not in TRANSPOSES[function]:
                 message = f"{function_name(function)} has no transpose for its argument {k}"
@@ -277,7 +273,7 @@ class Rules:
                 return type(x)(tangent(item) for item in x)
             if isinstance(x, dict):
                 return {key: tangent(item) for key, item in x.items()}
-            if not self.structure.activity.is_active(x):
+            if not self.activity.is_active(x):
                 return ZERO
             lanes = self.recorder.apply_typed(
                 zero_lanes, (1, Symbol(x, self.recorder)), lanes_type(x.type, 1)
@@ -326,7 +322,7 @@ class Rules:
         active: list[Value] = []
 
         def note(x: Any) -> Any:
-            if isinstance(x, Value) and self.structure.activity.is_active(x):
+            if isinstance(x, Value) and self.activity.is_active(x):
                 active.append(x)
                 return True
             if isinstance(x, dict):

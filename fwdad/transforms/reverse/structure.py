@@ -33,21 +33,23 @@ class NotReversibleError(UntraceableError):
 class Structure:
     """Where the values of a block are defined, which memory they are, and which are active.
 
-    ``wrt`` are the parameters that carry derivatives; ``source_of`` maps the operations of the
-    block to those that they were cloned from; ``roots`` is the memory of parameters that may alias;
-    ``natural`` are numbers from outside that are not negative.
+    ``wrt`` are the parameters that carry derivatives; ``roots`` is the memory of parameters that
+    may alias; ``natural`` are numbers from outside that are not negative.
+
+    Attributes
+    ----------
+    program : frozenset of Op
+        The operations of the block, without those that keep residuals, which are added later.
     """
 
     def __init__(
         self,
         top: Block,
         wrt: Iterable[Value],
-        source_of: dict[Op, Op],
         roots: Roots | None = None,
         natural: Iterable[Value] = (),
     ) -> None:
         self.top = top
-        self.source_of = source_of
         self.natural = set(natural)
         self.memory = memory_of(Program("", top), roots)
         self.home: dict[Value, Block] = {}
@@ -58,6 +60,7 @@ class Structure:
         self.written: set[Value] = set()
         self.missing = missing_on_some_way(Program("", top))
         self._enter(top)
+        self.program = frozenset(self.position)
         self._in_place = self._with_companions()
         self.activity = Activity(top, wrt, self.memory)
         for op in walk(top):

@@ -21,10 +21,10 @@ from fwdad.transforms.reverse.cotangents import Cotangents
 from fwdad.transforms.reverse.indices import Place, Read
 from fwdad.transforms.reverse.loops import Loops
 from fwdad.transforms.reverse.normalize.array_phis import written
+from fwdad.transforms.reverse.overwriting import Overwriting
 from fwdad.transforms.reverse.reads import Reads, read_by
 from fwdad.transforms.reverse.spaces import Spaces
 from fwdad.transforms.reverse.sweep import Sweep
-from fwdad.transforms.reverse.tbr import Overwriting
 from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 
@@ -75,9 +75,9 @@ class Checkpoints:
         stores = [
             (store, target)
             for store, target in self.overwriting.stores_in(op.body)
-            if self.reads.is_read_before(store, target, reads)
+            if self.overwriting.changes_any(store, target, reads)
         ]
-        self.reads.assumed.update(store for store, _ in stores)
+        self.overwriting.restored_by_states.update(store for store, _ in stores)
         return {root for _, target in stores for root in self.structure.roots(target.array)}
 
     def _possible_reads(self, loop: Loop) -> Iterator[Read]:

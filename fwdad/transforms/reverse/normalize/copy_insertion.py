@@ -39,7 +39,7 @@ def copy_taken_over(block: Block) -> None:
         for op in [op for op in home.ops if isinstance(op, Loop)]:
             if any(_changes(op, k) for k in range(len(op.carried))):
                 _begin_apart(block, home, op)
-                structure = Structure(block, [], {})
+                structure = Structure(block, [])
                 made = [k for k in _open(op, structure) if _is_chosen(op, k)]
                 if made:
                     _try(block, home, op, made)
@@ -59,7 +59,7 @@ def _open(op: Loop, structure: Structure) -> list[int]:
 
 def _begin_apart(block: Block, home: Block, op: Loop) -> None:
     """Start with copies of arrays that are never written, and have other names."""
-    structure = Structure(block, [], {})
+    structure = Structure(block, [])
     for k in _open(op, structure):
         first = op.initial[k]
         if isinstance(first, Value) and not structure.roots(first) & structure.written:
@@ -107,7 +107,7 @@ def _store(
     begun: dict[int, Apply],
 ) -> None:
     """Remove copies again where the array can be stored into the previous one."""
-    structure = Structure(block, [], {})
+    structure = Structure(block, [])
     own, local = threaded(op, structure), _local(op, structure)
     sources = {k: memory([chosen], local) for k, (chosen, _) in copies.items()}
     for k, (chosen, copy) in copies.items():
@@ -129,7 +129,7 @@ def _copied(v: Value, op: Loop) -> Apply:
 
 def _is_moved(block: Block, op: Loop, copies: dict[int, Apply]) -> bool:
     """Whether what is copied has no name from there on."""
-    structure = Structure(block, [], {})
+    structure = Structure(block, [])
     own = _told_apart(op, structure)
     if not copies.keys() <= own:
         return False
@@ -167,7 +167,7 @@ def _is_only_read(
     block: Block, home: Block, op: Loop, copies: dict[int, Apply], firsts: dict[int, object]
 ) -> bool:
     """Whether neither the copied arrays nor their copies are written from there on."""
-    structure = Structure(block, [], {})
+    structure = Structure(block, [])
     if not copies.keys() <= _told_apart(op, structure):
         return False
     local = _local(op, structure)
