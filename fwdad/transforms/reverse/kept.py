@@ -32,8 +32,7 @@ class Kept:
         for side in (branch.then, branch.other):
             side.results.append(v if side is region.source else Missing(v.type))
         branch.outputs = (*branch.outputs, made)
-        self.structure.home[made] = self.structure.block_of[branch]
-        self.structure.definition[made] = branch
+        self.structure.define(made, branch)
         self.structure.memory[made] = self.structure.roots(v)
         return made
 
@@ -77,13 +76,10 @@ class Kept:
             plain = isinstance(definition, (Apply, Load))
             plain = plain and not may_be_missing(array, structure.definition)
             asked = Apply(length_of if plain else length_if_any, (array, axis), outputs=(made,))
-            at = 0 if definition is None else region.source.ops.index(definition) + 1
-            region.source.ops.insert(at, asked)
-            structure.home[made] = region.source
-            structure.definition[made] = asked
-            structure.position[asked] = (
-                structure.position[definition] if definition is not None else -1
-            )
-            structure.block_of[asked] = region.source
+            at, position = 0, -1
+            if definition is not None:
+                at = region.source.ops.index(definition) + 1
+                position = structure.position[definition]
+            structure.insert(region.source, at, [asked], position)
             self._lengths[array, axis] = made
         return self._lengths[array, axis]

@@ -225,12 +225,7 @@ class Memory:
             view, made = made, Value(found, made.name)
             view.name = None
             before.append(Apply(np.ndarray.copy, (view,), outputs=(made,), location=op.location))
-        at = block.ops.index(op)
-        block.ops[at:at] = before
-        self.structure.home[made] = block
-        self.structure.definition[made] = before[-1]
-        self.structure.position[before[-1]] = self.structure.position[op]
-        self.structure.block_of[before[-1]] = block
+        self.structure.insert(block, block.ops.index(op), before, self.structure.position[op])
         self._old[op] = made
         return made
 

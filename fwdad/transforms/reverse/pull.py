@@ -101,8 +101,6 @@ class Pullback:
         wrt = [s.value for s, is_on in zip(given, active, strict=True) if is_on]
         structure = Structure(source, wrt, roots, natural)
         choices = Choices(structure)
-        if choices.added:
-            structure = Structure(source, wrt, roots, natural)
         self.recorder = recorder
         self.structure = structure
         self.given = given

@@ -83,6 +83,20 @@ class Structure:
                 self.holder[id(inner)] = op
                 self._enter(inner)
 
+    def define(self, v: Value, op: Op) -> None:
+        """Enter a value that has been added to the outputs of an operation."""
+        self.home[v] = self.block_of[op]
+        self.definition[v] = op
+
+    def insert(self, block: Block, at: int, ops: list[Op], position: int) -> None:
+        """Insert operations into a block; they are reversed with what is at a position."""
+        block.ops[at:at] = ops
+        for op in ops:
+            self.block_of[op] = block
+            self.position[op] = position
+            for v in defined_by(op):
+                self.define(v, op)
+
     def chain(self, block: Block) -> Iterator[tuple[Block, Op | None]]:
         """A block and those around it, each with the operation that it is in."""
         while True:

@@ -168,9 +168,9 @@ class States:
         outputs = tuple(Value(INT, v.name) for v in params)
         op.outputs = (*op.outputs, *outputs)
         self.used = outputs[2]
-        self._enter(before.ops)
-        self.structure.home[self.used] = self.home
-        self.structure.definition[self.used] = op
+        structure, at = self.structure, self.home.ops.index(op)
+        structure.insert(self.home, at, before.ops, structure.position[op])
+        structure.define(self.used, op)
 
     def _thinned(self, at: Any, used: Any, spacing: Any) -> list[Any]:
         """Drop every second state if there are too many; return their number and spacing."""
@@ -195,18 +195,6 @@ class States:
             return following
         several = self.code.number(operator.gt, self.saved, 1, t=BOOL)
         return self.code.branch(several, [INT], lambda: [following], lambda: [-1])[0]
-
-    def _enter(self, ops: list[Op]) -> None:
-        """Put operations before the loop."""
-        structure = self.structure
-        at = self.home.ops.index(self.op)
-        self.home.ops[at:at] = ops
-        for op in ops:
-            structure.block_of[op] = self.home
-            structure.position[op] = structure.position[self.op]
-            for v in op.outputs:
-                structure.home[v] = self.home
-                structure.definition[v] = op
 
     def _count(self) -> Any:
         """The trip count of the loop's range."""

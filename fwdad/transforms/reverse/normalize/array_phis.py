@@ -32,7 +32,8 @@ from fwdad.transforms.reverse.structure import Structure
 class Choices:
     """The numbers that identify the arrays of phis.
 
-    Changes the program: loops carry the numbers, and branches return them.
+    Changes the program: loops carry the numbers, and branches return them. ``structure`` learns
+    where they are defined.
 
     Attributes
     ----------
@@ -43,8 +44,6 @@ class Choices:
     threaded : dict
         For each loop, the positions of carried arrays that the reverse pass carries themselves:
         each is one of the previous iteration's, or a new one, and has no other name.
-    added : bool
-        Whether the program was changed.
     """
 
     def __init__(self, structure: Structure) -> None:
@@ -69,7 +68,6 @@ class Choices:
         self._merged: dict[Value, tuple[Value, Value]] = {}
         self._settle()
         nested = [v for v in self._merged if sides_of(v, structure) is None]
-        self.added = bool(self._slots or nested)
         for v, (loop, k) in list(self._slots.items()):
             if v in loop.carried:
                 self._open(loop, k)
@@ -77,7 +75,7 @@ class Choices:
             if v in loop.carried:
                 self._carry(loop, k)
         for v in nested:
-            self._told(v)
+            self._number(v)
         for v in (*self._slots, *nested):
             self.meant[v] = {self._number_of(o): o for o in self._origins(v)}
 
@@ -144,6 +142,8 @@ class Choices:
 
     def _open(self, loop: Loop, k: int) -> None:
         param, output = Value(INT), Value(INT)
+        self.structure.home[param] = loop.body
+        self.structure.define(output, loop)
         at = len(loop.carried)
         self.number[loop.carried[k]], self.number[loop.outputs[k]] = param, output
         loop.initial.append(None)
@@ -153,10 +153,10 @@ class Choices:
 
     def _carry(self, loop: Loop, k: int) -> None:
         at = loop.carried.index(self.number[loop.carried[k]])
-        loop.initial[at] = self._told(loop.initial[k])
-        loop.body.results[at] = self._told(loop.body.results[k])
+        loop.initial[at] = self._number(loop.initial[k])
+        loop.body.results[at] = self._number(loop.body.results[k])
 
-    def _told(self, v: Any) -> Operand:
+    def _number(self, v: Any) -> Operand:
         """The number of an array, as an operand."""
         if v in self.number:
             return self.number[v]
@@ -164,10 +164,11 @@ class Choices:
             return self._number_of(v)
         branch: Any = self.structure.definition[v]
         made = Value(INT)
+        self.structure.define(made, branch)
         self.number[v] = made
         sides = (branch.then, branch.other)
         for block, r in zip(sides, self._merged[v], strict=True):
-            block.results.append(self._told(r))
+            block.results.append(self._number(r))
         branch.outputs = (*branch.outputs, made)
         return made
 
