@@ -38,9 +38,9 @@ class Activity:
     """
 
     def __init__(self, block: Block, wrt: Iterable[Value], memory: Roots) -> None:
-        self._roots = memory
+        self.memory = memory
         self._values: set[Value] = set(wrt)
-        self._memory = {root for v in self._values for root in self._memory_of(v)}
+        self._active_memory = {root for v in self._values for root in self._memory_of(v)}
         while self._spread(block):
             pass
 
@@ -48,14 +48,14 @@ class Activity:
         """Whether a value may depend on what is differentiated with respect to."""
         if not isinstance(v, Value) or v.type.dtype.kind not in "fc":
             return False
-        return v in self._values or not self._memory.isdisjoint(self._memory_of(v))
+        return v in self._values or not self._active_memory.isdisjoint(self._memory_of(v))
 
     def any_active(self, operand: Operand) -> bool:
         """Whether there is an active value in a structure of operands."""
         return any(self.is_active(v) for v in values_in(operand))
 
     def _memory_of(self, v: Value) -> set[Value]:
-        return self._roots.get(v, {v}) if is_array(v) else set()
+        return self.memory.get(v, {v}) if is_array(v) else set()
 
     def _mark(self, outputs: Iterable[Value]) -> bool:
         new = [v for v in outputs if v.type.dtype.kind in "fc" and not self.is_active(v)]
@@ -63,8 +63,8 @@ class Activity:
         return bool(new)
 
     def _mark_memory(self, v: Value) -> bool:
-        new = self._memory_of(v) - self._memory if v.type.dtype.kind in "fc" else set()
-        self._memory |= new
+        new = self._memory_of(v) - self._active_memory if v.type.dtype.kind in "fc" else set()
+        self._active_memory |= new
         return bool(new)
 
     def _spread(self, block: Block) -> bool:

@@ -125,6 +125,15 @@ def memory(operand: Operand, roots: Roots) -> set[Value]:
     return set().union(*(roots.get(v) or {v} for v in arrays)) if arrays else set()
 
 
+def with_companions(some: set[Value], roots: Roots) -> set[Value]:
+    """Some memory, and all memory that a name may be instead of it: names of one phi."""
+    groups = [memory for memory in roots.values() if len(memory) > 1]
+    found = set(some)
+    while added := [memory for memory in groups if memory & found and not memory <= found]:
+        found.update(*added)
+    return found
+
+
 def memory_here(block: Block) -> Roots:
     """As :func:`memory_of`, but within one iteration: what a loop carries is memory of its own."""
     roots: Roots = {p: {p} for p in block.params}

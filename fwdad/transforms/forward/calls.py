@@ -6,17 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 from fwdad.errors import FwdadError
-from fwdad.ir.analysis.alias import written_parameters
+from fwdad.ir.analysis.alias import memory_of, written_parameters
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Block, Call, Operand, Program, Value
 from fwdad.ir.symbol import Symbol
 from fwdad.tangents.zero import ZERO
+from fwdad.transforms.activity import Activity
 from fwdad.transforms.forward.shadows import Shadows
-from fwdad.transforms.forward.state import AgainError, Facts, State
+from fwdad.transforms.forward.state import PushedPrograms, State
 from fwdad.transforms.forward.tangents import Tangents
 
 Given = list[tuple[Symbol, Any]]
-PushBlock = Callable[[Recorder, Block, int, Given, Facts], tuple[list[Any], list[Any]]]
+PushBlock = Callable[[Recorder, Block, int, Given, PushedPrograms], tuple[list[Any], list[Any]]]
 
 
 class Calls:
@@ -39,16 +40,11 @@ class Calls:
             self.state.copy(op)
             self.shadows.begin_outputs(op)
             return
-        pushed, wide = self._pushed_program(op.program, pattern)
+        active = _active_parameters(op.program, pattern)
+        pushed = self._pushed_program(op.program, active)
         given: list[Operand] = [self.state.operand(a) for a in op.args]
-        for a, p, has_lanes, written in zip(
-            op.args, op.program.block.params, wide, op.program.written, strict=True
-        ):
+        for a, p, has_lanes in zip(op.args, op.program.block.params, active, strict=True):
             if has_lanes:
-                if written and a not in self.state.shadow:
-                    self.state.note_shadow(a)
-                    if self.state.again:  # the call needs memory that is there from the start
-                        raise AgainError
                 given.append(self.recorder.operand(self.tangents.lanes(a, p.type)))
         outputs = [self.state.fresh(v) for v in op.outputs]
         lanes = [Value(self.state.lanes_type(v.type)) for v in op.outputs]
@@ -57,62 +53,54 @@ class Calls:
         )
         for v, made in zip(op.outputs, lanes, strict=True):
             if v.type.dtype.kind in "fc":
-                self.tangents.hold(v, Symbol(made, self.recorder))
+                self.tangents.give_lanes(v, Symbol(made, self.recorder))
 
-    def _pushed_program(
-        self, program: Program, pattern: tuple[bool, ...]
-    ) -> tuple[Program, tuple[bool, ...]]:
-        """A called program with tangents, and which of its parameters have lanes.
-
-        These may be more than ``pattern`` says, where the program stores active values into an
-        inactive array.
-        """
-        pattern = self.state.facts.wider.get((program, pattern), pattern)
-        key = (program, self.n, pattern)
-        if key in self.state.facts.programs:
-            return self.state.facts.programs[key]
+    def _pushed_program(self, program: Program, active: tuple[bool, ...]) -> Program:
+        """A called program with tangents, ``active`` says of which of its parameters."""
+        key, programs = (program, self.n, active), self.state.programs
+        if key in programs:
+            return programs[key]
         made = Program(f"{program.name}_pushforward", Block(), program.filename, quiet=True)
-        lanes = [w for w, active in zip(program.written, pattern, strict=True) if active]
+        lanes = [w for w, is_on in zip(program.written, active, strict=True) if is_on]
         made.written = [*program.written, *lanes]  # until that is known
-        known = set(self.state.facts.programs)
-        self.state.facts.programs[key] = (made, pattern)  # what it finds where it calls itself
+        known = set(programs)
+        programs[key] = made  # what it finds where it calls itself
         recorder = Recorder()
         given: list[tuple[Symbol, Any]] = []
         lanes_params = []
-        for p, active in zip(program.block.params, pattern, strict=True):
+        for p, is_on in zip(program.block.params, active, strict=True):
             symbol = Symbol(Value(p.type, p.name), recorder)
             recorder.lengths.measure(symbol.value)
             tangent: Any = ZERO
-            if active:
+            if is_on:
                 tangent = Symbol(
                     Value(self.state.lanes_type(p.type), f"{p.name or 'x'}_dot"), recorder
                 )
                 lanes_params.append(tangent.value)
             given.append((symbol, tangent))
-        facts = Facts()
-        facts.programs, facts.wider = self.state.facts.programs, self.state.facts.wider
         try:
-            primals, dots = self.push_block(recorder, program.block, self.n, given, facts)
+            primals, dots = self.push_block(recorder, program.block, self.n, given, programs)
         except FwdadError:
             self._give_up(known)
             raise
-        wide = tuple(
-            active or p in facts.shadowed
-            for p, active in zip(program.block.params, pattern, strict=True)
-        )
-        if wide != pattern:
-            self.state.facts.wider[program, pattern] = wide  # where it calls itself, too
-            self._give_up(known)
-            return self._pushed_program(program, wide)
         made.block = recorder.block
         made.block.params = [*(symbol.value for symbol, _ in given), *lanes_params]
         made.block.results = [recorder.operand(x) for x in (*primals, *dots)]
         made.written = [False] * len(made.block.params)
         while (written := written_parameters(made)) != made.written:
             made.written = written
-        return made, pattern
+        return made
 
     def _give_up(self, known: set[Any]) -> None:
         """Forget the programs begun since: they are incomplete, or call one that is."""
-        for call in self.state.facts.programs.keys() - known:
-            del self.state.facts.programs[call]
+        for call in self.state.programs.keys() - known:
+            del self.state.programs[call]
+
+
+def _active_parameters(program: Program, active: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Those parameters that have tangents, also where an active value is stored into them."""
+    params = program.block.params
+    wrt = [p for p, is_on in zip(params, active, strict=True) if is_on]
+    activity = Activity(program.block, wrt, memory_of(program))
+    written = zip(params, active, program.written, strict=True)
+    return tuple(is_on or (w and activity.is_active(p)) for p, is_on, w in written)

@@ -78,7 +78,7 @@ class Control:
             elif kind:
                 made = Value(self.state.lanes_type(v.type), name)
                 outputs.append(made)
-                self.tangents.hold(v, Symbol(made, self.recorder))
+                self.tangents.give_lanes(v, Symbol(made, self.recorder))
         self.recorder.block.ops.append(
             Branch(condition, *sides, outputs=tuple(outputs), location=op.location)
         )
@@ -106,9 +106,7 @@ class Control:
         active = [
             k
             for k, (p, a) in enumerate(zip(op.carried, op.initial, strict=True))
-            if (id(op), k) in self.state.facts.carried
-            or self.state.is_shadowed(p)
-            or self.state.is_active(a)
+            if self.state.activity.is_active(p) or self.state.is_active(a)
         ]
         span = self.state.operand(op.span) if op.span is not None else None
         initial = [self.state.operand(a) for a in op.initial]
@@ -127,7 +125,7 @@ class Control:
             p = op.carried[k]
             made = Value(self.state.lanes_type(p.type), f"{p.name}_dot" if p.name else None)
             body.params.append(made)
-            self.tangents.hold(p, Symbol(made, self.recorder))
+            self.tangents.give_lanes(p, Symbol(made, self.recorder))
         if op.test is not None:
             inside = self.recorder.lengths.mark()
             test = self.recorder.block = Block()
@@ -136,9 +134,6 @@ class Control:
             self.recorder.lengths.forget(inside)
         self.recorder.block = body
         self.blocks.push(op.body)
-        last = enumerate(op.body.results[: len(op.carried)])
-        found = [k for k, r in last if k not in active and self.state.is_active(r)]
-        self.state.note(self.state.facts.carried, {(id(op), k) for k in found})
         next_lanes = [
             self.recorder.operand(self.tangents.lanes(op.body.results[k], op.carried[k].type))
             for k in active
@@ -150,11 +145,11 @@ class Control:
         self.recorder.lengths.forget(mark)
         outputs = [self.state.fresh(v) for v in op.outputs]
         count = self.state.fresh(op.exec_count)
-        for k in (*active, *found):
+        for k in active:
             v = op.outputs[k]
             made = Value(self.state.lanes_type(v.type), f"{v.name}_dot" if v.name else None)
             outputs.append(made)
-            self.tangents.hold(v, Symbol(made, self.recorder))
+            self.tangents.give_lanes(v, Symbol(made, self.recorder))
         self.recorder.block.ops.append(
             Loop(
                 span, initial, body, test, op.leaves, count, op.checkpoint,

@@ -202,20 +202,15 @@ class Memory:
         self.state.copy(op)
         if op.function is new_stack:
             (stack,) = op.outputs
-            if stack in self.state.facts.shadowed:
+            if stack in self.state.shadowed:
                 made = self.recorder.apply_typed(new_stack, (), stack_type(stack.type))
                 self.state.shadow[stack] = made
             return
         stack = op.args[0]
         if op.function is push:
+            if stack not in self.state.shadowed:
+                return
             x = op.args[1]
-            if stack not in self.state.facts.shadowed:
-                if not self.state.is_active(x):
-                    return
-                self.state.note(self.state.facts.shadowed, {stack})
-            if stack not in self.state.shadow and self.state.again:
-                made = self.recorder.apply_typed(new_stack, (), stack_type(stack.type))
-                self.state.shadow[stack] = made
             t: Any = x.type if isinstance(x, Value) else number_type(x)
             lanes = self.tangents.lanes(x, t)
             self.recorder.mutate(push, (self.state.shadow[stack], lanes), {})
@@ -226,7 +221,7 @@ class Memory:
             lane = Value(self.state.lanes_type(v.type), f"{v.name}_dot" if v.name else None)
             beside = self.state.shadow[stack].value
             self.recorder.emit(Apply(op.function, (beside,), mutated=op.mutated, outputs=(lane,)))
-            self.tangents.hold(v, Symbol(lane, self.recorder))
+            self.tangents.give_lanes(v, Symbol(lane, self.recorder))
 
     def load(self, op: Load) -> None:
         """Push a load forward: the same load of the lanes."""

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import FwdadError, UntraceableError, type_in_words
+from fwdad.errors import UntraceableError, type_in_words
+from fwdad.ir.analysis.alias import memory_of
 from fwdad.ir.builder.outside import leave_outside
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import (
@@ -38,7 +39,8 @@ from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import ArrayType
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.zero import ZERO
+from fwdad.tangents.zero import ZERO, Zero
+from fwdad.transforms.activity import Activity
 from fwdad.transforms.forward.calls import Calls
 from fwdad.transforms.forward.control import Control
 from fwdad.transforms.forward.indexing import Indexing
@@ -46,7 +48,7 @@ from fwdad.transforms.forward.lanes import Basis, Seed, lanes_type
 from fwdad.transforms.forward.memory import Memory
 from fwdad.transforms.forward.rules import Rules
 from fwdad.transforms.forward.shadows import Shadows
-from fwdad.transforms.forward.state import AgainError, Facts, State
+from fwdad.transforms.forward.state import NotPlacedError, PushedPrograms, State
 from fwdad.transforms.forward.tangents import Tangents
 from fwdad.transforms.forward.views import ViewTangents
 
@@ -104,7 +106,7 @@ def push_block(
     block: Block,
     n: int,
     given: list[tuple[Symbol, Any]],
-    facts: Facts | None = None,
+    programs: PushedPrograms | None = None,
     *,
     together: Sequence[int] = (),
     stays: Callable[[Value], bool] | None = None,
@@ -113,44 +115,37 @@ def push_block(
 
     ``given`` has each parameter's value and tangent: lanes, a :class:`Basis`, or ``ZERO``. Values
     from outside are constants. ``together`` is as in :class:`Program`; ``stays`` selects the arrays
-    outside that keep what the block writes into them. ``facts`` is filled in.
+    outside that keep what the block writes into them. ``programs`` are called programs that have
+    been pushed forward, to which others are added.
     """
-    facts = facts or Facts()
+    programs = {} if programs is None else programs
+    memory = memory_of(Program("", block, together=list(together)))
+    wrt = [p for p, (_, t) in zip(block.params, given, strict=True) if not isinstance(t, Zero)]
+    activity, dense = Activity(block, wrt, memory), set[Value]()
     place, is_written, ops = recorder.place, recorder.is_written, len(recorder.block.ops)
     recorder.derives = True
     outer, mark = recorder.block, recorder.lengths.mark()
     try:
-        for _ in range(1000):
-            attempt = _Pushforward(recorder, block, n, facts, together)
+        while True:  # once more for each array whose tangent cannot be kept by places
+            state = State(recorder, block, n, activity, dense, programs)
             try:
-                return attempt.run(given, stays=stays)
-            except AgainError:
-                pass
-            except FwdadError:
-                if not attempt.state.again:
-                    raise
+                return _Pushforward(state).run(given, stays=stays)
+            except NotPlacedError as error:
+                dense |= error.memory
             recorder.block = outer
             del outer.ops[ops:]
             recorder.lengths.forget(mark)
     finally:
         recorder.place, recorder.is_written = place, is_written
-    message = "the activity of the program's values does not settle"
-    raise UntraceableError(message)
 
 
 class _Pushforward:
-    """One attempt, with the facts known so far.
+    """Pushes a block forward."""
 
-    Where a fact turns out to be missing, the attempt goes on as if it had been known, in order to
-    find most of the missing facts at once; then everything is recorded again.
-    """
-
-    def __init__(
-        self, recorder: Recorder, block: Block, n: int, facts: Facts, together: Sequence[int]
-    ) -> None:
-        self.recorder = recorder
+    def __init__(self, state: State) -> None:
+        self.state = state
+        recorder = self.recorder = state.recorder
         # the parts: each is given those above it that it uses
-        state = self.state = State(recorder, block, n, facts, together)
         recorder.is_written = state.is_written
         tangents = self.tangents = Tangents(state)
         shadows = self.shadows = Shadows(state, tangents)
@@ -182,8 +177,6 @@ class _Pushforward:
         first = len(recorder.block.ops)
         self.push(block)
         state.op = None
-        if state.again:
-            raise AgainError
         primals = [state.symbols(r) for r in block.results]
         lanes = [self.tangents.result_lanes(r) for r in block.results]
         if stays:

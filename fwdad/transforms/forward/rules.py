@@ -38,7 +38,7 @@ from fwdad.transforms.forward.opaque_call import PushWhole
 from fwdad.transforms.forward.placing import place_lanes, pushed_places
 from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.forward.shadows import Shadows
-from fwdad.transforms.forward.state import AgainError, State
+from fwdad.transforms.forward.state import NotPlacedError, State
 from fwdad.transforms.forward.tangents import Tangents
 from fwdad.transforms.integer_derivatives import check_derivatives_fit
 
@@ -257,11 +257,9 @@ class Rules:
         mark = len(self.recorder.block.ops), self.recorder.lengths.mark()
         try:
             write(op, rule)
-        except (MissingRuleError, DualLeakError, RuleError, AgainError):
+        except (MissingRuleError, DualLeakError, RuleError, NotPlacedError):
             raise
-        except Exception as error:  # whatever a rule's body raises on symbols
-            if self.state.again:
-                raise AgainError from error
+        except Exception as error:  # noqa: BLE001  (whatever a rule's body raises on symbols)
             self._rewind(mark)
             self._whole(op, rule, self._dots_of(op), error)
 

@@ -32,7 +32,7 @@ class Shadows:
         """A shadow known by its places, if there can be one."""
         state = self.state
         shape, dtype = state.shape(v.type), state.lanes_type(v.type).dtype
-        if not state.has_basis or state.roots(v) != {v} or v in state.facts.dense:
+        if not state.has_basis or state.roots(v) != {v} or v in state.dense:
             return None
         if state.is_nested() or not all(type(m) is int for m in shape):
             return None
@@ -45,11 +45,7 @@ class Shadows:
         state = self.state
         if v in state.shadow or (isinstance(t, Zero) and not state.has_lanes(v)):
             return
-        state.note_shadow(v)
         if not state.has_shadow(v):
-            if state.again:
-                self.begin(v)
-                return
             message = "derivatives are stored into an array that has no memory for them"
             raise UntraceableError(message, state.op.location if state.op is not None else None)
 

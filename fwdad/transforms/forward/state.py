@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-from fwdad.ir.analysis.alias import memory_of
+from fwdad.ir.analysis.alias import with_companions
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Block, Op, Operand, Program, Value, is_array, map_values, walk
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import ArrayType, Type
+from fwdad.transforms.activity import Activity
 from fwdad.transforms.forward.lanes import lanes_type
 from fwdad.transforms.forward.placing import Placer
 from fwdad.transforms.forward.slots import View
 
-
-class AgainError(Exception):
-    """New facts were found, so that code recorded without them is invalid."""
+PushedPrograms = dict[Any, Program]  # by program, number of tangents and which parameters have some
 
 
-class Facts:
-    """What is found on the way, and needed from the start."""
+class NotPlacedError(Exception):
+    """The tangent of some memory cannot be kept by places; it needs dense lanes."""
 
-    def __init__(self) -> None:
-        self.shadowed: set[Value] = set()  # memory that active values are stored into
-        self.dense: set[Value] = set()  # of that, what cannot be written place by place
-        self.carried: set[tuple[int, int]] = set()  # (loop, position): active carried values
-        self.programs: dict[Any, tuple[Program, tuple[bool, ...]]] = {}  # called, and pushed
-        self.wider: dict[Any, tuple[bool, ...]] = {}  # what has lanes besides what is active
+    def __init__(self, memory: set[Value]) -> None:
+        super().__init__()
+        self.memory = memory
 
 
 class State:
     """The values of a block, and what stands for them on the tape that is recorded.
+
+    ``activity`` is that of the block, ``dense`` the memory whose tangents are not kept by places,
+    ``programs`` are the called programs that have been pushed forward.
 
     Attributes
     ----------
@@ -41,6 +39,9 @@ class State:
         The shadows of arrays, as lanes or in slots.
     written : set of Value
         The memory that the block writes.
+    shadowed : set of Value
+        That of it which is active, and what a name may be instead of it: it has shadows from its
+        beginning.
     op : Op or None
         The operation that is being pushed forward.
     """
@@ -50,29 +51,32 @@ class State:
         recorder: Recorder,
         block: Block,
         n: int,
-        facts: Facts,
-        together: Sequence[int] = (),
+        activity: Activity,
+        dense: set[Value],
+        programs: PushedPrograms,
     ) -> None:
         self.recorder = recorder
         self.block = block
         self.n = n
-        self.facts = facts
-        self._memory = memory_of(Program("", block, together=list(together)))
+        self.activity = activity
+        self.dense = dense
+        self.programs = programs
         self.written = {r for op in walk(block) for v in op.writes() for r in self.roots(v)}
+        active = {r for r in self.written if activity.is_active(r)}
+        self.shadowed = with_companions(active, activity.memory)
         self.primal: dict[Value, Symbol] = {}
         self.tangent: dict[Value, Any] = {}
         self.shadow: dict[Value, Symbol] = {}
         self.views: dict[Value, View] = {}
         self.placer = Placer(recorder)
         self.has_basis = False
-        self.again = False  # a fact is new: this attempt goes on, to find others, and is given up
         self._top = recorder.block
         self._origin: dict[Value, Value] = {}
         self.op: Op | None = None
 
     def roots(self, v: Value) -> set[Value]:
         """The memory that an array may be."""
-        return self._memory.get(v, {v})
+        return self.activity.memory.get(v, {v})
 
     def is_written(self, value: Value) -> bool:
         """Whether an array is memory that the block writes, or a view that a rule takes of it."""
@@ -141,23 +145,9 @@ class State:
         return self.recorder.block is not self._top
 
     def is_shadowed(self, v: Value) -> bool:
-        """Whether active values are stored into an array's memory."""
-        return is_array(v) and bool(self.roots(v) & self.facts.shadowed)
-
-    # -- facts
-
-    def note(self, where: set[Any], facts: Iterable[Any]) -> None:
-        """Note facts; if one is new, this attempt is not the last."""
-        new = set(facts) - where
-        where |= new
-        self.again |= bool(new)
-
-    def note_shadow(self, v: Value) -> None:
-        """Note that active values are stored into an array, so that its memory needs shadows."""
-        self.note(self.facts.shadowed, self.roots(v))
+        """Whether an array's memory has shadows: active values may be stored into it."""
+        return is_array(v) and not self.shadowed.isdisjoint(self.roots(v))
 
     def must_be_dense(self, v: Value) -> NoReturn:
-        """Start again with dense lanes for memory whose tangent is not known by places."""
-        if not self.again:  # else it may be so in this attempt only
-            self.facts.dense |= self.roots(v)
-        raise AgainError
+        """Give up places for the tangent of some memory."""
+        raise NotPlacedError(self.roots(v))

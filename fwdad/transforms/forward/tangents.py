@@ -158,14 +158,6 @@ class Tangents:
             terms: dict[Any, Any] = {held or Lanes(lanes): None if is_array(v) else 1.0}
             self.state.tangent[v] = Chunk.of(self.n, self.state.shape(v.type), terms)
 
-    def hold(self, v: Value, lanes: Symbol) -> None:
-        """The same where control flow joins, in which a shadow may be another one."""
-        if self.state.is_shadowed(v):
-            self.state.note_shadow(v)  # a store through v may be one into any of these arrays
-            self.state.shadow[v] = lanes
-        else:
-            self.give_lanes(v, lanes)
-
 
 def broadcasts(lengths: tuple[Any, ...], shape: tuple[Any, ...]) -> bool:
     """Whether an array of these lengths is broadcast against a shape.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from fwdad.errors import UntraceableError
-from fwdad.ir.analysis.alias import Roots, memory_of
+from fwdad.ir.analysis.alias import Roots, memory_of, with_companions
 from fwdad.ir.ops import (
     Apply,
     Block,
@@ -61,7 +61,7 @@ class Structure:
         self.missing = missing_on_some_way(Program("", top))
         self._enter(top)
         self.program = frozenset(self.position)
-        self._in_place = self._with_companions()
+        self._in_place = with_companions(self.written, self.memory)
         self.activity = Activity(top, wrt, self.memory)
         for op in walk(top):
             check_derivatives_fit(op, self.activity.is_active)
@@ -122,14 +122,6 @@ class Structure:
         """Whether a branch or loop stores into memory, so that its stores must be reversed."""
         inside = (inner for block in op.blocks() for inner in walk(block))
         return any(self.roots(v) & self.written for inner in inside for v in inner.writes())
-
-    def _with_companions(self) -> set[Value]:
-        """The memory that is written, and all memory that a phi may be instead of it."""
-        groups = [roots for roots in self.memory.values() if len(roots) > 1]
-        found = set(self.written)
-        while added := [roots for roots in groups if roots & found and not roots <= found]:
-            found.update(*added)
-        return found
 
 
 def may_be_missing(v: Operand, definition: Mapping[Value, Op]) -> bool:

@@ -168,8 +168,8 @@ class States:
         outputs = tuple(Value(INT, v.name) for v in params)
         op.outputs = (*op.outputs, *outputs)
         self.used = outputs[2]
-        structure, at = self.structure, self.home.ops.index(op)
-        structure.insert(self.home, at, before.ops, structure.position[op])
+        structure, index = self.structure, self.home.ops.index(op)
+        structure.insert(self.home, index, before.ops, structure.position[op])
         structure.define(self.used, op)
 
     def _thinned(self, at: Any, used: Any, spacing: Any) -> list[Any]:
