@@ -25,6 +25,7 @@ from fwdad.codegen.llvm.elements import (
     held,
     own_steps,
 )
+from fwdad.codegen.llvm.outlining import casts
 
 types: Any = _types
 
@@ -142,9 +143,7 @@ def arange(_typing: Any, start: Any, stop: Any, step: Any) -> Any:
         return None
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        first, end, by = (
-            context.cast(builder, x, t, types.int64) for t, x in zip(sig.args, args, strict=True)
-        )
+        first, end, by = casts(context, builder, sig.args, args, types.int64)
         zero, one = first.type(0), first.type(1)
         moves = builder.icmp_signed("!=", by, zero)
         require(context, builder, moves, ValueError, "a range cannot have steps of zero")
