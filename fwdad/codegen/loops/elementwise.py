@@ -348,26 +348,45 @@ class Elementwise:
     ) -> str:
         parts = [length_text(d, *places[0]) for d, places in found.items()]
         if not any(isinstance(d, Size) and d.may_be_one for d in found):
-            return self._equal(parts)
-        total = parts[0]
-        for part in parts[1:]:
-            total = f"{self.helpers.use('broadcast_length')}({total}, {part})"
-        n = self.names.temporary("n")
-        self.code.line(f"{n} = {total}")
+            return self.equal(parts)
+        n = self._named_length("broadcast_length", parts)
         for (d, places), part in zip(found.items(), parts, strict=True):
             if isinstance(d, Size):
                 step = self.loops.step(f"1 if {part} == {n} else 0", part)
                 steps.update(dict.fromkeys(places, step))
         return n
 
-    def _equal(self, parts: list[str]) -> str:
-        """The length of two or more axes that are read together without repetition."""
+    def equal(self, parts: Sequence[str]) -> str:
+        """The length of axes that are read together without repetition."""
+        return self._named_length("equal_length", parts)
+
+    def _named_length(self, function: str, parts: Sequence[str]) -> str:
+        """A name for what a function of two lengths makes of several."""
         total = parts[0]
         for part in parts[1:]:
-            total = f"{self.helpers.use('equal_length')}({total}, {part})"
+            total = f"{self.helpers.use(function)}({total}, {part})"
         n = self.names.temporary("n")
         self.code.line(f"{n} = {total}")
         return n
+
+    def stretch(
+        self,
+        leaf: Leaf,
+        dims: Sequence[Dimension],
+        lengths: Sequence[str],
+        steps: dict[tuple[str, int], str],
+    ) -> None:
+        """Note the steps of an array that is broadcast to some lengths, or is as long as these.
+
+        ``dims`` are the lengths as the program knows them, ``lengths`` the same as source.
+        """
+        first = len(dims) - len(leaf.shape)
+        for axis, (d, own) in enumerate(zip(leaf.shape, leaf.lengths(), strict=True)):
+            wanted = dims[first + axis]
+            known = d == 1 or self.facts.length_of(d) == self.facts.length_of(wanted)
+            if not known and (leaf.name, axis) not in steps:
+                text = f"{self.helpers.use('check_length')}({own}, {lengths[first + axis]})"
+                steps[leaf.name, axis] = self.loops.step(text, own)
 
     def element(
         self, a: Operand, index: Sequence[str], steps: dict[tuple[str, int], str] | None = None

@@ -44,6 +44,13 @@ class LoopLines:
         self.code.indent -= len(names)
 
     @contextmanager
+    def nest(self, lengths: Sequence[str], *, inner: bool = False) -> Iterator[list[str]]:
+        """One loop over each axis, as :meth:`open` begins them, around a block."""
+        names = self.open(lengths, inner=inner)
+        yield names
+        self.close(names)
+
+    @contextmanager
     def over(
         self, index: Sequence[str], lengths: Sequence[str], axes: Sequence[int]
     ) -> Iterator[None]:

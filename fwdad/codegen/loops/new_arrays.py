@@ -61,9 +61,10 @@ class NewArrays:
             if n != known and not compared:  # so that no element has to be checked
                 self.code.line(f"{self.helpers.use('equal_length')}({name}.shape[{axis}], {n})", op)
         if zeros:
-            index = self.loops.open(shape)
-            self.code.line(f"{name}[{subscript(index)}] = {literal(0, numpy_number(dtype))}", op)
-            self.loops.close(index)
+            with self.loops.nest(shape) as index:
+                self.code.line(
+                    f"{name}[{subscript(index)}] = {literal(0, numpy_number(dtype))}", op
+                )
 
     def _workspace(self, value: Value) -> tuple[OpenLoop | None, list[str]]:
         """The outermost loop before which an array can be allocated, and its lengths there."""

@@ -134,8 +134,14 @@ class Operands:
             return Term(f"{name}[{index}]", ATOM, numpy_number(operand.type.dtype))
         return self.term(operand)
 
-    def combined(self, function: Any, old: Term, value: Term, dtype: np.dtype[Any]) -> str:
-        """What an update stores; refused where NumPy refuses the cast."""
+    def updated(self, place: str, function: Any, value: Term, dtype: np.dtype[Any]) -> str:
+        """What is stored at a place of a dtype: a value, or a function of the old one and it.
+
+        An update is refused where NumPy refuses its cast.
+        """
+        if function is None:
+            return self.stored(value, dtype)
+        old = Term(place, ATOM, numpy_number(dtype))
         ufunc = as_ufunc(function)
         if ufunc is None:
             raise self.cannot(f"an update by {name_of(function)}")

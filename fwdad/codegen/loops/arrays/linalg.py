@@ -77,10 +77,9 @@ def _solve(w: Parts, op, a, b):
     ranks = [2, min(2, b.type.ndim)]
     lengths, index, (matrix, right) = stack(w, (m, a), (n, b), core=ranks)
     w.code.line(f"{name} = {w.arrays.empty([*lengths, *core], dtype)}")
-    w.loops.open(lengths)
-    factors = shared or _factorized(w, matrix)
-    w.code.line(f"{name}[{subscript(index)}] = {solve}({factors}, {right})")
-    w.loops.close(index)
+    with w.loops.nest(lengths):
+        factors = shared or _factorized(w, matrix)
+        w.code.line(f"{name}[{subscript(index)}] = {solve}({factors}, {right})")
     return None
 
 
@@ -211,15 +210,15 @@ def _each(
     for out, core in zip(op.outputs, cores, strict=False):
         made = w.arrays.empty([*lengths, *(sides[k] for k in core)], out.type.dtype)
         w.code.line(f"{w.names.name(out)} = {made}")
-    w.loops.open(lengths)
-    if len(op.outputs) == 1:
-        w.code.line(f"{w.names.name(op.outputs[0])}[{subscript(index)}] = {call.format(matrix)}")
-    else:
-        parts = [w.names.temporary("part") for _ in op.outputs]
+    made = [f"{w.names.name(out)}[{subscript(index)}]" for out in op.outputs]
+    with w.loops.nest(lengths):
+        if len(made) == 1:
+            w.code.line(f"{made[0]} = {call.format(matrix)}")
+            return None
+        parts = [w.names.temporary("part") for _ in made]
         w.code.line(f"{', '.join(parts)} = {call.format(matrix)}")
-        for out, part in zip(op.outputs, parts, strict=True):
-            w.code.line(f"{w.names.name(out)}[{subscript(index)}] = {part}")
-    w.loops.close(index)
+        for place, part in zip(made, parts, strict=True):
+            w.code.line(f"{place} = {part}")
     return None
 
 

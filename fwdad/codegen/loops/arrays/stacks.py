@@ -178,10 +178,9 @@ def _push(w: Parts, op: Apply, stack: Value, x: Any) -> None:
         w.code.line(f"{w.helpers.use('ahead')}({name}, {top}, {size}, 1)")
         view = w.names.temporary("view")
         w.code.line(f"{view} = {_shaped(f'{name}[{top}:{top} + {size}]', lengths)}")
-        index = w.loops.open(lengths)
-        item = w.operands.stored(w.elements.element(value, index, steps), t.dtype)
-        w.code.line(f"{view}[{subscript(index)}] = {item}")
-        w.loops.close(index)
+        with w.loops.nest(lengths) as index:
+            item = w.operands.stored(w.elements.element(value, index, steps), t.dtype)
+            w.code.line(f"{view}[{subscript(index)}] = {item}")
     w.code.line(f"{top} += {size}")
     for k, axis in enumerate(held.unknown):
         w.code.line(f"{shapes}[{shapes}_top + {k}] = {lengths[axis]}")

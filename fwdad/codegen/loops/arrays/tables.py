@@ -28,10 +28,9 @@ def _of_each(w: Parts, op: Any, v: Operand, call: Any) -> str | None:
             text = call(w.elements.element(value, [], steps))
             return w.operands.stored(Term(text, ATOM, numpy_number(out.type.dtype)), out.type.dtype)
         w.arrays.new(out, lengths)
-        index = w.loops.open(lengths)
-        name, item = w.names.name(out), call(w.elements.element(value, index, steps))
-        w.code.line(f"{name}[{subscript(index)}] = {item}")
-        w.loops.close(index)
+        with w.loops.nest(lengths) as index:
+            name, item = w.names.name(out), call(w.elements.element(value, index, steps))
+            w.code.line(f"{name}[{subscript(index)}] = {item}")
     return None
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -258,7 +259,7 @@ class _Writer:
         elif op.function in (float, np.float64):
             self.held[op.outputs[0]] = given[0]
         elif any(x.is_vector for x in given):
-            self._define(op, term_of(op, given, self._atom).text)
+            self._define(op, term_of(op, given, partial(self.w.draft.vector_atom, wanted="v")).text)
         else:
             made = self.w.names.temporary("t")
             self.line(f"{made} = {self.w.numbers.scalar(op).text}", op)
@@ -268,13 +269,6 @@ class _Writer:
         made = self.w.names.temporary("v")
         self.line(f"{made} = {text}", op)
         self.held[op.outputs[0]] = Elements(Term(made, ATOM, numpy_number(_DOUBLE)), True)
-
-    def _atom(self, term: Term) -> Term:
-        if term.text.isidentifier():
-            return term
-        made = self.w.names.temporary("v")
-        self.line(f"{made} = {term.text}")
-        return term._replace(text=made, level=ATOM)
 
 
 def _check_of(op: Apply) -> str:
