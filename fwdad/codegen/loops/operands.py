@@ -22,7 +22,7 @@ from fwdad.codegen.loops.terms.numpy_terms import as_ufunc, loop_types, numpy_te
 from fwdad.codegen.numba_support import CannotCompileError
 from fwdad.errors import type_in_words
 from fwdad.ir.notation import ATOM, LOWEST
-from fwdad.ir.ops import Apply, Missing, Operand, Value, is_array
+from fwdad.ir.ops import Apply, Missing, Operand, Value, is_array, type_of_operand
 from fwdad.ir.types import Number, Type, least_shape, number_type
 
 
@@ -163,9 +163,7 @@ class Operands:
 
     def type_of(self, operand: Operand) -> Type:
         """The type of an operand."""
-        if isinstance(operand, (Value, Missing)):
-            return operand.type
-        t = number_type(operand)
+        t: Type | None = type_of_operand(operand)
         if t is None:
             raise self.cannot(f"{type_in_words(operand)} as a value")
         return t

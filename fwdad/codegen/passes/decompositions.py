@@ -18,6 +18,7 @@ from fwdad.core.register_into import enter_into
 from fwdad.errors import UntraceableError
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Apply, Block, Op, Program, Value, map_values, values_in
+from fwdad.ir.rewrite import with_blocks, with_ops
 from fwdad.ir.symbol import Symbol
 from fwdad.rules.core.registry import function_name
 
@@ -40,22 +41,10 @@ def _of_block(block: Block) -> Block:
     for op in block.ops:
         simpler = _simpler(op) if isinstance(op, Apply) and not op.mutated else None
         if simpler is None:
-            made.append(_inside(op) if op.nests else op)
+            made.append(with_blocks(op, _of_block))
         else:
             made += simpler
-    if len(made) == len(block.ops) and all(a is b for a, b in zip(made, block.ops, strict=True)):
-        return block
-    return dataclasses.replace(block, ops=made)
-
-
-def _inside(op: Op) -> Op:
-    """An operation whose blocks are expanded."""
-    changed: dict[str, Any] = {
-        f.name: new
-        for f in dataclasses.fields(op)
-        if isinstance(old := getattr(op, f.name), Block) and (new := _of_block(old)) is not old
-    }
-    return dataclasses.replace(op, **changed) if changed else op
+    return with_ops(block, made)
 
 
 def _simpler(op: Apply) -> list[Op] | None:

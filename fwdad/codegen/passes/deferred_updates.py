@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fwdad.ir.analysis.alias import memory, memory_of
+from fwdad.ir.analysis.def_use import count_uses
 from fwdad.ir.ops import Apply, Block, Load, Loop, Op, Program, Update, Value
 from fwdad.ir.primitives.outer_products import OuterProducts
 from fwdad.ir.primitives.stacks import stack_type
-from fwdad.ir.rewrite import all_inside, blocks_of, count_uses
+from fwdad.ir.rewrite import all_inside, blocks_of
 from fwdad.ops import Algebra, record_of
 from fwdad.rules.core.adjoints import add_outer
 
@@ -41,7 +42,7 @@ class _Later:
     def __init__(self, program: Program) -> None:
         self._roots = memory_of(program)
         self._given = set(program.block.params)
-        self._uses = count_uses(program)
+        self._uses = count_uses(program.block)
 
     def block(self, block: Block) -> None:
         """Rewrite the loops of a block, the outer ones first."""

@@ -17,18 +17,25 @@ from fwdad.ir.ops import (
 
 
 def count_uses(block: Block) -> Counter[Value]:
-    """How often each value is used; a use inside a loop of a value from outside counts twice."""
+    """How often each value is an operand or a result, also in the blocks inside."""
     used: list[Value] = []
     for op in walk(block):
         used += values_in(op.operands())
         if op.nests:
             used += values_in([inner.results for inner in op.blocks()])
-        if isinstance(op, Loop):
-            defined = {v for b in op.blocks() for i in walk(b) for v in i.outputs}
-            used += [v for b in op.blocks() for i in walk(b) for v in values_in(i.operands())
-                     if v not in defined]  # fmt: skip
     used += values_in(block.results)
     return Counter(used)
+
+
+def count_repeated_uses(block: Block) -> Counter[Value]:
+    """The same, but a use inside a loop of a value from outside counts twice."""
+    uses = count_uses(block)
+    for op in walk(block):
+        if isinstance(op, Loop):
+            inside = [i for b in op.blocks() for i in walk(b)]
+            defined = {v for i in inside for v in i.outputs}
+            uses.update(v for i in inside for v in values_in(i.operands()) if v not in defined)
+    return uses
 
 
 def used_in_own_block(

@@ -21,6 +21,7 @@ from fwdad.ir.ops import (
     Update,
     Value,
     is_array,
+    type_of_operand,
     values_in,
     walk,
 )
@@ -28,7 +29,7 @@ from fwdad.ir.primitives.scatter_add import is_scatter, scattered, target_of
 from fwdad.ir.primitives.stacks import new_stack, push, stack_type, thin
 from fwdad.ir.primitives.view_mirrors import is_view, view_or_copy
 from fwdad.ir.symbol import Symbol
-from fwdad.ir.types import BOOL, ArrayType, Number, Type, number_type
+from fwdad.ir.types import BOOL, ArrayType, Number, Type
 from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
@@ -216,7 +217,7 @@ class Memory:
             if stack not in self.state.shadow and self.state.again:
                 made = self.recorder.apply_typed(new_stack, (), stack_type(stack.type))
                 self.state.shadow[stack] = made
-            t: Any = x.type if isinstance(x, Value) else number_type(x)
+            t = type_of_operand(x)
             lanes = self.tangents.lanes(x, t)
             self.recorder.mutate(push, (self.state.shadow[stack], lanes), {})
         elif stack in self.state.shadow and op.function is thin:

@@ -8,24 +8,33 @@ from __future__ import annotations
 
 import operator
 
-from fwdad.ir.ops import Apply, Block, Loop, Missing, Op, Operand, Program, Value
+from fwdad.ir.analysis.def_use import count_uses
+from fwdad.ir.ops import (
+    Apply,
+    Loop,
+    Missing,
+    Op,
+    Operand,
+    Program,
+    Value,
+    may_be,
+    type_of_operand,
+)
 from fwdad.ir.rewrite import (
     Mapping,
-    blocks_of,
-    count_uses,
     definitions,
     give_name,
     key_of,
+    replace_ops,
     substitute,
 )
-from fwdad.ir.types import BOOL, INT, covers, number_type
+from fwdad.ir.types import BOOL, INT
 
 
 def simplify_carried(program: Program) -> bool:
     """Simplify what the loops of a program carry; return whether anything changed."""
     simplifier = _Simplifier(program)
-    for block in blocks_of(program.block):
-        simplifier.block(block)
+    replace_ops(program.block, simplifier.instead)
     substitute(program.block, simplifier.mapping)
     give_name({a: b for a, b in simplifier.mapping.items() if a not in simplifier.params})
     return bool(simplifier.mapping)
@@ -66,7 +75,7 @@ def bounded(op: Loop) -> bool:
     """Whether a loop is over a range of Python integers with a known step."""
     if op.span is None or type(op.span[2]) is not int or op.span[2] == 0:
         return False
-    return all((x.type if isinstance(x, Value) else number_type(x)) == INT for x in op.span)
+    return all(type_of_operand(x) == INT for x in op.span)
 
 
 class _Simplifier:
@@ -74,16 +83,11 @@ class _Simplifier:
         self.mapping: Mapping = {}
         self.params: set[Value] = set()
         self._definitions = definitions(program)
-        self._uses = count_uses(program)
+        self._uses = count_uses(program.block)
 
-    def block(self, block: Block) -> None:
-        """Simplify the loops directly in a block."""
-        made: list[Op] = []
-        for op in block.ops:
-            made.append(op)
-            if isinstance(op, Loop):
-                made.extend(self._loop(op))
-        block.ops = made
+    def instead(self, op: Op) -> list[Op] | None:
+        """A loop, simplified, and what must follow it; None for other operations."""
+        return [op, *self._loop(op)] if isinstance(op, Loop) else None
 
     def _loop(self, op: Loop) -> list[Op]:
         """Simplify one loop; return the operations that must follow it."""
@@ -107,7 +111,7 @@ class _Simplifier:
                 last = op.body.results[-1] if op.leaves else None
                 if flag and self._is_flag(result, {last}) and _test_holds(op):
                     self._put(output, operand=True)
-                elif isinstance(result, (Value, Missing)) or not _may_be(output, result):
+                elif isinstance(result, (Value, Missing)) or not may_be(output, result):
                     continue
                 elif surely_runs(op):
                     self._put(output, result)
@@ -165,9 +169,4 @@ def _is_constant(p: Value, initial: Operand, result: Operand) -> bool:
     """Whether a carried value is the same before and after every iteration."""
     if isinstance(initial, Missing):
         return False
-    return (result is p or key_of(result) == key_of(initial)) and _may_be(p, initial)
-
-
-def _may_be(value: Value, operand: Operand) -> bool:
-    t = operand.type if isinstance(operand, (Value, Missing)) else number_type(operand)
-    return t is not None and covers(value.type, t)
+    return (result is p or key_of(result) == key_of(initial)) and may_be(p, initial)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from fwdad.ir.analysis.alias import memory, memory_of
+from fwdad.ir.analysis.def_use import count_uses
 from fwdad.ir.analysis.layout import Order, Orders
 from fwdad.ir.ops import Apply, Op, Operand, Program, Value, is_array
 from fwdad.ir.primitives.stacks import pop, top
-from fwdad.ir.rewrite import blocks_of, count_uses, give_name, substitute
+from fwdad.ir.rewrite import blocks_of, give_name, substitute
 from fwdad.ops import record_of
 
 
@@ -22,7 +23,7 @@ def drop_copies(program: Program) -> bool:
     used: set[Value] = memory(program.block.results, roots)
     for op in program.walk():
         used |= memory(op.writes(), roots)
-    uses = count_uses(program)
+    uses = count_uses(program.block)
     mapping: dict[Value, Operand] = {}
     touched: set[Value] = set()  # one copy of a memory at a time: what is known of it changes
     for block in blocks_of(program.block):

@@ -27,6 +27,7 @@ from fwdad.ir.ops import (
     Value,
     is_array,
     map_values,
+    may_be,
     values_in,
 )
 from fwdad.ir.primitives.stacks import turn
@@ -40,7 +41,7 @@ from fwdad.ir.rewrite import (
     key_of,
     substitute,
 )
-from fwdad.ir.types import BOOL, Number, covers, number_type
+from fwdad.ir.types import BOOL, Number
 from fwdad.ops import Risk
 from fwdad.transforms.passes.carried import simplify_carried
 
@@ -213,7 +214,7 @@ class _Conditions:
         for k, output in enumerate(op.outputs):
             a, b = op.then.results[k], op.other.results[k]
             one = _only(a, b, inside)
-            if one is not None and _fits(output, one):
+            if one is not None and may_be(output, one):
                 self.mapping[output] = one
             elif output.type == BOOL and isinstance(a, bool) and isinstance(b, bool):
                 function = bool if a else operator.not_  # they differ
@@ -285,11 +286,6 @@ def _only(a: Operand, b: Operand, inside: set[Value]) -> Operand | None:
     elif not isinstance(b, Missing) and key_of(a) != key_of(b):
         return None
     return None if isinstance(a, Value) and a in inside else a
-
-
-def _fits(output: Value, operand: Operand) -> bool:
-    t = operand.type if isinstance(operand, (Value, Missing)) else number_type(operand)
-    return t is not None and covers(output.type, t)
 
 
 def _is_plain(op: Op) -> bool:

@@ -240,7 +240,8 @@ def _stored_value(w: Parts, p: _Places, value: Operand, dtype: np.dtype[Any] | N
         if waits is not None:
             return waits
     name = _own_name(w, value, p.view.value)
-    leaf, steps = Leaf(name, value.type.shape, value), {}
+    steps: dict[tuple[str, int], str] = {}
+    leaf = Leaf(name, value.type.shape, value)
     w.elements.stretch(leaf, p.dims, p.lengths, steps)
     w.elements.compare([leaf], p.lengths, steps)
     t = numpy_number(value.type.dtype)

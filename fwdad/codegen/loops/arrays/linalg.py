@@ -210,14 +210,14 @@ def _each(
     for out, core in zip(op.outputs, cores, strict=False):
         made = w.arrays.empty([*lengths, *(sides[k] for k in core)], out.type.dtype)
         w.code.line(f"{w.names.name(out)} = {made}")
-    made = [f"{w.names.name(out)}[{subscript(index)}]" for out in op.outputs]
+    places = [f"{w.names.name(out)}[{subscript(index)}]" for out in op.outputs]
     with w.loops.nest(lengths):
-        if len(made) == 1:
-            w.code.line(f"{made[0]} = {call.format(matrix)}")
+        if len(places) == 1:
+            w.code.line(f"{places[0]} = {call.format(matrix)}")
             return None
-        parts = [w.names.temporary("part") for _ in made]
+        parts = [w.names.temporary("part") for _ in places]
         w.code.line(f"{', '.join(parts)} = {call.format(matrix)}")
-        for place, part in zip(made, parts, strict=True):
+        for place, part in zip(places, parts, strict=True):
             w.code.line(f"{place} = {part}")
     return None
 

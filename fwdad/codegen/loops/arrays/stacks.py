@@ -14,10 +14,10 @@ from typing import Any
 from fwdad.codegen.loops.arrays.functions import handles, reading
 from fwdad.codegen.loops.notation import dtype_text, subscript
 from fwdad.codegen.loops.parts import Parts
-from fwdad.codegen.loops.stack_memory import Held, type_of_pushed
+from fwdad.codegen.loops.stack_memory import Held
 from fwdad.codegen.numba_support import CHECK_BOUNDS
 from fwdad.ir.notation import tuple_text
-from fwdad.ir.ops import Apply, Call, Loop, Value, is_array, values_in, walk
+from fwdad.ir.ops import Apply, Call, Loop, Value, is_array, type_of_operand, values_in, walk
 from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top
 from fwdad.ir.types import INT, ArrayType, Size, Type
 
@@ -102,7 +102,7 @@ def make_room(w: Parts, loop: Loop) -> None:
     if loop.span is None or loop.leaves:
         return
     start, stop, step = loop.span
-    ends = [type_of_pushed(x) for x in (start, stop)]
+    ends = [type_of_operand(x) for x in (start, stop)]
     if step not in (1, -1) or isinstance(step, Value) or any(t.dtype.kind != "i" for t in ends):
         return
     own: dict[Held, list[Apply]] = {}

@@ -31,9 +31,9 @@ from fwdad.codegen.loops.vectors.vector_terms import (
 from fwdad.codegen.loops.vectors.vector_terms import vector_term as term_of
 from fwdad.codegen.runtime import libmvec
 from fwdad.ir.notation import ATOM
-from fwdad.ir.ops import Apply, Load, Loop, Op, Operand, Store, Value, values_in
+from fwdad.ir.ops import Apply, Load, Loop, Op, Operand, Store, Value, type_of_operand, values_in
 from fwdad.ir.primitives.stacks import push
-from fwdad.ir.types import Number, number_type
+from fwdad.ir.types import Number
 from fwdad.ops import Cost, record_of
 
 _DOUBLE = np.dtype(np.float64)
@@ -98,7 +98,7 @@ def _adds_up(loop: Loop, body: Body) -> bool:
 
 
 def _is_double(x: Operand) -> bool:
-    t = x.type if isinstance(x, Value) else number_type(x)
+    t = type_of_operand(x)
     return isinstance(t, Number) and t.dtype == _DOUBLE
 
 

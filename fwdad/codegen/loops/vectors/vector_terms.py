@@ -17,8 +17,8 @@ from fwdad.codegen.loops.terms.numpy_terms import SYMBOLS, as_ufunc, loop_types
 from fwdad.codegen.numba_support import CannotCompileError
 from fwdad.codegen.runtime import libmvec
 from fwdad.ir.notation import ATOM
-from fwdad.ir.ops import Apply, Operand, Value, is_array
-from fwdad.ir.types import Number, number_type
+from fwdad.ir.ops import Apply, Operand, Value, is_array, type_of_operand
+from fwdad.ir.types import Number
 from fwdad.ops import Algebra, Cost, record_of
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.straight import with_derivative_of
@@ -126,9 +126,9 @@ def _type_of(a: Operand) -> Number:
     """The type of an operand's elements."""
     if is_array(a):
         return numpy_number(a.type.dtype)
-    found = a.type if isinstance(a, Value) else number_type(a)
-    assert isinstance(found, Number)
-    return found
+    t = type_of_operand(a)
+    assert isinstance(t, Number)
+    return t
 
 
 def convert(x: Elements, dtype: np.dtype[Any]) -> Term:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fwdad.ir.builder.index_parts import spelled_out
-from fwdad.ir.ops import Apply, Load, Operand, Value, is_array, values_in
+from fwdad.ir.ops import Apply, Load, Operand, Value, is_array, type_of_operand, values_in
 from fwdad.ir.types import ArrayType, Number, Type, number_type
 from fwdad.ops import Algebra, Memory, record_of
 
@@ -132,7 +132,7 @@ def nested_shape(operand: Operand) -> tuple[int, ...] | None:
         return (len(operand), *shape)  # type: ignore[misc]
     if is_array(operand):
         return operand.type.shape if is_small(operand.type) else None
-    t = operand.type if isinstance(operand, Value) else number_type(operand)
+    t = type_of_operand(operand)
     return () if isinstance(t, Number) else None
 
 
