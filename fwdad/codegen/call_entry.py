@@ -237,11 +237,11 @@ class _Entry:
     def _compile(self, signature: tuple[Any, ...]) -> None:
         """Load code that a process has compiled before, or compile and store it."""
         entry = None if self._digest is None else disk_cache.entry_digest(self._digest, signature)
-        made = None if entry is None else disk_cache.load(entry, signature)
-        if made is not None:
+        value = None if entry is None else disk_cache.load(entry, signature)
+        if value is not None:
             context = self.kernel.targetctx
-            context.insert_user_function(made.entry_point, made.fndesc, [made.library])
-            self.kernel.add_overload(made)
+            context.insert_user_function(value.entry_point, value.fndesc, [value.library])
+            self.kernel.add_overload(value)
             self.kernel.disable_compile()
             return
         self._machine.compile(signature)

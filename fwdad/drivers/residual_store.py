@@ -325,10 +325,10 @@ def sweeps_of(made: Any) -> Sweeps:
 
 def _typed(x: np.ndarray, t: Type) -> Any:
     """A number or array of a type, in memory of its own."""
-    made = np.array(x, t.dtype)
+    array = np.array(x, t.dtype)
     if isinstance(t, Number):
-        return made.item() if t.python else made[()]
-    return made
+        return array.item() if t.python else array[()]
+    return array
 
 
 def _hollow(a: np.ndarray) -> np.ndarray:

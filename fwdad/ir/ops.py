@@ -47,9 +47,9 @@ def values_in(operand: Operand) -> list[Value]:
     """Every value in a structure of operands."""
     if type(operand) is Value:
         return [operand]
-    found: list[Value] = []
-    _collect(operand, found)
-    return found
+    values: list[Value] = []
+    _collect(operand, values)
+    return values
 
 
 def _collect(operand: Operand, found: list[Value]) -> None:

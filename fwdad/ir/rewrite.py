@@ -143,10 +143,10 @@ def written_outside(block: Block) -> list[Value]:
         return []
     memory = memory_of(Program("", block))
     inside = all_inside(block)
-    found: dict[Value, None] = {}
+    values: dict[Value, None] = {}
     for v in written:
-        found.update(dict.fromkeys(sorted(memory.get(v, {v}) - inside, key=repr)))
-    return list(found)
+        values.update(dict.fromkeys(sorted(memory.get(v, {v}) - inside, key=repr)))
+    return list(values)
 
 
 def all_used(op: Op) -> set[Value]:

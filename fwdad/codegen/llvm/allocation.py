@@ -71,8 +71,8 @@ def allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) ->
         _answer(context, inside, owner, size, _LONG)
 
     given = [context.get_constant(types.intp, get_itemsize(context, array_type)), *lengths]
-    made = call_own(builder, f"fwdad_allocate_{len(lengths)}", _MADE, given, write)
-    return _new(context, builder, array_type, lengths, made)
+    result = call_own(builder, f"fwdad_allocate_{len(lengths)}", _MADE, given, write)
+    return _new(context, builder, array_type, lengths, result)
 
 
 def _answer(context: Any, builder: Any, owner: Any, size: Any, long: int) -> None:
@@ -239,8 +239,8 @@ def growing(_typing: Any, length: Any, dtype: Any) -> Any:
             _answer(context, inside, owner, size, _LONG_STACK)
 
         itemsize = context.get_constant(types.intp, get_itemsize(context, sig.return_type))
-        made = call_own(builder, "fwdad_growing", _MADE, [itemsize, n], write)
-        return _new(context, builder, sig.return_type, [n], made).value
+        result = call_own(builder, "fwdad_growing", _MADE, [itemsize, n], write)
+        return _new(context, builder, sig.return_type, [n], result).value
 
     return types.Array(dtype.dtype, 1, "C")(length, dtype), code
 
@@ -268,9 +268,9 @@ def grown(_typing: Any, array: Any, needed: Any) -> Any:
         itemsize = context.get_constant(types.intp, size)
         pointers = [builder.bitcast(p, _BYTE) for p in (owner, parent, data)]
         given = [itemsize, length, wanted, *pointers]
-        made = call_own(builder, "fwdad_grown", _MADE, given, partial(_write_grown, context))
-        longer = builder.sdiv(builder.extract_value(made, 2), itemsize)
-        return _new(context, builder, sig.return_type, [longer], made).value
+        result = call_own(builder, "fwdad_grown", _MADE, given, partial(_write_grown, context))
+        longer = builder.sdiv(builder.extract_value(result, 2), itemsize)
+        return _new(context, builder, sig.return_type, [longer], result).value
 
     return types.Array(array.dtype, 1, "C")(array, needed), code
 
@@ -309,13 +309,13 @@ def _write_moved(context: Any, builder: Any, given: Any) -> None:
     is_short = builder.icmp_signed("<", wanted, wanted.type(_SHORT))
     quarter = builder.select(is_short, wanted.type(0), builder.ashr(wanted, wanted.type(2)))
     size = _bytes(builder, itemsize, builder.add(wanted, quarter))
-    made = context.nrt.meminfo_new_varsize_unchecked(builder, size)
-    with builder.if_then(cgutils.is_not_null(builder, made)):
-        into = context.nrt.meminfo_data(builder, made)
+    owner = context.nrt.meminfo_new_varsize_unchecked(builder, size)
+    with builder.if_then(cgutils.is_not_null(builder, owner)):
+        into = context.nrt.meminfo_data(builder, owner)
         cgutils.raw_memcpy(builder, into, data, length, itemsize)
         with builder.if_then(cgutils.is_null(builder, parent)):
             cgutils.memset(builder, data, builder.mul(length, itemsize), 0xFF)
-    _answer(context, builder, made, size, _LONG_STACK)
+    _answer(context, builder, owner, size, _LONG_STACK)
 
 
 @intrinsic

@@ -78,7 +78,7 @@ def ascontiguousarray(_typing: Any, array: Any) -> Any:
     """``np.ascontiguousarray(array)``: the array itself, or a C-contiguous copy."""
     if not isinstance(array, types.Array) or not array.ndim:
         return None
-    made = array.copy(layout="C", readonly=False)
+    copy = array.copy(layout="C", readonly=False)
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         t, (array,) = sig.args[0], args
@@ -99,7 +99,7 @@ def ascontiguousarray(_typing: Any, array: Any) -> Any:
         either.add_incoming(new, behind)
         return either
 
-    return made(array), code
+    return copy(array), code
 
 
 @intrinsic
@@ -107,7 +107,7 @@ def by_rows(_typing: Any, array: Any) -> Any:
     """A view of an array that is C-contiguous, in a type that says so; raises if it is not."""
     if not isinstance(array, types.Array):
         return None
-    made = array.copy(layout="C")
+    copy = array.copy(layout="C")
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         t, (array,) = sig.args[0], args
@@ -120,7 +120,7 @@ def by_rows(_typing: Any, array: Any) -> Any:
         context.nrt.incref(builder, sig.return_type, array)
         return array
 
-    return made(array), code
+    return copy(array), code
 
 
 def _lies_by_rows(context: Any, builder: Any, array_type: Any, array: Any) -> Any:

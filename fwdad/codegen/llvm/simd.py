@@ -56,10 +56,10 @@ class _LanesModel(models.PrimitiveModel):
         return made
 
     def from_data(self, builder: Any, value: Any) -> Any:
-        made = _zeros(self._fe_type.n)
+        vector = _zeros(self._fe_type.n)
         for k in range(self._fe_type.n):
-            made = builder.insert_element(made, builder.extract_value(value, k), _INT32(k))
-        return made
+            vector = builder.insert_element(vector, builder.extract_value(value, k), _INT32(k))
+        return vector
 
     as_return = as_data
     from_return = from_data
@@ -221,11 +221,11 @@ def _read(builder: Any, array_type: Any, pointer: Any, stride: Any, n: int) -> A
         with together:
             builder.store(_load_vector(builder, pointer, n), result)
         with apart:
-            made = _zeros(n)
+            vector = _zeros(n)
             for k in range(n):
                 x = builder.load(_lane_pointer(builder, pointer, stride, k), align=8)
-                made = builder.insert_element(made, x, _INT32(k))
-            builder.store(made, result)
+                vector = builder.insert_element(vector, x, _INT32(k))
+            builder.store(vector, result)
     return builder.load(result)
 
 
@@ -314,12 +314,12 @@ def compiled_lanes(n: int) -> LaneFunctions:
     @intrinsic
     def unit(_typing: Any, _k: Any) -> Any:
         def code(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-            made = _zeros(n)
+            vector = _zeros(n)
             for j in range(n):
                 hit = builder.icmp_signed("==", args[0], args[0].type(j))
                 x = builder.select(hit, _DOUBLE(1.0), _DOUBLE(0.0))
-                made = builder.insert_element(made, x, _INT32(j))
-            return made
+                vector = builder.insert_element(vector, x, _INT32(j))
+            return vector
 
         return lanes(types.intp), code
 
@@ -331,11 +331,11 @@ def compiled_lanes(n: int) -> LaneFunctions:
             raise TypingError(message)
 
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            made = _zeros(n)
+            vector = _zeros(n)
             held = cgutils.unpack_tuple(builder, args[0], n)
             for k, x in enumerate(casts(context, builder, sig.args[0], held, types.float64)):
-                made = builder.insert_element(made, x, _INT32(k))
-            return made
+                vector = builder.insert_element(vector, x, _INT32(k))
+            return vector
 
         return lanes(types.StarArgTuple.from_types(items)), code
 

@@ -51,8 +51,8 @@ def _function(
             raise TypingError(message)
 
         def lower(context, builder, sig, args):
-            held = cgutils.unpack_tuple(builder, args[0], arity)
-            pairs = zip(sig.args[0], held, strict=True)
+            items = cgutils.unpack_tuple(builder, args[0], arity)
+            pairs = zip(sig.args[0], items, strict=True)
             return code(builder, t, *[spread(context, builder, a, x, t) for a, x in pairs])
 
         return answer(types.StarArgTuple.from_types(given)), lower
@@ -182,12 +182,12 @@ def vector_filled(_typing, width, x):
     """A vector of W equal numbers."""
     if not isinstance(width, types.IntegerLiteral) or not isinstance(x, types.Float):
         return None
-    made = VectorType(x, width.literal_value)
+    vector = VectorType(x, width.literal_value)
 
     def code(context, builder, sig, args):
-        return spread(context, builder, sig.args[1], args[1], made)
+        return spread(context, builder, sig.args[1], args[1], vector)
 
-    return made(width, x), code
+    return vector(width, x), code
 
 
 @intrinsic
@@ -222,19 +222,19 @@ def vector_added(_typing, total, vector, stop, i):
         return None
 
     def code(context, builder, sig, args):
-        start, given, n = args[0], args[1], sig.args[1].n
+        start, value, n = args[0], args[1], sig.args[1].n
         stop, i = (context.cast(builder, args[k], sig.args[k], types.intp) for k in (2, 3))
         left = builder.sub(stop, i)
         count = ir.VectorType(left.type, n)
         lanes = ir.Constant(count, list(range(n)))
         there = builder.icmp_signed("<", lanes, splat(builder, left, n))
-        given = builder.select(there, given, constant(sig.args[1], -0.0))  # x + -0.0 is x
-        held = cgutils.alloca_once(builder, given.type)
-        builder.store(given, held)
+        value = builder.select(there, value, constant(sig.args[1], -0.0))  # x + -0.0 is x
+        slot = cgutils.alloca_once(builder, value.type)
+        builder.store(value, slot)
         # via memory, opaque to LLVM: extracting elements of a register takes longer
-        pointers = ir.FunctionType(ir.VoidType(), [held.type])
-        builder.asm(pointers, "", "r,~{memory}", [held], True)
-        items = builder.bitcast(held, start.type.as_pointer())
+        pointers = ir.FunctionType(ir.VoidType(), [slot.type])
+        builder.asm(pointers, "", "r,~{memory}", [slot], True)
+        items = builder.bitcast(slot, start.type.as_pointer())
         for k in range(n):
             start = builder.fadd(start, builder.load(builder.gep(items, [_INT32(k)])))
         return start
@@ -291,13 +291,13 @@ def _of_row(symbol: str, name: str) -> Any:
             return None
 
         def lower(context, builder, _sig, args):
-            found, *rest = _items(builder, args[0], best.n)
+            value, *rest = _items(builder, args[0], best.n)
             is_odd, *others = _items(builder, args[1], best.n)
             for item, other in zip(rest, others, strict=True):
-                found = builder.select(builder.fcmp_ordered(symbol, item, found), item, found)
+                value = builder.select(builder.fcmp_ordered(symbol, item, value), item, value)
                 is_odd = builder.or_(is_odd, other)
             nan = context.get_constant(best.dtype, float("nan"))
-            return builder.select(is_odd, nan, found)
+            return builder.select(is_odd, nan, value)
 
         return best.dtype(best, odd), lower
 
@@ -310,20 +310,20 @@ def _place(symbol: str, name: str) -> Any:
             return None
 
         def lower(context, builder, _sig, args):
-            found, at = None, None
+            value, at = None, None
             places = _items(builder, args[1], best.n)
             for k, item in enumerate(_items(builder, args[0], best.n)):
                 place = builder.fadd(places[k], context.get_constant(types.float64, k))
-                if found is None:
-                    found, at = item, place
+                if value is None:
+                    value, at = item, place
                     continue
-                odd, both = is_nan(builder, item), builder.fcmp_ordered("==", item, found)
-                both = builder.or_(both, builder.and_(odd, is_nan(builder, found)))
+                odd, both = is_nan(builder, item), builder.fcmp_ordered("==", item, value)
+                both = builder.or_(both, builder.and_(odd, is_nan(builder, value)))
                 earlier = builder.and_(both, builder.fcmp_ordered("<", place, at))
-                more = builder.fcmp_ordered(symbol, item, found)
-                more = builder.or_(more, builder.and_(odd, builder.not_(is_nan(builder, found))))
+                more = builder.fcmp_ordered(symbol, item, value)
+                more = builder.or_(more, builder.and_(odd, builder.not_(is_nan(builder, value))))
                 taken = builder.or_(more, earlier)
-                found = builder.select(taken, item, found)
+                value = builder.select(taken, item, value)
                 at = builder.select(taken, place, at)
             return builder.fptosi(at, context.get_value_type(types.int64))
 

@@ -83,10 +83,10 @@ class TypedNames:
 
     def temporary(self, wanted: str, t: Type | None = None) -> str:
         """A new name."""
-        made = self.plain.unique(wanted)
+        name = self.plain.unique(wanted)
         if t is not None:
-            self.types[made] = t
-        return made
+            self.types[name] = t
+        return name
 
     def _note(self, value: Value, name: str) -> None:
         if value in self._lanes:
@@ -124,6 +124,6 @@ class Draft:
         """A term of vectors as a name, so that it may be written twice."""
         if term.text.isidentifier():
             return term
-        made = self.names.temporary(wanted)
-        self.vector_line(f"{made} = {term.text}")
-        return term._replace(text=made, level=ATOM)
+        name = self.names.temporary(wanted)
+        self.vector_line(f"{name} = {term.text}")
+        return term._replace(text=name, level=ATOM)

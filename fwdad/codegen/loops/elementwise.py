@@ -151,9 +151,9 @@ class Elementwise:
         """The only element of a deferred operation."""
         op = self.lazy[value]
         self.prepare(op)
-        made = self.element_of(op, [])
+        term = self.element_of(op, [])
         self.done(value)
-        return made
+        return term
 
     def materialize(self, value: Value) -> str:
         """Write a deferred operation into an array."""
@@ -280,9 +280,9 @@ class Elementwise:
         types = [self.operands.type_of(a) for a in op.args]
         for a, wanted in zip(op.args, needed_dtypes(ufunc, types), strict=True):
             if isinstance(a, Value) and not is_array(a) and wanted is not None:
-                made = number_cast(self.terms[a], wanted)
-                self.helpers.note(made.text)
-                self.code.line(f"{self.names.temporary('fits')} = {made.text}")
+                term = number_cast(self.terms[a], wanted)
+                self.helpers.note(term.text)
+                self.code.line(f"{self.names.temporary('fits')} = {term.text}")
 
     def _settle(self, op: Apply, union: dict[int, set[Dimension]]) -> None:
         for a in op.args:
@@ -449,11 +449,11 @@ class Elementwise:
         ufunc = as_ufunc(op.function)
         dtype = op.outputs[0].type.dtype
         if ufunc is not None:
-            made = numpy_term(ufunc, terms)
+            term = numpy_term(ufunc, terms)
         elif op.function is np.where:
             condition, a, b = terms
-            made = where_term(condition, a, b, dtype)
+            term = where_term(condition, a, b, dtype)
         else:
-            made = ELEMENTWISE[op.function](dtype, *terms)
-        self.helpers.note(made.text)
-        return made
+            term = ELEMENTWISE[op.function](dtype, *terms)
+        self.helpers.note(term.text)
+        return term

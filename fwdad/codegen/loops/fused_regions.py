@@ -165,14 +165,14 @@ class _RegionWriter:
             self.held[v] = term
             return term
         base = v.name or (self.names.get(v, None))
-        made = self.w.names.temporary(f"{base}_{self.index[-1]}" if base else "t")
-        self._line(f"{made} = {term.text}", op)
-        self.held[v] = term._replace(text=made, level=ATOM)
+        name = self.w.names.temporary(f"{base}_{self.index[-1]}" if base else "t")
+        self._line(f"{name} = {term.text}", op)
+        self.held[v] = term._replace(text=name, level=ATOM)
         return self.held[v]
 
     def _term(self, op: Apply) -> Term:
-        made = vector_term(op, [self._elements(a) for a in op.args], self.w.draft.vector_atom)
-        return self.w.draft.vector_atom(made) if len(made.text) > _LONGEST else made
+        term = vector_term(op, [self._elements(a) for a in op.args], self.w.draft.vector_atom)
+        return self.w.draft.vector_atom(term) if len(term.text) > _LONGEST else term
 
     def _elements(self, a: Operand) -> Elements:
         if not isinstance(a, Value):

@@ -94,9 +94,9 @@ class Operands:
         """A term as a name or a constant, so that it may be written twice."""
         if term.text.isidentifier() or term.constant is not None:
             return term
-        made = self.names.temporary(wanted, term.type)
-        self.code.line(f"{made} = {term.text}")
-        return term._replace(text=made, level=ATOM)
+        name = self.names.temporary(wanted, term.type)
+        self.code.line(f"{name} = {term.text}")
+        return term._replace(text=name, level=ATOM)
 
     def missing(self, operand: Missing) -> str:
         """A value of the right type that is never used, but that may be copied."""

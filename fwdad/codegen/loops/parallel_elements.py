@@ -183,14 +183,14 @@ def region(lines: list[str], name: str, length: str, work: str) -> tuple[list[st
     elements in tenths of a nanosecond, as source.
     """
     outside, body = dedented(lines)
-    given = names_from_outside([ast.parse("\n".join(body))], ("first", "last"))
+    names = names_from_outside([ast.parse("\n".join(body))], ("first", "last"))
     call = [
         f"{outside}if {length} >= {_LONG} and {work} >= {SHORTEST}:",
-        *(f"{outside}    {line}" for line in run_on_threads(name, given, "0", length)),
+        *(f"{outside}    {line}" for line in run_on_threads(name, names, "0", length)),
         f"{outside}else:",
-        f"{outside}    {name}({', '.join([*given, '0', length])})",
+        f"{outside}    {name}({', '.join([*names, '0', length])})",
     ]
-    return part_function(name, given, body), call
+    return part_function(name, names, body), call
 
 
 def work_of(tree: ast.AST) -> int:

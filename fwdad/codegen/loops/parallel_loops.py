@@ -69,17 +69,17 @@ class SpreadLoop:
         body[head] = f"{body[head].partition(' in ')[0]} in {spans('first', 'last')}:"
         globals_ = {*w.draft.module.globals.objects, *w.helpers.lane_functions}
         globals_ |= {*w.helpers.used, *w.helpers.vector_functions, "first", "last"}
-        given = names_from_outside([ast.parse("\n".join(body))], globals_)
+        names = names_from_outside([ast.parse("\n".join(body))], globals_)
         name = w.names.temporary("loop")
-        w.loops.outlined += part_function(name, given, body)
+        w.loops.outlined += part_function(name, names, body)
         w.loops.typed.append(name)
         n = w.names.temporary("n")
         call = [
             f"{n} = len({spans(first, last)})",
             f"if {n} > 1 and {n} * {self.cost} >= {SHORTEST}:",
-            *(f"    {line}" for line in run_on_threads(name, given, first, n, step)),
+            *(f"    {line}" for line in run_on_threads(name, names, first, n, step)),
             "else:",
-            f"    {name}({', '.join([*given, first, last])})",
+            f"    {name}({', '.join([*names, first, last])})",
         ]
         w.code.drop(self.start)
         w.code.insert(self.start, [outside + line for line in call], loop.location)

@@ -119,16 +119,16 @@ def spread_rows(loops: LoopLines, start: int) -> None:
     found, of_store = (checks(statement, index) for statement in (inner.inside[0], store))
     if found is None or of_store is None:
         return
-    given = sorted({*_given(nest), *_given(inner, {*nest.index})} - _stored(nest))
-    comma = "".join(f"{each}, " for each in given)
+    outside = sorted({*_given(nest), *_given(inner, {*nest.index})} - _stored(nest))
+    comma = "".join(f"{each}, " for each in outside)
     name = loops.names.temporary("rows")
-    loops.outlined += part_function(name, [*given, "split"], _part(nest))
+    loops.outlined += part_function(name, [*outside, "split"], _part(nest))
     length, split = _longest(nest.lengths)
     total = " * ".join([*nest.lengths, *inner.lengths])
     work = work_of(inner.inside[0])
     _replace(loops, start, list(dict.fromkeys([*found, *of_store])), [
         f"if {length} > 1 and {total} >= {SHORTEST // work}:",
-        *(f"    {line}" for line in run_on_threads(name, [*given, split], "0", length)),
+        *(f"    {line}" for line in run_on_threads(name, [*outside, split], "0", length)),
         "else:",
         f"    {name}({comma}0, 0, {nest.lengths[0]})",
     ])  # fmt: skip

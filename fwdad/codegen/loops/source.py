@@ -344,7 +344,7 @@ class NumbaWriter:
         seen = list(self.program.block.params)
         for block, k in self._within:
             seen += [*block.params, *(v for op in block.ops[:k] for v in op.outputs)]
-        found: dict[Dimension, str] = {}
+        lengths: dict[Dimension, str] = {}
         for v in seen:
             if not is_array(v) or v in self._missing:
                 continue
@@ -353,8 +353,8 @@ class NumbaWriter:
                 if name in written or v in w.memory.params:
                     for axis, d in enumerate(v.type.shape):
                         if d not in self._moving:
-                            found.setdefault(d, f"{name}.shape[{axis}]")
-        return found
+                            lengths.setdefault(d, f"{name}.shape[{axis}]")
+        return lengths
 
     # -- programs that are called
 

@@ -80,10 +80,10 @@ class Stacks:
             first = not held.stacks
             held.stacks.append(stack)
             self.held[stack] = held
-            own: set[Op] = {op for op, _ in given}
-            held.ends = own
+            ops: set[Op] = {op for op, _ in given}
+            held.ends = ops
             if first:
-                held.begins = own
+                held.begins = ops
         for stack in dict.fromkeys((*self.given, *handed)):
             if stack not in self.held:
                 found = pops[stack][0][0] if stack in pops else looks.get(stack)

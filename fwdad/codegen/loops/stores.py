@@ -234,13 +234,13 @@ class Stores:
 def _shape_of_view(shape: tuple[Dimension, ...], index: Sequence[Operand]) -> tuple[Dimension, ...]:
     """The lengths of a basic index; an unknown length is a new symbol."""
     rest = list(shape)
-    made: list[Dimension] = []
+    lengths: list[Dimension] = []
     for i in spelled_out(index, len(shape)):
         if i is None:
-            made.append(1)
+            lengths.append(1)
         elif isinstance(i, slice):
             d = rest.pop(0)
-            made.append(sliced(d, i))
+            lengths.append(sliced(d, i))
         else:
             rest.pop(0)
-    return tuple(made)
+    return tuple(lengths)

@@ -89,18 +89,18 @@ class _Cutter:
 
     def block(self, block: Block) -> Block:
         """The same block with calls of pieces."""
-        made: list[Op] = []
+        ops: list[Op] = []
         run: list[Op] = []
         for op in block.ops:
             why = self._refuses(op)
             if why is None:
                 run.append(op)
                 continue
-            made.extend(self._joined(run))
+            ops.extend(self._joined(run))
             run = []
-            made.append(self._left(op, why))
-        made.extend(self._joined(run))
-        return Block(list(block.params), made, list(block.results))
+            ops.append(self._left(op, why))
+        ops.extend(self._joined(run))
+        return Block(list(block.params), ops, list(block.results))
 
     def _refuses(self, op: Op) -> CannotCompileError | None:
         """Why an operation by itself has no compiled form, or None."""

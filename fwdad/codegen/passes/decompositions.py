@@ -64,14 +64,14 @@ def expanded(program: Program) -> Program:
 
 
 def _of_block(block: Block) -> Block:
-    made: list[Op] = []
+    ops: list[Op] = []
     for op in block.ops:
         simpler = _simpler(op) if isinstance(op, Apply) and not op.mutated else None
         if simpler is None:
-            made.append(with_blocks(op, _of_block))
+            ops.append(with_blocks(op, _of_block))
         else:
-            made += simpler
-    return with_ops(block, made)
+            ops += simpler
+    return with_ops(block, ops)
 
 
 def _simpler(op: Apply) -> list[Op] | None:

@@ -49,19 +49,19 @@ def without_outer_sums(program: Program) -> Program:
         constant or any(_Sums(program, b).found for b in blocks_of(program.block))
     ):
         return program
-    made = copied(program)
+    copy = copied(program)
     if constant:
-        multiply_one_row(made)
-    for block in blocks_of(made.block):
-        sums = _Sums(made, block)
+        multiply_one_row(copy)
+    for block in blocks_of(copy.block):
+        sums = _Sums(copy, block)
         block.ops = [
             new
             for op in block.ops
             if id(op) not in sums.inside
             for new in sums.found.get(id(op), [op])
         ]
-    add_products_later(made)
-    return made
+    add_products_later(copy)
+    return copy
 
 
 class _Sums:
@@ -95,8 +95,8 @@ class _Sums:
             return
         self.inside.update(map(id, inside))
         args = tuple(vectors)
-        made = Apply(sum_of_outer, args, outputs=op.outputs, location=op.location)
-        self.found[id(op)] = [made]
+        call = Apply(sum_of_outer, args, outputs=op.outputs, location=op.location)
+        self.found[id(op)] = [call]
 
     def _try_update(self, op: Update) -> None:
         """Record an outer product that is added to a matrix in place."""
@@ -135,15 +135,15 @@ class _Sums:
             return None
         if _is(op, _PRODUCTS):
             return self._pair(op, inside, shape)
-        made: list[Value] = []
+        values: list[Value] = []
         for a in op.args if _is(op, _SUMS) else ():
             part = self._own(a)
             found = None if part is None else self._vectors(part, inside, shape)
             if part is None or found is None:
                 return None
             inside.append(part)
-            made += found
-        return made or None
+            values += found
+        return values or None
 
     def _pair(
         self, op: Apply, inside: list[Op], shape: tuple[Dimension, ...]

@@ -32,9 +32,9 @@ def with_single_rows(program: Program) -> Program:
     """
     if not has_constant_matrix(program):
         return program
-    made = copied(program)
-    multiply_one_row(made)
-    return made
+    copy = copied(program)
+    multiply_one_row(copy)
+    return copy
 
 
 def multiply_one_row(program: Program) -> None:
@@ -138,9 +138,9 @@ class _New:
         if part.type == self._op.outputs[0].type:  # the whole already
             self._ops[-1].outputs = self._op.outputs
         else:
-            made = Apply(np.full, (lengths(), part), outputs=self._op.outputs)
-            made.location = self._op.location
-            self._ops.append(made)
+            call = Apply(np.full, (lengths(), part), outputs=self._op.outputs)
+            call.location = self._op.location
+            self._ops.append(call)
         return self._ops
 
 

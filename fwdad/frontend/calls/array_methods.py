@@ -164,10 +164,10 @@ def _conjugate(tracer: Tracer, a: Symbol, out: Any = None) -> Any:
         return tracer.call(np.conjugate, (a,), {"out": out})
     if a.is_array:
         return a.conj()
-    made = tracer.recorder.apply(np.conjugate, (a,), {})
+    value = tracer.recorder.apply(np.conjugate, (a,), {})
     if not isinstance(a.type, Number) or not a.type.python:
-        return made
-    return tracer.recorder.apply(class_of(a), (made,), {})
+        return value
+    return tracer.recorder.apply(class_of(a), (value,), {})
 
 
 @builtin(np.nonzero)

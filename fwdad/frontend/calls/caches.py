@@ -194,10 +194,14 @@ def _read_by(function: Any) -> list[Any]:
         if isinstance(x, tuple):
             waiting.extend(x)
         elif type(x) is not Closure:
-            held = container_of(x)
-            if held is not None and id(held) not in known:
-                known.add(id(held))
-                inside = [*held, *held.values()] if isinstance(held, dict) else list(held)
+            container = container_of(x)
+            if container is not None and id(container) not in known:
+                known.add(id(container))
+                inside = (
+                    [*container, *container.values()]
+                    if isinstance(container, dict)
+                    else list(container)
+                )
                 found.extend((len(inside), *inside))
                 waiting.extend(inside)
         elif id(x) not in known:
@@ -232,7 +236,7 @@ def _same(before: list[Any], now: list[Any]) -> bool:
 
 def _writes_outside(recorder: Recorder, ops: list[Op]) -> bool:
     """Whether operations write into arrays that they have not made."""
-    made = all_inside(Block(ops=ops))
+    values = all_inside(Block(ops=ops))
     waiting = [v for op in walk(Block(ops=ops)) for v in op.writes()]
     known: set[Value] = set()
     while waiting:
@@ -240,7 +244,7 @@ def _writes_outside(recorder: Recorder, ops: list[Op]) -> bool:
         if v in known:
             continue
         known.add(v)
-        if v not in made:
+        if v not in values:
             return True
         op = recorder.definitions.made_by(v)
         if isinstance(op, Load) and op.view:
@@ -274,10 +278,10 @@ def _containers(x: Any) -> list[Any]:
     found: dict[int, Any] = {}
     waiting = list(_flat((x,)))
     while waiting:
-        held = container_of(waiting.pop())
-        if held is not None and id(held) not in found:
-            found[id(held)] = held
-            waiting.extend(_flat(held.values() if isinstance(held, dict) else held))
+        container = container_of(waiting.pop())
+        if container is not None and id(container) not in found:
+            found[id(container)] = container
+            waiting.extend(_flat(container.values() if isinstance(container, dict) else container))
     return list(found.values())
 
 

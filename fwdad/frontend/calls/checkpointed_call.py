@@ -106,6 +106,6 @@ def _copied(v: Value, block: Block) -> Value:
     roots, written = _written(block)
     if not is_array(v) or not roots.get(v, {v}) & written:
         return v
-    made = Value(v.type, v.name)
-    block.ops.append(Apply(np.ndarray.copy, (v,), outputs=(made,)))
-    return made
+    value = Value(v.type, v.name)
+    block.ops.append(Apply(np.ndarray.copy, (v,), outputs=(value,)))
+    return value

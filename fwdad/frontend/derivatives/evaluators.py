@@ -305,9 +305,9 @@ def _columns(recorder: Any, at: Differentiated, lanes: Any, p: Any) -> list[Any]
         shape = at.shape(k)
         size = math.prod(shape)
         whole = size == (lanes.type.shape[0] if not isinstance(lanes.type.shape[0], Size) else -1)
-        own = last if whole else recorder.load(last, (Ellipsis, slice(start, start + size)))
+        value = last if whole else recorder.load(last, (Ellipsis, slice(start, start + size)))
         start += size
-        made.append(_shaped(recorder, own, rank, shape, p))
+        made.append(_shaped(recorder, value, rank, shape, p))
     return made
 
 
@@ -315,9 +315,9 @@ def _shaped(recorder: Any, own: Any, rank: int, shape: tuple[int, ...], p: Any) 
     if len(shape) == 1:
         return own
     if not shape:
-        found = recorder.load(own, (Ellipsis, 0) if rank else 0)
+        value = recorder.load(own, (Ellipsis, 0) if rank else 0)
         python = type(p) is Symbol and isinstance(p.type, Number) and p.type.python
-        return recorder.apply(float, (found,), {}) if python and found.dtype.kind == "f" else found
+        return recorder.apply(float, (value,), {}) if python and value.dtype.kind == "f" else value
     lengths = tuple(recorder.length(own, axis) for axis in range(rank))
     return recorder.apply(np.reshape, (own, (*lengths, *shape)), {})
 

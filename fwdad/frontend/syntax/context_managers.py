@@ -271,9 +271,11 @@ def _call_stack(tracer: Tracer, f: OfStack, args: Any, kwargs: Any) -> Any:
 
         stack.add(tracer, call_back)
         return first
-    own = class_attribute(type(first), "__exit__")
-    if isinstance(own, types.FunctionType) and not is_library_file(own.__code__.co_filename):
-        stack.add(tracer, *_by_call(tracer, own, (first,)))
+    attribute = class_attribute(type(first), "__exit__")
+    if isinstance(attribute, types.FunctionType) and not is_library_file(
+        attribute.__code__.co_filename
+    ):
+        stack.add(tracer, *_by_call(tracer, attribute, (first,)))
     elif isinstance(first, (types.FunctionType, Closure, Method)):
         stack.add(tracer, *_by_call(tracer, first, ()))
     else:

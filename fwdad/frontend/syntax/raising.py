@@ -105,8 +105,8 @@ def _own(op: Op) -> tuple[type[BaseException], ...]:
     if isinstance(op, Load):
         return () if _is_inside(op) else (IndexError,)
     if isinstance(op, (Store, Update)):
-        held = type_of_operand(op.value)
-        return (IndexError,) if isinstance(held, Number) else (IndexError, ValueError, TypeError)
+        t = type_of_operand(op.value)
+        return (IndexError,) if isinstance(t, Number) else (IndexError, ValueError, TypeError)
     return ()
 
 

@@ -46,19 +46,19 @@ def used_in_own_block(
     Includes the blocks inside. Values that carry a name of the user's are left out unless
     ``named``.
     """
-    found: dict[Value, Op] = {}
+    definitions: dict[Value, Op] = {}
     made: dict[Value, Op] = {}
     for op in block.ops:
         for v in values_in(op.operands()):
             if v in made:
-                found[v] = made[v]
+                definitions[v] = made[v]
         for inner in op.blocks() if op.nests else ():
-            found.update(used_in_own_block(inner, uses, named=named))
+            definitions.update(used_in_own_block(inner, uses, named=named))
         if len(op.outputs) == 1 and isinstance(op, (Apply, Load)) and op.pure:
             (value,) = op.outputs
             if (named or value.name is None) and uses[value] == 1:
                 made[value] = op
     for v in values_in(block.results):
         if v in made:
-            found[v] = made[v]
-    return found
+            definitions[v] = made[v]
+    return definitions

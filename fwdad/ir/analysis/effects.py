@@ -192,12 +192,12 @@ def reads(op: Op, roots: Roots) -> set[Value]:
 
 def writes(op: Op, roots: Roots) -> set[Value]:
     """The memory that an operation, or what is inside it, may write."""
-    found = memory(op.writes(), roots)
+    owners = memory(op.writes(), roots)
     if op.nests:
         for block in op.blocks():
             for inner in block.ops:
-                found |= writes(inner, roots)
-    return found
+                owners |= writes(inner, roots)
+    return owners
 
 
 def commute(first: Op, second: Op, roots: Roots) -> bool:

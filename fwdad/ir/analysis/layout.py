@@ -117,13 +117,13 @@ class Orders:
         return self._like.get(v, Like.OTHER) > most
 
     def _seen(self, counts: Counts) -> set[Op]:
-        found: set[Op] = set()
+        ops: set[Op] = set()
         for op in self.looking(counts):
-            self._leave(op, found, counts)
+            self._leave(op, ops, counts)
         for op in walk(self._program.block):
             if isinstance(op, Call) and _any_looks(op.program, set()):
-                self._leave(op, found, counts)
-        return found
+                self._leave(op, ops, counts)
+        return ops
 
     def looking(self, counts: Counts | None = None) -> list[Op]:
         """The operations for which the layout of some arrays makes a difference."""
@@ -154,7 +154,7 @@ class Orders:
     def _leave(self, op: Op, found: set[Op], counts: Counts) -> None:
         """Add an operation, and those that make the arrays that it depends on, to ``found``."""
         waiting: list[Any] = [op]
-        seen: set[Value] = set()
+        values: set[Value] = set()
         while waiting:
             x = waiting.pop()
             if isinstance(x, Op):
@@ -163,8 +163,8 @@ class Orders:
                     waiting.extend(values_in(x.operands()))
             else:
                 for v in values_in(x):
-                    if is_array(v) and counts(v, Like.SAME) and v not in seen:
-                        seen.add(v)
+                    if is_array(v) and counts(v, Like.SAME) and v not in values:
+                        values.add(v)
                         waiting.append(self._made.get(v))
 
     # -- how arrays lie

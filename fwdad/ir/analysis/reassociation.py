@@ -61,11 +61,11 @@ def adds_up(body: Block) -> bool:
 
 def _additions(p: Value, r: Operand, made: dict[Value, Op], uses: Counter[Value]) -> list[Apply]:
     """The additions from a carried number to its next value; empty if others use a partial sum."""
-    found: list[Apply] = []
+    ops: list[Apply] = []
     while r is not p:
         op = made.get(r) if isinstance(r, Value) and uses[r] == 1 else None
         if not isinstance(op, Apply) or op.function is not operator.add:
             return []
-        found.append(op)
+        ops.append(op)
         r = op.args[0]
-    return found if uses[p] == 1 else []
+    return ops if uses[p] == 1 else []

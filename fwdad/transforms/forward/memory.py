@@ -237,9 +237,11 @@ class Memory:
         if op.array in self.state.shadow:
             shadow = self.state.shadow[op.array]
             if op.view:
-                made = self.recorder.load(shadow, (slice(None), *index))
-                made.value.type = ArrayType(made.dtype, (self.n, *v.type.shape))  # v's own lengths
-                self.state.shadow[v] = made
+                value = self.recorder.load(shadow, (slice(None), *index))
+                value.value.type = ArrayType(
+                    value.dtype, (self.n, *v.type.shape)
+                )  # v's own lengths
+                self.state.shadow[v] = value
             else:
                 self.state.tangent[v] = self._read(shadow, index, v.type)
         elif op.array in self.state.views:

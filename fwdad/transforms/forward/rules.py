@@ -312,9 +312,9 @@ class Rules:
         made = []
         for k, v in enumerate(op.outputs):
             if v.type.dtype.kind in "fc":
-                held = Value(self.state.lanes_type(v.type), f"{v.name}_dot" if v.name else None)
-                made.append(held)
-                lanes_of_v = Symbol(held, self.recorder)
+                value = Value(self.state.lanes_type(v.type), f"{v.name}_dot" if v.name else None)
+                made.append(value)
+                lanes_of_v = Symbol(value, self.recorder)
                 self.tangents.give_lanes(v, lanes_of_v, _Wanted(lanes_of_v, push, k))
         args = (self.state.operand(op.args), tuple(lanes))
         kwargs = {key: self.state.operand(a) for key, a in op.kwargs.items()}

@@ -59,16 +59,16 @@ def runs(op: Loop) -> tuple[Apply, Value]:
     Over a range of Python integers it compares the bounds, and may precede the loop; otherwise it
     reads ``exec_count``, and must follow it.
     """
-    found = Value(BOOL)
+    value = Value(BOOL)
     if op.test is None and bounded(op):
         assert op.span is not None
         start, stop, step = op.span
         function = operator.lt if step > 0 else operator.gt
-        made = Apply(function, (start, stop), outputs=(found,))
+        call = Apply(function, (start, stop), outputs=(value,))
     else:
-        made = Apply(operator.gt, (op.exec_count, 0), outputs=(found,))
-    made.location = op.location
-    return made, found
+        call = Apply(operator.gt, (op.exec_count, 0), outputs=(value,))
+    call.location = op.location
+    return call, value
 
 
 def bounded(op: Loop) -> bool:
@@ -126,9 +126,9 @@ class _Simplifier:
         if initial is False or isinstance(initial, Missing):
             self._put(output, executed)
             return []
-        found = Value(BOOL, output.name)
-        self._put(output, found)
-        return [Apply(operator.or_, (initial, executed), outputs=(found,))]
+        value = Value(BOOL, output.name)
+        self._put(output, value)
+        return [Apply(operator.or_, (initial, executed), outputs=(value,))]
 
     def _replace(self, p: Value, output: Value, operand: Operand, after: Operand = None) -> None:
         self._param(p, operand)
@@ -145,17 +145,17 @@ class _Simplifier:
 
     def _leave_flags(self, op: Loop) -> set[Value]:
         """The values that are False wherever an iteration begins, if False before the loop."""
-        found: set[Value] = set()
+        values: set[Value] = set()
         work = [op.body.results[-1]] if op.leaves else []
         while work:
             v = work.pop()
             if not isinstance(v, Value):
                 continue
-            found.add(v)
+            values.add(v)
             made = self._definitions.get(v)
             if isinstance(made, Apply) and made.function is operator.or_ and v.type == BOOL:
                 work.extend(made.args)
-        return found
+        return values
 
     def _is_flag(self, result: Operand, flags: set[Operand]) -> bool:
         """Whether a value is one of some flags, or ``bool`` of one."""

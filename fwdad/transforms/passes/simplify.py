@@ -209,7 +209,7 @@ class _Conditions:
     def _outputs(self, op: Branch, block: Block) -> None:
         """Remove the outputs that need no branch."""
         inside = {v for side in op.blocks() for o in side.ops for v in defined_by(o)}
-        kept: list[int] = []
+        numbers: list[int] = []
         late: list[Op] = []
         for k, output in enumerate(op.outputs):
             a, b = op.then.results[k], op.other.results[k]
@@ -222,12 +222,12 @@ class _Conditions:
                 late[-1].location = op.location
                 self._definitions[output] = late[-1]
             else:
-                kept.append(k)
-        if len(kept) < len(op.outputs):
+                numbers.append(k)
+        if len(numbers) < len(op.outputs):
             self.changed = True
-            op.outputs = tuple(op.outputs[k] for k in kept)
+            op.outputs = tuple(op.outputs[k] for k in numbers)
             for side in op.blocks():
-                side.results = [side.results[k] for k in kept]
+                side.results = [side.results[k] for k in numbers]
         block.ops.extend(late)
         if op.outputs or op.then.ops or op.other.ops:
             block.ops.append(op)
@@ -363,6 +363,6 @@ def _merged(first: Branch, second: Branch) -> Branch:
     for one, two in zip(first.blocks(), second.blocks(), strict=True):
         substitute(two, dict(zip(first.outputs, one.results, strict=True)))
         sides.append(Block([], [*one.ops, *two.ops], [*one.results, *two.results]))
-    made = Branch(first.condition, *sides, outputs=(*first.outputs, *second.outputs))
-    made.location = first.location
-    return made
+    branch = Branch(first.condition, *sides, outputs=(*first.outputs, *second.outputs))
+    branch.location = first.location
+    return branch

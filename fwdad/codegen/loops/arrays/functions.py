@@ -120,9 +120,9 @@ def name_text(w: Parts, text: str, wanted: str) -> str:
     """A name for an expression, which is assigned if it is not a name already."""
     if text.isidentifier():
         return text
-    made = w.names.temporary(wanted)
-    w.code.line(f"{made} = {text}")
-    return made
+    name = w.names.temporary(wanted)
+    w.code.line(f"{name} = {text}")
+    return name
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:

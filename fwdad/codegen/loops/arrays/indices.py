@@ -177,15 +177,15 @@ def _check_mask(w: Parts, mask: Value, name: str, lengths: list[str]) -> None:
 
 def _broadcast_dims(w: Parts, leaves: list[Leaf], rank: int) -> list[Dimension]:
     """What is known of the lengths to which index arrays broadcast."""
-    made: list[Dimension] = []
+    lengths: list[Dimension] = []
     for axis in range(rank):
         found = {
             w.facts.length_of(leaf.shape[axis - rank])
             for leaf in leaves
             if len(leaf.shape) >= rank - axis
         } - {1}
-        made.append(found.pop() if len(found) == 1 else Size() if found else 1)
-    return made
+        lengths.append(found.pop() if len(found) == 1 else Size() if found else 1)
+    return lengths
 
 
 @contextmanager
@@ -383,13 +383,13 @@ def fancy_store(w: Parts, op: Store | Update) -> None:
     # an element selected twice keeps the last result, computed from its old value
     dtype = op.array.type.dtype
     item = _stored_value(w, p, op.value)
-    made = w.names.temporary("new")
-    w.code.line(f"{made} = {w.arrays.empty(p.lengths, dtype)}")
+    name = w.names.temporary("new")
+    w.code.line(f"{name} = {w.arrays.empty(p.lengths, dtype)}")
     with _each(w, p) as (loop, source):
         text = w.operands.updated(source, function, item(loop), dtype)
-        w.code.line(f"{made}[{subscript(loop)}] = {text}")
+        w.code.line(f"{name}[{subscript(loop)}] = {text}")
     with _each(w, p) as (loop, target):
-        w.code.line(f"{target} = {made}[{subscript(loop)}]")
+        w.code.line(f"{target} = {name}[{subscript(loop)}]")
     if is_array(op.value):
         w.elements.done(op.value)
 

@@ -182,14 +182,14 @@ def _lstsq(w: Parts, op, a, b, rcond=None):
     if rcond is not None:
         cut = w.operands.real(rcond).text
     x, residuals, rank, s = op.outputs
-    found = w.names.temporary("rank")
+    name = w.names.temporary("rank")
     if any(v.type.dtype not in (dtype, np.float64) for v in (x, residuals, s)):
         message = "in single precision"
         raise TypeError(message)
-    names = f"{w.names.name(x)}, {w.names.name(residuals)}, {found}, {w.names.name(s)}"
+    names = f"{w.names.name(x)}, {w.names.name(residuals)}, {name}, {w.names.name(s)}"
     w.code.line(f"{names} = np.linalg.lstsq({m}, {n}, {cut})", op)
-    made = w.operands.stored(Term(found, ATOM, numpy_number(np.int64)), rank.type.dtype)
-    w.code.line(f"{w.names.name(rank)} = {made}")
+    text = w.operands.stored(Term(name, ATOM, numpy_number(np.int64)), rank.type.dtype)
+    w.code.line(f"{w.names.name(rank)} = {text}")
 
 
 def _each(
@@ -208,8 +208,8 @@ def _each(
     sides = [f"{m}.shape[{a.type.ndim - 2}]", f"{m}.shape[{a.type.ndim - 1}]"]
     sides.append(f"{w.helpers.use('smaller')}({sides[0]}, {sides[1]})")
     for out, core in zip(op.outputs, cores, strict=False):
-        made = w.arrays.empty([*lengths, *(sides[k] for k in core)], out.type.dtype)
-        w.code.line(f"{w.names.name(out)} = {made}")
+        array = w.arrays.empty([*lengths, *(sides[k] for k in core)], out.type.dtype)
+        w.code.line(f"{w.names.name(out)} = {array}")
     places = [f"{w.names.name(out)}[{subscript(index)}]" for out in op.outputs]
     with w.loops.nest(lengths):
         if len(places) == 1:

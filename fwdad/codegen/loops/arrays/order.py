@@ -242,6 +242,6 @@ def _scatter_add(w: Parts, op, values, places, size):
     (i,) = w.loops.index_names(1)
     place = f"{w.names.name(out)}[{n}[{i}]]"
     old = Term(place, ATOM, numpy_number(dtype))
-    made = numpy_term(np.add, [old, w.elements.element(values, [i])])
+    term = numpy_term(np.add, [old, w.elements.element(values, [i])])
     w.code.line(f"for {i} in range({n}.shape[0]):")
-    w.code.line(f"    {place} = {w.operands.stored(made, dtype)}")
+    w.code.line(f"    {place} = {w.operands.stored(term, dtype)}")

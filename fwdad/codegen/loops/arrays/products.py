@@ -227,15 +227,15 @@ def _einsum(
     )  # fmt: skip
     w.code.line(SUM.step(w, total, product, wide))
     w.code.indent -= len(summed)
-    made = w.operands.stored(Term(total, ATOM, numpy_number(wide)), dtype)
+    text = w.operands.stored(Term(total, ATOM, numpy_number(wide)), dtype)
     if not result:
         spread(w, first, SUM, wide)
         if not is_array(out):
-            return made
+            return text
         w.arrays.new(out, [])  # an optimised einsum returns a 0-d array
-        w.code.line(f"{w.names.name(out)}[()] = {made}")
+        w.code.line(f"{w.names.name(out)}[()] = {text}")
         return None
-    w.code.line(f"{w.names.name(out)}[{subscript([index[c] for c in result])}] = {made}")
+    w.code.line(f"{w.names.name(out)}[{subscript([index[c] for c in result])}] = {text}")
     w.code.indent -= len(result)
     if w.loops.spreads and summed:
         parallel_sums.spread_rows(w.loops, first)

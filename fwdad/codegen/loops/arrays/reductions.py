@@ -34,8 +34,8 @@ class _Fold:
         if self.ufunc is np.add and dtype.kind == "f" and not ordered:
             w.helpers.note(item.text)
             return f"{place} = {w.helpers.use('summed')}({place}, {item.text})"
-        made = numpy_term(self.ufunc, [Term(place, ATOM, numpy_number(dtype)), item])
-        return f"{place} = {w.operands.stored(made, dtype)}"
+        term = numpy_term(self.ufunc, [Term(place, ATOM, numpy_number(dtype)), item])
+        return f"{place} = {w.operands.stored(term, dtype)}"
 
 
 SUM, PROD = _Fold(np.add, 0), _Fold(np.multiply, 1)

@@ -120,9 +120,9 @@ def make_room(w: Parts, loop: Loop) -> None:
     first, last = w.operands.text(low, 6), w.operands.text(high, 5)  # the subtrahend is one term
     count = last if first == "0" else f"{last} - {first}"
     if len(found) > 1 and not count.isidentifier():
-        made = w.names.temporary("count", INT)
-        w.code.line(f"{made} = {count}")
-        count = made
+        name = w.names.temporary("count", INT)
+        w.code.line(f"{name} = {count}")
+        count = name
     for held, each in found.items():
         factor = count if count.isidentifier() else f"({count})"
         _grow(w, held, f"{each} * {factor}" if each != 1 else count)
@@ -133,13 +133,13 @@ def _pushes_in(w: Parts, loop: Loop) -> Counter[Held]:
 
     Capacity that is reserved for some of these is used up by the others.
     """
-    found: Counter[Held] = Counter()
+    counts: Counter[Held] = Counter()
     for op in walk(loop.body):
         if isinstance(op, Apply) and op.function is push:
-            found[w.stacks.held[op.args[0]]] += 1
+            counts[w.stacks.held[op.args[0]]] += 1
         elif isinstance(op, Call):
-            found.update(w.stacks.held[a] for a in values_in(op.args) if a in w.stacks.handed)
-    return found
+            counts.update(w.stacks.held[a] for a in values_in(op.args) if a in w.stacks.handed)
+    return counts
 
 
 def _grow(w: Parts, held: Held, more: str) -> None:
@@ -226,8 +226,8 @@ def _thin(w: Parts, op: Apply, stack: Value) -> None:
     held = w.stacks.held[stack]
     name, height, shapes, t = held.name, held.top, held.shapes, held.type
     if isinstance(t, ArrayType) and t.ndim:
-        found = f"{w.helpers.use('thinned')}({name}, {shapes}, {shapes}_top, {t.ndim})"
-        w.code.line(f"{height}, {shapes}_top = {found}", op)
+        text = f"{w.helpers.use('thinned')}({name}, {shapes}, {shapes}_top, {t.ndim})"
+        w.code.line(f"{height}, {shapes}_top = {text}", op)
     else:
         w.code.line(f"{height} = {w.helpers.use('thinned_numbers')}({name}, {height})", op)
 
@@ -260,7 +260,7 @@ def _item(w: Parts, op: Apply, text: str) -> str:
     t = op.outputs[0].type
     if not isinstance(t, ArrayType):
         return text
-    made = w.names.temporary("a")
-    w.code.line(f"{made} = {w.arrays.empty([], t.dtype)}")
-    w.code.line(f"{made}[()] = {text}")
-    return made
+    name = w.names.temporary("a")
+    w.code.line(f"{name} = {w.arrays.empty([], t.dtype)}")
+    w.code.line(f"{name}[()] = {text}")
+    return name

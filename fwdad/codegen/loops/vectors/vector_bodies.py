@@ -201,13 +201,13 @@ class _Writer:
         w, key = self.w, self._key(op, shift)
         if key in self.views:
             return
-        made = self.views[key] = w.names.temporary("row")
+        name = self.views[key] = w.names.temporary("row")
         ends = [f"{end} + {shift}" if shift else end for end in (first, last)]
         index = [w.operands.atom(w.operands.term(i)).text for i in op.index[:-1]]
         w.code.line(
-            f"{made} = {w.operands.array(op.array)}[{subscript([*index, ':'.join(ends)])}]", op
+            f"{name} = {w.operands.array(op.array)}[{subscript([*index, ':'.join(ends)])}]", op
         )
-        w.code.line(f"if {made}.shape[0] != {self.n}:")
+        w.code.line(f"if {name}.shape[0] != {self.n}:")
         w.code.line(
             "    raise IndexError('index is out of bounds')"
         )  # the NumPy program reports which
@@ -266,9 +266,9 @@ class _Writer:
             self.held[op.outputs[0]] = Elements(Term(made, ATOM, numpy_number(_DOUBLE)), False)
 
     def _define(self, op: Op, text: str) -> None:
-        made = self.w.names.temporary("v")
-        self.line(f"{made} = {text}", op)
-        self.held[op.outputs[0]] = Elements(Term(made, ATOM, numpy_number(_DOUBLE)), True)
+        name = self.w.names.temporary("v")
+        self.line(f"{name} = {text}", op)
+        self.held[op.outputs[0]] = Elements(Term(name, ATOM, numpy_number(_DOUBLE)), True)
 
 
 def _check_of(op: Apply) -> str:

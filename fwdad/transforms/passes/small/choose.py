@@ -127,15 +127,15 @@ class Choice:
                     self._merges[out], self._merging[out] = [p], op
 
     def _candidates(self) -> set[Value]:
-        found: set[Value] = set()
+        values: set[Value] = set()
         for op in walk(self._program.block):
             if op in self._expandable:
-                found.update(v for v in op.outputs if is_array(v))
+                values.update(v for v in op.outputs if is_array(v))
             elif isinstance(op, Load) and is_small(op.outputs[0].type):
                 whole = loaded_places(op) if is_small(op.array.type) else None
                 if whole is not None or self._is_row(op):
-                    found.add(op.outputs[0])
-        return found | {v for v in self._merges if is_small(v.type)}
+                    values.add(op.outputs[0])
+        return values | {v for v in self._merges if is_small(v.type)}
 
     def _is_row(self, op: Load) -> bool:
         """Whether a load takes known elements of memory that is never written."""
