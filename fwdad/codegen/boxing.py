@@ -75,17 +75,17 @@ def _provide() -> None:
 _provide()
 
 
-def answered(fndesc: Any) -> Any:
+def with_result_type(fndesc: Any) -> Any:
     """A function's description in which arguments and results are boxed in this way."""
     made = copy.copy(fndesc)
-    made.restype = _answer(fndesc.restype)
+    made.restype = _result_type(fndesc.restype)
     made.argtypes = tuple(_as(Given, t) for t in fndesc.argtypes)
     return made
 
 
-def _answer(t: Any) -> Any:
+def _result_type(t: Any) -> Any:
     if type(t) in (types.Tuple, types.UniTuple):
-        return types.BaseTuple.from_types([_answer(each) for each in t])
+        return types.BaseTuple.from_types([_result_type(each) for each in t])
     return _as(Answer, t)
 
 

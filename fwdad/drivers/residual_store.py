@@ -306,9 +306,9 @@ class Kept:
             values[k] = _own_stack(values[k], use)
         return values
 
-    def _rebuilt(self, answers: list[Any]) -> Any:
+    def _rebuilt(self, results: list[Any]) -> Any:
         """The results of a reverse pass, in the structures of f's arguments."""
-        _, x_bar = self.sweeps.rebuild([*[None] * self.sweeps.halves.values, *answers])
+        _, x_bar = self.sweeps.rebuild([*[None] * self.sweeps.halves.values, *results])
         return x_bar
 
 

@@ -68,14 +68,14 @@ def allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) ->
             inside.ret(_made(inside, _BYTE(None), _BYTE(None), _WORD(-1)))
         align = ir.IntType(32)(_ALIGNMENT)
         owner = context.nrt.meminfo_alloc_aligned_unchecked(inside, size, align)
-        _answer(context, inside, owner, size, _LONG)
+        _return_new(context, inside, owner, size, _LONG)
 
     given = [context.get_constant(types.intp, get_itemsize(context, array_type)), *lengths]
     result = call_own(builder, f"fwdad_allocate_{len(lengths)}", _MADE, given, write)
     return _new(context, builder, array_type, lengths, result)
 
 
-def _answer(context: Any, builder: Any, owner: Any, size: Any, long: int) -> None:
+def _return_new(context: Any, builder: Any, owner: Any, size: Any, long: int) -> None:
     """Return new memory from the function being written; its owner may be null."""
     with builder.if_then(cgutils.is_null(builder, owner), likely=False):
         builder.ret(_made(builder, _BYTE(None), _BYTE(None), size))
@@ -236,7 +236,7 @@ def growing(_typing: Any, length: Any, dtype: Any) -> Any:
         def write(inside: Any, given: Any) -> None:
             size = _bytes(inside, *given)
             owner = context.nrt.meminfo_new_varsize_unchecked(inside, size)
-            _answer(context, inside, owner, size, _LONG_STACK)
+            _return_new(context, inside, owner, size, _LONG_STACK)
 
         itemsize = context.get_constant(types.intp, get_itemsize(context, sig.return_type))
         result = call_own(builder, "fwdad_growing", _MADE, [itemsize, n], write)
@@ -296,7 +296,7 @@ def _write_grown(context: Any, builder: Any, given: Any) -> None:
     with builder.if_then(cgutils.is_not_null(builder, made)):
         into = nrt.meminfo_data(builder, made)
         cgutils.raw_memcpy(builder, into, data, length, itemsize)
-    _answer(context, builder, made, size, _LONG_STACK)
+    _return_new(context, builder, made, size, _LONG_STACK)
 
 
 def _write_moved(context: Any, builder: Any, given: Any) -> None:
@@ -315,7 +315,7 @@ def _write_moved(context: Any, builder: Any, given: Any) -> None:
         cgutils.raw_memcpy(builder, into, data, length, itemsize)
         with builder.if_then(cgutils.is_null(builder, parent)):
             cgutils.memset(builder, data, builder.mul(length, itemsize), 0xFF)
-    _answer(context, builder, owner, size, _LONG_STACK)
+    _return_new(context, builder, owner, size, _LONG_STACK)
 
 
 @intrinsic

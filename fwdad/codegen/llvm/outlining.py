@@ -98,11 +98,11 @@ def call_raising(
     programs have none.
     """
     result, raised = signature.return_type, builder.function.args[1]
-    answer = cgutils.alloca_once(builder, context.call_conv.get_return_type(result).pointee)
+    returned = cgutils.alloca_once(builder, context.call_conv.get_return_type(result).pointee)
     given = context.get_arg_packer(signature.args).as_arguments(builder, args)
-    code = builder.call(function, [answer, raised, *given])
+    code = builder.call(function, [returned, raised, *given])
     with cgutils.if_unlikely(builder, builder.icmp_signed("!=", code, code.type(0))):
         builder.ret(code)
     if result == types.none:
         return context.get_dummy_value()
-    return context.get_returned_value(builder, result, builder.load(answer))
+    return context.get_returned_value(builder, result, builder.load(returned))

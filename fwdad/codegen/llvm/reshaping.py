@@ -87,7 +87,7 @@ def ascontiguousarray(_typing: Any, array: Any) -> Any:
             return array
         if t.layout == "F":
             return copied(context, builder, t, array)
-        with builder.if_else(_lies_by_rows(context, builder, t, array)) as (then, other):
+        with builder.if_else(_is_c_contiguous(context, builder, t, array)) as (then, other):
             with then:
                 context.nrt.incref(builder, t, array)
                 before = builder.block
@@ -114,7 +114,7 @@ def by_rows(_typing: Any, array: Any) -> Any:
         if context.get_value_type(t) != context.get_value_type(sig.return_type):
             raise TypeError(sig)
         if t.layout != "C" and t.ndim:
-            fits = _lies_by_rows(context, builder, t, array)
+            fits = _is_c_contiguous(context, builder, t, array)
             message = "an array is not C-contiguous"
             require(context, builder, fits, ValueError, message)
         context.nrt.incref(builder, sig.return_type, array)
@@ -123,7 +123,7 @@ def by_rows(_typing: Any, array: Any) -> Any:
     return copy(array), code
 
 
-def _lies_by_rows(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
+def _is_c_contiguous(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
     """Whether an array is C-contiguous; strides along axes of length 1 do not matter."""
     old = held(context, builder, array_type, array)
     step = context.get_constant(types.intp, get_itemsize(context, array_type))

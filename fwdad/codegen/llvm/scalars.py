@@ -85,11 +85,11 @@ def _infinity_made(builder, r, *given):
     made = _is_infinite(builder, r)
     for x in given:
         # false of NaN, too
-        lies_between = builder.and_(
+        is_finite = builder.and_(
             builder.fcmp_ordered("<", x, x.type(math.inf)),
             builder.fcmp_ordered(">", x, x.type(-math.inf)),
         )
-        made = builder.and_(made, lies_between)
+        made = builder.and_(made, is_finite)
     return made
 
 

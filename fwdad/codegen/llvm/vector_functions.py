@@ -45,8 +45,8 @@ def _function(
     def made(_typing, *given):
         given = flat(given)
         t = common(*given) if len(given) == arity else None
-        answer = None if t is None else result(t)
-        if t is None or answer is None:
+        result_type = None if t is None else result(t)
+        if t is None or result_type is None:
             message = f"{name} of {', '.join(map(str, given))}"
             raise TypingError(message)
 
@@ -55,7 +55,7 @@ def _function(
             pairs = zip(sig.args[0], items, strict=True)
             return code(builder, t, *[spread(context, builder, a, x, t) for a, x in pairs])
 
-        return answer(types.StarArgTuple.from_types(given)), lower
+        return result_type(types.StarArgTuple.from_types(given)), lower
 
     return _named(made, name, doc)
 

@@ -37,7 +37,7 @@ class Memory:
         """The arrays whose memory an array may use."""
         return self.of.get(value, {value})
 
-    def lies_by_rows(self, value: Value) -> bool:
+    def is_c_contiguous(self, value: Value) -> bool:
         """Whether an array is known to be C-contiguous."""
         return self._orders.of(value) is Order.ROWS
 

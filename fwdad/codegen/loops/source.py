@@ -448,11 +448,11 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     w.code.line(f"def {name}({', '.join(params)}):")
     with w.code.indented():
         for stack, word in given.items():
-            array_stacks.given(w, stack, word)
+            array_stacks.unpack(w, stack, word)
         _tell_lengths(w, program)
         writer.body(program.block)
         results = [
-            array_stacks.answer(w, r) if w.stacks.is_stack(r) else writer.result(r)
+            array_stacks.as_tuple(w, r) if w.stacks.is_stack(r) else writer.result(r)
             for r in program.block.results
         ]
         w.code.line(f"return {tuple_text(results)}")

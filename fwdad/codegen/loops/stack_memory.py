@@ -139,7 +139,7 @@ def _stacking(block: Block) -> Iterator[tuple[Apply, Block]]:
 
 
 def as_list(parts: tuple[Any, ...], rank: int) -> list[Any]:
-    """The list that NumPy programs use for a stack, from the arrays that :func:`answer` returns."""
+    """The list that NumPy programs use for a stack, of the arrays that :func:`as_tuple` returns."""
     buffer, height, *rest = parts
     if not rank:
         return list(buffer[:height])

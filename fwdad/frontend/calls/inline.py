@@ -73,7 +73,7 @@ class KeptCalls:
 
     remembered: bool = False  # whether the next call's result is kept
     caches: dict[int, tuple[Any, Any]] = field(default_factory=dict)  # those from outside
-    answered: list[set[Value]] = field(default_factory=list)  # by call: arguments, and results
+    returned: list[set[Value]] = field(default_factory=list)  # by call: arguments, and results
 
 
 class InlineCalls:

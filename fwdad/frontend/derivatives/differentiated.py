@@ -308,7 +308,7 @@ class Differentiated:
             raise NoOutputError(message)
         return set(flatten(places[0], records=True)[0])
 
-    def answer(self, tree: Tree, primals: list[Any], derivative: Any) -> Any:
+    def result(self, tree: Tree, primals: list[Any], derivative: Any) -> Any:
         """The value, its derivative, and aux if there is one."""
         y = tree(primals)
         found = (y[0], derivative, y[1]) if self.has_aux else (y, derivative)

@@ -105,7 +105,7 @@ def _jvp(
     if v is None:
         primals, lanes, tree = _basis_run(at, options)
         dots = [_tangent(t, p) for t, p in zip(lanes, primals, strict=True)]
-        return at.answer(tree, primals, at.tangent(tree, dots))
+        return at.result(tree, primals, at.tangent(tree, dots))
     given = (x, *args)
     like = tuple(given[k] for k in at.argnums)
     like = like[0] if at.single else like
@@ -126,7 +126,7 @@ def _jvp(
         _first(recorder, t, p) if single else _tangent(t, p)
         for t, p in zip(lanes, primals, strict=True)
     ]
-    return at.answer(tree, primals, at.tangent(tree, dots))
+    return at.result(tree, primals, at.tangent(tree, dots))
 
 
 def _in_structure(x: Any, v: Any) -> Any:
@@ -237,7 +237,7 @@ def traced_value_and_jacobian(
         primals, blocks, tree = _rows(at)
     else:
         if options.get("stack"):
-            return at.answer(tree, primals, _stacked_columns(at, tree, primals, lanes))
+            return at.result(tree, primals, _stacked_columns(at, tree, primals, lanes))
         blocks = [_columns(recorder, at, t, p) for t, p in zip(lanes, primals, strict=True)]
 
     def jacobian_of(k: int) -> Any:
@@ -249,7 +249,7 @@ def traced_value_and_jacobian(
         return parts[0] if at.single else tuple(parts)
 
     blocks_of_y = [jacobian_of(k) for k in range(len(primals))]
-    return at.answer(tree, primals, at.tangent(tree, blocks_of_y))
+    return at.result(tree, primals, at.tangent(tree, blocks_of_y))
 
 
 def _rows(at: Differentiated) -> tuple[list[Any], list[list[Any]], Tree]:

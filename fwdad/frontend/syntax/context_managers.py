@@ -192,7 +192,7 @@ def _by_call(
 
     source = find_source(function) if isinstance(function, types.FunctionType) else None
     node: Any = function.node if isinstance(function, Closure) else source and source.node
-    known = node is not None and not isinstance(node, ast.Lambda) and _answers_nothing(node)
+    known = node is not None and not isinstance(node, ast.Lambda) and _returns_nothing(node)
     return leave, () if known else (BaseException,)
 
 
@@ -208,7 +208,7 @@ def _refuse(tracer: Tracer, manager: Any) -> Any:
     raise UntraceableError(message, tracer.position.location())
 
 
-def _answers_nothing(node: ast.AST) -> bool:
+def _returns_nothing(node: ast.AST) -> bool:
     """Whether ``__exit__`` never returns anything that would suppress an exception."""
     results = [n.value for n in ast.walk(node) if isinstance(n, ast.Return) and n.value is not None]
     return all(isinstance(v, ast.Constant) and not v.value for v in results)

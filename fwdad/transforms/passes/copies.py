@@ -19,7 +19,7 @@ def drop_copies(program: Program) -> bool:
     if not copies:
         return False
     roots = memory_of(program)
-    told = told_orders(program)
+    orders = observable_orders(program)
     used: set[Value] = memory(program.block.results, roots)
     for op in program.walk():
         used |= memory(op.writes(), roots)
@@ -35,7 +35,7 @@ def drop_copies(program: Program) -> bool:
             together = memory([copy, x], roots) if is_array(x) else set()
             if not is_array(x) or together & touched:
                 continue
-            if told is not None and told.of(x) is not Order.ROWS:
+            if orders is not None and orders.of(x) is not Order.ROWS:
                 continue
             only = x in made_here and uses[x] == 1 and roots.get(x) == {x}
             if only or not together & used:
@@ -51,10 +51,10 @@ def drop_copies(program: Program) -> bool:
     return True
 
 
-def told_orders(program: Program) -> Orders | None:
+def observable_orders(program: Program) -> Orders | None:
     """The layouts of arrays, if removing copies could change a result; else None."""
     found = Orders(program, copied=False)
-    return found if found.told() else None
+    return found if found.on_other_orders() else None
 
 
 def _is_own(op: Op) -> bool:

@@ -43,7 +43,7 @@ def _in_rows(w: Parts, a: Value) -> str:
     stand for are C-contiguous.
     """
     name = w.operands.array(a)
-    known = w.memory.lies_by_rows(a) and w.arrays.is_in_order(a)
+    known = w.memory.is_c_contiguous(a) and w.arrays.is_in_order(a)
     return f"{w.helpers.use('by_rows')}({name})" if known else name
 
 
@@ -69,7 +69,7 @@ def _reshape(w: Parts, op, a, shape, order="C"):
 @handles(np.ravel)
 def _ravel(w: Parts, op, a, order="C"):
     a = as_array(w, a)
-    rows = w.memory.lies_by_rows(a)
+    rows = w.memory.is_c_contiguous(a)
     if order != "C" and not (rows and order in ("K", "A")):
         message = f"in order {order}"
         raise TypeError(message)
@@ -85,7 +85,7 @@ def _ravel(w: Parts, op, a, order="C"):
 
 @handles(view_or_zeros, view_or_copy)
 def _view_beside(w: Parts, op, mirrored, held, v, base):  # noqa: ARG001
-    if not w.memory.lies_by_rows(base):
+    if not w.memory.is_c_contiguous(base):
         message = "of an array that may not be C-contiguous"
         raise TypeError(message)
     return w.operands.array(mirrored)
@@ -95,7 +95,7 @@ def _view_beside(w: Parts, op, mirrored, held, v, base):  # noqa: ARG001
 def _give_back(w: Parts, op, held, own, order):  # noqa: ARG001
     made = (o for o in w.program.walk() if own in o.outputs or held in o.outputs)
     bases = [o.args[3] for o in made if isinstance(o, Apply) and o.function is view_or_zeros]
-    if not any(map(w.memory.lies_by_rows, bases)):
+    if not any(map(w.memory.is_c_contiguous, bases)):
         message = "of an array that may not be C-contiguous"
         raise TypeError(message)
     # a view: updates of it reach the array
@@ -103,7 +103,7 @@ def _give_back(w: Parts, op, held, own, order):  # noqa: ARG001
 
 @handles(is_view)
 def _is_view(w: Parts, op, v, base):  # noqa: ARG001
-    if not w.memory.lies_by_rows(base):
+    if not w.memory.is_c_contiguous(base):
         message = "of an array that may not be C-contiguous"
         raise TypeError(message)
     return "True"

@@ -51,8 +51,8 @@ def _memory(w: Parts, t: Type) -> str:
     return f"{w.helpers.use('growing')}({_FIRST}, {dtype_text(t.dtype)})"
 
 
-def given(w: Parts, stack: Value, name: str) -> None:
-    """Begin with a stack that is a parameter: a tuple, as :func:`answer` makes it."""
+def unpack(w: Parts, stack: Value, name: str) -> None:
+    """Begin with a stack that is a parameter: a tuple, as :func:`as_tuple` makes it."""
     begun(w, stack)
     w.code.line(f"{_parts(w.stacks.held[stack])} = {name}")
 
@@ -87,7 +87,7 @@ def part_types(w: Parts, stack: Value) -> list[Type]:
     return [buffer, INT, *(shapes if held.shapes else [])]
 
 
-def answer(w: Parts, stack: Value) -> str:
+def as_tuple(w: Parts, stack: Value) -> str:
     """A stack as a result: its memory, its height, and the same of the shapes of arrays."""
     return f"({_parts(w.stacks.held[stack])})"
 

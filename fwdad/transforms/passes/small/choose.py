@@ -80,7 +80,7 @@ class Choice:
                 for r in self._roots.get(v, {v}):
                     self._writes.setdefault(r, []).append(self._span[op][0])
         self.chosen = self._candidates()
-        self._reject({v for op in Orders(program).told() for v in op.outputs})
+        self._reject({v for op in Orders(program).on_other_orders() for v in op.outputs})
         self._drop_written()
         if any(self._is_input(r) and r not in program.block.params for r in self._writes):
             self.chosen.clear()  # a part of a program, which does not know what shares memory

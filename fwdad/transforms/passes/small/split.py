@@ -222,7 +222,7 @@ class _Splitter:
     def _branch(self, op: Branch) -> None:
         before = dict(self._held)
         after = []
-        answers: list[list[Operand]] = []
+        new_results: list[list[Operand]] = []
         kept = [k for k, v in enumerate(op.outputs) if v not in self._chosen]
         split = [v for v in op.outputs if v in self._chosen]
         for side in op.blocks():
@@ -235,7 +235,7 @@ class _Splitter:
             for v, r in zip(op.outputs, results, strict=True):
                 if v in self._chosen:
                     made.extend(self._elements_or_missing(r, v))
-            answers.append(made)
+            new_results.append(made)
             after.append(dict(self._held))
             self._out = outer
         self._held = dict(before)
@@ -250,10 +250,10 @@ class _Splitter:
                 new = Value(number_of(root), root.name and f"{root.name}_{k}")
                 outputs.append(new)
                 self._held[root][k] = new
-                for results, held in zip(answers, after, strict=True):
+                for results, held in zip(new_results, after, strict=True):
                     results.append(held[root][k])
         op.outputs = tuple(outputs)
-        for side, results in zip(op.blocks(), answers, strict=True):
+        for side, results in zip(op.blocks(), new_results, strict=True):
             side.results = results
         self._out.append(op)
 
