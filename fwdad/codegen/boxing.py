@@ -67,25 +67,25 @@ def _provide() -> None:
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     table = get(np._core._multiarray_umath._ARRAY_API, None)  # type: ignore[attr-defined]
-    held = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
-    llvm.add_symbol(_MAKE, held[_PLACE])
+    functions = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
+    llvm.add_symbol(_MAKE, functions[_PLACE])
     llvm.add_symbol(_CLASS, id(np.ndarray))
 
 
 _provide()
 
 
-def answered(fndesc: Any) -> Any:
+def with_result_type(fndesc: Any) -> Any:
     """A function's description in which arguments and results are boxed in this way."""
     made = copy.copy(fndesc)
-    made.restype = _answer(fndesc.restype)
+    made.restype = _result_type(fndesc.restype)
     made.argtypes = tuple(_as(Given, t) for t in fndesc.argtypes)
     return made
 
 
-def _answer(t: Any) -> Any:
+def _result_type(t: Any) -> Any:
     if type(t) in (types.Tuple, types.UniTuple):
-        return types.BaseTuple.from_types([_answer(each) for each in t])
+        return types.BaseTuple.from_types([_result_type(each) for each in t])
     return _as(Answer, t)
 
 
@@ -111,8 +111,8 @@ def _taken_apart(typ: Any, obj: Any, c: Any) -> Any:
             api.err_set_string("PyExc_TypeError", "an argument is not an array")
             inside.ret(ir.Constant(_bit, 1))
         head = inside.bitcast(target, ir.LiteralStructType(_HEAD).as_pointer())
-        found = inside.load(inside.gep(head, [_number(0), _number(len(_HEAD) - 1)]))
-        differs = inside.icmp_unsigned("!=", found, itemsize)
+        value = inside.load(inside.gep(head, [_number(0), _number(len(_HEAD) - 1)]))
+        differs = inside.icmp_unsigned("!=", value, itemsize)
         with inside.if_then(differs, likely=False):
             api.err_set_string("PyExc_TypeError", "an argument is an array of another type")
         inside.ret(differs)

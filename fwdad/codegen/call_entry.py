@@ -237,11 +237,11 @@ class _Entry:
     def _compile(self, signature: tuple[Any, ...]) -> None:
         """Load code that a process has compiled before, or compile and store it."""
         entry = None if self._digest is None else disk_cache.entry_digest(self._digest, signature)
-        made = None if entry is None else disk_cache.load(entry, signature)
-        if made is not None:
+        value = None if entry is None else disk_cache.load(entry, signature)
+        if value is not None:
             context = self.kernel.targetctx
-            context.insert_user_function(made.entry_point, made.fndesc, [made.library])
-            self.kernel.add_overload(made)
+            context.insert_user_function(value.entry_point, value.fndesc, [value.library])
+            self.kernel.add_overload(value)
             self.kernel.disable_compile()
             return
         self._machine.compile(signature)
@@ -258,7 +258,7 @@ class _Entry:
         if not isinstance(error, Exception):
             raise error
         if isinstance(error, BoundsError):
-            raise self._told(error) from None
+            raise self._located(error) from None
         if any(type(x) is int and not -(2**63) <= x < 2**63 for x in leaves):
             return self.plain.run(*leaves)  # nothing has run: the arguments were not accepted
         new = isinstance(error, TypeError) and self._is_new(leaves)
@@ -275,7 +275,7 @@ class _Entry:
             _report(f"the compiled code of {self.program.name}", error)
         return result
 
-    def _told(self, error: BoundsError) -> BoundsError:
+    def _located(self, error: BoundsError) -> BoundsError:
         """The error with its line of the source, and the closest user's line at or before it."""
         line, source = error.given[0], self._machine.source
         text = source.code.splitlines()[line - 1] if line else ""

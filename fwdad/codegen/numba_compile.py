@@ -152,10 +152,10 @@ def _declared(function: Any, callee: Callee) -> Any:
     """A dispatcher with a declared result type: Numba cannot always infer that of a recursion."""
     plain = len(callee.results) - callee.stacked
     found = [_type_of(t, "A" if k < plain else "C") for k, t in enumerate(callee.results)]
-    answer = numba.core.types.BaseTuple.from_types(found)
+    result = numba.core.types.BaseTuple.from_types(found)
     compiler = function._compiler
     compile_for = compiler.compile
-    compiler.compile = lambda args, _: compile_for(args, answer)
+    compiler.compile = lambda args, _: compile_for(args, result)
     return function
 
 

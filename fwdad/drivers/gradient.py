@@ -49,10 +49,10 @@ def value_and_gradient(
     """
     if kwargs or SHADOWED or is_watched():
         return first_that_can("gradient", f, *_candidates(f, argnums, args, kwargs, options))
-    held = tape_for(pulled_gradient, f, argnums, options)
-    if isinstance(held, Jitted):
+    tape = tape_for(pulled_gradient, f, argnums, options)
+    if isinstance(tape, Jitted):
         try:
-            result = held.quickly(args)
+            result = tape.quickly(args)
         except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
             with Untraced(f, error).instead():
                 return first_that_can(

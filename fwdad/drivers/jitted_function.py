@@ -168,8 +168,8 @@ class Jitted(Carrier):
         return self if owner is None else functools.partial(self, owner)
 
     def _made_by(self) -> Any:
-        made = functools.partial(Jitted, backend=self._backend, parallel=self._parallel)
-        return (made, (self.__wrapped__,))
+        make = functools.partial(Jitted, backend=self._backend, parallel=self._parallel)
+        return (make, (self.__wrapped__,))
 
     @functools.cached_property
     def _numba_type_(self) -> Any:

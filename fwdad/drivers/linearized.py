@@ -108,8 +108,8 @@ class Linearized:
             self._frozen.push(positions, 1)  # raises if the tape cannot be pushed forward
 
     def _width(self, count: int) -> int:
-        found = width_of(self._chunk, count, [self._leaves[k] for k in self._positions])
-        return min(count, found if isinstance(found, int) else found(None))
+        width = width_of(self._chunk, count, [self._leaves[k] for k in self._positions])
+        return min(count, width if isinstance(width, int) else width(None))
 
     def push(self, rows: list[np.ndarray]) -> list[np.ndarray]:
         """The tangents of the value's leaves along K directions of x's leaves."""

@@ -55,12 +55,12 @@ class JittedType(types.Callable, types.Dummy):
             message = f"{function_name(self.jitted)} under jit: {error}"
             raise TypingError(message) from error
         template, pysig, folded, _ = dispatcher.get_call_template(args, dict(kws))
-        found = template(context).apply(folded, {})
-        if found is None:
+        value = template(context).apply(folded, {})
+        if value is None:
             return None
-        found = found.replace(pysig=pysig)
-        self._found[found.args, tuple(pysig.parameters)] = dispatcher
-        return found
+        value = value.replace(pysig=pysig)
+        self._found[value.args, tuple(pysig.parameters)] = dispatcher
+        return value
 
     def _dispatcher(self, given: Any) -> Any:
         """The function for a call; a new one if what the tapes read from outside has changed."""

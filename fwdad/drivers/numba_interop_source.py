@@ -78,7 +78,7 @@ class CallWriter:
             self._lines.append(f"{indent}    raise ValueError({what!r})")
         self._lines.append(f"{indent}made = tape_{k}({', '.join(texts)})")
         places = [_Place(j) for j in range(len(tape.program.block.results))]
-        result = self._answer(tape.rebuild(places), tape.program.block.results)
+        result = self._result(tape.rebuild(places), tape.program.block.results)
         self._lines.append(f"{indent}return {result}")
 
     def dispatcher(self) -> Any:
@@ -151,7 +151,7 @@ class CallWriter:
                 if k in tape.alone or m in tape.alone:
                     yield f"{a}, {b}"
 
-    def _answer(self, y: Any, results: list[Any]) -> str:
+    def _result(self, y: Any, results: list[Any]) -> str:
         if type(y) is _Place:
             t = getattr(results[y.place], "type", None)
             text = f"made[{y.place}]"
@@ -159,7 +159,7 @@ class CallWriter:
                 return f"np.{'bool_' if t.dtype.kind == 'b' else t.dtype.name}({text})"
             return text
         if isinstance(y, tuple):
-            items = "".join(f"{self._answer(item, results)}, " for item in y)
+            items = "".join(f"{self._result(item, results)}, " for item in y)
             if hasattr(y, "_fields"):
                 name = f"{type(y).__name__}_of_call"
                 self._namespace[name] = type(y)

@@ -235,13 +235,13 @@ class Pullback(OfOneRun):
     def _push_vector(self, vector: np.ndarray) -> np.ndarray:
         """The adjoint of :meth:`_pull_vector`: the Jacobian times a vector, by rows."""
         total = sum(y.size * (1 + (y.dtype.kind == "c")) for y in map(np.asarray, self._leaves))
-        made = np.empty(total)
+        array = np.empty(total)
         for start in range(0, total, _ROWS):
             count = min(_ROWS, total - start)
             parts = self._rows(self._split(np.eye(count, total, start)), count, count)
             rows = np.concatenate([p.reshape(count, -1) for p in parts], axis=1)
-            made[start : start + count] = rows @ vector
-        return made
+            array[start : start + count] = rows @ vector
+        return array
 
     def _split(self, rows: np.ndarray) -> list[np.ndarray]:
         """Real rows as stacked cotangents of the value's leaves."""
@@ -446,8 +446,8 @@ def _like(bar: Any, y: Any) -> Any:
 
 
 def _width(chunk: int | str | None, count: int, leaves: list[Any]) -> int:
-    found = width_of(chunk, count, leaves)
-    return found if isinstance(found, int) else found(None)
+    width = width_of(chunk, count, leaves)
+    return width if isinstance(width, int) else width(None)
 
 
 builtin(vjp)(traced_vjp)

@@ -306,9 +306,9 @@ class Kept:
             values[k] = _own_stack(values[k], use)
         return values
 
-    def _rebuilt(self, answers: list[Any]) -> Any:
+    def _rebuilt(self, results: list[Any]) -> Any:
         """The results of a reverse pass, in the structures of f's arguments."""
-        _, x_bar = self.sweeps.rebuild([*[None] * self.sweeps.halves.values, *answers])
+        _, x_bar = self.sweeps.rebuild([*[None] * self.sweeps.halves.values, *results])
         return x_bar
 
 
@@ -325,10 +325,10 @@ def sweeps_of(made: Any) -> Sweeps:
 
 def _typed(x: np.ndarray, t: Type) -> Any:
     """A number or array of a type, in memory of its own."""
-    made = np.array(x, t.dtype)
+    array = np.array(x, t.dtype)
     if isinstance(t, Number):
-        return made.item() if t.python else made[()]
-    return made
+        return array.item() if t.python else array[()]
+    return array
 
 
 def _hollow(a: np.ndarray) -> np.ndarray:

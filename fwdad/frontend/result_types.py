@@ -14,7 +14,7 @@ from fwdad.frontend.captures import Captures
 from fwdad.frontend.retrace import until_traced
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.raising import AlwaysRaises
-from fwdad.ir.abstract_eval.infer import tells_by_source
+from fwdad.ir.abstract_eval.infer import typed_by_source
 from fwdad.ir.analysis.alias import memory_here
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Operand, is_array, map_values, values_in, walk
@@ -25,7 +25,7 @@ from fwdad.rules.core.contract import memory_of_argument, undeclared_write
 from fwdad.rules.core.registry import Rule, find_rule, writer_of
 
 
-@tells_by_source
+@typed_by_source
 def type_by_source(
     function: Callable[..., Any],
     args: Operand,

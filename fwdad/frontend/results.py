@@ -53,7 +53,7 @@ class Results:
         self._refers = False
         self.single = False
         self.place: Location | None = None  # of the `return`
-        self._answer: Take = lambda _: None
+        self._result: Take = lambda _: None
         self._changes = [
             (k, self._change(container_of(x), old))
             for k, (x, old) in enumerate(zip(arguments, before, strict=True))
@@ -65,10 +65,10 @@ class Results:
         """Whether containers of the caller are changed."""
         return bool(self._changes)
 
-    def answer(self, y: Any) -> None:
+    def returns(self, y: Any) -> None:
         """Collect the return value of the function."""
         self.single = not self._changes and (type(y) is Symbol or isinstance(y, np.ndarray))
-        self._answer = self._take(y)
+        self._result = self._take(y)
 
     @property
     def needs_containers(self) -> bool:
@@ -84,7 +84,7 @@ class Results:
             containers = []
         run = Run(values, containers)
         changes = [(containers[k], change(run)) for k, change in self._changes]
-        result = self._answer(run)
+        result = self._result(run)
         for container, content in changes:
             if isinstance(container, list):
                 container[:] = content

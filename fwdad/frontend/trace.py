@@ -50,7 +50,7 @@ from fwdad.ir.rewrite import give_types
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number, Size
 from fwdad.rules.core.registry import function_name
-from fwdad.transforms.passes.copies import told_orders
+from fwdad.transforms.passes.copies import observable_orders
 from fwdad.transforms.passes.dead import drop_unread
 
 
@@ -113,7 +113,7 @@ def trace_flat(
         nonlocal by_rows
         while True:
             tape = _trace(f, flat, (recursive, lists), lengths, threads, equal=equal, rows=by_rows)
-            if rows and told_orders(tape.program) is not None:
+            if rows and observable_orders(tape.program) is not None:
                 tape.rows = tape.program.rows = lie_by_rows(tape.leaves(flat.leaves))
             if tape.rows is None or tape.rows is by_rows:
                 return tape
@@ -180,9 +180,9 @@ def _trace(
     recorder.examples.check_unwritten(recorder.block)
     rebuild = Results(recorder, arguments, before)
     rebuild.place = tracer.position.returned
-    rebuild.answer(y)
+    rebuild.returns(y)
     check_items(recorder.block, recorder.lists)
-    caches.check_answers(recorder)
+    caches.check_results(recorder)
     recorder.block.params = [*inputs, *(c.value for c in captures.found)]
     recorder.block.results = rebuild.operands
     _settle_lengths(recorder)

@@ -19,9 +19,10 @@ from fwdad.ir.ops import (
     Program,
     Value,
     is_array,
+    type_of_operand,
     values_in,
 )
-from fwdad.ir.types import ArrayType, Number, Size, covers, number_type
+from fwdad.ir.types import ArrayType, Number, Size, covers
 
 
 class MalformedTapeError(FwdadError):
@@ -170,7 +171,7 @@ class _Checker:
     # -- types
 
     def condition(self, x: Operand) -> None:
-        t = x.type if isinstance(x, Value) else number_type(x)
+        t = type_of_operand(x)
         if not (isinstance(t, Number) or (isinstance(t, ArrayType) and not t.shape)):
             self.fail(f"the condition {x!r} is not a number")
         if isinstance(self.op, Loop) and not (isinstance(t, Number) and t.dtype.kind == "b"):
@@ -180,7 +181,7 @@ class _Checker:
         if len(wide) != len(narrow):
             self.fail(f"{len(wide)} {one}, but {len(narrow)} {other}")
         for v, x in zip(wide, narrow, strict=True):
-            t = x.type if isinstance(x, (Value, Missing)) else number_type(x)
+            t = type_of_operand(x)
             if self.assumed and isinstance(t, ArrayType) and isinstance(v.type, ArrayType):
                 pairs = zip(v.type.shape, t.shape, strict=False)
                 known = (m if isinstance(n, Size) else n for m, n in pairs)

@@ -124,15 +124,15 @@ class _Liveness:
 
     def _used(self, operands: Iterable[Operand]) -> set[Value]:
         """The candidates that operands use, directly or through inlined expressions."""
-        found: set[Value] = set()
+        values: set[Value] = set()
         work = list(values_in(list(operands)))
         while work:
             v = work.pop()
             if v in self.inlined:
                 work.extend(values_in(self.inlined[v].operands()))
             elif v in self.candidates:
-                found.add(v)
-        return found
+                values.add(v)
+        return values
 
     def _assign(self, v: Value, live: set[Value], source: Operand = None) -> None:
         """Record that a value is assigned while others are live; ``source`` is no conflict."""
@@ -195,13 +195,13 @@ class _Liveness:
     def _inside(self, op: Loop) -> set[Value]:
         """The candidates from before an iteration that the iteration may use."""
         used: set[Value] = set()
-        made: set[Value] = set()
+        values: set[Value] = set()
         for block in op.blocks():
             used |= self._used(block.results)
             for inner in walk(block):
-                made.update(inner.outputs)
+                values.update(inner.outputs)
                 used |= self._used(inner.operands())
                 for held in inner.blocks():
                     used |= self._used(held.results)
-                    made.update(held.params)
-        return used - made
+                    values.update(held.params)
+        return used - values

@@ -87,10 +87,10 @@ class Control:
         before = len(self.code.lines)
         with self.code.indented():
             self.statements.body(block)
-            self._answer(block, op)
+            self._assign_results(block, op)
         return len(self.code.lines) > before
 
-    def _answer(self, block: Block, op: Branch) -> None:
+    def _assign_results(self, block: Block, op: Branch) -> None:
         """Assign the results of a side to the outputs of a branch."""
         used = [(v, r) for v, r in zip(op.outputs, block.results, strict=True)
                 if self.usage.count[v]]  # fmt: skip
@@ -206,7 +206,7 @@ class Control:
         self._filled(last.then, last)
         self.code.line("    break")
         self.statements.body(last.other)
-        self._answer(last.other, last)
+        self._assign_results(last.other, last)
 
     def _leave(self, op: Loop) -> str | None:
         """The leave condition, evaluated before the carried values change."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from fwdad.ir.analysis.def_use import count_uses, used_in_own_block
+from fwdad.ir.analysis.def_use import count_repeated_uses, used_in_own_block
 from fwdad.ir.coalescing import shared_names
 from fwdad.ir.lines import Lines
 from fwdad.ir.ops import Op, Program, Value
@@ -20,7 +20,7 @@ class Usage:
 
     def __init__(self, program: Program, *, coalesce: bool) -> None:
         self.coalesce = coalesce
-        self.count: Counter[Value] = count_uses(program.block)
+        self.count: Counter[Value] = count_repeated_uses(program.block)
         self.single: dict[Value, Op] = used_in_own_block(program.block, self.count)
         self.groups: dict[Value, list[Value]] = {}
         if coalesce:

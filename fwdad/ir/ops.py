@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from fwdad.errors import DualLeakError, Location
-from fwdad.ir.types import INT, ArrayType, Type
+from fwdad.ir.types import INT, ArrayType, Type, covers, number_type
 from fwdad.ops import record_of
 
 
@@ -47,9 +47,9 @@ def values_in(operand: Operand) -> list[Value]:
     """Every value in a structure of operands."""
     if type(operand) is Value:
         return [operand]
-    found: list[Value] = []
-    _collect(operand, found)
-    return found
+    values: list[Value] = []
+    _collect(operand, values)
+    return values
 
 
 def _collect(operand: Operand, found: list[Value]) -> None:
@@ -449,3 +449,16 @@ def walk(block: Block) -> Iterator[Op]:
 def is_array(operand: Operand) -> bool:
     """Whether an operand is an array value."""
     return type(operand) is Value and type(operand.type) is ArrayType
+
+
+def type_of_operand(operand: Operand) -> Any:
+    """The type of a value, of a placeholder for one, or of a number; None for anything else."""
+    if isinstance(operand, (Value, Missing)):
+        return operand.type
+    return number_type(operand)
+
+
+def may_be(value: Value, operand: Operand) -> bool:
+    """Whether an operand is of a type that a value may have."""
+    t = type_of_operand(operand)
+    return t is not None and covers(value.type, t)

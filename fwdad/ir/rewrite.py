@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import operator
 import struct
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,38 @@ def blocks_of(block: Block) -> Iterator[Block]:
                 yield from blocks_of(inner)
 
 
+def replace_ops(block: Block, instead: Callable[[Op], Sequence[Op] | None]) -> bool:
+    """Replace operations of a block, then of the blocks inside it; whether any was.
+
+    ``instead`` returns what replaces an operation, or None if that stays.
+    """
+    changed = False
+    for b in blocks_of(block):
+        ops: list[Op] = []
+        for op in b.ops:
+            new = instead(op)
+            changed |= new is not None
+            ops += [op] if new is None else new
+        b.ops = ops
+    return changed
+
+
+def with_blocks(op: Op, new: Callable[[Block], Block]) -> Op:
+    """An operation with other blocks; itself if ``new`` returns the same ones."""
+    changed: dict[str, Any] = {
+        name: made
+        for name, old in vars(op).items()
+        if isinstance(old, Block) and (made := new(old)) is not old
+    }
+    return dataclasses.replace(op, **changed) if changed else op
+
+
+def with_ops(block: Block, ops: list[Op]) -> Block:
+    """A block with other operations; itself if these are its own."""
+    same = len(ops) == len(block.ops) and all(map(operator.is_, ops, block.ops))
+    return block if same else dataclasses.replace(block, ops=ops)
+
+
 def give_types(block: Block, type_of: Callable[[Type], Type]) -> bool:
     """Replace the types of all values and placeholders in a block; whether any changed.
 
@@ -82,16 +115,6 @@ def give_types(block: Block, type_of: Callable[[Type], Type]) -> bool:
                 op.initial = [now(x) for x in op.initial]
         b.results = [now(r) for r in b.results]
     return changed
-
-
-def count_uses(program: Program) -> Counter[Value]:
-    """How often each value is an operand or a result."""
-    used: list[Value] = []
-    for block in blocks_of(program.block):
-        for op in block.ops:
-            used += values_in(op.operands())
-        used += values_in(block.results)
-    return Counter(used)
 
 
 def defined_by(op: Op) -> tuple[Value, ...]:
@@ -120,10 +143,10 @@ def written_outside(block: Block) -> list[Value]:
         return []
     memory = memory_of(Program("", block))
     inside = all_inside(block)
-    found: dict[Value, None] = {}
+    values: dict[Value, None] = {}
     for v in written:
-        found.update(dict.fromkeys(sorted(memory.get(v, {v}) - inside, key=repr)))
-    return list(found)
+        values.update(dict.fromkeys(sorted(memory.get(v, {v}) - inside, key=repr)))
+    return list(values)
 
 
 def all_used(op: Op) -> set[Value]:

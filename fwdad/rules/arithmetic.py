@@ -117,32 +117,20 @@ for _logaddexp, _exp in ((np.logaddexp, np.exp), (np.logaddexp2, np.exp2)):
 # -- functions that select: tangents are selected too, never multiplied by a mask
 
 
-@frule(np.maximum)
-def maximum_frule(primals, tangents):
-    """Push tangents through ``maximum``; the first argument wins a tie, a NaN wins always."""
-    x1, x2 = primals
-    return np.maximum(x1, x2), np.where(np.greater_equal(x1, x2) | np.isnan(x1), *tangents)
+def _selecting(ufunc, beats, *, nan_wins):
+    """The larger or smaller of two: the first argument wins a tie, a NaN wins always or never."""
+
+    @frule(ufunc)
+    def selecting_frule(primals, tangents):
+        x1, x2 = primals
+        taken = beats(x1, x2) | np.isnan(x1 if nan_wins else x2)
+        return ufunc(x1, x2), np.where(taken, *tangents)
 
 
-@frule(np.minimum)
-def minimum_frule(primals, tangents):
-    """Push tangents through ``minimum``; the first argument wins a tie, a NaN wins always."""
-    x1, x2 = primals
-    return np.minimum(x1, x2), np.where(np.less_equal(x1, x2) | np.isnan(x1), *tangents)
-
-
-@frule(np.fmax)
-def fmax_frule(primals, tangents):
-    """Push tangents through ``fmax``; the first argument wins a tie, a NaN wins never."""
-    x1, x2 = primals
-    return np.fmax(x1, x2), np.where(np.greater_equal(x1, x2) | np.isnan(x2), *tangents)
-
-
-@frule(np.fmin)
-def fmin_frule(primals, tangents):
-    """Push tangents through ``fmin``; the first argument wins a tie, a NaN wins never."""
-    x1, x2 = primals
-    return np.fmin(x1, x2), np.where(np.less_equal(x1, x2) | np.isnan(x2), *tangents)
+_selecting(np.maximum, np.greater_equal, nan_wins=True)
+_selecting(np.minimum, np.less_equal, nan_wins=True)
+_selecting(np.fmax, np.greater_equal, nan_wins=False)
+_selecting(np.fmin, np.less_equal, nan_wins=False)
 
 
 _ABSENT = np._NoValue  # noqa: SLF001  (NumPy's default for a bound has no public name)

@@ -51,9 +51,9 @@ def _as_full(y_bar: Any, n: int, m: int, mode: Any, *, reversed_when_longer: boo
         turned = short // 2
         start = (turned if m > n else start) if known else np.where(m > n, turned, start)
     if not known:
-        made = zeros((n + m - 1,), y_bar.dtype)
-        made[start : start + y_bar.shape[0]] = y_bar
-        return made
+        array = zeros((n + m - 1,), y_bar.dtype)
+        array[start : start + y_bar.shape[0]] = y_bar
+        return array
     return np.pad(y_bar, (start, n + m - 1 - start - y_bar.shape[0]))
 
 

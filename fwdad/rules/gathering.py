@@ -191,14 +191,14 @@ def unique_frule(primals, tangents, *, axis, **options):
     return result, values_dot
 
 
-def _first_ones_dot(answer, ar, ar_dot, axis, options):
+def _first_ones_dot(result, ar, ar_dot, axis, options):
     """The tangents of distinct elements on a tape: each is looked up."""
     found = {"axis": axis, "equal_nan": options["equal_nan"]}
     _, first = np.unique(ar, return_index=True, **found)
     lanes = np.reshape(ar_dot, -1) if axis is None else ar_dot
     values_dot = np.take(lanes, first, axis=0 if axis is None else axis)
-    several = isinstance(answer, tuple)
-    return (values_dot, *(ZERO,) * (len(answer) - 1)) if several else values_dot
+    several = isinstance(result, tuple)
+    return (values_dot, *(ZERO,) * (len(result) - 1)) if several else values_dot
 
 
 # -- counting with weights

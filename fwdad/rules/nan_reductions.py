@@ -7,7 +7,14 @@ does. ``nanmedian`` and ``nanquantile`` are built from their source.
 import numpy as np
 
 from fwdad.rules.core.define import call_rule, frule
-from fwdad.rules.reductions import deviation_dot, given, tangent_of_extreme, variance_dot
+from fwdad.rules.reductions import (
+    LARGEST,
+    SMALLEST,
+    deviation_dot,
+    given,
+    tangent_of_extreme,
+    variance_dot,
+)
 from fwdad.tangents.laws.listing import cast
 from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import array_of
@@ -21,22 +28,19 @@ def numbers(a, where):
     return ~np.isnan(a) if where is True else ~np.isnan(a) & np.broadcast_to(where, a.shape)
 
 
-@frule(np.nansum)
-def nansum_frule(primals, tangents, *, axis, keepdims, where, **options):
-    """Push a tangent through the sum of the numbers."""
-    (a,), (a_dot,) = primals, tangents
-    y = np.nansum(a, axis=axis, keepdims=keepdims, where=where, **options)
-    y_dot = np.sum(a_dot, axis=axis, keepdims=given(keepdims, False), where=numbers(a, where))
-    return y, cast(y_dot, plain(y).dtype)
+def _of_numbers_alone(function, of_all):
+    """A sum or a mean of the numbers: the tangents' by ``of_all``, under a mask."""
+
+    @frule(function)
+    def reduced_frule(primals, tangents, *, axis, keepdims, where, **options):
+        (a,), (a_dot,) = primals, tangents
+        y = function(a, axis=axis, keepdims=keepdims, where=where, **options)
+        y_dot = of_all(a_dot, axis=axis, keepdims=given(keepdims, False), where=numbers(a, where))
+        return y, cast(y_dot, plain(y).dtype)
 
 
-@frule(np.nanmean)
-def nanmean_frule(primals, tangents, *, axis, keepdims, where, **options):
-    """Push a tangent through the mean of the numbers."""
-    (a,), (a_dot,) = primals, tangents
-    y = np.nanmean(a, axis=axis, keepdims=keepdims, where=where, **options)
-    y_dot = np.mean(a_dot, axis=axis, keepdims=given(keepdims, False), where=numbers(a, where))
-    return y, cast(y_dot, plain(y).dtype)
+_of_numbers_alone(np.nansum, np.sum)
+_of_numbers_alone(np.nanmean, np.mean)
 
 
 @frule(np.nanprod)
@@ -72,25 +76,19 @@ def _of_numbers(primals, tangents, y, options):
     return (np.where(mask, a, 0), mean), tangents, y, {**options, "where": mask}
 
 
-@frule(np.nanmax)
-def nanmax_frule(primals, tangents, **options):
-    """Push a tangent through the largest number; the first NaN's if there is none."""
-    (a,), (a_dot,) = primals, tangents
-    y = np.nanmax(a, **options)
-    return y, _extreme(a, a_dot, y, (np.argmax, np.greater_equal, -np.inf), options)
+def _extreme(function, kind):
+    """The tangent of the extreme number; of the first NaN if there is no number."""
+
+    @frule(function)
+    def extreme_frule(primals, tangents, **options):
+        (a,), (a_dot,) = primals, tangents
+        y = function(a, **options)
+        options["where"] = numbers(a, options["where"])
+        return y, tangent_of_extreme(a, a_dot, y, kind, **options)
 
 
-@frule(np.nanmin)
-def nanmin_frule(primals, tangents, **options):
-    """Push a tangent through the smallest number; the first NaN's if there is none."""
-    (a,), (a_dot,) = primals, tangents
-    y = np.nanmin(a, **options)
-    return y, _extreme(a, a_dot, y, (np.argmin, np.less_equal, np.inf), options)
-
-
-def _extreme(a, a_dot, y, kind, options):
-    chosen = {**options, "where": numbers(a, options["where"])}
-    return tangent_of_extreme(a, a_dot, y, kind, **chosen)
+_extreme(np.nanmax, LARGEST)
+_extreme(np.nanmin, SMALLEST)
 
 
 @frule(np.nancumsum)

@@ -216,22 +216,24 @@ def products_of_others(rows):
 # -- extremes
 
 
-@frule(np.amax)
-@frule(np.max)
-def max_frule(primals, tangents, **options):
-    """Push a tangent through ``max``: the first largest element's, or the first NaN's."""
-    (a,), (a_dot,) = primals, tangents
-    y = np.max(a, **options)
-    return y, tangent_of_extreme(a, a_dot, y, (np.argmax, np.greater_equal, -np.inf), **options)
+LARGEST = (np.argmax, np.greater_equal, -np.inf)
+SMALLEST = (np.argmin, np.less_equal, np.inf)
+"""The extremes that :func:`tangent_of_extreme` knows."""
 
 
-@frule(np.amin)
-@frule(np.min)
-def min_frule(primals, tangents, **options):
-    """Push a tangent through ``min``: the first smallest element's, or the first NaN's."""
-    (a,), (a_dot,) = primals, tangents
-    y = np.min(a, **options)
-    return y, tangent_of_extreme(a, a_dot, y, (np.argmin, np.less_equal, np.inf), **options)
+def _extreme(kind, function, other_name):
+    """The tangent of the first extreme element, or of the first NaN."""
+
+    @frule(other_name)
+    @frule(function)
+    def extreme_frule(primals, tangents, **options):
+        (a,), (a_dot,) = primals, tangents
+        y = function(a, **options)
+        return y, tangent_of_extreme(a, a_dot, y, kind, **options)
+
+
+_extreme(LARGEST, np.max, np.amax)
+_extreme(SMALLEST, np.min, np.amin)
 
 
 def tangent_of_extreme(a, a_dot, y, kind, *, axis, initial, where, **_options):

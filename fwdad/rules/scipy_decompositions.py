@@ -213,12 +213,12 @@ def eigh_frule(primals, tangents, lower=True, eigvals_only=False, **options):
     if eigvals_only:
         return y, w_dot
     raw = np.asarray(plain(w_all))
-    own = np.zeros((len(raw), len(chosen)), dtype=bool)
-    own[chosen, columns] = True
+    is_own = np.zeros((len(raw), len(chosen)), dtype=bool)
+    is_own[chosen, columns] = True
     gaps = w[None, :] - w_all[:, None]
-    if np.any(~own & (np.abs(np.asarray(plain(gaps))) <= resolution(raw))):
+    if np.any(~is_own & (np.abs(np.asarray(plain(gaps))) <= resolution(raw))):
         return y, (w_dot, undefined("eigenvectors of a repeated eigenvalue"))
-    weights = np.where(own, 0, 1 / np.where(own, 1, gaps))
+    weights = np.where(is_own, 0, 1 / np.where(is_own, 1, gaps))
     v_dot = v_all @ (weights * n)
     if not isinstance(b_dot, Zero):
         v_dot = v_dot - 0.5 * v * np.real(np.sum(np.conjugate(v) * (b_dot @ v), axis=0))

@@ -46,11 +46,6 @@ def _start(m: int, origin: int, reversed_kernel: bool) -> int:
     return m // 2 + origin
 
 
-def _along(axis: int, ndim: int, n: int) -> tuple[int, ...]:
-    """A shape that has n elements along one axis, and one along each other."""
-    return tuple(n if k == axis else 1 for k in range(ndim))
-
-
 def _places(n: int, before: int, after: int, mode: str) -> np.ndarray:
     """The element of an axis of length n that each element of its extension is."""
     at = np.arange(-before, n + after)
@@ -181,50 +176,26 @@ def _one_axis_law(
     return Chunk(np.stack(found))
 
 
-def _one_axis_input(
-    y_bar: Any,
-    x: Space,
-    weights: Any,
-    axis: int = -1,
-    output: Any = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: int = 0,
-    *,
-    convolves: bool,
-) -> Any:
-    """The adjoint with respect to the image."""
-    refuse_symbols(y_bar)
-    weights = weights if hasattr(weights, "dtype") else np.asarray(weights)
-    axis %= x.ndim
-    start = _start(weights.shape[0], origin, convolves)
-    kernel = np.reshape(weights[::-1] if convolves else weights, _along(axis, x.ndim, -1))
-    starts = [start if k == axis else 0 for k in range(x.ndim)]
-    return _input_adjoint(y_bar, x, kernel, starts, mode, not convolves)
+def _one_axis(adjoint: Any) -> Any:
+    """The adjoint along one axis, of one along several."""
 
+    def along_one(
+        y_bar: Any,
+        x: Any,
+        weights: Any,
+        axis: int = -1,
+        output: Any = None,
+        mode: str = "reflect",
+        cval: Any = 0.0,
+        origin: int = 0,
+        *,
+        convolves: bool,
+    ) -> Any:
+        return adjoint(
+            y_bar, x, weights, output, mode, cval, origin, axes=axis, convolves=convolves
+        )
 
-def _one_axis_weights(
-    y_bar: Any,
-    x: Any,
-    weights: Space,
-    axis: int = -1,
-    output: Any = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: int = 0,
-    *,
-    convolves: bool,
-) -> Any:
-    """The adjoint with respect to the weights."""
-    refuse_symbols(y_bar)
-    ndim = y_bar.ndim
-    axis %= ndim
-    (m,) = weights.shape
-    starts = [_start(m, origin, convolves) if k == axis else 0 for k in range(ndim)]
-    lengths = _along(axis, ndim, m)
-    kernel_bar = _kernel_adjoint(y_bar, x, lengths, starts, mode, cval, not convolves)
-    weights_bar = np.reshape(kernel_bar, (m,))
-    return cast(into(weights, weights_bar[::-1] if convolves else weights_bar), weights.dtype)
+    return along_one
 
 
 # -- along several axes
@@ -342,7 +313,9 @@ def uniform_filter1d_transpose(
 ) -> Any:
     """A correlation with equal weights."""
     weights = np.full(int(size), 1.0 / size)
-    return _one_axis_input(y_bar, input, weights, axis, output, mode, cval, origin, convolves=False)
+    return _many_axes_input(
+        y_bar, input, weights, output, mode, cval, origin, axes=axis, convolves=False
+    )
 
 
 # -- registration
@@ -371,18 +344,19 @@ def _law_by_name(dotted: str, lanes: Any) -> None:
     when_imported(dotted, lambda function: law(function)(functools.partial(lanes, function)))
 
 
-for _name, _convolves, _lanes, _input, _weights in (
-    ("correlate1d", False, _one_axis_law, _one_axis_input, _one_axis_weights),
-    ("convolve1d", True, _one_axis_law, _one_axis_input, _one_axis_weights),
-    ("correlate", False, _many_axes_law, _many_axes_input, _many_axes_weights),
-    ("convolve", True, _many_axes_law, _many_axes_input, _many_axes_weights),
+for _name, _convolves in (
+    ("correlate1d", False),
+    ("convolve1d", True),
+    ("correlate", False),
+    ("convolve", True),
 ):
-    _dotted = f"scipy.ndimage.{_name}"
+    _dotted, _is_along_one = f"scipy.ndimage.{_name}", _name.endswith("1d")
     multilinear(_dotted, argnums=("input", "weights"))
     when_imported(_dotted, _keep_derivatives)
-    _law_by_name(_dotted, _lanes)
-    transpose_by_name(_dotted, argnum=0)(functools.partial(_input, convolves=_convolves))
-    transpose_by_name(_dotted, argnum=1)(functools.partial(_weights, convolves=_convolves))
+    _law_by_name(_dotted, _one_axis_law if _is_along_one else _many_axes_law)
+    for _argnum, _adjoint in enumerate((_many_axes_input, _many_axes_weights)):
+        _own = _one_axis(_adjoint) if _is_along_one else _adjoint
+        transpose_by_name(_dotted, argnum=_argnum)(functools.partial(_own, convolves=_convolves))
 
 linear("scipy.ndimage.uniform_filter1d", argnums="input")
 when_imported("scipy.ndimage.uniform_filter1d", _keep_derivatives)

@@ -182,16 +182,22 @@ def tangents_of_items(arrays, arrays_dot):
 _CONCATENATE = "(arrays, /, axis=0, out=None, *, dtype=None, casting='same_kind')"
 
 
-@frule(inspect.unwrap(np.concatenate), argnums=0, signature=_CONCATENATE)  # np.block calls this one
-@frule(np.concatenate, argnums=0, signature=_CONCATENATE)  # also known as np.concat
-def concatenate_frule(primals, tangents, *, axis, out, dtype, casting):
-    """Push tangents through ``np.concatenate``; an inactive item contributes zeros."""
-    (arrays,), (arrays_dot,) = primals, tangents
-    y = np.concatenate(arrays, axis=axis, dtype=dtype, casting=casting)
-    items_dot = tangents_of_items(arrays, arrays_dot)
-    if items_dot is None:
-        return y, ZERO
-    return y, cast(np.concatenate(items_dot, axis=axis), plain(y).dtype)
+def _joining(join, function, **registered):
+    """Tangents are joined as the values are; an inactive item contributes zeros."""
+
+    @frule(function, argnums=0, **registered)
+    def joined_frule(primals, tangents, *, axis, out, dtype, casting):
+        (arrays,), (arrays_dot,) = primals, tangents
+        y = join(arrays, axis=axis, dtype=dtype, casting=casting)
+        items_dot = tangents_of_items(arrays, arrays_dot)
+        if items_dot is None:
+            return y, ZERO
+        return y, cast(join(items_dot, axis=axis), plain(y).dtype)
+
+
+_joining(np.concatenate, np.concatenate, signature=_CONCATENATE)  # also known as np.concat
+_joining(np.concatenate, inspect.unwrap(np.concatenate), signature=_CONCATENATE)  # of np.block
+_joining(np.stack, np.stack)
 
 
 @transpose(np.concatenate)
@@ -235,17 +241,6 @@ def _cotangent_of_item(a_bar, a):
     if isinstance(a, (list, tuple)):
         return [_cotangent_of_item(a_bar[k], part) for k, part in enumerate(a)]
     return into(a, a_bar) if isinstance(a, Space) else a_bar
-
-
-@frule(np.stack, argnums=0)
-def stack_frule(primals, tangents, *, axis, out, dtype, casting):
-    """Push tangents through ``np.stack``; an inactive item contributes zeros."""
-    (arrays,), (arrays_dot,) = primals, tangents
-    y = np.stack(arrays, axis=axis, dtype=dtype, casting=casting)
-    items_dot = tangents_of_items(arrays, arrays_dot)
-    if items_dot is None:
-        return y, ZERO
-    return y, cast(np.stack(items_dot, axis=axis), plain(y).dtype)
 
 
 @transpose(np.stack)

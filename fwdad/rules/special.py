@@ -260,10 +260,10 @@ def logsumexp_frule(primals, tangents, *, axis, keepdims, return_sign):
 
 def _logsumexp_of_symbol(a, a_dot, axis, keepdims):
     """The same with one result, whose lengths are not known: they are kept first."""
-    kept = apply(scipy.special.logsumexp, a, axis=axis, keepdims=True)
-    weights = np.exp(a - np.where(kept == -np.inf, 0, kept))
+    value = apply(scipy.special.logsumexp, a, axis=axis, keepdims=True)
+    weights = np.exp(a - np.where(value == -np.inf, 0, value))
     rate = np.sum(weights * a_dot, axis=axis, keepdims=keepdims)
-    return kept if keepdims else np.sum(kept, axis=axis), rate
+    return value if keepdims else np.sum(value, axis=axis), rate
 
 
 @frule("scipy.special.softmax", argnums="x")

@@ -238,24 +238,20 @@ elementwise("scipy.special.expi", lambda x, y: np.exp(x) / x)
 elementwise("scipy.special.expn", ORDER, _expn_slope)
 
 
-@frule("scipy.special.sici")
-def sici_frule(primals, tangents):
-    """Push tangents through ``Si, Ci``: sin(x)/x, smooth at 0, and cos(x)/x."""
-    (x,), (x_dot,) = primals, tangents
-    y = scipy.special.sici(x)
-    with np.errstate(all="ignore"):  # Ci is -inf at 0
-        slopes = scipy.special.spherical_jn(0, x), np.divide(np.cos(x), x)
-    return y, (fit(slopes[0] * x_dot, y[0]), slopes[1] * x_dot)
+def _integrals(name, smooth, other):
+    """Two integrals: of a quotient with x that is smooth at 0, and of one that is not."""
+
+    @frule(f"scipy.special.{name}")
+    def integrals_frule(primals, tangents):
+        (x,), (x_dot,) = primals, tangents
+        y = getattr(scipy.special, name)(x)
+        with np.errstate(all="ignore"):  # the second one is -inf at 0
+            slopes = getattr(scipy.special, smooth)(0, x), np.divide(other(x), x)
+        return y, (fit(slopes[0] * x_dot, y[0]), slopes[1] * x_dot)
 
 
-@frule("scipy.special.shichi")
-def shichi_frule(primals, tangents):
-    """Push tangents through ``Shi, Chi``: sinh(x)/x, smooth at 0, and cosh(x)/x."""
-    (x,), (x_dot,) = primals, tangents
-    y = scipy.special.shichi(x)
-    with np.errstate(all="ignore"):  # Chi is -inf at 0
-        slopes = scipy.special.spherical_in(0, x), np.divide(np.cosh(x), x)
-    return y, (fit(slopes[0] * x_dot, y[0]), slopes[1] * x_dot)
+_integrals("sici", "spherical_jn", np.cos)  # of sin(x)/x and cos(x)/x
+_integrals("shichi", "spherical_in", np.cosh)  # of sinh(x)/x and cosh(x)/x
 
 
 def _spence_slope(z, y):

@@ -87,9 +87,9 @@ def _put_back(y_bar, x, index):
     if x.ndim == 1 and recorder_of(index) is not None and not isinstance(index[0], slice):
         n = x.shape[0]
         return into(x, np.where(arange(n) == index[0] % n, y_bar, 0.0))
-    made = zeros(x.shape, y_bar.dtype, (y_bar, index))
-    made[index] = y_bar
-    return into(x, made)
+    array = zeros(x.shape, y_bar.dtype, (y_bar, index))
+    array[index] = y_bar
+    return into(x, array)
 
 
 @transpose(np.broadcast_to)

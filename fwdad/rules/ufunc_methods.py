@@ -10,7 +10,9 @@ from fwdad.rules.core.adjoints import transpose
 from fwdad.rules.core.define import call_rule, frule, linear
 from fwdad.rules.gathering import scatter_add
 from fwdad.rules.reductions import (
+    LARGEST,
     NO_VALUE,
+    SMALLEST,
     given,
     reduced_axes,
     rows_of_factors,
@@ -31,20 +33,14 @@ REDUCEAT = "(array, indices, axis=0, dtype=None, out=None)"
 # -- reduce
 
 
-@frule(np.fmax.reduce, signature=REDUCE)
-def fmax_reduce_frule(primals, tangents, **options):
-    """Push a tangent through the largest element that is no NaN; the first NaN if all are."""
-    (a,), (a_dot,) = primals, tangents
-    y = np.fmax.reduce(a, **options)
-    return y, _tangent_of_number(a, a_dot, y, (np.argmax, np.greater_equal, -np.inf), options)
+def _reduce_to_extreme(ufunc, kind):
+    """The tangent of the extreme element that is no NaN; of the first NaN if all are."""
 
-
-@frule(np.fmin.reduce, signature=REDUCE)
-def fmin_reduce_frule(primals, tangents, **options):
-    """Push a tangent through the smallest element that is no NaN; the first NaN if all are."""
-    (a,), (a_dot,) = primals, tangents
-    y = np.fmin.reduce(a, **options)
-    return y, _tangent_of_number(a, a_dot, y, (np.argmin, np.less_equal, np.inf), options)
+    @frule(ufunc.reduce, signature=REDUCE)
+    def extreme_frule(primals, tangents, **options):
+        (a,), (a_dot,) = primals, tangents
+        y = ufunc.reduce(a, **options)
+        return y, _tangent_of_number(a, a_dot, y, kind, options)
 
 
 def _tangent_of_number(a, a_dot, y, kind, options):
@@ -58,23 +54,25 @@ def _tangent_of_number(a, a_dot, y, kind, options):
     return tangent_of_extreme(a, a_dot, y, kind, **chosen)
 
 
-@frule(np.logaddexp.reduce, signature=REDUCE)
-def logaddexp_reduce_frule(primals, tangents, **options):
-    r"""Push a tangent through the logarithm of a sum of exponentials: a weighted mean.
+_reduce_to_extreme(np.fmax, LARGEST)
+_reduce_to_extreme(np.fmin, SMALLEST)
+
+
+def _reduce_to_logarithm(ufunc, power):
+    r"""The logarithm of a sum of powers: a weighted mean of the tangents.
 
     .. math:: \dot y = \sum_i e^{a_i - y} \dot a_i
     """
-    (a,), (a_dot,) = primals, tangents
-    y = np.logaddexp.reduce(a, **options)
-    return y, _weighted(np.exp, a, a_dot, y, options)
+
+    @frule(ufunc.reduce, signature=REDUCE)
+    def logarithm_frule(primals, tangents, **options):
+        (a,), (a_dot,) = primals, tangents
+        y = ufunc.reduce(a, **options)
+        return y, _weighted(power, a, a_dot, y, options)
 
 
-@frule(np.logaddexp2.reduce, signature=REDUCE)
-def logaddexp2_reduce_frule(primals, tangents, **options):
-    """Push a tangent through the base-2 logarithm of a sum of powers of 2."""
-    (a,), (a_dot,) = primals, tangents
-    y = np.logaddexp2.reduce(a, **options)
-    return y, _weighted(np.exp2, a, a_dot, y, options)
+_reduce_to_logarithm(np.logaddexp, np.exp)
+_reduce_to_logarithm(np.logaddexp2, np.exp2)
 
 
 def _weighted(power, a, a_dot, y, options):

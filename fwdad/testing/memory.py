@@ -43,16 +43,16 @@ def check_returned(trial: Trial, _settings: Any) -> None:
     hint = "frule(…, returns='view') declares a view, returns='either' that it depends"
     found = []
     for _ in range(2):
-        given = copied((tuple(trial.primals), trial.options))
-        args, kwargs = rule.binder.unbind(*given)
-        found.append((rule.function(*args, **kwargs), given))
-    (y, given), (again, _) = found
+        copy = copied((tuple(trial.primals), trial.options))
+        args, kwargs = rule.binder.unbind(*copy)
+        found.append((rule.function(*args, **kwargs), copy))
+    (y, copy), (again, _) = found
     shared = 0
     for path, part in walk(y):
         if not isinstance(part, np.ndarray) or not part.size:
             continue
         name = f"result{describe(path)}"
-        for k, other in _written_through(part, (given, again)):
+        for k, other in _written_through(part, (copy, again)):
             if k:
                 what = f"{name} is the same memory in two calls"
                 trial.fail("aliasing", what, "return a new array each time")

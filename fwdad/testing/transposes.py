@@ -87,9 +87,9 @@ def check_transpose(
     ]
     for n in trial.widths:
         y_bar = cotangent(trial, y, n)
-        kept = y_bar.lanes.copy()
+        copy = y_bar.lanes.copy()
         x_bar = body(y_bar, *spaces, **trial.options)
-        if kept.tobytes() != y_bar.lanes.tobytes():
+        if copy.tobytes() != y_bar.lanes.tobytes():
             trial.fail("transpose", "the transpose wrote into its cotangent", "copy first")
         right, size = np.zeros(n), np.zeros(n)
         for path in trial.paths:

@@ -127,12 +127,12 @@ def _own_sources() -> str | None:
     Computed once: the code that has been imported does not change if a file does.
     """
     try:
-        found = sorted(_sources(importlib.resources.files("fwdad.codegen"), ""))
+        sources = sorted(_sources(importlib.resources.files("fwdad.codegen"), ""))
     except OSError:
         return None
-    if not found:  # an installation without sources: an edit could not be seen
+    if not sources:  # an installation without sources: an edit could not be seen
         return None
-    return _digest(repr(found).encode())
+    return _digest(repr(sources).encode())
 
 
 def _sources(folder: Traversable, above: str) -> Iterator[tuple[str, str]]:

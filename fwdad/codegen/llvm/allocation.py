@@ -7,6 +7,7 @@ optimisation: more work than a whole small program. Importing this module needs 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ from fwdad.codegen.llvm.elements import (
     held,
     item_of,
 )
-from fwdad.codegen.llvm.outlining import own_function
+from fwdad.codegen.llvm.outlining import call_own, casts
 from fwdad.codegen.numba_support import CHECK_BOUNDS
 
 types: Any = _types
@@ -67,16 +68,14 @@ def allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) ->
             inside.ret(_made(inside, _BYTE(None), _BYTE(None), _WORD(-1)))
         align = ir.IntType(32)(_ALIGNMENT)
         owner = context.nrt.meminfo_alloc_aligned_unchecked(inside, size, align)
-        _answer(context, inside, owner, size, _LONG)
+        _return_new(context, inside, owner, size, _LONG)
 
-    kind = ir.FunctionType(_MADE, [_WORD] * (1 + len(lengths)))
-    function = own_function(builder, f"fwdad_allocate_{len(lengths)}", kind, write)
-    itemsize = context.get_constant(types.intp, get_itemsize(context, array_type))
-    made = builder.call(function, [itemsize, *lengths])
-    return _new(context, builder, array_type, lengths, made)
+    given = [context.get_constant(types.intp, get_itemsize(context, array_type)), *lengths]
+    result = call_own(builder, f"fwdad_allocate_{len(lengths)}", _MADE, given, write)
+    return _new(context, builder, array_type, lengths, result)
 
 
-def _answer(context: Any, builder: Any, owner: Any, size: Any, long: int) -> None:
+def _return_new(context: Any, builder: Any, owner: Any, size: Any, long: int) -> None:
     """Return new memory from the function being written; its owner may be null."""
     with builder.if_then(cgutils.is_null(builder, owner), likely=False):
         builder.ret(_made(builder, _BYTE(None), _BYTE(None), size))
@@ -122,93 +121,82 @@ def _wants_large_pages(builder: Any, data: Any, size: Any, least: int) -> None:
             inside.call(known, [inside.inttoptr(first, _BYTE), rest, arguments[2](_HUGE_PAGES)])
         inside.ret_void()
 
-    kind = ir.FunctionType(ir.VoidType(), [_BYTE, _WORD, _WORD])
-    function = own_function(builder, "fwdad_wants_large_pages", kind, write)
-    builder.call(function, [data, size, _WORD(least)])
+    given = [data, size, _WORD(least)]
+    call_own(builder, "fwdad_wants_large_pages", ir.VoidType(), given, write)
 
 
 def lengths_of(context: Any, builder: Any, shape_type: Any, shape: Any) -> list[Any]:
     """The LLVM values of a tuple of lengths."""
     held = [item_of(builder, shape, k) for k in range(len(shape_type))]
-    return [context.cast(builder, n, t, types.intp) for t, n in zip(shape_type, held, strict=True)]
+    return casts(context, builder, shape_type, held, types.intp)
 
 
-def _array_type(shape: Any, dtype: Any) -> Any:
-    """The type of a new array, or None for arguments that generated code does not have."""
+def _of_shape(fill: Callable[..., None], shape: Any, *given: Any) -> Any:
+    """The signature and code of a function that makes an array; None for other arguments.
+
+    ``fill(context, builder, new, sig, args)`` writes the content. Behind the shape comes what the
+    array is filled with, if anything, and its dtype.
+    """
+    *item, dtype = given
     if not isinstance(shape, types.BaseTuple) or not isinstance(dtype, types.NumberClass):
         return None
     if not all(isinstance(n, types.Integer) for n in shape):
         return None
-    return types.Array(dtype.dtype, len(shape), "C")
+    if not all(isinstance(t, (types.Number, types.Boolean)) for t in item):
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        lengths = lengths_of(context, builder, sig.args[0], args[0])
+        new = allocate(context, builder, sig.return_type, lengths)
+        fill(context, builder, new, sig, args)
+        return new.value
+
+    return types.Array(dtype.dtype, len(shape), "C")(shape, *given), code
 
 
 @intrinsic
 def empty(_typing: Any, shape: Any, dtype: Any) -> Any:
     """``np.empty(shape, dtype)``."""
-    made = _array_type(shape, dtype)
-    if made is None:
-        return None
-
-    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        lengths = lengths_of(context, builder, sig.args[0], args[0])
-        return allocate(context, builder, sig.return_type, lengths).value
-
-    return made(shape, dtype), code
+    return _of_shape(lambda *_: None, shape, dtype)
 
 
 @intrinsic
 def zeros(_typing: Any, shape: Any, dtype: Any) -> Any:
     """``np.zeros(shape, dtype)``."""
-    made = _array_type(shape, dtype)
-    if made is None:
-        return None
 
-    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        lengths = lengths_of(context, builder, sig.args[0], args[0])
-        made = allocate(context, builder, sig.return_type, lengths)
-        cgutils.memset(builder, made.data, made.size, 0)
-        return made.value
+    def fill(_context: Any, builder: Any, new: New, _sig: Any, _args: Any) -> None:
+        cgutils.memset(builder, new.data, new.size, 0)
 
-    return made(shape, dtype), code
-
-
-def _fill(context: Any, builder: Any, array_type: Any, lengths: list[Any], item: Any) -> Any:
-    made = allocate(context, builder, array_type, lengths)
-    itemsize = context.get_constant(types.intp, get_itemsize(context, array_type))
-    with cgutils.for_range(builder, builder.sdiv(made.size, itemsize)) as loop:
-        place = cgutils.gep(builder, made.data, loop.index)
-        store_item(context, builder, array_type, item, place)
-    return made.value
+    return _of_shape(fill, shape, dtype)
 
 
 @intrinsic
 def ones(_typing: Any, shape: Any, dtype: Any) -> Any:
     """``np.ones(shape, dtype)``."""
-    made = _array_type(shape, dtype)
-    if made is None:
-        return None
 
-    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        lengths = lengths_of(context, builder, sig.args[0], args[0])
+    def fill(context: Any, builder: Any, new: New, sig: Any, _args: Any) -> None:
         item = context.get_constant_generic(builder, sig.return_type.dtype, 1)
-        return _fill(context, builder, sig.return_type, lengths, item)
+        _fill(context, builder, new, sig.return_type, item)
 
-    return made(shape, dtype), code
+    return _of_shape(fill, shape, dtype)
 
 
 @intrinsic
 def full(_typing: Any, shape: Any, value: Any, dtype: Any) -> Any:
     """``np.full(shape, value, dtype)``."""
-    made = _array_type(shape, dtype)
-    if made is None or not isinstance(value, (types.Number, types.Boolean)):
-        return None
 
-    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        lengths = lengths_of(context, builder, sig.args[0], args[0])
+    def fill(context: Any, builder: Any, new: New, sig: Any, args: Any) -> None:
         item = context.cast(builder, args[1], sig.args[1], sig.return_type.dtype)
-        return _fill(context, builder, sig.return_type, lengths, item)
+        _fill(context, builder, new, sig.return_type, item)
 
-    return made(shape, value, dtype), code
+    return _of_shape(fill, shape, value, dtype)
+
+
+def _fill(context: Any, builder: Any, new: New, array_type: Any, item: Any) -> None:
+    itemsize = context.get_constant(types.intp, get_itemsize(context, array_type))
+    with cgutils.for_range(builder, builder.sdiv(new.size, itemsize)) as loop:
+        place = cgutils.gep(builder, new.data, loop.index)
+        store_item(context, builder, array_type, item, place)
 
 
 def copied(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
@@ -232,9 +220,7 @@ def copied(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
             inside.store(inside.load(places[0]), places[1])
         inside.ret_void()
 
-    kind = ir.FunctionType(ir.VoidType(), [x.type for x in given])
-    name = f"fwdad_copy_{t.ndim}_{t.dtype}"
-    builder.call(own_function(builder, name, kind, write), given)
+    call_own(builder, f"fwdad_copy_{t.ndim}_{t.dtype}", ir.VoidType(), given, write)
     return new.value
 
 
@@ -250,13 +236,11 @@ def growing(_typing: Any, length: Any, dtype: Any) -> Any:
         def write(inside: Any, given: Any) -> None:
             size = _bytes(inside, *given)
             owner = context.nrt.meminfo_new_varsize_unchecked(inside, size)
-            _answer(context, inside, owner, size, _LONG_STACK)
+            _return_new(context, inside, owner, size, _LONG_STACK)
 
-        kind = ir.FunctionType(_MADE, [_WORD] * 2)
-        function = own_function(builder, "fwdad_growing", kind, write)
         itemsize = context.get_constant(types.intp, get_itemsize(context, sig.return_type))
-        made = builder.call(function, [itemsize, n])
-        return _new(context, builder, sig.return_type, [n], made).value
+        result = call_own(builder, "fwdad_growing", _MADE, [itemsize, n], write)
+        return _new(context, builder, sig.return_type, [n], result).value
 
     return types.Array(dtype.dtype, 1, "C")(length, dtype), code
 
@@ -280,14 +264,13 @@ def grown(_typing: Any, array: Any, needed: Any) -> Any:
         )
         (length,) = held(context, builder, sig.args[0], args[0]).lengths
         wanted = context.cast(builder, args[1], sig.args[1], types.intp)
-        kind = ir.FunctionType(_MADE, [_WORD] * 3 + [_BYTE] * 3)
-        function = own_function(builder, "fwdad_grown", kind, partial(_write_grown, context))
         size = get_itemsize(context, sig.return_type)
         itemsize = context.get_constant(types.intp, size)
         pointers = [builder.bitcast(p, _BYTE) for p in (owner, parent, data)]
-        made = builder.call(function, [itemsize, length, wanted, *pointers])
-        longer = builder.sdiv(builder.extract_value(made, 2), itemsize)
-        return _new(context, builder, sig.return_type, [longer], made).value
+        given = [itemsize, length, wanted, *pointers]
+        result = call_own(builder, "fwdad_grown", _MADE, given, partial(_write_grown, context))
+        longer = builder.sdiv(builder.extract_value(result, 2), itemsize)
+        return _new(context, builder, sig.return_type, [longer], result).value
 
     return types.Array(array.dtype, 1, "C")(array, needed), code
 
@@ -313,7 +296,7 @@ def _write_grown(context: Any, builder: Any, given: Any) -> None:
     with builder.if_then(cgutils.is_not_null(builder, made)):
         into = nrt.meminfo_data(builder, made)
         cgutils.raw_memcpy(builder, into, data, length, itemsize)
-    _answer(context, builder, made, size, _LONG_STACK)
+    _return_new(context, builder, made, size, _LONG_STACK)
 
 
 def _write_moved(context: Any, builder: Any, given: Any) -> None:
@@ -326,13 +309,13 @@ def _write_moved(context: Any, builder: Any, given: Any) -> None:
     is_short = builder.icmp_signed("<", wanted, wanted.type(_SHORT))
     quarter = builder.select(is_short, wanted.type(0), builder.ashr(wanted, wanted.type(2)))
     size = _bytes(builder, itemsize, builder.add(wanted, quarter))
-    made = context.nrt.meminfo_new_varsize_unchecked(builder, size)
-    with builder.if_then(cgutils.is_not_null(builder, made)):
-        into = context.nrt.meminfo_data(builder, made)
+    owner = context.nrt.meminfo_new_varsize_unchecked(builder, size)
+    with builder.if_then(cgutils.is_not_null(builder, owner)):
+        into = context.nrt.meminfo_data(builder, owner)
         cgutils.raw_memcpy(builder, into, data, length, itemsize)
         with builder.if_then(cgutils.is_null(builder, parent)):
             cgutils.memset(builder, data, builder.mul(length, itemsize), 0xFF)
-    _answer(context, builder, made, size, _LONG_STACK)
+    _return_new(context, builder, owner, size, _LONG_STACK)
 
 
 @intrinsic
@@ -345,10 +328,7 @@ def part_inside(_typing: Any, stack: Any, start: Any, size: Any) -> Any:
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         (length,) = held(context, builder, sig.args[0], args[0]).lengths
-        first, count = (
-            context.cast(builder, x, t, types.intp)
-            for x, t in zip(args[1:], sig.args[1:], strict=True)
-        )
+        first, count = casts(context, builder, sig.args[1:], args[1:], types.intp)
         require_inside(context, builder, first, length, count)
         return context.get_dummy_value()
 
@@ -374,10 +354,8 @@ def address_of(_typing: Any, array: Any, index: Any) -> Any:
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         held = context.make_array(sig.args[0])(context, builder, args[0])
-        place = [
-            context.cast(builder, i, t, types.intp)
-            for i, t in zip(cgutils.unpack_tuple(builder, args[1]), sig.args[1], strict=True)
-        ]
+        index = cgutils.unpack_tuple(builder, args[1])
+        place = casts(context, builder, sig.args[1], index, types.intp)
         element = cgutils.get_item_pointer(
             context, builder, sig.args[0], held, place, wraparound=True, boundscheck=False
         )

@@ -21,7 +21,7 @@ from numba.np.linalg import call_xxdot, check_blas_return, get_blas_kind, make_c
 from fwdad.codegen.llvm.allocation import allocate, copied
 from fwdad.codegen.llvm.checks import require
 from fwdad.codegen.llvm.elements import Held, get_itemsize, held
-from fwdad.codegen.llvm.outlining import own_function
+from fwdad.codegen.llvm.outlining import OpaqueCallable, call_own
 
 types: Any = _types
 
@@ -31,7 +31,7 @@ _MOST = 2**31 - 1  # BLAS counts in C's ints
 _KINDS = {types.float32, types.float64, types.complex64, types.complex128}
 
 
-class ProductType(types.Callable, types.Opaque):  # type: ignore[misc]
+class ProductType(OpaqueCallable):
     """The type of ``np.dot`` in compiled programs, with our own code where BLAS applies."""
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
@@ -42,14 +42,6 @@ class ProductType(types.Callable, types.Opaque):  # type: ignore[misc]
             return typing.signature(args[2], *args)
         ranks = sum(t.ndim for t in args)
         return typing.signature(types.Array(args[0].dtype, ranks - 2, "C"), *args)
-
-    def get_call_signatures(self) -> Any:
-        """No signatures are listed; the type is a template."""
-        return (), True
-
-    def get_impl_key(self, sig: Any) -> Any:
-        """The key of an implementation, which is written at the call."""
-        return type(self), sig
 
 
 register_model(ProductType)(models.OpaqueModel)
@@ -101,10 +93,9 @@ def product(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     by_columns = [_BIT(x.type.ndim == 2 and x.type.layout == "F") for x in (a, b)]
     pointers = [builder.bitcast(p, _ANY) for p in (a.data, b.data, target)]
     given = [*pointers, *by_columns, *a.lengths, *b.lengths[1:]]
-    kind = ir.FunctionType(_BIT, [x.type for x in given])
     name = f"fwdad_product_{a.type.ndim}_{b.type.ndim}_{made_type.dtype}"
     write = partial(_write, context, made_type, (a.type.ndim, b.type.ndim))
-    counted = builder.call(own_function(builder, name, kind, write), given)
+    counted = call_own(builder, name, _BIT, given, write)
     require(context, builder, counted, ValueError, "a matrix is too long for BLAS")
     for t, copy in (*a_copy, *b_copy):
         context.nrt.decref(builder, t, copy)

@@ -11,9 +11,8 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import types as _types
-from numba.core.callconv import excinfo_ptr_t
 
-from fwdad.codegen.llvm.outlining import own_function
+from fwdad.codegen.llvm.outlining import call_own
 from fwdad.codegen.numba_support import CHECK_BOUNDS
 from fwdad.errors import BoundsError
 
@@ -41,11 +40,9 @@ def require_inside(context: Any, builder: Any, first: Any, length: Any, count: A
         inside = builder.and_(inside, builder.icmp_signed(">=", n, word(0)))
     line = getattr(builder, _LINE, 0)
     with builder.if_then(builder.not_(inside), likely=False):
-        arguments = [word, excinfo_ptr_t.as_pointer(), *[word] * 3]
-        kind = ir.FunctionType(ir.IntType(32), arguments)
-        outside = own_function(builder, "fwdad_outside", kind, partial(_write_outside, context))
-        raised = builder.function.args[1]
-        builder.ret(builder.call(outside, [word(line), raised, first, count, length]))
+        given = [word(line), builder.function.args[1], first, count, length]
+        write = partial(_write_outside, context)
+        builder.ret(call_own(builder, "fwdad_outside", ir.IntType(32), given, write))
 
 
 def _write_outside(context: Any, builder: Any, given: Any) -> None:

@@ -220,7 +220,7 @@ def as_array(context: Any, builder: Any, array: Held, owner: Any = None) -> Any:
     size = context.get_constant(types.intp, 1)
     for k, n in enumerate(array.lengths):
         size = builder.mul(size, n) if k else n
-    made = cgutils.get_null_value(model.get_value_type())
+    struct = cgutils.get_null_value(model.get_value_type())
     steps = all_steps(context, builder, array)
     parts = {
         "nitems": size,
@@ -232,9 +232,9 @@ def as_array(context: Any, builder: Any, array: Held, owner: Any = None) -> Any:
     if owner is not None:
         parts["meminfo"] = owner
     for name, value in parts.items():
-        made = model.set(builder, made, value, name)
-    setattr(made, _PARTS, (Held(array.type, array.data, array.lengths, steps), owner))
-    return made
+        struct = model.set(builder, struct, value, name)
+    setattr(struct, _PARTS, (Held(array.type, array.data, array.lengths, steps), owner))
+    return struct
 
 
 def as_view(context: Any, builder: Any, array: Held, of_type: Any, of: Any) -> Any:

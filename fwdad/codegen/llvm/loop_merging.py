@@ -55,7 +55,7 @@ def _fits(node: ast.AST) -> bool:
 
 MOST_ARRAYS = 3
 """Of views of one array LLVM knows more than of arrays that are given: before a loop it compares
-where each of these lies with all that are written. A stencil of five views ran a sixth longer."""
+the addresses of these with all that are written. A stencil of five views ran a sixth longer."""
 
 _NAMES = re.compile(r"\bv\d+\b(?:\.shape\[-?\d+\])?")  # the names in nests
 

@@ -13,7 +13,7 @@ from numba.core import types as _types
 from numba.core.errors import LoweringError
 from numba.core.lowering import Lower
 
-from fwdad.codegen.boxing import answered
+from fwdad.codegen.boxing import with_result_type
 from fwdad.codegen.llvm import blas, elements, reshaping
 from fwdad.codegen.llvm.allocation import copied, lengths_of
 from fwdad.codegen.llvm.blas import ProductType
@@ -43,7 +43,11 @@ class ProgramLower(Lower):  # type: ignore[misc]
     def create_cpython_wrapper(self, release_gil: bool = False) -> Any:
         """Create the wrapper that Python calls."""
         self.context.create_cpython_wrapper(
-            self.library, answered(self.fndesc), self.env, self.call_helper, release_gil=release_gil
+            self.library,
+            with_result_type(self.fndesc),
+            self.env,
+            self.call_helper,
+            release_gil=release_gil,
         )
 
     def incref(self, typ: Any, val: Any) -> None:

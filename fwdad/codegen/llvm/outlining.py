@@ -34,6 +34,33 @@ def own_function(
     return function
 
 
+def call_own(
+    builder: Any, name: str, result: Any, args: Sequence[Any], write: Callable[[Any, Any], None]
+) -> Any:
+    """Call the :func:`own_function` of some values, which returns an LLVM type."""
+    kind = ir.FunctionType(result, [x.type for x in args])
+    return builder.call(own_function(builder, name, kind, write), args)
+
+
+def casts(
+    context: Any, builder: Any, kinds: Sequence[Any], values: Sequence[Any], wanted: Any
+) -> list[Any]:
+    """LLVM values of some types as another type."""
+    return [context.cast(builder, x, t, wanted) for t, x in zip(kinds, values, strict=True)]
+
+
+class OpaqueCallable(types.Callable, types.Opaque):  # type: ignore[misc]
+    """The type of a function whose code is written at each call of it."""
+
+    def get_call_signatures(self) -> Any:
+        """No signatures are listed; the type is a template."""
+        return (), True
+
+    def get_impl_key(self, sig: Any) -> Any:
+        """The key of an implementation, which is written at the call."""
+        return type(self), sig
+
+
 def call_apart(
     context: Any,
     builder: Any,
@@ -71,11 +98,11 @@ def call_raising(
     programs have none.
     """
     result, raised = signature.return_type, builder.function.args[1]
-    answer = cgutils.alloca_once(builder, context.call_conv.get_return_type(result).pointee)
+    returned = cgutils.alloca_once(builder, context.call_conv.get_return_type(result).pointee)
     given = context.get_arg_packer(signature.args).as_arguments(builder, args)
-    code = builder.call(function, [answer, raised, *given])
+    code = builder.call(function, [returned, raised, *given])
     with cgutils.if_unlikely(builder, builder.icmp_signed("!=", code, code.type(0))):
         builder.ret(code)
     if result == types.none:
         return context.get_dummy_value()
-    return context.get_returned_value(builder, result, builder.load(answer))
+    return context.get_returned_value(builder, result, builder.load(returned))

@@ -16,7 +16,7 @@ from numba.core import types as _types
 from numba.extending import intrinsic
 
 from fwdad.codegen.llvm.elements import get_itemsize, held
-from fwdad.codegen.llvm.outlining import own_function
+from fwdad.codegen.llvm.outlining import call_own, casts
 
 types: Any = _types
 
@@ -40,19 +40,15 @@ def ahead(_typing: Any, stack: Any, start: Any, size: Any, way: Any) -> Any:
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         memory = held(context, builder, sig.args[0], args[0])
-        numbers = [
-            context.cast(builder, x, t, types.intp)
-            for x, t in zip(args[1:], sig.args[1:], strict=True)
-        ]
+        numbers = casts(context, builder, sig.args[1:], args[1:], types.intp)
         itemsize = context.get_constant(types.intp, get_itemsize(context, sig.args[0]))
         in_bytes = [builder.mul(n, itemsize) for n in (memory.lengths[0], *numbers[:2])]
-        kind = ir.FunctionType(ir.VoidType(), [_BYTE] + [_WORD] * 4)
-        function = own_function(builder, "fwdad_ahead", kind, _write)
         # tested inline: a call for each number or two would take as long as pushing them
         above = builder.sub(in_bytes[2], _WORD(_SHORTEST))
         fits = builder.icmp_unsigned("<=", above, _WORD(_LONGEST - _SHORTEST))
         with builder.if_then(fits, likely=False):
-            builder.call(function, [builder.bitcast(memory.data, _BYTE), *in_bytes, numbers[2]])
+            given = [builder.bitcast(memory.data, _BYTE), *in_bytes, numbers[2]]
+            call_own(builder, "fwdad_ahead", ir.VoidType(), given, _write)
         return context.get_dummy_value()
 
     return types.void(stack, start, size, way), code

@@ -25,6 +25,7 @@ from fwdad.codegen.llvm.elements import (
     held,
     own_steps,
 )
+from fwdad.codegen.llvm.outlining import casts
 
 types: Any = _types
 
@@ -77,7 +78,7 @@ def ascontiguousarray(_typing: Any, array: Any) -> Any:
     """``np.ascontiguousarray(array)``: the array itself, or a C-contiguous copy."""
     if not isinstance(array, types.Array) or not array.ndim:
         return None
-    made = array.copy(layout="C", readonly=False)
+    copy = array.copy(layout="C", readonly=False)
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         t, (array,) = sig.args[0], args
@@ -86,7 +87,7 @@ def ascontiguousarray(_typing: Any, array: Any) -> Any:
             return array
         if t.layout == "F":
             return copied(context, builder, t, array)
-        with builder.if_else(_lies_by_rows(context, builder, t, array)) as (then, other):
+        with builder.if_else(_is_c_contiguous(context, builder, t, array)) as (then, other):
             with then:
                 context.nrt.incref(builder, t, array)
                 before = builder.block
@@ -98,7 +99,7 @@ def ascontiguousarray(_typing: Any, array: Any) -> Any:
         either.add_incoming(new, behind)
         return either
 
-    return made(array), code
+    return copy(array), code
 
 
 @intrinsic
@@ -106,23 +107,23 @@ def by_rows(_typing: Any, array: Any) -> Any:
     """A view of an array that is C-contiguous, in a type that says so; raises if it is not."""
     if not isinstance(array, types.Array):
         return None
-    made = array.copy(layout="C")
+    copy = array.copy(layout="C")
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         t, (array,) = sig.args[0], args
         if context.get_value_type(t) != context.get_value_type(sig.return_type):
             raise TypeError(sig)
         if t.layout != "C" and t.ndim:
-            fits = _lies_by_rows(context, builder, t, array)
+            fits = _is_c_contiguous(context, builder, t, array)
             message = "an array is not C-contiguous"
             require(context, builder, fits, ValueError, message)
         context.nrt.incref(builder, sig.return_type, array)
         return array
 
-    return made(array), code
+    return copy(array), code
 
 
-def _lies_by_rows(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
+def _is_c_contiguous(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
     """Whether an array is C-contiguous; strides along axes of length 1 do not matter."""
     old = held(context, builder, array_type, array)
     step = context.get_constant(types.intp, get_itemsize(context, array_type))
@@ -142,9 +143,7 @@ def arange(_typing: Any, start: Any, stop: Any, step: Any) -> Any:
         return None
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        first, end, by = (
-            context.cast(builder, x, t, types.int64) for t, x in zip(sig.args, args, strict=True)
-        )
+        first, end, by = casts(context, builder, sig.args, args, types.int64)
         zero, one = first.type(0), first.type(1)
         moves = builder.icmp_signed("!=", by, zero)
         require(context, builder, moves, ValueError, "a range cannot have steps of zero")

@@ -15,6 +15,7 @@ from numba.core import typing
 from numba.extending import intrinsic
 
 from fwdad.codegen.llvm.checks import require
+from fwdad.codegen.llvm.outlining import casts
 
 types: Any = _types
 
@@ -32,8 +33,7 @@ def _of_two(kinds: Any, made: Any, write: Callable[..., Any]) -> Any:
             return None
 
         def code(context, builder, sig, args):
-            given = (context.cast(builder, x, t, made) for t, x in zip(sig.args, args, strict=True))
-            return write(context, builder, *given)
+            return write(context, builder, *casts(context, builder, sig.args, args, made))
 
         return made(a, b), code
 
@@ -53,11 +53,12 @@ def _of_ints(write: Callable[..., Any]) -> Any:
 
 def _unless_finite(builder, r):
     """A branch, hardly ever taken, for results that are not finite."""
-    is_wide = _is_nan(builder, builder.fsub(r, r))  # infinity less infinity is NaN
+    is_wide = is_nan(builder, builder.fsub(r, r))  # infinity less infinity is NaN
     return builder.if_then(is_wide, likely=False)
 
 
-def _is_nan(builder, x):
+def is_nan(builder, x):
+    """Whether a number, or each of a vector, is NaN."""
     return builder.fcmp_unordered("uno", x, x)
 
 
@@ -73,9 +74,9 @@ def _refuse(context, builder, condition, exception, message):
 
 def _nan_made(builder, r, *given):
     """Whether a result is NaN although no argument is."""
-    made = _is_nan(builder, r)
+    made = is_nan(builder, r)
     for x in given:
-        made = builder.and_(made, builder.not_(_is_nan(builder, x)))
+        made = builder.and_(made, builder.not_(is_nan(builder, x)))
     return made
 
 
@@ -84,11 +85,11 @@ def _infinity_made(builder, r, *given):
     made = _is_infinite(builder, r)
     for x in given:
         # false of NaN, too
-        lies_between = builder.and_(
+        is_finite = builder.and_(
             builder.fcmp_ordered("<", x, x.type(math.inf)),
             builder.fcmp_ordered(">", x, x.type(-math.inf)),
         )
-        made = builder.and_(made, lies_between)
+        made = builder.and_(made, is_finite)
     return made
 
 
@@ -152,7 +153,7 @@ def to_int(_typing, x):
     def code(context, builder, sig, args):
         x = context.cast(builder, args[0], sig.args[0], types.float64)
         message = "cannot convert float NaN to integer"
-        _refuse(context, builder, _is_nan(builder, x), ValueError, message)
+        _refuse(context, builder, is_nan(builder, x), ValueError, message)
         fits = builder.and_(
             builder.fcmp_ordered("<", x, x.type(2.0**63)),
             builder.fcmp_ordered(">=", x, x.type(-(2.0**63))),
@@ -258,9 +259,7 @@ def int_within(_typing, x, low, high):
         return None
 
     def code(context, builder, sig, args):
-        x, low, high = (
-            context.cast(builder, a, t, types.int64) for t, a in zip(sig.args, args, strict=True)
-        )
+        x, low, high = casts(context, builder, sig.args, args, types.int64)
         fits = builder.and_(builder.icmp_signed(">=", x, low), builder.icmp_signed("<=", x, high))
         message = "a Python integer is out of bounds for the dtype"
         require(context, builder, fits, OverflowError, message)

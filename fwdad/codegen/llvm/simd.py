@@ -20,6 +20,8 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
 from fwdad.codegen.llvm.checks import require
+from fwdad.codegen.llvm.outlining import casts
+from fwdad.codegen.llvm.vectors import flat, index_of, splat
 from fwdad.codegen.runtime.lanes import LaneFunctions
 
 types: Any = _types
@@ -54,10 +56,10 @@ class _LanesModel(models.PrimitiveModel):
         return made
 
     def from_data(self, builder: Any, value: Any) -> Any:
-        made = _zeros(self._fe_type.n)
+        vector = _zeros(self._fe_type.n)
         for k in range(self._fe_type.n):
-            made = builder.insert_element(made, builder.extract_value(value, k), _INT32(k))
-        return made
+            vector = builder.insert_element(vector, builder.extract_value(value, k), _INT32(k))
+        return vector
 
     as_return = as_data
     from_return = from_data
@@ -102,9 +104,7 @@ def _store_vector(builder: Any, lanes: Any, pointer: Any, n: int) -> None:
 
 
 def _splat(builder: Any, x: Any, n: int) -> Any:
-    unset = ir.Constant(_vector(n), ir.Undefined)
-    first = builder.insert_element(unset, x, _INT32(0))
-    return _picked(builder, first, unset, [0] * _register_width(n))
+    return splat(builder, x, _register_width(n))
 
 
 # -- operators
@@ -221,11 +221,11 @@ def _read(builder: Any, array_type: Any, pointer: Any, stride: Any, n: int) -> A
         with together:
             builder.store(_load_vector(builder, pointer, n), result)
         with apart:
-            made = _zeros(n)
+            vector = _zeros(n)
             for k in range(n):
                 x = builder.load(_lane_pointer(builder, pointer, stride, k), align=8)
-                made = builder.insert_element(made, x, _INT32(k))
-            builder.store(made, result)
+                vector = builder.insert_element(vector, x, _INT32(k))
+            builder.store(vector, result)
     return builder.load(result)
 
 
@@ -254,11 +254,6 @@ def _check_array(a: Any, index: Any, n: int, *, write: bool) -> None:
         raise TypingError(message)
 
 
-def _cast_index(context: Any, builder: Any, given: Any, index: Any) -> list[Any]:
-    held = cgutils.unpack_tuple(builder, index, len(given))
-    return [context.cast(builder, i, t, types.intp) for i, t in zip(held, given, strict=True)]
-
-
 @functools.cache
 def compiled_lanes(n: int) -> LaneFunctions:
     """The functions on N lanes, for the Numba source."""
@@ -267,31 +262,31 @@ def compiled_lanes(n: int) -> LaneFunctions:
 
     @intrinsic
     def load(_typing: Any, a: Any, *index: Any) -> Any:
-        index = index[0] if index and isinstance(index[0], types.BaseTuple) else index
+        index = flat(index)
         _check_array(a, index, n, write=False)
 
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            at = _cast_index(context, builder, sig.args[1], args[1])
+            at = index_of(context, builder, sig.args[1], args[1])
             where, stride = _place(context, builder, sig.args[0], args[0], at, n)
             return _read(builder, sig.args[0], where, stride, n)
 
-        return lanes(a, types.StarArgTuple.from_types(tuple(index))), code
+        return lanes(a, types.StarArgTuple.from_types(index)), code
 
     @intrinsic
     def store(_typing: Any, a: Any, value: Any, *index: Any) -> Any:
-        index = index[0] if index and isinstance(index[0], types.BaseTuple) else index
+        index = flat(index)
         _check_array(a, index, n, write=True)
         if value != lanes:
             message = f"{lanes} are stored, not {value}"
             raise TypingError(message)
 
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            at = _cast_index(context, builder, sig.args[2], args[2])
+            at = index_of(context, builder, sig.args[2], args[2])
             where, stride = _place(context, builder, sig.args[0], args[0], at, n)
             _write(builder, sig.args[0], where, stride, args[1], n)
             return context.get_dummy_value()
 
-        return types.void(a, value, types.StarArgTuple.from_types(tuple(index))), code
+        return types.void(a, value, types.StarArgTuple.from_types(index)), code
 
     @intrinsic
     def zeros(_typing: Any) -> Any:
@@ -319,30 +314,29 @@ def compiled_lanes(n: int) -> LaneFunctions:
     @intrinsic
     def unit(_typing: Any, _k: Any) -> Any:
         def code(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-            made = _zeros(n)
+            vector = _zeros(n)
             for j in range(n):
                 hit = builder.icmp_signed("==", args[0], args[0].type(j))
                 x = builder.select(hit, _DOUBLE(1.0), _DOUBLE(0.0))
-                made = builder.insert_element(made, x, _INT32(j))
-            return made
+                vector = builder.insert_element(vector, x, _INT32(j))
+            return vector
 
         return lanes(types.intp), code
 
     @intrinsic
     def build(_typing: Any, *items: Any) -> Any:
-        items = items[0] if items and isinstance(items[0], types.BaseTuple) else items
+        items = flat(items)
         if len(items) != n or not all(isinstance(t, _NUMBERS) for t in items):
             message = f"{lanes} are built of {n} numbers, not of {items}"
             raise TypingError(message)
 
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            made = _zeros(n)
+            vector = _zeros(n)
             held = cgutils.unpack_tuple(builder, args[0], n)
-            for k, (t, x) in enumerate(zip(sig.args[0], held, strict=True)):
-                x = context.cast(builder, x, t, types.float64)
-                made = builder.insert_element(made, x, _INT32(k))
-            return made
+            for k, x in enumerate(casts(context, builder, sig.args[0], held, types.float64)):
+                vector = builder.insert_element(vector, x, _INT32(k))
+            return vector
 
-        return lanes(types.StarArgTuple.from_types(tuple(items))), code
+        return lanes(types.StarArgTuple.from_types(items)), code
 
     return LaneFunctions(load, store, zeros, splat, scale, unit, build)

@@ -15,7 +15,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from fwdad.codegen.llvm.checks import require
-from fwdad.codegen.llvm.scalars import DOMAIN, RANGE
+from fwdad.codegen.llvm.scalars import DOMAIN, RANGE, is_nan
 from fwdad.codegen.llvm.vector_exp import exponential, has_feature
 from fwdad.codegen.llvm.vectors import (
     FLOATS,
@@ -45,18 +45,23 @@ def _function(
     def made(_typing, *given):
         given = flat(given)
         t = common(*given) if len(given) == arity else None
-        answer = None if t is None else result(t)
-        if t is None or answer is None:
+        result_type = None if t is None else result(t)
+        if t is None or result_type is None:
             message = f"{name} of {', '.join(map(str, given))}"
             raise TypingError(message)
 
         def lower(context, builder, sig, args):
-            held = cgutils.unpack_tuple(builder, args[0], arity)
-            pairs = zip(sig.args[0], held, strict=True)
+            items = cgutils.unpack_tuple(builder, args[0], arity)
+            pairs = zip(sig.args[0], items, strict=True)
             return code(builder, t, *[spread(context, builder, a, x, t) for a, x in pairs])
 
-        return answer(types.StarArgTuple.from_types(given)), lower
+        return result_type(types.StarArgTuple.from_types(given)), lower
 
+    return _named(made, name, doc)
+
+
+def _named(made: Any, name: str, doc: str) -> Any:
+    """An intrinsic, of a function that types calls, under the name that code calls it by."""
     made.__name__ = made.__qualname__ = name
     made.__doc__ = doc
     return intrinsic(made)
@@ -98,14 +103,10 @@ def _of_llvm(name: str, intrinsic_name: str | None = None, arity: int = 1) -> An
     return _function(arity, same_float, code, doc, f"vector_{name}")
 
 
-def _is_nan(builder: Any, x: Any) -> Any:
-    return builder.fcmp_unordered("uno", x, x)
-
-
 def _extreme(symbol: str, *, skip_nan: bool) -> Callable[..., Any]:
     def code(builder: Any, _t: VectorType, x: Any, y: Any) -> Any:
         first = builder.or_(
-            builder.fcmp_ordered(symbol, x, y), _is_nan(builder, y if skip_nan else x)
+            builder.fcmp_ordered(symbol, x, y), is_nan(builder, y if skip_nan else x)
         )
         return builder.select(first, x, y)
 
@@ -116,7 +117,7 @@ def _sign(builder: Any, t: VectorType, x: Any) -> Any:
     zero = constant(t, 0.0)
     positive = builder.fcmp_ordered(">", x, zero)
     negative = builder.fcmp_ordered("<", x, zero)
-    rest = builder.select(_is_nan(builder, x), x, zero)
+    rest = builder.select(is_nan(builder, x), x, zero)
     below = builder.select(negative, constant(t, -1.0), rest)
     return builder.select(positive, constant(t, 1.0), below)
 
@@ -173,9 +174,7 @@ def _converted(to: Any, name: str) -> Any:
 
         return result(x), lower
 
-    made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"Each element as a {to}."
-    return intrinsic(made)
+    return _named(made, name, f"Each element as a {to}.")
 
 
 @intrinsic(prefer_literal=True)
@@ -183,12 +182,12 @@ def vector_filled(_typing, width, x):
     """A vector of W equal numbers."""
     if not isinstance(width, types.IntegerLiteral) or not isinstance(x, types.Float):
         return None
-    made = VectorType(x, width.literal_value)
+    vector = VectorType(x, width.literal_value)
 
     def code(context, builder, sig, args):
-        return spread(context, builder, sig.args[1], args[1], made)
+        return spread(context, builder, sig.args[1], args[1], vector)
 
-    return made(width, x), code
+    return vector(width, x), code
 
 
 @intrinsic
@@ -223,19 +222,19 @@ def vector_added(_typing, total, vector, stop, i):
         return None
 
     def code(context, builder, sig, args):
-        start, given, n = args[0], args[1], sig.args[1].n
+        start, value, n = args[0], args[1], sig.args[1].n
         stop, i = (context.cast(builder, args[k], sig.args[k], types.intp) for k in (2, 3))
         left = builder.sub(stop, i)
         count = ir.VectorType(left.type, n)
         lanes = ir.Constant(count, list(range(n)))
         there = builder.icmp_signed("<", lanes, splat(builder, left, n))
-        given = builder.select(there, given, constant(sig.args[1], -0.0))  # x + -0.0 is x
-        held = cgutils.alloca_once(builder, given.type)
-        builder.store(given, held)
+        value = builder.select(there, value, constant(sig.args[1], -0.0))  # x + -0.0 is x
+        slot = cgutils.alloca_once(builder, value.type)
+        builder.store(value, slot)
         # via memory, opaque to LLVM: extracting elements of a register takes longer
-        pointers = ir.FunctionType(ir.VoidType(), [held.type])
-        builder.asm(pointers, "", "r,~{memory}", [held], True)
-        items = builder.bitcast(held, start.type.as_pointer())
+        pointers = ir.FunctionType(ir.VoidType(), [slot.type])
+        builder.asm(pointers, "", "r,~{memory}", [slot], True)
+        items = builder.bitcast(slot, start.type.as_pointer())
         for k in range(n):
             start = builder.fadd(start, builder.load(builder.gep(items, [_INT32(k)])))
         return start
@@ -259,7 +258,7 @@ def _checked(name: str, *raised: tuple[Callable[..., Any], Any]) -> Any:
 
         def lower(context, builder, _sig, args):
             result, given = args
-            odd = _is_nan(builder, builder.fsub(result, result))  # NaN where it is not finite
+            odd = is_nan(builder, builder.fsub(result, result))  # NaN where it is not finite
             with builder.if_then(_any(builder, odd), likely=False):
                 for wrong, (exception, message) in raised:
                     fails = _any(builder, wrong(builder, r, result, given))
@@ -268,13 +267,13 @@ def _checked(name: str, *raised: tuple[Callable[..., Any], Any]) -> Any:
 
         return types.void(r, x), lower
 
-    made.__name__ = made.__qualname__ = name
-    made.__doc__ = "Raise what a function of :mod:`math` raises if one of W results is such."
-    return intrinsic(made)
+    return _named(
+        made, name, "Raise what a function of :mod:`math` raises if one of W results is such."
+    )
 
 
 def _nan_made(builder: Any, _t: VectorType, r: Any, x: Any) -> Any:
-    return builder.and_(_is_nan(builder, r), builder.not_(_is_nan(builder, x)))
+    return builder.and_(is_nan(builder, r), builder.not_(is_nan(builder, x)))
 
 
 def _infinity_made(builder: Any, t: VectorType, r: Any, x: Any) -> Any:
@@ -292,19 +291,17 @@ def _of_row(symbol: str, name: str) -> Any:
             return None
 
         def lower(context, builder, _sig, args):
-            found, *rest = _items(builder, args[0], best.n)
+            value, *rest = _items(builder, args[0], best.n)
             is_odd, *others = _items(builder, args[1], best.n)
             for item, other in zip(rest, others, strict=True):
-                found = builder.select(builder.fcmp_ordered(symbol, item, found), item, found)
+                value = builder.select(builder.fcmp_ordered(symbol, item, value), item, value)
                 is_odd = builder.or_(is_odd, other)
             nan = context.get_constant(best.dtype, float("nan"))
-            return builder.select(is_odd, nan, found)
+            return builder.select(is_odd, nan, value)
 
         return best.dtype(best, odd), lower
 
-    made.__name__ = made.__qualname__ = name
-    made.__doc__ = "The extreme of W numbers, or NaN if one of a mask's bits is set."
-    return intrinsic(made)
+    return _named(made, name, "The extreme of W numbers, or NaN if one of a mask's bits is set.")
 
 
 def _place(symbol: str, name: str) -> Any:
@@ -313,28 +310,26 @@ def _place(symbol: str, name: str) -> Any:
             return None
 
         def lower(context, builder, _sig, args):
-            found, at = None, None
+            value, at = None, None
             places = _items(builder, args[1], best.n)
             for k, item in enumerate(_items(builder, args[0], best.n)):
                 place = builder.fadd(places[k], context.get_constant(types.float64, k))
-                if found is None:
-                    found, at = item, place
+                if value is None:
+                    value, at = item, place
                     continue
-                odd, both = _is_nan(builder, item), builder.fcmp_ordered("==", item, found)
-                both = builder.or_(both, builder.and_(odd, _is_nan(builder, found)))
+                odd, both = is_nan(builder, item), builder.fcmp_ordered("==", item, value)
+                both = builder.or_(both, builder.and_(odd, is_nan(builder, value)))
                 earlier = builder.and_(both, builder.fcmp_ordered("<", place, at))
-                more = builder.fcmp_ordered(symbol, item, found)
-                more = builder.or_(more, builder.and_(odd, builder.not_(_is_nan(builder, found))))
+                more = builder.fcmp_ordered(symbol, item, value)
+                more = builder.or_(more, builder.and_(odd, builder.not_(is_nan(builder, value))))
                 taken = builder.or_(more, earlier)
-                found = builder.select(taken, item, found)
+                value = builder.select(taken, item, value)
                 at = builder.select(taken, place, at)
             return builder.fptosi(at, context.get_value_type(types.int64))
 
         return types.int64(best, where), lower
 
-    made.__name__ = made.__qualname__ = name
-    made.__doc__ = "Where the first extreme of W numbers was found, or their first NaN."
-    return intrinsic(made)
+    return _named(made, name, "Where the first extreme of W numbers was found, or their first NaN.")
 
 
 _TWO: dict[str, tuple[Callable[..., Any], str]] = {
@@ -345,7 +340,7 @@ _TWO: dict[str, tuple[Callable[..., Any], str]] = {
     "fmin": (_extreme("<=", skip_nan=True), "The smaller one that is a number."),
 }
 _ASKED: dict[str, tuple[Callable[..., Any], str]] = {
-    "isnan": (lambda b, _t, x: _is_nan(b, x), "Whether it is NaN."),
+    "isnan": (lambda b, _t, x: is_nan(b, x), "Whether it is NaN."),
     "isfinite": (_compared_with_inf("<"), "Whether it is a finite number."),
     "isinf": (_compared_with_inf("=="), "Whether it is infinite."),
 }

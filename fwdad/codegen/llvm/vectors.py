@@ -21,6 +21,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
 from fwdad.codegen.llvm.checks import require_inside
+from fwdad.codegen.llvm.outlining import casts
 from fwdad.codegen.numba_support import CHECK_BOUNDS
 
 types: Any = _types
@@ -207,9 +208,10 @@ def _check_place(a: Any, index: Any, *, write: bool) -> None:
         raise TypingError(message)
 
 
-def _index_of(context: Any, builder: Any, given: Any, index: Any) -> list[Any]:
+def index_of(context: Any, builder: Any, given: Any, index: Any) -> list[Any]:
+    """The LLVM values of an index that is a tuple."""
     held = cgutils.unpack_tuple(builder, index, len(given))
-    return [context.cast(builder, i, t, types.intp) for i, t in zip(held, given, strict=True)]
+    return casts(context, builder, given, held, types.intp)
 
 
 def flat(index: Any) -> tuple[Any, ...]:
@@ -264,7 +266,7 @@ def vector_read(_typing, width, stop, a, *index):
     made = VectorType(a.dtype, n)
 
     def code(context, builder, sig, args):
-        at = _index_of(context, builder, sig.args[3], args[3])
+        at = index_of(context, builder, sig.args[3], args[3])
         count = _all_or_rest(context, builder, sig.args[1], args[1], at[-1], n)
         pointer, stride = _elements(context, builder, sig.args[2], args[2], at, count)
 
@@ -307,7 +309,7 @@ def vector_write(_typing, value, stop, a, *index):
     n = value.n
 
     def code(context, builder, sig, args):
-        at = _index_of(context, builder, sig.args[3], args[3])
+        at = index_of(context, builder, sig.args[3], args[3])
         count = _all_or_rest(context, builder, sig.args[1], args[1], at[-1], n)
         pointer, stride = _elements(context, builder, sig.args[2], args[2], at, count)
         given = args[0]

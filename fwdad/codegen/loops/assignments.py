@@ -36,9 +36,9 @@ class Assignments:
         plain = without_tests(text)
         if plain is not None:
             own = target.isidentifier() and target not in words(text)
-            made = target if own else self.names.temporary("t", FLOAT)
-            self.write_tested([(made, plain, text)], made, op)
-            text = made
+            name = target if own else self.names.temporary("t", FLOAT)
+            self.write_tested([(name, plain, text)], name, op)
+            text = name
         if text != target:
             self.code.line(f"{target} = {text}", op)
 

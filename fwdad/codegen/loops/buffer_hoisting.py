@@ -46,21 +46,21 @@ class OpenLoop:
 
 def moving_lengths(program: Program) -> set[Dimension]:
     """The lengths that may differ between iterations of a loop: known inside one only."""
-    found: set[Dimension] = set()
+    lengths: set[Dimension] = set()
     for op in program.walk():
         if isinstance(op, Loop):
             for before, after in zip(op.carried, op.body.results, strict=False):
                 if isinstance(before.type, ArrayType) and isinstance(after, Value):
                     pairs = zip(before.type.shape, after.type.shape, strict=True)
-                    found.update(d for d, other in pairs if d != other)
-    return found
+                    lengths.update(d for d, other in pairs if d != other)
+    return lengths
 
 
 def temporaries(program: Program, roots: Roots) -> set[Value]:
     """The arrays made inside loops of which nothing is left when an iteration ends."""
-    found: set[Value] = set()
-    _collect(program.block, None, roots, found)
-    return found
+    values: set[Value] = set()
+    _collect(program.block, None, roots, values)
+    return values
 
 
 def _collect(block: Block, loop: Loop | None, roots: Roots, found: set[Value]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from fwdad.codegen.llvm import vector_functions
 from fwdad.codegen.loops import parallel_elements
+from fwdad.codegen.loops.terms.number_terms import Term
 from fwdad.codegen.numba_support import HELPERS, LINALG_HELPERS, SPECIAL_HELPERS, TABLE_HELPERS
 from fwdad.codegen.passes.registers import width
 from fwdad.codegen.runtime import libmvec
@@ -14,7 +15,7 @@ from fwdad.ir.inlining import Inlined, Usage
 from fwdad.ir.lines import Lines
 from fwdad.ir.literals import Globals, Literals
 from fwdad.ir.names import Names
-from fwdad.ir.notation import words
+from fwdad.ir.notation import ATOM, words
 from fwdad.ir.ops import Op, Program, Value
 from fwdad.ir.types import Type
 
@@ -82,10 +83,10 @@ class TypedNames:
 
     def temporary(self, wanted: str, t: Type | None = None) -> str:
         """A new name."""
-        made = self.plain.unique(wanted)
+        name = self.plain.unique(wanted)
         if t is not None:
-            self.types[made] = t
-        return made
+            self.types[name] = t
+        return name
 
     def _note(self, value: Value, name: str) -> None:
         if value in self._lanes:
@@ -118,3 +119,11 @@ class Draft:
         """Write one line, and note the vector functions that it calls."""
         self.helpers.note_vectors(text)
         self.code.line(text, op)
+
+    def vector_atom(self, term: Term, wanted: str = "t") -> Term:
+        """A term of vectors as a name, so that it may be written twice."""
+        if term.text.isidentifier():
+            return term
+        name = self.names.temporary(wanted)
+        self.vector_line(f"{name} = {term.text}")
+        return term._replace(text=name, level=ATOM)

@@ -151,9 +151,9 @@ class Elementwise:
         """The only element of a deferred operation."""
         op = self.lazy[value]
         self.prepare(op)
-        made = self.element_of(op, [])
+        term = self.element_of(op, [])
         self.done(value)
-        return made
+        return term
 
     def materialize(self, value: Value) -> str:
         """Write a deferred operation into an array."""
@@ -280,9 +280,9 @@ class Elementwise:
         types = [self.operands.type_of(a) for a in op.args]
         for a, wanted in zip(op.args, needed_dtypes(ufunc, types), strict=True):
             if isinstance(a, Value) and not is_array(a) and wanted is not None:
-                made = number_cast(self.terms[a], wanted)
-                self.helpers.note(made.text)
-                self.code.line(f"{self.names.temporary('fits')} = {made.text}")
+                term = number_cast(self.terms[a], wanted)
+                self.helpers.note(term.text)
+                self.code.line(f"{self.names.temporary('fits')} = {term.text}")
 
     def _settle(self, op: Apply, union: dict[int, set[Dimension]]) -> None:
         for a in op.args:
@@ -348,26 +348,45 @@ class Elementwise:
     ) -> str:
         parts = [length_text(d, *places[0]) for d, places in found.items()]
         if not any(isinstance(d, Size) and d.may_be_one for d in found):
-            return self._equal(parts)
-        total = parts[0]
-        for part in parts[1:]:
-            total = f"{self.helpers.use('broadcast_length')}({total}, {part})"
-        n = self.names.temporary("n")
-        self.code.line(f"{n} = {total}")
+            return self.equal(parts)
+        n = self._named_length("broadcast_length", parts)
         for (d, places), part in zip(found.items(), parts, strict=True):
             if isinstance(d, Size):
                 step = self.loops.step(f"1 if {part} == {n} else 0", part)
                 steps.update(dict.fromkeys(places, step))
         return n
 
-    def _equal(self, parts: list[str]) -> str:
-        """The length of two or more axes that are read together without repetition."""
+    def equal(self, parts: Sequence[str]) -> str:
+        """The length of axes that are read together without repetition."""
+        return self._named_length("equal_length", parts)
+
+    def _named_length(self, function: str, parts: Sequence[str]) -> str:
+        """A name for what a function of two lengths makes of several."""
         total = parts[0]
         for part in parts[1:]:
-            total = f"{self.helpers.use('equal_length')}({total}, {part})"
+            total = f"{self.helpers.use(function)}({total}, {part})"
         n = self.names.temporary("n")
         self.code.line(f"{n} = {total}")
         return n
+
+    def stretch(
+        self,
+        leaf: Leaf,
+        dims: Sequence[Dimension],
+        lengths: Sequence[str],
+        steps: dict[tuple[str, int], str],
+    ) -> None:
+        """Note the steps of an array that is broadcast to some lengths, or is as long as these.
+
+        ``dims`` are the lengths as the program knows them, ``lengths`` the same as source.
+        """
+        first = len(dims) - len(leaf.shape)
+        for axis, (d, own) in enumerate(zip(leaf.shape, leaf.lengths(), strict=True)):
+            wanted = dims[first + axis]
+            known = d == 1 or self.facts.length_of(d) == self.facts.length_of(wanted)
+            if not known and (leaf.name, axis) not in steps:
+                text = f"{self.helpers.use('check_length')}({own}, {lengths[first + axis]})"
+                steps[leaf.name, axis] = self.loops.step(text, own)
 
     def element(
         self, a: Operand, index: Sequence[str], steps: dict[tuple[str, int], str] | None = None
@@ -430,11 +449,11 @@ class Elementwise:
         ufunc = as_ufunc(op.function)
         dtype = op.outputs[0].type.dtype
         if ufunc is not None:
-            made = numpy_term(ufunc, terms)
+            term = numpy_term(ufunc, terms)
         elif op.function is np.where:
             condition, a, b = terms
-            made = where_term(condition, a, b, dtype)
+            term = where_term(condition, a, b, dtype)
         else:
-            made = ELEMENTWISE[op.function](dtype, *terms)
-        self.helpers.note(made.text)
-        return made
+            term = ELEMENTWISE[op.function](dtype, *terms)
+        self.helpers.note(term.text)
+        return term

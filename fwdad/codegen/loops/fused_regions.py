@@ -59,12 +59,11 @@ class _RegionWriter:
         first, last = ("first", "last") if spread else ("0", n)
         if lanes is not None:
             self._name_strips(n)
-        names = self.w.loops.open(outer)
-        if lanes is not None:
-            self._in_strips(names, first, last, lanes)
-        else:
-            self._loop(self.region.base, names, first, last)
-        self.w.loops.close(names)
+        with self.w.loops.nest(outer) as names:
+            if lanes is not None:
+                self._in_strips(names, first, last, lanes)
+            else:
+                self._loop(self.region.base, names, first, last)
         if spread:
             work = [str(sum(map(_work, self.region.base)))]
             if lanes is not None:
@@ -98,15 +97,7 @@ class _RegionWriter:
         for axis, d in enumerate(self.region.shape):
             if isinstance(d, int):
                 found[axis][str(d)] = None
-        return [self._equal(list(texts)) for texts in found]
-
-    def _equal(self, texts: list[str]) -> str:
-        made = texts[0]
-        for text in texts[1:]:
-            made = f"{self.w.helpers.use('equal_length')}({made}, {text})"
-        n = self.w.names.temporary("n")
-        self._line(f"{n} = {made}")
-        return str(n)
+        return [self.w.elements.equal(list(texts)) for texts in found]
 
     def _lane_count(self) -> str:
         rank = len(self.region.shape) + 1
@@ -117,7 +108,7 @@ class _RegionWriter:
         d = self.region.lanes[0].outputs[0].type.shape[0]
         if isinstance(d, int):
             texts[str(d)] = None
-        return self._equal(list(texts))
+        return self.w.elements.equal(list(texts))
 
     # -- loops
 
@@ -174,21 +165,14 @@ class _RegionWriter:
             self.held[v] = term
             return term
         base = v.name or (self.names.get(v, None))
-        made = self.w.names.temporary(f"{base}_{self.index[-1]}" if base else "t")
-        self._line(f"{made} = {term.text}", op)
-        self.held[v] = term._replace(text=made, level=ATOM)
+        name = self.w.names.temporary(f"{base}_{self.index[-1]}" if base else "t")
+        self._line(f"{name} = {term.text}", op)
+        self.held[v] = term._replace(text=name, level=ATOM)
         return self.held[v]
 
-    def _atom(self, term: Term) -> Term:
-        if term.text.isidentifier():
-            return term
-        made = self.w.names.temporary("t")
-        self._line(f"{made} = {term.text}")
-        return term._replace(text=made, level=ATOM)
-
     def _term(self, op: Apply) -> Term:
-        made = vector_term(op, [self._elements(a) for a in op.args], self._atom)
-        return self._atom(made) if len(made.text) > _LONGEST else made
+        term = vector_term(op, [self._elements(a) for a in op.args], self.w.draft.vector_atom)
+        return self.w.draft.vector_atom(term) if len(term.text) > _LONGEST else term
 
     def _elements(self, a: Operand) -> Elements:
         if not isinstance(a, Value):

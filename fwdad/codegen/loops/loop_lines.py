@@ -44,6 +44,13 @@ class LoopLines:
         self.code.indent -= len(names)
 
     @contextmanager
+    def nest(self, lengths: Sequence[str], *, inner: bool = False) -> Iterator[list[str]]:
+        """One loop over each axis, as :meth:`open` begins them, around a block."""
+        names = self.open(lengths, inner=inner)
+        yield names
+        self.close(names)
+
+    @contextmanager
     def over(
         self, index: Sequence[str], lengths: Sequence[str], axes: Sequence[int]
     ) -> Iterator[None]:
@@ -95,8 +102,8 @@ class LoopLines:
 
     def step(self, text: str, length: str) -> str:
         """A name for 0 or 1, by which an index is multiplied to stay inside a length."""
-        made = self.names.temporary("step")
-        self.code.line(f"{made} = {text}")
-        self.inside.append(made)
-        self.stepped[made] = length
-        return made
+        name = self.names.temporary("step")
+        self.code.line(f"{name} = {text}")
+        self.inside.append(name)
+        self.stepped[name] = length
+        return name

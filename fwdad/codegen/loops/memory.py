@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fwdad.ir.analysis.alias import memory_of
+from fwdad.ir.analysis.alias import may_overlap, memory_of
 from fwdad.ir.analysis.indices import Places, is_view_apart
 from fwdad.ir.analysis.layout import Order, Orders
 from fwdad.ir.lines import Lines
@@ -37,14 +37,13 @@ class Memory:
         """The arrays whose memory an array may use."""
         return self.of.get(value, {value})
 
-    def lies_by_rows(self, value: Value) -> bool:
+    def is_c_contiguous(self, value: Value) -> bool:
         """Whether an array is known to be C-contiguous."""
         return self._orders.of(value) is Order.ROWS
 
     def may_overlap(self, a: Value, b: Value) -> bool:
         """Whether two arrays may share memory; any two arguments may."""
-        ra, rb = self.roots(a), self.roots(b)
-        return bool(ra & rb) or bool(ra & self.params and rb & self.params)
+        return may_overlap(a, b, self.of, self.params)
 
     def may_change(self, array: Value, at: tuple[Operand, ...], read: Value) -> bool:
         """Whether a store to ``array[at]`` may change an element of another array."""

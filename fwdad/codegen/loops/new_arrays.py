@@ -53,17 +53,18 @@ class NewArrays:
         name, dtype = self.names.name(value), value.type.dtype
         loop, shape = self._workspace(value)
         if loop is None:
-            made = self.zeros(value, lengths) if zeros else self.empty(lengths, dtype, value)
-            self.code.line(f"{name} = {made}", op)
+            array = self.zeros(value, lengths) if zeros else self.empty(lengths, dtype, value)
+            self.code.line(f"{name} = {array}", op)
             return
         loop.made.append(f"{name} = {self.empty(shape, dtype, value)}")
         for axis, (n, known) in enumerate(zip(lengths, shape, strict=False)):
             if n != known and not compared:  # so that no element has to be checked
                 self.code.line(f"{self.helpers.use('equal_length')}({name}.shape[{axis}], {n})", op)
         if zeros:
-            index = self.loops.open(shape)
-            self.code.line(f"{name}[{subscript(index)}] = {literal(0, numpy_number(dtype))}", op)
-            self.loops.close(index)
+            with self.loops.nest(shape) as index:
+                self.code.line(
+                    f"{name}[{subscript(index)}] = {literal(0, numpy_number(dtype))}", op
+                )
 
     def _workspace(self, value: Value) -> tuple[OpenLoop | None, list[str]]:
         """The outermost loop before which an array can be allocated, and its lengths there."""
@@ -93,12 +94,12 @@ class NewArrays:
     ) -> str:
         order = None if value is None else self._order(value)
         held = list(lengths) if order is None else [lengths[k] for k in order]
-        made = f"np.{function}({tuple_text(held)}, {dtype_text(dtype)})"
+        text = f"np.{function}({tuple_text(held)}, {dtype_text(dtype)})"
         if order is None:
-            return made
+            return text
         if len(order) == 2:
-            return f"{made}.T"
-        return f"{made}.transpose({tuple_text([str(order.index(k)) for k in range(len(order))])})"
+            return f"{text}.T"
+        return f"{text}.transpose({tuple_text([str(order.index(k)) for k in range(len(order))])})"
 
     def _order(self, value: Value) -> Axes | None:
         """The axis order of an array; lanes that are read and written as one are neighbours."""
@@ -113,10 +114,10 @@ class NewArrays:
 
 def merged_arrays(block: Block) -> set[Value]:
     """Arrays that stand for one of several, and results of calls: their layout is left open."""
-    found: set[Value] = set()
+    values: set[Value] = set()
     for op in walk(block):
         if isinstance(op, (Branch, Loop, Call)):
-            found.update(v for v in op.outputs if is_array(v))
+            values.update(v for v in op.outputs if is_array(v))
         if isinstance(op, Loop):
-            found.update(v for v in op.carried if is_array(v))
-    return found
+            values.update(v for v in op.carried if is_array(v))
+    return values

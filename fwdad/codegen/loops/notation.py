@@ -18,10 +18,19 @@ class Leaf(NamedTuple):
     shape: tuple[Dimension, ...]
     value: Value | None
 
+    def lengths(self) -> list[str]:
+        """Its lengths as source."""
+        return [length_text(d, self.name, k) for k, d in enumerate(self.shape)]
+
 
 def length_text(d: Any, name: str, axis: int) -> str:
     """A length as source: a number, or a look-up at run time."""
     return str(d) if isinstance(d, int) else f"{name}.shape[{axis}]"
+
+
+def lengths_of(a: Value, name: str) -> list[str]:
+    """The lengths of an array of a name as source."""
+    return [length_text(d, name, k) for k, d in enumerate(a.type.shape)]
 
 
 def subscript(index: Sequence[str]) -> str:

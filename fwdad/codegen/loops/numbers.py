@@ -70,8 +70,8 @@ class Numbers:
             parts = ", ".join(cast(t, result.dtype).text for t in terms)
             name = "scaled_in_vectors" if self.in_vectors else "scaled"
             return Term(f"{name}({parts})", ATOM, result)
-        made: Term = ELEMENTWISE[op.function](result.dtype, d, self.operands.atom(y_bar))
-        return made
+        term: Term = ELEMENTWISE[op.function](result.dtype, d, self.operands.atom(y_bar))
+        return term
 
     def _write_group(self, members: Sequence[Apply]) -> None:
         """Write products of one partial; their operations then use the names."""
@@ -79,9 +79,9 @@ class Numbers:
         lines = []
         for op in members:
             y_bar = self.operands.atom(self.operands.term(op.args[1])).text
-            made = self.names.temporary(op.outputs[0].name or "t", FLOAT)
-            self.inlined.hold(op.outputs[0], made, ATOM)
-            lines.append((made, f"{d} * {y_bar}", f"{self.helpers.use('scaled')}({d}, {y_bar})"))
+            name = self.names.temporary(op.outputs[0].name or "t", FLOAT)
+            self.inlined.hold(op.outputs[0], name, ATOM)
+            lines.append((name, f"{d} * {y_bar}", f"{self.helpers.use('scaled')}({d}, {y_bar})"))
         self.assignments.write_tested(lines, f"{d} - {d}")
 
     def is_scalar(self, op: Apply) -> bool:
@@ -124,38 +124,38 @@ class Numbers:
         terms = [self.operands.term(a) for a in op.args]
         if op in self.ahead:
             terms = [self.operands.atom(t) for t in terms]
-        made: Term | None = None
+        term: Term | None = None
         if ufunc is not None:
             if result.python and all(t.type.python for t in terms):
-                made = python_term(ufunc, terms, result)
+                term = python_term(ufunc, terms, result)
             else:
-                made = numpy_term(ufunc, terms)
-            if op.any_order and self.in_vectors and made.kind == "f":
-                parts = ", ".join(cast(t, made.type.dtype).text for t in terms)
-                made = made._replace(text=f"summed({parts})", level=ATOM)
+                term = numpy_term(ufunc, terms)
+            if op.any_order and self.in_vectors and term.kind == "f":
+                parts = ", ".join(cast(t, term.type.dtype).text for t in terms)
+                term = term._replace(text=f"summed({parts})", level=ATOM)
         elif isinstance(f, type) and (
             f in (int, float, complex, bool) or issubclass(f, np.generic)
         ):
-            made = conversion_term(f, terms, result)
+            term = conversion_term(f, terms, result)
         elif f in (np.real, np.imag):
-            made = part_term(f is np.real, terms[0], result)
+            term = part_term(f is np.real, terms[0], result)
         elif f is with_derivative_of:
-            made = cast(terms[0], result.dtype, python=result.python)
+            term = cast(terms[0], result.dtype, python=result.python)
         elif f is scale_lanes:
-            made = self._scaled(op, terms, result)
+            term = self._scaled(op, terms, result)
         elif f is round:
-            made = round_term(terms, result)
+            term = round_term(terms, result)
         elif f in (min, max) and all(t.kind == "i" for t in terms):
-            made = extreme_term(f, terms, result)
+            term = extreme_term(f, terms, result)
         elif getattr(f, "__module__", "") == "math":
-            made = math_term(f.__name__, [self.operands.atom(t) for t in terms], result)
-        if made is None:
+            term = math_term(f.__name__, [self.operands.atom(t) for t in terms], result)
+        if term is None:
             raise self.operands.cannot(f"the function {name_of(f)}")
         if op in self.ahead:
             call = f"math.{library_name(f)}({terms[0].text})"
-            made = made._replace(text=made.text.replace(call, self.ahead[op]))
-        self.helpers.note(made.text)
-        return cast(made, result.dtype)._replace(type=result, bits=made.bits)
+            term = term._replace(text=term.text.replace(call, self.ahead[op]))
+        self.helpers.note(term.text)
+        return cast(term, result.dtype)._replace(type=result, bits=term.bits)
 
 
 def number_type_of(a: Operand) -> bool:

@@ -22,7 +22,7 @@ from fwdad.codegen.loops.terms.numpy_terms import as_ufunc, loop_types, numpy_te
 from fwdad.codegen.numba_support import CannotCompileError
 from fwdad.errors import type_in_words
 from fwdad.ir.notation import ATOM, LOWEST
-from fwdad.ir.ops import Apply, Missing, Operand, Value, is_array
+from fwdad.ir.ops import Apply, Missing, Operand, Value, is_array, type_of_operand
 from fwdad.ir.types import Number, Type, least_shape, number_type
 
 
@@ -94,9 +94,9 @@ class Operands:
         """A term as a name or a constant, so that it may be written twice."""
         if term.text.isidentifier() or term.constant is not None:
             return term
-        made = self.names.temporary(wanted, term.type)
-        self.code.line(f"{made} = {term.text}")
-        return term._replace(text=made, level=ATOM)
+        name = self.names.temporary(wanted, term.type)
+        self.code.line(f"{name} = {term.text}")
+        return term._replace(text=name, level=ATOM)
 
     def missing(self, operand: Missing) -> str:
         """A value of the right type that is never used, but that may be copied."""
@@ -134,8 +134,14 @@ class Operands:
             return Term(f"{name}[{index}]", ATOM, numpy_number(operand.type.dtype))
         return self.term(operand)
 
-    def combined(self, function: Any, old: Term, value: Term, dtype: np.dtype[Any]) -> str:
-        """What an update stores; refused where NumPy refuses the cast."""
+    def updated(self, place: str, function: Any, value: Term, dtype: np.dtype[Any]) -> str:
+        """What is stored at a place of a dtype: a value, or a function of the old one and it.
+
+        An update is refused where NumPy refuses its cast.
+        """
+        if function is None:
+            return self.stored(value, dtype)
+        old = Term(place, ATOM, numpy_number(dtype))
         ufunc = as_ufunc(function)
         if ufunc is None:
             raise self.cannot(f"an update by {name_of(function)}")
@@ -157,9 +163,7 @@ class Operands:
 
     def type_of(self, operand: Operand) -> Type:
         """The type of an operand."""
-        if isinstance(operand, (Value, Missing)):
-            return operand.type
-        t = number_type(operand)
+        t: Type | None = type_of_operand(operand)
         if t is None:
             raise self.cannot(f"{type_in_words(operand)} as a value")
         return t

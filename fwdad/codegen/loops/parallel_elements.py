@@ -11,7 +11,7 @@ import ast
 import functools
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numba
@@ -96,6 +96,52 @@ def run_on_threads(
     ]
 
 
+def part_function(name: str, given: Sequence[str], body: Sequence[str]) -> list[str]:
+    """The lines of a function that runs part of a range, from ``first`` up to ``last``."""
+    return [
+        f"@{REGION}",
+        f"def {name}({', '.join([*given, 'first', 'last'])}):",
+        *(f"    {line}" for line in body),
+        "",
+    ]
+
+
+def nest_of_part(
+    index: Sequence[str], lengths: Sequence[str], split: str, body: Sequence[str]
+) -> list[str]:
+    """The lines of nested loops around others; the loop of axis ``split`` runs a part only."""
+    lines = [
+        f"{'    ' * k}for {i} in range(first if {split} == {k} else 0, "
+        f"last if {split} == {k} else {n}):"
+        for k, (i, n) in enumerate(zip(index, lengths, strict=True))
+    ]
+    return [*lines, *("    " * len(index) + line for line in body)]
+
+
+def longest_of(lengths: Sequence[str]) -> tuple[str, str]:
+    """The greatest length, and its axis, as source."""
+    split = "0"
+    for k, n in enumerate(lengths[1:], 1):
+        before = " and ".join(f"{n} > {m}" for m in lengths[:k])
+        split = f"{k} if {before} else {split}"
+    return f"max({', '.join(lengths)})" if len(lengths) > 1 else lengths[0], split
+
+
+def names_from_outside(trees: Iterable[ast.AST], own: Iterable[str] = ()) -> list[str]:
+    """The variables that some code reads and does not assign, without its ``own``, sorted."""
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    stored = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    called = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
+    return sorted({node.id for node in names} - stored - called - {"np", "math", *own})
+
+
+def dedented(lines: Sequence[str]) -> tuple[str, list[str]]:
+    """The indentation of the first of some lines, and all lines without it."""
+    outside = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+    return outside, [line[len(outside) :] for line in lines]
+
+
 def spread(
     lines: list[str], name: str, lengths: Sequence[str], used: Callable[[str], str]
 ) -> tuple[list[str], list[str]] | None:
@@ -115,23 +161,11 @@ def spread(
     work = work_of(tree)
     if work < _LIGHTEST and len(index) == 1:
         return None
-    called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    bounds = {n for text in lengths for n in _names(ast.parse(text))}
-    given = sorted(({*_names(tree), *bounds}) - {*index, *called, "np", "math"})
-    split = used("split")
-    function = [f"@{REGION}", f"def {name}({', '.join([*given, split])}, first, last):"]
-    indent = "    "
-    for axis, (i, n) in enumerate(zip(index, lengths, strict=True)):
-        at = f"{split} == {axis}"
-        function.append(f"{indent}for {i} in range(first if {at} else 0, last if {at} else {n}):")
-        indent += "    "
-    function += [indent + statement.strip(), ""]
-    longest = "0"
-    for axis, n in enumerate(lengths[1:], 1):
-        before = " and ".join(f"{n} > {m}" for m in lengths[:axis])
-        longest = f"{axis} if {before} else {longest}"
-    most = f"max({', '.join(lengths)})" if len(lengths) > 1 else lengths[0]
-    outside = heads[0][: len(heads[0]) - len(heads[0].lstrip())]
+    given, split = names_from_outside([tree, *map(ast.parse, lengths)], index), used("split")
+    body = nest_of_part(index, lengths, split, [statement.strip()])
+    function = part_function(name, [*given, split], body)
+    most, longest = longest_of(lengths)
+    outside, _ = dedented(lines)
     test = " and ".join([f"{' * '.join(lengths)} >= {SHORTEST // work}", *tests])
     call = [
         f"{outside}if {test}:",
@@ -148,27 +182,15 @@ def region(lines: list[str], name: str, length: str, work: str) -> tuple[list[st
     ``lines`` are for elements ``first`` to ``last`` of the last axis; ``work`` is the cost of all
     elements in tenths of a nanosecond, as source.
     """
-    outside = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
-    body = [line[len(outside) :] for line in lines]
-    nodes = list(ast.walk(ast.parse("\n".join(body))))
-    names = [node for node in nodes if isinstance(node, ast.Name)]
-    own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-    functions = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
-    given = sorted({node.id for node in names} - own - functions - {"first", "last", "np", "math"})
-    comma = "".join(f"{each}, " for each in given)
-    function = [
-        f"@{REGION}",
-        f"def {name}({comma}first, last):",
-        *(f"    {line}" for line in body),
-        "",
-    ]
+    outside, body = dedented(lines)
+    names = names_from_outside([ast.parse("\n".join(body))], ("first", "last"))
     call = [
         f"{outside}if {length} >= {_LONG} and {work} >= {SHORTEST}:",
-        *(f"{outside}    {line}" for line in run_on_threads(name, given, "0", length)),
+        *(f"{outside}    {line}" for line in run_on_threads(name, names, "0", length)),
         f"{outside}else:",
-        f"{outside}    {name}({comma}0, {length})",
+        f"{outside}    {name}({', '.join([*names, '0', length])})",
     ]
-    return function, call
+    return part_function(name, names, body), call
 
 
 def work_of(tree: ast.AST) -> int:
@@ -194,13 +216,6 @@ def _is_sum(node: ast.Call) -> bool:
 
 def _is_call(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-
-
-def _names(tree: ast.AST) -> Iterator[str]:
-    """The variables in a tree."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            yield node.id
 
 
 def checks(tree: ast.AST, lengths: dict[str, str]) -> list[str] | None:

@@ -14,7 +14,13 @@ import numpy as np
 
 from fwdad.codegen.loops import parallel_elements
 from fwdad.codegen.loops.buffer_hoisting import OpenLoop
-from fwdad.codegen.loops.parallel_elements import REGION, SHORTEST, run_on_threads
+from fwdad.codegen.loops.parallel_elements import (
+    SHORTEST,
+    dedented,
+    names_from_outside,
+    part_function,
+    run_on_threads,
+)
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.runtime import libmvec
 from fwdad.ir.analysis.dependence import is_independent
@@ -56,33 +62,24 @@ class SpreadLoop:
         w, loop = self.w, self.loop
         w.loops.in_thread = False
         lines = w.code.lines[self.start :]
-        outside = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
-        body = [line[len(outside) :] for line in lines]
+        outside, body = dedented(lines)
         head = next(k for k, line in enumerate(body) if line.startswith("for "))
         first, last, step = _range_of(body[head])
         spans = functools.partial(_span, step)
         body[head] = f"{body[head].partition(' in ')[0]} in {spans('first', 'last')}:"
-        names = _names_read("\n".join(body)) - {
-            *w.draft.module.globals.objects,
-            *w.helpers.lane_functions,
-        }
-        names -= {*w.helpers.used, *w.helpers.vector_functions, "first", "last", "np", "math"}
-        comma = "".join(f"{each}, " for each in sorted(names))
+        globals_ = {*w.draft.module.globals.objects, *w.helpers.lane_functions}
+        globals_ |= {*w.helpers.used, *w.helpers.vector_functions, "first", "last"}
+        names = names_from_outside([ast.parse("\n".join(body))], globals_)
         name = w.names.temporary("loop")
-        w.loops.outlined += [
-            f"@{REGION}",
-            f"def {name}({comma}first, last):",
-            *(f"    {line}" for line in body),
-            "",
-        ]
+        w.loops.outlined += part_function(name, names, body)
         w.loops.typed.append(name)
         n = w.names.temporary("n")
         call = [
             f"{n} = len({spans(first, last)})",
             f"if {n} > 1 and {n} * {self.cost} >= {SHORTEST}:",
-            *(f"    {line}" for line in run_on_threads(name, sorted(names), first, n, step)),
+            *(f"    {line}" for line in run_on_threads(name, names, first, n, step)),
             "else:",
-            f"    {name}({comma}{first}, {last})",
+            f"    {name}({', '.join([*names, first, last])})",
         ]
         w.code.drop(self.start)
         w.code.insert(self.start, [outside + line for line in call], loop.location)
@@ -100,15 +97,6 @@ def _range_of(line: str) -> tuple[str, str, str]:
 
 def _span(step: str | None, first: str | None, last: str | None) -> str:
     return f"range({first}, {last})" if step == "1" else f"range({first}, {last}, {step})"
-
-
-def _names_read(text: str) -> set[str]:
-    """Variables that are read and not assigned."""
-    nodes = list(ast.walk(ast.parse(text)))
-    names = [node for node in nodes if isinstance(node, ast.Name)]
-    own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-    called = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
-    return {node.id for node in names} - own - called
 
 
 class _Cost:

@@ -8,12 +8,23 @@ Where several numbers are returned, each is reduced by one thread as it would be
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from fwdad.codegen.loops.loop_lines import LoopLines
 from fwdad.codegen.loops.notation import dtype_text
-from fwdad.codegen.loops.parallel_elements import REGION, SHORTEST, checks, run_on_threads, work_of
+from fwdad.codegen.loops.parallel_elements import (
+    REGION,
+    SHORTEST,
+    checks,
+    dedented,
+    longest_of,
+    names_from_outside,
+    nest_of_part,
+    part_function,
+    run_on_threads,
+    work_of,
+)
 
 BLOCK = 16_384
 """About how many elements are reduced one after the other."""
@@ -55,29 +66,27 @@ def spread_total(loops: LoopLines, start: int, join: str) -> None:
     comma = "".join(f"{each}, " for each in given)
     name = loops.names.temporary(total)
     dtype = dtype_text(loops.names.types[total].dtype)
+    in_blocks = [*given, "split", "length", "size"]
     loops.outlined += [
+        *part_function(
+            name, [*given, "split"], [f"{total} = {identity}", *_part(nest), f"return {total}"]
+        ),
+        *part_function(
+            f"{name}_of_blocks",
+            [*in_blocks, "partial"],
+            [
+                "for part in range(first, last):",
+                "    stop = min((part + 1) * size, length)",
+                f"    partial[part] = {name}({comma}split, part * size, stop)",
+            ],
+        ),
         f"@{REGION}",
-        f"def {name}({comma}split, first, last):",
-        f"    {total} = {identity}",
-        *_heads(nest, "    "),
-        *_body(nest, "    "),
-        f"    return {total}",
-        "",
-        f"@{REGION}",
-        f"def {name}_of_blocks({comma}split, length, size, partial, first, last):",
-        "    for part in range(first, last):",
-        "        stop = min((part + 1) * size, length)",
-        f"        partial[part] = {name}({comma}split, part * size, stop)",
-        "",
-        f"@{REGION}",
-        f"def {name}_on_threads({comma}split, length, size):",
+        f"def {name}_on_threads({', '.join(in_blocks)}):",
         "    blocks = (length + size - 1) // size",
         f"    partial = np.empty((blocks,), {dtype})",
         *(
             f"    {line}"
-            for line in run_on_threads(
-                f"{name}_of_blocks", [*given, "split", "length", "size", "partial"], "0", "blocks"
-            )
+            for line in run_on_threads(f"{name}_of_blocks", [*in_blocks, "partial"], "0", "blocks")
         ),
         f"    {total} = {identity}",
         "    for part in range(blocks):",
@@ -110,22 +119,16 @@ def spread_rows(loops: LoopLines, start: int) -> None:
     found, of_store = (checks(statement, index) for statement in (inner.inside[0], store))
     if found is None or of_store is None:
         return
-    given = sorted({*_given(nest, set()), *_given(inner, {*nest.index})} - _stored(nest))
-    comma = "".join(f"{each}, " for each in given)
+    outside = sorted({*_given(nest), *_given(inner, {*nest.index})} - _stored(nest))
+    comma = "".join(f"{each}, " for each in outside)
     name = loops.names.temporary("rows")
-    loops.outlined += [
-        f"@{REGION}",
-        f"def {name}({comma}split, first, last):",
-        *_heads(nest, "    "),
-        *_body(nest, "    "),
-        "",
-    ]
+    loops.outlined += part_function(name, [*outside, "split"], _part(nest))
     length, split = _longest(nest.lengths)
     total = " * ".join([*nest.lengths, *inner.lengths])
     work = work_of(inner.inside[0])
     _replace(loops, start, list(dict.fromkeys([*found, *of_store])), [
         f"if {length} > 1 and {total} >= {SHORTEST // work}:",
-        *(f"    {line}" for line in run_on_threads(name, [*given, split], "0", length)),
+        *(f"    {line}" for line in run_on_threads(name, [*outside, split], "0", length)),
         "else:",
         f"    {name}({comma}0, 0, {nest.lengths[0]})",
     ])  # fmt: skip
@@ -133,9 +136,7 @@ def spread_rows(loops: LoopLines, start: int) -> None:
 
 def _unchecked(loops: LoopLines, start: int) -> ast.Module:
     """The lines from ``start`` on, with indices that are not checked where they are used."""
-    lines = loops.code.lines[start:]
-    outside = len(lines[0]) - len(lines[0].lstrip())
-    tree = ast.parse("\n".join(line[outside:] for line in lines))
+    tree = ast.parse("\n".join(dedented(loops.code.lines[start:])[1]))
     nodes = list(ast.walk(tree))
     index = list(dict.fromkeys(ast.unparse(n.target) for n in nodes if isinstance(n, ast.For)))
     unchecked = dict(zip(index, loops.index_names(len(index), inner=True), strict=True))
@@ -150,40 +151,21 @@ def _stored(nest: _Nest) -> set[str]:
     return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
-def _given(nest: _Nest, own: set[str]) -> list[str]:
+def _given(nest: _Nest, own: Collection[str] = ()) -> list[str]:
     """What loops read from outside."""
-    trees = [*nest.inside, *(ast.parse(n) for n in nest.lengths)]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
-    called = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
-    names = {node.id for node in nodes if isinstance(node, ast.Name)}
-    return sorted(names - called - {*nest.index, *own, "np", "math"})
+    return names_from_outside([*nest.inside, *map(ast.parse, nest.lengths)], {*nest.index, *own})
 
 
-def _heads(nest: _Nest, indent: str) -> list[str]:
-    """The loop headers, one of them over a part of its range."""
-    made = []
-    for k, (i, n) in enumerate(zip(nest.index, nest.lengths, strict=True)):
-        at = f"split == {k}"
-        made.append(f"{indent}for {i} in range(first if {at} else 0, last if {at} else {n}):")
-        indent += "    "
-    return made
-
-
-def _body(nest: _Nest, indent: str) -> list[str]:
-    indent += "    " * len(nest.index)
+def _part(nest: _Nest) -> list[str]:
+    """The loops, one of them over a part of its range."""
     text = "\n".join(ast.unparse(s) for s in nest.inside)
-    return [indent + line for line in text.splitlines()]
+    return nest_of_part(nest.index, nest.lengths, "split", text.splitlines())
 
 
 def _longest(lengths: Sequence[str]) -> tuple[str, str]:
-    """The greatest length, and its axis, as source."""
-    if len(lengths) == 1:
-        return lengths[0], "0"
-    split = "0"
-    for k, n in enumerate(lengths[1:], 1):
-        before = " and ".join(f"{n} > {m}" for m in lengths[:k])
-        split = f"{k} if {before} else {split}"
-    return f"max({', '.join(lengths)})", f"({split})"
+    """The greatest length, and its axis, as source that binds tightly."""
+    most, split = longest_of(lengths)
+    return most, f"({split})" if len(lengths) > 1 else split
 
 
 def _replace(loops: LoopLines, start: int, tests: list[str], lines: list[str]) -> None:
@@ -194,6 +176,5 @@ def _replace(loops: LoopLines, start: int, tests: list[str], lines: list[str]) -
             "    raise IndexError('lengths differ')",
             *lines,
         ]
-    held = loops.code.lines[start]
-    outside = held[: len(held) - len(held.lstrip())]
+    outside, _ = dedented(loops.code.lines[start:])
     loops.code.replace(start, [outside + line for line in lines])

@@ -33,7 +33,7 @@ class Registers:
     def spilled(self, value: Value) -> str:
         """The name of a new array with the lanes of a value."""
         n, text = width(value), self.text(value)
-        made = self.draft.names.temporary("a", value.type)
-        self.draft.code.line(f"{made} = np.empty(({n},), np.float64)")
-        self.draft.code.line(f"{self.function('store', n)}({made}, {text})")
-        return made
+        name = self.draft.names.temporary("a", value.type)
+        self.draft.code.line(f"{name} = np.empty(({n},), np.float64)")
+        self.draft.code.line(f"{self.function('store', n)}({name}, {text})")
+        return name

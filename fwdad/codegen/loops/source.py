@@ -344,7 +344,7 @@ class NumbaWriter:
         seen = list(self.program.block.params)
         for block, k in self._within:
             seen += [*block.params, *(v for op in block.ops[:k] for v in op.outputs)]
-        found: dict[Dimension, str] = {}
+        lengths: dict[Dimension, str] = {}
         for v in seen:
             if not is_array(v) or v in self._missing:
                 continue
@@ -353,8 +353,8 @@ class NumbaWriter:
                 if name in written or v in w.memory.params:
                     for axis, d in enumerate(v.type.shape):
                         if d not in self._moving:
-                            found.setdefault(d, f"{name}.shape[{axis}]")
-        return found
+                            lengths.setdefault(d, f"{name}.shape[{axis}]")
+        return lengths
 
     # -- programs that are called
 
@@ -448,11 +448,11 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     w.code.line(f"def {name}({', '.join(params)}):")
     with w.code.indented():
         for stack, word in given.items():
-            array_stacks.given(w, stack, word)
+            array_stacks.unpack(w, stack, word)
         _tell_lengths(w, program)
         writer.body(program.block)
         results = [
-            array_stacks.answer(w, r) if w.stacks.is_stack(r) else writer.result(r)
+            array_stacks.as_tuple(w, r) if w.stacks.is_stack(r) else writer.result(r)
             for r in program.block.results
         ]
         w.code.line(f"return {tuple_text(results)}")

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from fwdad.ir.ops import Apply, Block, Call, Op, Operand, Program, Value, values_in
+from fwdad.ir.ops import Apply, Block, Call, Op, Operand, Program, Value, type_of_operand, values_in
 from fwdad.ir.primitives.stacks import pop, push, thin, top
-from fwdad.ir.types import ArrayType, Size, Type, number_type
+from fwdad.ir.types import ArrayType, Size, Type
 from fwdad.transforms.passes import called_from
 
 
@@ -65,13 +65,13 @@ class Stacks:
             (pushes if op.function is push else pops).setdefault(op.args[0], []).append((op, block))
         together: dict[Any, Held] = {}
         for stack, given in pushes.items():
-            t, taken = type_of_pushed(given[0][0].args[1]), pops.get(stack, [])
+            t, taken = type_of_operand(given[0][0].args[1]), pops.get(stack, [])
             once = len(given) == len(taken) == 1 and not isinstance(t, ArrayType)
             once = once and stack not in alone
             key = (id(given[0][1]), id(taken[0][1]), t.dtype) if once else stack
             held = together.setdefault(key, Held(t))
             if isinstance(t, ArrayType):
-                given_types = [type_of_pushed(op.args[1]) for op, _ in given]
+                given_types = [type_of_operand(op.args[1]) for op, _ in given]
                 held.unknown = [
                     axis for axis, d in enumerate(t.shape)
                     if stack in alone or isinstance(d, Size)
@@ -80,10 +80,10 @@ class Stacks:
             first = not held.stacks
             held.stacks.append(stack)
             self.held[stack] = held
-            own: set[Op] = {op for op, _ in given}
-            held.ends = own
+            ops: set[Op] = {op for op, _ in given}
+            held.ends = ops
             if first:
-                held.begins = own
+                held.begins = ops
         for stack in dict.fromkeys((*self.given, *handed)):
             if stack not in self.held:
                 found = pops[stack][0][0] if stack in pops else looks.get(stack)
@@ -108,7 +108,7 @@ def handed_on(program: Program) -> dict[Value, Type]:
     known: dict[int, dict[Value, Type]] = {}
     for each in programs:
         known[id(each)] = {
-            op.args[0]: type_of_pushed(op.args[1]) if op.function is push else op.outputs[0].type
+            op.args[0]: type_of_operand(op.args[1]) if op.function is push else op.outputs[0].type
             for op, _ in _stacking(each.block)
             if op.function is not thin
         }
@@ -138,15 +138,8 @@ def _stacking(block: Block) -> Iterator[tuple[Apply, Block]]:
                 yield from _stacking(inner)
 
 
-def type_of_pushed(x: Operand) -> Type:
-    """The type of what is pushed."""
-    t = x.type if isinstance(x, Value) else number_type(x)
-    assert t is not None
-    return t
-
-
 def as_list(parts: tuple[Any, ...], rank: int) -> list[Any]:
-    """The list that NumPy programs use for a stack, from the arrays that :func:`answer` returns."""
+    """The list that NumPy programs use for a stack, of the arrays that :func:`as_tuple` returns."""
     buffer, height, *rest = parts
     if not rank:
         return list(buffer[:height])

@@ -222,17 +222,17 @@ class _Bounds:
 
     def bound(self, x: Operand, *, least: bool) -> str | None:
         """A lower or an upper bound of an int while the loop runs."""
-        found = affine(x, self.w.memory.known)
-        if found is None:
+        position = affine(x, self.w.memory.known)
+        if position is None:
             return None
-        if found.base is None:
-            return str(found.offset)
-        base = self._bound_of(found.base, least=least)
-        if base is None or not found.offset:
+        if position.base is None:
+            return str(position.offset)
+        base = self._bound_of(position.base, least=least)
+        if base is None or not position.offset:
             return base
         if _is_int(base):
-            return str(int(base) + found.offset)
-        return f"{base} {'+' if found.offset > 0 else '-'} {abs(found.offset)}"
+            return str(int(base) + position.offset)
+        return f"{base} {'+' if position.offset > 0 else '-'} {abs(position.offset)}"
 
     def _bound_of(self, v: Value, *, least: bool) -> str | None:
         if v in self.counters:

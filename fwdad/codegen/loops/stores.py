@@ -12,8 +12,7 @@ from fwdad.codegen.loops.facts import Facts
 from fwdad.codegen.loops.loop_lines import LoopLines
 from fwdad.codegen.loops.memory import Memory
 from fwdad.codegen.loops.new_arrays import NewArrays
-from fwdad.codegen.loops.notation import Leaf, dtype_text, length_text, subscript
-from fwdad.codegen.loops.terms.number_terms import Term, numpy_number
+from fwdad.codegen.loops.notation import Leaf, dtype_text, subscript
 from fwdad.ir.analysis.indices import is_same_view
 from fwdad.ir.builder.index_parts import spelled_out
 from fwdad.ir.notation import ATOM
@@ -131,13 +130,9 @@ class Stores:
         array = self.operands.array(op.array)
         index = self.operands.scalar_index(op.index, op.array)
         place = f"{array}[{index}]"
-        if function is None:
-            if not is_array(op.value):
-                value = self.operands.converted(value, dtype, item=True)
-            self.assignments.assign(place, self.operands.stored(value, dtype), op)
-            return
-        old = Term(place, ATOM, numpy_number(dtype))
-        self.assignments.assign(place, self.operands.combined(function, old, value, dtype), op)
+        if function is None and not is_array(op.value):
+            value = self.operands.converted(value, dtype, item=True)
+        self.assignments.assign(place, self.operands.updated(place, function, value, dtype), op)
 
     def write_over(self, array: Value, value: Operand) -> None:
         """Overwrite a whole array with a value."""
@@ -163,25 +158,19 @@ class Stores:
             self.elements.terms[value] = self.operands.atom(
                 self.operands.converted(term, dtype, item=True) if function is None else term
             )
-        lengths = [length_text(d, target.name, axis) for axis, d in enumerate(target.shape)]
+        lengths = target.lengths()
         self.elements.compare(arrays, lengths, steps)
         start = len(self.code.lines)
-        index = self.loops.open(lengths, inner=True)
-        new = (
-            self.elements.terms.pop(value)
-            if not is_array(value)
-            else self.elements.element(value, index, steps)
-        )
-        place = f"{target.name}[{subscript(index)}]"
-        if function is None:
-            self.code.line(f"{place} = {self.operands.stored(new, dtype)}")
-        else:
-            old = Term(place, ATOM, numpy_number(dtype))
-            self.code.line(f"{place} = {self.operands.combined(function, old, new, dtype)}")
-        self.loops.close(index)
-        if (
-            not self.memory.roots(target.value) & self.memory.params
-        ):  # an argument might overlap itself
+        with self.loops.nest(lengths, inner=True) as index:
+            new = (
+                self.elements.terms.pop(value)
+                if not is_array(value)
+                else self.elements.element(value, index, steps)
+            )
+            place = f"{target.name}[{subscript(index)}]"
+            self.code.line(f"{place} = {self.operands.updated(place, function, new, dtype)}")
+        # an argument might overlap itself
+        if not self.memory.roots(target.value) & self.memory.params:
             self.loops.spread(start, lengths)
         self.operands.standins.clear()
         if is_array(value):
@@ -212,16 +201,7 @@ class Stores:
                 self.elements.materialize(value)
                 return []
         for leaf in leaves:  # each is broadcast, or as long as the target
-            first = len(target.shape) - len(leaf.shape)
-            for axis, d in enumerate(leaf.shape):
-                wanted = target.shape[first + axis]
-                known = d == 1 or self.facts.length_of(d) == self.facts.length_of(wanted)
-                if known or (leaf.name, axis) in steps:
-                    continue
-                own = length_text(d, leaf.name, axis)
-                its = length_text(wanted, target.name, first + axis)
-                text = f"{self.helpers.use('check_length')}({own}, {its})"
-                steps[(leaf.name, axis)] = self.loops.step(text, own)
+            self.elements.stretch(leaf, target.shape, target.lengths(), steps)
         return leaves
 
     def _disturbs(self, array: Value, at: tuple[Operand, ...], read: Value) -> bool:
@@ -244,29 +224,23 @@ class Stores:
             made = self.names.temporary("copy")
             self.code.line(f"{made} = {name}.copy()")
             self.operands.standins[value] = name = made
-        extra = value.type.ndim - len(target.shape)
-        if extra > 0:
+        if value.type.ndim > len(target.shape):
             raise self.operands.cannot("an array that is stored into one of lower rank")
-        for axis, d in enumerate(value.type.shape):
-            wanted = target.shape[axis - extra]
-            own = length_text(d, name, axis)
-            its = length_text(wanted, target.name, axis - extra)
-            if d != 1 and self.facts.length_of(d) != self.facts.length_of(wanted):
-                text = f"{self.helpers.use('check_length')}({own}, {its})"
-                steps[(name, axis)] = self.loops.step(text, own)
-        return Leaf(name, value.type.shape, value)
+        leaf = Leaf(name, value.type.shape, value)
+        self.elements.stretch(leaf, target.shape, target.lengths(), steps)
+        return leaf
 
 
 def _shape_of_view(shape: tuple[Dimension, ...], index: Sequence[Operand]) -> tuple[Dimension, ...]:
     """The lengths of a basic index; an unknown length is a new symbol."""
     rest = list(shape)
-    made: list[Dimension] = []
+    lengths: list[Dimension] = []
     for i in spelled_out(index, len(shape)):
         if i is None:
-            made.append(1)
+            lengths.append(1)
         elif isinstance(i, slice):
             d = rest.pop(0)
-            made.append(sliced(d, i))
+            lengths.append(sliced(d, i))
         else:
             rest.pop(0)
-    return tuple(made)
+    return tuple(lengths)

@@ -57,7 +57,7 @@ def cut(program: Program, refused: Iterable[CannotCompileError] = ()) -> Cut:
     """Cut a program where it cannot be compiled; there are no pieces if none is worth its calls.
 
     The program is not changed, and shares operations and values with the result. ``refused`` is
-    what Numba has said of lines for which source could be written.
+    what Numba has reported of lines for which source could be written.
     """
     stacking = (new_stack, pop, top)
     if (
@@ -84,23 +84,23 @@ class _Cutter:
         self._writing = {op for op in program.walk() if any(True for _ in op.writes())}
         self.pieces: list[Program] = []
         self.left: list[CannotCompileError] = []
-        self._said = {_line(e): e for e in refused if e.location is not None}
+        self._reported = {_line(e): e for e in refused if e.location is not None}
         self._unlike = Orders(program).unlike()
 
     def block(self, block: Block) -> Block:
         """The same block with calls of pieces."""
-        made: list[Op] = []
+        ops: list[Op] = []
         run: list[Op] = []
         for op in block.ops:
             why = self._refuses(op)
             if why is None:
                 run.append(op)
                 continue
-            made.extend(self._joined(run))
+            ops.extend(self._joined(run))
             run = []
-            made.append(self._left(op, why))
-        made.extend(self._joined(run))
-        return Block(list(block.params), made, list(block.results))
+            ops.append(self._left(op, why))
+        ops.extend(self._joined(run))
+        return Block(list(block.params), ops, list(block.results))
 
     def _refuses(self, op: Op) -> CannotCompileError | None:
         """Why an operation by itself has no compiled form, or None."""
@@ -108,9 +108,9 @@ class _Cutter:
             if inner in self._unlike:
                 return unlike(inner)
             if inner.location is not None and not inner.blocks():
-                said = self._said.get((inner.location.filename, inner.location.line))
-                if said is not None:
-                    return said
+                reported = self._reported.get((inner.location.filename, inner.location.line))
+                if reported is not None:
+                    return reported
         try:
             self._program([op], "one")
         except CannotCompileError as error:

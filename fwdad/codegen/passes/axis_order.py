@@ -142,8 +142,8 @@ class _Votes:
 
     def _is_apart(self, op: Apply, v: Value) -> bool:
         """Whether a call makes no alias of an array's memory, and does not write it."""
-        made = memory([*op.outputs, *op.writes()], self.roots)
-        return not made & memory(v, self.roots)
+        owners = memory([*op.outputs, *op.writes()], self.roots)
+        return not owners & memory(v, self.roots)
 
     def _is_plain(self, index: tuple[Operand, ...]) -> bool:
         return not any(i is None or isinstance(i, (list, bool)) or is_array(i) for i in index)
@@ -174,10 +174,10 @@ class _Votes:
 
     def _depth_of(self, i: Operand) -> int:
         """The depth of the loop whose counter an index follows, or -1."""
-        found = affine(i, self.known)
-        if found is None or found.base is None:
+        position = affine(i, self.known)
+        if position is None or position.base is None:
             return -1
-        loop = counter_loop(found.base, self.known)
+        loop = counter_loop(position.base, self.known)
         return -1 if loop is None else self.depths.get(loop, -1)
 
 

@@ -18,15 +18,43 @@ from fwdad.core.register_into import enter_into
 from fwdad.errors import UntraceableError
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Apply, Block, Op, Program, Value, map_values, values_in
+from fwdad.ir.rewrite import with_blocks, with_ops
 from fwdad.ir.symbol import Symbol
 from fwdad.rules.core.registry import function_name
 
 _EXPANSIONS: dict[str, Callable[..., Any]] = {}
 
 
-def expands(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a decomposition of functions, given by their dotted names."""
-    return enter_into(_EXPANSIONS, names)
+def expands(
+    *names: str, kinds: str = "", arrays: int = 0
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a decomposition of functions, given by their dotted names.
+
+    It is one for a first argument whose dtype is of some ``kinds``, and for first arguments that
+    are ``arrays`` with axes.
+    """
+
+    def register(decomposition: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(decomposition)
+        def where_it_fits(*args: Any, **kwargs: Any) -> Any:
+            given = [*args, *kwargs.values()]
+            if kinds and kind_of(given[0]) not in kinds:
+                return None
+            return decomposition(*args, **kwargs) if has_axes(*given[:arrays]) else None
+
+        return enter_into(_EXPANSIONS, names)(where_it_fits)
+
+    return register
+
+
+def kind_of(x: Any) -> str:
+    """The kind of an argument's dtype."""
+    return getattr(x, "dtype", np.dtype(object)).kind
+
+
+def has_axes(*xs: Any) -> bool:
+    """Whether arguments are arrays with axes."""
+    return all(isinstance(x, Symbol) and x.is_array and x.ndim for x in xs)
 
 
 def expanded(program: Program) -> Program:
@@ -36,26 +64,14 @@ def expanded(program: Program) -> Program:
 
 
 def _of_block(block: Block) -> Block:
-    made: list[Op] = []
+    ops: list[Op] = []
     for op in block.ops:
         simpler = _simpler(op) if isinstance(op, Apply) and not op.mutated else None
         if simpler is None:
-            made.append(_inside(op) if op.nests else op)
+            ops.append(with_blocks(op, _of_block))
         else:
-            made += simpler
-    if len(made) == len(block.ops) and all(a is b for a, b in zip(made, block.ops, strict=True)):
-        return block
-    return dataclasses.replace(block, ops=made)
-
-
-def _inside(op: Op) -> Op:
-    """An operation whose blocks are expanded."""
-    changed: dict[str, Any] = {
-        f.name: new
-        for f in dataclasses.fields(op)
-        if isinstance(old := getattr(op, f.name), Block) and (new := _of_block(old)) is not old
-    }
-    return dataclasses.replace(op, **changed) if changed else op
+            ops += simpler
+    return with_ops(block, ops)
 
 
 def _simpler(op: Apply) -> list[Op] | None:
@@ -97,7 +113,7 @@ def _of_dtype(function: np.ufunc, *args: Any, dtype: Any) -> Any:
     """A ufunc with a ``dtype`` argument."""
     return function(
         *(
-            a.astype(dtype) if _kind(a) != "O" and a.is_array and a.dtype != dtype else a
+            a.astype(dtype) if kind_of(a) != "O" and a.is_array and a.dtype != dtype else a
             for a in args
         )
     )
@@ -115,16 +131,12 @@ def _agree(a: Any, b: Any) -> bool:
     return same and getattr(a, "python", None) == getattr(b, "python", None)
 
 
-def _kind(x: Any) -> str:
-    return getattr(x, "dtype", np.dtype(object)).kind
-
-
 # -- element by element
 
 
-@expands("numpy.round", "numpy.around")
+@expands("numpy.round", "numpy.around", kinds="f")
 def _round(a: Any, decimals: Any = 0) -> Any:
-    if _kind(a) != "f" or not isinstance(decimals, int):
+    if not isinstance(decimals, int):
         return None
     if not decimals:
         return np.rint(a)
@@ -132,27 +144,23 @@ def _round(a: Any, decimals: Any = 0) -> Any:
     return np.rint(a * unit) / unit if decimals > 0 else np.rint(a / unit) * unit
 
 
-@expands("numpy.fix")
+@expands("numpy.fix", kinds="f")
 def _fix(x: Any) -> Any:
-    return np.trunc(x) if _kind(x) == "f" else None
+    return np.trunc(x)
 
 
 @expands("numpy.angle")
 def _angle(z: Any) -> Any:
-    return np.arctan2(np.imag(z) if _kind(z) == "c" else 0.0, np.real(z))
+    return np.arctan2(np.imag(z) if kind_of(z) == "c" else 0.0, np.real(z))
 
 
-@expands("numpy.heaviside")
+@expands("numpy.heaviside", kinds="f")
 def _heaviside(x1: Any, x2: Any) -> Any:
-    if _kind(x1) != "f":
-        return None
     return np.where(np.isnan(x1), x1, np.where(x1 == 0.0, x2, np.where(x1 > 0.0, 1.0, 0.0)))
 
 
-@expands("numpy.nan_to_num")
+@expands("numpy.nan_to_num", kinds="f")
 def _nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    if _kind(x) != "f":
-        return None
     info = np.finfo(x.dtype)
     high = float(info.max) if posinf is None else posinf
     low = float(info.min) if neginf is None else neginf
@@ -174,14 +182,14 @@ def bool_of(x: Any) -> Any:
     return x.recorder.apply(bool, (x,), {})
 
 
-@expands("numpy.isposinf")
+@expands("numpy.isposinf", kinds="f")
 def _isposinf(x: Any) -> Any:
-    return x == np.inf if _kind(x) == "f" else None
+    return x == np.inf
 
 
-@expands("numpy.isneginf")
+@expands("numpy.isneginf", kinds="f")
 def _isneginf(x: Any) -> Any:
-    return x == -np.inf if _kind(x) == "f" else None
+    return x == -np.inf
 
 
 @expands("numpy.divmod")
@@ -205,9 +213,9 @@ def _number(x: Any) -> Any:
     return x[()] if x.is_array and not x.ndim else x
 
 
-@expands("numpy.prod", "numpy.mean", "numpy.max", "numpy.min")
+@expands("numpy.prod", "numpy.mean", "numpy.max", "numpy.min", kinds="fc")
 def _of_number(a: Any) -> Any:
-    if not isinstance(a, Symbol) or a.is_array or _kind(a) not in "fc":
+    if not isinstance(a, Symbol) or a.is_array:
         return None
     return a.recorder.apply(a.dtype.type, (a,), {})
 
@@ -226,49 +234,43 @@ def _sum(a: Any, axis: Any = None, keepdims: Any = False, where: Any = None) -> 
     return np.sum(np.where(where, a, 0), axis=axis, keepdims=keepdims)
 
 
-@expands("numpy.nansum")
+@expands("numpy.nansum", kinds="f")
 def _nansum(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    return np.sum(_without_nan(a, 0.0), axis=axis, keepdims=keepdims) if _kind(a) == "f" else None
+    return np.sum(_without_nan(a, 0.0), axis=axis, keepdims=keepdims)
 
 
-@expands("numpy.nanprod")
+@expands("numpy.nanprod", kinds="f")
 def _nanprod(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    return np.prod(_without_nan(a, 1.0), axis=axis, keepdims=keepdims) if _kind(a) == "f" else None
+    return np.prod(_without_nan(a, 1.0), axis=axis, keepdims=keepdims)
 
 
-@expands("numpy.nanmean")
+@expands("numpy.nanmean", kinds="f")
 def _nanmean(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    if _kind(a) != "f":
-        return None
     return _nansum(a, axis, keepdims) / _count(a, axis, keepdims)
 
 
-@expands("numpy.nanvar")
+@expands("numpy.nanvar", kinds="f")
 def _nanvar(a: Any, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
-    if _kind(a) != "f":
-        return None
     off = np.where(np.isnan(a), 0.0, a - _nanmean(a, axis, keepdims=True))
     return np.sum(off * off, axis=axis, keepdims=keepdims) / (_count(a, axis, keepdims) - ddof)
 
 
-@expands("numpy.nanstd")
+@expands("numpy.nanstd", kinds="f")
 def _nanstd(a: Any, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
-    return np.sqrt(_nanvar(a, axis, ddof, keepdims)) if _kind(a) == "f" else None
+    return np.sqrt(_nanvar(a, axis, ddof, keepdims))
 
 
-@expands("numpy.nanmax")
+@expands("numpy.nanmax", kinds="f")
 def _nanmax(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     return _nan_extreme(np.max, -np.inf, a, axis, keepdims)
 
 
-@expands("numpy.nanmin")
+@expands("numpy.nanmin", kinds="f")
 def _nanmin(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     return _nan_extreme(np.min, np.inf, a, axis, keepdims)
 
 
 def _nan_extreme(f: Any, least: float, a: Any, axis: Any, keepdims: Any) -> Any:
-    if _kind(a) != "f":
-        return None
     found = f(_without_nan(a, least), axis=axis, keepdims=keepdims)
     none = np.all(np.isnan(a), axis=axis, keepdims=keepdims)
     return _number(np.where(none, np.nan, found))
@@ -282,9 +284,9 @@ def _count(a: Any, axis: Any, keepdims: Any) -> Any:
     return np.sum(np.where(np.isnan(a), 0.0, 1.0), axis=axis, keepdims=keepdims)
 
 
-@expands("numpy.median")
+@expands("numpy.median", kinds="f")
 def _median(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    if _kind(a) != "f" or keepdims or not isinstance(axis, (int, type(None))):
+    if keepdims or not isinstance(axis, (int, type(None))):
         return None
     if axis is None:
         a, axis = np.ravel(a), 0
@@ -296,27 +298,23 @@ def _median(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     return _number(np.where(np.isnan(last), last, (low + high) / 2.0))
 
 
-@expands("scipy.special.softmax")
+@expands("scipy.special.softmax", kinds="f")
 def _softmax(x: Any, axis: Any = None) -> Any:
-    if _kind(x) != "f":
-        return None
     e = np.exp(x - np.max(x, axis=axis, keepdims=True))
     return e / np.sum(e, axis=axis, keepdims=True)
 
 
-@expands("scipy.special.log_softmax")
+@expands("scipy.special.log_softmax", kinds="f")
 def _log_softmax(x: Any, axis: Any = None) -> Any:
-    if _kind(x) != "f":
-        return None
     most = np.max(x, axis=axis, keepdims=True)
     off = x - np.where(np.isfinite(most), most, 0.0)
     return off - np.log(np.sum(np.exp(off), axis=axis, keepdims=True))
 
 
-@expands("scipy.special.logsumexp")
+@expands("scipy.special.logsumexp", kinds="f")
 def _logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: Any = False) -> Any:
     """``logsumexp`` with the largest terms apart, so that small ones are not rounded away."""
-    if _kind(a) != "f" or b is not None:
+    if b is not None:
         return None
     most = np.max(a, axis=axis, keepdims=True)
     is_most = a == most
@@ -329,9 +327,9 @@ def _logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: Any = False) -
 # -- norms
 
 
-@expands("numpy.linalg.norm")
+@expands("numpy.linalg.norm", kinds="fc")
 def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:  # noqa: A002
-    if _kind(a) not in "fc" or not isinstance(a, Symbol):
+    if not isinstance(a, Symbol):
         return None
     axes = tuple(range(a.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
     if ord is None or (axis is None and ord in ("f", "fro") and a.ndim == 2):
@@ -360,7 +358,7 @@ def _vector_norm(
     if ord == 1:
         return np.sum(size, axis=axis, keepdims=keepdims)
     if ord == 2:
-        square = np.real(np.conjugate(x) * x) if _kind(x) == "c" else x * x
+        square = np.real(np.conjugate(x) * x) if kind_of(x) == "c" else x * x
         return np.sqrt(np.sum(square, axis=axis, keepdims=keepdims))
     return np.sum(size**ord, axis=axis, keepdims=keepdims) ** (1.0 / ord)
 
@@ -445,7 +443,7 @@ def _outer(x1: Any, x2: Any) -> Any:
 
 @expands("numpy.vecdot", "numpy.linalg.vecdot")
 def _vecdot(x1: Any, x2: Any) -> Any:
-    return np.sum(np.conjugate(x1) * x2 if _kind(x1) == "c" else x1 * x2, axis=-1)
+    return np.sum(np.conjugate(x1) * x2 if kind_of(x1) == "c" else x1 * x2, axis=-1)
 
 
 @expands("numpy.matvec")

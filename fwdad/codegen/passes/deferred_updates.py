@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fwdad.ir.analysis.alias import memory, memory_of
+from fwdad.ir.analysis.def_use import count_uses
 from fwdad.ir.ops import Apply, Block, Load, Loop, Op, Program, Update, Value
 from fwdad.ir.primitives.outer_products import OuterProducts
 from fwdad.ir.primitives.stacks import stack_type
-from fwdad.ir.rewrite import all_inside, blocks_of, count_uses
+from fwdad.ir.rewrite import all_inside, blocks_of
 from fwdad.ops import Algebra, record_of
 from fwdad.rules.core.adjoints import add_outer
 
@@ -41,23 +42,23 @@ class _Later:
     def __init__(self, program: Program) -> None:
         self._roots = memory_of(program)
         self._given = set(program.block.params)
-        self._uses = count_uses(program)
+        self._uses = count_uses(program.block)
 
     def block(self, block: Block) -> None:
         """Rewrite the loops of a block, the outer ones first."""
-        made: list[Op] = []
+        ops: list[Op] = []
         for op in block.ops:
             waiting = self._in_loop(op) if isinstance(op, Loop) else {}
             for matrix, products in waiting.items():
-                made.append(Apply(OuterProducts, (matrix,), outputs=(products,)))
-            made.append(op)
-            made.extend(
+                ops.append(Apply(OuterProducts, (matrix,), outputs=(products,)))
+            ops.append(op)
+            ops.extend(
                 Apply(OuterProducts.add_all, (products,), mutated=(0,))
                 for products in waiting.values()
             )
             for inner in op.blocks():
                 self.block(inner)
-        block.ops = made
+        block.ops = ops
 
     def _in_loop(self, loop: Loop) -> dict[Value, Value]:
         """Rewrite a loop; returns the matrices with deferred products, and what collects them."""
@@ -100,10 +101,10 @@ class _Later:
 
     def _is_read(self, matrix: Value, loop: Loop, blocks: list[Block], adding: set[int]) -> bool:
         """Whether a loop does anything with the memory of a matrix but add to it."""
-        own = memory(matrix, self._roots)
+        owners = memory(matrix, self._roots)
 
         def touches(*operands: object) -> bool:
-            return bool(own & memory(operands, self._roots))
+            return bool(owners & memory(operands, self._roots))
 
         if touches(loop.initial):
             return True

@@ -13,7 +13,8 @@ import numpy as np
 
 from fwdad.codegen.passes.deferred_updates import add_products_later
 from fwdad.codegen.passes.rank_one_products import has_constant_matrix, multiply_one_row
-from fwdad.ir.analysis.alias import memory_of
+from fwdad.ir.analysis.alias import may_overlap, memory_of
+from fwdad.ir.analysis.def_use import count_uses
 from fwdad.ir.clone import copied
 from fwdad.ir.ops import (
     Apply,
@@ -28,7 +29,7 @@ from fwdad.ir.ops import (
     is_array,
 )
 from fwdad.ir.primitives.outer_products import sum_of_outer
-from fwdad.ir.rewrite import blocks_of, count_uses
+from fwdad.ir.rewrite import blocks_of
 from fwdad.ir.types import ArrayType, Dimension, Size, number_type
 from fwdad.rules.core.adjoints import add_outer
 
@@ -48,19 +49,19 @@ def without_outer_sums(program: Program) -> Program:
         constant or any(_Sums(program, b).found for b in blocks_of(program.block))
     ):
         return program
-    made = copied(program)
+    copy = copied(program)
     if constant:
-        multiply_one_row(made)
-    for block in blocks_of(made.block):
-        sums = _Sums(made, block)
+        multiply_one_row(copy)
+    for block in blocks_of(copy.block):
+        sums = _Sums(copy, block)
         block.ops = [
             new
             for op in block.ops
             if id(op) not in sums.inside
             for new in sums.found.get(id(op), [op])
         ]
-    add_products_later(made)
-    return made
+    add_products_later(copy)
+    return copy
 
 
 class _Sums:
@@ -71,7 +72,7 @@ class _Sums:
     """
 
     def __init__(self, program: Program, block: Block) -> None:
-        self._uses = count_uses(program) if _may_have(block) else {}
+        self._uses = count_uses(program.block) if _may_have(block) else {}
         self._program = program
         self._place = {v: k for k, op in enumerate(block.ops) for v in op.outputs}
         self._ops = block.ops
@@ -94,8 +95,8 @@ class _Sums:
             return
         self.inside.update(map(id, inside))
         args = tuple(vectors)
-        made = Apply(sum_of_outer, args, outputs=op.outputs, location=op.location)
-        self.found[id(op)] = [made]
+        call = Apply(sum_of_outer, args, outputs=op.outputs, location=op.location)
+        self.found[id(op)] = [call]
 
     def _try_update(self, op: Update) -> None:
         """Record an outer product that is added to a matrix in place."""
@@ -113,7 +114,8 @@ class _Sums:
         last = self._ops.index(op)
         if pair is None or not (op.index == (Ellipsis,) or (plain and rank == 2)):
             return
-        if any(v.type.dtype != np.float64 or self._may_overlap(v, op.array) for v in pair):
+        roots, params = memory_of(self._program), set(self._program.block.params)
+        if any(v.type.dtype != np.float64 or may_overlap(v, op.array, roots, params) for v in pair):
             return
         if any(_acts(o) for o in self._ops[first:last]):
             return
@@ -125,11 +127,6 @@ class _Sums:
         self.inside.update(map(id, inside))
         self.found[id(op)] = [*taken, added]
 
-    def _may_overlap(self, a: Value, b: Value) -> bool:
-        roots, params = memory_of(self._program), set(self._program.block.params)
-        ra, rb = roots.get(a, {a}), roots.get(b, {b})
-        return bool(ra & rb) or bool(ra & params and rb & params)
-
     def _vectors(
         self, op: Op, inside: list[Op], shape: tuple[Dimension, ...]
     ) -> list[Value] | None:
@@ -138,15 +135,15 @@ class _Sums:
             return None
         if _is(op, _PRODUCTS):
             return self._pair(op, inside, shape)
-        made: list[Value] = []
+        values: list[Value] = []
         for a in op.args if _is(op, _SUMS) else ():
             part = self._own(a)
             found = None if part is None else self._vectors(part, inside, shape)
             if part is None or found is None:
                 return None
             inside.append(part)
-            made += found
-        return made or None
+            values += found
+        return values or None
 
     def _pair(
         self, op: Apply, inside: list[Op], shape: tuple[Dimension, ...]

@@ -7,16 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.codegen.passes.decompositions import bool_of, expands
+from fwdad.codegen.passes.decompositions import bool_of, expands, has_axes, kind_of
 from fwdad.ir.symbol import Symbol
-
-
-def _kind(x: Any) -> str:
-    return getattr(x, "dtype", np.dtype(object)).kind
-
-
-def _is_array(*xs: Any) -> bool:
-    return all(isinstance(x, Symbol) and x.is_array and x.ndim for x in xs)
 
 
 def _lengths(a: Symbol) -> list[Any]:
@@ -33,7 +25,7 @@ def _along(axis: int, part: Any) -> tuple[Any, ...]:
 @expands("numpy.tile")
 def _tile(A: Any, reps: Any) -> Any:
     given = tuple(reps) if isinstance(reps, (tuple, list)) else (reps,)
-    if not _is_array(A) or not all(isinstance(r, (int, np.integer)) for r in given):
+    if not has_axes(A) or not all(isinstance(r, (int, np.integer)) for r in given):
         return None
     rank = max(A.ndim, len(given))
     counts = [1] * (rank - len(given)) + [int(r) for r in given]
@@ -48,9 +40,9 @@ def _interleaved(a: Any, pairs: list[tuple[Any, Any]], lead: int) -> Any:
     return np.reshape(wide, tuple(m * n for m, n in pairs))
 
 
-@expands("numpy.repeat")
+@expands("numpy.repeat", arrays=1)
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
-    if not _is_array(a) or not isinstance(repeats, (int, np.integer)):
+    if not isinstance(repeats, (int, np.integer)):
         return None
     if axis is None:
         a, axis = np.ravel(a), 0
@@ -62,10 +54,8 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     return np.reshape(wider, (*lengths[:axis], n * int(repeats), *lengths[axis + 1 :]))
 
 
-@expands("numpy.kron")
+@expands("numpy.kron", arrays=2)
 def _kron(a: Any, b: Any) -> Any:
-    if not _is_array(a, b):
-        return None
     rank = max(a.ndim, b.ndim)
     m, n = ([1] * (rank - x.ndim) + _lengths(x) for x in (a, b))
     left = a[(*[None] * (2 * (rank - a.ndim)), *[slice(None), None] * a.ndim)]
@@ -75,7 +65,7 @@ def _kron(a: Any, b: Any) -> Any:
 
 @expands("numpy.full")
 def _full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
-    if not _is_array(fill_value):
+    if not has_axes(fill_value):
         return None
     wide = np.broadcast_to(fill_value, shape)
     return np.copy(wide) if dtype is None else wide.astype(dtype)
@@ -83,7 +73,7 @@ def _full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
 
 @expands("numpy.meshgrid")
 def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    if not _is_array(*xi) or any(x.ndim != 1 for x in xi) or len(xi) < 2 or not copy:
+    if not has_axes(*xi) or any(x.ndim != 1 for x in xi) or len(xi) < 2 or not copy:
         return None
     order = list(range(len(xi)))
     if indexing == "xy":
@@ -101,10 +91,8 @@ def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str =
 # -- other places
 
 
-@expands("numpy.roll")
+@expands("numpy.roll", arrays=1)
 def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    if not _is_array(a):
-        return None
     if axis is None:
         if a.ndim == 1 or isinstance(shift, (tuple, list)):
             return None
@@ -130,7 +118,7 @@ def _ifftshift(x: Any, axes: Any = None) -> Any:
 
 
 def _shifted(x: Any, axes: Any, by: Any) -> Any:
-    if not _is_array(x):
+    if not has_axes(x):
         return None
     given = range(x.ndim) if axes is None else (axes,) if isinstance(axes, int) else axes
     for k in given:
@@ -138,16 +126,16 @@ def _shifted(x: Any, axes: Any, by: Any) -> Any:
     return x
 
 
-@expands("numpy.take")
+@expands("numpy.take", arrays=1)
 def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
-    if not _is_array(a) or axis is not None or a.ndim == 1 or mode != "raise":
+    if axis is not None or a.ndim == 1 or mode != "raise":
         return None
     return np.take(np.ravel(a), indices, axis=0)
 
 
 @expands("numpy.concatenate")
 def _concatenate(arrays: Any, axis: Any = 0) -> Any:
-    if axis is not None or not isinstance(arrays, (list, tuple)) or not _is_array(*arrays):
+    if axis is not None or not isinstance(arrays, (list, tuple)) or not has_axes(*arrays):
         return None
     first = arrays[0]
     return first.recorder.apply(np.concatenate, ([np.ravel(a) for a in arrays],), {"axis": 0})
@@ -155,17 +143,15 @@ def _concatenate(arrays: Any, axis: Any = 0) -> Any:
 
 @expands("numpy.compress")
 def _compress(condition: Any, a: Any, axis: Any = None) -> Any:
-    if not _is_array(a, condition):
+    if not has_axes(a, condition):
         return None
     if axis is None:
         a, axis = np.ravel(a), 0
     return np.take(a, np.flatnonzero(condition), axis=axis)
 
 
-@expands("numpy.argwhere")
+@expands("numpy.argwhere", arrays=1)
 def _argwhere(a: Any) -> Any:
-    if not _is_array(a):
-        return None
     if a.ndim == 1:
         return np.flatnonzero(a)[:, None]
     return np.stack(np.nonzero(a), axis=1)
@@ -174,37 +160,37 @@ def _argwhere(a: Any) -> Any:
 # -- running sums
 
 
-@expands("numpy.cumsum")
+@expands("numpy.cumsum", arrays=1)
 def _cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    if not _is_array(a) or axis is not None or a.ndim == 1 or dtype is not None:
+    if axis is not None or a.ndim == 1 or dtype is not None:
         return None
     return np.cumsum(np.ravel(a), axis=0)
 
 
-@expands("numpy.cumprod")
+@expands("numpy.cumprod", arrays=1)
 def _cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    if not _is_array(a) or axis is not None or a.ndim == 1 or dtype is not None:
+    if axis is not None or a.ndim == 1 or dtype is not None:
         return None
     return np.cumprod(np.ravel(a), axis=0)
 
 
-@expands("numpy.nancumsum")
+@expands("numpy.nancumsum", kinds="f")
 def _nancumsum(a: Any, axis: Any = None) -> Any:
-    return _running(np.cumsum, np.where(np.isnan(a), 0.0, a), axis) if _kind(a) == "f" else None
+    return _running(np.cumsum, np.where(np.isnan(a), 0.0, a), axis)
 
 
-@expands("numpy.nancumprod")
+@expands("numpy.nancumprod", kinds="f")
 def _nancumprod(a: Any, axis: Any = None) -> Any:
-    return _running(np.cumprod, np.where(np.isnan(a), 1.0, a), axis) if _kind(a) == "f" else None
+    return _running(np.cumprod, np.where(np.isnan(a), 1.0, a), axis)
 
 
 def _running(f: Any, a: Any, axis: Any) -> Any:
     return f(np.ravel(a), axis=0) if axis is None else f(a, axis=axis)
 
 
-@expands("numpy.unwrap")
+@expands("numpy.unwrap", kinds="f", arrays=1)
 def _unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.pi) -> Any:
-    if not _is_array(p) or _kind(p) != "f" or not isinstance(axis, int):
+    if not isinstance(axis, int):
         return None
     axis = axis % p.ndim
     high = period / 2
@@ -226,18 +212,18 @@ def _cross(
 ) -> Any:
     if axis is not None:
         axisa = axisb = axisc = axis
-    if not _is_array(a, b) or (a.type.shape[axisa], b.type.shape[axisb]) != (3, 3):
+    if not has_axes(a, b) or (a.type.shape[axisa], b.type.shape[axisb]) != (3, 3):
         return None
     x, y = ([np.moveaxis(v, k, -1)[..., j] for j in range(3)] for v, k in ((a, axisa), (b, axisb)))
     parts = [x[i] * y[j] - x[j] * y[i] for i, j in ((1, 2), (2, 0), (0, 1))]
-    if not _is_array(parts[0]):
+    if not has_axes(parts[0]):
         return a.recorder.apply(np.array, (parts,), {})
     return np.moveaxis(np.stack(parts, axis=-1), -1, axisc)
 
 
-@expands("numpy.inner")
+@expands("numpy.inner", arrays=2)
 def _inner(a: Any, b: Any) -> Any:
-    if not _is_array(a, b) or a.ndim == b.ndim == 1:
+    if a.ndim == b.ndim == 1:
         return None
     return np.tensordot(a, b, (a.ndim - 1, b.ndim - 1))
 
@@ -245,7 +231,7 @@ def _inner(a: Any, b: Any) -> Any:
 @expands("numpy.trace")
 def _trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
     plain = offset == 0 and {axis1, axis2} == {0, 1}
-    if not _is_array(a) or (a.ndim == 2 and plain):
+    if not has_axes(a) or (a.ndim == 2 and plain):
         return None
     return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1)
 
@@ -257,22 +243,22 @@ def _trace_of_each(x: Any, *, offset: Any = 0) -> Any:
 
 @expands("numpy.vecmat")
 def _vecmat(x1: Any, x2: Any) -> Any:
-    left = np.conjugate(x1) if _kind(x1) == "c" else x1
+    left = np.conjugate(x1) if kind_of(x1) == "c" else x1
     return (left[..., None, :] @ x2)[..., 0, :]
 
 
 # -- spread, and queries
 
 
-@expands("numpy.var")
+@expands("numpy.var", kinds="fc", arrays=1)
 def _var(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
-    if not _is_array(a) or dtype is not None or _kind(a) not in "fc":
+    if dtype is not None:
         return None
     axes = _axes(a, axis)
-    if len(axes) == a.ndim and not keepdims and _kind(a) == "f":
+    if len(axes) == a.ndim and not keepdims and kind_of(a) == "f":
         return None
     off = a - np.mean(a, axis=axes, keepdims=True)
-    square = np.real(np.conjugate(off) * off) if _kind(a) == "c" else off * off
+    square = np.real(np.conjugate(off) * off) if kind_of(a) == "c" else off * off
     count: Any = 1
     for k in axes:
         count = a.recorder.length(a, k) * count
@@ -290,47 +276,39 @@ def _axes(a: Any, axis: Any) -> tuple[int, ...]:
     return tuple(k % a.ndim for k in given)
 
 
-@expands("numpy.sinc")
+@expands("numpy.sinc", kinds="f")
 def _sinc(x: Any) -> Any:
-    if _kind(x) != "f":
-        return None
     y = np.pi * np.where(x == 0.0, 1e-20, x)
     return np.sin(y) / y
 
 
-@expands("numpy.modf")
+@expands("numpy.modf", kinds="f")
 def _modf(x: Any) -> Any:
-    if _kind(x) != "f":
-        return None
     whole = np.trunc(x)
     return np.copysign(np.where(np.isinf(x), 0.0, x - whole), x), whole
 
 
-@expands("numpy.isreal")
+@expands("numpy.isreal", arrays=1)
 def _isreal(x: Any) -> Any:
-    if not _is_array(x):
-        return None
-    return np.imag(x) == 0 if _kind(x) == "c" else np.ones_like(x, dtype=bool)
+    return np.imag(x) == 0 if kind_of(x) == "c" else np.ones_like(x, dtype=bool)
 
 
-@expands("numpy.iscomplex")
+@expands("numpy.iscomplex", arrays=1)
 def _iscomplex(x: Any) -> Any:
-    if not _is_array(x):
-        return None
-    return np.imag(x) != 0 if _kind(x) == "c" else np.zeros_like(x, dtype=bool)
+    return np.imag(x) != 0 if kind_of(x) == "c" else np.zeros_like(x, dtype=bool)
 
 
-@expands("numpy.array_equal")
+@expands("numpy.array_equal", arrays=2)
 def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    if not _is_array(a1, a2) or equal_nan or a1.ndim != a2.ndim:
+    if equal_nan or a1.ndim != a2.ndim:
         return None
     pairs = zip_longest(a1.type.shape, a2.type.shape)
     return bool_of(np.all(a1 == a2)) if all(m is n or m == n for m, n in pairs) else None
 
 
-@expands("numpy.linalg.matrix_rank")
+@expands("numpy.linalg.matrix_rank", arrays=1)
 def _matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
-    if not _is_array(A) or A.ndim != 2 or hermitian or tol is not None or rtol is not None:
+    if A.ndim != 2 or hermitian or tol is not None or rtol is not None:
         return None
     s = np.linalg.svd(A, compute_uv=False)
     m, n = _lengths(A)

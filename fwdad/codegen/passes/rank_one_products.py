@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from fwdad.ir.analysis.alias import memory, memory_of
+from fwdad.ir.analysis.def_use import count_uses
 from fwdad.ir.analysis.reassociation import is_product
 from fwdad.ir.builder.shape_env import length_of
 from fwdad.ir.clone import copied
 from fwdad.ir.ops import Apply, Op, Operand, Program, Value, is_array
-from fwdad.ir.rewrite import blocks_of, count_uses, definitions
+from fwdad.ir.rewrite import definitions, replace_ops
 from fwdad.ir.types import INT, ArrayType, Dimension, Type, number_type
 
 _DOUBLE = np.dtype(np.float64)
@@ -31,9 +32,9 @@ def with_single_rows(program: Program) -> Program:
     """
     if not has_constant_matrix(program):
         return program
-    made = copied(program)
-    multiply_one_row(made)
-    return made
+    copy = copied(program)
+    multiply_one_row(copy)
+    return copy
 
 
 def multiply_one_row(program: Program) -> None:
@@ -56,44 +57,39 @@ class _Constant:
 
     def rewrite(self) -> None:
         """Rewrite the program, and remove matrices that are no longer needed."""
-        changed = False
-        for block in blocks_of(self._program.block):
-            ops: list[Op] = []
-            for op in block.ops:
-                found = self._instead(op) if isinstance(op, Apply) and _is_product(op) else None
-                changed |= found is not None
-                ops += [op] if found is None else found
-                self._made.update({v: made for made in found or () for v in made.outputs})
-            block.ops = ops
+        changed = replace_ops(self._program.block, self._instead)
         while changed:
-            uses, changed = count_uses(self._program), False
-            for block in blocks_of(self._program.block):
-                kept = [op for op in block.ops if not _is_idle(op) or uses[op.outputs[0]]]
-                changed |= len(kept) < len(block.ops)
-                block.ops = kept
+            uses = count_uses(self._program.block)
+            changed = replace_ops(
+                self._program.block,
+                lambda op: [] if _is_idle(op) and not uses[op.outputs[0]] else None,  # noqa: B023
+            )
 
-    def _instead(self, op: Apply) -> list[Op] | None:
-        """The operations that replace a product; None if none of its factors is constant."""
+    def _instead(self, op: Op) -> list[Op] | None:
+        """The operations that replace a product with a constant factor; None for all others."""
+        if not _is_product(op):
+            return None
         left, right = op.args
-        filled = self._filled(left)
+        filled, other = self._filled(left), self._filled(right)
+        new = _New(op)
         if filled is not None:
             (rows, _), fill = filled
-            new = _New(op)
             if _varies(fill, 1):
                 part = new.apply(operator.matmul, (fill, right))
             else:  # all columns are equal
                 part = new.times(fill, new.apply(np.sum, (right,), axis=0))
-            return new.filled(part, lambda: (rows, new.length(right, 1)))
-        filled = self._filled(right)
-        if filled is not None:
-            (_, columns), fill = filled
-            new = _New(op)
+            made = new.filled(part, lambda: (rows, new.length(right, 1)))
+        elif other is not None:
+            (_, columns), fill = other
             if _varies(fill, 0):
                 part = new.apply(operator.matmul, (left, fill))
             else:
                 part = new.times(new.apply(np.sum, (left,), axis=1, keepdims=True), fill)
-            return new.filled(part, lambda: (new.length(left, 0), columns))
-        return None
+            made = new.filled(part, lambda: (new.length(left, 0), columns))
+        else:
+            return None
+        self._made.update({v: each for each in made for v in each.outputs})
+        return made
 
     def _filled(self, a: Value) -> tuple[tuple[Operand, Operand], Operand] | None:
         """The lengths of a matrix of equal rows or columns, and what fills it."""
@@ -142,9 +138,9 @@ class _New:
         if part.type == self._op.outputs[0].type:  # the whole already
             self._ops[-1].outputs = self._op.outputs
         else:
-            made = Apply(np.full, (lengths(), part), outputs=self._op.outputs)
-            made.location = self._op.location
-            self._ops.append(made)
+            call = Apply(np.full, (lengths(), part), outputs=self._op.outputs)
+            call.location = self._op.location
+            self._ops.append(call)
         return self._ops
 
 
@@ -169,7 +165,7 @@ def _varies(fill: Operand, axis: int) -> bool:
     return not (isinstance(d, int) and d == 1)
 
 
-def _is_product(op: Op) -> bool:
+def _is_product(op: Op) -> TypeGuard[Apply]:
     """Whether an operation is a product of two matrices of doubles that may be reassociated."""
     if not isinstance(op, Apply) or not op.any_order:
         return False

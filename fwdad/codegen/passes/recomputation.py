@@ -10,11 +10,11 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from fwdad.ir.analysis.alias import memory_of
+from fwdad.ir.analysis.alias import Roots, may_overlap, memory_of
+from fwdad.ir.analysis.def_use import count_uses
 from fwdad.ir.ops import (
     Apply,
     Block,
@@ -28,25 +28,20 @@ from fwdad.ir.ops import (
     values_in,
     walk,
 )
-from fwdad.ir.rewrite import count_uses
+from fwdad.ir.rewrite import with_blocks, with_ops
 from fwdad.ops import Cost, record_of
 from fwdad.tangents.scaling import scale_lanes
 
 _MOST = 4  # operations that are repeated per element, at most
-Roots = dict[Value, set[Value]]
 
 
 def repeated(program: Program) -> Program:
     """A program whose cheap arrays are computed where they are used; itself if it has none."""
-    uses = count_uses(program)
+    uses = count_uses(program.block)
     if not any(_is_cheap(op) and uses[op.outputs[0]] > 1 for op in program.walk()):
         return program
     block = _Repeater(uses, memory_of(program), set(program.block.params)).of(program.block)
     return program if block is program.block else dataclasses.replace(program, block=block)
-
-
-def _blocks(block: Block) -> list[Block]:
-    return [block, *(b for op in walk(block) for b in op.blocks())]
 
 
 def _is_cheap(op: Op) -> bool:
@@ -70,7 +65,7 @@ class _Repeater:
     def of(self, block: Block) -> Block:
         """A block, rewritten; itself if nothing changes."""
         outer, self.made = self.made, self.made | {v: op for op in block.ops for v in op.outputs}
-        ops = [self._inside(op) for op in block.ops]
+        ops = [with_blocks(op, self.of) for op in block.ops]
         self.made.update({v: op for op in ops for v in op.outputs})
         k = 0
         while k < len(ops):
@@ -78,18 +73,7 @@ class _Repeater:
                 k += self._spread(ops, k)
             k += 1
         self.made = outer
-        same = len(ops) == len(block.ops)
-        if same and all(a is b for a, b in zip(ops, block.ops, strict=True)):
-            return block
-        return dataclasses.replace(block, ops=ops)
-
-    def _inside(self, op: Op) -> Op:
-        changed: dict[str, Any] = {
-            f.name: new
-            for f in dataclasses.fields(op)
-            if isinstance(old := getattr(op, f.name), Block) and (new := self.of(old)) is not old
-        }
-        return dataclasses.replace(op, **changed) if changed else op
+        return with_ops(block, ops)
 
     def _spread(self, ops: list[Op], k: int) -> int:
         """Compute the array that ``ops[k]`` makes at each use; returns by how much that moved k."""
@@ -150,11 +134,7 @@ class _Repeater:
     def _writes(self, op: Op, leaves: set[Value]) -> bool:
         written = list(op.writes())
         written += [v for b in op.blocks() for o in walk(b) for v in o.writes()]
-        return any(self._overlap(v, a) for v in written for a in leaves)
-
-    def _overlap(self, a: Value, b: Value) -> bool:
-        ra, rb = self.roots.get(a, {a}), self.roots.get(b, {b})
-        return bool(ra & rb) or bool(ra & self.params and rb & self.params)
+        return any(may_overlap(v, a, self.roots, self.params) for v in written for a in leaves)
 
 
 def _is_used_once(value: Value, op: Op) -> bool:

@@ -111,12 +111,12 @@ def _new(op: Op, chosen: set[Value]) -> list[Value]:
         sides = zip(op.outputs, op.then.results, op.other.results, strict=True)
         return [v for v, a, b in sides if _merges(v, [a, b], chosen)]
     if isinstance(op, Loop):
-        found: list[Value] = []
+        values: list[Value] = []
         rows = zip(op.carried, op.outputs, op.initial, op.body.results, strict=False)
         for param, out, first, last in rows:
             if param in chosen or _merges(param, [first, last], chosen):
-                found.extend((param, out))
-        return found
+                values.extend((param, out))
+        return values
     if len(op.outputs) != 1 or op.outputs[0] in chosen or lane_count(op.outputs[0]) is None:
         return []
     return [op.outputs[0]] if _makes_lanes(op, chosen) else []
@@ -227,14 +227,14 @@ def _makes_lanes(op: Op, chosen: set[Value]) -> bool:
 
 def lane_memory(program: Program, chosen: set[Value]) -> set[Value]:
     """The arrays whose elements' lanes are read or written as one, and that are never reshaped."""
-    found: set[Value] = set()
+    values: set[Value] = set()
     reshaped: set[Any] = set()
     for op in program.walk():
         if isinstance(op, (Store, Update)) and isinstance(op.value, Value) and op.value in chosen:
             if is_lane_index(op.index):
-                found.add(op.array)
+                values.add(op.array)
         elif isinstance(op, Apply) and op.function is load_lanes and op.outputs[0] in chosen:
-            found.add(op.args[0])
+            values.add(op.args[0])
         elif isinstance(op, Apply) and op.function in (np.reshape, np.ravel):
             reshaped.update(values_in(op.args))
-    return found - reshaped
+    return values - reshaped

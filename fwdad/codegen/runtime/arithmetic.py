@@ -125,10 +125,10 @@ def scaled(_typing, d, t):
         kept = builder.select(is_zero, t.type(0.0), product)
         builder.branch(done)
         builder.position_at_end(done)
-        made = builder.phi(product.type)
-        made.add_incoming(product, start)
-        made.add_incoming(kept, rare)
-        return made
+        phi = builder.phi(product.type)
+        phi.add_incoming(product, start)
+        phi.add_incoming(kept, rare)
+        return phi
 
     return d(d, t), code
 
@@ -395,9 +395,9 @@ def check_shape(_typing, a, shape):
 
     def code(context, builder, sig, args):
         model = context.data_model_manager[sig.args[0]]
-        own = cgutils.unpack_tuple(builder, model.get(builder, args[0], "shape"), a.ndim)
+        items = cgutils.unpack_tuple(builder, model.get(builder, args[0], "shape"), a.ndim)
         fits = None
-        for k, n in enumerate(own):
+        for k, n in enumerate(items):
             m = context.cast(builder, builder.extract_value(args[1], k), shape[k], types.intp)
             same = builder.icmp_signed("==", m, n)
             fits = same if fits is None else builder.and_(fits, same)

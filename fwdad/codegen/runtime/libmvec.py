@@ -68,8 +68,8 @@ def symbol(name: str, itemsize: int, n: int) -> str | None:
     if letter is None or 8 * itemsize * n > register_bits():  # 0 bits where there is no library
         return None
     suffix = "f" if itemsize == 4 else ""
-    made = f"_ZGV{letter}N{n}{'v' * ARGUMENTS[name]}_{name}{suffix}"
-    return made if hasattr(_library(), made) else None
+    text = f"_ZGV{letter}N{n}{'v' * ARGUMENTS[name]}_{name}{suffix}"
+    return text if hasattr(_library(), text) else None
 
 
 @functools.cache

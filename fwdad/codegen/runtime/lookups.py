@@ -97,14 +97,14 @@ def check_table(xp, fp):
 def convolved(a, v, start, length):
     """A part of the full convolution of two vectors."""
     n, m = a.shape[0], v.shape[0]
-    made = np.empty(length, a.dtype)
+    array = np.empty(length, a.dtype)
     for k in range(start, start + length):
         first, last = max(0, k - m + 1), min(k, n - 1)
         total = a[first] * v[k - first]
         for i in range(first + 1, last + 1):
             total += a[i] * v[k - i]
-        made[k - start] = total
-    return made
+        array[k - start] = total
+    return array
 
 
 @_njit

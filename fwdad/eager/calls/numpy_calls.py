@@ -19,7 +19,7 @@ from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.eager.run import STATE
 from fwdad.errors import DualLeakError, MissingRuleError
 from fwdad.ops import record_of
-from fwdad.rules.core.by_position import told_dtypes
+from fwdad.rules.core.by_position import given_dtypes
 from fwdad.rules.core.registry import RULES, Rule, find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
@@ -305,7 +305,7 @@ def _as_told(ufunc: Any, args: tuple[Any, ...], dtype: Any, casting: Any) -> tup
         p = plain(a)
         number = type(p) in (int, float, complex)
         kinds.append(type(p) if number else np.asarray(p).dtype)
-    dtypes = told_dtypes(ufunc, kinds, dtype, casting)
+    dtypes = given_dtypes(ufunc, kinds, dtype, casting)
     if dtype is None:
         return args
     return tuple(_cast(a, wanted) for a, wanted in zip(args, dtypes, strict=False))

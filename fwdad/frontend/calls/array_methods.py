@@ -67,7 +67,7 @@ def _as_it_is(f: Any, n_for: int) -> None:
     """Register a function that returns its argument itself for one value of n."""
 
     @builtin(f)
-    def answer(tracer: Interpreter, a: Any, *args: Any, **options: Any) -> Any:
+    def handle(tracer: Interpreter, a: Any, *args: Any, **options: Any) -> Any:
         if type(a) is Symbol and a.is_array and len(args) + len(options) == 1:
             n = tracer.values.known(args[0] if args else options.get("n"))
             if n == n_for:
@@ -164,10 +164,10 @@ def _conjugate(tracer: Tracer, a: Symbol, out: Any = None) -> Any:
         return tracer.call(np.conjugate, (a,), {"out": out})
     if a.is_array:
         return a.conj()
-    made = tracer.recorder.apply(np.conjugate, (a,), {})
+    value = tracer.recorder.apply(np.conjugate, (a,), {})
     if not isinstance(a.type, Number) or not a.type.python:
-        return made
-    return tracer.recorder.apply(class_of(a), (made,), {})
+        return value
+    return tracer.recorder.apply(class_of(a), (value,), {})
 
 
 @builtin(np.nonzero)

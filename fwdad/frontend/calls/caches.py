@@ -107,7 +107,7 @@ def _call(tracer: Interpreter, f: Cached, args: Any, kwargs: Any) -> Any:
     if found is None or not found.is_there(tracer.recorder):
         place = given if known else None  # 2 and 2.0 are one key of Python's
         found = _traced(tracer, f, args, kwargs, place, key)
-    for returned in tracer.inline.kept.answered:
+    for returned in tracer.inline.kept.returned:
         returned.update(_values_inside(found.value))
     return found.value
 
@@ -130,26 +130,26 @@ def _traced(tracer: Interpreter, f: Cached, args: Any, kwargs: Any, place: Any, 
     f.seen.setdefault(place, []).append(read)
     f.keys[place] = key
     block, begin, before = recorder.block, len(recorder.block.ops), recorder.journal.contents()
-    kept.answered.append(_values_inside([*args, *kwargs.values()]))
+    kept.returned.append(_values_inside([*args, *kwargs.values()]))
     kept.remembered = place is not None
     try:
         value = tracer.call(f.function, args, kwargs)
     finally:
         kept.remembered = False
-        own = kept.answered.pop()
+        own = kept.returned.pop()
     if recorder.block is not block:  # it is left in the middle of one of its branches
         raise UntraceableError(_READS, tracer.position.location())
     made = block.ops[begin:]
     if recorder.journal.have_changed(before) or _writes_outside(recorder, made):
         raise UntraceableError(_WRITES, tracer.position.location())
-    _keeps_its_answer(tracer, f, made, own, value)
+    _keeps_its_result(tracer, f, made, own, value)
     found = _Kept(value, block, len(block.ops), block.ops[-1] if block.ops else None)
     if key is not None:
         f.kept[key] = found
     return found
 
 
-def _keeps_its_answer(
+def _keeps_its_result(
     tracer: Tracer, f: Cached, made: list[Op], own: set[Value], value: Any
 ) -> None:
     """Raise if the result may differ at another call, and ensure that it stays unchanged.
@@ -173,7 +173,7 @@ def _keeps_its_answer(
     recorder.unchanged.append((recorder.journal.contents_of(held), tracer.position.location()))
 
 
-def check_answers(recorder: Recorder) -> None:
+def check_results(recorder: Recorder) -> None:
     """Raise where a returned list, dict or object is changed later."""
     for held, place in recorder.unchanged:
         if recorder.journal.have_changed(held):
@@ -194,10 +194,14 @@ def _read_by(function: Any) -> list[Any]:
         if isinstance(x, tuple):
             waiting.extend(x)
         elif type(x) is not Closure:
-            held = container_of(x)
-            if held is not None and id(held) not in known:
-                known.add(id(held))
-                inside = [*held, *held.values()] if isinstance(held, dict) else list(held)
+            container = container_of(x)
+            if container is not None and id(container) not in known:
+                known.add(id(container))
+                inside = (
+                    [*container, *container.values()]
+                    if isinstance(container, dict)
+                    else list(container)
+                )
                 found.extend((len(inside), *inside))
                 waiting.extend(inside)
         elif id(x) not in known:
@@ -232,7 +236,7 @@ def _same(before: list[Any], now: list[Any]) -> bool:
 
 def _writes_outside(recorder: Recorder, ops: list[Op]) -> bool:
     """Whether operations write into arrays that they have not made."""
-    made = all_inside(Block(ops=ops))
+    values = all_inside(Block(ops=ops))
     waiting = [v for op in walk(Block(ops=ops)) for v in op.writes()]
     known: set[Value] = set()
     while waiting:
@@ -240,7 +244,7 @@ def _writes_outside(recorder: Recorder, ops: list[Op]) -> bool:
         if v in known:
             continue
         known.add(v)
-        if v not in made:
+        if v not in values:
             return True
         op = recorder.definitions.made_by(v)
         if isinstance(op, Load) and op.view:
@@ -274,10 +278,10 @@ def _containers(x: Any) -> list[Any]:
     found: dict[int, Any] = {}
     waiting = list(_flat((x,)))
     while waiting:
-        held = container_of(waiting.pop())
-        if held is not None and id(held) not in found:
-            found[id(held)] = held
-            waiting.extend(_flat(held.values() if isinstance(held, dict) else held))
+        container = container_of(waiting.pop())
+        if container is not None and id(container) not in found:
+            found[id(container)] = container
+            waiting.extend(_flat(container.values() if isinstance(container, dict) else container))
     return list(found.values())
 
 

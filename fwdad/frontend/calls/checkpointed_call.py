@@ -46,7 +46,7 @@ def sealed(recorder: Recorder, checkpoint: Checkpoint, run: Callable[[], Any]) -
         region.undo()
     leaves, tree = flatten(y if _is_plain(y) else ())
     kept = raised is not None or changes or not _is_plain(y) or _calls_unfinished(block, set())
-    if kept or _answers_memory(block, leaves):
+    if kept or _returns_memory(block, leaves):
         recorder.adopt(block.ops)
         for o, _, now in changes:
             recorder.journal.touch(o)
@@ -93,7 +93,7 @@ def _calls_unfinished(block: Block, seen: set[Program]) -> bool:
     return False
 
 
-def _answers_memory(block: Block, leaves: list[Any]) -> bool:
+def _returns_memory(block: Block, leaves: list[Any]) -> bool:
     """Whether a call returns an array from outside that it writes into."""
     roots, written = _written(block)
     inside = all_inside(block)
@@ -106,6 +106,6 @@ def _copied(v: Value, block: Block) -> Value:
     roots, written = _written(block)
     if not is_array(v) or not roots.get(v, {v}) & written:
         return v
-    made = Value(v.type, v.name)
-    block.ops.append(Apply(np.ndarray.copy, (v,), outputs=(made,)))
-    return made
+    value = Value(v.type, v.name)
+    block.ops.append(Apply(np.ndarray.copy, (v,), outputs=(value,)))
+    return value

@@ -16,8 +16,8 @@ def _joined(o: Items) -> Symbol:
     """The items concatenated along their first axis."""
     rows, recorder = o.rows(), o.tracer.recorder
     rest = [recorder.length(rows, k) for k in range(2, rows.type.ndim)]
-    found: Symbol = recorder.apply(np.reshape, (o.array(), (-1, *rest)), {})
-    return found
+    symbol: Symbol = recorder.apply(np.reshape, (o.array(), (-1, *rest)), {})
+    return symbol
 
 
 def _concatenated(o: Items, axis: Any = 0) -> Any:

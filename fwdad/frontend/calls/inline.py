@@ -73,7 +73,7 @@ class KeptCalls:
 
     remembered: bool = False  # whether the next call's result is kept
     caches: dict[int, tuple[Any, Any]] = field(default_factory=dict)  # those from outside
-    answered: list[set[Value]] = field(default_factory=list)  # by call: arguments, and results
+    returned: list[set[Value]] = field(default_factory=list)  # by call: arguments, and results
 
 
 class InlineCalls:
@@ -177,8 +177,8 @@ class InlineCalls:
         if f.__defaults__:
             self.outside.guard(("attribute", f, "__defaults__"), f.__defaults__)
         if f.__kwdefaults__:
-            kept = functools.partial(f, **f.__kwdefaults__)
-            self.outside.guard(("defaults", f), held_by_partial(kept))
+            bound = functools.partial(f, **f.__kwdefaults__)
+            self.outside.guard(("defaults", f), held_by_partial(bound))
 
     def _is_own_object(self, args: Any) -> bool:
         """Whether a method is called on an object that the traced program has made.
@@ -208,12 +208,12 @@ class InlineCalls:
                 raise  # on samples, its methods would change the object itself
             try:
                 args, kwargs = self.operations.static_options(public, args, kwargs)
-                found = self.recorder.apply(public, args, kwargs)
+                value = self.recorder.apply(public, args, kwargs)
             except UntraceableError:
                 raise error from None
             if not leaves_arguments(public, self.recorder.operand((args, kwargs))):
                 raise
-            return found
+            return value
         self.recorder.block.ops.extend(block.ops)
         for o, _, now in changes:
             self.recorder.journal.touch(o)

@@ -14,7 +14,7 @@ from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.ir.ops import Apply, Block, Value, walk
+from fwdad.ir.ops import Apply, Block, type_of_operand, walk
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import number_type
 
@@ -235,10 +235,7 @@ def _mixes(op: Any) -> bool:
     """Whether the kind of an operation's result depends on values."""
     if not isinstance(op, Apply) or op.function not in (max, min, pow):
         return False
-    kinds = [
-        (x.type if isinstance(x, Value) else number_type(x)).dtype.kind  # type: ignore[union-attr]
-        for x in op.args
-    ]
+    kinds = [type_of_operand(x).dtype.kind for x in op.args]
     return len(set(kinds)) > 1
 
 

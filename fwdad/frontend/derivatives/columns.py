@@ -37,9 +37,9 @@ def width_of_chunks(block: Block, n: int, threads: int, chunk: Any) -> int:
     entry, and chunks would hide that.
     """
     if chunk != "auto":
-        made = width_of(chunk, n, [])
-        assert isinstance(made, int)
-        return min(made, n)
+        width = width_of(chunk, n, [])
+        assert isinstance(width, int)
+        return min(width, n)
     if n < _FEWEST or not loops_in(block):
         return n
     return min(n, _WIDEST, 8 * math.ceil(n / threads / 8))
@@ -122,11 +122,11 @@ class _Answer:
         """The result of the first iteration."""
         if self.array is None:
             return self.x
-        found = self.recorder.load(self.array, 0)
+        value = self.recorder.load(self.array, 0)
         python = isinstance(self.x.type, Number) and self.x.type.python
         kinds: dict[str, Callable[..., Any]] = {"b": bool, "i": int, "f": float, "c": complex}
         kind = kinds[self.x.type.dtype.kind] if python else None
-        return found if kind is None else self.recorder.apply(kind, (found,), {})
+        return value if kind is None else self.recorder.apply(kind, (value,), {})
 
     def joined(self, n: int) -> Any:
         """All results, concatenated along one axis."""

@@ -23,7 +23,7 @@ def check_orders(recorder: Recorder, f: Any, block: Block, copied: list[Value]) 
     ``alone`` and ``copied`` instead, and the tape checks them at each call.
     """
     inner = Orders(Program("", block))
-    if not inner.looking(lambda v, _: inner.of(v) is not Order.ROWS):
+    if not inner.sensitive(lambda v, _: inner.of(v) is not Order.ROWS):
         return
     for v in copied:
         while v in recorder.given:  # by a function that is differentiated, too

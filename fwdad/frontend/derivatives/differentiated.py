@@ -308,7 +308,7 @@ class Differentiated:
             raise NoOutputError(message)
         return set(flatten(places[0], records=True)[0])
 
-    def answer(self, tree: Tree, primals: list[Any], derivative: Any) -> Any:
+    def result(self, tree: Tree, primals: list[Any], derivative: Any) -> Any:
         """The value, its derivative, and aux if there is one."""
         y = tree(primals)
         found = (y[0], derivative, y[1]) if self.has_aux else (y, derivative)
@@ -321,8 +321,8 @@ class Differentiated:
 
     def stays(self, v: Value) -> bool:
         """Whether an array from outside keeps f's writes: it must not be memory of an argument."""
-        own = self.tracer.recorder.definitions.owners(v)
-        return all(own.isdisjoint(others) for others in self._owners_of_arguments())
+        owners = self.tracer.recorder.definitions.owners(v)
+        return all(owners.isdisjoint(others) for others in self._owners_of_arguments())
 
     def _owners_of_arguments(self) -> list[set[Value]]:
         recorder = self.tracer.recorder
@@ -376,9 +376,9 @@ class Differentiated:
         leaves = {recorder.as_symbol(x).value for x in self.leaves}
         others = dict.fromkeys(given, free) | {v: (free | leaves) - {v} for v in outside}
         for v, names in others.items():
-            own = recorder.definitions.owners(v)
+            owners = recorder.definitions.owners(v)
             if any(
-                not own.isdisjoint(recorder.definitions.owners(w)) for w in names if is_array(w)
+                not owners.isdisjoint(recorder.definitions.owners(w)) for w in names if is_array(w)
             ):
                 message = (
                     f"{function_name(self.f)} writes into an array that it knows by two names, "

@@ -105,7 +105,7 @@ def _jvp(
     if v is None:
         primals, lanes, tree = _basis_run(at, options)
         dots = [_tangent(t, p) for t, p in zip(lanes, primals, strict=True)]
-        return at.answer(tree, primals, at.tangent(tree, dots))
+        return at.result(tree, primals, at.tangent(tree, dots))
     given = (x, *args)
     like = tuple(given[k] for k in at.argnums)
     like = like[0] if at.single else like
@@ -126,7 +126,7 @@ def _jvp(
         _first(recorder, t, p) if single else _tangent(t, p)
         for t, p in zip(lanes, primals, strict=True)
     ]
-    return at.answer(tree, primals, at.tangent(tree, dots))
+    return at.result(tree, primals, at.tangent(tree, dots))
 
 
 def _in_structure(x: Any, v: Any) -> Any:
@@ -237,7 +237,7 @@ def traced_value_and_jacobian(
         primals, blocks, tree = _rows(at)
     else:
         if options.get("stack"):
-            return at.answer(tree, primals, _stacked_columns(at, tree, primals, lanes))
+            return at.result(tree, primals, _stacked_columns(at, tree, primals, lanes))
         blocks = [_columns(recorder, at, t, p) for t, p in zip(lanes, primals, strict=True)]
 
     def jacobian_of(k: int) -> Any:
@@ -249,7 +249,7 @@ def traced_value_and_jacobian(
         return parts[0] if at.single else tuple(parts)
 
     blocks_of_y = [jacobian_of(k) for k in range(len(primals))]
-    return at.answer(tree, primals, at.tangent(tree, blocks_of_y))
+    return at.result(tree, primals, at.tangent(tree, blocks_of_y))
 
 
 def _rows(at: Differentiated) -> tuple[list[Any], list[list[Any]], Tree]:
@@ -305,9 +305,9 @@ def _columns(recorder: Any, at: Differentiated, lanes: Any, p: Any) -> list[Any]
         shape = at.shape(k)
         size = math.prod(shape)
         whole = size == (lanes.type.shape[0] if not isinstance(lanes.type.shape[0], Size) else -1)
-        own = last if whole else recorder.load(last, (Ellipsis, slice(start, start + size)))
+        value = last if whole else recorder.load(last, (Ellipsis, slice(start, start + size)))
         start += size
-        made.append(_shaped(recorder, own, rank, shape, p))
+        made.append(_shaped(recorder, value, rank, shape, p))
     return made
 
 
@@ -315,9 +315,9 @@ def _shaped(recorder: Any, own: Any, rank: int, shape: tuple[int, ...], p: Any) 
     if len(shape) == 1:
         return own
     if not shape:
-        found = recorder.load(own, (Ellipsis, 0) if rank else 0)
+        value = recorder.load(own, (Ellipsis, 0) if rank else 0)
         python = type(p) is Symbol and isinstance(p.type, Number) and p.type.python
-        return recorder.apply(float, (found,), {}) if python and found.dtype.kind == "f" else found
+        return recorder.apply(float, (value,), {}) if python and value.dtype.kind == "f" else value
     lengths = tuple(recorder.length(own, axis) for axis in range(rank))
     return recorder.apply(np.reshape, (own, (*lengths, *shape)), {})
 

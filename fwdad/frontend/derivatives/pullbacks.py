@@ -120,13 +120,13 @@ class Point(OfTrace):
             return NoTangent
         if own is ZERO or isinstance(own, Zero):
             dtype = np.result_type(dtype_of(x), y.dtype)
-            found = recorder.apply(np.zeros, ((*rows, *columns), dtype), {})
+            value = recorder.apply(np.zeros, ((*rows, *columns), dtype), {})
         else:
-            found = recorder.apply(np.reshape, (recorder.as_symbol(own), (*rows, *columns)), {})
+            value = recorder.apply(np.reshape, (recorder.as_symbol(own), (*rows, *columns)), {})
         if rows or columns:
-            return found
+            return value
         python = isinstance(y.type, Number) and y.type.python
-        number = recorder.load(found, ())
+        number = recorder.load(value, ())
         return recorder.apply(float, (number,), {}) if python else number
 
     # -- cotangents of y
@@ -181,9 +181,9 @@ class Point(OfTrace):
             self._check_length(recorder.length(bar, axis + (count is not None)), n)
         if count is not None:
             shape = (count, *shape)
-        made = recorder.apply(np.empty, (shape, like.dtype), {})
-        recorder.store(made, Ellipsis, bar)
-        return made
+        value = recorder.apply(np.empty, (shape, like.dtype), {})
+        recorder.store(value, Ellipsis, bar)
+        return value
 
     def _check_length(self, given: Any, wanted: Any) -> None:
         holds = self.at.tracer.call(operator.eq, (given, wanted), {})
@@ -236,11 +236,11 @@ class Point(OfTrace):
             if dtype_of(x).kind not in "fc":
                 found.append(NoTangent)
                 continue
-            own, symbol = next(at), recorder.as_symbol(x)
-            if own is ZERO or isinstance(own, Zero):
+            value, symbol = next(at), recorder.as_symbol(x)
+            if value is ZERO or isinstance(value, Zero):
                 shape = [recorder.length(symbol, axis) for axis in range(symbol.type.ndim)]
-                own = recorder.apply(np.zeros, ((count, *shape), symbol.dtype), {})
-            found.append(own)
+                value = recorder.apply(np.zeros, ((count, *shape), symbol.dtype), {})
+            found.append(value)
         return [tree.tangent(found[part]) for tree, part in self.at.trees]
 
 

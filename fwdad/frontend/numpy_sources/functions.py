@@ -15,14 +15,14 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     if rows.shape[0] == 0:
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
     first = np.asarray(func1d(rows[0], *args, **kwargs))
-    made = np.empty((rows.shape[0], *first.shape), first.dtype)
-    made[0] = first
+    array = np.empty((rows.shape[0], *first.shape), first.dtype)
+    array[0] = first
     for k in range(1, rows.shape[0]):
-        made[k] = func1d(rows[k], *args, **kwargs)
-    made = made.reshape((*outer, *first.shape)) if arr.ndim != 2 else made
+        array[k] = func1d(rows[k], *args, **kwargs)
+    array = array.reshape((*outer, *first.shape)) if arr.ndim != 2 else array
     for j in tuple(range(first.ndim)):
-        made = np.moveaxis(made, arr.ndim - 1 + j, axis + j)
-    return made
+        array = np.moveaxis(array, arr.ndim - 1 + j, axis + j)
+    return array
 
 
 @stands_for(np.piecewise)

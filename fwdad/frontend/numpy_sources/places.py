@@ -48,8 +48,8 @@ def diagflat(v, k=0):
 def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None):
     element, tests = np.asarray(element), np.sort(np.ravel(test_elements))
     if tests.shape[0] == 0:
-        found = np.zeros(element.shape, dtype=bool)
+        array = np.zeros(element.shape, dtype=bool)
     else:
         at = np.minimum(np.searchsorted(tests, element), tests.shape[0] - 1)
-        found = tests[at] == element
-    return ~found if invert else found
+        array = tests[at] == element
+    return ~array if invert else array

@@ -192,11 +192,11 @@ def poly(seq_of_zeros):
     if zeros.ndim != 1 or zeros.dtype.kind == "c":
         return NotImplemented
     zeros = zeros * 1.0
-    made = np.zeros(zeros.shape[0] + 1, zeros.dtype)
-    made[0] = 1.0
+    array = np.zeros(zeros.shape[0] + 1, zeros.dtype)
+    array[0] = 1.0
     for k in range(zeros.shape[0]):
-        made[1 : k + 2] -= zeros[k] * made[: k + 1].copy()
-    return made
+        array[1 : k + 2] -= zeros[k] * array[: k + 1].copy()
+    return array
 
 
 @stands_for(np.polyint)

@@ -113,22 +113,22 @@ class Attributes:
 
     def _plain_attribute(self, o: Any, name: str) -> Any:
         """The attribute that ``object.__getattribute__`` returns."""
-        found = class_attribute(type(o), name)
+        attribute = class_attribute(type(o), name)
         held: Any = namespace_of(o)
         own = isinstance(held, dict) and self.recorder.journal.is_own(held)
-        if isinstance(found, _BINDING):
-            self.outside.guard_class(type(o), name, found)
-        if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
-            return self.tracer.call(found.fget, (o,), {})
-        read = None if isinstance(o, type) else self.values.python_method(found, "__get__")
+        if isinstance(attribute, _BINDING):
+            self.outside.guard_class(type(o), name, attribute)
+        if isinstance(attribute, property) and isinstance(attribute.fget, types.FunctionType):
+            return self.tracer.call(attribute.fget, (o,), {})
+        read = None if isinstance(o, type) else self.values.python_method(attribute, "__get__")
         if read is not None and is_library_file(read.__code__.co_filename):
             read = None
-        if read is not None and hasattr(type(found), "__set__"):
-            return self.tracer.call(read, (found, o, type(o)), {})
+        if read is not None and hasattr(type(attribute), "__set__"):
+            return self.tracer.call(read, (attribute, o, type(o)), {})
         if isinstance(held, dict) and name in held:
             if not own:
                 return self.outside.captured(held[name], ("attribute", o, name), name)
-            if found is not None and isinstance(held[name], Maybe) and not is_stand_in(type(o)):
+            if attribute is not None and isinstance(held[name], Maybe) and not is_stand_in(type(o)):
                 message = (
                     f"`{name}` is an attribute of the object on one path and of its class on "
                     "another, which cannot be traced: set it on every path"
@@ -140,14 +140,14 @@ class Attributes:
             return class_of(o) if name == "__class__" else self._dict_beside_slots(o)
         if name == "__dict__" and own:
             return held
-        if isinstance(found, types.FunctionType) and not isinstance(o, type):
+        if isinstance(attribute, types.FunctionType) and not isinstance(o, type):
             if not own and is_users(type(o)):
-                self.outside.guard(("method", o, name), found)
-            return Method(found, o)
+                self.outside.guard(("method", o, name), attribute)
+            return Method(attribute, o)
         if read is not None:
-            return self.tracer.call(read, (found, o, type(o)), {})
-        if isinstance(found, functools.cached_property) and own:
-            value = self.tracer.call(found.func, (o,), {})
+            return self.tracer.call(read, (attribute, o, type(o)), {})
+        if isinstance(attribute, functools.cached_property) and own:
+            value = self.tracer.call(attribute.func, (o,), {})
             self.recorder.journal.bind(held, name, value)
             return value
         if not isinstance(o, type) and self.values.python_method(o, "__getattr__") is not None:
@@ -173,9 +173,10 @@ class Attributes:
 
     def set_updated(self, o: Any, name: str, value: Any) -> None:
         """The end of ``o.name op= …``, which sets the attribute if its class overrides how."""
-        found = class_attribute(type(o), name)
+        attribute = class_attribute(type(o), name)
         acts = (
-            isinstance(found, property) or self.values.python_method(found, "__set__") is not None
+            isinstance(attribute, property)
+            or self.values.python_method(attribute, "__set__") is not None
         )
         if acts or self.values.python_method(o, "__setattr__") is not None:
             self.set_attribute(o, name, value)
@@ -196,47 +197,49 @@ class Attributes:
         if isinstance(o, Closure):
             self.recorder.journal.bind(o.held, name, value)
             return
-        own = class_attribute(type(o), "__setattr__")
-        if isinstance(own, types.FunctionType) and not isinstance(o, type):
+        attribute = class_attribute(type(o), "__setattr__")
+        if isinstance(attribute, types.FunctionType) and not isinstance(o, type):
             parameters = getattr(type(o), "__dataclass_params__", None)
-            if parameters is not None and parameters.frozen and find_source(own) is None:
+            if parameters is not None and parameters.frozen and find_source(attribute) is None:
                 message = f"cannot assign to field {name!r}"
                 raise AlwaysRaises(dataclasses.FrozenInstanceError, (message,))
-            self.tracer.call(own, (o, name, value), {})
+            self.tracer.call(attribute, (o, name, value), {})
             return
-        if getattr(own, "__name__", "__setattr__") != "__setattr__":  # borrowed: `dict.__setitem__`
-            how = own.__qualname__
+        if (
+            getattr(attribute, "__name__", "__setattr__") != "__setattr__"
+        ):  # borrowed: `dict.__setitem__`
+            how = attribute.__qualname__
             message = f"{type(o).__name__} sets attributes by {how}, which cannot be traced"
             raise UntraceableError(message, self.position.location())
         self.set_plain_attribute(o, name, value)
 
     def set_plain_attribute(self, o: Any, name: str, value: Any) -> None:
         """Set an attribute as ``object.__setattr__`` does."""
-        found = class_attribute(type(o), name)
-        if isinstance(found, property):
-            if found.fset is None:
+        attribute = class_attribute(type(o), name)
+        if isinstance(attribute, property):
+            if attribute.fset is None:
                 message = f"property {name!r} of {type(o).__name__!r} object has no setter"
                 raise AlwaysRaises(AttributeError, (message,))
-            self.tracer.call(found.fset, (o, value), {})
+            self.tracer.call(attribute.fset, (o, value), {})
             return
-        write = self.values.python_method(found, "__set__")
+        write = self.values.python_method(attribute, "__set__")
         if write is not None:
-            self.tracer.call(write, (found, o, value), {})
+            self.tracer.call(write, (attribute, o, value), {})
             return
         if is_stand_in(type(o)) and not may_have(type(o), name):
-            what = "has no attribute" if found is None else "attribute"
-            end = "" if found is None else " is read-only"
+            what = "has no attribute" if attribute is None else "attribute"
+            end = "" if attribute is None else " is read-only"
             message = f"{type(o).__name__!r} object {what} {name!r}{end}"
             raise AlwaysRaises(AttributeError, (message,))
         self.recorder.journal.bind(self._attributes(o), name, value)
 
     def delete_attribute(self, o: Any, name: str) -> None:
         """``del o.name``."""
-        found = class_attribute(type(o), name)
+        attribute = class_attribute(type(o), name)
         special = self.values.python_method(o, "__delattr__") or self.values.python_method(
-            found, "__delete__"
+            attribute, "__delete__"
         )
-        if special is not None or isinstance(found, property):
+        if special is not None or isinstance(attribute, property):
             message = f"`del` of `{name}`, which the class defines itself, cannot be traced"
             raise UntraceableError(message, self.position.location())
         held = self._attributes(o)

@@ -192,7 +192,7 @@ def _by_call(
 
     source = find_source(function) if isinstance(function, types.FunctionType) else None
     node: Any = function.node if isinstance(function, Closure) else source and source.node
-    known = node is not None and not isinstance(node, ast.Lambda) and _answers_nothing(node)
+    known = node is not None and not isinstance(node, ast.Lambda) and _returns_nothing(node)
     return leave, () if known else (BaseException,)
 
 
@@ -208,7 +208,7 @@ def _refuse(tracer: Tracer, manager: Any) -> Any:
     raise UntraceableError(message, tracer.position.location())
 
 
-def _answers_nothing(node: ast.AST) -> bool:
+def _returns_nothing(node: ast.AST) -> bool:
     """Whether ``__exit__`` never returns anything that would suppress an exception."""
     results = [n.value for n in ast.walk(node) if isinstance(n, ast.Return) and n.value is not None]
     return all(isinstance(v, ast.Constant) and not v.value for v in results)
@@ -271,9 +271,11 @@ def _call_stack(tracer: Tracer, f: OfStack, args: Any, kwargs: Any) -> Any:
 
         stack.add(tracer, call_back)
         return first
-    own = class_attribute(type(first), "__exit__")
-    if isinstance(own, types.FunctionType) and not is_library_file(own.__code__.co_filename):
-        stack.add(tracer, *_by_call(tracer, own, (first,)))
+    attribute = class_attribute(type(first), "__exit__")
+    if isinstance(attribute, types.FunctionType) and not is_library_file(
+        attribute.__code__.co_filename
+    ):
+        stack.add(tracer, *_by_call(tracer, attribute, (first,)))
     elif isinstance(first, (types.FunctionType, Closure, Method)):
         stack.add(tracer, *_by_call(tracer, first, ()))
     else:

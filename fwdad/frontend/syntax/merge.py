@@ -211,13 +211,13 @@ class Merger:
         if isinstance(x, functools.partial) and mentions_symbols((x.args, x.keywords)):
             reason = f"it is {kind_in_words(x)} that is made on one path only"
             return lambda _: Poison(reason)
-        held = container_of(x)
-        if held is None or id(held) not in self._fresh[0 if first else 1]:
+        container = container_of(x)
+        if container is None or id(container) not in self._fresh[0 if first else 1]:
             return lambda _: x  # it was there before, and is itself
-        if self._partners.setdefault(id(held), 0) != 0:
+        if self._partners.setdefault(id(container), 0) != 0:
             reason = f"it is {type_in_words(x)} that is a different object on another path"
             return lambda _: Poison(reason)
-        memo = (id(held), 0)
+        memo = (id(container), 0)
         if memo not in self._memo:
             self._kept.append(x)
             self._memo[memo] = _once(self._copied(x, first=first))
@@ -279,9 +279,9 @@ def shallow(x: Any) -> Iterator[int]:
     elif isinstance(x, (Maybe, Optional)):
         yield from shallow(x.value)
     else:
-        held = container_of(x)
-        if held is not None:
-            yield id(held)
+        container = container_of(x)
+        if container is not None:
+            yield id(container)
 
 
 def mutables(x: Any, seen: set[int] | None = None) -> set[int]:
@@ -293,10 +293,10 @@ def mutables(x: Any, seen: set[int] | None = None) -> set[int]:
     elif isinstance(x, (Maybe, Optional)):
         mutables(x.value, seen)
     else:
-        held = container_of(x)
-        if held is not None and id(held) not in seen:
-            seen.add(id(held))
-            for item in held.values() if isinstance(held, dict) else held:
+        container = container_of(x)
+        if container is not None and id(container) not in seen:
+            seen.add(id(container))
+            for item in container.values() if isinstance(container, dict) else container:
                 mutables(item, seen)
     return seen
 

@@ -11,8 +11,18 @@ import numpy as np
 from fwdad.errors import Location, UntraceableError
 from fwdad.ir.analysis.effects import risk
 from fwdad.ir.builder.recorder import Recorder
-from fwdad.ir.ops import Apply, Block, Check, Effect, Load, Op, Store, Update, Value
-from fwdad.ir.types import Number, Size, number_type
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Check,
+    Effect,
+    Load,
+    Op,
+    Store,
+    Update,
+    type_of_operand,
+)
+from fwdad.ir.types import Number, Size
 from fwdad.ops import Risk
 
 _TOTAL = {operator.add, operator.sub, operator.mul, operator.neg, operator.lt, operator.le,
@@ -95,8 +105,8 @@ def _own(op: Op) -> tuple[type[BaseException], ...]:
     if isinstance(op, Load):
         return () if _is_inside(op) else (IndexError,)
     if isinstance(op, (Store, Update)):
-        held = op.value.type if isinstance(op.value, Value) else number_type(op.value)
-        return (IndexError,) if isinstance(held, Number) else (IndexError, ValueError, TypeError)
+        t = type_of_operand(op.value)
+        return (IndexError,) if isinstance(t, Number) else (IndexError, ValueError, TypeError)
     return ()
 
 

@@ -36,10 +36,10 @@ from fwdad.rules.core.registry import find_rule
 _BY_SOURCE: list[Callable[..., Any]] = []
 
 
-def tells_by_source(tell: Callable[..., Any]) -> Callable[..., Any]:
+def typed_by_source(infer_type: Callable[..., Any]) -> Callable[..., Any]:
     """Register the function that infers a result's type from the source of the called function."""
-    _BY_SOURCE.append(tell)
-    return tell
+    _BY_SOURCE.append(infer_type)
+    return infer_type
 
 
 def _by_source(

@@ -134,6 +134,12 @@ def with_companions(some: set[Value], roots: Roots) -> set[Value]:
     return found
 
 
+def may_overlap(a: Value, b: Value, roots: Roots, params: set[Value]) -> bool:
+    """Whether two arrays may share memory; any two parameters may."""
+    ra, rb = roots.get(a, {a}), roots.get(b, {b})
+    return bool(ra & rb) or bool(ra & params and rb & params)
+
+
 def memory_here(block: Block) -> Roots:
     """As :func:`memory_of`, but within one iteration: what a loop carries is memory of its own."""
     roots: Roots = {p: {p} for p in block.params}

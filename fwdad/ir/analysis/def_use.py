@@ -17,18 +17,25 @@ from fwdad.ir.ops import (
 
 
 def count_uses(block: Block) -> Counter[Value]:
-    """How often each value is used; a use inside a loop of a value from outside counts twice."""
+    """How often each value is an operand or a result, also in the blocks inside."""
     used: list[Value] = []
     for op in walk(block):
         used += values_in(op.operands())
         if op.nests:
             used += values_in([inner.results for inner in op.blocks()])
-        if isinstance(op, Loop):
-            defined = {v for b in op.blocks() for i in walk(b) for v in i.outputs}
-            used += [v for b in op.blocks() for i in walk(b) for v in values_in(i.operands())
-                     if v not in defined]  # fmt: skip
     used += values_in(block.results)
     return Counter(used)
+
+
+def count_repeated_uses(block: Block) -> Counter[Value]:
+    """The same, but a use inside a loop of a value from outside counts twice."""
+    uses = count_uses(block)
+    for op in walk(block):
+        if isinstance(op, Loop):
+            inside = [i for b in op.blocks() for i in walk(b)]
+            defined = {v for i in inside for v in i.outputs}
+            uses.update(v for i in inside for v in values_in(i.operands()) if v not in defined)
+    return uses
 
 
 def used_in_own_block(
@@ -39,19 +46,19 @@ def used_in_own_block(
     Includes the blocks inside. Values that carry a name of the user's are left out unless
     ``named``.
     """
-    found: dict[Value, Op] = {}
+    definitions: dict[Value, Op] = {}
     made: dict[Value, Op] = {}
     for op in block.ops:
         for v in values_in(op.operands()):
             if v in made:
-                found[v] = made[v]
+                definitions[v] = made[v]
         for inner in op.blocks() if op.nests else ():
-            found.update(used_in_own_block(inner, uses, named=named))
+            definitions.update(used_in_own_block(inner, uses, named=named))
         if len(op.outputs) == 1 and isinstance(op, (Apply, Load)) and op.pure:
             (value,) = op.outputs
             if (named or value.name is None) and uses[value] == 1:
                 made[value] = op
     for v in values_in(block.results):
         if v in made:
-            found[v] = made[v]
-    return found
+            definitions[v] = made[v]
+    return definitions

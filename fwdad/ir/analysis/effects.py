@@ -19,6 +19,7 @@ from fwdad.ir.ops import (
     Store,
     Update,
     Value,
+    type_of_operand,
 )
 from fwdad.ir.primitives.ranges import range_length
 from fwdad.ir.types import ArrayType, Number, number_type
@@ -71,11 +72,6 @@ def is_nonzero(x: Operand) -> bool:
 
 def _is_natural(x: Operand) -> bool:
     return isinstance(x, (int, np.integer)) and bool(x >= 0)
-
-
-def type_of_operand(x: Operand) -> Any:
-    """The type of a value or a number; None for anything else."""
-    return x.type if isinstance(x, Value) else number_type(x)
 
 
 def _of_call(op: Apply) -> Risk:
@@ -196,12 +192,12 @@ def reads(op: Op, roots: Roots) -> set[Value]:
 
 def writes(op: Op, roots: Roots) -> set[Value]:
     """The memory that an operation, or what is inside it, may write."""
-    found = memory(op.writes(), roots)
+    owners = memory(op.writes(), roots)
     if op.nests:
         for block in op.blocks():
             for inner in block.ops:
-                found |= writes(inner, roots)
-    return found
+                owners |= writes(inner, roots)
+    return owners
 
 
 def commute(first: Op, second: Op, roots: Roots) -> bool:

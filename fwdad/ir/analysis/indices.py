@@ -49,10 +49,10 @@ class Places:
                 for inner in op.blocks():
                     self.holder[id(inner)] = op
                     self.home.update(dict.fromkeys(inner.params, inner))
-                made = defined_by(op)
-                self.definition.update(dict.fromkeys(made, op))
-                self.home.update(dict.fromkeys(made, block))
-                self.natural.update(v for v in made if getattr(v.type, "size", None) is not None)
+                values = defined_by(op)
+                self.definition.update(dict.fromkeys(values, op))
+                self.home.update(dict.fromkeys(values, block))
+                self.natural.update(v for v in values if getattr(v.type, "size", None) is not None)
 
 
 class Affine(NamedTuple):
@@ -114,8 +114,8 @@ def intervals(index: tuple[Operand, ...], ndim: int, known: Definitions) -> list
 
 def _place(i: Operand, known: Definitions) -> Affine | None:
     """A position on an axis; None if it may count from the end."""
-    found = affine(i, known)
-    return found if found is not None and _natural(found, known) else None
+    position = affine(i, known)
+    return position if position is not None and _natural(position, known) else None
 
 
 def _natural(x: Affine, known: Definitions) -> bool:

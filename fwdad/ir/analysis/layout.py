@@ -76,7 +76,7 @@ class Orders:
     def __init__(self, program: Program, *, copied: bool = True, called: bool = False) -> None:
         self._copied = copied
         self._program = program
-        self._lies: dict[Value, Order] = {}
+        self._orders: dict[Value, Order] = {}
         self._like: dict[Value, Like] = {}
         self._made: dict[Value, Operand] = {}  # by which operation, or of which values
         self._called = called
@@ -85,7 +85,7 @@ class Orders:
     def of(self, v: Value) -> Order:
         """The layout of an array."""
         self._know()
-        return self._lies.get(v, Order.ANY)
+        return self._orders.get(v, Order.ANY)
 
     def _know(self) -> None:
         """Analyse the program on first use."""
@@ -94,8 +94,8 @@ class Orders:
         self._is_known = True
         for p in self._program.block.params:
             if is_array(p):
-                lies = Order.ROWS if self._program.rows else Order.ANY
-                self._give(p, None, lies, Like.OTHER if self._called else Like.SAME)
+                order = Order.ROWS if self._program.rows else Order.ANY
+                self._give(p, None, order, Like.OTHER if self._called else Like.SAME)
         self._block(self._program.block)
 
     def unlike(self) -> set[Op]:
@@ -103,58 +103,58 @@ class Orders:
 
         Includes the operations that make the arrays in question.
         """
-        return self._seen(self._may_be_unlike)
+        return self._depending(self._may_be_unlike)
 
-    def told(self) -> set[Op]:
+    def on_other_orders(self) -> set[Op]:
         """The operations that depend on arrays not known to be C-contiguous.
 
         Includes the operations that make these arrays.
         """
-        return self._seen(lambda v, _: self.of(v) is not Order.ROWS)
+        return self._depending(lambda v, _: self.of(v) is not Order.ROWS)
 
     def _may_be_unlike(self, v: Value, most: Like = Like.SAME) -> bool:
         self._know()
         return self._like.get(v, Like.OTHER) > most
 
-    def _seen(self, counts: Counts) -> set[Op]:
-        found: set[Op] = set()
-        for op in self.looking(counts):
-            self._leave(op, found, counts)
+    def _depending(self, counts: Counts) -> set[Op]:
+        ops: set[Op] = set()
+        for op in self.sensitive(counts):
+            self._leave(op, ops, counts)
         for op in walk(self._program.block):
-            if isinstance(op, Call) and _any_looks(op.program, set()):
-                self._leave(op, found, counts)
-        return found
+            if isinstance(op, Call) and _any_is_sensitive(op.program, set()):
+                self._leave(op, ops, counts)
+        return ops
 
-    def looking(self, counts: Counts | None = None) -> list[Op]:
+    def sensitive(self, counts: Counts | None = None) -> list[Op]:
         """The operations for which the layout of some arrays makes a difference."""
         counts = counts or self._may_be_unlike
-        looking = [
+        sensitive = [
             op for op in walk(self._program.block)
             if isinstance(op, Apply)
             and _is_concerned(record_of(_called_with(op)[0]))
             and any(counts(v, _enough_for(op)) for v in _arrays(op))
         ]  # fmt: skip
-        if not looking:
+        if not sensitive:
             return []
         roots = memory_of(self._program)
-        told = self._told_apart(roots)
-        return [op for op in looking if _looks(op, told, roots)]
+        observable = self._observable(roots)
+        return [op for op in sensitive if _is_sensitive(op, observable, roots)]
 
-    def _told_apart(self, roots: Roots) -> set[Value]:
+    def _observable(self, roots: Roots) -> set[Value]:
         """Memory that is written, or returned under several names."""
         ops = list(walk(self._program.block))
-        told = {r for op in ops for v in op.writes() for r in roots.get(v, {v})}
+        observable = {r for op in ops for v in op.writes() for r in roots.get(v, {v})}
         returned: set[Value] = set()
         for v in dict.fromkeys(values_in(self._program.block.results)):
             owners = roots.get(v, {v})
-            told |= returned & owners
+            observable |= returned & owners
             returned |= owners
-        return told
+        return observable
 
     def _leave(self, op: Op, found: set[Op], counts: Counts) -> None:
         """Add an operation, and those that make the arrays that it depends on, to ``found``."""
         waiting: list[Any] = [op]
-        seen: set[Value] = set()
+        values: set[Value] = set()
         while waiting:
             x = waiting.pop()
             if isinstance(x, Op):
@@ -163,11 +163,11 @@ class Orders:
                     waiting.extend(values_in(x.operands()))
             else:
                 for v in values_in(x):
-                    if is_array(v) and counts(v, Like.SAME) and v not in seen:
-                        seen.add(v)
+                    if is_array(v) and counts(v, Like.SAME) and v not in values:
+                        values.add(v)
                         waiting.append(self._made.get(v))
 
-    # -- how arrays lie
+    # -- the layouts of arrays
 
     def _block(self, block: Block) -> None:
         for op in block.ops:
@@ -186,14 +186,14 @@ class Orders:
                 for v in op.outputs:
                     self._give(v, op, Order.ANY, Like.OTHER)
 
-    def _give(self, v: Value, made: Operand, lies: Order, like: Like) -> None:
-        self._lies[v], self._made[v], self._like[v] = lies, made, like
+    def _give(self, v: Value, made: Operand, order: Order, like: Like) -> None:
+        self._orders[v], self._made[v], self._like[v] = order, made, like
 
     def _merge(self, v: Value, sources: list[Operand]) -> None:
         arrays = [s for s in sources if is_array(s)]
         if is_array(v) and arrays:
-            lies = max(self.of(s) for s in arrays)
-            self._give(v, arrays, lies, max(map(self.like, arrays)))
+            order = max(self.of(s) for s in arrays)
+            self._give(v, arrays, order, max(map(self.like, arrays)))
 
     def like(self, v: Value) -> Like:
         """Whether an array has the same layout in compiled code as under NumPy."""
@@ -220,18 +220,18 @@ class Orders:
         return self._copied
 
 
-def _any_looks(program: Program, seen: set[int]) -> bool:
+def _any_is_sensitive(program: Program, seen: set[int]) -> bool:
     """Whether a called program, or one that it calls, depends on layouts."""
     if id(program) in seen:
         return False
     seen.add(id(program))
     inner = (op.program for op in walk(program.block) if isinstance(op, Call))
-    return bool(Orders(program, called=True).looking()) or any(
-        _any_looks(each, seen) for each in inner
+    return bool(Orders(program, called=True).sensitive()) or any(
+        _any_is_sensitive(each, seen) for each in inner
     )
 
 
-# -- what operations look at
+# -- what operations depend on
 
 
 def _is_concerned(record: Record) -> bool:
@@ -245,7 +245,7 @@ def _enough_for(op: Apply) -> Like:
     return Like.WRITTEN if views_only else Like.SAME
 
 
-def _looks(op: Apply, told: set[Value], roots: Roots) -> bool:
+def _is_sensitive(op: Apply, observable: set[Value], roots: Roots) -> bool:
     """Whether the layout of its argument makes a difference to an operation."""
     record = record_of(_called_with(op)[0])
     if record.sees_strides or (record.reads_in_order and order_of(op) in ("K", "A")):
@@ -253,23 +253,23 @@ def _looks(op: Apply, told: set[Value], roots: Roots) -> bool:
     if not aliased_arguments(op):
         return False
     plain = op.function is np.reshape and all(a.type.ndim < 2 for a in _arrays(op))
-    return not plain and any(roots.get(v, {v}) & told for v in op.outputs)
+    return not plain and any(roots.get(v, {v}) & observable for v in op.outputs)
 
 
-# -- how the arrays lie that operations return, and whether those of compiled code do not
+# -- the layouts of what operations return, and whether those of compiled code differ
 
 
 def _loaded(orders: Orders, op: Load, v: Value) -> tuple[Order, Like]:
-    lies = orders.of(op.array)
+    order = orders.of(op.array)
     index = [i for i in op.index if i is not None]
     if not op.view:
         parts = [k for k, i in enumerate(index) if not isinstance(i, slice) and i is not ...]
         first = parts == list(range(len(parts)))
-        worst = max([lies, *(orders.of(i) for i in _arrays_in(op.index))])
+        worst = max([order, *(orders.of(i) for i in _arrays_in(op.index))])
         return _new(v, Order.ROWS if first and worst <= Order.FALLING else Order.ANY)
-    if lies is not Order.ROWS:
-        lies = Order.FALLING if lies is Order.ANY and v.type.ndim < 2 else lies
-        return lies, orders.like(op.array)
+    if order is not Order.ROWS:
+        order = Order.FALLING if order is Order.ANY and v.type.ndim < 2 else order
+        return order, orders.like(op.array)
     at = next((k for k, i in enumerate(index) if isinstance(i, slice) or i is ...), len(index))
     near = all(not isinstance(i, slice) or i.step in (None, 1) for i in index[at : at + 1])
     rows = near and all(map(_is_whole, index[at + 1 :]))
@@ -298,10 +298,10 @@ def _called(orders: Orders, op: Apply, v: Value) -> tuple[Order, Like]:
     by_layout = record.by_layout and f is not np.asfortranarray
     if worst is Order.ROWS and by_layout and order_of(op) == "C":
         return worst, like
-    lies = Order.ANY if v.type.ndim > 1 else Order.REPEATED
+    order = Order.ANY if v.type.ndim > 1 else Order.REPEATED
     if record.memory is Memory.IF_CONTIGUOUS:
-        return lies, max(like, Like.WRITTEN)
-    return lies, Like.OTHER
+        return order, max(like, Like.WRITTEN)
+    return order, Like.OTHER
 
 
 _STEPS = {Layout.FALLING: Order.FALLING, Layout.REPEATED: Order.REPEATED}
@@ -320,11 +320,11 @@ def _order_of_new(op: Apply, worst: Order) -> Order:
     return Order.ROWS if order in ("", "K") and kept else Order.ANY
 
 
-def _new(v: Value, lies: Order) -> tuple[Order, Like]:
+def _new(v: Value, order: Order) -> tuple[Order, Like]:
     """The layout of a new array; compiled code makes it C-contiguous."""
     if v.type.ndim < 2:
-        lies = Order.ROWS
-    return lies, Like.SAME if lies is Order.ROWS else Like.OTHER
+        order = Order.ROWS
+    return order, Like.SAME if order is Order.ROWS else Like.OTHER
 
 
 def _is_elementwise(f: Any) -> bool:

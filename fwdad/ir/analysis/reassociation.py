@@ -12,7 +12,8 @@ import operator
 from collections import Counter
 from collections.abc import Sequence
 
-from fwdad.ir.ops import Apply, Block, Op, Operand, Value, is_array, values_in, walk
+from fwdad.ir.analysis.def_use import count_uses
+from fwdad.ir.ops import Apply, Block, Op, Operand, Value, is_array
 from fwdad.ops import Algebra, record_of
 
 
@@ -39,7 +40,7 @@ def hand_on(op: Apply, ops: Sequence[Op]) -> None:
 
 def free_sums(body: Block) -> None:
     """Mark the additions to the numbers that a reversed loop carries, all of them cotangents."""
-    uses = _uses(body)
+    uses = count_uses(body)
     made = {v: op for op in body.ops for v in op.outputs}
     for p, r in zip(body.params[1:], body.results, strict=True):
         for op in () if is_array(p) else _additions(p, r, made, uses):
@@ -48,7 +49,7 @@ def free_sums(body: Block) -> None:
 
 def adds_up(body: Block) -> bool:
     """Whether everything that a loop changes, of what it carries, is a sum of free order."""
-    uses = _uses(body)
+    uses = count_uses(body)
     made = {v: op for op in body.ops for v in op.outputs}
     for p, r in zip(body.params[1:], body.results, strict=True):
         if r is not p:
@@ -58,20 +59,13 @@ def adds_up(body: Block) -> bool:
     return True
 
 
-def _uses(body: Block) -> Counter[Value]:
-    uses = Counter(v for op in walk(body) for v in values_in(op.operands()))
-    inner = (b.results for op in walk(body) for b in op.blocks())
-    uses.update(v for results in (body.results, *inner) for v in values_in(results))
-    return uses
-
-
 def _additions(p: Value, r: Operand, made: dict[Value, Op], uses: Counter[Value]) -> list[Apply]:
     """The additions from a carried number to its next value; empty if others use a partial sum."""
-    found: list[Apply] = []
+    ops: list[Apply] = []
     while r is not p:
         op = made.get(r) if isinstance(r, Value) and uses[r] == 1 else None
         if not isinstance(op, Apply) or op.function is not operator.add:
             return []
-        found.append(op)
+        ops.append(op)
         r = op.args[0]
-    return found if uses[p] == 1 else []
+    return ops if uses[p] == 1 else []

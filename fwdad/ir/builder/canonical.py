@@ -11,7 +11,7 @@ from fwdad.errors import AliasedArgumentError, UntraceableError
 from fwdad.ir.primitives.view_mirrors import lie_apart
 from fwdad.ir.symbol import Recording, Symbol
 from fwdad.ir.types import BOOL
-from fwdad.rules.core.by_position import told_dtypes
+from fwdad.rules.core.by_position import given_dtypes
 from fwdad.rules.core.registry import find_rule, out_name, writes_no_array, writes_shared
 from fwdad.tangents.shapes import same_shape
 
@@ -60,7 +60,7 @@ def cast_before(recorder: Recording, ufunc: Any, args: Any, kwargs: dict[str, An
         else a.type.dtype
         for a in arrays
     ]
-    found = told_dtypes(ufunc, given, kwargs["dtype"], kwargs.get("casting", "same_kind"))
+    found = given_dtypes(ufunc, given, kwargs["dtype"], kwargs.get("casting", "same_kind"))
 
     def cast(a: Symbol, wanted: np.dtype) -> Symbol:
         if a.type.dtype == wanted:

@@ -58,13 +58,13 @@ class Definitions:
 
     def owners(self, value: Value) -> set[Value]:
         """The arrays that a value may alias, including itself, as far as is known."""
-        found: set[Value] = set()
+        values: set[Value] = set()
         waiting = [value]
         while waiting:
             v = waiting.pop()
-            if v in found or not is_array(v):
+            if v in values or not is_array(v):
                 continue
-            found.add(v)
+            values.add(v)
             op = self._made_by.get(v)
             if isinstance(op, Load) and op.view:
                 waiting.append(op.array)
@@ -75,7 +75,7 @@ class Definitions:
                 waiting.extend(values_in([given, op.operands()]))
             elif isinstance(op, Call):
                 waiting.extend(values_in(op.args))
-        return found
+        return values
 
     def may_share(self, a: Value, b: Value, block: Block) -> bool:
         """Whether two arrays may share memory, in the open block."""

@@ -57,9 +57,9 @@ def check_index(at: tuple[Any, ...], rank: int) -> None:
         if type(i) is Symbol:
             dtype, ndim = i.type.dtype, i.type.ndim if i.is_array else 0
         else:
-            given = np.asarray(i)
-            dtype, ndim = given.dtype, given.ndim
-            if isinstance(i, (list, tuple)) and not given.size:  # of no dtype
+            array = np.asarray(i)
+            dtype, ndim = array.dtype, array.ndim
+            if isinstance(i, (list, tuple)) and not array.size:  # of no dtype
                 continue
         if dtype.kind not in "fc":  # a text names a field
             continue

@@ -25,12 +25,12 @@ def sum_of_outer(*vectors: np.ndarray) -> Any:
     step = max(_BLOCK // max(columns, 1), 16)
     if rows <= step:
         return left @ right
-    made = np.empty((rows, columns), left.dtype)
+    array = np.empty((rows, columns), left.dtype)
     for k in range(0, rows, step):  # in blocks, which stay in the cache, and BLAS packs less
-        block = made[k : k + step]
+        block = array[k : k + step]
         block.fill(0)  # takes no memory into the cache to overwrite it, as the product would
         np.matmul(left[k : k + step], right, out=block)
-    return made
+    return array
 
 
 class OuterProducts:

@@ -20,7 +20,7 @@ def _missing(program: Program, known: dict[int, set[Value]]) -> set[Value]:
     """:func:`missing_on_some_way`, with the results of the programs seen so far."""
     found = known[id(program)] = set(program.absent)
     sources: list[tuple[Value, Any]] = []
-    own: set[Value] = set()  # stacks of which all is seen here
+    values: set[Value] = set()  # stacks of which all is seen here
     handed: set[Value] = set()
     taken: list[Value] = []
     for op in program.walk():
@@ -40,13 +40,13 @@ def _missing(program: Program, known: dict[int, set[Value]]) -> set[Value]:
                 if isinstance(r, Missing) or (isinstance(r, Value) and r in inside):
                     found.add(v)
         elif isinstance(op, Apply) and op.function is new_stack:
-            own.update(op.outputs)
+            values.update(op.outputs)
         elif isinstance(op, Apply) and op.function is push:
             sources.append((op.args[0], op.args[1]))
         elif isinstance(op, Apply) and op.function in (pop, top):
             sources.append((op.outputs[0], op.args[0]))
             taken.append(op.args[0])
-    found.update(s for s in taken if s not in own or s in handed)
+    found.update(s for s in taken if s not in values or s in handed)
     while True:
         more = {
             v for v, x in sources if isinstance(x, Missing) or (isinstance(x, Value) and x in found)

@@ -78,7 +78,7 @@ def _of_whose_kind(like: Any) -> Any:
     return np.empty(0) if type(like) is np.ndarray else like
 
 
-def told_dtypes(
+def given_dtypes(
     ufunc: np.ufunc, operands: Sequence[Any], dtype: Any, casting: Any
 ) -> tuple[Any, ...]:
     """The dtypes to which ``ufunc(…, dtype=, casting=)`` casts its operands.

@@ -106,13 +106,7 @@ def frule(
             raise UnsupportedTypeError(message)
 
         def make(resolved: Any) -> Rule:
-            binder = binder_for(
-                resolved,
-                function_name(resolved),
-                signature,
-                argnums,
-                late=isinstance(function, str),
-            )
+            binder = _binder(function, resolved, signature, argnums)
             late = isinstance(function, str)
             written = positions_written(mutates, None if late else binder)
             return Rule(resolved, "frule", body, binder, mutates=written, returns=returns)
@@ -121,6 +115,12 @@ def frule(
         return body
 
     return register
+
+
+def _binder(function: Any, resolved: Any, signature: str | None, argnums: Any) -> Binder:
+    """The binder of a function; of one that is known by its dotted name, it looks later."""
+    late = isinstance(function, str)
+    return binder_for(resolved, function_name(resolved), signature, argnums, late=late)
 
 
 def _check_returns(returns: str, mutates: Any = ()) -> None:
@@ -179,9 +179,7 @@ def elementwise(
             raise TypeError(message)
 
     def make(resolved: Any) -> Rule:
-        binder = binder_for(
-            resolved, function_name(resolved), signature, None, late=isinstance(function, str)
-        )
+        binder = _binder(function, resolved, signature, None)
         late = isinstance(function, str)  # its signature is not looked at yet
         if not late and binder.variadic is None and len(partials) != len(binder.primals):
             message = (
@@ -278,9 +276,7 @@ def multilinear(
     _check_returns(returns)
 
     def make(resolved: Any) -> Rule:
-        binder = binder_for(
-            resolved, function_name(resolved), signature, argnums, late=isinstance(function, str)
-        )
+        binder = _binder(function, resolved, signature, argnums)
         count = len(binder.primals)
         scipy = str(getattr(resolved, "__module__", "")).startswith("scipy")
 

@@ -76,9 +76,9 @@ class Control:
                 terms = {h: Symbol(d, self.recorder) for h, d in zip(lanes, numbers, strict=True)}
                 self.state.tangent[v] = Chunk.of(self.n, (), terms)
             elif kind:
-                made = Value(self.state.lanes_type(v.type), name)
-                outputs.append(made)
-                self.tangents.give_lanes(v, Symbol(made, self.recorder))
+                value = Value(self.state.lanes_type(v.type), name)
+                outputs.append(value)
+                self.tangents.give_lanes(v, Symbol(value, self.recorder))
         self.recorder.block.ops.append(
             Branch(condition, *sides, outputs=tuple(outputs), location=op.location)
         )
@@ -123,9 +123,9 @@ class Control:
         outer = self.recorder.block
         for k in active:
             p = op.carried[k]
-            made = Value(self.state.lanes_type(p.type), f"{p.name}_dot" if p.name else None)
-            body.params.append(made)
-            self.tangents.give_lanes(p, Symbol(made, self.recorder))
+            value = Value(self.state.lanes_type(p.type), f"{p.name}_dot" if p.name else None)
+            body.params.append(value)
+            self.tangents.give_lanes(p, Symbol(value, self.recorder))
         if op.test is not None:
             inside = self.recorder.lengths.mark()
             test = self.recorder.block = Block()
@@ -147,9 +147,9 @@ class Control:
         count = self.state.fresh(op.exec_count)
         for k in active:
             v = op.outputs[k]
-            made = Value(self.state.lanes_type(v.type), f"{v.name}_dot" if v.name else None)
-            outputs.append(made)
-            self.tangents.give_lanes(v, Symbol(made, self.recorder))
+            value = Value(self.state.lanes_type(v.type), f"{v.name}_dot" if v.name else None)
+            outputs.append(value)
+            self.tangents.give_lanes(v, Symbol(value, self.recorder))
         self.recorder.block.ops.append(
             Loop(
                 span, initial, body, test, op.leaves, count, op.checkpoint,

@@ -34,10 +34,10 @@ class Indexing:
             type(i) is int and (-n <= i < n if type(n) is int else i >= 0) for i, n in places
         )
         if known and len(index) == len(chunk.shape):
-            found = chunk.element(index)
-            if isinstance(found, Zero):
-                return found
-            numbers = {part: 1.0 if d is None else d for part, d in found.terms.items()}
+            item = chunk.element(index)
+            if isinstance(item, Zero):
+                return item
+            numbers = {part: 1.0 if d is None else d for part, d in item.terms.items()}
             return Chunk.of(self.n, (), numbers)
         alignable(index)
         terms: dict[Lanes, Any] = {}

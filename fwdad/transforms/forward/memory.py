@@ -21,6 +21,7 @@ from fwdad.ir.ops import (
     Update,
     Value,
     is_array,
+    type_of_operand,
     values_in,
     walk,
 )
@@ -28,7 +29,7 @@ from fwdad.ir.primitives.scatter_add import is_scatter, scattered, target_of
 from fwdad.ir.primitives.stacks import new_stack, push, stack_type, thin
 from fwdad.ir.primitives.view_mirrors import is_view, view_or_copy
 from fwdad.ir.symbol import Symbol
-from fwdad.ir.types import BOOL, ArrayType, Number, Type, number_type
+from fwdad.ir.types import BOOL, ArrayType, Number, Type
 from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
@@ -211,7 +212,7 @@ class Memory:
             if stack not in self.state.shadowed:
                 return
             x = op.args[1]
-            t: Any = x.type if isinstance(x, Value) else number_type(x)
+            t = type_of_operand(x)
             lanes = self.tangents.lanes(x, t)
             self.recorder.mutate(push, (self.state.shadow[stack], lanes), {})
         elif stack in self.state.shadow and op.function is thin:
@@ -231,9 +232,11 @@ class Memory:
         if op.array in self.state.shadow:
             shadow = self.state.shadow[op.array]
             if op.view:
-                made = self.recorder.load(shadow, (slice(None), *index))
-                made.value.type = ArrayType(made.dtype, (self.n, *v.type.shape))  # v's own lengths
-                self.state.shadow[v] = made
+                value = self.recorder.load(shadow, (slice(None), *index))
+                value.value.type = ArrayType(
+                    value.dtype, (self.n, *v.type.shape)
+                )  # v's own lengths
+                self.state.shadow[v] = value
             else:
                 self.state.tangent[v] = self._read(shadow, index, v.type)
         elif op.array in self.state.views:

@@ -230,7 +230,7 @@ class Rules:
             check_lengths_of(self.recorder, rule, y, y_dot, op.location)
         if rule.of_user and rule.returns == "new":
             y = self._own_memory(y, (op.args, op.kwargs))
-        self._answer(op.outputs, y, y_dot)
+        self._define(op.outputs, y, y_dot)
 
     def _own_memory(self, y: Any, given: Any) -> Any:
         """The values that a rule has returned, as new arrays: its function promises such."""
@@ -310,9 +310,9 @@ class Rules:
         made = []
         for k, v in enumerate(op.outputs):
             if v.type.dtype.kind in "fc":
-                held = Value(self.state.lanes_type(v.type), f"{v.name}_dot" if v.name else None)
-                made.append(held)
-                lanes_of_v = Symbol(held, self.recorder)
+                value = Value(self.state.lanes_type(v.type), f"{v.name}_dot" if v.name else None)
+                made.append(value)
+                lanes_of_v = Symbol(value, self.recorder)
                 self.tangents.give_lanes(v, lanes_of_v, _Wanted(lanes_of_v, push, k))
         args = (self.state.operand(op.args), tuple(lanes))
         kwargs = {key: self.state.operand(a) for key, a in op.kwargs.items()}
@@ -334,7 +334,7 @@ class Rules:
             return y
         return self.recorder.apply(convert, (y,), {})
 
-    def _answer(self, outputs: tuple[Value, ...], y: Any, y_dot: Any) -> None:
+    def _define(self, outputs: tuple[Value, ...], y: Any, y_dot: Any) -> None:
         """Take what a rule returned as the primals and tangents of the outputs."""
         values = list(y) if isinstance(y, (tuple, list)) else [y]
         dots = list(y_dot) if isinstance(y_dot, (tuple, list)) else [y_dot] * len(values)

@@ -95,10 +95,10 @@ class State:
 
     def fresh(self, v: Value) -> Value:
         """A value of the tape that stands for one of the block."""
-        made = Value(v.type, v.name)
-        self.stand_for(v, Symbol(made, self.recorder))
-        self.recorder.lengths.measure(made)
-        return made
+        value = Value(v.type, v.name)
+        self.stand_for(v, Symbol(value, self.recorder))
+        self.recorder.lengths.measure(value)
+        return value
 
     def stand_for(self, v: Value, symbol: Symbol) -> None:
         """Let a symbol stand for a value of the block."""

@@ -8,24 +8,33 @@ from __future__ import annotations
 
 import operator
 
-from fwdad.ir.ops import Apply, Block, Loop, Missing, Op, Operand, Program, Value
+from fwdad.ir.analysis.def_use import count_uses
+from fwdad.ir.ops import (
+    Apply,
+    Loop,
+    Missing,
+    Op,
+    Operand,
+    Program,
+    Value,
+    may_be,
+    type_of_operand,
+)
 from fwdad.ir.rewrite import (
     Mapping,
-    blocks_of,
-    count_uses,
     definitions,
     give_name,
     key_of,
+    replace_ops,
     substitute,
 )
-from fwdad.ir.types import BOOL, INT, covers, number_type
+from fwdad.ir.types import BOOL, INT
 
 
 def simplify_carried(program: Program) -> bool:
     """Simplify what the loops of a program carry; return whether anything changed."""
     simplifier = _Simplifier(program)
-    for block in blocks_of(program.block):
-        simplifier.block(block)
+    replace_ops(program.block, simplifier.instead)
     substitute(program.block, simplifier.mapping)
     give_name({a: b for a, b in simplifier.mapping.items() if a not in simplifier.params})
     return bool(simplifier.mapping)
@@ -50,23 +59,23 @@ def runs(op: Loop) -> tuple[Apply, Value]:
     Over a range of Python integers it compares the bounds, and may precede the loop; otherwise it
     reads ``exec_count``, and must follow it.
     """
-    found = Value(BOOL)
+    value = Value(BOOL)
     if op.test is None and bounded(op):
         assert op.span is not None
         start, stop, step = op.span
         function = operator.lt if step > 0 else operator.gt
-        made = Apply(function, (start, stop), outputs=(found,))
+        call = Apply(function, (start, stop), outputs=(value,))
     else:
-        made = Apply(operator.gt, (op.exec_count, 0), outputs=(found,))
-    made.location = op.location
-    return made, found
+        call = Apply(operator.gt, (op.exec_count, 0), outputs=(value,))
+    call.location = op.location
+    return call, value
 
 
 def bounded(op: Loop) -> bool:
     """Whether a loop is over a range of Python integers with a known step."""
     if op.span is None or type(op.span[2]) is not int or op.span[2] == 0:
         return False
-    return all((x.type if isinstance(x, Value) else number_type(x)) == INT for x in op.span)
+    return all(type_of_operand(x) == INT for x in op.span)
 
 
 class _Simplifier:
@@ -74,16 +83,11 @@ class _Simplifier:
         self.mapping: Mapping = {}
         self.params: set[Value] = set()
         self._definitions = definitions(program)
-        self._uses = count_uses(program)
+        self._uses = count_uses(program.block)
 
-    def block(self, block: Block) -> None:
-        """Simplify the loops directly in a block."""
-        made: list[Op] = []
-        for op in block.ops:
-            made.append(op)
-            if isinstance(op, Loop):
-                made.extend(self._loop(op))
-        block.ops = made
+    def instead(self, op: Op) -> list[Op] | None:
+        """A loop, simplified, and what must follow it; None for other operations."""
+        return [op, *self._loop(op)] if isinstance(op, Loop) else None
 
     def _loop(self, op: Loop) -> list[Op]:
         """Simplify one loop; return the operations that must follow it."""
@@ -107,7 +111,7 @@ class _Simplifier:
                 last = op.body.results[-1] if op.leaves else None
                 if flag and self._is_flag(result, {last}) and _test_holds(op):
                     self._put(output, operand=True)
-                elif isinstance(result, (Value, Missing)) or not _may_be(output, result):
+                elif isinstance(result, (Value, Missing)) or not may_be(output, result):
                     continue
                 elif surely_runs(op):
                     self._put(output, result)
@@ -122,9 +126,9 @@ class _Simplifier:
         if initial is False or isinstance(initial, Missing):
             self._put(output, executed)
             return []
-        found = Value(BOOL, output.name)
-        self._put(output, found)
-        return [Apply(operator.or_, (initial, executed), outputs=(found,))]
+        value = Value(BOOL, output.name)
+        self._put(output, value)
+        return [Apply(operator.or_, (initial, executed), outputs=(value,))]
 
     def _replace(self, p: Value, output: Value, operand: Operand, after: Operand = None) -> None:
         self._param(p, operand)
@@ -141,17 +145,17 @@ class _Simplifier:
 
     def _leave_flags(self, op: Loop) -> set[Value]:
         """The values that are False wherever an iteration begins, if False before the loop."""
-        found: set[Value] = set()
+        values: set[Value] = set()
         work = [op.body.results[-1]] if op.leaves else []
         while work:
             v = work.pop()
             if not isinstance(v, Value):
                 continue
-            found.add(v)
+            values.add(v)
             made = self._definitions.get(v)
             if isinstance(made, Apply) and made.function is operator.or_ and v.type == BOOL:
                 work.extend(made.args)
-        return found
+        return values
 
     def _is_flag(self, result: Operand, flags: set[Operand]) -> bool:
         """Whether a value is one of some flags, or ``bool`` of one."""
@@ -165,9 +169,4 @@ def _is_constant(p: Value, initial: Operand, result: Operand) -> bool:
     """Whether a carried value is the same before and after every iteration."""
     if isinstance(initial, Missing):
         return False
-    return (result is p or key_of(result) == key_of(initial)) and _may_be(p, initial)
-
-
-def _may_be(value: Value, operand: Operand) -> bool:
-    t = operand.type if isinstance(operand, (Value, Missing)) else number_type(operand)
-    return t is not None and covers(value.type, t)
+    return (result is p or key_of(result) == key_of(initial)) and may_be(p, initial)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from fwdad.ir.analysis.alias import memory, memory_of
+from fwdad.ir.analysis.def_use import count_uses
 from fwdad.ir.analysis.layout import Order, Orders
 from fwdad.ir.ops import Apply, Op, Operand, Program, Value, is_array
 from fwdad.ir.primitives.stacks import pop, top
-from fwdad.ir.rewrite import blocks_of, count_uses, give_name, substitute
+from fwdad.ir.rewrite import blocks_of, give_name, substitute
 from fwdad.ops import record_of
 
 
@@ -18,11 +19,11 @@ def drop_copies(program: Program) -> bool:
     if not copies:
         return False
     roots = memory_of(program)
-    told = told_orders(program)
+    orders = observable_orders(program)
     used: set[Value] = memory(program.block.results, roots)
     for op in program.walk():
         used |= memory(op.writes(), roots)
-    uses = count_uses(program)
+    uses = count_uses(program.block)
     mapping: dict[Value, Operand] = {}
     touched: set[Value] = set()  # one copy of a memory at a time: what is known of it changes
     for block in blocks_of(program.block):
@@ -34,7 +35,7 @@ def drop_copies(program: Program) -> bool:
             together = memory([copy, x], roots) if is_array(x) else set()
             if not is_array(x) or together & touched:
                 continue
-            if told is not None and told.of(x) is not Order.ROWS:
+            if orders is not None and orders.of(x) is not Order.ROWS:
                 continue
             only = x in made_here and uses[x] == 1 and roots.get(x) == {x}
             if only or not together & used:
@@ -50,10 +51,10 @@ def drop_copies(program: Program) -> bool:
     return True
 
 
-def told_orders(program: Program) -> Orders | None:
+def observable_orders(program: Program) -> Orders | None:
     """The layouts of arrays, if removing copies could change a result; else None."""
     found = Orders(program, copied=False)
-    return found if found.told() else None
+    return found if found.on_other_orders() else None
 
 
 def _is_own(op: Op) -> bool:

@@ -9,10 +9,23 @@ from __future__ import annotations
 import operator
 from typing import NamedTuple
 
-from fwdad.ir.ops import Apply, Block, Branch, Load, Loop, Op, Operand, Program, Value, values_in
+from fwdad.ir.analysis.def_use import count_uses
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Branch,
+    Load,
+    Loop,
+    Op,
+    Operand,
+    Program,
+    Value,
+    type_of_operand,
+    values_in,
+)
 from fwdad.ir.primitives.running_extremes import place_of_extreme, place_of_larger, place_of_smaller
-from fwdad.ir.rewrite import all_inside, blocks_of, count_uses
-from fwdad.ir.types import BOOL, INT, Number, number_type
+from fwdad.ir.rewrite import all_inside, replace_ops
+from fwdad.ir.types import BOOL, INT, Number
 
 _FEWEST = 16  # iterations of a known number: fewer are written out where they gain from it
 _SIGNS = {operator.gt: ">", operator.lt: "<", operator.ge: ">=", operator.le: "<="}
@@ -21,12 +34,13 @@ _OF_FIRST = {">": place_of_larger, "<": place_of_smaller}
 
 
 class Found(NamedTuple):
-    """A loop that searches for an extreme.
+    """A ``loop`` that searches for an extreme.
 
     ``axis`` is the index that is the counter. The side ``taken`` of ``branch`` takes the element:
     if ``comparison`` holds for it and the best so far, which is ``begin`` at first.
     """
 
+    loop: Loop
     load: Load
     axis: int
     branch: Branch
@@ -39,19 +53,13 @@ def find_extremes(program: Program) -> bool:
     """Replace the loops of a program that search for an extreme; return whether there were any."""
     if not any(isinstance(op, Loop) and _is_short(op) for op in program.walk()):
         return False
-    uses = count_uses(program)
-    changed = False
-    for block in list(blocks_of(program.block)):
-        ops, block.ops = block.ops, []
-        for op in ops:
-            if isinstance(op, Loop) and not uses[op.exec_count]:
-                found = _match(op)
-                if found is not None:
-                    block.ops += _replaced(op, found)
-                    changed = True
-                    continue
-            block.ops.append(op)
-    return changed
+    uses = count_uses(program.block)
+
+    def instead(op: Op) -> list[Op] | None:
+        found = _match(op) if isinstance(op, Loop) and not uses[op.exec_count] else None
+        return None if found is None else _replaced(found)
+
+    return replace_ops(program.block, instead)
 
 
 def _is_short(op: Loop) -> bool:
@@ -95,7 +103,7 @@ def _match(op: Loop) -> Found | None:
             return None
     sign = _SIGNS[test.function]
     comparison = sign if test.args[0] is item else _TURNED[sign]
-    return Found(load, axis, branch, taken, comparison if taken else f"not {comparison}", begin)
+    return Found(op, load, axis, branch, taken, comparison if taken else f"not {comparison}", begin)
 
 
 def _counts_up(op: Loop) -> bool:
@@ -117,7 +125,7 @@ def _axis(op: Loop, load: Load) -> int | None:
         return None
     axes = [k for k, i in enumerate(load.index) if i is counter]
     others = [i for i in load.index if i is not counter]
-    kinds = [i.type if isinstance(i, Value) else number_type(i) for i in others]
+    kinds = list(map(type_of_operand, others))
     ints = all(isinstance(t, Number) and t.dtype.kind == "i" for t in kinds)
     if len(axes) != 1 or not ints or inside.intersection(values_in(others)):
         return None
@@ -126,13 +134,14 @@ def _axis(op: Loop, load: Load) -> int | None:
 
 def _is_like(x: Operand, item: Value) -> bool:
     """Whether a number has the dtype of the elements, which are real."""
-    t = x.type if isinstance(x, Value) else number_type(x)
+    t = type_of_operand(x)
     is_real = item.type.dtype.kind in "iuf"
     return isinstance(t, Number) and t.dtype == item.type.dtype and is_real
 
 
-def _replaced(op: Loop, found: Found) -> list[Op]:
+def _replaced(found: Found) -> list[Op]:
     """The operations that replace a loop: the position of the extreme, and a branch on it."""
+    op = found.loop
     assert op.span is not None
     load, (start, stop, _), counter = found.load, op.span, op.body.params[0]
     others = tuple(i for k, i in enumerate(load.index) if k != found.axis)

@@ -65,16 +65,16 @@ class _Hoister:
     def block(self, block: Block) -> bool:
         """Hoist out of the loops of a block, inner ones first."""
         changed = False
-        made: list[Op] = []
+        ops: list[Op] = []
         for op in block.ops:
             for inner in op.blocks():
                 changed |= self.block(inner)
             if isinstance(op, Loop) and not op.sealed:
-                moved = self._out_of(op, made)
+                moved = self._out_of(op, ops)
                 changed |= bool(moved)
-                made.extend(moved)
-            made.append(op)
-        block.ops = made
+                ops.extend(moved)
+            ops.append(op)
+        block.ops = ops
         return changed
 
     def _out_of(self, loop: Loop, before: list[Op]) -> list[Op]:
@@ -102,11 +102,11 @@ class _Hoister:
             tested = block is loop.test
             for op in block.ops:
                 used = all_used(op)
-                found = risk(op)
-                if found is Risk.WARNS and self._quiet and not _arrays(op):
-                    found = Risk.QUIET
+                risk_of_op = risk(op)
+                if risk_of_op is Risk.WARNS and self._quiet and not _arrays(op):
+                    risk_of_op = Risk.QUIET
                 if used & self._partial:
-                    found = max(found, Risk.WARNS)  # there only where the loop runs
+                    risk_of_op = max(risk_of_op, Risk.WARNS)  # there only where the loop runs
                 moves = (
                     isinstance(op, (Apply, Load, Branch))
                     and not changing & used
@@ -114,12 +114,12 @@ class _Hoister:
                 )
                 if not changing & (used | late) and self._is_held(op, loop, before):
                     plain.append(op)
-                elif moves and found is Risk.QUIET and not isinstance(op, Branch):
+                elif moves and risk_of_op is Risk.QUIET and not isinstance(op, Branch):
                     (guarded if late & used else plain).append(op)
-                elif moves and (found <= Risk.WARNS or first):
+                elif moves and (risk_of_op <= Risk.WARNS or first):
                     guarded.append(op)
                 else:
-                    first = first and found < Risk.SHAPES and not writes(op, self.roots)
+                    first = first and risk_of_op < Risk.SHAPES and not writes(op, self.roots)
                     continue
                 if op in guarded:
                     late.update(op.outputs)
@@ -171,8 +171,8 @@ class _Hoister:
         results = [v for op in ops for v in op.outputs if v in used]
         outputs = tuple(Value(v.type, v.name) for v in results)
         sides = Block([], ops, list(results)), Block([], [], [Missing(v.type) for v in results])
-        made = Branch(flag, *sides, outputs=outputs)
-        made.location = loop.location
+        branch = Branch(flag, *sides, outputs=outputs)
+        branch.location = loop.location
         self._partial.update(outputs)
         mapping: Mapping = dict(zip(results, outputs, strict=True))
         for block in loop.blocks():
@@ -180,7 +180,7 @@ class _Hoister:
         for new, old in zip(outputs, results, strict=True):
             if is_array(old):
                 self.roots[new] = set(self.roots[old])
-        return [test, made]
+        return [test, branch]
 
 
 def _worthwhile(ops: list[Op]) -> list[Op]:

@@ -21,7 +21,7 @@ from fwdad.ir.primitives.stacks import pop, top
 from fwdad.ir.rewrite import Mapping, all_used, blocks_of, give_name, substitute
 from fwdad.ops import record_of
 from fwdad.tangents.scaling import scale_lanes
-from fwdad.transforms.passes.copies import told_orders
+from fwdad.transforms.passes.copies import observable_orders
 
 _PRODUCTS = {operator.matmul, operator.getitem}
 _READERS = {scale_lanes, np.sum}
@@ -57,16 +57,16 @@ class _Reader:
             root for op in program.walk() for v in op.writes() for root in self.roots.get(v, {v})
         }
         blocks = list(blocks_of(program.block))
-        self.answered = memory([b.results for b in blocks], self.roots)
+        self.returned = memory([b.results for b in blocks], self.roots)
         self.views: dict[Value, int] = {}  # how many arrays may be in an array's memory
         for v, owners in self.roots.items():
             for root in owners - {v}:
                 self.views[root] = self.views.get(root, 0) + 1
 
     @functools.cached_property
-    def told(self) -> Orders | None:
+    def orders(self) -> Orders | None:
         """The layouts of arrays, if removing copies could change a result; else None."""
-        return told_orders(self.program)
+        return observable_orders(self.program)
 
     def block(self, block: Block) -> None:
         """Eliminate copies that are made and read in a block."""
@@ -86,9 +86,9 @@ class _Reader:
             and source.type.dtype == made.type.dtype
             and self.roots.get(made, {made}) == {made}
             and made not in self.written
-            and made not in self.answered
+            and made not in self.returned
             and not self.views.get(made)
-            and (self.told is None or self.told.of(source) is Order.ROWS)
+            and (self.orders is None or self.orders.of(source) is Order.ROWS)
         )
 
     def _try(self, op: Apply, block: Block) -> None:

@@ -99,19 +99,19 @@ class _Lengths:
     ) -> tuple[Dimension, ...]:
         """The shape of ``a[index]``, which a value is."""
         rest = list(whole)
-        made: list[Dimension] = []
+        lengths: list[Dimension] = []
         for i in spelled_out(index, len(whole)):
             if i is None:
-                made.append(1)
+                lengths.append(1)
             else:
                 d = rest.pop(0)
                 if i == slice(None):
-                    made.append(d)
+                    lengths.append(d)
                 elif isinstance(i, slice):
-                    own = value.type.shape[len(made)]
+                    own = value.type.shape[len(lengths)]
                     cut = self._cut.setdefault((d, i.start, i.stop, i.step), own)
-                    made.append(sliced(d, i, unknown=cut))
-        return tuple(made)
+                    lengths.append(sliced(d, i, unknown=cut))
+        return tuple(lengths)
 
     def _note(self, value: Value, shape: tuple[Dimension, ...]) -> None:
         if len(shape) != value.type.ndim:

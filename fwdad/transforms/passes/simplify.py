@@ -27,6 +27,7 @@ from fwdad.ir.ops import (
     Value,
     is_array,
     map_values,
+    may_be,
     values_in,
 )
 from fwdad.ir.primitives.stacks import turn
@@ -40,7 +41,7 @@ from fwdad.ir.rewrite import (
     key_of,
     substitute,
 )
-from fwdad.ir.types import BOOL, Number, covers, number_type
+from fwdad.ir.types import BOOL, Number
 from fwdad.ops import Risk
 from fwdad.transforms.passes.carried import simplify_carried
 
@@ -208,12 +209,12 @@ class _Conditions:
     def _outputs(self, op: Branch, block: Block) -> None:
         """Remove the outputs that need no branch."""
         inside = {v for side in op.blocks() for o in side.ops for v in defined_by(o)}
-        kept: list[int] = []
+        numbers: list[int] = []
         late: list[Op] = []
         for k, output in enumerate(op.outputs):
             a, b = op.then.results[k], op.other.results[k]
             one = _only(a, b, inside)
-            if one is not None and _fits(output, one):
+            if one is not None and may_be(output, one):
                 self.mapping[output] = one
             elif output.type == BOOL and isinstance(a, bool) and isinstance(b, bool):
                 function = bool if a else operator.not_  # they differ
@@ -221,12 +222,12 @@ class _Conditions:
                 late[-1].location = op.location
                 self._definitions[output] = late[-1]
             else:
-                kept.append(k)
-        if len(kept) < len(op.outputs):
+                numbers.append(k)
+        if len(numbers) < len(op.outputs):
             self.changed = True
-            op.outputs = tuple(op.outputs[k] for k in kept)
+            op.outputs = tuple(op.outputs[k] for k in numbers)
             for side in op.blocks():
-                side.results = [side.results[k] for k in kept]
+                side.results = [side.results[k] for k in numbers]
         block.ops.extend(late)
         if op.outputs or op.then.ops or op.other.ops:
             block.ops.append(op)
@@ -285,11 +286,6 @@ def _only(a: Operand, b: Operand, inside: set[Value]) -> Operand | None:
     elif not isinstance(b, Missing) and key_of(a) != key_of(b):
         return None
     return None if isinstance(a, Value) and a in inside else a
-
-
-def _fits(output: Value, operand: Operand) -> bool:
-    t = operand.type if isinstance(operand, (Value, Missing)) else number_type(operand)
-    return t is not None and covers(output.type, t)
 
 
 def _is_plain(op: Op) -> bool:
@@ -367,6 +363,6 @@ def _merged(first: Branch, second: Branch) -> Branch:
     for one, two in zip(first.blocks(), second.blocks(), strict=True):
         substitute(two, dict(zip(first.outputs, one.results, strict=True)))
         sides.append(Block([], [*one.ops, *two.ops], [*one.results, *two.results]))
-    made = Branch(first.condition, *sides, outputs=(*first.outputs, *second.outputs))
-    made.location = first.location
-    return made
+    branch = Branch(first.condition, *sides, outputs=(*first.outputs, *second.outputs))
+    branch.location = first.location
+    return branch

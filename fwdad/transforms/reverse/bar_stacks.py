@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fwdad.ir.analysis.effects import type_of_operand
-from fwdad.ir.ops import Apply, Value
+from fwdad.ir.ops import Apply, Value, type_of_operand
 from fwdad.ir.primitives.stacks import pop, push, stack_type, thin, top
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import ArrayType, Number

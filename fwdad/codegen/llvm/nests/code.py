@@ -24,7 +24,7 @@ from fwdad.codegen.llvm.loop_merging import SharedLoop
 from fwdad.codegen.llvm.nests.extraction import Nest
 from fwdad.codegen.llvm.nests.types import NestError, Typed
 from fwdad.codegen.llvm.nests.writer import NestWriter
-from fwdad.codegen.llvm.outlining import call_raising
+from fwdad.codegen.llvm.outlining import OpaqueCallable, call_raising
 from fwdad.codegen.loops.array_provenance import Given
 
 types: Any = _types
@@ -53,7 +53,7 @@ class NestFunction:
         return self.typed[given]
 
 
-class NestType(types.Callable, types.Opaque):  # type: ignore[misc]
+class NestType(OpaqueCallable):
     """Numba's type of a :class:`NestFunction`."""
 
     def __init__(self, nest: NestFunction) -> None:
@@ -70,14 +70,6 @@ class NestType(types.Callable, types.Opaque):  # type: ignore[misc]
             self.nest.is_refused = True
             raise TypingError(str(error)) from error
         return typing.signature(typed.result, *given)
-
-    def get_call_signatures(self) -> Any:
-        """No signatures are listed; the type is a template."""
-        return (), True
-
-    def get_impl_key(self, sig: Any) -> Any:
-        """The key of an implementation, which is written at the call."""
-        return type(self), sig
 
 
 register_model(NestType)(models.OpaqueModel)

@@ -204,10 +204,10 @@ class Expressions:
             builder.cbranch(value, *pair)
             builder.position_at_end(following)
         builder.position_at_end(end)
-        made = builder.phi(ir.IntType(1))
+        phi = builder.phi(ir.IntType(1))
         for value, block in came:
-            made.add_incoming(value, block)
-        return made
+            phi.add_incoming(value, block)
+        return phi
 
     def _choice(self, e: ast.IfExp) -> Any:
         builder, t = self.builder, self.typed.of[e]
@@ -222,10 +222,10 @@ class Expressions:
                 side(e.body)
             with other:
                 side(e.orelse)
-        made = builder.phi(sides[0][0].type)
+        phi = builder.phi(sides[0][0].type)
         for value, block in sides:
-            made.add_incoming(value, block)
-        return made
+            phi.add_incoming(value, block)
+        return phi
 
     # -- elements and views
 

@@ -140,7 +140,7 @@ class _Cutter:
 
         These may stand behind other statements that only define names.
         """
-        found: list[ast.stmt] = [loop]
+        statements: list[ast.stmt] = [loop]
         names = {n.id for n in _names(loop)}
         between_stored: set[str] = set()
         between_read: set[str] = set()
@@ -153,14 +153,14 @@ class _Cutter:
                 fits = isinstance(s, ast.Expr) and read & self.local <= names
             if fits and self._knows(s) and not (stored | read) & between_stored:
                 if all(isinstance(t, ast.Name) for t in getattr(s, "targets", ())):
-                    found.insert(0, s)
+                    statements.insert(0, s)
                     names |= read
                     continue
             if not self._defines(s):
                 break
             between_stored |= stored
             between_read |= read
-        return found
+        return statements
 
     def _defines(self, s: ast.stmt) -> bool:
         """Whether a statement does nothing but define a name or compare lengths."""
@@ -176,8 +176,8 @@ class _Cutter:
         """A nest of some statements, and the arguments and results of its call."""
         tree = ast.Module(list(body), [])
         stored = stored_in(tree)
-        kept = sorted(stored & live, key=lambda name: (self.bound[name], name))
-        read = Live().block(body, set(kept))
+        kept_names = sorted(stored & live, key=lambda name: (self.bound[name], name))
+        read = Live().block(body, set(kept_names))
         order = dict.fromkeys(n.id for n in _names(tree) if n.id in self.local)
         own = {name: f"v{k}" for k, name in enumerate(order)}
         given = [name for name in own if name in read]
@@ -186,14 +186,14 @@ class _Cutter:
         text = "\n".join(map(ast.unparse, body))
         places = (place.partition(" ") for place in self.inner)  # `top + 2` is inside, too
         inner = frozenset(own[name] + plus + k for name, plus, k in places if name in own)
-        params, results = tuple(own[n] for n in given), tuple(own[n] for n in kept)
+        params, results = tuple(own[n] for n in given), tuple(own[n] for n in kept_names)
         stored_types = {own[name]: self.types[name] for name in sorted(stored & self.types.keys())}
         kinds = [(v, t.dtype.str, t.ndim) for v, t in stored_types.items()]
         line = body[0].lineno if CHECK_BOUNDS else 0  # else several loops may be merged
         what = repr((text, params, results, sorted(inner), kinds, line))
         name = f"nest_{hashlib.sha256(what.encode()).hexdigest()[:16]}"
         if name in known:
-            return known[name], given, kept
+            return known[name], given, kept_names
         made = ast.parse(text)
         functions = {
             n.id: self.namespace.get(n.id, BUILTINS.get(n.id))
@@ -203,7 +203,7 @@ class _Cutter:
         if CHECK_BOUNDS:  # errors report the line
             for new, old in zip(ast.walk(made), ast.walk(tree), strict=True):
                 ast.copy_location(new, old)
-        return Nest(name, made, params, results, inner, functions, stored_types), given, kept
+        return Nest(name, made, params, results, inner, functions, stored_types), given, kept_names
 
     # -- what a nest may hold
 

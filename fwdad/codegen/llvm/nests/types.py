@@ -187,29 +187,29 @@ class Typed:
         if isinstance(e.value, ast.Name) and e.value.id in self.nest.functions:
             value = getattr(self.nest.functions[e.value.id], e.attr)
             return types.float64 if isinstance(value, float) else types.int64
-        held = self.type_of(e.value)
-        if isinstance(held, types.Array):
+        t = self.type_of(e.value)
+        if isinstance(t, types.Array):
             if e.attr == "shape":
-                return types.UniTuple(types.int64, held.ndim)
+                return types.UniTuple(types.int64, t.ndim)
             if e.attr == "size":
                 return types.int64
-        if isinstance(held, types.Complex) and e.attr in ("real", "imag"):
-            return held.underlying_float
-        if isinstance(held, (types.Float, types.Integer)) and e.attr == "real":
-            return held
-        message = f"the attribute {e.attr} of {held}"
+        if isinstance(t, types.Complex) and e.attr in ("real", "imag"):
+            return t.underlying_float
+        if isinstance(t, (types.Float, types.Integer)) and e.attr == "real":
+            return t
+        message = f"the attribute {e.attr} of {t}"
         raise NestError(message)
 
     def _item(self, e: ast.Subscript) -> Any:
-        held = self.type_of(e.value)
-        if isinstance(held, types.BaseTuple):
+        t = self.type_of(e.value)
+        if isinstance(t, types.BaseTuple):
             k = known_int(e.slice)
             if k is None:
                 message = "an element of a tuple that is not known"
                 raise NestError(message)
-            return held[k]
-        if not isinstance(held, types.Array):
-            message = f"an element of {held}"
+            return t[k]
+        if not isinstance(t, types.Array):
+            message = f"an element of {t}"
             raise NestError(message)
         parts = index_parts(e)
         for part in parts:
@@ -217,13 +217,13 @@ class Typed:
                 if x is not None and not isinstance(self.type_of(x), types.Integer):
                     message = f"the index {ast.unparse(part)}"
                     raise NestError(message)
-        if len(parts) > held.ndim:
+        if len(parts) > t.ndim:
             message = "too many indices"
             raise NestError(message)
-        rank = held.ndim - sum(not isinstance(part, ast.Slice) for part in parts)
+        rank = t.ndim - sum(not isinstance(part, ast.Slice) for part in parts)
         if not rank:
-            return held.dtype
-        return held.copy(ndim=rank, layout=layout_of(held, parts))
+            return t.dtype
+        return t.copy(ndim=rank, layout=layout_of(t, parts))
 
     def _resolve(self, node: ast.AST, function: Any, given: Sequence[Any]) -> Any:
         """The type of a call; records which function and signature it resolves to."""

@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.codegen.loops.arrays.functions import as_array, handles, reading
-from fwdad.codegen.loops.notation import length_text, subscript
+from fwdad.codegen.loops.arrays.functions import as_array, handles, reading, write_where
+from fwdad.codegen.loops.notation import length_text, lengths_of, subscript
 from fwdad.codegen.loops.parts import Parts
-from fwdad.codegen.loops.terms.number_terms import Term, cast, numpy_number
+from fwdad.codegen.loops.terms.number_terms import INT64, Term, cast, numpy_number
 from fwdad.ir.abstract_eval.infer import infer
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Operand, Value, is_array
 from fwdad.ir.types import ArrayType
-
-_INT = np.dtype(np.int64)
 
 
 def _chosen(w: Parts, op: Apply, pairs: Sequence[tuple[Any, Operand]], last: Operand) -> None:
@@ -52,10 +50,9 @@ def _choose(w: Parts, op, a, choices, mode="raise"):
         message = "by a number"
         raise TypeError(message)
     name = w.operands.array(a)
-    loop = w.loops.open([length_text(d, name, k) for k, d in enumerate(a.type.shape)])
-    w.code.line(f"if not 0 <= {name}[{subscript(loop)}] < {len(choices)}:")
-    w.code.line("    raise ValueError('invalid entry in choice array')")
-    w.loops.close(loop)
+    with w.loops.nest(lengths_of(a, name)) as loop:
+        w.code.line(f"if not 0 <= {name}[{subscript(loop)}] < {len(choices)}:")
+        w.code.line("    raise ValueError('invalid entry in choice array')")
     pairs = []
     for k, choice in enumerate(choices[:-1]):
         condition = Value(ArrayType(np.dtype(bool), a.type.shape))
@@ -66,38 +63,30 @@ def _choose(w: Parts, op, a, choices, mode="raise"):
 
 @handles(np.flatnonzero)
 def _flatnonzero(w: Parts, op, a):
-    (out,) = op.outputs
-    _true_places(w, a, [w.names.name(out)], flat=True)
+    at = w.names.temporary("at")
+    _true_places(w, op, a, lambda _: [at], at)
 
 
 @handles(np.nonzero)
 def _nonzero(w: Parts, op, a):
-    _true_places(w, a, [w.names.name(v) for v in op.outputs], flat=False)
+    _true_places(w, op, a, lambda loop: loop)
 
 
-def _true_places(w: Parts, a: Operand, names: list[str], *, flat: bool) -> None:
-    """Write the indices of nonzero elements into new arrays: a flat one, or one for each axis."""
+def _true_places(w: Parts, op: Apply, a: Operand, items: Any, counter: str = "") -> None:
+    """Write the indices of nonzero elements into new arrays."""
     if is_array(a) and a in w.elements.lazy:
         w.elements.materialize(a)  # it is read twice
-    count = w.names.temporary("count")
-    at = w.names.temporary("at") if flat else ""
+    made = [w.names.name(v) for v in op.outputs]
     with reading(w, a) as (value, lengths, steps):
-        for last in (False, True):
-            w.code.line(f"{count} = 0")
-            if flat:
-                w.code.line(f"{at} = 0")
-            loop = w.loops.open(lengths)
-            w.code.line(f"if {cast(w.elements.element(value, loop, steps), np.dtype(bool)).text}:")
-            if last:
-                for name, place in zip(names, [at] if flat else loop, strict=True):
-                    w.code.line(f"    {name}[{count}] = {place}")
-            w.code.line(f"    {count} += 1")
-            if flat:
-                w.code.line(f"{at} += 1")
-            w.loops.close(loop)
-            if not last:
-                for name in names:
-                    w.code.line(f"{name} = {w.arrays.empty([count], _INT)}")
+        write_where(
+            w,
+            lengths,
+            lambda loop: cast(w.elements.element(value, loop, steps), np.dtype(bool)).text,
+            items,
+            made,
+            INT64,
+            counter,
+        )
 
 
 @handles(np.bincount)
@@ -117,15 +106,14 @@ def _bincount(w: Parts, op, x, weights=None, minlength=0):
         source = w.operands.array(weights)
         w.code.line(f"{w.helpers.use('equal_length')}({source}.shape[0], {n})")
         item = Term(f"{source}[{{}}]", ATOM, numpy_number(weights.type.dtype))
-    (i,) = loop = w.loops.open([n])
-    w.code.line(f"if {name}[{i}] < 0:")
-    w.code.line("    raise ValueError('list must not have negative elements')")
-    w.code.line(f"{count} = {w.helpers.use('larger')}({count}, {name}[{i}] + 1)")
-    w.loops.close(loop)
+    with w.loops.nest([n]) as loop:
+        (i,) = loop
+        w.code.line(f"if {name}[{i}] < 0:")
+        w.code.line("    raise ValueError('list must not have negative elements')")
+        w.code.line(f"{count} = {w.helpers.use('larger')}({count}, {name}[{i}] + 1)")
     w.arrays.new(out, [count], zeros=True)
-    w.loops.open([n])
-    text = "1"
-    if weights is not None:
-        text = w.operands.stored(item._replace(text=item.text.format(i)), out.type.dtype)
-    w.code.line(f"{made}[{name}[{i}]] += {text}")
-    w.loops.close(loop)
+    with w.loops.nest([n]):
+        text = "1"
+        if weights is not None:
+            text = w.operands.stored(item._replace(text=item.text.format(i)), out.type.dtype)
+        w.code.line(f"{made}[{name}[{i}]] += {text}")

@@ -6,13 +6,13 @@ source of the result, or None if it has written the definition.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from fwdad.codegen.loops.notation import dtype_text, length_text, subscript
+from fwdad.codegen.loops.notation import dtype_text, lengths_of, subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.terms.number_terms import cast, literal, numpy_number
 from fwdad.errors import UndefinedDerivativeError, type_in_words
@@ -68,7 +68,7 @@ def reading(w: Parts, a: Operand) -> Iterator[tuple[Value, list[str], dict[Any, 
         w.elements.done(a)
     else:
         name = w.operands.array(a)
-        yield a, [length_text(d, name, k) for k, d in enumerate(a.type.shape)], {}
+        yield a, lengths_of(a, name), {}
 
 
 def as_array(w: Parts, a: Operand) -> Value:
@@ -87,13 +87,42 @@ def infer_array(w: Parts, a: Operand) -> Any:
     raise w.operands.cannot(f"{type_in_words(a)} as an array")
 
 
+def write_where(
+    w: Parts,
+    lengths: Sequence[str],
+    condition: Callable[[list[str]], str],
+    items: Callable[[list[str]], Sequence[str]],
+    made: Sequence[str],
+    dtype: np.dtype[Any],
+    counter: str = "",
+) -> None:
+    """Write new vectors of the items where a condition holds; it is counted first.
+
+    Condition and items are source, given the indices of the loops. A ``counter`` counts elements.
+    """
+    count = w.names.temporary("count")
+    for last in (False, True):
+        w.code.line(f"{count} = 0")
+        if counter:
+            w.code.line(f"{counter} = 0")
+        with w.loops.nest(lengths) as loop:
+            w.code.line(f"if {condition(loop)}:")
+            for name, item in zip(made, items(loop), strict=True) if last else ():
+                w.code.line(f"    {name}[{count}] = {item}")
+            w.code.line(f"    {count} += 1")
+            if counter:
+                w.code.line(f"{counter} += 1")
+        for name in made if not last else ():
+            w.code.line(f"{name} = {w.arrays.empty([count], dtype)}")
+
+
 def name_text(w: Parts, text: str, wanted: str) -> str:
     """A name for an expression, which is assigned if it is not a name already."""
     if text.isidentifier():
         return text
-    made = w.names.temporary(wanted)
-    w.code.line(f"{made} = {text}")
-    return made
+    name = w.names.temporary(wanted)
+    w.code.line(f"{name} = {text}")
+    return name
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -155,9 +184,8 @@ def filled(w: Parts, op: Apply, lengths: list[str], fill: Operand) -> None:
         number = w.operands.converted(number, out.type.dtype, item=False)
     value = w.operands.stored(w.operands.atom(number), out.type.dtype)
     w.arrays.new(out, lengths)
-    index = w.loops.open(lengths)
-    w.code.line(f"{w.names.name(out)}[{subscript(index)}] = {value}")
-    w.loops.close(index)
+    with w.loops.nest(lengths) as index:
+        w.code.line(f"{w.names.name(out)}[{subscript(index)}] = {value}")
 
 
 def lengths_like(w: Parts, a: Operand) -> list[str]:
@@ -165,7 +193,7 @@ def lengths_like(w: Parts, a: Operand) -> list[str]:
     if not is_array(a):
         return []
     name = w.operands.array(a)
-    return [length_text(d, name, k) for k, d in enumerate(a.type.shape)]
+    return lengths_of(a, name)
 
 
 @handles(np.zeros)
@@ -296,10 +324,9 @@ def fill_new(w: Parts, name: str, t: Any, a: Operand) -> None:
     if is_array(a):
         with reading(w, a) as (value, lengths, steps):
             w.code.line(f"{name} = {w.arrays.empty(lengths, t.dtype)}")
-            index = w.loops.open(lengths)
-            text = w.operands.stored(w.elements.element(value, index, steps), t.dtype)
-            w.code.line(f"{name}[{subscript(index)}] = {text}")
-            w.loops.close(index)
+            with w.loops.nest(lengths) as index:
+                text = w.operands.stored(w.elements.element(value, index, steps), t.dtype)
+                w.code.line(f"{name}[{subscript(index)}] = {text}")
         return
     lengths = []
     inner: Any = a
@@ -308,7 +335,7 @@ def fill_new(w: Parts, name: str, t: Any, a: Operand) -> None:
         inner = inner[0] if inner else None
     if is_array(inner):
         source = w.operands.array(inner)
-        lengths += [length_text(d, source, k) for k, d in enumerate(inner.type.shape)]
+        lengths += lengths_of(inner, source)
     if len(lengths) != t.ndim:
         message = "of a ragged list"
         raise TypeError(message)
@@ -318,16 +345,15 @@ def fill_new(w: Parts, name: str, t: Any, a: Operand) -> None:
     for at, item in flat:
         if is_array(item):
             source = w.operands.array(item)
-            own = [length_text(d, source, k) for k, d in enumerate(item.type.shape)]
+            own = lengths_of(item, source)
             for n, wanted in zip(own, lengths[len(at) :], strict=True):
                 if n != wanted:
                     w.code.line(f"if {n} != {wanted}:")
                     w.code.line("    raise ValueError('setting an array element with a sequence.')")
-            index = w.loops.open(own)
-            place = subscript([*map(str, at), *index])
-            text = w.operands.stored(w.elements.element(item, index), t.dtype)
-            w.code.line(f"{name}[{place}] = {text}")
-            w.loops.close(index)
+            with w.loops.nest(own) as index:
+                place = subscript([*map(str, at), *index])
+                text = w.operands.stored(w.elements.element(item, index), t.dtype)
+                w.code.line(f"{name}[{place}] = {text}")
         else:
             place = subscript([str(k) for k in at])
             made = w.operands.converted(item, t.dtype, item=True)
@@ -354,10 +380,9 @@ def _copy(w: Parts, op, a, order="C"):  # noqa: ARG001
         return f"{w.operands.array(a)}.copy()"
     with reading(w, a) as (value, lengths, steps):
         w.arrays.new(out, lengths)
-        index = w.loops.open(lengths)
-        name, item = w.names.name(out), w.elements.element(value, index, steps)
-        w.code.line(f"{name}[{subscript(index)}] = {item.text}")
-        w.loops.close(index)
+        with w.loops.nest(lengths) as index:
+            name, item = w.names.name(out), w.elements.element(value, index, steps)
+            w.code.line(f"{name}[{subscript(index)}] = {item.text}")
     return None
 
 

@@ -8,10 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fwdad.codegen.loops.arrays.functions import as_array, handles, name_text
-from fwdad.codegen.loops.notation import Leaf, length_text, subscript
+from fwdad.codegen.loops.arrays.functions import (
+    as_array,
+    handles,
+    name_text,
+    write_where,
+)
+from fwdad.codegen.loops.notation import Leaf, length_text, lengths_of, subscript
 from fwdad.codegen.loops.parts import Parts
-from fwdad.codegen.loops.terms.number_terms import Term, numpy_number
+from fwdad.codegen.loops.terms.number_terms import INT64, Term, numpy_number
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Load, Operand, Store, Update, Value, is_array
 from fwdad.ir.primitives.scatter_add import last_writes
@@ -155,20 +160,10 @@ def _own_name(w: Parts, i: Value, written: Value | None) -> str:
 def _true_places(w: Parts, mask: Value, name: str, axis: int, lengths: list[str]) -> list[_Part]:
     """A mask as arrays of ints, one for each of its axes."""
     _check_mask(w, mask, name, lengths)
-    count, made = w.names.temporary("count"), [w.names.temporary("at") for _ in lengths]
-    size = Size()
-    for last in (False, True):
-        w.code.line(f"{count} = 0")
-        loop = w.loops.open(lengths)
-        w.code.line(f"if {name}[{subscript(loop)}]:")
-        if last:
-            for target, i in zip(made, loop, strict=True):
-                w.code.line(f"    {target}[{count}] = {i}")
-        w.code.line(f"    {count} += 1")
-        w.loops.close(loop)
-        if not last:
-            for target in made:
-                w.code.line(f"{target} = {w.arrays.empty([count], np.dtype(np.int64))}")
+    made, size = [w.names.temporary("at") for _ in lengths], Size()
+    write_where(
+        w, lengths, lambda loop: f"{name}[{subscript(loop)}]", lambda loop: loop, made, INT64
+    )
     return [_Part(axis + k, Leaf(n, (size,), None), "", inside=True) for k, n in enumerate(made)]
 
 
@@ -182,15 +177,15 @@ def _check_mask(w: Parts, mask: Value, name: str, lengths: list[str]) -> None:
 
 def _broadcast_dims(w: Parts, leaves: list[Leaf], rank: int) -> list[Dimension]:
     """What is known of the lengths to which index arrays broadcast."""
-    made: list[Dimension] = []
+    lengths: list[Dimension] = []
     for axis in range(rank):
         found = {
             w.facts.length_of(leaf.shape[axis - rank])
             for leaf in leaves
             if len(leaf.shape) >= rank - axis
         } - {1}
-        made.append(found.pop() if len(found) == 1 else Size() if found else 1)
-    return made
+        lengths.append(found.pop() if len(found) == 1 else Size() if found else 1)
+    return lengths
 
 
 @contextmanager
@@ -246,13 +241,8 @@ def _stored_value(w: Parts, p: _Places, value: Operand, dtype: np.dtype[Any] | N
             return waits
     name = _own_name(w, value, p.view.value)
     steps: dict[tuple[str, int], str] = {}
-    for axis, d in enumerate(value.type.shape):
-        wanted = axis + rank - value.type.ndim
-        if d != 1 and w.facts.length_of(d) != w.facts.length_of(p.dims[wanted]):
-            own = length_text(d, name, axis)
-            text = f"{w.helpers.use('check_length')}({own}, {p.lengths[wanted]})"
-            steps[(name, axis)] = w.loops.step(text, own)
     leaf = Leaf(name, value.type.shape, value)
+    w.elements.stretch(leaf, p.dims, p.lengths, steps)
     w.elements.compare([leaf], p.lengths, steps)
     t = numpy_number(value.type.dtype)
     return lambda loop: Term(
@@ -287,12 +277,7 @@ def _write(w: Parts, p: _Places, value: Operand, function: Any) -> None:
     dtype = p.view.value.type.dtype
     item = _stored_value(w, p, value, None if function else dtype)
     with _each(w, p) as (loop, target):
-        text = item(loop)
-        if function is None:
-            w.code.line(f"{target} = {w.operands.stored(text, dtype)}")
-        else:
-            old = Term(target, ATOM, numpy_number(dtype))
-            w.code.line(f"{target} = {w.operands.combined(function, old, text, dtype)}")
+        w.code.line(f"{target} = {w.operands.updated(target, function, item(loop), dtype)}")
     if is_array(value):
         w.elements.done(value)
 
@@ -312,31 +297,28 @@ def _only_mask(index: Sequence[Operand], a: Value) -> Value | None:
 def _count(w: Parts, name: str, lengths: list[str]) -> str:
     count = w.names.temporary("count")
     w.code.line(f"{count} = 0")
-    loop = w.loops.open(lengths)
-    w.code.line(f"if {name}[{subscript(loop)}]:")
-    w.code.line(f"    {count} += 1")
-    w.loops.close(loop)
+    with w.loops.nest(lengths) as loop:
+        w.code.line(f"if {name}[{subscript(loop)}]:")
+        w.code.line(f"    {count} += 1")
     return str(count)
 
 
 def _load_masked(w: Parts, op: Load, mask: Value) -> None:
     array, name = w.operands.array(op.array), w.names.name(op.outputs[0])
     where = w.operands.array(mask)
-    lengths = [length_text(d, array, k) for k, d in enumerate(op.array.type.shape)]
+    lengths = lengths_of(op.array, array)
     _check_mask(w, mask, where, lengths)
-    count = _count(w, where, lengths)
-    w.code.line(f"{name} = {w.arrays.empty([count], op.outputs[0].type.dtype)}")
-    w.code.line(f"{count} = 0")
-    loop = w.loops.open(lengths)
-    w.code.line(f"if {where}[{subscript(loop)}]:")
-    w.code.line(f"    {name}[{count}] = {array}[{subscript(loop)}]")
-    w.code.line(f"    {count} += 1")
-    w.loops.close(loop)
+
+    def item(loop: list[str]) -> list[str]:
+        return [f"{array}[{subscript(loop)}]"]
+
+    dtype = op.outputs[0].type.dtype
+    write_where(w, lengths, lambda loop: f"{where}[{subscript(loop)}]", item, [name], dtype)
 
 
 def _store_masked(w: Parts, op: Store | Update, mask: Value, function: Any) -> None:
     array, dtype = w.operands.array(op.array), op.array.type.dtype
-    lengths = [length_text(d, array, k) for k, d in enumerate(op.array.type.shape)]
+    lengths = lengths_of(op.array, array)
     where = _own_name(w, mask, op.array)
     _check_mask(w, mask, where, lengths)
     count = step = None
@@ -353,16 +335,12 @@ def _store_masked(w: Parts, op: Store | Update, mask: Value, function: Any) -> N
         if function is None and not is_array(op.value):
             value = w.operands.converted(value, dtype, item=False)
         value = w.operands.atom(value)
-    loop = w.loops.open(lengths)
-    target = f"{array}[{subscript(loop)}]"
-    w.code.line(f"if {where}[{subscript(loop)}]:")
-    text = w.operands.stored(value, dtype)
-    if function is not None:
-        text = w.operands.combined(function, Term(target, ATOM, numpy_number(dtype)), value, dtype)
-    w.code.line(f"    {target} = {text}")
-    if count is not None:
-        w.code.line(f"    {count} += 1")
-    w.loops.close(loop)
+    with w.loops.nest(lengths) as loop:
+        target = f"{array}[{subscript(loop)}]"
+        w.code.line(f"if {where}[{subscript(loop)}]:")
+        w.code.line(f"    {target} = {w.operands.updated(target, function, value, dtype)}")
+        if count is not None:
+            w.code.line(f"    {count} += 1")
 
 
 # -- loads, stores and sums
@@ -405,14 +383,13 @@ def fancy_store(w: Parts, op: Store | Update) -> None:
     # an element selected twice keeps the last result, computed from its old value
     dtype = op.array.type.dtype
     item = _stored_value(w, p, op.value)
-    made = w.names.temporary("new")
-    w.code.line(f"{made} = {w.arrays.empty(p.lengths, dtype)}")
+    name = w.names.temporary("new")
+    w.code.line(f"{name} = {w.arrays.empty(p.lengths, dtype)}")
     with _each(w, p) as (loop, source):
-        old = Term(source, ATOM, numpy_number(dtype))
-        text = w.operands.combined(function, old, item(loop), dtype)
-        w.code.line(f"{made}[{subscript(loop)}] = {text}")
+        text = w.operands.updated(source, function, item(loop), dtype)
+        w.code.line(f"{name}[{subscript(loop)}] = {text}")
     with _each(w, p) as (loop, target):
-        w.code.line(f"{target} = {made}[{subscript(loop)}]")
+        w.code.line(f"{target} = {name}[{subscript(loop)}]")
     if is_array(op.value):
         w.elements.done(op.value)
 
@@ -451,7 +428,7 @@ def _last_writes(w: Parts, op, a, index, values):  # noqa: ARG001 (they have the
     whole, count = w.names.temporary("last"), w.names.temporary("count")
     array = p.view.name
     lengths = [length_text(d, array, k) for k, d in enumerate(p.view.shape)]
-    w.code.line(f"{whole} = {w.arrays.empty(lengths, np.dtype(np.int64))}")
+    w.code.line(f"{whole} = {w.arrays.empty(lengths, INT64)}")
     over = p._replace(view=p.view._replace(name=whole))
     w.code.line(f"{count} = 0")
     with _each(w, over) as (_, place):

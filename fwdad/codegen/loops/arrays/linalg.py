@@ -77,10 +77,9 @@ def _solve(w: Parts, op, a, b):
     ranks = [2, min(2, b.type.ndim)]
     lengths, index, (matrix, right) = stack(w, (m, a), (n, b), core=ranks)
     w.code.line(f"{name} = {w.arrays.empty([*lengths, *core], dtype)}")
-    w.loops.open(lengths)
-    factors = shared or _factorized(w, matrix)
-    w.code.line(f"{name}[{subscript(index)}] = {solve}({factors}, {right})")
-    w.loops.close(index)
+    with w.loops.nest(lengths):
+        factors = shared or _factorized(w, matrix)
+        w.code.line(f"{name}[{subscript(index)}] = {solve}({factors}, {right})")
     return None
 
 
@@ -183,14 +182,14 @@ def _lstsq(w: Parts, op, a, b, rcond=None):
     if rcond is not None:
         cut = w.operands.real(rcond).text
     x, residuals, rank, s = op.outputs
-    found = w.names.temporary("rank")
+    name = w.names.temporary("rank")
     if any(v.type.dtype not in (dtype, np.float64) for v in (x, residuals, s)):
         message = "in single precision"
         raise TypeError(message)
-    names = f"{w.names.name(x)}, {w.names.name(residuals)}, {found}, {w.names.name(s)}"
+    names = f"{w.names.name(x)}, {w.names.name(residuals)}, {name}, {w.names.name(s)}"
     w.code.line(f"{names} = np.linalg.lstsq({m}, {n}, {cut})", op)
-    made = w.operands.stored(Term(found, ATOM, numpy_number(np.int64)), rank.type.dtype)
-    w.code.line(f"{w.names.name(rank)} = {made}")
+    text = w.operands.stored(Term(name, ATOM, numpy_number(np.int64)), rank.type.dtype)
+    w.code.line(f"{w.names.name(rank)} = {text}")
 
 
 def _each(
@@ -209,17 +208,17 @@ def _each(
     sides = [f"{m}.shape[{a.type.ndim - 2}]", f"{m}.shape[{a.type.ndim - 1}]"]
     sides.append(f"{w.helpers.use('smaller')}({sides[0]}, {sides[1]})")
     for out, core in zip(op.outputs, cores, strict=False):
-        made = w.arrays.empty([*lengths, *(sides[k] for k in core)], out.type.dtype)
-        w.code.line(f"{w.names.name(out)} = {made}")
-    w.loops.open(lengths)
-    if len(op.outputs) == 1:
-        w.code.line(f"{w.names.name(op.outputs[0])}[{subscript(index)}] = {call.format(matrix)}")
-    else:
-        parts = [w.names.temporary("part") for _ in op.outputs]
+        array = w.arrays.empty([*lengths, *(sides[k] for k in core)], out.type.dtype)
+        w.code.line(f"{w.names.name(out)} = {array}")
+    places = [f"{w.names.name(out)}[{subscript(index)}]" for out in op.outputs]
+    with w.loops.nest(lengths):
+        if len(places) == 1:
+            w.code.line(f"{places[0]} = {call.format(matrix)}")
+            return None
+        parts = [w.names.temporary("part") for _ in places]
         w.code.line(f"{', '.join(parts)} = {call.format(matrix)}")
-        for out, part in zip(op.outputs, parts, strict=True):
-            w.code.line(f"{w.names.name(out)}[{subscript(index)}] = {part}")
-    w.loops.close(index)
+        for place, part in zip(places, parts, strict=True):
+            w.code.line(f"{place} = {part}")
     return None
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from fwdad.codegen.loops.arrays.functions import handles, reading
 from fwdad.codegen.loops.arrays.reductions import SUM
-from fwdad.codegen.loops.notation import dtype_text, length_text, subscript
+from fwdad.codegen.loops.notation import dtype_text, length_text, lengths_of, subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.terms.number_terms import Term, literal, numpy_number
 from fwdad.ir.notation import ATOM
@@ -39,19 +39,20 @@ def _diagonal(w: Parts, op, a, offset=0, axis1=0, axis2=1):
         message = "that is written into, or at a place that is not known"
         raise TypeError(message)
     name, matrix, made = w.names.name(out), w.operands.array(a), w.names.temporary("n")
-    lengths = [length_text(d, matrix, k) for k, d in enumerate(a.type.shape)]
+    lengths = lengths_of(a, matrix)
     down, right = max(-offset, 0), max(offset, 0)
     rows, columns = f"{lengths[axes[0]]} - {down}", f"{lengths[axes[1]]} - {right}"
     shorter = f"{w.helpers.use('smaller')}({rows}, {columns})"
     w.code.line(f"{made} = {w.helpers.use('larger')}({shorter}, 0)", op)
     kept = [k for k in range(ndim) if k not in axes]
     w.code.line(f"{name} = {w.arrays.empty([*(lengths[k] for k in kept), made], a.type.dtype)}")
-    index = w.loops.open([*(lengths[k] for k in kept), made])
-    at = dict(zip(kept, index, strict=False))
-    at[axes[0]] = f"{index[-1]} + {down}" if down else index[-1]
-    at[axes[1]] = f"{index[-1]} + {right}" if right else index[-1]
-    w.code.line(f"{name}[{subscript(index)}] = {matrix}[{subscript([at[k] for k in range(ndim)])}]")
-    w.loops.close(index)
+    with w.loops.nest([*(lengths[k] for k in kept), made]) as index:
+        at = dict(zip(kept, index, strict=False))
+        at[axes[0]] = f"{index[-1]} + {down}" if down else index[-1]
+        at[axes[1]] = f"{index[-1]} + {right}" if right else index[-1]
+        w.code.line(
+            f"{name}[{subscript(index)}] = {matrix}[{subscript([at[k] for k in range(ndim)])}]"
+        )
 
 
 @handles(np.trace)
@@ -77,10 +78,10 @@ def _tri(w: Parts, op, N, M=None, k=0, dtype=None):  # noqa: ARG001 (the output 
     name, inside = w.names.name(out), literal(1, numpy_number(out.type.dtype))
     outside = literal(0, numpy_number(out.type.dtype))
     w.code.line(f"{name} = {w.arrays.empty(lengths, out.type.dtype)}", op)
-    i, j = index = w.loops.open(lengths)
-    edge = f"{i} + {w.operands.index_text(k)}"
-    w.code.line(f"{name}[{subscript(index)}] = {inside} if {j} <= {edge} else {outside}")
-    w.loops.close(index)
+    with w.loops.nest(lengths) as index:
+        (i, j) = index
+        edge = f"{i} + {w.operands.index_text(k)}"
+        w.code.line(f"{name}[{subscript(index)}] = {inside} if {j} <= {edge} else {outside}")
 
 
 @handles(np.tril, np.triu)
@@ -94,8 +95,8 @@ def _triangle(w: Parts, op, m, k=0):
     with reading(w, m) as (value, lengths, steps):
         name = w.names.name(out)
         w.code.line(f"{name} = {w.arrays.empty(lengths, out.type.dtype)}", op)
-        *_, i, j = index = w.loops.open(lengths)
-        item = w.operands.stored(w.elements.element(value, index, steps), out.type.dtype)
-        edge = f"{i} + {w.operands.index_text(k)}"
-        w.code.line(f"{name}[{subscript(index)}] = {item} if {j} {sign} {edge} else {zero}")
-        w.loops.close(index)
+        with w.loops.nest(lengths) as index:
+            (*_, i, j) = index
+            item = w.operands.stored(w.elements.element(value, index, steps), out.type.dtype)
+            edge = f"{i} + {w.operands.index_text(k)}"
+            w.code.line(f"{name}[{subscript(index)}] = {item} if {j} {sign} {edge} else {zero}")

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from fwdad.codegen.loops.arrays.functions import as_array, axes_of, handles, reading
-from fwdad.codegen.loops.notation import length_text, subscript
+from fwdad.codegen.loops.notation import length_text, lengths_of, subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.terms.number_terms import Term, numpy_number
 from fwdad.codegen.loops.terms.numpy_terms import numpy_term
-from fwdad.codegen.loops.vectors.vector_rows import Rows, extreme_of_row, is_absolute, place_in_row
+from fwdad.codegen.loops.vectors.vector_rows import (
+    Rows,
+    extreme_of_row,
+    first_of_row,
+    is_absolute,
+    place_in_row,
+)
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Operand, is_array
 from fwdad.ir.types import Number
@@ -55,22 +61,16 @@ def extreme(
         rows = Rows(w, value, lengths, steps)
         alone = len(ufuncs) == 1 and initial is None and (of is None or is_absolute(of))
         if alone and axes and axes[-1] == ndim - 1 and rows.fits:
-            with _rows(w, op, lengths, axes, keepdims) as place:
-                made = extreme_of_row(rows, ufuncs[0], of, index, axes)
-                if place is not None:
-                    w.code.line(f"{place} = {made}")
-            return made if place is None else None
-        with _rows(w, op, lengths, axes, keepdims) as place:
-            w.code.line(f"{' = '.join(bests)} = {start or element(_first(index, axes))}")
+            with _rows(w, op, lengths, axes, keepdims) as result:
+                return result(extreme_of_row(rows, ufuncs[0], of, index, axes))
+        with _rows(w, op, lengths, axes, keepdims) as result:
+            w.code.line(f"{' = '.join(bests)} = {start or element(first_of_row(index, axes))}")
             with w.loops.over(index, lengths, axes):
                 w.code.line(f"{item} = {element(index)}")
                 for best, ufunc in zip(bests, ufuncs, strict=True):
                     w.code.line(f"if {item} {'>' if ufunc is np.maximum else '<'} {best}{nan}:")
                     w.code.line(f"    {best} = {item}")
-            made = w.operands.stored(_difference(bests, dtype), dtype)
-            if place is not None:
-                w.code.line(f"{place} = {made}")
-    return made if place is None else None
+            return result(w.operands.stored(_difference(bests, dtype), dtype))
 
 
 def _difference(names: Sequence[str], dtype: np.dtype[Any]) -> Term:
@@ -85,27 +85,26 @@ def _not_empty(w: Parts, lengths: Sequence[str], axes: Sequence[int], message: s
             w.code.line(f"    raise ValueError({message!r})")
 
 
-def _first(index: Sequence[str], axes: Sequence[int]) -> list[str]:
-    """The index of the first element of a row."""
-    return ["0" if k in axes else name for k, name in enumerate(index)]
-
-
 @contextmanager
 def _rows(
     w: Parts, op: Apply, lengths: Sequence[str], axes: Sequence[int], keepdims: bool
-) -> Iterator[str | None]:
-    """Open the loops over kept axes; yields where a row's result is stored, None for a number."""
+) -> Iterator[Callable[[str], str | None]]:
+    """Open the loops over kept axes; yields a function of a row's result, as source.
+
+    It stores the result, or returns it if the whole result is a number.
+    """
     out, ndim = op.outputs[0], len(lengths)
     kept = [k for k in range(ndim) if k not in axes]
     if not kept and isinstance(out.type, Number):
-        yield None
+        yield lambda text: text
         return
     there = [k for k in range(ndim) if keepdims or k in kept]
     w.arrays.new(out, ["1" if k in axes else lengths[k] for k in there])
     index = w.loops.index_names(ndim)
     with w.loops.over(index, lengths, kept):
-        at = _first(index, axes)
-        yield f"{w.names.name(out)}[{subscript([at[k] for k in there])}]"
+        at = first_of_row(index, axes)
+        place = f"{w.names.name(out)}[{subscript([at[k] for k in there])}]"
+        yield lambda text: w.code.line(f"{place} = {text}")
 
 
 @handles(np.max, np.amax)
@@ -139,13 +138,10 @@ def _position(w: Parts, op, symbol, a, axis, keepdims):
         nan = f" or ({item} != {item} and {best} == {best})" if dtype.kind == "f" else ""
         rows = Rows(w, value, lengths, steps)
         if tuple(axes) == (ndim - 1,) and rows.fits and dtype == np.float64:
-            with _rows(w, op, lengths, axes, keepdims) as place:
-                made = place_in_row(rows, symbol, index)
-                if place is not None:
-                    w.code.line(f"{place} = {made}")
-            return made if place is None else None
-        with _rows(w, op, lengths, axes, keepdims) as place:
-            first = w.elements.element(value, _first(index, axes), steps)
+            with _rows(w, op, lengths, axes, keepdims) as result:
+                return result(place_in_row(rows, symbol, index))
+        with _rows(w, op, lengths, axes, keepdims) as result:
+            first = w.elements.element(value, first_of_row(index, axes), steps)
             w.code.line(f"{best} = {w.operands.stored(first, dtype)}")
             w.code.line(f"{where} = {k} = 0")
             with w.loops.over(index, lengths, axes):
@@ -155,9 +151,7 @@ def _position(w: Parts, op, symbol, a, axis, keepdims):
                 w.code.line(f"    {best} = {item}")
                 w.code.line(f"    {where} = {k}")
                 w.code.line(f"{k} += 1")
-            if place is not None:
-                w.code.line(f"{place} = {where}")
-    return where if place is None else None
+            return result(where)
 
 
 @handles(np.argmax)
@@ -182,7 +176,7 @@ def _sorted_rows(w: Parts, op: Apply, a: Operand, axis: Any, call: str) -> str |
     name = w.operands.array(a)
     if ndim == 1:
         return call.format(name)
-    lengths = [length_text(d, name, k) for k, d in enumerate(a.type.shape)]
+    lengths = lengths_of(a, name)
     w.code.line(f"{w.names.name(out)} = {w.arrays.empty(lengths, out.type.dtype)}")
     index = w.loops.index_names(ndim)
     with w.loops.over(index, lengths, [k for k in range(ndim) if k != along]):
@@ -227,11 +221,10 @@ def _take_along_axis(w: Parts, op, arr, indices, axis=-1):
             w.code.line(f"{w.helpers.use('equal_length')}({own}, {its})")
         lengths.append(its if k == along else own)
     w.arrays.new(out, lengths)
-    index = w.loops.open(lengths)
-    at = list(index)
-    at[along] = f"{where}[{subscript(index)}]"
-    w.code.line(f"{w.names.name(out)}[{subscript(index)}] = {source}[{subscript(at)}]")
-    w.loops.close(index)
+    with w.loops.nest(lengths) as index:
+        at = list(index)
+        at[along] = f"{where}[{subscript(index)}]"
+        w.code.line(f"{w.names.name(out)}[{subscript(index)}] = {source}[{subscript(at)}]")
 
 
 @handles(scatter_add)
@@ -249,6 +242,6 @@ def _scatter_add(w: Parts, op, values, places, size):
     (i,) = w.loops.index_names(1)
     place = f"{w.names.name(out)}[{n}[{i}]]"
     old = Term(place, ATOM, numpy_number(dtype))
-    made = numpy_term(np.add, [old, w.elements.element(values, [i])])
+    term = numpy_term(np.add, [old, w.elements.element(values, [i])])
     w.code.line(f"for {i} in range({n}.shape[0]):")
-    w.code.line(f"    {place} = {w.operands.stored(made, dtype)}")
+    w.code.line(f"    {place} = {w.operands.stored(term, dtype)}")

@@ -41,11 +41,10 @@ def _run(
 ) -> None:
     """Write nested loops that store a coefficient along one run of indices."""
     element, lane, steps = run
-    names = w.loops.open([str(count) for count, *_ in steps])
-    index = _index(w, _affine(element, names, [e for _, e, _ in steps]), shape)
-    at = subscript([_affine(lane, names, [k for *_, k in steps]), *index])
-    w.code.line(f"{name}[{at}] {sign} {w.operands.stored(item(index), dtype)}")
-    w.loops.close(names)
+    with w.loops.nest([str(count) for count, *_ in steps]) as names:
+        index = _index(w, _affine(element, names, [e for _, e, _ in steps]), shape)
+        at = subscript([_affine(lane, names, [k for *_, k in steps]), *index])
+        w.code.line(f"{name}[{at}] {sign} {w.operands.stored(item(index), dtype)}")
 
 
 def _affine(first: int, names: list[str], factors: list[int]) -> str:

@@ -69,9 +69,8 @@ def _matmul(w: Parts, op, a, b):
     rows = [f"{m}.shape[{a.type.ndim - 2}]"] if ranks[0] == 2 else []
     shape = [*lengths, *rows, f"{n}.shape[{b.type.ndim - 1}]"]
     w.arrays.new(op.outputs[0], shape)
-    w.loops.open(lengths)
-    w.code.line(f"np.dot({left}, {right}, {name}[{subscript(index)}])")
-    w.loops.close(index)
+    with w.loops.nest(lengths):
+        w.code.line(f"np.dot({left}, {right}, {name}[{subscript(index)}])")
     return None
 
 
@@ -144,10 +143,9 @@ def _outer(w: Parts, op, a, b):
     m, n = w.operands.array(a), w.operands.array(b)
     lengths = [length_text(a.type.shape[0], m, 0), length_text(b.type.shape[0], n, 0)]
     w.arrays.new(op.outputs[0], lengths)
-    i, j = w.loops.open(lengths)
-    item = numpy_term(np.multiply, [w.elements.element(a, [i]), w.elements.element(b, [j])])
-    w.code.line(f"{name}[{i}, {j}] = {w.operands.stored(item, dtype)}")
-    w.loops.close([i, j])
+    with w.loops.nest(lengths) as (i, j):
+        item = numpy_term(np.multiply, [w.elements.element(a, [i]), w.elements.element(b, [j])])
+        w.code.line(f"{name}[{i}, {j}] = {w.operands.stored(item, dtype)}")
 
 
 @handles(np.inner, np.vdot)
@@ -229,15 +227,15 @@ def _einsum(
     )  # fmt: skip
     w.code.line(SUM.step(w, total, product, wide))
     w.code.indent -= len(summed)
-    made = w.operands.stored(Term(total, ATOM, numpy_number(wide)), dtype)
+    text = w.operands.stored(Term(total, ATOM, numpy_number(wide)), dtype)
     if not result:
         spread(w, first, SUM, wide)
         if not is_array(out):
-            return made
+            return text
         w.arrays.new(out, [])  # an optimised einsum returns a 0-d array
-        w.code.line(f"{w.names.name(out)}[()] = {made}")
+        w.code.line(f"{w.names.name(out)}[()] = {text}")
         return None
-    w.code.line(f"{w.names.name(out)}[{subscript([index[c] for c in result])}] = {made}")
+    w.code.line(f"{w.names.name(out)}[{subscript([index[c] for c in result])}] = {text}")
     w.code.indent -= len(result)
     if w.loops.spreads and summed:
         parallel_sums.spread_rows(w.loops, first)

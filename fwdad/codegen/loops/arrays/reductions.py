@@ -9,7 +9,7 @@ import numpy as np
 
 from fwdad.codegen.loops import parallel_sums
 from fwdad.codegen.loops.arrays.functions import FLOAT64, as_array, axes_of, handles, reading
-from fwdad.codegen.loops.notation import length_text, subscript
+from fwdad.codegen.loops.notation import lengths_of, subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.terms.number_terms import Term, cast, literal, numpy_number
 from fwdad.codegen.loops.terms.numpy_terms import numpy_term
@@ -34,8 +34,8 @@ class _Fold:
         if self.ufunc is np.add and dtype.kind == "f" and not ordered:
             w.helpers.note(item.text)
             return f"{place} = {w.helpers.use('summed')}({place}, {item.text})"
-        made = numpy_term(self.ufunc, [Term(place, ATOM, numpy_number(dtype)), item])
-        return f"{place} = {w.operands.stored(made, dtype)}"
+        term = numpy_term(self.ufunc, [Term(place, ATOM, numpy_number(dtype)), item])
+        return f"{place} = {w.operands.stored(term, dtype)}"
 
 
 SUM, PROD = _Fold(np.add, 0), _Fold(np.multiply, 1)
@@ -66,9 +66,8 @@ def _reduce(
             total = w.names.temporary("total", numpy_number(wide))
             first = len(w.code.lines)
             w.code.line(f"{total} = {start}")
-            index = w.loops.open(lengths, inner=True)
-            w.code.line(fold.step(w, total, element(index), wide))
-            w.loops.close(index)
+            with w.loops.nest(lengths, inner=True) as index:
+                w.code.line(fold.step(w, total, element(index), wide))
             spread(w, first, fold, wide)
             made = _finish(w, Term(total, ATOM, numpy_number(wide)), count, dtype, mean)
             if isinstance(out.type, Number):
@@ -209,23 +208,20 @@ def _variance(w: Parts, a, axis, ddof, keepdims):
         message = "along an axis"
         raise TypeError(message)
     name = w.operands.array(value)
-    lengths = [length_text(d, name, k) for k, d in enumerate(value.type.shape)]
+    lengths = lengths_of(value, name)
     mean, total = (w.names.temporary(t, numpy_number(FLOAT64)) for t in ("mean", "total"))
     count = count_of(lengths, range(len(lengths)))
     first = len(w.code.lines)
     w.code.line(f"{mean} = 0.0")
-    index = w.loops.open(lengths)
-    w.code.line(SUM.step(w, mean, w.elements.element(value, index), FLOAT64))
-    w.loops.close(index)
+    with w.loops.nest(lengths) as index:
+        w.code.line(SUM.step(w, mean, w.elements.element(value, index), FLOAT64))
     spread(w, first, SUM, FLOAT64)
     w.code.line(f"{mean} = {w.helpers.use('divide')}({mean}, float({count}))")
     first = len(w.code.lines)
     w.code.line(f"{total} = 0.0")
-    w.loops.open(lengths)
-    square = f"({w.elements.element(value, index).text} - {mean})**2"
-    part = Term(square, ATOM, numpy_number(FLOAT64))
-    w.code.line(SUM.step(w, total, part, FLOAT64))
-    w.loops.close(index)
+    with w.loops.nest(lengths):
+        square = f"({w.elements.element(value, index).text} - {mean})**2"
+        w.code.line(SUM.step(w, total, Term(square, ATOM, numpy_number(FLOAT64)), FLOAT64))
     spread(w, first, SUM, FLOAT64)
     text = f"{w.helpers.use('divide')}({total}, float({count} - {ddof}))"
     return Term(text, ATOM, numpy_number(FLOAT64))
@@ -237,10 +233,9 @@ def _count_nonzero(w: Parts, op, a):
     name = w.operands.array(value)
     total = w.names.temporary("count")
     w.code.line(f"{total} = 0")
-    index = w.loops.open([length_text(d, name, k) for k, d in enumerate(value.type.shape)])
-    w.code.line(f"if {w.elements.element(value, index).text} != 0:")
-    w.code.line(f"    {total} += 1")
-    w.loops.close(index)
+    with w.loops.nest(lengths_of(value, name)) as index:
+        w.code.line(f"if {w.elements.element(value, index).text} != 0:")
+        w.code.line(f"    {total} += 1")
     return w.operands.stored(Term(total, ATOM, numpy_number(np.int64)), op.outputs[0].type.dtype)
 
 
@@ -253,7 +248,7 @@ def _cumulative(w: Parts, op, fold, a, axis):
     dtype, ndim = out.type.dtype, value.type.ndim
     (at,) = axes_of(axis if axis is not None else 0, ndim)
     name, source = w.names.name(out), w.operands.array(value)
-    lengths = [length_text(d, source, k) for k, d in enumerate(value.type.shape)]
+    lengths = lengths_of(value, source)
     w.code.line(f"{name} = {w.arrays.empty(lengths, dtype)}")
     index = w.loops.index_names(ndim)
     total = w.names.temporary("total", numpy_number(dtype))

@@ -15,7 +15,7 @@ from fwdad.codegen.loops.arrays.functions import (
     name_text,
     shape_text,
 )
-from fwdad.codegen.loops.notation import dtype_text, length_text, subscript
+from fwdad.codegen.loops.notation import dtype_text, length_text, lengths_of, subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.terms.number_terms import literal
 from fwdad.ir.notation import ATOM, tuple_text
@@ -43,7 +43,7 @@ def _in_rows(w: Parts, a: Value) -> str:
     stand for are C-contiguous.
     """
     name = w.operands.array(a)
-    known = w.memory.lies_by_rows(a) and w.arrays.is_in_order(a)
+    known = w.memory.is_c_contiguous(a) and w.arrays.is_in_order(a)
     return f"{w.helpers.use('by_rows')}({name})" if known else name
 
 
@@ -69,7 +69,7 @@ def _reshape(w: Parts, op, a, shape, order="C"):
 @handles(np.ravel)
 def _ravel(w: Parts, op, a, order="C"):
     a = as_array(w, a)
-    rows = w.memory.lies_by_rows(a)
+    rows = w.memory.is_c_contiguous(a)
     if order != "C" and not (rows and order in ("K", "A")):
         message = f"in order {order}"
         raise TypeError(message)
@@ -85,7 +85,7 @@ def _ravel(w: Parts, op, a, order="C"):
 
 @handles(view_or_zeros, view_or_copy)
 def _view_beside(w: Parts, op, mirrored, held, v, base):  # noqa: ARG001
-    if not w.memory.lies_by_rows(base):
+    if not w.memory.is_c_contiguous(base):
         message = "of an array that may not be C-contiguous"
         raise TypeError(message)
     return w.operands.array(mirrored)
@@ -95,7 +95,7 @@ def _view_beside(w: Parts, op, mirrored, held, v, base):  # noqa: ARG001
 def _give_back(w: Parts, op, held, own, order):  # noqa: ARG001
     made = (o for o in w.program.walk() if own in o.outputs or held in o.outputs)
     bases = [o.args[3] for o in made if isinstance(o, Apply) and o.function is view_or_zeros]
-    if not any(map(w.memory.lies_by_rows, bases)):
+    if not any(map(w.memory.is_c_contiguous, bases)):
         message = "of an array that may not be C-contiguous"
         raise TypeError(message)
     # a view: updates of it reach the array
@@ -103,7 +103,7 @@ def _give_back(w: Parts, op, held, own, order):  # noqa: ARG001
 
 @handles(is_view)
 def _is_view(w: Parts, op, v, base):  # noqa: ARG001
-    if not w.memory.lies_by_rows(base):
+    if not w.memory.is_c_contiguous(base):
         message = "of an array that may not be C-contiguous"
         raise TypeError(message)
     return "True"
@@ -197,13 +197,12 @@ def _roll(w: Parts, op, a, shift, axis=None):
     by = w.names.temporary("shift")
     w.code.line(f"{by} = {w.operands.index_text(shift)} % {n} if {n} else 0", op)
     w.code.line(f"{name} = {w.arrays.empty(lengths, a.type.dtype)}")
-    index = w.loops.open(lengths)
-    to = list(index)
-    to[along] = w.names.temporary("place")
-    w.code.line(f"{to[along]} = {index[along]} + {by}")
-    w.code.line(f"{to[along]} = {to[along]} if {to[along]} < {n} else {to[along]} - {n}")
-    w.code.line(f"{name}[{subscript(to)}] = {source}[{subscript(index)}]")
-    w.loops.close(index)
+    with w.loops.nest(lengths) as index:
+        to = list(index)
+        to[along] = w.names.temporary("place")
+        w.code.line(f"{to[along]} = {index[along]} + {by}")
+        w.code.line(f"{to[along]} = {to[along]} if {to[along]} < {n} else {to[along]} - {n}")
+        w.code.line(f"{name}[{subscript(to)}] = {source}[{subscript(index)}]")
 
 
 @handles(np.real)
@@ -245,17 +244,16 @@ def _join(w: Parts, op: Apply, parts: Sequence[Operand], axis: int, new: bool) -
     w.code.line(f"{name} = {w.arrays.empty(lengths, out.type.dtype)}")
     offset = "0"
     for k, (v, n) in enumerate(zip(values, names, strict=True)):
-        own = [length_text(d, n, j) for j, d in enumerate(v.type.shape)]
-        index = w.loops.open(own)
-        if new:
-            place = [*index[:axis], str(k), *index[axis:]]
-        else:
-            place = [*index]
-            if offset != "0":
-                place[axis] = f"{index[axis]} + {offset}"
-        text = w.operands.stored(w.elements.element(v, index), out.type.dtype)
-        w.code.line(f"{name}[{subscript(place)}] = {text}")
-        w.loops.close(index)
+        own = lengths_of(v, n)
+        with w.loops.nest(own) as index:
+            if new:
+                place = [*index[:axis], str(k), *index[axis:]]
+            else:
+                place = [*index]
+                if offset != "0":
+                    place[axis] = f"{index[axis]} + {offset}"
+            text = w.operands.stored(w.elements.element(v, index), out.type.dtype)
+            w.code.line(f"{name}[{subscript(place)}] = {text}")
         if not new:
             moved = own[axis] if offset == "0" else f"{offset} + {own[axis]}"
             offset = name_text(w, moved, "offset") if k + 1 < len(values) else offset
@@ -315,6 +313,5 @@ def _diff(w: Parts, op, a, n=1, axis=-1):
     length = length_text(a.type.shape[0], name, 0)
     shorter = f"{w.helpers.use('larger')}({length} - 1, 0)"
     w.code.line(f"{out} = {w.arrays.empty([shorter], a.type.dtype)}")
-    index = w.loops.open([f"{length} - 1"])
-    w.code.line(f"{out}[{index[0]}] = {name}[{index[0]} + 1] - {name}[{index[0]}]")
-    w.loops.close(index)
+    with w.loops.nest([f"{length} - 1"]) as index:
+        w.code.line(f"{out}[{index[0]}] = {name}[{index[0]} + 1] - {name}[{index[0]}]")

@@ -14,10 +14,10 @@ from typing import Any
 from fwdad.codegen.loops.arrays.functions import handles, reading
 from fwdad.codegen.loops.notation import dtype_text, subscript
 from fwdad.codegen.loops.parts import Parts
-from fwdad.codegen.loops.stack_memory import Held, type_of_pushed
+from fwdad.codegen.loops.stack_memory import Held
 from fwdad.codegen.numba_support import CHECK_BOUNDS
 from fwdad.ir.notation import tuple_text
-from fwdad.ir.ops import Apply, Call, Loop, Value, is_array, values_in, walk
+from fwdad.ir.ops import Apply, Call, Loop, Value, is_array, type_of_operand, values_in, walk
 from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top
 from fwdad.ir.types import INT, ArrayType, Size, Type
 
@@ -51,8 +51,8 @@ def _memory(w: Parts, t: Type) -> str:
     return f"{w.helpers.use('growing')}({_FIRST}, {dtype_text(t.dtype)})"
 
 
-def given(w: Parts, stack: Value, name: str) -> None:
-    """Begin with a stack that is a parameter: a tuple, as :func:`answer` makes it."""
+def unpack(w: Parts, stack: Value, name: str) -> None:
+    """Begin with a stack that is a parameter: a tuple, as :func:`as_tuple` makes it."""
     begun(w, stack)
     w.code.line(f"{_parts(w.stacks.held[stack])} = {name}")
 
@@ -87,7 +87,7 @@ def part_types(w: Parts, stack: Value) -> list[Type]:
     return [buffer, INT, *(shapes if held.shapes else [])]
 
 
-def answer(w: Parts, stack: Value) -> str:
+def as_tuple(w: Parts, stack: Value) -> str:
     """A stack as a result: its memory, its height, and the same of the shapes of arrays."""
     return f"({_parts(w.stacks.held[stack])})"
 
@@ -102,7 +102,7 @@ def make_room(w: Parts, loop: Loop) -> None:
     if loop.span is None or loop.leaves:
         return
     start, stop, step = loop.span
-    ends = [type_of_pushed(x) for x in (start, stop)]
+    ends = [type_of_operand(x) for x in (start, stop)]
     if step not in (1, -1) or isinstance(step, Value) or any(t.dtype.kind != "i" for t in ends):
         return
     own: dict[Held, list[Apply]] = {}
@@ -120,9 +120,9 @@ def make_room(w: Parts, loop: Loop) -> None:
     first, last = w.operands.text(low, 6), w.operands.text(high, 5)  # the subtrahend is one term
     count = last if first == "0" else f"{last} - {first}"
     if len(found) > 1 and not count.isidentifier():
-        made = w.names.temporary("count", INT)
-        w.code.line(f"{made} = {count}")
-        count = made
+        name = w.names.temporary("count", INT)
+        w.code.line(f"{name} = {count}")
+        count = name
     for held, each in found.items():
         factor = count if count.isidentifier() else f"({count})"
         _grow(w, held, f"{each} * {factor}" if each != 1 else count)
@@ -133,13 +133,13 @@ def _pushes_in(w: Parts, loop: Loop) -> Counter[Held]:
 
     Capacity that is reserved for some of these is used up by the others.
     """
-    found: Counter[Held] = Counter()
+    counts: Counter[Held] = Counter()
     for op in walk(loop.body):
         if isinstance(op, Apply) and op.function is push:
-            found[w.stacks.held[op.args[0]]] += 1
+            counts[w.stacks.held[op.args[0]]] += 1
         elif isinstance(op, Call):
-            found.update(w.stacks.held[a] for a in values_in(op.args) if a in w.stacks.handed)
-    return found
+            counts.update(w.stacks.held[a] for a in values_in(op.args) if a in w.stacks.handed)
+    return counts
 
 
 def _grow(w: Parts, held: Held, more: str) -> None:
@@ -178,10 +178,9 @@ def _push(w: Parts, op: Apply, stack: Value, x: Any) -> None:
         w.code.line(f"{w.helpers.use('ahead')}({name}, {top}, {size}, 1)")
         view = w.names.temporary("view")
         w.code.line(f"{view} = {_shaped(f'{name}[{top}:{top} + {size}]', lengths)}")
-        index = w.loops.open(lengths)
-        item = w.operands.stored(w.elements.element(value, index, steps), t.dtype)
-        w.code.line(f"{view}[{subscript(index)}] = {item}")
-        w.loops.close(index)
+        with w.loops.nest(lengths) as index:
+            item = w.operands.stored(w.elements.element(value, index, steps), t.dtype)
+            w.code.line(f"{view}[{subscript(index)}] = {item}")
     w.code.line(f"{top} += {size}")
     for k, axis in enumerate(held.unknown):
         w.code.line(f"{shapes}[{shapes}_top + {k}] = {lengths[axis]}")
@@ -227,8 +226,8 @@ def _thin(w: Parts, op: Apply, stack: Value) -> None:
     held = w.stacks.held[stack]
     name, height, shapes, t = held.name, held.top, held.shapes, held.type
     if isinstance(t, ArrayType) and t.ndim:
-        found = f"{w.helpers.use('thinned')}({name}, {shapes}, {shapes}_top, {t.ndim})"
-        w.code.line(f"{height}, {shapes}_top = {found}", op)
+        text = f"{w.helpers.use('thinned')}({name}, {shapes}, {shapes}_top, {t.ndim})"
+        w.code.line(f"{height}, {shapes}_top = {text}", op)
     else:
         w.code.line(f"{height} = {w.helpers.use('thinned_numbers')}({name}, {height})", op)
 
@@ -261,7 +260,7 @@ def _item(w: Parts, op: Apply, text: str) -> str:
     t = op.outputs[0].type
     if not isinstance(t, ArrayType):
         return text
-    made = w.names.temporary("a")
-    w.code.line(f"{made} = {w.arrays.empty([], t.dtype)}")
-    w.code.line(f"{made}[()] = {text}")
-    return made
+    name = w.names.temporary("a")
+    w.code.line(f"{name} = {w.arrays.empty([], t.dtype)}")
+    w.code.line(f"{name}[()] = {text}")
+    return name

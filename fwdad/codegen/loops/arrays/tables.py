@@ -28,10 +28,9 @@ def _of_each(w: Parts, op: Any, v: Operand, call: Any) -> str | None:
             text = call(w.elements.element(value, [], steps))
             return w.operands.stored(Term(text, ATOM, numpy_number(out.type.dtype)), out.type.dtype)
         w.arrays.new(out, lengths)
-        index = w.loops.open(lengths)
-        name, item = w.names.name(out), call(w.elements.element(value, index, steps))
-        w.code.line(f"{name}[{subscript(index)}] = {item}")
-        w.loops.close(index)
+        with w.loops.nest(lengths) as index:
+            name, item = w.names.name(out), call(w.elements.element(value, index, steps))
+            w.code.line(f"{name}[{subscript(index)}] = {item}")
     return None
 
 
@@ -95,8 +94,8 @@ def _convolve(w: Parts, op, a, v, mode=None):
         raise TypeError(message)
     m, n = (as_dtype(w, _vector(w, x, "biufc"), dtype) for x in (a, v))
     start, length = w.names.temporary("start"), w.names.temporary("length")
-    given = f"{m}.shape[0], {n}.shape[0], {_MODES[mode]}, {turned}"
-    w.code.line(f"{start}, {length} = {w.helpers.use('part_of_full')}({given})", op)
+    text = f"{m}.shape[0], {n}.shape[0], {_MODES[mode]}, {turned}"
+    w.code.line(f"{start}, {length} = {w.helpers.use('part_of_full')}({text})", op)
     if turned:
         n = f"np.conj({n})[::-1]" if dtype.kind == "c" else f"{n}[::-1]"
     return f"{w.helpers.use('convolved')}({m}, {n}, {start}, {length})"

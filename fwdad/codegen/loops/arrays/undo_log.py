@@ -30,10 +30,11 @@ def _note(
     else:
         name = w.names.temporary("view")
         w.code.line(f"{name} = {view}")
-        loop = w.loops.open([length_text(d, name, k) for k, d in enumerate(shape)], inner=True)
-        _note_element(w, log, counter, name, subscript(loop))
-        w.code.line(f"{counter} += 1")
-        w.loops.close(loop)
+        with w.loops.nest(
+            [length_text(d, name, k) for k, d in enumerate(shape)], inner=True
+        ) as loop:
+            _note_element(w, log, counter, name, subscript(loop))
+            w.code.line(f"{counter} += 1")
     w.code.line(f"{log[2]}[0] = {counter}{'' if shape else ' + 1'}")
 
 

@@ -16,8 +16,8 @@ from fwdad.tangents.straight import with_derivative_of
 
 
 def _clip(dtype: np.dtype[Any], x: Term, low: Term, high: Term) -> Term:
-    made = numpy_term(np.minimum, [numpy_term(np.maximum, [x, low]), high])
-    return cast(made, dtype)
+    term = numpy_term(np.minimum, [numpy_term(np.maximum, [x, low]), high])
+    return cast(term, dtype)
 
 
 def _scale(dtype: np.dtype[Any], d: Term, lanes: Term) -> Term:

@@ -151,8 +151,8 @@ def _numpy_text(ufunc: np.ufunc, terms: Sequence[Term], kind: str) -> tuple[str,
         return f"np.{name}({args})", ATOM
     if kind == "f" and f"special_{name}" in SPECIAL_HELPERS and _is_scipy(ufunc):
         wide = [cast(t, FLOAT64).text for t in terms]
-        made = f"special_{name}({', '.join(wide)})"
-        return f"np.float32({made})" if terms[0].type.dtype == np.float32 else made, ATOM
+        text = f"special_{name}({', '.join(wide)})"
+        return f"np.float32({text})" if terms[0].type.dtype == np.float32 else text, ATOM
     message = f"the function {name}"
     raise CannotCompileError(message)
 
@@ -205,5 +205,5 @@ def _power_text(terms: Sequence[Term], kind: str) -> tuple[str, int]:
 def where_term(condition: Term, a: Term, b: Term, dtype: np.dtype[Any]) -> Term:
     """One of two terms."""
     a, b = cast(a, dtype), cast(b, dtype)
-    held = cast(condition, BOOL)
-    return Term(f"{a.at(1)} if {held.at(1)} else {b.at(1)}", -2, numpy_number(dtype))
+    term = cast(condition, BOOL)
+    return Term(f"{a.at(1)} if {term.at(1)} else {b.at(1)}", -2, numpy_number(dtype))

@@ -137,8 +137,8 @@ def math_term(name: str, terms: Sequence[Term], result: Number) -> Term | None:
     if name in ("atan2", "copysign") and len(terms) == 2:
         return Term(f"math.{name}({args})", ATOM, result)
     if name == "fmod" and len(terms) == 2:
-        made = f"in_domain(np.fmod({args}), abs({floats[0]}) + abs({floats[1]}))"
-        return Term(made, ATOM, result)
+        text = f"in_domain(np.fmod({args}), abs({floats[0]}) + abs({floats[1]}))"
+        return Term(text, ATOM, result)
     if name == "hypot" and len(terms) == 2:
         return Term(f"in_range(math.hypot({args}), {floats[0]} + {floats[1]})", ATOM, result)
     if len(terms) != 1:

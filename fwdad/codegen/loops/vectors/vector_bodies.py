@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,9 @@ from fwdad.codegen.loops.vectors.vector_terms import (
 from fwdad.codegen.loops.vectors.vector_terms import vector_term as term_of
 from fwdad.codegen.runtime import libmvec
 from fwdad.ir.notation import ATOM
-from fwdad.ir.ops import Apply, Load, Loop, Op, Operand, Store, Value, values_in
+from fwdad.ir.ops import Apply, Load, Loop, Op, Operand, Store, Value, type_of_operand, values_in
 from fwdad.ir.primitives.stacks import push
-from fwdad.ir.types import Number, number_type
+from fwdad.ir.types import Number
 from fwdad.ops import Cost, record_of
 
 _DOUBLE = np.dtype(np.float64)
@@ -97,7 +98,7 @@ def _adds_up(loop: Loop, body: Body) -> bool:
 
 
 def _is_double(x: Operand) -> bool:
-    t = x.type if isinstance(x, Value) else number_type(x)
+    t = type_of_operand(x)
     return isinstance(t, Number) and t.dtype == _DOUBLE
 
 
@@ -200,13 +201,13 @@ class _Writer:
         w, key = self.w, self._key(op, shift)
         if key in self.views:
             return
-        made = self.views[key] = w.names.temporary("row")
+        name = self.views[key] = w.names.temporary("row")
         ends = [f"{end} + {shift}" if shift else end for end in (first, last)]
         index = [w.operands.atom(w.operands.term(i)).text for i in op.index[:-1]]
         w.code.line(
-            f"{made} = {w.operands.array(op.array)}[{subscript([*index, ':'.join(ends)])}]", op
+            f"{name} = {w.operands.array(op.array)}[{subscript([*index, ':'.join(ends)])}]", op
         )
-        w.code.line(f"if {made}.shape[0] != {self.n}:")
+        w.code.line(f"if {name}.shape[0] != {self.n}:")
         w.code.line(
             "    raise IndexError('index is out of bounds')"
         )  # the NumPy program reports which
@@ -258,23 +259,16 @@ class _Writer:
         elif op.function in (float, np.float64):
             self.held[op.outputs[0]] = given[0]
         elif any(x.is_vector for x in given):
-            self._define(op, term_of(op, given, self._atom).text)
+            self._define(op, term_of(op, given, partial(self.w.draft.vector_atom, wanted="v")).text)
         else:
             made = self.w.names.temporary("t")
             self.line(f"{made} = {self.w.numbers.scalar(op).text}", op)
             self.held[op.outputs[0]] = Elements(Term(made, ATOM, numpy_number(_DOUBLE)), False)
 
     def _define(self, op: Op, text: str) -> None:
-        made = self.w.names.temporary("v")
-        self.line(f"{made} = {text}", op)
-        self.held[op.outputs[0]] = Elements(Term(made, ATOM, numpy_number(_DOUBLE)), True)
-
-    def _atom(self, term: Term) -> Term:
-        if term.text.isidentifier():
-            return term
-        made = self.w.names.temporary("v")
-        self.line(f"{made} = {term.text}")
-        return term._replace(text=made, level=ATOM)
+        name = self.w.names.temporary("v")
+        self.line(f"{name} = {text}", op)
+        self.held[op.outputs[0]] = Elements(Term(name, ATOM, numpy_number(_DOUBLE)), True)
 
 
 def _check_of(op: Apply) -> str:

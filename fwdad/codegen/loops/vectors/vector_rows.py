@@ -93,7 +93,7 @@ class Rows:
             op = w.elements.lazy[a]
             given = [self._elements(x, index) for x in op.args]
             if any(x.is_vector for x in given):
-                return Elements(vector_term(op, given, self.atom), True)
+                return Elements(vector_term(op, given, self.w.draft.vector_atom), True)
             return Elements(w.elements.element_of(op, index, self.steps), False)
         own = w.elements.index_into(w.operands.array(a), a.type.shape, index, self.steps)
         t = numpy_number(a.type.dtype)
@@ -101,14 +101,6 @@ class Rows:
             return Elements(Term(f"{w.operands.array(a)}[{subscript(own)}]", ATOM, t), False)
         text = f"vector_read({self.width}, {self.stop}, {w.operands.array(a)}, {subscript(own)})"
         return Elements(Term(text, ATOM, t), True)
-
-    def atom(self, term: Term) -> Term:
-        """A term of vectors as a name, so that it may be written twice."""
-        if term.text.isidentifier():
-            return term
-        made = self.w.names.temporary("t")
-        self.line(f"{made} = {term.text}")
-        return term._replace(text=made, level=ATOM)
 
 
 def extreme_of_row(
@@ -125,7 +117,7 @@ def extreme_of_row(
         text = rows.at(at).text
         return text if of is None else f"vector_abs({text})"
 
-    rows.line(f"{best} = {element(_first(index, axes))}")
+    rows.line(f"{best} = {element(first_of_row(index, axes))}")
     rows.line(f"{odd} = vector_isnan({best})")
     with w.loops.over(index, rows.lengths, axes[:-1]):
         w.code.line(f"for {index[-1]} in range(0, {rows.stop}, {rows.width}):")
@@ -174,7 +166,7 @@ def add_rows(
     def term() -> Term:
         made = rows.at(index)
         if power == 2:
-            made = rows.atom(made)
+            made = w.draft.vector_atom(made)
             made = made._replace(text=f"{made.text} * {made.text}", level=6)
         return made
 
@@ -216,7 +208,8 @@ def sum_of_row(rows: Rows, total: str, index: Sequence[str], axes: Sequence[int]
             w.code.line(f"{total} = {total} + {term.at(6)}")
 
 
-def _first(index: Sequence[str], axes: Sequence[int]) -> list[str]:
+def first_of_row(index: Sequence[str], axes: Sequence[int]) -> list[str]:
+    """The index of the first element of a row."""
     return ["0" if k in axes else name for k, name in enumerate(index)]
 
 

@@ -17,8 +17,8 @@ from fwdad.codegen.loops.terms.numpy_terms import SYMBOLS, as_ufunc, loop_types
 from fwdad.codegen.numba_support import CannotCompileError
 from fwdad.codegen.runtime import libmvec
 from fwdad.ir.notation import ATOM
-from fwdad.ir.ops import Apply, Operand, Value, is_array
-from fwdad.ir.types import Number, number_type
+from fwdad.ir.ops import Apply, Operand, Value, is_array, type_of_operand
+from fwdad.ir.types import Number
 from fwdad.ops import Algebra, Cost, record_of
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.straight import with_derivative_of
@@ -126,9 +126,9 @@ def _type_of(a: Operand) -> Number:
     """The type of an operand's elements."""
     if is_array(a):
         return numpy_number(a.type.dtype)
-    found = a.type if isinstance(a, Value) else number_type(a)
-    assert isinstance(found, Number)
-    return found
+    t = type_of_operand(a)
+    assert isinstance(t, Number)
+    return t
 
 
 def convert(x: Elements, dtype: np.dtype[Any]) -> Term:
@@ -149,17 +149,17 @@ def vector_term(op: Apply, given: Sequence[Elements], atom: Callable[[Term], Ter
     ``atom`` names a term, so that it may be written twice.
     """
     dtype = op.outputs[0].type.dtype
-    made = functools.partial(Term, type=numpy_number(dtype))
+    vector = functools.partial(Term, type=numpy_number(dtype))
     if op.function is np.where:
         condition = convert(given[0], _BOOL)
         a, b = (convert(x, dtype) for x in given[1:])
-        return made(f"vector_where({condition.text}, {a.text}, {b.text})", ATOM)
+        return vector(f"vector_where({condition.text}, {a.text}, {b.text})", ATOM)
     if op.function is np.clip:
         x, low, high = (convert(x, dtype).text for x in given)
-        return made(f"vector_minimum(vector_maximum({x}, {low}), {high})", ATOM)
+        return vector(f"vector_minimum(vector_maximum({x}, {low}), {high})", ATOM)
     if op.function is scale_lanes:
         d, lanes = (convert(x, dtype).text for x in given)
-        return made(f"vector_scale({d}, {lanes})", ATOM)
+        return vector(f"vector_scale({d}, {lanes})", ATOM)
     if op.function is with_derivative_of:
         return convert(given[0], dtype)
     ufunc = as_ufunc(op.function)
@@ -169,19 +169,19 @@ def vector_term(op: Apply, given: Sequence[Elements], atom: Callable[[Term], Ter
     power = 2 if ufunc is np.square else small_power(op)
     if power is not None:
         first = atom(first)
-        return made(" * ".join([first.text] * power), 6)
+        return vector(" * ".join([first.text] * power), 6)
     infix = SYMBOLS.get(record_of(ufunc).on_bools or ufunc)
     if infix is not None:
         symbol, level = infix
         left, right = first.at(level + (level == 0)), terms[1].at(level + 1)
-        return made(f"{left} {symbol} {right}", level)
+        return vector(f"{left} {symbol} {right}", level)
     if ufunc is np.negative:
-        return made(f"-{first.at(7)}", 7)
+        return vector(f"-{first.at(7)}", 7)
     if ufunc is np.positive:
         return first
     if ufunc is np.reciprocal:
-        return made(f"{literal(1.0, first.type)} / {first.at(7)}", 6)
+        return vector(f"{literal(1.0, first.type)} / {first.at(7)}", 6)
     if ufunc in (np.logical_not, np.invert):
-        return made(f"~{first.at(7)}", 7)
+        return vector(f"~{first.at(7)}", 7)
     name = _library_name(ufunc) or record_of(ufunc).simd
-    return made(f"vector_{name}({', '.join(t.text for t in terms)})", ATOM)
+    return vector(f"vector_{name}({', '.join(t.text for t in terms)})", ATOM)

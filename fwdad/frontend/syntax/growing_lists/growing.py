@@ -128,8 +128,8 @@ class Items(Refusing):
 
     def array(self) -> Symbol:
         """``np.array`` of the list."""
-        found: Symbol = self.tracer.recorder.apply(np.ndarray.copy, (self.rows(),), {})
-        return found
+        symbol: Symbol = self.tracer.recorder.apply(np.ndarray.copy, (self.rows(),), {})
+        return symbol
 
 
 class Growing(Items):
@@ -289,8 +289,8 @@ class Growing(Items):
     def _known_rows(self) -> Symbol:
         """The items of a list to which nothing has been appended."""
         if not self.head:
-            found: Symbol = self.tracer.recorder.apply(np.zeros, (0,), {})
-            return found
+            symbol: Symbol = self.tracer.recorder.apply(np.zeros, (0,), {})
+            return symbol
         made: Symbol = self.tracer.recorder.apply(np.array, (list(self.head),), {})
         self._read.append(_Read(made, self.tracer.recorder.latest, set()))
         return made

@@ -88,8 +88,8 @@ class Tuples(Items):
             self.refused(
                 "an array of tuples of numbers and arrays, which do not form rows, made from"
             )
-        found: Symbol = self.tracer.recorder.apply(np.stack, (parts,), {"axis": 1})
-        return found
+        symbol: Symbol = self.tracer.recorder.apply(np.stack, (parts,), {"axis": 1})
+        return symbol
 
 
 def growing_list(tracer: Tracer, head: list[Any], place: Any, shape: Shape | None = None) -> Items:
@@ -109,6 +109,6 @@ def list_of(tracer: Tracer, items: list[Any]) -> Any:
     place = None if where is None else (where.filename, where.line, where.column)
     if place in tracer.growing:
         return growing_list(tracer, items, place)
-    made = tracer.recorder.journal.fresh(items)
-    tracer.recorder.places[id(made)] = (made, place)
-    return made
+    value = tracer.recorder.journal.fresh(items)
+    tracer.recorder.places[id(value)] = (value, place)
+    return value

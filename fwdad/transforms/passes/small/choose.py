@@ -80,7 +80,7 @@ class Choice:
                 for r in self._roots.get(v, {v}):
                     self._writes.setdefault(r, []).append(self._span[op][0])
         self.chosen = self._candidates()
-        self._reject({v for op in Orders(program).told() for v in op.outputs})
+        self._reject({v for op in Orders(program).on_other_orders() for v in op.outputs})
         self._drop_written()
         if any(self._is_input(r) and r not in program.block.params for r in self._writes):
             self.chosen.clear()  # a part of a program, which does not know what shares memory
@@ -127,15 +127,15 @@ class Choice:
                     self._merges[out], self._merging[out] = [p], op
 
     def _candidates(self) -> set[Value]:
-        found: set[Value] = set()
+        values: set[Value] = set()
         for op in walk(self._program.block):
             if op in self._expandable:
-                found.update(v for v in op.outputs if is_array(v))
+                values.update(v for v in op.outputs if is_array(v))
             elif isinstance(op, Load) and is_small(op.outputs[0].type):
                 whole = loaded_places(op) if is_small(op.array.type) else None
                 if whole is not None or self._is_row(op):
-                    found.add(op.outputs[0])
-        return found | {v for v in self._merges if is_small(v.type)}
+                    values.add(op.outputs[0])
+        return values | {v for v in self._merges if is_small(v.type)}
 
     def _is_row(self, op: Load) -> bool:
         """Whether a load takes known elements of memory that is never written."""

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fwdad.ir.builder.index_parts import spelled_out
-from fwdad.ir.ops import Apply, Load, Operand, Value, is_array, values_in
+from fwdad.ir.ops import Apply, Load, Operand, Value, is_array, type_of_operand, values_in
 from fwdad.ir.types import ArrayType, Number, Type, number_type
 from fwdad.ops import Algebra, Memory, record_of
 
@@ -65,10 +65,10 @@ def size(v: Value) -> int:
 
 def elements_of(items: Sequence[Operand], shape: tuple[int, ...]) -> Elements:
     """Operands in the shape of an array."""
-    made = np.empty(shape, object)
+    array = np.empty(shape, object)
     for k, index in enumerate(np.ndindex(shape)):
-        made[index] = items[k]
-    return made
+        array[index] = items[k]
+    return array
 
 
 def places(v: Value) -> Any:
@@ -132,7 +132,7 @@ def nested_shape(operand: Operand) -> tuple[int, ...] | None:
         return (len(operand), *shape)  # type: ignore[misc]
     if is_array(operand):
         return operand.type.shape if is_small(operand.type) else None
-    t = operand.type if isinstance(operand, Value) else number_type(operand)
+    t = type_of_operand(operand)
     return () if isinstance(t, Number) else None
 
 
@@ -221,10 +221,10 @@ def _plain(args: Sequence[Operand]) -> bool:
 def each(writing: Writing, function: Any, parts: Sequence[Elements], dtype: Any) -> Elements:
     """A scalar function applied element by element."""
     t = Number(np.dtype(dtype), python=False)
-    made = np.empty(parts[0].shape, object)
-    for k in np.ndindex(made.shape):
-        made[k] = writing.apply(function, tuple(p[k] for p in parts), t)
-    return made
+    array = np.empty(parts[0].shape, object)
+    for k in np.ndindex(array.shape):
+        array[k] = writing.apply(function, tuple(p[k] for p in parts), t)
+    return array
 
 
 def _selected(op: Apply) -> Any:
@@ -232,11 +232,11 @@ def _selected(op: Apply) -> Any:
 
     def expand(writing: Writing) -> Elements:
         parts = np.broadcast_arrays(*[writing.elements(a) for a in op.args])
-        made = np.empty(parts[0].shape, object)
-        for k in np.ndindex(made.shape):
+        array = np.empty(parts[0].shape, object)
+        for k in np.ndindex(array.shape):
             one = writing.apply(np.where, tuple(p[k] for p in parts), ArrayType(dtype, ()))
-            made[k] = writing.load(one, ())
-        return made
+            array[k] = writing.load(one, ())
+        return array
 
     plain = len(op.args) == 3 and not op.kwargs and _plain(op.args)
     return expand if plain and dtype.kind in "bfc" else None
@@ -279,13 +279,13 @@ def _summed(op: Apply) -> Any:
     def expand(writing: Writing) -> Elements:
         found = writing.elements(a)
         rows = found.reshape(-1, 1) if axis is None else np.moveaxis(found, axis, 0)
-        made = np.empty(rows.shape[1:] if axis is not None else (), object)
+        array = np.empty(rows.shape[1:] if axis is not None else (), object)
         columns = rows.reshape(len(rows), -1)
         totals = [_total(writing, list(columns[:, k]), t.dtype) for k in range(columns.shape[1])]
         if op.function is np.mean:
             n = Number(t.dtype, python=False)
             totals = [writing.apply(operator.truediv, (x, len(rows)), n) for x in totals]
-        return elements_of(totals, made.shape)
+        return elements_of(totals, array.shape)
 
     return expand
 
@@ -325,10 +325,10 @@ def _made(op: Apply) -> Any:
     t = op.outputs[0].type
     if values_in(op.operands()) or op.kwargs.get("like") is not None:  # of a number: it raises
         return None
-    found = np.zeros(lengths(op.outputs[0]), t.dtype) if op.function is np.empty else op.function(
+    array = np.zeros(lengths(op.outputs[0]), t.dtype) if op.function is np.empty else op.function(
         *op.args, **op.kwargs
     )  # fmt: skip
-    return lambda _: elements_of([t.dtype.type(x) for x in found.ravel()], found.shape)
+    return lambda _: elements_of([t.dtype.type(x) for x in array.ravel()], array.shape)
 
 
 def _made_alike(op: Apply) -> Any:

@@ -84,13 +84,13 @@ class _Splitter:
     def program(self, program: Program) -> None:
         """Rewrite a program."""
         self._block(program.block)
-        made: dict[Value, Value] = {}  # the same array twice is one array
+        new_values: dict[Value, Value] = {}  # the same array twice is one array
         self._out = program.block.ops
 
         def result(v: Value) -> Operand:
-            if v in self._chosen and v not in made:
-                made[v] = self._array(v)
-            return made.get(v, self._mapping.get(v, v))
+            if v in self._chosen and v not in new_values:
+                new_values[v] = self._array(v)
+            return new_values.get(v, self._mapping.get(v, v))
 
         program.block.results = [map_values(result, r) for r in program.block.results]
         give_name(self._mapping)
@@ -122,15 +122,15 @@ class _Splitter:
 
     def apply(self, function: Callable[..., Any], args: tuple[Operand, ...], t: Type) -> Value:
         """Write a call."""
-        made = Value(t)
-        self._out.append(Apply(function, args, outputs=(made,), location=self._place()))
-        return made
+        value = Value(t)
+        self._out.append(Apply(function, args, outputs=(value,), location=self._place()))
+        return value
 
     def load(self, array: Value, index: tuple[Operand, ...]) -> Value:
         """Write the load of an element."""
-        made = Value(number_of(array))
-        self._out.append(Load(array, index, view=False, outputs=(made,), location=self._place()))
-        return made
+        value = Value(number_of(array))
+        self._out.append(Load(array, index, view=False, outputs=(value,), location=self._place()))
+        return value
 
     def elements(self, operand: Operand) -> Elements:
         """The elements of an array, a number, or nested lists of these."""
@@ -151,11 +151,11 @@ class _Splitter:
     def _array(self, v: Value) -> Value:
         """A new array with the contents of a chosen one."""
         found = self.elements(v)
-        made = self.apply(np.array, (list(found.ravel()),), ArrayType(v.type.dtype, (found.size,)))
+        value = self.apply(np.array, (list(found.ravel()),), ArrayType(v.type.dtype, (found.size,)))
         if found.ndim > 1:
-            made = self.apply(np.reshape, (made, found.shape), v.type)
-        made.name = v.name
-        return made
+            value = self.apply(np.reshape, (value, found.shape), v.type)
+        value.name = v.name
+        return value
 
     def _hold(self, v: Value, found: Elements) -> None:
         """Set the elements of an array."""
@@ -177,11 +177,11 @@ class _Splitter:
         (out,) = op.outputs
         expand = expansion(op)
         assert expand is not None
-        found = np.asarray(expand(self), object)
+        array = np.asarray(expand(self), object)
         if is_array(out):
-            self._hold(out, found)
+            self._hold(out, array)
         else:
-            self._mapping[out] = cast(self, found[()], out.type.dtype)
+            self._mapping[out] = cast(self, array[()], out.type.dtype)
 
     def _load(self, op: Load) -> None:
         (out,) = op.outputs
@@ -212,17 +212,17 @@ class _Splitter:
             function, count = found
             result = _common(op.array, op.value)
             new = each(self, function, [old, new][:count], result)
-        held = self._held[root].copy()
+        copy = self._held[root].copy()
         for k in np.ndindex(np.shape(at)):
-            held[np.asarray(at)[k]] = cast(self, new[k], dtype)
-        self._held[root] = held
+            copy[np.asarray(at)[k]] = cast(self, new[k], dtype)
+        self._held[root] = copy
 
     # -- control
 
     def _branch(self, op: Branch) -> None:
         before = dict(self._held)
         after = []
-        answers: list[list[Operand]] = []
+        new_results: list[list[Operand]] = []
         kept = [k for k, v in enumerate(op.outputs) if v not in self._chosen]
         split = [v for v in op.outputs if v in self._chosen]
         for side in op.blocks():
@@ -235,7 +235,7 @@ class _Splitter:
             for v, r in zip(op.outputs, results, strict=True):
                 if v in self._chosen:
                     made.extend(self._elements_or_missing(r, v))
-            answers.append(made)
+            new_results.append(made)
             after.append(dict(self._held))
             self._out = outer
         self._held = dict(before)
@@ -250,10 +250,10 @@ class _Splitter:
                 new = Value(number_of(root), root.name and f"{root.name}_{k}")
                 outputs.append(new)
                 self._held[root][k] = new
-                for results, held in zip(answers, after, strict=True):
+                for results, held in zip(new_results, after, strict=True):
                     results.append(held[root][k])
         op.outputs = tuple(outputs)
-        for side, results in zip(op.blocks(), answers, strict=True):
+        for side, results in zip(op.blocks(), new_results, strict=True):
             side.results = results
         self._out.append(op)
 
@@ -293,7 +293,7 @@ class _Splitter:
 
     def _written_in(self, op: Loop) -> list[Value]:
         """The arrays from before a loop that the loop writes."""
-        found: dict[Value, None] = {}
+        values: dict[Value, None] = {}
         views = dict(self._views)
         for block in op.blocks():
             for inner in walk(block):
@@ -301,8 +301,8 @@ class _Splitter:
                     views[inner.outputs[0]] = views[inner.array]
                 for v in inner.writes():
                     if v in views:
-                        found[views[v][0]] = None
-        return list(found)
+                        values[views[v][0]] = None
+        return list(values)
 
     def _new(self, v: Value) -> list[Value]:
         """New numbers for the elements of an array that a block returns."""

@@ -94,12 +94,12 @@ def _is_short(op: Loop) -> bool:
 def _indexed(op: Op) -> set[Value]:
     """The small arrays that a loop's body indexes by a value defined in it."""
     assert isinstance(op, Loop)
-    own = all_inside(op.body)
+    values = all_inside(op.body)
     return {
         inner.array
         for inner in walk(op.body)
         if isinstance(inner, (Load, Store, Update)) and is_small(inner.array.type)
-        if own.intersection(values_in(inner.index))
+        if values.intersection(values_in(inner.index))
     }
 
 
@@ -133,16 +133,16 @@ class _Writer:
 
     def block(self, block: Block) -> None:
         """Unroll the loops of a block."""
-        made: list[Op] = []
+        ops: list[Op] = []
         for op in block.ops:
             for inner in op.blocks():
                 self.block(inner)
             if op in self._loops:
                 assert isinstance(op, Loop)
-                made.extend(self._iterations(op))
+                ops.extend(self._iterations(op))
             else:
-                made.append(op)
-        block.ops = made
+                ops.append(op)
+        block.ops = ops
 
     def _iterations(self, op: Loop) -> list[Op]:
         assert op.span is not None
@@ -150,16 +150,16 @@ class _Writer:
         lengths = self._lengths_of(op)
         counters = range(*op.span)
         state = list(op.initial)
-        made: list[Op] = []
+        ops: list[Op] = []
         for k in counters:
             given = dict(zip(op.body.params, [k, *state], strict=True))
             iteration = _Iteration(given, {d: Size() for d in lengths})
-            made.extend(iteration.op(inner) for inner in op.body.ops)
+            ops.extend(iteration.op(inner) for inner in op.body.ops)
             state = [iteration.operand(r) for r in op.body.results]
         self.mapping.update(zip(op.outputs, state, strict=True))
         self.mapping[op.exec_count] = len(counters)
-        self.inside.update(op for op in walk(Block(ops=made)) if isinstance(op, Loop))
-        return made
+        self.inside.update(op for op in walk(Block(ops=ops)) if isinstance(op, Loop))
+        return ops
 
     def _lengths_of(self, op: Loop) -> set[Size]:
         """The lengths that are new in a body: those that nothing outside it has."""
