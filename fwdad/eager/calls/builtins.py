@@ -27,6 +27,7 @@ from fwdad.eager.hooks import attributes
 from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.eager.run import STATE
 from fwdad.errors import DualLeakError
+from fwdad.ops import functions_with, record_of
 from fwdad.tangents.plain import plain
 
 TRANSPARENT.update(
@@ -237,7 +238,7 @@ HANDLERS[operator.delitem] = lambda args, _kwargs: hooks.delitem(*args)
 # -- builtins that ask the class
 
 
-def _by_dunder(function: Any, name: str) -> None:
+def _by_special_method(function: Any, name: str) -> None:
     """Handle a builtin that calls a special method of its argument, which may be the user's."""
     previous = HANDLERS.get(function)
 
@@ -261,16 +262,5 @@ def _reversed(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     return reversed(o)
 
 
-for _function, _dunder_name in (
-    (abs, "__abs__"),
-    (round, "__round__"),
-    (divmod, "__divmod__"),
-    (len, "__len__"),
-    (reversed, "__reversed__"),
-    (complex, "__complex__"),
-    (bool, "__bool__"),
-    (math.floor, "__floor__"),
-    (math.ceil, "__ceil__"),
-    (math.trunc, "__trunc__"),
-):
-    _by_dunder(_function, _dunder_name)
+for _function in functions_with(lambda record: bool(record.special_method)):
+    _by_special_method(_function, record_of(_function).special_method)

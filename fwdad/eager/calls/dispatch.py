@@ -37,7 +37,8 @@ from fwdad.tangents.zero import Undefined, Zero
 NumpyFunction = type(np.sum)
 """The class of NumPy's functions that are no ufuncs."""
 
-_BUILTIN = (
+_IN_C = (
+    type,
     types.BuiltinFunctionType,
     types.MethodWrapperType,
     types.WrapperDescriptorType,
@@ -72,10 +73,9 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 def bind(f: Any) -> Any:
     """A callable that may be handed to C code and still goes through the dispatcher."""
-    if f is None or isinstance(f, (*_BUILTIN, type)):
-        if f is None or f in TRANSPARENT:
-            return f
-    elif type(f) is types.FunctionType and id(f.__code__) in LIFTED:
+    if type(f) is types.FunctionType:
+        return f if id(f.__code__) in LIFTED else functools.partial(call, f)
+    if f is None or (isinstance(f, _IN_C) and f in TRANSPARENT and f not in HANDLERS):
         return f
     return functools.partial(call, f)
 

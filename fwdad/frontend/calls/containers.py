@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import heapq
 import operator
 import types
 from collections import OrderedDict, defaultdict, deque
@@ -22,6 +21,7 @@ from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import number_type
+from fwdad.ops import functions_with
 
 _TAKING_ITEMS = {"extend", "extendleft", "update", "union", "intersection", "difference",
                  "symmetric_difference", "intersection_update", "difference_update",
@@ -223,8 +223,7 @@ def _of_static_lists(f: Callable[..., Any]) -> None:
         return native(lambda: f(held, *args, **kwargs))
 
 
-for _f in (heapq.heapify, heapq.heappop, heapq.heappush, heapq.heappushpop, heapq.heapreplace,
-           bisect.insort_left, bisect.insort_right):  # fmt: skip
+for _f in functions_with(lambda record: record.changes_list):
     _of_static_lists(_f)
 
 

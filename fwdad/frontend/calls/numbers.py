@@ -20,9 +20,6 @@ from fwdad.ir.types import FLOAT
 
 @builtin(abs)
 def _abs(tracer: Tracer, x: Any) -> Any:
-    special = tracer.values.python_method(x, "__abs__")
-    if special is not None:
-        return tracer.call(special, (x,), {})
     x = tracer.values.number(x)
     if isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
@@ -56,19 +53,12 @@ for _cls in (int, float, complex, bool):
 
 @builtin(round)
 def _round(tracer: Tracer, x: Any, ndigits: Any = None) -> Any:
-    digits = ndigits
-    special = tracer.values.python_method(x, "__round__")
-    if special is not None:
-        return tracer.call(special, (x,) if digits is None else (x, digits), {})
-    args = (x,) if digits is None else (x, digits)
+    args = (x,) if ndigits is None else (x, ndigits)
     return tracer.recorder.apply(round, args, {}) if type(x) is Symbol else native(round, *args)
 
 
 @builtin(divmod)
 def _divmod(tracer: Tracer, a: Any, b: Any) -> Any:
-    special = tracer.values.python_method(a, "__divmod__")
-    if special is not None:
-        return tracer.call(special, (a, b), {})
     return tracer.binary(operator.floordiv, a, b), tracer.binary(operator.mod, a, b)
 
 
