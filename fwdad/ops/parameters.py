@@ -81,3 +81,7 @@ class Parameters:
         if role not in _CALLED or self.default is None:
             return turn
         return lambda f: turn(self.default if f is None else f)
+
+
+UNKNOWN = Parameters({})
+"""Those of most functions."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fwdad.ops.parameters import Parameters, Role
+from fwdad.ops.parameters import UNKNOWN, Parameters, Role
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -143,8 +143,8 @@ class Record:
         It reads or writes files or global options; it returns what a file holds.
     writes_file : int, optional
         The position of the file that it writes.
-    parameters : Parameters, optional
-        What it does with each argument, where it reads iterables or calls functions.
+    parameters : Parameters
+        What it does with each argument, where it reads iterables, calls functions or changes lists.
     special_method : str
         The method by which a class says what it does.
     """
@@ -194,7 +194,7 @@ class Record:
     outside: bool = False
     reads_file: bool = False
     writes_file: int | None = None
-    parameters: Parameters | None = None
+    parameters: Parameters = UNKNOWN
     special_method: str = ""
 
     @property
@@ -210,7 +210,7 @@ class Record:
     @property
     def changes_list(self) -> bool:
         """Whether it changes a list, by comparing its items."""
-        return self.parameters is not None and Role.LIST in self.parameters.named.values()
+        return Role.LIST in self.parameters.named.values()
 
     @property
     def copies(self) -> bool:

@@ -24,7 +24,7 @@ from fwdad.eager.hooks.iteration import check_generator
 from fwdad.eager.memory.shadow import SHADOWED, find_shadow
 from fwdad.eager.run import STATE
 from fwdad.ops import functions_with, record_of
-from fwdad.ops.parameters import Parameters, Role
+from fwdad.ops.parameters import UNKNOWN, Parameters, Role
 from fwdad.rules.core.registry import find_rule
 from fwdad.tangents.plain import plain
 
@@ -74,7 +74,7 @@ def _by_roles(function: Any, parameters: Parameters) -> None:
         return function(*args, **kwargs)
 
 
-for _function in functions_with(lambda record: record.parameters is not None):
+for _function in functions_with(lambda record: record.parameters is not UNKNOWN):
     _by_roles(_function, record_of(_function).parameters)
 
 

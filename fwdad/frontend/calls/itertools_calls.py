@@ -73,8 +73,8 @@ def _walking(function: Any, parameters: Parameters) -> None:
             Role.OPTION: tracer.values.known,
             Role.VALUE: lambda x: x,
         })  # fmt: skip
-        args, kwargs = converted(args, kwargs)
-        result = native(lambda: function(*args, **kwargs))
+        given, options = converted(args, kwargs)
+        result = native(lambda: function(*given, **options))
         return result if parameters.result is Result.VALUE else _iterators(tracer, result)
 
 
@@ -88,7 +88,7 @@ def _iterators(tracer: Tracer, result: Any) -> Any:
 
 
 def _returns_iterator(record: Record) -> bool:
-    return record.parameters is not None and record.parameters.result is not Result.VALUE
+    return record.parameters.result is not Result.VALUE
 
 
 for _function in (*functions_with(_returns_iterator), functools.reduce):
