@@ -218,18 +218,11 @@ def _with_args(hook: Any) -> Any:
     return lambda args, _kwargs: hook(*args)
 
 
-for _name, _hook in hooks.OPERATORS.items():
-    HANDLERS[getattr(operator, _name)] = _with_args(_hook)
-for _name, _hook in hooks.INPLACE.items():
-    HANDLERS[getattr(operator, _name)] = _with_args(_hook)
-for _name, _hook in hooks.COMPARISONS.items():
-    HANDLERS[getattr(operator, _name)] = _with_args(_hook)
-HANDLERS[operator.pos] = lambda args, _kwargs: hooks.pos(*args)
-HANDLERS[operator.invert] = lambda args, _kwargs: hooks.invert(*args)
+for _function, _hook in hooks.OPERATORS.items():
+    HANDLERS[_function] = _with_args(_hook)
 HANDLERS[operator.abs] = lambda args, _kwargs: call(abs, *args)
 HANDLERS[operator.contains] = lambda args, _kwargs: hooks.contains(args[1], args[0])
 TRANSPARENT.update({operator.truth, operator.not_, operator.is_, operator.is_not})
-HANDLERS[operator.neg] = lambda args, _kwargs: hooks.neg(*args)
 HANDLERS[operator.getitem] = lambda args, _kwargs: hooks.getitem(*args)
 HANDLERS[operator.setitem] = lambda args, _kwargs: hooks.setitem(args[2], args[0], args[1])
 HANDLERS[operator.delitem] = lambda args, _kwargs: hooks.delitem(*args)

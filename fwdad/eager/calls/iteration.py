@@ -31,13 +31,10 @@ from fwdad.tangents.plain import plain
 # -- functions whose parameters are known
 
 
-_HOOKS = {getattr(operator, name): hook for name, hook in hooks.OPERATORS.items()}
-
-
 def _callback(f: Any) -> Any:
     """A function for C code to call: an operator is a hook, any other one is bound."""
-    if type(f) is types.BuiltinFunctionType and f in _HOOKS:
-        return _HOOKS[f]
+    if type(f) is types.BuiltinFunctionType and f in hooks.OPERATORS:
+        return hooks.OPERATORS[f]
     return bind(f)
 
 
@@ -100,7 +97,7 @@ def _sum(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     items = list(hooks.iterate(args[0]))
     total = start
     for item in items:
-        total = hooks.OPERATORS["add"](total, item)
+        total = hooks.OPERATORS[operator.add](total, item)
     # since Python 3.12 sum carries the rounding errors of floats along: the value is its own
     if type(plain(total)) in (float, complex) and _SUMMED.issuperset(map(type, (start, *items))):
         return _with_value(total, sum([plain(item) for item in items], plain(start)))

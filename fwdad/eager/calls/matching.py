@@ -6,6 +6,7 @@ without the dispatcher. The lifter therefore calls :func:`matches`, with the pat
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -32,7 +33,7 @@ class _Reader:
     """Reads subjects through the hooks."""
 
     def equal(self, x: Any, value: Any) -> bool:
-        return bool(hooks.COMPARISONS["eq"](x, value))
+        return bool(hooks.OPERATORS[operator.eq](x, value))
 
     def identical(self, x: Any, value: Any) -> bool:
         return x is value

@@ -7,11 +7,11 @@ are called with the dual, and find their frules; reading its attributes without 
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any, NoReturn
 
+from fwdad.core.operators import COMPARISONS
 from fwdad.eager.duals.dual import OPAQUE, Dual, check_alive
 from fwdad.eager.lifting.why_missing import why_missing
 from fwdad.eager.run import Tag
@@ -77,15 +77,8 @@ def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     return method
 
 
-for _compare in (
-    operator.eq,
-    operator.ne,
-    operator.lt,
-    operator.le,
-    operator.gt,
-    operator.ge,
-):
-    setattr(Opaque, f"__{_compare.__name__}__", _comparison(_compare))
+for _compare in COMPARISONS:
+    setattr(Opaque, _compare.method, _comparison(_compare.function))
 
 
 def _through(name: str) -> Callable[..., Any]:

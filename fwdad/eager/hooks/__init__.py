@@ -6,14 +6,9 @@ from fwdad.eager.hooks.attributes import attr, del_attr, set_attr
 from fwdad.eager.hooks.iteration import iterate, iterate_deep
 from fwdad.eager.hooks.method_calls import method, method_of_one
 from fwdad.eager.hooks.operators import (
-    COMPARISONS,
-    INPLACE,
     OPERATORS,
     compare_then,
     contains,
-    invert,
-    neg,
-    pos,
 )
 from fwdad.eager.hooks.statements import (
     check_eval,
@@ -40,9 +35,6 @@ install_hooks(
         "delitem": delitem,
         "set_attr": set_attr,
         "del_attr": del_attr,
-        "neg": neg,
-        "pos": pos,
-        "invert": invert,
         "contains": contains,
         "compare_then": compare_then,
         "mapping": protocols.mapping,
@@ -50,7 +42,6 @@ install_hooks(
         "check_eval": check_eval,
         "own_names": own_names,
         "stop": stop,
-        **COMPARISONS,
         "iterate": iterate,
         "found": revive,
         "enter": enter,
@@ -58,7 +49,6 @@ install_hooks(
         "write_cells": write_cells,
         "write_global": write_global,
         "aug_setitem": aug_setitem,
-        **OPERATORS,
-        **INPLACE,
+        **{f.__name__: hook for f, hook in OPERATORS.items()},
     }
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.operators import BINARY, COMPARISONS, Operator
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls import numpy_calls, protocols
 from fwdad.eager.calls.apply import primal_part
@@ -50,12 +51,10 @@ def _as_operand(b: Any) -> Any:
     return make_array(b) if is_active((b,)) else b
 
 
-def _binary(name: str) -> Callable[[Any, Any], Any]:
-    function = getattr(operator, name)
-    stem = name.rstrip("_")
-    forward, reflected = f"__{stem}__", f"__r{stem}__"
-    formats = name == "mod"  # "%.2f" % x shows the primal
-    repeats = name == "mul"
+def _binary(of: Operator) -> Callable[[Any, Any], Any]:
+    function, forward, reflected = of.function, of.method, of.reflected
+    formats = function is operator.mod  # "%.2f" % x shows the primal
+    repeats = function is operator.mul
     of_scalar = getattr(Scalar, forward, function)
     of_array = getattr(Array, forward, function)
     reflected_of_array = getattr(Array, reflected, lambda b, a: function(a, b))
@@ -160,12 +159,8 @@ def _read_by_arrays(a: Any, b: Any, forward: str, reflected: str) -> tuple[Any, 
     return a, b
 
 
-_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
-
-
-def _compare(name: str) -> Callable[[Any, Any], Any]:
-    function = getattr(operator, name)
-    forward, reflected = f"__{name}__", f"__{_MIRRORED[name]}__"
+def _compare(of: Operator) -> Callable[[Any, Any], Any]:
+    function, forward, reflected = of.function, of.method, of.reflected
 
     def hook(a: Any, b: Any) -> Any:
         t, u = type(a), type(b)
@@ -197,11 +192,10 @@ def contains(item: Any, container: Any) -> Any:
     return item in container
 
 
-def _inplace(name: str) -> Callable[[Any, Any], Any]:
-    function = getattr(operator, "i" + name.rstrip("_"))
-    plain_function = getattr(operator, name)
-    method = f"__i{name.rstrip('_')}__"
-    binary = _binary(name)
+def _inplace(of: Operator) -> Callable[[Any, Any], Any]:
+    function, method, plain_function = of.in_place, of.in_place_method, of.function
+    assert function is not None
+    binary = _binary(of)
 
     def hook(a: Any, b: Any) -> Any:
         t = type(a)
@@ -268,13 +262,12 @@ def _fitting(a: Any, value: Any) -> Any:
     return value
 
 
-_NAMES = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
-          "lshift", "rshift", "or_", "xor", "and_")  # fmt: skip
+OPERATORS: dict[Any, Callable[..., Any]] = (
+    {o.function: _binary(o) for o in BINARY}
+    | {o.in_place: _inplace(o) for o in BINARY}
+    | {o.function: _compare(o) for o in COMPARISONS}
+    | {operator.neg: neg, operator.pos: pos, operator.invert: invert}
+)
+"""The hooks of operators, by their functions."""
 
-OPERATORS = {name: _binary(name) for name in _NAMES}
-
-INPLACE = {"i" + name.rstrip("_"): _inplace(name) for name in _NAMES}
-
-COMPARISONS = {name: _compare(name) for name in _MIRRORED}
-
-methods.INPLACE_HOOKS.update(INPLACE)
+methods.INPLACE_HOOKS.update({o.in_place_method: OPERATORS[o.in_place] for o in BINARY})

@@ -6,34 +6,9 @@ import ast
 from typing import Any
 
 from fwdad.core.debuggers import name_of_stop
+from fwdad.core.operators import OPERATORS
 
 PREFIX = "_fwdad_"
-
-BINARY = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "truediv",
-    ast.FloorDiv: "floordiv",
-    ast.Mod: "mod",
-    ast.Pow: "pow",
-    ast.MatMult: "matmul",
-    ast.LShift: "lshift",
-    ast.RShift: "rshift",
-    ast.BitOr: "or_",
-    ast.BitXor: "xor",
-    ast.BitAnd: "and_",
-}
-
-_UNARY = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
-_COMPARISONS = {
-    ast.Eq: "eq",
-    ast.NotEq: "ne",
-    ast.Lt: "lt",
-    ast.LtE: "le",
-    ast.Gt: "gt",
-    ast.GtE: "ge",
-}
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -161,13 +136,13 @@ class ExpressionLifter(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
-        return self._hook(BINARY[type(node.op)], node, node.left, node.right)
+        return self._hook(OPERATORS[type(node.op)].name, node, node.left, node.right)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
-        hook = _UNARY.get(type(node.op))
-        if hook is not None and not isinstance(node.operand, ast.Constant):
-            return self._hook(hook, node, node.operand)
+        op = OPERATORS.get(type(node.op))
+        if op is not None and not isinstance(node.operand, ast.Constant):
+            return self._hook(op.name, node, node.operand)
         return node
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
@@ -177,9 +152,9 @@ class ExpressionLifter(ast.NodeTransformer):
         return self._chain(node, self.visit(node.left), node.ops, node.comparators)
 
     def _compare(self, op: ast.cmpop, left: ast.expr, right: ast.expr, at: ast.AST) -> ast.expr:
-        hook = _COMPARISONS.get(type(op))
-        if hook is not None:
-            return self._hook(hook, at, left, right)
+        known = OPERATORS.get(type(op))
+        if known is not None:
+            return self._hook(known.name, at, left, right)
         if isinstance(op, (ast.In, ast.NotIn)):
             found = self._hook("contains", at, left, right)
             if isinstance(op, ast.In):

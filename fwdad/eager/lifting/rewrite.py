@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from fwdad.eager.lifting.expressions import BINARY, subscript_index
+from fwdad.core.operators import OPERATORS
+from fwdad.eager.lifting.expressions import subscript_index
 from fwdad.eager.lifting.patterns import PatternLifter
 
 
@@ -158,7 +159,7 @@ class _Lifter(PatternLifter):
         return ast.copy_location(ast.Expr(call), at)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        hook = "i" + BINARY[type(node.op)].rstrip("_")
+        hook = OPERATORS[type(node.op)].in_place_name
         if isinstance(node.target, ast.Name):
             read = self.visit(self._name(node.target.id, ast.Load(), node.target))
             value = self._hook(hook, node, read, self.visit(node.value))

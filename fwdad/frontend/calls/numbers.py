@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import functools
 import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from fwdad.core.operators import BINARY, COMPARISONS
 from fwdad.frontend.calls.tables import BUILTINS, builtin
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.raising import native
@@ -69,12 +69,12 @@ def _pow(tracer: Tracer, base: Any, exp: Any, mod: Any = None) -> Any:
     return tracer.binary(operator.pow, base, exp)
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lt", "le", "gt",
-              "ge", "eq", "ne"):  # fmt: skip
-    BUILTINS[getattr(operator, _name)] = functools.partial(
-        lambda tracer, a, b, function: tracer.binary(function, a, b),
-        function=getattr(operator, _name),
-    )
+def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda tracer, a, b: tracer.binary(function, a, b)
+
+
+for _known in (*BINARY, *COMPARISONS):
+    BUILTINS[_known.function] = _operator(_known.function)
 
 
 @builtin(operator.is_)
