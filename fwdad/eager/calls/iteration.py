@@ -20,7 +20,7 @@ from fwdad.eager.calls.dispatch import bind, call, handler
 from fwdad.eager.duals import flat
 from fwdad.eager.duals.explicit import explicit
 from fwdad.eager.duals.scalar import Scalar
-from fwdad.eager.hooks.iteration import check_generator
+from fwdad.eager.hooks.iteration import check_generator, mapping
 from fwdad.eager.memory.shadow import SHADOWED, find_shadow
 from fwdad.eager.run import STATE
 from fwdad.ops import functions_with, record_of
@@ -121,7 +121,7 @@ def _iter(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
 def _from_mapping(cls: Any) -> None:
     @handler(cls)
     def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        mappings = [protocols.mapping(a) for a in args]
+        mappings = [mapping(a) for a in args]
         return cls(*[g if isinstance(g, dict) else hooks.iterate(g) for g in mappings], **kwargs)
 
 

@@ -158,8 +158,7 @@ def number_operator(o: Any, name: str, args: tuple[Any, ...]) -> Any:
     return y if isinstance(result, (np.generic, np.ndarray)) else python_number(y)
 
 
-INPLACE_HOOKS: dict[str, Any] = {}
-"""The in-place operators, which are built on this module."""
+_IN_PLACE = {o.in_place_method: o.in_place for o in BINARY}
 
 _WRITING = {"sort", "fill", "put", "partition", "itemset", "resize", "setflags", "byteswap",
             "__setitem__"}  # fmt: skip
@@ -171,8 +170,8 @@ def call_plain_method(
     """``o.name(...)`` of a plain array, whose memory or arguments may carry tangents."""
     check_read(args)
     shadowed = bool(SHADOWED) and find_shadow(o) is not None
-    if name in INPLACE_HOOKS:
-        return INPLACE_HOOKS[name](o, *args)
+    if name in _IN_PLACE:
+        return call(_IN_PLACE[name], o, *args)
     if name in _WRITING:
         writer = METHODS.get(name)
         if writer is not None and (shadowed or is_active((*args, *kwargs.values()))):

@@ -21,9 +21,6 @@ from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 
-CALL: list[Callable[..., Any]] = []
-"""The dispatcher's ``call``, which is built on this module."""
-
 
 class Opaque(Dual):
     """The dual of a value whose tangents have a class of their own: ``t`` is a chunk of objects.
@@ -46,7 +43,7 @@ class Opaque(Dual):
             raise AttributeError(message)
         value = attribute(self, name)
         # code that is not lifted would call the method's function past its frule
-        return functools.partial(CALL[0], value) if isinstance(value, MethodType) else value
+        return functools.partial(self.tag.call, value) if isinstance(value, MethodType) else value
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         refuse_write(self, name)
@@ -85,7 +82,7 @@ def _through(name: str) -> Callable[..., Any]:
     """A special method that calls that of the value's class through the dispatcher."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return CALL[0](getattr(type(plain(self)), name), self, *args, **kwargs)
+        return self.tag.call(getattr(type(plain(self)), name), self, *args, **kwargs)
 
     return method
 
@@ -143,7 +140,7 @@ def attribute(o: Any, name: str) -> Any:
         if name in base.__dict__:
             member = base.__dict__[name]
             if isinstance(member, property) and member.fget is not None:
-                return CALL[0](member.fget, o)
+                return o.tag.call(member.fget, o)
             if name in attributes:
                 break
             if isinstance(member, FunctionType):

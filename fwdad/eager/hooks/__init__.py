@@ -1,9 +1,8 @@
 """The hooks that lifted code calls in place of Python's syntax; importing this installs them."""
 
-from fwdad.eager.calls import protocols
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.hooks.attributes import attr, del_attr, set_attr
-from fwdad.eager.hooks.iteration import iterate, iterate_deep
+from fwdad.eager.hooks.iteration import iterate, iterate_deep, mapping
 from fwdad.eager.hooks.method_calls import method, method_of_one
 from fwdad.eager.hooks.operators import (
     OPERATORS,
@@ -37,7 +36,7 @@ install_hooks(
         "del_attr": del_attr,
         "contains": contains,
         "compare_then": compare_then,
-        "mapping": protocols.mapping,
+        "mapping": mapping,
         "iterate_deep": iterate_deep,
         "check_eval": check_eval,
         "own_names": own_names,

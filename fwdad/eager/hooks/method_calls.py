@@ -13,13 +13,14 @@ import numpy as np
 from fwdad.core.containers import CHANGING, READING_ITEMS
 from fwdad.eager.calls import protocols
 from fwdad.eager.calls.apply import apply_to_array
-from fwdad.eager.calls.dispatch import NumpyFunction, call, call_numpy, call_ufunc
+from fwdad.eager.calls.dispatch import call
+from fwdad.eager.calls.numpy_functions import NumpyFunction, call_numpy, call_ufunc
 from fwdad.eager.duals import methods
 from fwdad.eager.duals.array import Array
 from fwdad.eager.duals.explicit import explicit
 from fwdad.eager.duals.scalar import Scalar
 from fwdad.eager.hooks.attributes import attr
-from fwdad.eager.hooks.iteration import iterate
+from fwdad.eager.hooks.iteration import iterate, mapping
 from fwdad.eager.hooks.known_types import KEYS, PLAIN
 from fwdad.eager.hooks.subscripts import check_key, getitem, setitem
 from fwdad.eager.memory import stale
@@ -85,7 +86,7 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
             if name == "__setitem__":
                 return setitem(args[1], o, args[0])
             if name in READING_ITEMS and args:
-                first = protocols.mapping(args[0])
+                first = mapping(args[0])
                 args = (first if isinstance(first, dict) else iterate(first), *args[1:])
         return _found(getattr(o, name)(*args, **kwargs))
     if args and methods.is_number_operator(o, name, args):

@@ -17,13 +17,12 @@ from fwdad.eager.calls.apply import primal_part
 from fwdad.eager.calls.creation import make_array
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals import array_operators as _array_operators  # noqa: F401  (it gives duals theirs)
-from fwdad.eager.duals import methods
 from fwdad.eager.duals.array import Array
 from fwdad.eager.duals.dual import OPAQUE
 from fwdad.eager.duals.explicit import explicit
 from fwdad.eager.duals.scalar import Scalar
 from fwdad.eager.duals.tags import top_tag
-from fwdad.eager.hooks.iteration import iterate
+from fwdad.eager.hooks.iteration import iterate, mapping
 from fwdad.eager.hooks.known_types import NATIVE, has_python
 from fwdad.eager.memory import store
 from fwdad.eager.memory.containers import CONTAINERS, log_container
@@ -212,7 +211,7 @@ def _inplace(of: Operator) -> Callable[[Any, Any], Any]:
             elif isinstance(a, (list, deque)):
                 b = iterate(b)
             elif isinstance(a, dict):
-                b = protocols.mapping(b)
+                b = mapping(b)
             return function(a, b)
         if isinstance(getattr(t, method, None), types.FunctionType):
             value = call(getattr(t, method), a, b)
@@ -269,5 +268,3 @@ OPERATORS: dict[Any, Callable[..., Any]] = (
     | {operator.neg: neg, operator.pos: pos, operator.invert: invert}
 )
 """The hooks of operators, by their functions."""
-
-methods.INPLACE_HOOKS.update({o.in_place_method: OPERATORS[o.in_place] for o in BINARY})
