@@ -22,7 +22,6 @@ from fwdad.eager.calls import (  # noqa: F401  (they install themselves)
     copying,
     iteration,
     makers,
-    matching,
     nan_medians,
     outputs,
     refusals,

@@ -3,6 +3,7 @@
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.hooks.attributes import attr, del_attr, set_attr
 from fwdad.eager.hooks.iteration import iterate, iterate_deep, mapping
+from fwdad.eager.hooks.matching import constantly, matches
 from fwdad.eager.hooks.method_calls import method, method_of_one
 from fwdad.eager.hooks.operators import (
     OPERATORS,
@@ -48,6 +49,8 @@ install_hooks(
         "write_cells": write_cells,
         "write_global": write_global,
         "aug_setitem": aug_setitem,
+        "matches": matches,
+        "constantly": constantly,
         **{f.__name__: hook for f, hook in OPERATORS.items()},
     }
 )

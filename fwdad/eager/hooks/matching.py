@@ -11,10 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from fwdad.core.pattern_matching import ABSENT, Matcher
-from fwdad.eager import hooks
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.tags import isinstance_dual
-from fwdad.eager.lifting.lift import install_hooks
+from fwdad.eager.hooks.attributes import attr
+from fwdad.eager.hooks.iteration import iterate
+from fwdad.eager.hooks.method_calls import method
+from fwdad.eager.hooks.operators import OPERATORS
+from fwdad.eager.hooks.subscripts import getitem
 from fwdad.tangents.plain import plain
 
 
@@ -33,7 +36,7 @@ class _Reader:
     """Reads subjects through the hooks."""
 
     def equal(self, x: Any, value: Any) -> bool:
-        return bool(hooks.OPERATORS[operator.eq](x, value))
+        return bool(OPERATORS[operator.eq](x, value))
 
     def identical(self, x: Any, value: Any) -> bool:
         return x is value
@@ -49,7 +52,7 @@ class _Reader:
         # an array is a sequence since NumPy 2.5, and then a dual array is one as well
         match plain(x) if isinstance_dual(x) else x:
             case [*_]:
-                return list(hooks.iterate(x))
+                return list(iterate(x))
         return None
 
     def is_mapping(self, x: Any) -> bool:
@@ -66,11 +69,11 @@ class _Reader:
         return value
 
     def item(self, x: Any, key: Any) -> Any:
-        return hooks.method(x, "get", key, ABSENT)
+        return method(x, "get", key, ABSENT)
 
     def others(self, x: Any, keys: Sequence[Any]) -> dict[Any, Any]:
-        names = [k for k in hooks.iterate(x) if k not in keys]
-        return {k: hooks.getitem(x, k) for k in names}
+        names = [k for k in iterate(x) if k not in keys]
+        return {k: getitem(x, k) for k in names}
 
     def is_instance(self, x: Any, cls: Any) -> bool:
         match x:
@@ -80,7 +83,7 @@ class _Reader:
 
     def attribute(self, x: Any, name: str) -> Any:
         try:
-            return hooks.attr(x, name)
+            return attr(x, name)
         except AttributeError:
             return ABSENT
 
@@ -97,6 +100,3 @@ _READER = _Reader()
 def constantly(value: Any) -> Callable[[], Any]:
     """A function that returns a value that is already known."""
     return lambda: value
-
-
-install_hooks({"matches": matches, "constantly": constantly})
