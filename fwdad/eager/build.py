@@ -22,7 +22,6 @@ from fwdad.eager.calls import (  # noqa: F401  (they install themselves)
     copying,
     iteration,
     makers,
-    matching,
     nan_medians,
     outputs,
     refusals,
@@ -31,9 +30,7 @@ from fwdad.eager.calls import (  # noqa: F401  (they install themselves)
     writers,
 )
 from fwdad.eager.calls.apply import scalar
-from fwdad.eager.calls.dispatch import call, call_protocol, python_inside
-from fwdad.eager.calls.numpy_calls import call_ufunc, write_out
-from fwdad.eager.duals import operators
+from fwdad.eager.calls.dispatch import call, python_inside
 from fwdad.eager.duals.array import Array
 from fwdad.eager.duals.dual import OPAQUE, check_alive
 from fwdad.eager.duals.explicit import settled
@@ -62,14 +59,6 @@ from fwdad.tangents.composite import lanes_of, map_tree, unzip
 from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.zero import ZERO, NoTangent
-
-operators.PROTOCOL.update(
-    {
-        "ufunc": call_ufunc,
-        "function": call_protocol,
-        "inplace": lambda a, value, _name: write_out(a, value),
-    }
-)
 
 
 class Run(EnteredTwice):
@@ -106,7 +95,7 @@ class Run(EnteredTwice):
         self.drawn: dict[int, tuple[Any, Any]] = {}
         self._keeps = keeps
         self.effects = Effects(journal, repeats=repeats, silent=silent, tentative=tentative)
-        self.tag = tag or Tag(n, eager=eager and STATE.run is None)
+        self.tag = tag or Tag(n, eager=eager and STATE.run is None, call=call)
         self.log = UndoLog()
         self.memo: dict[Any, Any] = {}
         self.generators: dict[int, tuple[Any, Any]] = {}

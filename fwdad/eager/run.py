@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from fwdad.tangents.scaling import MAX_SCALAR_TERMS
@@ -19,12 +21,19 @@ class Tag:
     many terms as there are directed numbers in it. ``most`` is how many terms the tangent of a
     number may have, 1 once some have arrays of coefficients; ``largest`` the bytes of the largest
     array that a rule returned. A call with a ``record`` writes tangents down there, and has no
-    lanes.
+    lanes. ``call`` is the dispatcher, by which duals call methods of their primals.
     """
 
-    __slots__ = ("alive", "eager", "largest", "most", "n", "order", "record")
+    __slots__ = ("alive", "call", "eager", "largest", "most", "n", "order", "record")
 
-    def __init__(self, n: int, *, eager: bool = False, record: Any = None) -> None:
+    def __init__(
+        self,
+        n: int,
+        *,
+        eager: bool = False,
+        record: Any = None,
+        call: Callable[..., Any] = operator.call,
+    ) -> None:
         self.order = next(_order)
         self.n = n
         self.eager = eager
@@ -32,6 +41,7 @@ class Tag:
         self.largest = 0
         self.alive = True
         self.record = record
+        self.call = call
 
 
 LEFT = Tag(0)

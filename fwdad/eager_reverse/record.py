@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.array import Array
 from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager.memory.shadow import keep, let_go, owner_of
@@ -49,7 +50,7 @@ class Record:
     most = 6
 
     def __init__(self) -> None:
-        self.tag = Tag(1, record=self)
+        self.tag = Tag(1, record=self, call=call)
         self.tag.most = self.most
         self.operations: list[Any] = []
         self.closed = False
@@ -256,8 +257,8 @@ def _references(owner: Any, calls: list[Call]) -> int:
     of_record = 0
     if type(owner) is not np.ndarray:
         return sys.maxsize
-    for call in calls:
-        of_record += sum(v is owner for v in call.arrays())
+    for operation in calls:
+        of_record += sum(v is owner for v in operation.arrays())
     return sys.getrefcount(owner) - of_record
 
 

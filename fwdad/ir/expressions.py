@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from fwdad.ir.builder.shape_env import length_of
 from fwdad.ir.inlining import Inlined
 from fwdad.ir.literals import Literals
 from fwdad.ir.notation import ATOM, INFIX, LOWEST, PREFIX
 from fwdad.ir.ops import Apply, Load, Missing, Operand, Store, Update, Value
+from fwdad.ir.primitives.identity import identity
+from fwdad.ir.primitives.ranges import range_length
 
 
 class Expressions:
@@ -63,9 +67,8 @@ class Expressions:
         if f in PREFIX and len(args) == 1:
             symbol, level = PREFIX[f]
             return f"{symbol}{self.text(args[0], level + (level < 0))}", level
-        special = _SPECIAL.get(getattr(f, "__qualname__", ""))
-        if special is not None and getattr(f, "__module__", "").startswith("fwdad."):
-            return special(self, *args), ATOM
+        if f in _SPECIAL:
+            return _SPECIAL[f](self, *args), ATOM
         kwargs = [f"{key}={self.text(x)}" for key, x in op.kwargs.items()]
         if type(f).__name__ == "method_descriptor":
             rest = ", ".join([*(self.text(a) for a in args[1:]), *kwargs])
@@ -83,8 +86,8 @@ def range_text(span: tuple[Operand, ...], text: Callable[[Operand], str]) -> str
     return f"range({', '.join(map(text, parts))})"
 
 
-_SPECIAL: dict[str, Callable[..., str]] = {
-    "length_of": lambda w, a, axis: f"{w.text(a, ATOM)}.shape[{axis}]",
-    "range_length": lambda w, *bounds: f"len(range({', '.join(w.text(b) for b in bounds)}))",
-    "_identity": lambda w, x: w.text(x),
+_SPECIAL: dict[Callable[..., Any], Callable[..., str]] = {
+    length_of: lambda w, a, axis: f"{w.text(a, ATOM)}.shape[{axis}]",
+    range_length: lambda w, *bounds: f"len(range({', '.join(w.text(b) for b in bounds)}))",
+    identity: lambda w, x: w.text(x),
 }

@@ -7,6 +7,7 @@ no functions themselves.
 
 from fwdad.ops import (  # noqa: F401  (they fill the table)
     indexing,
+    iterables,
     joining,
     linalg,
     making,

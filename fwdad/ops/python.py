@@ -7,7 +7,7 @@ import operator
 
 import numpy as np
 
-from fwdad.ops.record import Algebra, Cost, Layout, Risk, op
+from fwdad.ops.record import Algebra, Cost, Layout, Memory, Risk, op
 
 op(operator.add, stands_for=np.add, algebra=Algebra.SUM, cost=Cost.ARITHMETIC)
 op(operator.sub, stands_for=np.subtract, algebra=Algebra.DIFFERENCE, cost=Cost.ARITHMETIC)
@@ -19,8 +19,8 @@ op(operator.matmul, stands_for=np.matmul, algebra=Algebra.MATRIX_PRODUCT, layout
 op(operator.floordiv, stands_for=np.floor_divide)
 op(operator.mod, stands_for=np.remainder)
 op(operator.pow, stands_for=np.power)
-op(divmod, stands_for=np.divmod)
-op(abs, stands_for=np.absolute, layout=Layout.ELEMENTWISE)
+op(divmod, stands_for=np.divmod, special_method="__divmod__")
+op(abs, stands_for=np.absolute, layout=Layout.ELEMENTWISE, special_method="__abs__")
 op(operator.lt, stands_for=np.less, constant=True)
 op(operator.le, stands_for=np.less_equal, constant=True)
 op(operator.gt, stands_for=np.greater, constant=True)
@@ -34,8 +34,16 @@ op(operator.invert, stands_for=np.invert, constant=True)
 op(operator.not_, stands_for=np.logical_not, constant=True)
 op(operator.lshift, stands_for=np.left_shift)
 op(operator.rshift, stands_for=np.right_shift)
-op(bool, int, round, constant=True)
-op(float, complex, passes=True)
+op(int, constant=True)
+op(bool, constant=True, special_method="__bool__")
+op(round, constant=True, special_method="__round__")
+op(float, passes=True)
+op(complex, passes=True, special_method="__complex__")
+op(len, memory=Memory.UNKNOWN, special_method="__len__")
+op(reversed, memory=Memory.UNKNOWN, special_method="__reversed__")
+op(math.floor, memory=Memory.UNKNOWN, special_method="__floor__")
+op(math.ceil, memory=Memory.UNKNOWN, special_method="__ceil__")
+op(math.trunc, memory=Memory.UNKNOWN, special_method="__trunc__")
 op(
     math.atan, math.atan2, math.erf, math.erfc, math.fabs, math.copysign, math.isnan, math.isinf,
     math.isfinite, math.asinh, math.degrees, math.radians,

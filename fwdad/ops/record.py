@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from fwdad.ops.parameters import UNKNOWN, Parameters, Role
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -141,6 +143,10 @@ class Record:
         It reads or writes files or global options; it returns what a file holds.
     writes_file : int, optional
         The position of the file that it writes.
+    parameters : Parameters
+        What it does with each argument, where it reads iterables, calls functions or changes lists.
+    special_method : str
+        The method by which a class says what it does.
     """
 
     own: bool = False
@@ -188,6 +194,8 @@ class Record:
     outside: bool = False
     reads_file: bool = False
     writes_file: int | None = None
+    parameters: Parameters = UNKNOWN
+    special_method: str = ""
 
     @property
     def may_be_view(self) -> bool:
@@ -198,6 +206,11 @@ class Record:
     def rearranges(self) -> bool:
         """Whether it returns a view of all elements, each once, in another shape or order."""
         return self.moves and self.memory is Memory.VIEW and not self.read_only
+
+    @property
+    def changes_list(self) -> bool:
+        """Whether it changes a list, by comparing its items."""
+        return Role.LIST in self.parameters.named.values()
 
     @property
     def copies(self) -> bool:

@@ -151,7 +151,7 @@ def test_a_constant_array_beside_an_array_is_as_in_general(name, constant_first,
     lanes, other = Chunk(rng.normal(size=(4, 2, 3))), Chunk(rng.normal(size=(4, 2, 3)))
     function = getattr(operator, name)
     ufunc = getattr(np, {"sub": "subtract", "mul": "multiply", "truediv": "divide"}.get(name, name))
-    hook = OPERATORS[name]
+    hook = OPERATORS[function]
     with Run(4) as run, run, np.errstate(all="ignore"):
         for t in (lanes, 2.5 * lanes, p * lanes, lanes + p * other):
             x, kept = Array(p, t, run.tag), c.copy()

@@ -23,14 +23,18 @@ from fwdad.codegen.loops.terms.python_terms import (
     round_term,
 )
 from fwdad.codegen.loops.vectors.vector_terms import library_name
+from fwdad.ir.builder.shape_env import length_if_any, length_of
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Op, Operand, Value, is_array, values_in
 from fwdad.ir.primitives import checkpoint_schedule
+from fwdad.ir.primitives.identity import identity
+from fwdad.ir.primitives.ranges import range_length
 from fwdad.ir.types import FLOAT, Number, number_type
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.straight import with_derivative_of
+from fwdad.transforms.forward.lanes import element_place
 
-_OF_OURS = {"length_of", "length_if_any", "range_length", "element_place", "_identity"}
+_OF_OURS = {length_of, length_if_any, range_length, element_place, identity}
 
 
 class Numbers:
@@ -91,15 +95,15 @@ class Numbers:
             for a in op.args
         ) and isinstance(op.outputs[0].type, Number)
 
-    def _of_ours(self, name: str, op: Apply, result: Number) -> Term:
+    def _of_ours(self, op: Apply, result: Number) -> Term:
         """A function that our own passes introduce."""
-        if name in ("length_of", "length_if_any"):
+        if op.function in (length_of, length_if_any):
             array, axis = op.args
             return Term(f"{self.operands.array(array)}.shape[{axis}]", ATOM, result, bits=48)
-        if name == "range_length":
+        if op.function is range_length:
             args = ", ".join(self.operands.text(a) for a in op.args)
             return Term(f"len(range({args}))", ATOM, result, bits=62)
-        if name == "element_place":
+        if op.function is element_place:
             args = ", ".join(self.operands.index_text(a) for a in op.args[:2])
             return Term(f"{self.helpers.use('place')}({args})", ATOM, result, bits=48)
         return cast(self.operands.term(op.args[0]), result.dtype, python=result.python)
@@ -108,16 +112,15 @@ class Numbers:
         """A scalar function as a term."""
         f, result = op.function, op.outputs[0].type
         assert isinstance(result, Number)
-        special = getattr(f, "__qualname__", "")
-        if special in _OF_OURS:
-            return self._of_ours(special, op, result)
+        if f in _OF_OURS:
+            return self._of_ours(op, result)
         if getattr(f, "__name__", "") == "normalize_axis_index" and not list(
             values_in(op.operands())
         ):
             return constant(f(*op.args, **op.kwargs))
         if getattr(f, "__module__", "") == checkpoint_schedule.__name__:
             args = ", ".join(self.operands.text(a) for a in op.args)
-            return Term(f"{self.helpers.use(special)}({args})", ATOM, result)
+            return Term(f"{self.helpers.use(f.__name__)}({args})", ATOM, result)
         if op.kwargs:
             raise self.operands.cannot(f"keywords of {name_of(f)}")
         ufunc = as_ufunc(f)

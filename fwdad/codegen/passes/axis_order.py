@@ -17,9 +17,9 @@ import numpy as np
 from fwdad.codegen.loops.terms.element_terms import ELEMENTWISE
 from fwdad.codegen.loops.terms.numpy_terms import as_ufunc
 from fwdad.ir.analysis.alias import Roots, memory
-from fwdad.ir.analysis.effects import own_function
 from fwdad.ir.analysis.indices import Places, affine, counter_loop
 from fwdad.ir.builder.index_parts import spelled_out
+from fwdad.ir.builder.shape_env import length_of
 from fwdad.ir.ops import (
     Apply,
     Block,
@@ -186,7 +186,7 @@ def _only_reads(op: Apply) -> bool:
     f = op.function
     if op.writes() and f is not push:
         return False
-    if f is push or f in _READ or record_of(f).copies or own_function(op) == "length_of":
+    if f is push or f in _READ or record_of(f).copies or f is length_of:
         return True
     ufunc = as_ufunc(f)
     if ufunc is not None:

@@ -27,6 +27,7 @@ from fwdad.eager.hooks import attributes
 from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.eager.run import STATE
 from fwdad.errors import DualLeakError
+from fwdad.ops import functions_with, record_of
 from fwdad.tangents.plain import plain
 
 TRANSPARENT.update(
@@ -217,18 +218,11 @@ def _with_args(hook: Any) -> Any:
     return lambda args, _kwargs: hook(*args)
 
 
-for _name, _hook in hooks.OPERATORS.items():
-    HANDLERS[getattr(operator, _name)] = _with_args(_hook)
-for _name, _hook in hooks.INPLACE.items():
-    HANDLERS[getattr(operator, _name)] = _with_args(_hook)
-for _name, _hook in hooks.COMPARISONS.items():
-    HANDLERS[getattr(operator, _name)] = _with_args(_hook)
-HANDLERS[operator.pos] = lambda args, _kwargs: hooks.pos(*args)
-HANDLERS[operator.invert] = lambda args, _kwargs: hooks.invert(*args)
+for _function, _hook in hooks.OPERATORS.items():
+    HANDLERS[_function] = _with_args(_hook)
 HANDLERS[operator.abs] = lambda args, _kwargs: call(abs, *args)
 HANDLERS[operator.contains] = lambda args, _kwargs: hooks.contains(args[1], args[0])
 TRANSPARENT.update({operator.truth, operator.not_, operator.is_, operator.is_not})
-HANDLERS[operator.neg] = lambda args, _kwargs: hooks.neg(*args)
 HANDLERS[operator.getitem] = lambda args, _kwargs: hooks.getitem(*args)
 HANDLERS[operator.setitem] = lambda args, _kwargs: hooks.setitem(args[2], args[0], args[1])
 HANDLERS[operator.delitem] = lambda args, _kwargs: hooks.delitem(*args)
@@ -237,7 +231,7 @@ HANDLERS[operator.delitem] = lambda args, _kwargs: hooks.delitem(*args)
 # -- builtins that ask the class
 
 
-def _by_dunder(function: Any, name: str) -> None:
+def _by_special_method(function: Any, name: str) -> None:
     """Handle a builtin that calls a special method of its argument, which may be the user's."""
     previous = HANDLERS.get(function)
 
@@ -261,16 +255,5 @@ def _reversed(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     return reversed(o)
 
 
-for _function, _dunder_name in (
-    (abs, "__abs__"),
-    (round, "__round__"),
-    (divmod, "__divmod__"),
-    (len, "__len__"),
-    (reversed, "__reversed__"),
-    (complex, "__complex__"),
-    (bool, "__bool__"),
-    (math.floor, "__floor__"),
-    (math.ceil, "__ceil__"),
-    (math.trunc, "__trunc__"),
-):
-    _by_dunder(_function, _dunder_name)
+for _function in functions_with(lambda record: bool(record.special_method)):
+    _by_special_method(_function, record_of(_function).special_method)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.containers import CHANGING
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls import effectful, numpy_calls, protocols
 from fwdad.eager.calls.callbacks import with_bound_callbacks
@@ -20,7 +21,6 @@ from fwdad.eager.duals import flat, methods
 from fwdad.eager.duals.explicit import explicit, with_explicit
 from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager.hooks.method_calls import method
-from fwdad.eager.memory.containers import CONTAINER_METHODS
 from fwdad.eager.memory.draws import log_drawn_into, note_generator
 from fwdad.eager.memory.reach import check_reach, is_foreign
 from fwdad.eager.memory.shadow import SHADOWED
@@ -90,7 +90,7 @@ def _of_object(f: Any, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         return methods.number_operator(owner, f.__name__, args)
     if t is types.GeneratorType:
         return f(*args, **kwargs)
-    if t in _BY_NAME or isinstance_dual(owner) or t in CONTAINER_METHODS:
+    if t in _BY_NAME or isinstance_dual(owner) or t in CHANGING:
         return method(owner, f.__name__, *args, **kwargs)
     if t.__module__ in effectful.IN_C:
         return effectful.effect(f, args, kwargs)

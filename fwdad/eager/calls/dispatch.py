@@ -14,30 +14,22 @@ import numpy as np
 
 from fwdad.core.register_into import enter_into
 from fwdad.eager.activity import is_active, is_inert
-from fwdad.eager.calls import apply, effectful, numpy_calls, protocols
+from fwdad.eager.calls import effectful, numpy_calls
 from fwdad.eager.calls.missing import missing_rule
 from fwdad.eager.duals import opaque
-from fwdad.eager.duals.array import Array
 from fwdad.eager.duals.dual import OPAQUE
 from fwdad.eager.duals.explicit import explicit, with_explicit
-from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager.lifting.lift import LIFTED, lift, note_missing
 from fwdad.eager.memory.draws import note_draw
-from fwdad.eager.memory.reach import check_objects, check_reach, holds_state
+from fwdad.eager.memory.reach import check_reach, holds_state
 from fwdad.eager.memory.shadow import SHADOWED
-from fwdad.eager.memory.stale import ARRAYS, check_copied, check_lists
 from fwdad.errors import PACKAGE, FwdadError, is_library_file
-from fwdad.ops import record_of
 from fwdad.rules.core import binding, contract, recording
 from fwdad.rules.core.by_position import by_position
-from fwdad.rules.core.registry import RULES, find_rule
-from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.zero import Undefined, Zero
+from fwdad.rules.core.registry import find_rule
 
-NumpyFunction = type(np.sum)
-"""The class of NumPy's functions that are no ufuncs."""
-
-_BUILTIN = (
+_IN_C = (
+    type,
     types.BuiltinFunctionType,
     types.MethodWrapperType,
     types.WrapperDescriptorType,
@@ -72,10 +64,9 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 def bind(f: Any) -> Any:
     """A callable that may be handed to C code and still goes through the dispatcher."""
-    if f is None or isinstance(f, (*_BUILTIN, type)):
-        if f is None or f in TRANSPARENT:
-            return f
-    elif type(f) is types.FunctionType and id(f.__code__) in LIFTED:
+    if type(f) is types.FunctionType:
+        return f if id(f.__code__) in LIFTED else functools.partial(call, f)
+    if f is None or (isinstance(f, _IN_C) and f in TRANSPARENT and f not in HANDLERS):
         return f
     return functools.partial(call, f)
 
@@ -174,85 +165,6 @@ def _is_lifted_of_own(filename: str) -> bool:
     return filename.startswith(_OWN_LIFTED) and filename not in _RUN_AS_THEY_ARE
 
 
-def _duck(values: tuple[Any, ...], name: str) -> Any:
-    """The first argument whose class implements a NumPy protocol by a method in Python."""
-    for v in values:
-        if isinstance(getattr(type(v), name, None), types.FunctionType):
-            if not isinstance_dual(v) and not isinstance(v, (Chunk, Zero, Undefined)):
-                return v
-    return None
-
-
-def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call one of NumPy's functions."""
-    if kwargs:
-        args, kwargs = by_position(f, args, kwargs)
-    if not kwargs and not SHADOWED and not ARRAYS:
-        tag = apply.arrays_tag(args)
-        if tag is not None and f not in HANDLERS:
-            rule = RULES.get(f)
-            if rule is not None and rule.takes_only_primals(len(args)):
-                return apply.apply_to_arrays(rule, args, tag)
-    duck = _duck(args, "__array_function__")
-    if duck is not None:
-        types_ = tuple({type(a) for a in args if hasattr(type(a), "__array_function__")})
-        return call(type(duck).__array_function__, duck, f, types_, args, kwargs)
-    if SHADOWED:
-        written = record_of(f).writes  # an `a.flat` among them is no copy of its items
-        args = tuple([
-            a if k in written else protocols.as_numpy_reads(a) for k, a in enumerate(args)
-        ])  # fmt: skip
-        kwargs = {k: protocols.as_numpy_reads(v) for k, v in kwargs.items()}
-        check_objects(f, args)
-    else:
-        args = protocols.made_arrays(args)
-    special = HANDLERS.get(f)
-    if special is not None:
-        return special(args, kwargs)
-    check_lists(args)
-    check_lists(kwargs.values())
-    rule = find_rule(f)
-    active = is_active((*args, *kwargs.values()))
-    if active and numpy_calls.holds_chunk(args):
-        return f(*args, **kwargs)
-    if not active:
-        viewing = record_of(f).may_be_view
-        numpy_calls.note_inactive(f, args, kwargs, reads=not viewing)
-        if rule is not None or is_inert((*args, *kwargs.values())):
-            y = f(*args, **kwargs)
-            if viewing:
-                check_copied(args, y)
-            return y
-    elif rule is not None:
-        return numpy_calls.with_out(rule, args, kwargs)
-    implementation = getattr(f, "_implementation", None)
-    if isinstance(implementation, types.FunctionType) and not numpy_calls.holds_chunk(args):
-        lifted = lift(implementation)
-        if lifted is not None:
-            return lifted(*args, **kwargs)
-    if active:
-        raise missing_rule(f, args, kwargs)
-    return f(*args, **kwargs)
-
-
-def call_ufunc(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a ufunc."""
-    if len(args) == 1 and type(args[0]) is Array and not kwargs:  # the commonest call
-        rule = RULES.get(f)
-        if rule is not None and rule.kind == "elementwise":
-            return apply.apply_to_array(rule, f, args[0])
-    duck = _duck(args, "__array_ufunc__")
-    if duck is not None:
-        return call(type(duck).__array_ufunc__, duck, f, "__call__", *args, **kwargs)
-    if SHADOWED:
-        args = protocols.all_as_numpy_reads(args)
-        check_objects(f, args)
-    else:
-        args = protocols.made_arrays(args)
-    check_lists(args)
-    return numpy_calls.call_ufunc(f, "__call__", args, kwargs)
-
-
 def _call_method(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if effectful.is_file(f.__self__):
         return effectful.file_method(f, args, kwargs, f.__self__)
@@ -260,8 +172,6 @@ def _call_method(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 _BY_TYPE: dict[type, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
-    np.ufunc: call_ufunc,
-    NumpyFunction: call_numpy,
     types.MethodType: _call_method,
 }
 """How callables of a type are called; other modules enter theirs by :func:`on_call`."""
@@ -293,7 +203,7 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     method = getattr(type(f), "__call__", None)  # noqa: B004  (the method itself is wanted)
     by_numba = type(f).__module__.startswith("numba.")
     if by_numba and hasattr(f, "nin"):
-        return call_ufunc(f, args, kwargs)
+        return _BY_TYPE[np.ufunc](f, args, kwargs)
     if isinstance(method, types.FunctionType) and not by_numba:
         if is_library_file(method.__code__.co_filename) and is_inert((f, *args, *kwargs.values())):
             return f(*args, **kwargs)
@@ -334,12 +244,3 @@ def is_hashable(f: Any) -> bool:
     except TypeError:
         return False
     return True
-
-
-def call_protocol(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a NumPy function that code that is not lifted has called with a dual."""
-    return call(f, *args, **kwargs)
-
-
-opaque.CALL[:] = [call]
-protocols.CALL[:] = [call]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import bisect
 import functools
-import heapq
-import itertools
 import math
+import operator
 import types
-from collections import OrderedDict, deque
+from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,42 +20,75 @@ from fwdad.eager.calls.dispatch import bind, call, handler
 from fwdad.eager.duals import flat
 from fwdad.eager.duals.explicit import explicit
 from fwdad.eager.duals.scalar import Scalar
-from fwdad.eager.hooks.iteration import check_generator
+from fwdad.eager.hooks.iteration import check_generator, mapping
 from fwdad.eager.memory.shadow import SHADOWED, find_shadow
 from fwdad.eager.run import STATE
+from fwdad.ops import functions_with, record_of
+from fwdad.ops.parameters import UNKNOWN, Parameters, Role
 from fwdad.rules.core.registry import find_rule
 from fwdad.tangents.plain import plain
 
-
-@handler(map)
-def _map(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
-    f, *rest = args
-    return map(functools.partial(call, f), *(hooks.iterate(r) for r in rest))
+# -- functions whose parameters are known
 
 
-@handler(filter)
-def _filter(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
-    f, items = args
-    return filter(bind(f), hooks.iterate(items))
+def _callback(f: Any) -> Any:
+    """A function for C code to call: an operator is a hook, any other one is bound."""
+    if type(f) is types.BuiltinFunctionType and f in hooks.OPERATORS:
+        return hooks.OPERATORS[f]
+    return bind(f)
 
 
-@handler(functools.reduce)
-def _reduce(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
-    f, items, *initial = args
-    return functools.reduce(functools.partial(call, f), hooks.iterate(items), *initial)
+def _changed(items: Any) -> Any:
+    if STATE.run is not None:
+        STATE.run.log.container(items)
+    return items
 
 
-def _with_key(function: Any) -> None:
+def _itself(x: Any) -> Any:
+    return x
+
+
+_CONVERT: dict[Role, Callable[[Any], Any]] = {
+    Role.ITEMS: hooks.iterate,
+    Role.ROWS: lambda rows: (hooks.iterate(row) for row in hooks.iterate(rows)),
+    Role.TRUTHS: hooks.iterate,
+    Role.FUNCTION: _callback,
+    Role.TEST: _callback,
+    Role.KEY: _callback,
+    Role.OPTION: _itself,
+    Role.VALUE: _itself,
+    Role.LIST: _changed,
+}
+
+
+def _by_roles(function: Any, parameters: Parameters) -> None:
+    """Handle a function in C whose parameters are known."""
+    converted = parameters.converter(_CONVERT)
+
     @handler(function)
-    def keyed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if kwargs.get("key") is not None:
-            kwargs = {**kwargs, "key": functools.partial(call, kwargs["key"])}
+    def call_converted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        args, kwargs = converted(args, kwargs)
+        return function(*args, **kwargs)
+
+
+for _function in functions_with(lambda record: record.parameters is not UNKNOWN):
+    _by_roles(_function, record_of(_function).parameters)
+
+
+# -- functions with a way of their own
+
+
+def _extreme(function: Any) -> None:
+    @handler(function)
+    def extreme(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if "key" in kwargs:
+            kwargs = {**kwargs, "key": _callback(kwargs["key"])}
         items = [hooks.iterate(args[0])] if len(args) == 1 else [explicit(a) for a in args]
         return function(*items, **kwargs)
 
 
-for _function in (sorted, min, max):
-    _with_key(_function)
+for _function in (min, max):
+    _extreme(_function)
 
 
 @handler(sum)
@@ -65,7 +97,7 @@ def _sum(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     items = list(hooks.iterate(args[0]))
     total = start
     for item in items:
-        total = hooks.OPERATORS["add"](total, item)
+        total = hooks.OPERATORS[operator.add](total, item)
     # since Python 3.12 sum carries the rounding errors of floats along: the value is its own
     if type(plain(total)) in (float, complex) and _SUMMED.issuperset(map(type, (start, *items))):
         return _with_value(total, sum([plain(item) for item in items], plain(start)))
@@ -79,39 +111,6 @@ def _with_value(x: Any, value: Any) -> Any:
     return Scalar(_with_value(x.p, value), x.terms, x.tag) if type(x) is Scalar else value
 
 
-def _over_iterables(function: Any) -> None:
-    @handler(function)
-    def iterated(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return function(*(hooks.iterate(a) for a in args), **kwargs)
-
-
-for _function in (zip, list, tuple, set, frozenset, enumerate, any, all, itertools.chain,
-                  itertools.product, itertools.islice, itertools.zip_longest, itertools.cycle,
-                  itertools.tee, itertools.combinations, itertools.permutations,
-                  itertools.combinations_with_replacement, itertools.compress,
-                  itertools.pairwise, deque):  # fmt: skip
-    _over_iterables(_function)
-
-
-def _by_callback(function: Any) -> None:
-    """Handle an iterator in C that calls a function for each item."""
-
-    @handler(function)
-    def asked(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
-        f, items = args
-        return function(bind(f), hooks.iterate(items))
-
-
-for _function in (itertools.takewhile, itertools.dropwhile, itertools.filterfalse):
-    _by_callback(_function)
-
-
-@handler(itertools.groupby)
-def _groupby(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    bound = dict(zip(("iterable", "key"), args, strict=False)) | kwargs
-    return itertools.groupby(hooks.iterate(bound["iterable"]), bind(bound.get("key")))
-
-
 @handler(iter)
 def _iter(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     if len(args) == 2:  # a function that is called until it returns the second argument
@@ -119,15 +118,10 @@ def _iter(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     return iter(*map(hooks.iterate, args))
 
 
-@handler(functools.cmp_to_key)
-def _cmp_to_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return functools.cmp_to_key(bind(*args, **kwargs))
-
-
 def _from_mapping(cls: Any) -> None:
     @handler(cls)
     def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        mappings = [protocols.mapping(a) for a in args]
+        mappings = [mapping(a) for a in args]
         return cls(*[g if isinstance(g, dict) else hooks.iterate(g) for g in mappings], **kwargs)
 
 
@@ -156,20 +150,6 @@ def _next(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     return next(*args)
 
 
-@handler(itertools.accumulate)
-def _accumulate(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    items, *rest = args
-    function = rest[0] if rest else kwargs.pop("func", None)
-    step = hooks.OPERATORS["add"] if function is None else functools.partial(call, function)
-    return itertools.accumulate(hooks.iterate(items), step, **kwargs)
-
-
-@handler(itertools.starmap)
-def _starmap(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
-    f, items = args
-    return itertools.starmap(functools.partial(call, f), hooks.iterate(items))
-
-
 @handler(np.frompyfunc)
 def _frompyfunc(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     f, *rest = args
@@ -194,57 +174,6 @@ def _apply_along_axis(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return rows
 
 
-def _list_writer(function: Any) -> None:
-    """Handle a C function of the standard library that reorders a list by comparing its items."""
-
-    @handler(function)
-    def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if STATE.run is not None:
-            STATE.run.log.container(args[0])
-        if kwargs.get("key") is not None:
-            kwargs = {**kwargs, "key": functools.partial(call, kwargs["key"])}
-        return function(*args, **kwargs)
-
-
-def _best(function: Any) -> None:
-    """Handle ``heapq.nlargest`` and its relatives, Python around C that needs a list of its own."""
-
-    @handler(function)
-    def best(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        bound = dict(zip(("n", "iterable", "key"), args, strict=False)) | kwargs
-        items = list(hooks.iterate(bound["iterable"]))
-        return function(bound["n"], items, bind(bound.get("key")))
-
-
-for _function in (heapq.nlargest, heapq.nsmallest):
-    _best(_function)
-
-
-def _of_items(function: Any) -> None:
-    """Handle ``tuple.__new__(cls, x)``, as the user's subclasses call it."""
-
-    @handler(function)
-    def make(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
-        owner, *items = args
-        return function(owner, *map(hooks.iterate, items))
-
-
-for _function in (tuple.__new__, frozenset.__new__, list.__init__):
-    _of_items(_function)
-
-
-@handler(dict.fromkeys)
-def _fromkeys(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
-    keys, *value = args
-    return dict.fromkeys(hooks.iterate(keys), *value)
-
-
-for _function in (heapq.heapify, heapq.heappush, heapq.heappop, heapq.heappushpop,
-                  heapq.heapreplace, bisect.insort, bisect.insort_left,
-                  bisect.insort_right):  # fmt: skip
-    _list_writer(_function)
-
-
 def _over_numbers(function: Any) -> None:
     """Handle a reduction of ``math`` over an iterable, which may be a generator of duals."""
 
@@ -262,11 +191,6 @@ def _over_numbers(function: Any) -> None:
 
 for _function in (math.fsum, math.prod):
     _over_numbers(_function)
-
-
-@handler(itertools.chain.from_iterable)
-def _from_iterable(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
-    return itertools.chain.from_iterable(hooks.iterate(row) for row in hooks.iterate(args[0]))
 
 
 @handler(np.broadcast)

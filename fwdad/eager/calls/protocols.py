@@ -11,21 +11,17 @@ from __future__ import annotations
 import array
 import ctypes
 import types
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fwdad.eager.calls.creation import make_array
+from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.array import Array
 from fwdad.eager.duals.dual import OPAQUE, leak
 from fwdad.eager.duals.scalar import Scalar
 from fwdad.eager.memory.shadow import shadow_of_memory
 from fwdad.errors import DualLeakError, type_in_words
-
-CALL: list[Callable[..., Any]] = []
-ITERATE: list[Callable[[Any], Any]] = []
-"""The dispatcher's ``call`` and the hook of iteration, which are built on this module."""
 
 KNOWN = {
     int, float, complex, str, bytes, bool, type(None), type(Ellipsis), slice, range, dict, set,
@@ -47,6 +43,41 @@ def in_python(t: type, name: str) -> bool:
     return isinstance(getattr(t, name, None), types.FunctionType)
 
 
+def iterate_object(o: Any) -> Any:
+    """The items of a user's object, by its ``__iter__`` or ``__getitem__``; others as they are."""
+    t = type(o)
+    method = getattr(t, "__iter__", None)
+    if isinstance(method, types.FunctionType):
+        iterator = call(method, o)
+        if type(iterator) is types.GeneratorType:
+            return iterator
+        step = getattr(type(iterator), "__next__", None)
+        return _steps(iterator, step) if isinstance(step, types.FunctionType) else iterator
+    if method is None and isinstance(getattr(t, "__getitem__", None), types.FunctionType):
+        return _by_index(o)
+    return o
+
+
+def _steps(o: Any, step: Any) -> Any:
+    while True:
+        try:
+            value = call(step, o)
+        except StopIteration:
+            return
+        yield value
+
+
+def _by_index(o: Any) -> Any:
+    k = 0
+    while True:
+        try:
+            value = call(type(o).__getitem__, o, k)
+        except IndexError:
+            return
+        yield value
+        k += 1
+
+
 def as_numpy_reads(o: Any) -> Any:
     """An argument of a NumPy function as the items or the array that NumPy would read."""
     t = type(o)
@@ -60,13 +91,13 @@ def as_numpy_reads(o: Any) -> Any:
     if isinstance(o, np.ndarray) or t in OPAQUE or hasattr(t, "__array_ufunc__"):
         return o
     if in_python(t, "__array__"):
-        return CALL[0](t.__array__, o)
+        return call(t.__array__, o)
     if in_python(t, "__getitem__") and hasattr(t, "__len__") and not isinstance(o, dict):
         try:
-            CALL[0](len, o)
+            call(len, o)
         except TypeError:  # as NumPy does: what has no length is no sequence
             return o
-        return make_array(list(ITERATE[0](o)))
+        return make_array(list(iterate_object(o)))
     return o
 
 
@@ -78,7 +109,7 @@ def made_arrays(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if KNOWN.issuperset(map(type, values)):
         return values
     return tuple([
-        CALL[0](type(o).__array__, o)
+        call(type(o).__array__, o)
         if type(o) not in KNOWN
         and type(o) not in OPAQUE
         and in_python(type(o), "__array__")
@@ -101,8 +132,8 @@ def as_number(o: Any) -> Any:
     if t in KNOWN or t in OPAQUE:
         return o
     if in_python(t, "__float__"):
-        return CALL[0](float, o)
-    return CALL[0](t.__index__, o) if in_python(t, "__index__") else o
+        return call(float, o)
+    return call(t.__index__, o) if in_python(t, "__index__") else o
 
 
 def as_numbers(o: Any) -> Any:
@@ -110,17 +141,6 @@ def as_numbers(o: Any) -> Any:
     if type(o) is list or type(o) is tuple:
         return [as_numbers(item) for item in o]
     return as_number(o)
-
-
-def mapping(o: Any) -> Any:
-    """What ``**o`` and ``dict(o)`` read: a user's mapping as a dict."""
-    t = type(o)
-    if isinstance(o, dict) or not (in_python(t, "keys") or in_python(t, "__getitem__")):
-        return o
-    if not hasattr(t, "keys"):
-        return o
-    names = ITERATE[0](CALL[0](t.keys, o))
-    return {name: CALL[0](t.__getitem__, o, name) for name in names}
 
 
 def check_buffer(o: Any) -> None:
@@ -139,22 +159,3 @@ def check_buffers(args: tuple[Any, ...]) -> None:
     for a in args:
         if type(a) in BUFFERS:
             check_buffer(a)
-
-
-class Probe:
-    """An object that equals one key; ``found`` becomes the key of a table that it matched."""
-
-    __slots__ = ("found", "key")
-
-    def __init__(self, key: Any) -> None:
-        self.key = key
-        self.found: Any = self
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __eq__(self, other: object) -> bool:
-        same = bool(self.key == other)
-        if same:
-            self.found = other
-        return same

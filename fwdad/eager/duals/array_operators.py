@@ -15,8 +15,9 @@ import numpy as np
 
 from fwdad.eager.calls import apply
 from fwdad.eager.calls.apply import apply_elementwise
+from fwdad.eager.calls.numpy_calls import write_out
 from fwdad.eager.duals.array import Array, is_simple, one_term
-from fwdad.eager.duals.operators import PROTOCOL, is_numeric, slow, slow_reflected
+from fwdad.eager.duals.operators import is_numeric, slow, slow_reflected
 from fwdad.eager.duals.scalar import DOUBLE
 from fwdad.eager.memory import store
 from fwdad.eager.memory.shadow import SHADOWED, untouched
@@ -290,7 +291,7 @@ def _inplace(name: str) -> Any:
     def method(a: Array, b: Any) -> Any:
         if not is_numeric(b) and not isinstance(b, (list, tuple)):
             return NotImplemented
-        return PROTOCOL["inplace"](a, function(a, b), function.__name__)
+        return write_out(a, function(a, b))
 
     return method
 

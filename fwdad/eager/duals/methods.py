@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.operators import BINARY, COMPARISONS
 from fwdad.core.register_into import enter_into
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls import numpy_calls
@@ -131,15 +132,15 @@ def _operation(function: Any, *, reflected: bool) -> Callable[..., Any]:
 
 
 _DUNDERS = {
-    f"__{prefix}{name}__": _operation(getattr(operator, name), reflected=bool(prefix))
-    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
-    for prefix in ("", "r")
+    name: _operation(o.function, reflected=reflected)
+    for o in BINARY
+    for name, reflected in ((o.method, False), (o.reflected, True))
 } | {
-    f"__{name}__": _operation(getattr(operator, name), reflected=False)
-    for name in ("neg", "abs", "pos")
+    f"__{f.__name__}__": _operation(f, reflected=False)
+    for f in (operator.neg, operator.abs, operator.pos)
 }
 
-_COMPARISONS = {f"__{name}__" for name in ("lt", "le", "eq", "ne", "gt", "ge")}
+_COMPARISONS = {o.method for o in COMPARISONS}
 
 
 def is_number_operator(o: Any, name: str, args: tuple[Any, ...]) -> bool:
@@ -157,12 +158,7 @@ def number_operator(o: Any, name: str, args: tuple[Any, ...]) -> Any:
     return y if isinstance(result, (np.generic, np.ndarray)) else python_number(y)
 
 
-_INPLACE = {
-    f"__{name}__": name
-    for name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul")
-}
-INPLACE_HOOKS: dict[str, Any] = {}
-"""The in-place operators, which are built on this module."""
+_IN_PLACE = {o.in_place_method: o.in_place for o in BINARY}
 
 _WRITING = {"sort", "fill", "put", "partition", "itemset", "resize", "setflags", "byteswap",
             "__setitem__"}  # fmt: skip
@@ -174,8 +170,8 @@ def call_plain_method(
     """``o.name(...)`` of a plain array, whose memory or arguments may carry tangents."""
     check_read(args)
     shadowed = bool(SHADOWED) and find_shadow(o) is not None
-    if name in _INPLACE:
-        return INPLACE_HOOKS[_INPLACE[name]](o, *args)
+    if name in _IN_PLACE:
+        return call(_IN_PLACE[name], o, *args)
     if name in _WRITING:
         writer = METHODS.get(name)
         if writer is not None and (shadowed or is_active((*args, *kwargs.values()))):

@@ -7,11 +7,11 @@ are called with the dual, and find their frules; reading its attributes without 
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any, NoReturn
 
+from fwdad.core.operators import COMPARISONS
 from fwdad.eager.duals.dual import OPAQUE, Dual, check_alive
 from fwdad.eager.lifting.why_missing import why_missing
 from fwdad.eager.run import Tag
@@ -20,9 +20,6 @@ from fwdad.rules.core.registry import Rule
 from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
-
-CALL: list[Callable[..., Any]] = []
-"""The dispatcher's ``call``, which is built on this module."""
 
 
 class Opaque(Dual):
@@ -46,7 +43,7 @@ class Opaque(Dual):
             raise AttributeError(message)
         value = attribute(self, name)
         # code that is not lifted would call the method's function past its frule
-        return functools.partial(CALL[0], value) if isinstance(value, MethodType) else value
+        return functools.partial(self.tag.call, value) if isinstance(value, MethodType) else value
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         refuse_write(self, name)
@@ -77,22 +74,15 @@ def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     return method
 
 
-for _compare in (
-    operator.eq,
-    operator.ne,
-    operator.lt,
-    operator.le,
-    operator.gt,
-    operator.ge,
-):
-    setattr(Opaque, f"__{_compare.__name__}__", _comparison(_compare))
+for _compare in COMPARISONS:
+    setattr(Opaque, _compare.method, _comparison(_compare.function))
 
 
 def _through(name: str) -> Callable[..., Any]:
     """A special method that calls that of the value's class through the dispatcher."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return CALL[0](getattr(type(plain(self)), name), self, *args, **kwargs)
+        return self.tag.call(getattr(type(plain(self)), name), self, *args, **kwargs)
 
     return method
 
@@ -150,7 +140,7 @@ def attribute(o: Any, name: str) -> Any:
         if name in base.__dict__:
             member = base.__dict__[name]
             if isinstance(member, property) and member.fget is not None:
-                return CALL[0](member.fget, o)
+                return o.tag.call(member.fget, o)
             if name in attributes:
                 break
             if isinstance(member, FunctionType):

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.eager.calls import apply
+from fwdad.eager.calls import apply, numpy_calls
 from fwdad.eager.calls.apply import apply_elementwise
 from fwdad.eager.calls.creation import make_array
-from fwdad.eager.calls.protocols import Probe
+from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.array import Array, is_simple
 from fwdad.eager.duals.dual import check_alive
 from fwdad.eager.duals.explicit import explicit
+from fwdad.eager.duals.probe import Probe
 from fwdad.eager.duals.scalar import Scalar, fewer
 from fwdad.eager.duals.tags import top_tag
 from fwdad.ops import record_of
@@ -321,17 +322,14 @@ def _constant(name: str) -> Any:
 def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     if any(issubclass(type(x), Chunk) for x in inputs):
         return NotImplemented
-    return PROTOCOL["ufunc"](ufunc, method, inputs, kwargs)
+    return numpy_calls.call_ufunc(ufunc, method, inputs, kwargs)
 
 
 def _array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
     if any(issubclass(t, Chunk) for t in types):
         return NotImplemented
-    return PROTOCOL["function"](func, args, kwargs)
+    return call(func, *args, **kwargs)
 
-
-PROTOCOL: dict[str, Any] = {}
-"""How NumPy's protocols reach the dispatcher, which is built on top of this module."""
 
 for _cls in (Scalar, Array):
     _attach(_cls)

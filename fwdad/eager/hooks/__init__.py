@@ -1,19 +1,14 @@
 """The hooks that lifted code calls in place of Python's syntax; importing this installs them."""
 
-from fwdad.eager.calls import protocols
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.hooks.attributes import attr, del_attr, set_attr
-from fwdad.eager.hooks.iteration import iterate, iterate_deep
+from fwdad.eager.hooks.iteration import iterate, iterate_deep, mapping
+from fwdad.eager.hooks.matching import constantly, matches
 from fwdad.eager.hooks.method_calls import method, method_of_one
 from fwdad.eager.hooks.operators import (
-    COMPARISONS,
-    INPLACE,
     OPERATORS,
     compare_then,
     contains,
-    invert,
-    neg,
-    pos,
 )
 from fwdad.eager.hooks.statements import (
     check_eval,
@@ -40,17 +35,13 @@ install_hooks(
         "delitem": delitem,
         "set_attr": set_attr,
         "del_attr": del_attr,
-        "neg": neg,
-        "pos": pos,
-        "invert": invert,
         "contains": contains,
         "compare_then": compare_then,
-        "mapping": protocols.mapping,
+        "mapping": mapping,
         "iterate_deep": iterate_deep,
         "check_eval": check_eval,
         "own_names": own_names,
         "stop": stop,
-        **COMPARISONS,
         "iterate": iterate,
         "found": revive,
         "enter": enter,
@@ -58,7 +49,8 @@ install_hooks(
         "write_cells": write_cells,
         "write_global": write_global,
         "aug_setitem": aug_setitem,
-        **OPERATORS,
-        **INPLACE,
+        "matches": matches,
+        "constantly": constantly,
+        **{f.__name__: hook for f, hook in OPERATORS.items()},
     }
 )

@@ -41,16 +41,7 @@ def iterate(o: Any) -> Any:
         return (flat.flat_load(o, k) for k in range(o.base.size))
     if is_file(o):
         return iter(call(o.readlines))
-    method_ = getattr(t, "__iter__", None)
-    if isinstance(method_, types.FunctionType):
-        iterator = call(method_, o)
-        if type(iterator) is types.GeneratorType:
-            return iterator
-        step = getattr(type(iterator), "__next__", None)
-        return _steps(iterator, step) if isinstance(step, types.FunctionType) else iterator
-    if method_ is None and isinstance(getattr(t, "__getitem__", None), types.FunctionType):
-        return _by_index(o)
-    return o
+    return protocols.iterate_object(o)
 
 
 def check_generator(o: Any) -> None:
@@ -93,24 +84,14 @@ def _elements(o: np.ndarray) -> Any:
             yield o[k]
 
 
-def _steps(o: Any, step: Any) -> Any:
-    while True:
-        try:
-            value = call(step, o)
-        except StopIteration:
-            return
-        yield value
-
-
-def _by_index(o: Any) -> Any:
-    k = 0
-    while True:
-        try:
-            value = call(type(o).__getitem__, o, k)
-        except IndexError:
-            return
-        yield value
-        k += 1
-
-
-protocols.ITERATE[:] = [iterate]
+def mapping(o: Any) -> Any:
+    """What ``**o`` and ``dict(o)`` read: a user's mapping as a dict."""
+    t = type(o)
+    if isinstance(o, dict) or not (
+        protocols.in_python(t, "keys") or protocols.in_python(t, "__getitem__")
+    ):
+        return o
+    if not hasattr(t, "keys"):
+        return o
+    names = iterate(call(t.keys, o))
+    return {name: call(t.__getitem__, o, name) for name in names}

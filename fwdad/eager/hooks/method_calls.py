@@ -10,19 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.containers import CHANGING, READING_ITEMS
 from fwdad.eager.calls import protocols
 from fwdad.eager.calls.apply import apply_to_array
-from fwdad.eager.calls.dispatch import NumpyFunction, call, call_numpy, call_ufunc
+from fwdad.eager.calls.dispatch import call
+from fwdad.eager.calls.numpy_functions import NumpyFunction, call_numpy, call_ufunc
 from fwdad.eager.duals import methods
 from fwdad.eager.duals.array import Array
 from fwdad.eager.duals.explicit import explicit
 from fwdad.eager.duals.scalar import Scalar
 from fwdad.eager.hooks.attributes import attr
-from fwdad.eager.hooks.iteration import iterate
+from fwdad.eager.hooks.iteration import iterate, mapping
 from fwdad.eager.hooks.known_types import KEYS, PLAIN
 from fwdad.eager.hooks.subscripts import check_key, getitem, setitem
 from fwdad.eager.memory import stale
-from fwdad.eager.memory.containers import CONTAINER_METHODS, CONTAINERS, log_container
+from fwdad.eager.memory.containers import CONTAINERS, log_container
 from fwdad.eager.memory.draws import note_generator
 from fwdad.eager.memory.reach import check_reach
 from fwdad.eager.memory.shadow import SHADOWED
@@ -75,7 +77,7 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
             protocols.check_buffer(o)
         if t is memoryview:
             return getattr(o, name)(*args, **kwargs)
-    mutating = CONTAINER_METHODS.get(t)
+    mutating = CHANGING.get(t)
     if mutating is not None:
         if name in mutating:
             log_container(o)
@@ -83,8 +85,8 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
                 kwargs["key"] = functools.partial(call, kwargs["key"])
             if name == "__setitem__":
                 return setitem(args[1], o, args[0])
-            if name in _FED and args:
-                first = protocols.mapping(args[0])
+            if name in READING_ITEMS and args:
+                first = mapping(args[0])
                 args = (first if isinstance(first, dict) else iterate(first), *args[1:])
         return _found(getattr(o, name)(*args, **kwargs))
     if args and methods.is_number_operator(o, name, args):
@@ -129,8 +131,3 @@ def _read_by_method(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
     if name in ("__setitem__", "fill"):
         args = (*args[:-1], protocols.as_number(args[-1]))
     return args
-
-
-_FED = {"extend", "extendleft", "update", "__iadd__", "__ior__", "difference_update",
-        "intersection_update", "symmetric_difference_update"}  # fmt: skip
-"""Methods of containers that take their items out of an argument."""

@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.operators import BINARY, COMPARISONS, Operator
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls import numpy_calls, protocols
 from fwdad.eager.calls.apply import primal_part
 from fwdad.eager.calls.creation import make_array
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals import array_operators as _array_operators  # noqa: F401  (it gives duals theirs)
-from fwdad.eager.duals import methods
 from fwdad.eager.duals.array import Array
 from fwdad.eager.duals.dual import OPAQUE
 from fwdad.eager.duals.explicit import explicit
 from fwdad.eager.duals.scalar import Scalar
 from fwdad.eager.duals.tags import top_tag
-from fwdad.eager.hooks.iteration import iterate
+from fwdad.eager.hooks.iteration import iterate, mapping
 from fwdad.eager.hooks.known_types import NATIVE, has_python
 from fwdad.eager.memory import store
 from fwdad.eager.memory.containers import CONTAINERS, log_container
@@ -50,12 +50,10 @@ def _as_operand(b: Any) -> Any:
     return make_array(b) if is_active((b,)) else b
 
 
-def _binary(name: str) -> Callable[[Any, Any], Any]:
-    function = getattr(operator, name)
-    stem = name.rstrip("_")
-    forward, reflected = f"__{stem}__", f"__r{stem}__"
-    formats = name == "mod"  # "%.2f" % x shows the primal
-    repeats = name == "mul"
+def _binary(of: Operator) -> Callable[[Any, Any], Any]:
+    function, forward, reflected = of.function, of.method, of.reflected
+    formats = function is operator.mod  # "%.2f" % x shows the primal
+    repeats = function is operator.mul
     of_scalar = getattr(Scalar, forward, function)
     of_array = getattr(Array, forward, function)
     reflected_of_array = getattr(Array, reflected, lambda b, a: function(a, b))
@@ -160,12 +158,8 @@ def _read_by_arrays(a: Any, b: Any, forward: str, reflected: str) -> tuple[Any, 
     return a, b
 
 
-_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
-
-
-def _compare(name: str) -> Callable[[Any, Any], Any]:
-    function = getattr(operator, name)
-    forward, reflected = f"__{name}__", f"__{_MIRRORED[name]}__"
+def _compare(of: Operator) -> Callable[[Any, Any], Any]:
+    function, forward, reflected = of.function, of.method, of.reflected
 
     def hook(a: Any, b: Any) -> Any:
         t, u = type(a), type(b)
@@ -197,11 +191,10 @@ def contains(item: Any, container: Any) -> Any:
     return item in container
 
 
-def _inplace(name: str) -> Callable[[Any, Any], Any]:
-    function = getattr(operator, "i" + name.rstrip("_"))
-    plain_function = getattr(operator, name)
-    method = f"__i{name.rstrip('_')}__"
-    binary = _binary(name)
+def _inplace(of: Operator) -> Callable[[Any, Any], Any]:
+    function, method, plain_function = of.in_place, of.in_place_method, of.function
+    assert function is not None
+    binary = _binary(of)
 
     def hook(a: Any, b: Any) -> Any:
         t = type(a)
@@ -218,7 +211,7 @@ def _inplace(name: str) -> Callable[[Any, Any], Any]:
             elif isinstance(a, (list, deque)):
                 b = iterate(b)
             elif isinstance(a, dict):
-                b = protocols.mapping(b)
+                b = mapping(b)
             return function(a, b)
         if isinstance(getattr(t, method, None), types.FunctionType):
             value = call(getattr(t, method), a, b)
@@ -268,13 +261,10 @@ def _fitting(a: Any, value: Any) -> Any:
     return value
 
 
-_NAMES = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
-          "lshift", "rshift", "or_", "xor", "and_")  # fmt: skip
-
-OPERATORS = {name: _binary(name) for name in _NAMES}
-
-INPLACE = {"i" + name.rstrip("_"): _inplace(name) for name in _NAMES}
-
-COMPARISONS = {name: _compare(name) for name in _MIRRORED}
-
-methods.INPLACE_HOOKS.update(INPLACE)
+OPERATORS: dict[Any, Callable[..., Any]] = (
+    {o.function: _binary(o) for o in BINARY}
+    | {o.in_place: _inplace(o) for o in BINARY}
+    | {o.function: _compare(o) for o in COMPARISONS}
+    | {operator.neg: neg, operator.pos: pos, operator.invert: invert}
+)
+"""The hooks of operators, by their functions."""

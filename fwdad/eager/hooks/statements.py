@@ -9,7 +9,7 @@ from typing import Any
 from fwdad.core.debuggers import stops
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.calls.effectful import is_file
-from fwdad.eager.lifting.expressions import PREFIX
+from fwdad.eager.lifting.nodes import PREFIX
 from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.eager.run import STATE
 from fwdad.errors import DualLeakError

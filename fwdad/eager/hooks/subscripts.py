@@ -13,6 +13,7 @@ from fwdad.eager.calls.creation import as_array
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals import flat
 from fwdad.eager.duals.array import Array
+from fwdad.eager.duals.probe import Probe
 from fwdad.eager.duals.scalar import Scalar, same_terms
 from fwdad.eager.duals.tags import isinstance_dual, top_tag
 from fwdad.eager.hooks.iteration import iterate
@@ -139,7 +140,7 @@ def check_key(table: dict[Any, Any], key: Any) -> None:
     """Refuse a look-up that matches an equal number with another derivative."""
     if not table:
         return
-    probe = protocols.Probe(key)
+    probe = Probe(key)
     if probe not in table:
         return
     equal_key = probe.found

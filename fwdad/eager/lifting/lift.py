@@ -17,7 +17,7 @@ import threading
 from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
-from fwdad.eager.lifting.expressions import PREFIX
+from fwdad.eager.lifting.nodes import PREFIX
 from fwdad.eager.lifting.rewrite import rewrite
 from fwdad.eager.lifting.source import Definition, Source, find_source
 from fwdad.eager.lifting.why_missing import Missing, why_missing

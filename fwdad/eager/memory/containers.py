@@ -1,4 +1,4 @@
-"""Python's containers: the methods that change them, and their content kept before a change."""
+"""Python's containers, whose content is kept before it changes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,6 @@ from typing import Any
 from fwdad.eager.run import STATE
 
 CONTAINERS = (list, dict, set, deque, bytearray, array.array)
-
-CONTAINER_METHODS: dict[type, frozenset[str]] = {
-    list: frozenset(("append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse",
-                     "__setitem__", "__delitem__", "__iadd__", "__imul__")),
-    dict: frozenset(("update", "pop", "popitem", "setdefault", "clear", "__setitem__",
-                     "__delitem__", "__ior__")),
-    set: frozenset(("add", "discard", "remove", "pop", "clear", "update", "__ior__", "__iand__",
-                    "__isub__", "__ixor__", "intersection_update", "difference_update",
-                    "symmetric_difference_update")),
-    deque: frozenset(("append", "appendleft", "extend", "extendleft", "pop", "popleft", "clear",
-                      "rotate", "insert", "remove", "reverse", "__setitem__", "__delitem__")),
-    array.array: frozenset(("append", "extend", "insert", "pop", "remove", "reverse", "fromlist",
-                            "frombytes", "byteswap", "clear")),
-    bytearray: frozenset(("append", "extend", "insert", "pop", "remove", "clear", "reverse")),
-}  # fmt: skip
-"""The methods of Python's containers that change them."""
 
 
 def log_container(o: Any) -> None:

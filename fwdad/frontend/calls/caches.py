@@ -22,8 +22,8 @@ from fwdad.frontend.syntax.merge import container_of
 from fwdad.frontend.syntax.symbols import OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.analysis.alias import aliased_arguments
-from fwdad.ir.analysis.effects import own_function
 from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.builder.shape_env import length_if_any, length_of
 from fwdad.ir.ops import Apply, Block, Load, Op, Value, is_array, values_in, walk
 from fwdad.ir.rewrite import all_inside, all_used
 from fwdad.ir.symbol import UNBOUND, Symbol
@@ -37,7 +37,7 @@ _READS = (
     "a function under `functools.lru_cache` is called where what it reads may have changed, and "
     "Python would return its first result. This cannot be traced: pass what changes as an argument"
 )
-_LENGTHS = ("length_of", "length_if_any")
+_LENGTHS = (length_of, length_if_any)
 
 
 @dataclass
@@ -159,7 +159,7 @@ def _keeps_its_result(
     """
     recorder, inside = tracer.recorder, all_inside(Block(ops=made))
     run = set(walk(Block(ops=made)))
-    asked = [op for op in made if own_function(op) not in _LENGTHS]
+    asked = [op for op in made if not (isinstance(op, Apply) and op.function in _LENGTHS)]
     read = set().union(*map(all_used, asked)) - inside - own
     deeper = [b for b in recorder.blocks if all(b is not a for a in f.around)]
     varying = {v for b in deeper for v in (*b.params, *(v for op in b.ops for v in op.outputs))}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import heapq
 import operator
 import types
 from collections import OrderedDict, defaultdict, deque
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.eager.memory.containers import CONTAINER_METHODS
+from fwdad.core.containers import CHANGING, READING_ITEMS
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.kinds import CONTAINERS, mentions_symbols
 from fwdad.frontend.calls.tables import builtin
@@ -22,22 +21,19 @@ from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import number_type
-
-_TAKING_ITEMS = {"extend", "extendleft", "update", "union", "intersection", "difference",
-                 "symmetric_difference", "intersection_update", "difference_update",
-                 "symmetric_difference_update", "issubset", "issuperset", "isdisjoint"}  # fmt: skip
+from fwdad.ops import functions_with
 
 
 def call_method(tracer: Tracer, owner: Any, name: str, args: Any, kwargs: Any) -> Any:
     """Call a method of a list, dict, set or deque."""
     base = next(c for c in CONTAINERS if isinstance(owner, c))
-    if name in CONTAINER_METHODS[base] or not hasattr(base, name):
+    if name in CHANGING[base] or not hasattr(base, name):
         tracer.outside.may_change(owner)
         tracer.recorder.journal.touch(owner)
     if base is list and name == "sort":
         owner[:] = in_order(tracer, list(owner), **kwargs)
         return None
-    if name in _TAKING_ITEMS:
+    if name in READING_ITEMS:
         args = tuple(a if isinstance(a, CONTAINERS) else _items(tracer, a) for a in args)
     if name in ("insert", "pop", "rotate", "setdefault", "get") and args:
         args = (tracer.values.known(args[0]), *args[1:])
@@ -223,8 +219,7 @@ def _of_static_lists(f: Callable[..., Any]) -> None:
         return native(lambda: f(held, *args, **kwargs))
 
 
-for _f in (heapq.heapify, heapq.heappop, heapq.heappush, heapq.heappushpop, heapq.heapreplace,
-           bisect.insort_left, bisect.insort_right):  # fmt: skip
+for _f in functions_with(lambda record: record.changes_list):
     _of_static_lists(_f)
 
 

@@ -47,9 +47,6 @@ def _len(tracer: Tracer, x: Any) -> Any:
         return x.length()
     if type(x) is Range:
         return length_of_range(tracer.recorder, x.start, x.stop, x.step)
-    special = tracer.values.python_method(x, "__len__")
-    if special is not None:
-        return tracer.call(special, (x,), {})
     return native(len, x)
 
 
@@ -98,43 +95,10 @@ def _raising(tracer: Tracer, rows: Any) -> Any:
 
 @builtin(reversed)
 def _reversed(tracer: Tracer, x: Any) -> Any:
-    special = tracer.values.python_method(x, "__reversed__")
-    if special is not None:
-        return tracer.call(special, (x,), {})
     held = iteration.sequence(x)
     if held is None:
         return Reversed(x)
     return Iterator(tracer, iter(held[::-1]))
-
-
-@builtin(map)
-def _map(tracer: Tracer, f: Any, *xs: Any) -> Any:
-    columns = [iteration.walk(tracer, x) for x in xs]
-    rows = zip(*columns, strict=False)
-    return Iterator(tracer, (tracer.call(f, row, {}) for row in rows))
-
-
-@builtin(filter)
-def _filter(tracer: Tracer, f: Any, xs: Any) -> Any:
-    return kept(tracer, f, xs, wanted=True)
-
-
-def kept(tracer: Tracer, f: Any, xs: Any, *, wanted: bool) -> Any:
-    """The items for which a condition holds (or does not); it must be known."""
-
-    def run() -> Any:
-        for x in iteration.walk(tracer, xs):
-            keep = tracer.truth(x if f is None else tracer.call(f, (x,), {}))
-            if type(keep) is Symbol:
-                message = (
-                    "`filter` by values that are unknown at trace time cannot be traced, since "
-                    "its length would depend on them: use np.where or a mask"
-                )
-                raise UntraceableError(message, tracer.position.location())
-            if keep is wanted:
-                yield x
-
-    return Iterator(tracer, run())
 
 
 @builtin(iter)
@@ -265,15 +229,6 @@ def _joined(tracer: Tracer, xs: Any, function: Any, *, start: bool) -> Any:
         else:
             found = tracer.recorder.apply(function, (found, held), {})
     return tracer.values.python_bool(found)
-
-
-@builtin(functools.reduce)
-def _reduce(tracer: Tracer, f: Any, xs: Any, *initial: Any) -> Any:
-    values = [*initial, *iteration.items(tracer, xs)]
-    total = values[0]
-    for x in values[1:]:
-        total = tracer.call(f, (total, x), {})
-    return total
 
 
 @builtin(tuple.__new__)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fwdad.errors import UntraceableError
-from fwdad.frontend.calls.iterables import kept
-from fwdad.frontend.calls.tables import builtin
+from fwdad.frontend.calls import iterables  # noqa: F401  (`zip` and `enumerate` are its own)
+from fwdad.frontend.calls.tables import BUILTINS, builtin
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.iteration import ENDLESS, walk
 from fwdad.frontend.syntax.iterators import Count, Iterator, Repeated, Zipped
 from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
+from fwdad.ops import functions_with, record_of
+from fwdad.ops.parameters import Parameters, Result, Role
+from fwdad.ops.record import Record
 
 
 @builtin(itertools.pairwise)
@@ -30,49 +35,65 @@ def _pairwise(tracer: Tracer, x: Any) -> Any:
     return Iterator(tracer, itertools.pairwise(walk(tracer, x)))
 
 
-def _of_items(function: Callable[..., Any], several: bool, lazy: bool) -> None:
-    """Register a function of one iterable, or of several, that only rearranges their items."""
+def _decided(tracer: Tracer, name: str, test: Any) -> Callable[[Any], bool]:
+    """A test of items whose results must be known; None tests the items themselves."""
+
+    def holds(x: Any) -> bool:
+        result = tracer.truth(x if test is None else tracer.call(test, (x,), {}))
+        if type(result) is Symbol:
+            message = (
+                f"`{name}` by values that are unknown at trace time cannot be traced, since "
+                "its length would depend on them: use np.where or a mask"
+            )
+            raise UntraceableError(message, tracer.position.location())
+        return bool(result)
+
+    return holds
+
+
+def _key(tracer: Tracer, f: Any) -> Callable[[Any], Any]:
+    return lambda x: tracer.values.known(x if f is None else tracer.call(f, (x,), {}))
+
+
+def _walking(function: Any, parameters: Parameters) -> None:
+    """Give a function in C that reads iterables its meaning: it is called on their items."""
+    module = "itertools." if function.__module__ == "itertools" else ""
+    name = f"{module}{function.__name__}"
+    read = walk if parameters.result is Result.LAZY else iteration.items
 
     @builtin(function)
-    def call(tracer: Tracer, *args: Any, **options: Any) -> Any:
-        count = len(args) if several else 1
-        held = [walk(tracer, x) if lazy else iteration.items(tracer, x) for x in args[:count]]
-        rest = [tracer.values.known(a) for a in args[count:]]
-        return Iterator(tracer, native(lambda: function(*held, *rest, **options)))
+    def call(tracer: Tracer, *args: Any, **kwargs: Any) -> Any:
+        converted = parameters.converter({
+            Role.ITEMS: partial(read, tracer),
+            Role.ROWS: lambda rows: (walk(tracer, row) for row in walk(tracer, rows)),
+            Role.TRUTHS: lambda xs: map(_decided(tracer, name, None), walk(tracer, xs)),
+            Role.FUNCTION: lambda f: lambda *items: tracer.call(f, items, {}),
+            Role.TEST: partial(_decided, tracer, name),
+            Role.KEY: partial(_key, tracer),
+            Role.OPTION: tracer.values.known,
+            Role.VALUE: lambda x: x,
+        })  # fmt: skip
+        given, options = converted(args, kwargs)
+        result = native(lambda: function(*given, **options))
+        return result if parameters.result is Result.VALUE else _iterators(tracer, result)
 
 
-_of_items(itertools.chain, several=True, lazy=True)
-_of_items(itertools.zip_longest, several=True, lazy=True)
-_of_items(itertools.islice, several=False, lazy=True)
-_of_items(itertools.cycle, several=False, lazy=True)
-_of_items(itertools.product, several=True, lazy=False)
-_of_items(itertools.combinations, several=False, lazy=False)
-_of_items(itertools.combinations_with_replacement, several=False, lazy=False)
-_of_items(itertools.permutations, several=False, lazy=False)
-if hasattr(itertools, "batched"):
-    _of_items(itertools.batched, several=False, lazy=True)
+def _iterators(tracer: Tracer, result: Any) -> Any:
+    """An iterator in C, or several, as those of the trace."""
+    if isinstance(result, tuple):
+        return tuple(Iterator(tracer, item) for item in result)
+    if isinstance(result, itertools.groupby):
+        return Iterator(tracer, ((key, Iterator(tracer, items)) for key, items in result))
+    return Iterator(tracer, result)
 
 
-@builtin(itertools.chain.from_iterable)
-def _from_iterable(tracer: Tracer, xs: Any) -> Any:
-    return Iterator(tracer, (item for x in walk(tracer, xs) for item in walk(tracer, x)))
+def _returns_iterator(record: Record) -> bool:
+    return record.parameters.result is not Result.VALUE
 
 
-@builtin(itertools.accumulate)
-def _accumulate(tracer: Tracer, x: Any, func: Any = None, *, initial: Any = None) -> Any:
-    function = operator.add if func is None else func
-    items = walk(tracer, x)
-    if initial is not None:
-        items = itertools.chain([initial], items)
-    return Iterator(
-        tracer, itertools.accumulate(items, lambda a, b: tracer.call(function, (a, b), {}))
-    )
-
-
-@builtin(itertools.starmap)
-def _starmap(tracer: Tracer, f: Any, xs: Any) -> Any:
-    rows = (tuple(iteration.items(tracer, row)) for row in walk(tracer, xs))
-    return Iterator(tracer, (tracer.call(f, row, {}) for row in rows))
+for _function in (*functions_with(_returns_iterator), functools.reduce):
+    if _function not in BUILTINS:
+        _walking(_function, record_of(_function).parameters)
 
 
 @builtin(itertools.repeat)
@@ -92,56 +113,3 @@ def _count(tracer: Tracer, start: Any = 0, step: Any = 1) -> Any:
             itertools.repeat(start), lambda a, _: tracer.binary(operator.add, a, step)
         ),
     )
-
-
-def _decided(tracer: Tracer, f: Any, x: Any, name: str) -> bool:
-    held = tracer.truth(tracer.call(f, (x,), {}))
-    if type(held) is Symbol:
-        message = (
-            f"`itertools.{name}` by values that are unknown at trace time cannot be traced, since "
-            "its length would depend on them: use np.where or a mask"
-        )
-        raise UntraceableError(message, tracer.position.location())
-    return bool(held)
-
-
-@builtin(itertools.takewhile)
-def _takewhile(tracer: Tracer, f: Any, xs: Any) -> Any:
-    def holds(x: Any) -> bool:
-        return _decided(tracer, f, x, "takewhile")
-
-    return Iterator(tracer, itertools.takewhile(holds, walk(tracer, xs)))
-
-
-@builtin(itertools.dropwhile)
-def _dropwhile(tracer: Tracer, f: Any, xs: Any) -> Any:
-    def holds(x: Any) -> bool:
-        return _decided(tracer, f, x, "dropwhile")
-
-    return Iterator(tracer, itertools.dropwhile(holds, walk(tracer, xs)))
-
-
-@builtin(itertools.filterfalse)
-def _filterfalse(tracer: Tracer, f: Any, xs: Any) -> Any:
-    return kept(tracer, f, xs, wanted=False)
-
-
-@builtin(itertools.compress)
-def _compress(tracer: Tracer, data: Any, selectors: Any) -> Any:
-    chosen = (_decided(tracer, bool, s, "compress") for s in walk(tracer, selectors))
-    return Iterator(tracer, itertools.compress(walk(tracer, data), chosen))
-
-
-@builtin(itertools.groupby)
-def _groupby(tracer: Tracer, iterable: Any, key: Any = None) -> Any:
-    def of(item: Any) -> Any:
-        return tracer.values.known(item if key is None else tracer.call(key, (item,), {}))
-
-    groups = itertools.groupby(walk(tracer, iterable), of)
-    return Iterator(tracer, ((k, Iterator(tracer, items)) for k, items in groups))
-
-
-@builtin(itertools.tee)
-def _tee(tracer: Tracer, iterable: Any, n: Any = 2) -> Any:
-    copies = itertools.tee(walk(tracer, iterable), tracer.values.known(n))
-    return tuple(Iterator(tracer, copy) for copy in copies)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import functools
 import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from fwdad.core.operators import BINARY, COMPARISONS
 from fwdad.frontend.calls.tables import BUILTINS, builtin
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.raising import native
@@ -20,9 +20,6 @@ from fwdad.ir.types import FLOAT
 
 @builtin(abs)
 def _abs(tracer: Tracer, x: Any) -> Any:
-    special = tracer.values.python_method(x, "__abs__")
-    if special is not None:
-        return tracer.call(special, (x,), {})
     x = tracer.values.number(x)
     if isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
@@ -56,19 +53,12 @@ for _cls in (int, float, complex, bool):
 
 @builtin(round)
 def _round(tracer: Tracer, x: Any, ndigits: Any = None) -> Any:
-    digits = ndigits
-    special = tracer.values.python_method(x, "__round__")
-    if special is not None:
-        return tracer.call(special, (x,) if digits is None else (x, digits), {})
-    args = (x,) if digits is None else (x, digits)
+    args = (x,) if ndigits is None else (x, ndigits)
     return tracer.recorder.apply(round, args, {}) if type(x) is Symbol else native(round, *args)
 
 
 @builtin(divmod)
 def _divmod(tracer: Tracer, a: Any, b: Any) -> Any:
-    special = tracer.values.python_method(a, "__divmod__")
-    if special is not None:
-        return tracer.call(special, (a, b), {})
     return tracer.binary(operator.floordiv, a, b), tracer.binary(operator.mod, a, b)
 
 
@@ -79,12 +69,12 @@ def _pow(tracer: Tracer, base: Any, exp: Any, mod: Any = None) -> Any:
     return tracer.binary(operator.pow, base, exp)
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lt", "le", "gt",
-              "ge", "eq", "ne"):  # fmt: skip
-    BUILTINS[getattr(operator, _name)] = functools.partial(
-        lambda tracer, a, b, function: tracer.binary(function, a, b),
-        function=getattr(operator, _name),
-    )
+def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda tracer, a, b: tracer.binary(function, a, b)
+
+
+for _known in (*BINARY, *COMPARISONS):
+    BUILTINS[_known.function] = _operator(_known.function)
 
 
 @builtin(operator.is_)

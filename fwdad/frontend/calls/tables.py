@@ -7,6 +7,8 @@ from typing import Any
 
 from fwdad.core.register_into import enter_into
 from fwdad.frontend.syntax.bound_methods import METHODS
+from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ops import record_of
 
 CALLED: dict[type, Callable[..., Any]] = {}
 """How objects of some classes are called in a trace: ``call(tracer, f, args, kwargs)``."""
@@ -22,8 +24,25 @@ BUILTINS: dict[Any, Callable[..., Any]] = {}
 
 
 def builtin(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Define the meaning of builtins."""
-    return enter_into(BUILTINS, functions)
+    """Define the meaning of builtins, which the special method of a user's class may replace."""
+
+    def enter(handle: Callable[..., Any]) -> Callable[..., Any]:
+        for function in functions:
+            name = record_of(function).special_method
+            BUILTINS[function] = _or_own(name, handle) if name else handle
+        return handle
+
+    return enter
+
+
+def _or_own(name: str, handle: Callable[..., Any]) -> Callable[..., Any]:
+    def ask(tracer: Tracer, x: Any, *args: Any, **kwargs: Any) -> Any:
+        own = tracer.values.python_method(x, name)
+        if own is not None:
+            return tracer.call(own, (x, *args), kwargs)
+        return handle(tracer, x, *args, **kwargs)
+
+    return ask
 
 
 def method(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.operators import BINARY, COMPARISONS, UNARY, Operator
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.tables import builtin, method
 from fwdad.frontend.numpy_sources.row_by_row import check_apart, put_under_mask
@@ -20,9 +21,6 @@ from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
-
-_IN_PLACE = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift",
-             "and_", "or_", "xor")  # fmt: skip
 
 
 @builtin(operator.setitem)
@@ -43,9 +41,8 @@ def _in_place(function: Callable[..., Any], tracer: Interpreter, held: Any, valu
     return tracer.assignments.augmented(function, held, value)
 
 
-for _name in _IN_PLACE:
-    _function = getattr(operator, f"i{_name.rstrip('_')}")
-    builtin(_function)(functools.partial(_in_place, getattr(operator, _name)))
+for _known in BINARY:
+    builtin(_known.in_place)(functools.partial(_in_place, _known.function))
 
 
 @builtin(operator.iconcat)
@@ -53,20 +50,19 @@ def _iconcat(tracer: Interpreter, a: Any, b: Any) -> Any:
     return tracer.assignments.augmented(operator.add, a, b)
 
 
-def _operator(name: str) -> None:
-    function = getattr(operator, name)
-    special = name.strip("_")
-    method(f"__{special}__")(lambda tracer, a, b: tracer.binary(function, a, b))
-    if name in _IN_PLACE:
-        method(f"__r{special}__")(lambda tracer, a, b: tracer.binary(function, b, a))
-        method(f"__i{special}__")(lambda tracer, a, b: _in_place(function, tracer, a, b))
+def _methods(known: Operator) -> None:
+    function = known.function
+    method(known.method)(lambda tracer, a, b: tracer.binary(function, a, b))
+    if known.in_place is not None:
+        method(known.reflected)(lambda tracer, a, b: tracer.binary(function, b, a))
+        method(known.in_place_method)(lambda tracer, a, b: _in_place(function, tracer, a, b))
 
 
-for _name in (*_IN_PLACE, "lt", "le", "gt", "ge", "eq", "ne"):
-    _operator(_name)
-for _name in ("neg", "pos", "invert"):
-    _unary = getattr(operator, _name)
-    method(f"__{_name}__")(lambda tracer, a, f=_unary: tracer.recorder.apply(f, (a,), {}))
+for _known in (*BINARY, *COMPARISONS):
+    _methods(_known)
+for _known in UNARY:
+    _unary = _known.function
+    method(_known.method)(lambda tracer, a, f=_unary: tracer.recorder.apply(f, (a,), {}))
 method("__abs__")(lambda tracer, a: tracer.call(abs, (a,), {}))
 method("__len__")(lambda tracer, a: tracer.call(len, (a,), {}))
 method("__copy__")(lambda tracer, a: tracer.call(copy.copy, (a,), {}))

@@ -26,8 +26,8 @@ from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten, made_in
 from fwdad.ir.analysis.alias import memory, memory_of, written_parameters
-from fwdad.ir.builder.recorder import _identity
 from fwdad.ir.ops import Apply, Block, Effect, Program, Value, is_array, values_in, walk
+from fwdad.ir.primitives.identity import identity
 from fwdad.ir.rewrite import all_inside, all_used, written_outside
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number
@@ -277,7 +277,7 @@ class Differentiated:
         """Write what an always raising function does before, on copies of its arguments; raise."""
         recorder = self.tracer.recorder
         for param, x in zip(block.params, given, strict=True):
-            function = np.ndarray.copy if x.is_array else _identity
+            function = np.ndarray.copy if x.is_array else identity
             recorder.emit(Apply(function, (x.value,), outputs=(param,)))
         recorder.adopt(block.ops)
         raise raised
@@ -290,7 +290,7 @@ class Differentiated:
         taken, found = _from_outside(block), []
         for x in own:
             if x.value in taken:
-                x = self.tracer.recorder.apply_typed(_identity, (x,), x.value.type)
+                x = self.tracer.recorder.apply_typed(identity, (x,), x.value.type)
             taken.add(x.value)
             found.append(x)
         return found

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.operators import BY_FUNCTION, OPERATORS
 from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.attributes import Attributes
 from fwdad.frontend.syntax.growing_lists import growing, growing_use
-from fwdad.frontend.syntax.operators import OPERATORS
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.scopes import Scopes
 from fwdad.frontend.syntax.subscripts import Subscripts
@@ -85,7 +85,7 @@ class Assignments:
             self.assign(t.value if isinstance(t, ast.Starred) else t, item)
 
     def run_AugAssign(self, node: ast.AugAssign) -> None:
-        function = OPERATORS[type(node.op)]
+        function = OPERATORS[type(node.op)].function
         target = node.target
         if isinstance(target, ast.Name):
             held = self.tracer.evaluate(ast.copy_location(ast.Name(target.id, ast.Load()), target))
@@ -126,8 +126,8 @@ class Assignments:
 
     def augmented(self, function: Callable[..., Any], held: Any, value: Any) -> Any:
         """``held op= value`` for anything but an array."""
-        name = function.__name__.strip("_")
-        method = self.values.python_method(held, f"__i{name}__")
+        known = BY_FUNCTION[function]
+        method = self.values.python_method(held, known.in_place_method)
         if method is not None:
             made = self.tracer.call(method, (held, value), {})
             if made is not NotImplemented:
@@ -141,8 +141,8 @@ class Assignments:
             if isinstance(held, list):
                 times = function is operator.mul
                 value = self.values.known(value) if times else iteration.items(self.tracer, value)
-            in_place = getattr(operator, "i" + name)
-            return in_place(held, value)
+            assert known.in_place is not None
+            return known.in_place(held, value)
         return self.tracer.binary(function, held, value)
 
     def update(self, a: Any, index: Any, function: Callable[..., Any], value: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.operators import OPERATORS
 from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax import iteration, iterators
 from fwdad.frontend.syntax.control import branch, truth
@@ -35,9 +36,10 @@ class Conditions:
         if isinstance(node.op, ast.Not):
             x = self.truth(x)
             return self.recorder.apply(operator.not_, (x,), {}) if type(x) is Symbol else not x
-        function: Any = _UNARY[type(node.op)]
+        known = OPERATORS[type(node.op)]
+        function: Any = known.function
         x = self.values.number(x)
-        method = self.values.python_method(x, f"__{function.__name__.strip('_')}__")
+        method = self.values.python_method(x, known.method)
         if method is not None:
             return self.tracer.call(method, (x,), {})
         if isinstance(x, np.ndarray):
@@ -106,7 +108,7 @@ class Conditions:
         if isinstance(op, (ast.In, ast.NotIn)):
             found = self._contains(b, a)
             return found if isinstance(op, ast.In) else self.negated(found)
-        function = _COMPARISONS[type(op)]
+        function = OPERATORS[type(op)].function
         if function in (operator.eq, operator.ne) and Optional in (type(a), type(b)):
             return self._equals_optional(op, *((a, b) if type(a) is Optional else (b, a)))
         return self.tracer.binary(function, a, b)
@@ -264,14 +266,3 @@ def _same_length(x: Any, y: Any) -> bool:
     if not isinstance(m, Number) or not isinstance(n, Number):
         return False
     return m.size is not None and m.size is n.size
-
-
-_UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
-_COMPARISONS = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}

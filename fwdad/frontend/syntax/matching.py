@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import operator
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
+from fwdad.core.pattern_matching import ABSENT, Matcher, Pattern
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.tables import BUILTINS
 from fwdad.frontend.syntax.blocks import Blocks
@@ -16,8 +19,6 @@ from fwdad.frontend.syntax.scopes import Scopes
 from fwdad.frontend.syntax.symbols import Optional
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
-
-_WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
 
 
 class Matching:
@@ -39,11 +40,14 @@ class Matching:
         if not cases:
             return
         case, *later = cases
-        matcher = Matcher(self.tracer, self.conditions)
-        fits = matcher.match(case.pattern, x)
+        pattern = Pattern(case.pattern)
+        values = [functools.partial(self.tracer.evaluate, e) for e in pattern.expressions]
+        names: dict[str, Any] = {}
+        reader = Reader(self.tracer, self.conditions, case.pattern)
+        fits = Matcher(reader, values).match(pattern.data, x, names)
 
         def run() -> None:
-            for name, value in matcher.names.items():
+            for name, value in names.items():
                 self.scopes.bind_name(name, value)
             if case.guard is None:
                 self.blocks.run_block(case.body)
@@ -59,114 +63,74 @@ class Matching:
         branch(self.recorder, fits, run, lambda: self._cases(x, later))
 
 
-class Matcher:
-    """A match of one subject against one pattern; ``names`` are those that the pattern binds."""
+class Reader:
+    """Reads the subject of a ``case``, whose values are symbols."""
 
-    def __init__(self, tracer: Tracer, conditions: Conditions) -> None:
+    def __init__(self, tracer: Tracer, conditions: Conditions, pattern: ast.pattern) -> None:
         self.tracer = tracer
+        self.recorder = tracer.recorder
         self.conditions = conditions
-        self.names: dict[str, Any] = {}
+        self.pattern = pattern
 
-    def match(self, pattern: ast.pattern, x: Any) -> Any:
-        """Whether a pattern fits: a bool, or a symbol of one."""
-        if isinstance(x, Optional) and not isinstance(pattern, ast.MatchAs):
-            if isinstance(pattern, ast.MatchSingleton) and pattern.value is None:
-                return self.conditions.compare(ast.Is(), x, None)
+    def _refusal(self, message: str) -> UntraceableError:
+        return UntraceableError(message, self.tracer.position.place_of(self.pattern))
+
+    def _certain(self, x: Any) -> Any:
+        if isinstance(x, Optional):
             message = "`match` of a value that may be None cannot be traced: test `is None` first"
-            raise UntraceableError(message, self.tracer.position.place_of(pattern))
-        return getattr(self, f"_{type(pattern).__name__}")(pattern, x)
+            raise self._refusal(message)
+        return x
 
-    def _all(self, pairs: list[tuple[ast.pattern, Any]]) -> Any:
-        found: Any = True
-        for pattern, x in pairs:
-            fits = self.match(pattern, x)
-            if fits is False:
-                return False
-            if fits is not True:
-                both = (found, fits)
-                found = fits if found is True else self._apply(operator.and_, both)
+    def equal(self, x: Any, value: Any) -> Any:
+        return self.tracer.truth(self.tracer.binary(operator.eq, self._certain(x), value))
+
+    def identical(self, x: Any, value: Any) -> Any:
+        return self.conditions.compare(ast.Is(), x if value is None else self._certain(x), value)
+
+    def both(self, one: Any, other: Any) -> Any:
+        if one is True or other is True:
+            return other if one is True else one
+        return self.recorder.apply(operator.and_, (one, other), {})
+
+    def either(self, one: Any, other: Any, *, binds: bool) -> Any:
+        if binds:
+            message = (
+                "alternatives of a pattern that bind names and compare values cannot be "
+                "traced: use `if`"
+            )
+            raise self._refusal(message)
+        return other if one is False else self.recorder.apply(operator.or_, (one, other), {})
+
+    def items(self, x: Any) -> list[Any] | None:
+        return list(x) if isinstance(self._certain(x), (tuple, list)) else None
+
+    def is_mapping(self, x: Any) -> bool:
+        return isinstance(self._certain(x), dict)
+
+    def length(self, x: Any) -> int:
+        return len(x)
+
+    def key(self, value: Any) -> Any:
+        return self.tracer.values.known(value)
+
+    def item(self, x: Any, key: Any) -> Any:
+        return dict.get(x, key, ABSENT)
+
+    def others(self, x: Any, keys: Sequence[Any]) -> dict[Any, Any]:
+        others = {key: item for key, item in x.items() if key not in keys}
+        return self.recorder.journal.fresh(others)
+
+    def is_instance(self, x: Any, cls: Any) -> bool:
+        found: bool = BUILTINS[isinstance](self.tracer, self._certain(x), cls)
         return found
 
-    def _apply(self, function: Any, args: tuple[Any, ...]) -> Any:
-        return self.tracer.recorder.apply(function, args, {})
+    def attribute(self, x: Any, name: str) -> Any:
+        if type(x) is not Symbol and not hasattr(x, name):
+            return ABSENT
+        return self.tracer.attribute(x, name)
 
-    def _MatchValue(self, pattern: ast.MatchValue, x: Any) -> Any:
-        value = self.tracer.evaluate(pattern.value)
-        return self.tracer.truth(self.tracer.binary(operator.eq, x, value))
+    def new(self, items: list[Any]) -> list[Any]:
+        return self.recorder.journal.fresh(items)
 
-    def _MatchSingleton(self, pattern: ast.MatchSingleton, x: Any) -> Any:
-        return self.conditions.compare(ast.Is(), x, pattern.value)
-
-    def _MatchAs(self, pattern: ast.MatchAs, x: Any) -> Any:
-        fits = True if pattern.pattern is None else self.match(pattern.pattern, x)
-        if pattern.name is not None:
-            self.names[pattern.name] = x
-        return fits
-
-    def _MatchOr(self, pattern: ast.MatchOr, x: Any) -> Any:
-        found: Any = False
-        before = dict(self.names)
-        for k, one in enumerate(pattern.patterns):
-            fits = self.match(one, x)
-            if fits is True and found is False:
-                return True
-            if fits is False:
-                self.names = dict(before)
-                continue
-            if self.names != before and k + 1 < len(pattern.patterns):
-                message = (
-                    "alternatives of a pattern that bind names and compare values cannot be "
-                    "traced: use `if`"
-                )
-                raise UntraceableError(message, self.tracer.position.place_of(pattern))
-            found = fits if found is False else self._apply(operator.or_, (found, fits))
-        return found
-
-    def _MatchSequence(self, pattern: ast.MatchSequence, x: Any) -> Any:
-        if not isinstance(x, (tuple, list)):
-            return False
-        patterns = pattern.patterns
-        starred = [k for k, p in enumerate(patterns) if isinstance(p, ast.MatchStar)]
-        if not starred:
-            return len(x) == len(patterns) and self._all(list(zip(patterns, x, strict=True)))
-        (k,) = starred
-        after = len(patterns) - k - 1
-        if len(x) < len(patterns) - 1:
-            return False
-        star = patterns[k]
-        assert isinstance(star, ast.MatchStar)
-        if star.name is not None:
-            rest = list(x[k : len(x) - after])
-            self.names[star.name] = self.tracer.recorder.journal.fresh(rest)
-        heads, tails = (
-            zip(patterns[:k], x, strict=False),
-            zip(patterns[k + 1 :], x[len(x) - after :], strict=True),
-        )
-        return self._all([*heads, *tails])
-
-    def _MatchMapping(self, pattern: ast.MatchMapping, x: Any) -> Any:
-        if not isinstance(x, dict):
-            return False
-        keys = [self.tracer.values.known(self.tracer.evaluate(key)) for key in pattern.keys]
-        if any(key not in x for key in keys):
-            return False
-        if pattern.rest is not None:
-            rest = {key: item for key, item in x.items() if key not in keys}
-            self.names[pattern.rest] = self.tracer.recorder.journal.fresh(rest)
-        return self._all([(p, x[key]) for p, key in zip(pattern.patterns, keys, strict=True)])
-
-    def _MatchClass(self, pattern: ast.MatchClass, x: Any) -> Any:
-        cls = self.tracer.evaluate(pattern.cls)
-        if not BUILTINS[isinstance](self.tracer, x, cls):
-            return False
-        if pattern.patterns and cls in _WHOLE:
-            return self.match(pattern.patterns[0], x)
-        names = [*getattr(cls, "__match_args__", ())[: len(pattern.patterns)], *pattern.kwd_attrs]
-        patterns = [*pattern.patterns, *pattern.kwd_patterns]
-        if len(names) < len(patterns):
-            message = f"{cls.__name__}() accepts fewer positional sub-patterns"
-            raise AlwaysRaises(TypeError, (message,))
-        if type(x) is not Symbol and any(not hasattr(x, name) for name in names):
-            return False
-        pairs = [(p, self.tracer.attribute(x, n)) for p, n in zip(patterns, names, strict=True)]
-        return self._all(pairs)
+    def fail(self, exception: type[Exception], message: str) -> NoReturn:
+        raise AlwaysRaises(exception, (message,))

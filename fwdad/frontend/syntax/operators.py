@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.operators import BY_FUNCTION, OPERATORS
 from fwdad.eager.lifting.source import find_source
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.kinds import mentions_symbols
@@ -38,7 +39,7 @@ class Operators:
     def eval_BinOp(self, node: ast.BinOp) -> Any:
         a, b = self.tracer.evaluate(node.left), self.tracer.evaluate(node.right)
         self.position.at(node)
-        return self.binary(OPERATORS[type(node.op)], a, b)
+        return self.binary(OPERATORS[type(node.op)].function, a, b)
 
     def binary(self, function: Callable[..., Any], a: Any, b: Any) -> Any:
         """An operator on two values."""
@@ -61,8 +62,8 @@ class Operators:
             raise UntraceableError(message, self.position.location())
         if function in _DIVISIONS and type(a) is Symbol and type(b) in (bool, int, float, complex):
             self._check_divisor(function, a, b)
-        name = function.__name__.strip("_")
-        for x, y, special in ((a, b, f"__{name}__"), (b, a, f"__r{name}__")):
+        known = BY_FUNCTION[function]
+        for x, y, special in ((a, b, known.method), (b, a, known.reflected)):
             method = self.values.python_method(x, special)
             if method is not None and _is_generated(x, method):
                 if type(a) is not type(b):
@@ -143,22 +144,6 @@ _COMPARING = ("__eq__", "__lt__", "__le__", "__gt__", "__ge__")
 def _is_int(x: Any) -> bool:
     return type(x) is Symbol and isinstance(x.type, Number) and x.type.dtype.kind in "iu"
 
-
-OPERATORS: dict[type, Callable[..., Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.MatMult: operator.matmul,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-    ast.BitAnd: operator.and_,
-}
 
 _SEQUENCES = {list, tuple, range}
 _ARITHMETIC = {

@@ -65,7 +65,7 @@ def native(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function on known values; the program raises whatever it raises."""
     try:
         return function(*args)
-    except UntraceableError:
+    except (UntraceableError, AlwaysRaises):
         raise
     except Exception as error:  # whatever a function of the user's raises
         raise AlwaysRaises(error) from error

@@ -37,12 +37,6 @@ _OPERATORS = {*_COMPARISONS, *_BITS, *_EXACT, *_RINGS, *_DIVISIONS, *_SHIFTS,
               operator.pow, operator.matmul}  # fmt: skip
 
 
-def own_function(op: Op) -> str:
-    """The name of the library's own function that an operation calls, else an empty string."""
-    own = isinstance(op, Apply) and record_of(op.function).own
-    return op.function.__name__ if own else ""  # type: ignore[attr-defined]
-
-
 def risk(op: Op) -> Risk:
     """What may happen when an operation runs; of a branch or loop, the worst of what is inside."""
     if isinstance(op, Apply):

@@ -44,9 +44,9 @@ from fwdad.ir.ops import (
     values_in,
 )
 from fwdad.ir.primitives.broadcast_sums import sum_to
+from fwdad.ir.primitives.identity import identity
 from fwdad.ir.symbol import Length, Symbol, UnknownText, kind_in_words
 from fwdad.ir.types import INT, ArrayType, CannotInferError, Number, Size, Type, number_type
-from fwdad.ops.record import Memory, own_op
 from fwdad.rules.core.by_position import by_position
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.tangents import sparse
@@ -271,7 +271,7 @@ class Recorder:
             message = f"expected a number or an array; got {type_in_words(x)}"
             raise UntraceableError(message, self.place())
         value = Value(t)
-        self.emit(Apply(_identity, (x,), outputs=(value,)))
+        self.emit(Apply(identity, (x,), outputs=(value,)))
         return Symbol(value, self)
 
     def as_array(self, x: Any) -> Any:
@@ -493,8 +493,3 @@ class Recorder:
         if complex_ and dtype.kind != "c":
             message = f"a complex value is stored into an array of dtype {dtype}"
             raise UntraceableError(message, self.place())
-
-
-@own_op(memory=Memory.MAYBE)
-def _identity(x: Any) -> Any:
-    return x

@@ -11,7 +11,8 @@ import itertools
 from collections.abc import Hashable
 
 from fwdad.ir.analysis.alias import memory, memory_of
-from fwdad.ir.analysis.effects import own_function, reads, writes
+from fwdad.ir.analysis.effects import reads, writes
+from fwdad.ir.builder.shape_env import length_of
 from fwdad.ir.ops import (
     Apply,
     Block,
@@ -131,7 +132,7 @@ class _Numbering:
         if isinstance(op, Check):
             return (Check, key_of(op.condition))
         if isinstance(op, Apply) and not op.mutated:
-            if own_function(op) == "length_of":
+            if op.function is length_of:
                 return self._length(op)
             try:
                 hash(op.function)

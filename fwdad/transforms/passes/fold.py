@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.ir.analysis.effects import own_function
 from fwdad.ir.ops import Apply, Block, Missing, Operand, Program, Value, values_in
+from fwdad.ir.primitives.identity import identity
 from fwdad.ir.rewrite import Mapping, give_name, substitute
 from fwdad.ir.types import BOOL, INT, Number, number_type
 from fwdad.tangents.scaling import scale_lanes
@@ -72,13 +72,13 @@ def _folded(op: Apply) -> Operand:
     t = op.outputs[0].type
     if not isinstance(t, Number):
         return _UNFOLDED
-    if own_function(op) == "_identity":
+    if op.function is identity:
         return op.args[0]
     if not values_in(op.operands()):
         return _computed(op, t)
     if op.function is scale_lanes and not op.kwargs:
         return _scaled_by_one(op, t)
-    return _UNFOLDED if op.kwargs else _identity(op, t)
+    return _UNFOLDED if op.kwargs else _without_neutral(op, t)
 
 
 def _scaled_by_one(op: Apply, t: Number) -> Operand:
@@ -120,7 +120,7 @@ def _is_scalar_function(f: Any) -> bool:
     return getattr(operator, name, None) is f or getattr(f, "__module__", None) in ("math", "cmath")
 
 
-def _identity(op: Apply, t: Number) -> Operand:
+def _without_neutral(op: Apply, t: Number) -> Operand:
     """``x + 0``, ``x * 1``, ``not not``: for Python's integers and booleans."""
     f, args = op.function, op.args
     if len(args) == 1:

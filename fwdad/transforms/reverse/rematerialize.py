@@ -6,9 +6,8 @@ import operator
 from collections.abc import Iterable
 
 from fwdad.ir.analysis.alias import aliased_arguments
-from fwdad.ir.analysis.effects import own_function, risk
-from fwdad.ir.builder.recorder import _identity
-from fwdad.ir.builder.shape_env import length_if_any
+from fwdad.ir.analysis.effects import risk
+from fwdad.ir.builder.shape_env import length_if_any, length_of
 from fwdad.ir.clone import Cloner
 from fwdad.ir.ops import (
     Apply,
@@ -23,6 +22,7 @@ from fwdad.ir.ops import (
     map_values,
     values_in,
 )
+from fwdad.ir.primitives.identity import identity
 from fwdad.ir.rewrite import defined_by
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import BOOL
@@ -166,7 +166,7 @@ class Resolver:
         held = self.kept.length(array, axis, op.outputs[0].type, region)
         if held not in region.resolved:
             region.resolved[held] = self.kept.keep(held, region)
-        op.function, op.args = _identity, (region.resolved[held],)
+        op.function, op.args = identity, (region.resolved[held],)
 
     # -- computing again
 
@@ -223,13 +223,13 @@ class Resolver:
         if isinstance(op, Load):
             is_view = op.view and is_array(v) and self.structure.is_memory(v)
             return 0 if is_view else self._if_unwritten(op, 1)
-        own = own_function(op)
-        if risk(op) >= Risk.RAISES and not own:
+        if risk(op) >= Risk.RAISES and not record_of(op.function).own:
             return None
         if is_array(v):
             return self._cost_of_array(op, v)
-        if any(is_array(a) for a in values_in(op.operands())) and own != "length_of":
-            return None
+        if any(is_array(a) for a in values_in(op.operands())):
+            if op.function is not length_of:
+                return None
         return 20 if record_of(op.function).cost in _DEAR else 1
 
     def _cost_of_array(self, op: Apply, v: Value) -> int | None:
@@ -240,7 +240,7 @@ class Resolver:
         if record_of(op.function).cost in _PLAIN and v.type.dtype.kind in "fc" and not is_memory:
             there = all(self._is_there(op, a) for a in values_in(op.args) if is_array(a))
             return _ARRAY if there else None
-        return 1 if own_function(op) and not self._reads_written(op) else None
+        return 1 if record_of(op.function).own and not self._reads_written(op) else None
 
     def _is_there(self, op: Apply, a: Value) -> bool:
         """Whether an array that an operation reads can be read again without another restore."""

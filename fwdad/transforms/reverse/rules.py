@@ -10,9 +10,9 @@ import numpy as np
 from fwdad.eager.lifting.rule_bodies import written_down
 from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError
 from fwdad.ir.abstract_eval.rule_trials import check_lengths_of
-from fwdad.ir.analysis.effects import own_function
 from fwdad.ir.analysis.reassociation import free_products
 from fwdad.ir.ops import Apply, Value, is_array
+from fwdad.ir.primitives.identity import identity
 from fwdad.ir.primitives.scatter_add import is_scatter
 from fwdad.ir.primitives.stacks import pop, push, thin, top
 from fwdad.ir.primitives.view_mirrors import give_back
@@ -85,7 +85,7 @@ class Rules:
             self._placed_lanes(op, bars[0])
         elif record_of(op.function).gathers and isinstance(op.args[0], (list, tuple)):
             self._gathered(op, bars[0])
-        elif _passes(op, function):
+        elif _passes(function):
             self._passed(op, bars[0])
         else:
             with equal_inside(self.recorder, op):
@@ -184,8 +184,8 @@ class Rules:
         """Reverse a function without an frule, or with an rrule, as an opaque call."""
         if rule is not None:
             self._only_primals(op, rule)
-        elif own_function(op):  # the builder does not look into these
-            self.sweep.fail(f"{own_function(op)} of a value that carries a derivative")
+        elif record_of(op.function).own:  # the builder does not look into these
+            self.sweep.fail(f"{op.function.__name__} of a value that carries a derivative")
         self._whole(op, bars, "an rrule" if rule else "no frule")
 
     def _only_primals(self, op: Apply, rule: Any) -> None:
@@ -349,10 +349,10 @@ class Rules:
             self.cotangents.add(v, Symbol(x_bar, self.recorder))
 
 
-def _passes(op: Apply, function: Any) -> bool:
+def _passes(function: Any) -> bool:
     """Whether a call returns its argument, as it is or in another type."""
     passes = record_of(function).passes or _is_number_class(function)
-    return passes or own_function(op) == "_identity"
+    return passes or function is identity
 
 
 def _is_number_class(f: Any) -> bool:
