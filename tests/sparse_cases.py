@@ -4,6 +4,8 @@ import numpy as np
 import scipy
 import scipy.sparse as sp
 
+from tests.differences import central_differences, difference_along
+
 NEW = np.lib.NumpyVersion(scipy.__version__) >= "1.15.0"  # CSR vectors, triangles solved in C
 
 
@@ -33,20 +35,19 @@ def dense(y):
     return y.toarray() if sp.issparse(y) else np.asarray(y)
 
 
-def difference(f, x, v, step=1e-6):
-    """The central difference of a function of a sparse or dense array along v."""
+def difference(f, x, v):
+    """The derivative by differences of a function of a sparse or dense array along v."""
+    if not sp.issparse(x):
+        return difference_along(lambda x: dense(f(x)), x, v)
 
     def moved(t):
-        if not sp.issparse(x):
-            return dense(f(x + t * v))
         a = x.copy()
         a.data = x.data + t * v
         return dense(f(a))
 
-    return (moved(step) - moved(-step)) / (2 * step)
+    return difference_along(moved, 0.0)
 
 
-def differences(f, x, step=1e-6):
-    """The Jacobian of a function of a vector, by central differences."""
-    columns = [difference(f, x, e, step) for e in np.eye(x.size)]
-    return np.stack(columns, axis=-1)
+def differences(f, x):
+    """The Jacobian by differences of a function of a vector."""
+    return central_differences(lambda x: dense(f(x)), x)

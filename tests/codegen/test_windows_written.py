@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from tests.differences import central_differences
 
 pytest.importorskip("numba")
 
@@ -65,14 +66,6 @@ def a_copy_in_order_behind_all_stores(x):
 POINT = np.array([0.7, -0.4, 1.1, 0.3])
 
 
-def differences(f, x):
-    columns = []
-    for e in np.eye(x.size):
-        near, far = (f(x + h * e) - f(x - h * e) for h in (5e-4, 1e-3))
-        columns.append((8 * near - far) / 6e-3)
-    return np.stack(columns, axis=-1)
-
-
 def compiled_whole(f, *args):
     """What a function under ``jit`` returns, once all of it is compiled."""
     found = f(*args)
@@ -88,7 +81,7 @@ def compiled_whole(f, *args):
 )  # fmt: skip
 def test_views_on_arrays_that_change_places_are_compiled(f):
     assert_allclose(compiled_whole(fwdad.jit(f), POINT), f(POINT), rtol=1e-13)
-    wanted = differences(f, POINT)
+    wanted = central_differences(f, POINT)
     for way in (fwdad.jacfwd, fwdad.jacrev):
         found = compiled_whole(fwdad.jit(way(f)), POINT)
         assert_allclose(found, wanted, rtol=1e-7, atol=1e-8)

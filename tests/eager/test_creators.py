@@ -6,18 +6,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.errors import DualLeakError, FwdadError, UnsupportedTypeError
+from tests.differences import central_differences
 
 X = np.array([0.5, 1.25, 2.0])
 
 
-def differences(f, x):
-    steps = 1e-6 * np.eye(x.size).reshape(x.size, *x.shape)
-    columns = [(f(x + step) - f(x - step)) / 2e-6 for step in steps]
-    return np.stack(columns, -1).reshape(*columns[0].shape, *x.shape)
-
-
 def check(f, x, *, traced=True):
-    expected = differences(f, x)
+    expected = central_differences(f, x)
     for mode in ("forward", "reverse"):
         assert_allclose(fwdad.jacobian(f, x, mode=mode), expected, rtol=1e-8, atol=1e-8)
     if traced:
@@ -248,7 +243,7 @@ def test_array_of_an_object_that_answers_its_own(cls, make, stored):
     check(f, X, traced=False)
     for chunk in (1, 2, 3):
         found = fwdad.jacobian(f, X, chunk=chunk)
-        assert_allclose(found, differences(f, X), rtol=1e-8, atol=1e-8)
+        assert_allclose(found, central_differences(f, X), rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("make", [np.array, np.asarray, lambda a: np.array(a, copy=None)])
@@ -323,7 +318,7 @@ def test_truth_values_as_places_are_zeros_and_ones(f, backend):
     if backend == "numba":
         pytest.importorskip("numba")
     assert_allclose(fwdad.jit(f, backend=backend)(X, MASK), f(X, MASK), rtol=1e-14)
-    expected = differences(lambda x: f(x, MASK), X)
+    expected = central_differences(lambda x: f(x, MASK), X)
     for call in (fwdad.jacfwd, fwdad.jacrev):
         for g in (call(f), fwdad.jit(call(f), backend=backend)):
             assert_allclose(g(X, MASK), expected, rtol=1e-8, atol=1e-8)

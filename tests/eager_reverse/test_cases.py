@@ -9,13 +9,12 @@ from numpy.testing import assert_allclose
 import fwdad
 from fwdad.tangents.zero import ZERO
 from tests.cases.aliasing import ALIASING
-from tests.cases.check import same_bits
+from tests.cases.check import call_on_copy, same_bits
 from tests.cases.models import MODELS
 from tests.cases.mutation import MUTATIONS
 from tests.cases.numerics import NUMERICS
 from tests.cases.objects import OBJECTS
 from tests.cases.programs import PROGRAMS
-from tests.cases.reference import call_on_copy
 from tests.eager_reverse.pulling import jacobian_of, record
 
 ALL = MUTATIONS + ALIASING + PROGRAMS + OBJECTS + NUMERICS + MODELS

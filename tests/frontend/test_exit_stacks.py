@@ -5,9 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from tests.differences import central_differences
 from tests.frontend.exit_stacks import of_all
-
-STEPS = np.eye(3) * 1e-6
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
@@ -16,7 +15,7 @@ def test_derivatives(backend, x):
     if backend == "numba":
         pytest.importorskip("numba")
     x = np.array(x)
-    expected = [(of_all(x + e) - of_all(x - e)) / 2e-6 for e in STEPS]
+    expected = central_differences(of_all, x)
     for n in (1, 2, 3):
         columns = fwdad.jit(fwdad.jacfwd(of_all, chunk=n), backend=backend)(x)
         assert_allclose(columns, expected, rtol=1e-7, atol=1e-8)

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from tests.differences import central_differences
 
 
 def smaller(a):
@@ -70,13 +71,6 @@ PROGRAMS = [smaller, chosen, counted_down, shrinking, exchanged, held, caught]
 A = np.array([0.5, -1.25, 2.0, 3.5, 1.0, 2.0])
 
 
-def differences(f, a, h=1e-3):
-    steps = h * np.eye(a.size)
-    return np.array(
-        [(8 * (f(a + e) - f(a - e)) - (f(a + 2 * e) - f(a - 2 * e))) / (12 * h) for e in steps]
-    )
-
-
 @pytest.mark.parametrize("f", PROGRAMS)
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 def test_values_and_gradients_are_right(f, backend):
@@ -88,8 +82,8 @@ def test_values_and_gradients_are_right(f, backend):
     gradient = fwdad.jit(fwdad.grad(f), backend=backend)
     for a in (A, A[:4], -A):
         assert value(a) == f(a)
-        assert_allclose(gradient(a), differences(f, a), rtol=1e-9, atol=1e-9)
-        assert_allclose(fwdad.grad(f)(a), differences(f, a), rtol=1e-9, atol=1e-9)
+        assert_allclose(gradient(a), central_differences(f, a), rtol=1e-9, atol=1e-9)
+        assert_allclose(fwdad.grad(f)(a), central_differences(f, a), rtol=1e-9, atol=1e-9)
         for chunk in (1, 2, 3):
             found = fwdad.jacobian(f, a, mode="forward", chunk=chunk)
-            assert_allclose(found, differences(f, a), rtol=1e-9, atol=1e-9)
+            assert_allclose(found, central_differences(f, a), rtol=1e-9, atol=1e-9)

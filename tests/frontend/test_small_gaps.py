@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.errors import UntraceableError
+from tests.differences import central_differences
 
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="needs Numba")
 BACKENDS = ["numpy", pytest.param("numba", marks=needs_numba)]
@@ -18,9 +19,7 @@ def check(f, x, backend):
     """Value, Jacobian both ways and one product, against f and its differences."""
     jit = fwdad.jit(f, backend=backend)
     assert_array_equal(jit(x.copy()), f(x.copy()))
-    step = 1e-6 * np.eye(x.size).reshape(x.size, *x.shape)
-    columns = [(f(x + s) - f(x - s)) / 2e-6 for s in step]
-    expected = np.stack(columns, axis=-1).reshape((*np.shape(f(x)), *x.shape))
+    expected = central_differences(f, x)
     for transformed in (fwdad.jacfwd(f, chunk=2), fwdad.jacrev(f)):
         found = fwdad.jit(transformed, backend=backend)(x)
         assert_allclose(found, expected, rtol=1e-6, atol=1e-8)

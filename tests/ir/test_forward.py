@@ -12,6 +12,7 @@ from fwdad.frontend.trace import trace
 from fwdad.ir.ops import Branch, is_array, walk
 from fwdad.transforms.forward import push, push_forward
 from fwdad.transforms.forward.opaque_call import PushWhole
+from tests.differences import central_differences, difference_along
 from tests.ir.forward_programs import PROGRAMS, X
 
 
@@ -25,18 +26,6 @@ def pushed(f, args, lanes):
     return compiled(numpy_source(program))(*inputs, lanes.copy(), *constants)
 
 
-def difference(f, args, v):
-    """A central difference of fourth order along v."""
-    x, rest = args[0], args[1:]
-
-    def at(h):
-        moved = x + h * v
-        return np.asarray(f(moved.copy() if isinstance(moved, np.ndarray) else moved, *rest))
-
-    h = 1e-3
-    return (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_lanes_are_derivatives_along_directions(name, n):
@@ -46,9 +35,11 @@ def test_lanes_are_derivatives_along_directions(name, n):
     y, y_dot = pushed(f, args, lanes)
     given = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
     assert_allclose(y, f(*given), rtol=0, atol=0)
+    x, rest = args[0], args[1:]
     for v, column in zip(lanes, y_dot, strict=True):
-        v = float(v) if isinstance(args[0], float) else v
-        assert_allclose(column, difference(f, args, v), rtol=1e-7, atol=1e-8)
+        v = float(v) if isinstance(x, float) else v
+        expected = difference_along(lambda x: f(x, *rest), x, v)
+        assert_allclose(column, expected, rtol=1e-7, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -200,10 +191,9 @@ def test_few_directions_cross_a_branch_as_numbers(x0):
     for n in (1, 2, 3):
         y, y_dot = pushed(turned, (x,), np.eye(3)[:n])
         assert_allclose(y, turned(x), rtol=0, atol=0)
-        columns = [difference(turned, (x,), v) for v in np.eye(3)[:n]]
-        assert_allclose(y_dot, columns, rtol=1e-9, atol=1e-9)
+        assert_allclose(y_dot, central_differences(turned, x).T[:n], rtol=1e-9, atol=1e-9)
     found = fwdad.jit(fwdad.jacfwd(turned), backend="numpy")(x)
-    assert_allclose(found, np.stack([difference(turned, (x,), v) for v in np.eye(3)], 1), 1e-9)
+    assert_allclose(found, central_differences(turned, x), 1e-9)
     (branch,) = [op for op in held_program(turned, x).walk() if isinstance(op, Branch)]
     assert not any(is_array(v) for v in branch.outputs)
 
@@ -260,7 +250,7 @@ def test_complex_numbers_are_stored_where_the_tangent_was_real(f):
     """The lanes of `x + 0j` are real; those of the memory that is written are not."""
     x, v = np.array([0.7, 1.3, -0.4]), np.array([0.3, -1.0, 0.5])
     expected = fwdad.jacobian(f, x)
-    assert_allclose(expected @ v, difference(f, (x,), v), rtol=1e-9)
+    assert_allclose(expected @ v, difference_along(f, x, v), rtol=1e-9)
     assert_allclose(fwdad.jit(fwdad.jacfwd(f), backend="numpy")(x), expected, rtol=1e-13)
     one = fwdad.jit(lambda x: fwdad.jvp(f, x, v)[1], backend="numpy")
     assert_allclose(one(x), expected @ v, rtol=1e-13)
@@ -279,7 +269,7 @@ def test_a_transposed_stack_is_a_view_of_lanes_too():
     x = np.array([0.7, 1.3, -0.4])
     found = fwdad.jit(fwdad.jacfwd(read_through_the_transposed), backend="numpy")(x)
     assert_allclose(found, fwdad.jacobian(read_through_the_transposed, x), rtol=1e-12)
-    expected = np.stack([difference(read_through_the_transposed, (x,), v) for v in np.eye(3)])
+    expected = central_differences(read_through_the_transposed, x).T
     assert_allclose(found, expected, rtol=1e-8)
 
 
@@ -298,9 +288,8 @@ def test_a_loop_that_begins_with_an_inactive_array_of_another_length():
     for n in (3, 1, 0):
         found = traced(m, x, n)
         assert_allclose(found, fwdad.jacobian(longer_at_first, m, args=(x, n)), rtol=1e-13)
-        h = np.eye(12).reshape(12, 3, 4) * 1e-6
-        moved = [(longer_at_first(m + e, x, n) - longer_at_first(m - e, x, n)) / 2e-6 for e in h]
-        assert_allclose(found.ravel(), moved, rtol=1e-7, atol=1e-9)
+        expected = central_differences(lambda m, n=n: longer_at_first(m, x, n), m)
+        assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
 
 def chained(x):
@@ -327,7 +316,7 @@ def test_most_of_what_is_active_is_found_at_once(monkeypatch):
     monkeypatch.setattr(push._Pushforward, "run", counted)
     x, v = np.array([0.4, 0.7, -0.3]), np.array([1.0, -0.5, 0.3])
     y, lanes = pushed(chained, (x,), v[None])
-    assert_allclose(lanes[0], difference(chained, (x,), v), rtol=1e-9)
+    assert_allclose(lanes[0], difference_along(chained, x, v), rtol=1e-9)
     assert y == chained(x)
     assert 1 < len(attempts) <= 3  # of five facts, each of which makes the next one
 
@@ -348,5 +337,5 @@ def test_sums_of_many_tangents_are_multiplied_out():
     tape = trace(summed_numbers, x)
     program, _ = push_forward(tape.program, 1, [True])
     found = pushed(summed_numbers, (x,), v[None])[1][0]
-    assert_allclose(found, difference(summed_numbers, (x,), v), rtol=1e-8)
+    assert_allclose(found, difference_along(summed_numbers, x, v), rtol=1e-8)
     assert len(list(walk(program.block))) < 8 * len(list(walk(tape.program.block)))

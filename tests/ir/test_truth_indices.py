@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from tests.differences import central_differences
 
 X = np.array([[0.3, 0.2, 1.1, 0.5], [0.7, -0.4, 0.9, 0.1], [1.2, 0.6, -0.8, 0.4]])
 INDICES = {
@@ -45,16 +46,6 @@ def joined(y):
     return np.concatenate([np.ravel(p) for p in parts])
 
 
-def differences(f, x, h=1e-3):
-    columns = []
-    for k in range(x.size):
-        step = np.zeros_like(x)
-        step.flat[k] = h
-        near, far = f(x + step) - f(x - step), f(x + 2 * step) - f(x - 2 * step)
-        columns.append((8 * near - far) / (12 * h))
-    return np.stack(columns, -1).reshape((*f(x).shape, *x.shape))
-
-
 def cases():
     for program in (read, written, row):
         for name, index in INDICES.items():
@@ -76,7 +67,7 @@ def test_truth_values_as_indices_are_right(program, index, mask, refused):
             with pytest.raises(IndexError):
                 f(x)
             continue
-        wanted = differences(f, x)
+        wanted = central_differences(f, x)
         for mode, chunk in (("forward", 5), ("reverse", None)):
             found = fwdad.jacobian(f, x, mode=mode, chunk=chunk)
             assert_allclose(found, wanted, rtol=1e-8, atol=1e-8)
@@ -91,7 +82,7 @@ def test_truth_values_as_indices_are_right_in_chunks(mode, chunk):
         return joined(written(x, INDICES["m, 1:"], MASKS["number"]))
 
     found = fwdad.jacobian(f, X, mode=mode, chunk=chunk)
-    assert_allclose(found, differences(f, X), rtol=1e-8, atol=1e-8)
+    assert_allclose(found, central_differences(f, X), rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +107,7 @@ def test_compiled_truth_values_as_indices_are_right(program, name):
     reverse = fwdad.jit(lambda x: fwdad.jacobian(f, x, mode="reverse"))
     for x in (X, -X):
         assert_allclose(value(x), f(x), rtol=1e-14)
-        wanted = differences(f, x)
+        wanted = central_differences(f, x)
         assert_allclose(forward(x), wanted, rtol=1e-8, atol=1e-8)
         assert_allclose(reverse(x), wanted, rtol=1e-8, atol=1e-8)
 
@@ -130,7 +121,7 @@ def test_updates_at_truth_values(at, rest):
         return y
 
     for x in (X[0], -X[0]):
-        wanted = differences(f, x)
+        wanted = central_differences(f, x)
         for call in (fwdad.jacfwd, fwdad.jacrev):
             compiled = fwdad.jit(call(f), backend="numpy")
             assert_allclose(compiled(x), wanted, rtol=1e-8, atol=1e-8)

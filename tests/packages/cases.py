@@ -39,23 +39,3 @@ class Case:
 
     def __str__(self) -> str:
         return f"{self.package}: {self.name}"
-
-
-def differences(f: Callable[[Any], Any], x: np.ndarray) -> np.ndarray:
-    """The Jacobian by central differences of sixth order, at two steps that must agree."""
-    found = []
-    for h in (1e-2, 5e-3):
-        columns = []
-        for k in range(x.size):
-            step = np.zeros_like(x)
-            step[k] = h * max(1e-3, abs(x[k])) * 0.1
-            ends = [
-                weight * (np.asarray(f(x + j * step), float) - np.asarray(f(x - j * step), float))
-                for j, weight in ((1, 45.0), (2, -9.0), (3, 1.0))
-            ]
-            columns.append(sum(ends) / (60.0 * step[k]))
-        found.append(np.stack(columns, axis=-1))
-    scale = np.max(np.abs(found[1])) or 1.0
-    if np.max(np.abs(found[0] - found[1])) > 1e-5 * scale:
-        raise ArithmeticError(f"differences at two steps do not agree: {found[0]}, {found[1]}")
-    return found[1]

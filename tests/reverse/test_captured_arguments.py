@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from tests.differences import central_differences
 
 X = np.array([0.53, 0.87, 0.31])
 
@@ -110,12 +111,6 @@ WAYS = {
 }
 
 
-def differences(f, x):
-    h = 1e-6
-    columns = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(len(x))]
-    return np.stack(columns, axis=-1)
-
-
 def is_untraceable(f):
     return f is captured_beside_what_is_recorded
 
@@ -127,7 +122,7 @@ def test_derivatives_are_those_of_the_values(f, way):
         with pytest.raises(fwdad.errors.UntraceableError):
             WAYS[way](f)
         return
-    assert_allclose(WAYS[way](f), differences(f, X), atol=1e-8)
+    assert_allclose(WAYS[way](f), central_differences(f, X), atol=1e-8)
 
 
 @pytest.mark.parametrize("f", [f for f in PROGRAMS if not is_untraceable(f)])
@@ -149,7 +144,7 @@ def test_an_argument_that_is_captured_and_written():
     def through_a(x):  # with the arrays apart by hand
         return np.sum((2 * x * X)[0] ** 2 * x)
 
-    by_hand = differences(through_a, X)
+    by_hand = central_differences(through_a, X)
     y, pullback = fwdad.vjp(f, X, args=(w,))
     assert_allclose(y, expected, rtol=1e-15)
     for _ in range(2):

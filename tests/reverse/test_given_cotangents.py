@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from tests.differences import central_differences
 
 X = np.array([0.53, 0.87, 0.31])
 
@@ -44,6 +45,4 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("f", [answered, answered_and_written, in_a_row])
 def test_what_a_pullback_answers_is_no_memory_of_its_cotangent(f, way):
-    h = 1e-6
-    columns = [(f(X + h * e) - f(X - h * e)) / (2 * h) for e in np.eye(3)]
-    assert_allclose(WAYS[way](f), np.stack(columns, axis=1), atol=1e-8)
+    assert_allclose(WAYS[way](f), central_differences(f, X), atol=1e-8)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import fwdad
 from fwdad.transforms.reverse.structure import NotReversibleError
-from tests.cases.reference import central_differences
+from tests.differences import central_differences
 
 X = np.array([0.7, 1.1, 0.4])
 V = np.array([1.0, 0.5, -0.7])

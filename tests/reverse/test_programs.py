@@ -6,22 +6,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.ir.check import check_program
+from tests.differences import central_differences
 from tests.reverse.programs import LONG, PROGRAMS, X, overwritten, recurrence, stencil, two_buffers
 
 NAMES = [f"{f.__name__}-{k}" for k, (f, _) in enumerate(PROGRAMS)]
-
-
-def differences(f, x):
-    """Central differences of fourth order."""
-    found = np.zeros_like(x)
-    for k in np.ndindex(x.shape):
-        values = []
-        for step in (-2, -1, 1, 2):
-            moved = x.copy()
-            moved[k] += step * 1e-3
-            values.append(f(moved))
-        found[k] = np.dot([1, -8, 8, -1], values) / 12e-3
-    return found
 
 
 def compiled_gradient(f, backend):
@@ -34,7 +22,7 @@ def test_gradient(f, x):
     y, gradient = compiled_gradient(f, "numpy")(x)
     assert_array_equal(x, kept)  # what f writes into is a copy
     assert_allclose(y, f(x.copy()), rtol=1e-15)
-    assert_allclose(gradient, differences(f, x), rtol=1e-7, atol=1e-9)
+    assert_allclose(gradient, central_differences(f, x), rtol=1e-7, atol=1e-9)
     forward = fwdad.jacobian(f, x, mode="forward")
     assert_allclose(gradient, forward, rtol=1e-12, atol=1e-13)
     assert_allclose(fwdad.grad(f)(x), gradient, rtol=1e-15)
@@ -48,8 +36,7 @@ def test_tape_is_well_formed(f, x):
 @pytest.mark.parametrize("f", [recurrence, two_buffers, stencil])
 def test_second_derivatives(f):
     """N lanes pushed through the program backwards, and the program backwards run backwards."""
-    reference = np.array([differences(lambda z, k=k: fwdad.grad(f)(z)[k], LONG)
-                          for k in range(len(LONG))])  # fmt: skip
+    reference = central_differences(fwdad.grad(f), LONG)
     for chunk in (1, 2, 3, None):  # three: a ragged last chunk
         H = fwdad.hessian(f, LONG, chunk=chunk)
         assert_allclose(H, reference, rtol=1e-6, atol=1e-8)
@@ -66,7 +53,7 @@ def test_backwards_through_forward():
     def speed(x):
         return np.sum(fwdad.jvp(stencil, x, np.ones(7))[1] ** 2)
 
-    expected = differences(speed, LONG)
+    expected = central_differences(speed, LONG)
     assert_allclose(fwdad.jit(fwdad.grad(speed), backend="numpy")(LONG), expected, rtol=1e-7)
 
 
@@ -108,6 +95,6 @@ def test_work_arrays_of_the_caller_stay():
         w[1:] *= w[:-1]
         return np.sum(w)
 
-    expected = differences(lambda z: f(z, np.zeros(3)), X)
+    expected = central_differences(lambda z: f(z, np.zeros(3)), X)
     assert_allclose(fwdad.grad(f)(X, work), expected, rtol=1e-8)
     assert_array_equal(work, [7.0, 7.0, 7.0])

@@ -10,6 +10,7 @@ import fwdad
 from fwdad.transforms.reverse.memory import Memory
 from fwdad.transforms.reverse.rematerialize import Resolver
 from fwdad.transforms.reverse.tbr import Overwriting
+from tests.differences import central_differences
 from tests.reverse.random_results import POINT, source
 
 
@@ -36,11 +37,6 @@ def check(seed, backend="numpy"):
         assert_allclose(many, np.outer([1.0, -2.0, 0.5], expected), rtol=1e-9, atol=1e-11)
 
 
-def differences(f, x, h=1e-6):
-    steps = h * np.eye(len(x))
-    return np.array([(f(x + s) - f(x - s)) / (2 * h) for s in steps])
-
-
 @pytest.mark.parametrize("seed", range(25))
 def test_gradient(seed):
     check(seed)
@@ -57,7 +53,7 @@ def test_compiled(seed):
 def test_forward_mode_is_right(seed):
     f = program(seed)
     expected = fwdad.jacobian(f, POINT, mode="forward")
-    assert_allclose(differences(f, POINT), expected, rtol=1e-5, atol=1e-7)
+    assert_allclose(central_differences(f, POINT), expected, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.slow

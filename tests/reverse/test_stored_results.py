@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from tests.differences import central_differences, complex_step, difference_along
 
 RNG = np.random.default_rng(5)
 SQUARE = RNG.normal(size=(5, 5)) + 5 * np.eye(5)
@@ -133,29 +134,11 @@ def argument(f):
     return SQUARE if f in (elimination, elimination_of_columns, spelled_out) else ROW
 
 
-def complex_step(f, x):
-    found = np.zeros(x.shape)
-    for k in np.ndindex(x.shape):
-        z = x.astype(complex)
-        z[k] += 1e-30j
-        found[k] = np.imag(f(z)) / 1e-30
-    return found
-
-
-def differences(f, x):
-    found = np.zeros(x.shape)
-    for k in np.ndindex(x.shape):
-        h = np.zeros(x.shape)
-        h[k] = 1e-6
-        found[k] = (f(x + h) - f(x - h)) / 2e-6
-    return found
-
-
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_gradient(f):
     x = argument(f)
     by_comparing = f is in_a_branch  # complex numbers have no order
-    expected = differences(f, x) if by_comparing else complex_step(f, x)
+    expected = central_differences(f, x) if by_comparing else complex_step(f, x)
     rtol = 1e-7 if by_comparing else 1e-12
     given = x.copy()
     for g in (fwdad.grad(f), fwdad.jit(fwdad.grad(f), backend="numpy"), fwdad.jit(fwdad.grad(f))):
@@ -193,7 +176,7 @@ def test_second_derivatives(f):
 
 def complex_step_of_gradient(f, x, v):
     """Differences of the complex step: neither of both is this library's."""
-    return (complex_step(f, x + 1e-6 * v) - complex_step(f, x - 1e-6 * v)) / 2e-6
+    return difference_along(lambda x: complex_step(f, x), x, v)
 
 
 def test_what_is_rounded_as_it_is_stored():

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from tests.differences import central_differences
 from tests.tiers import every
 
 X = np.array([0.7, 1.3, -0.4, 0.9, 2.1, -1.2])
@@ -236,17 +237,12 @@ def reshaped_to_other_lengths(x):
 RESHAPED = [reshaped_with_the_array, views_of_views, reshaped_to_other_lengths]
 
 
-def differences(f, x):
-    h = 1e-6
-    return np.array([(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(len(x))])
-
-
 @pytest.mark.parametrize("f", [*VIEWS, *ARRAYS, *RESHAPED])
 def test_gradients(f):
     gradient = fwdad.jit(fwdad.grad(f), backend="numpy")  # on a tape: `jit` records nothing
     for x in (X, X[::-1].copy(), np.append(X, 0.3)):
         expected = fwdad.jacobian(f, x, mode="forward")
-        assert_allclose(expected, differences(f, x), rtol=1e-6, atol=1e-6)
+        assert_allclose(expected, central_differences(f, x), rtol=1e-6, atol=1e-6)
         assert_allclose(gradient(x), expected, rtol=1e-12)
         assert_allclose(fwdad.vjp(f, x)[1](np.array([1.0, 2.0]))[1], 2 * expected, rtol=1e-12)
 
@@ -319,7 +315,7 @@ def carried_by_another_name(x):
 def test_what_somebody_could_tell(f):
     """No copies: recorded as it runs, and under `jit` refused."""
     expected = fwdad.jacobian(f, X, mode="forward")
-    assert_allclose(expected, differences(f, X), rtol=1e-6, atol=1e-6)
+    assert_allclose(expected, central_differences(f, X), rtol=1e-6, atol=1e-6)
     assert_allclose(fwdad.grad(f)(X), expected, rtol=1e-12)
     with pytest.raises(fwdad.UntraceableError, match="changes places"):
         fwdad.jit(fwdad.grad(f), backend="numpy")(X)

@@ -10,6 +10,7 @@ from fwdad.errors import DualLeakError, MissingRuleError
 from fwdad.rules.core.adjoints import TRANSPOSES, Space
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing import check_frule, check_transpose
+from tests.differences import central_differences
 from tests.rules.linalg_case import Case, Draw, transposes
 
 draw = Draw(31)
@@ -180,17 +181,10 @@ COMPOSED = {
 }
 
 
-def differences(f, x, h=1e-3):
-    """Central differences, of fourth order: the functions above are polynomials."""
-    step = h * np.eye(x.size).reshape(x.size, *x.shape)
-    rows = [(8 * (f(x + e) - f(x - e)) - (f(x + 2 * e) - f(x - 2 * e))) / (12 * h) for e in step]
-    return np.moveaxis(np.stack(rows), 0, -1).reshape(*rows[0].shape, *x.shape)
-
-
 @pytest.mark.parametrize("f", COMPOSED.values(), ids=COMPOSED)
 def test_filters_in_python(f):
     x, weights = draw.real(5, 4), draw.real(5, 4)
-    want = differences(f, x)
+    want = central_differences(f, x)
     for chunk in (1, 2, 3, "auto"):
         assert_allclose(fwdad.jacobian(f, x, chunk=chunk), want, rtol=1e-8, atol=1e-9)
     assert_allclose(fwdad.jacobian(f, x, mode="reverse"), want, rtol=1e-8, atol=1e-9)
@@ -208,12 +202,14 @@ def test_second_derivatives(f):
     def energy(x):
         return np.sum(weights * f(x) ** 2)
 
-    want = differences(fwdad.grad(energy), x)
+    want = central_differences(fwdad.grad(energy), x)
     assert_allclose(fwdad.hessian(energy, x), want, rtol=1e-7, atol=1e-8)
     twice = fwdad.jacobian(fwdad.grad(energy), x, mode="reverse")
     assert_allclose(twice, want, rtol=1e-7, atol=1e-8)
     inside = fwdad.jacobian(lambda x: fwdad.jacobian(f, x), x)
-    assert_allclose(inside, differences(lambda x: fwdad.jacobian(f, x), x), rtol=1e-7, atol=1e-8)
+    assert_allclose(
+        inside, central_differences(lambda x: fwdad.jacobian(f, x), x), rtol=1e-7, atol=1e-8
+    )
 
 
 def test_single_precision_stays_single():
@@ -270,7 +266,7 @@ def test_one_of_several_whole_numbers_that_a_library_answers_is_an_axis():
 
     x = draw.real(3, 4)
     want = fwdad.jacobian(f, x)
-    assert_allclose(want, differences(f, x), rtol=1e-8, atol=1e-9)
+    assert_allclose(want, central_differences(f, x), rtol=1e-8, atol=1e-9)
     assert_array_equal(fwdad.jit(f, backend="numpy")(x), f(x))
     assert_allclose(fwdad.jit(fwdad.jacfwd(f), backend="numpy")(x), want, rtol=1e-13)
     assert_allclose(fwdad.jacobian(f, x, mode="reverse"), want, rtol=1e-13)

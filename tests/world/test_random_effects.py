@@ -3,6 +3,7 @@
 A program is run anew for each call, in a world of its own; the plain call is the only reference.
 """
 
+import contextlib
 import io
 import logging
 import random
@@ -14,7 +15,7 @@ import pytest
 
 import fwdad
 from fwdad.eager.memory.shadow import SHADOWED
-from tests.test_random_programs import differences
+from tests.differences import central_differences
 from tests.world import transforms
 from tests.world.programs import Kept, files, said
 from tests.world.random_effects import PROLOGUE, Author
@@ -96,9 +97,8 @@ def check_derivatives(program):
     wanted, plain = program.after(lambda f: f(X.copy()))
     gradient = None
     if not isinstance(wanted, Exception):
-        gradient, gap = differences(lambda x: program.after(lambda f: f(x))[0], X)
-        if gap > 1e-7 * max(1.0, np.max(np.abs(gradient))):
-            gradient = None  # a branch within the step
+        with contextlib.suppress(ArithmeticError):  # a branch within the step
+            gradient = central_differences(lambda x: program.after(lambda f: f(x))[0], X)
     for name, transform in DERIVATIVES.items():
         x = X.copy()
         found, derived = program.after(lambda f, t=transform, x=x: t(f, x))

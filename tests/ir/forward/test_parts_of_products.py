@@ -8,16 +8,12 @@ import numpy as np
 import pytest
 
 import fwdad
+from tests.differences import central_differences, complex_step
 
 X = np.linspace(0.3, 1.7, 6)
 C = np.arange(1.0, 4)
 I = np.array([2, 0, 2])
 V = np.linspace(-1, 1, 18).reshape(3, 6)  # three directions
-
-
-def by_complex_steps(f):
-    columns = [np.imag(f(X + 1e-30j * e)) / 1e-30 for e in np.eye(6)]
-    return np.stack(columns, axis=-1)
 
 
 PRODUCTS = {
@@ -60,7 +56,7 @@ def test_parts_of_broadcast_products(product, part):
     def f(x):
         return part(product(x))
 
-    expected = by_complex_steps(f)
+    expected = complex_step(f, X)
     found = fwdad.jit(fwdad.jacfwd(f), backend="numpy")(X)
     assert found.shape == expected.shape
     np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
@@ -86,7 +82,7 @@ LISTS = {
 
 @pytest.mark.parametrize("f", LISTS.values(), ids=LISTS)
 def test_arrays_of_nested_lists(f):
-    expected = by_complex_steps(f)
+    expected = complex_step(f, X)
     for jacobian in (
         fwdad.jit(fwdad.jacfwd(f), backend="numpy"),
         fwdad.jit(fwdad.jacrev(f), backend="numpy"),
@@ -100,7 +96,7 @@ def test_arrays_of_nested_lists(f):
 def test_nested_lists_compiled():
     pytest.importorskip("numba")
     f = LISTS["numbers, nested"]
-    np.testing.assert_array_equal(fwdad.jit(fwdad.jacfwd(f))(X), by_complex_steps(f))
+    np.testing.assert_array_equal(fwdad.jit(fwdad.jacfwd(f))(X), complex_step(f, X))
 
 
 def stored(write):
@@ -141,7 +137,7 @@ def chosen(a, x):
 )
 def test_stores_of_numbers_and_through_masks(write):
     f = stored(write)
-    expected = by_differences(f)
+    expected = central_differences(f, X)
     for jacobian in (
         fwdad.jacfwd(f),
         fwdad.jacrev(f),
@@ -149,15 +145,6 @@ def test_stores_of_numbers_and_through_masks(write):
         fwdad.jit(fwdad.jacrev(f), backend="numpy"),
     ):
         np.testing.assert_allclose(jacobian(X), expected, rtol=1e-8, atol=1e-8)
-
-
-def by_differences(f, h=1e-4):
-    """Fourth-order differences: NumPy compares complex numbers otherwise than their real parts."""
-    columns = [
-        (8 * (f(X + h * e) - f(X - h * e)) - (f(X + 2 * h * e) - f(X - 2 * h * e))) / (12 * h)
-        for e in np.eye(6)
-    ]
-    return np.stack(columns, axis=-1)
 
 
 @pytest.mark.parametrize("wrap", [fwdad.jacfwd, fwdad.jacrev])
@@ -192,8 +179,7 @@ def test_second_derivatives_of_broadcast_products(g):
     def gradient(x):
         return fwdad.jacobian(g, x, mode="forward")
 
-    h = 1e-4
-    expected = np.stack([(gradient(X + h * e) - gradient(X - h * e)) / (2 * h) for e in np.eye(6)])
+    expected = central_differences(gradient, X)
     found = fwdad.jit(fwdad.jacfwd(fwdad.jacfwd(g)), backend="numpy")(X)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
@@ -219,7 +205,7 @@ def both_parts(x):
 
 @pytest.mark.parametrize("f", [one_real_part, all_imaginary_parts, both_parts])
 def test_stores_into_real_and_imaginary_parts(f):
-    expected = by_differences(f)
+    expected = central_differences(f, X)
     for wrap in (fwdad.jacfwd, fwdad.jacrev):
         for backend in ("numpy", None):
             jacobian = wrap(f) if backend is None else fwdad.jit(wrap(f), backend=backend)

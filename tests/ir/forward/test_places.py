@@ -11,6 +11,7 @@ from fwdad.frontend.trace import trace
 from fwdad.ir.ops import Apply
 from fwdad.transforms.forward import place_lanes
 from fwdad.transforms.forward.placing import places_of, runs_of
+from tests.differences import complex_step
 
 SIZES = [1, 2, 3, 5, 8]
 
@@ -206,11 +207,6 @@ def compiled(f, n):
     return J, np.moveaxis(columns, 0, -1)
 
 
-def complex_steps(f, x):
-    columns = [np.imag(f(x + 1e-200j * v)) / 1e-200 for v in np.eye(x.size)]
-    return np.stack(columns, axis=-1)
-
-
 def elements(shape):
     return math.prod(m if isinstance(m, int) else 32 for m in shape)
 
@@ -226,7 +222,7 @@ def at_sizes(programs):
 def test_smooth_programs(f, n):
     by_places, given = compiled(f, n)
     assert_allclose(by_places, given, rtol=1e-14, atol=1e-14)
-    assert_allclose(by_places, complex_steps(f, point(n)), rtol=1e-13, atol=1e-14)
+    assert_allclose(by_places, complex_step(f, point(n)), rtol=1e-13, atol=1e-14)
 
 
 @pytest.mark.parametrize(("f", "n"), at_sizes(KINKED))
