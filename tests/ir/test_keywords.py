@@ -15,7 +15,7 @@ from tests.differences import difference_along
 from tests.ir.rule_cases import OnTape
 from tests.ir.test_rules import CASES, FIRST, is_refused
 from tests.reverse.test_rules import check
-from tests.rules.linalg_case import Case
+from tests.rules.case import Case
 
 X = np.array([0.4, -1.3, 0.7])
 

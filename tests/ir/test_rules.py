@@ -16,7 +16,7 @@ from fwdad.ir.ops import values_in
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.transforms.forward import push_forward
 from tests.ir.rule_cases import OnTape, all_cases
-from tests.rules.linalg_case import Case
+from tests.rules.case import Case
 
 LIMITS = Path(fwdad.__file__).parent / "ir" / "limits.md"
 

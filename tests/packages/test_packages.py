@@ -18,7 +18,7 @@ import fwdad
 import tests.packages as here
 from tests.differences import central_differences
 
-OTHERS = {"cases", "table", "test_packages"}
+OTHERS = {"package_function", "table", "test_packages"}
 FIELDS = [m.name for m in pkgutil.iter_modules(here.__path__) if m.name not in OTHERS]
 CASES = [
     case

@@ -14,7 +14,7 @@ from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
 from fwdad.testing import check_frule
 from tests.differences import difference_along
-from tests.rules.linalg_case import Case, Draw
+from tests.rules.case import Case, Draw
 
 draw = Draw(32)
 X = np.array([-1.3, 0.4, 2.2])

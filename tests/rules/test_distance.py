@@ -8,7 +8,7 @@ from scipy.spatial import distance
 import fwdad
 from fwdad.errors import MissingRuleError, UnsupportedTypeError
 from fwdad.testing import check_frule
-from tests.rules.linalg_case import Case, Draw
+from tests.rules.case import Case, Draw
 
 draw = Draw(32)
 W = np.array([0.5, 2.0, 1.25])

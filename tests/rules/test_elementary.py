@@ -11,7 +11,7 @@ import fwdad
 from fwdad.rules import elementary
 from fwdad.testing import check_frule
 from tests.differences import difference_along
-from tests.rules.linalg_case import Case, Draw
+from tests.rules.case import Case, Draw
 from tests.rules.slopes import mp_slope, second_slope, slope
 
 draw = Draw(31)

@@ -11,7 +11,7 @@ from fwdad.rules.core.define import call_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing import check_frule, check_transpose
 from tests.differences import difference_along
-from tests.rules.linalg_case import Case, Draw, transposes
+from tests.rules.case import Case, Draw, transposes
 
 draw = Draw(22)
 la = np.linalg

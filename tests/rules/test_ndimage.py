@@ -11,7 +11,7 @@ from fwdad.rules.core.adjoints import TRANSPOSES, Space
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing import check_frule, check_transpose
 from tests.differences import central_differences
-from tests.rules.linalg_case import Case, Draw, transposes
+from tests.rules.case import Case, Draw, transposes
 
 draw = Draw(31)
 BOTH, FIRST = (0, 1), (0,)

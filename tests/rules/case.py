@@ -1,4 +1,4 @@
-"""One row of the tables of cases for products, linear algebra, transforms and filters."""
+"""``Case``: one row of the tables of functions that have rules, and random arrays for them."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ def inner(bars, dots):
     return np.sum(product.real, axis=-1)
 
 
-class RecordedCase:
-    """One row of a table of rule cases."""
+class RecordedRule:
+    """The function of a `Case`, recorded at its arguments."""
 
     def __init__(self, case):
         rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ import numpy as np
 
 
 @dataclass
-class Case:
+class PackageFunction:
     """A function of a package at a point.
 
     Parameters
