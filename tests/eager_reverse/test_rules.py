@@ -6,7 +6,7 @@ The reference is the same rule pushed forward, which tests/rules compares with d
 import pytest
 
 from tests.eager_reverse.recorded_rule import RecordedRule
-from tests.ir.rule_cases import all_cases
+from tests.transforms.forward.rule_cases import all_cases
 
 CASES = [case for _, case in all_cases()]
 

@@ -22,8 +22,8 @@ from tests.cases.test_reverse import ALL, RECORDED
 from tests.differences import central_differences
 from tests.ir import limit_programs as programs
 from tests.ir.limit_programs import X
-from tests.ir.rule_cases import OnTape
-from tests.ir.test_rules import CASES, LIMITS, is_refused
+from tests.transforms.forward.rule_cases import OnTape
+from tests.transforms.forward.test_rules import CASES, LIMITS, is_refused
 
 SECTION = LIMITS.read_text(encoding="utf-8").split("## Refused")[1].split("\n## ")[0]
 TABLE = SECTION.split("| programs | why |")[1]
@@ -34,7 +34,7 @@ RULES = [case for case in CASES if is_refused(case)]
 
 
 def test_few_are_refused():
-    """All others are compared: tests/ir/test_rules.py, tests/cases/test_reverse.py."""
+    """The others: tests/transforms/forward/test_rules.py, tests/cases/test_reverse.py."""
     cases = len(CASES) + len(ALL) + len(NUMBERED)
     assert cases > 3800
     assert len(RULES) + len(PROGRAMS) <= 0.02 * cases
