@@ -66,7 +66,7 @@ def jax():
     jax.config.update("jax_enable_x64", before)
 
 
-class _Told(logging.Handler):
+class _Reports(logging.Handler):
     """Keeps what the library reports of mistakes, also of those that a test catches when raised."""
 
     def __init__(self):
@@ -77,16 +77,16 @@ class _Told(logging.Handler):
         self.records.append(record)
 
 
-_TOLD = _Told()
-fallbacks.LOG.addHandler(_TOLD)
+_REPORTS = _Reports()
+fallbacks.LOG.addHandler(_REPORTS)
 fallbacks.LOG.setLevel(logging.DEBUG)  # with tracebacks
 
 
 @pytest.fixture
-def told(monkeypatch):
+def reports(monkeypatch):
     """What was reported in a test, for those that provoke a report; they take it out."""
     monkeypatch.setenv("FWDAD_STRICT", "0")
-    return _TOLD.records
+    return _REPORTS.records
 
 
 def pytest_runtest_setup(item):
@@ -102,14 +102,14 @@ def pytest_runtest_call():
     One that asks for the backend of an extra that is not installed is skipped.
     """
     fallbacks.forget()
-    _TOLD.records.clear()
+    _REPORTS.records.clear()
     try:
         found = yield
     except ImportError as error:
         if "Numba is not installed" not in str(error):
             raise
         pytest.skip(str(error))
-    if _TOLD.records:
-        lines = "\n".join(logging.Formatter().format(r) for r in _TOLD.records)
+    if _REPORTS.records:
+        lines = "\n".join(logging.Formatter().format(r) for r in _REPORTS.records)
         pytest.fail(f"mistakes that were made good:\n{lines}", pytrace=False)
     return found

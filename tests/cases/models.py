@@ -6,7 +6,7 @@ import scipy.linalg
 import scipy.optimize
 
 from tests.cases.check import programs
-from tests.cases.reference import scalar_difference
+from tests.differences import difference_along
 
 MODELS, model = programs()
 
@@ -177,7 +177,7 @@ def quadrature_exact(x):
     def exact(x):
         return (1 - np.exp(-2 * x) * (x * np.sin(2.0) + np.cos(2.0))) / (x * x + 1)
 
-    return scalar_difference(exact, x)
+    return difference_along(exact, x)
 
 
 @model(0.7, rtol=1e-8, jacobian=quadrature_exact)

@@ -9,10 +9,10 @@ import numpy as np
 from fwdad import derivative, grad, hessian, jacobian, jvp
 
 INF, NAN = math.inf, math.nan
-NUMBERED: list["Case"] = []
+NUMBERED: list["KnownGradient"] = []
 
 
-class Case(NamedTuple):
+class KnownGradient(NamedTuple):
     """A function, a point, and the gradient that is known beforehand."""
 
     number: int
@@ -29,10 +29,8 @@ def case(number, x, gradient, **facts):
     """Enter a function at a point."""
 
     def enter(function):
-        if not isinstance(x, float):
-            NUMBERED.append(Case(number, function, np.asarray(x), np.asarray(gradient), **facts))
-        else:
-            NUMBERED.append(Case(number, function, x, gradient, **facts))
+        known = (x, gradient) if isinstance(x, float) else (np.asarray(x), np.asarray(gradient))
+        NUMBERED.append(KnownGradient(number, function, *known, **facts))
         return function
 
     return enter

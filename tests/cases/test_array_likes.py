@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from tests.cases.reference import central_differences
+from tests.differences import central_differences
 
 X = np.array([0.9, 1.3, 0.4, 1.6, 0.7, 1.1])
 I = np.array([0, 1, 0])  # noqa: E741  (an index)

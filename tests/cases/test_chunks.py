@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from tests.cases.reference import central_differences
+from tests.differences import central_differences
 
 
 def sum_of_squares(x):

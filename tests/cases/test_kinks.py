@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad import derivative, grad, jacobian
-from tests.cases.reference import central_differences
+from tests.differences import central_differences
 
 CHUNKS = [1, 2, 3, None]
 INF, NAN = math.inf, math.nan

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad import derivative, grad, hessian, hvp, jacobian, jvp
-from tests.cases.reference import central_differences, scalar_difference
+from tests.differences import central_differences, difference_along
 
 CHUNKS = [1, 2, 3, None]
 
@@ -46,7 +46,7 @@ def test_inner_value_kept_in_a_variable():
         kept = derivative(lambda y: np.sin(y) * x, x)
         return kept * derivative(lambda y: y * kept, 1.0)
 
-    exact = scalar_difference(lambda x: (np.cos(x) * x) ** 2, 0.7)
+    exact = difference_along(lambda x: (np.cos(x) * x) ** 2, 0.7)
     assert derivative(f, 0.7) == pytest.approx(exact, rel=1e-10)
 
 

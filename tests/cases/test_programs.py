@@ -22,7 +22,7 @@ from tests.cases.models import MODELS, TIMES
 from tests.cases.numerics import NUMERICS
 from tests.cases.objects import OBJECTS
 from tests.cases.programs import PROGRAMS
-from tests.cases.reference import central_differences
+from tests.differences import central_differences
 
 ALL = PROGRAMS + OBJECTS + NUMERICS + MODELS
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.errors import UntraceableError
-from tests.cases.reference import call_on_copy, central_differences
+from tests.cases.check import call_on_copy
 from tests.cases.test_programs import (
     CELL,
     MODEL,
@@ -29,6 +29,7 @@ from tests.cases.test_world import (
     clean_globals,  # noqa: F401
     fresh,
 )
+from tests.differences import central_differences
 from tests.tiers import every
 
 X = np.array([0.7, -1.3, 2.1, 0.4, 1.6])

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from tests.cases.reference import central_differences
+from tests.differences import central_differences
 
 CHUNKS = [1, 2, 3, 5, None]
 X = np.array([0.7, -1.3, 2.1, 0.4, 1.6])

@@ -16,12 +16,12 @@ import fwdad
 from fwdad.errors import UntraceableError
 from fwdad.ir.ops import Loop, Update, is_array
 from tests.cases.aliasing import ALIASING
+from tests.cases.check import call_on_copy
 from tests.cases.models import MODELS
 from tests.cases.mutation import MUTATIONS
 from tests.cases.numerics import NUMERICS
 from tests.cases.objects import OBJECTS
 from tests.cases.programs import PROGRAMS
-from tests.cases.reference import call_on_copy
 from tests.tiers import every
 
 NO_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="no Numba")

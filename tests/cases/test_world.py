@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from tests.cases.reference import call_on_copy, central_differences
+from tests.cases.check import call_on_copy
 from tests.cases.worlds import (
     WithProperty,
     attribute_deleted,
@@ -24,6 +24,7 @@ from tests.cases.worlds import (
     slotted,
     with_property,
 )
+from tests.differences import central_differences
 
 CHUNKS = [1, 2, 3, 5, None]
 

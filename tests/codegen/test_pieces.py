@@ -165,7 +165,7 @@ def test_exceptions_are_those_of_python():
 # -- what Numba refuses although the source could be written
 
 
-def test_line_that_numba_refuses_is_left(monkeypatch, told):
+def test_line_that_numba_refuses_is_left(monkeypatch, reports):
     def handler(w, _op, a, b):
         return f"np.block({w.operands.array(a)}, {w.operands.array(b)})"
 
@@ -187,13 +187,13 @@ def test_line_that_numba_refuses_is_left(monkeypatch, told):
     assert "in 2 pieces" in said
     place = f"test_pieces.py:{line_of(f, 'np.outer')}"
     assert f"{place}: Numba says" in said
-    (record,) = told
+    (record,) = reports
     assert "compiling f failed" in record.getMessage()
     assert place in record.getMessage()
-    told.clear()
+    reports.clear()
 
 
-def test_compiled_code_that_raises_where_numpy_answers_is_told(monkeypatch, told):
+def test_compiled_code_that_raises_where_numpy_answers_is_told(monkeypatch, reports):
     def handler(w, _op, _a, _b):
         w.code.line("raise ValueError('planted')")
         return "np.zeros((6, 6))"
@@ -206,10 +206,10 @@ def test_compiled_code_that_raises_where_numpy_answers_is_told(monkeypatch, told
     g = fwdad.jit(f)
     for _ in range(2):
         assert_allclose(g(X), f(X), rtol=1e-14)
-    (record,) = told
+    (record,) = reports
     assert "the compiled code of f failed" in record.getMessage()
     assert "ValueError: planted" in record.getMessage()
-    told.clear()
+    reports.clear()
 
 
 def test_pieces_are_found_on_disk(tmp_path, monkeypatch):

@@ -124,7 +124,7 @@ def test_source_is_the_same_in_every_process(backend):
     code = (
         "import numpy as np, fwdad\n"
         "from tests.codegen.test_source_comments import diffuse, ARGS\n"
-        "from tests.ir.forward_programs import lorenz\n"
+        "from tests.transforms.forward.programs import lorenz\n"
         f"print(fwdad.show(fwdad.jacfwd(diffuse), *ARGS, backend={backend!r}))\n"
         f"print(fwdad.show(fwdad.jacfwd(lorenz), np.ones(3), backend={backend!r}))\n"
     )

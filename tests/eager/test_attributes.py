@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 import fwdad
 from tests.cases.check import check_jacobian, programs, with_widths
-from tests.cases.reference import central_differences
+from tests.differences import central_differences
 
 PROGRAMS, program = programs()
 

@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from tests.differences import central_differences, difference_along
 from tests.eager.own_tangents import Angle, Rotation, Spin, Turn, moved, registered
 
 
@@ -16,10 +17,6 @@ from tests.eager.own_tangents import Angle, Rotation, Spin, Turn, moved, registe
 def _registered():
     with registered():
         yield
-
-
-def differences(f, h=1e-6):
-    return (f(h) - f(-h)) / (2 * h)
 
 
 def test_one_direction():
@@ -71,14 +68,15 @@ def test_rotations(chunk):
     )
     assert_allclose(y, pose(r, x), rtol=1e-14)
     expected = [
-        differences(lambda h, k=k: pose(moved(r, h * w[k]), x + h * v[k])) for k in range(5)
+        difference_along(lambda h, k=k: pose(moved(r, h * w[k]), x + h * v[k]), 0.0)
+        for k in range(5)
     ]
     assert_allclose(y_dot, expected, rtol=1e-7, atol=1e-8)
 
 
 def test_jacobian_of_a_program_with_rotations_inside():
     r, x = Rotation.about(np.array([0.2, 0.5, -0.3])), np.array([0.4, -0.7, 1.1])
-    expected = np.stack([differences(lambda h, e=e: pose(r, x + h * e)) for e in np.eye(3)], axis=1)
+    expected = central_differences(lambda x: pose(r, x), x)
     for chunk in (1, 2, None):
         got = fwdad.jacobian(lambda x: pose(r, x), x, chunk=chunk)
         assert_allclose(got, expected, rtol=1e-7, atol=1e-8)
@@ -89,7 +87,7 @@ def test_jacobian_of_an_answer_of_the_class():
     columns = fwdad.jacobian(lambda x: Rotation.about(0.5 * x), x, chunk=2)
     assert columns.shape == (3,)
     for k, spin in enumerate(columns):
-        moving = differences(lambda h, k=k: Rotation.about(0.5 * (x + h * np.eye(3)[k])).matrix())
+        moving = difference_along(lambda x: Rotation.about(0.5 * x).matrix(), x, np.eye(3)[k])
         rate = Rotation.about(0.5 * x).matrix().T @ moving  # the matrix of the cross product
         assert_allclose(spin.w, [rate[2, 1], rate[0, 2], rate[1, 0]], atol=1e-8)
 

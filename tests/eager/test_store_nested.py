@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 import fwdad
 from fwdad.eager_reverse import gradient
+from tests.differences import central_differences, difference_along
 
 X = np.array([0.4, -0.7, 1.1])
 
@@ -43,13 +44,10 @@ def test_second_and_third_derivatives(f, chunk):
     def hessian(x):
         return fwdad.jacobian(gradient, x, chunk=chunk, mode="forward")
 
-    def differences(g):
-        return np.stack([(g(X + e) - g(X - e)) / 2e-5 for e in 1e-5 * np.eye(3)], axis=-1)
-
-    assert_allclose(gradient(X), differences(f), rtol=1e-8, atol=1e-8)
-    assert_allclose(hessian(X), differences(gradient), rtol=1e-7, atol=1e-7)
+    assert_allclose(gradient(X), central_differences(f, X), rtol=1e-8, atol=1e-8)
+    assert_allclose(hessian(X), central_differences(gradient, X), rtol=1e-7, atol=1e-7)
     third = fwdad.jacobian(hessian, X, chunk=chunk, mode="forward")
-    assert_allclose(third, differences(hessian), rtol=1e-6, atol=1e-6)
+    assert_allclose(third, central_differences(hessian, X), rtol=1e-6, atol=1e-6)
 
 
 # -- what rules see of memory, and what they keep of it
@@ -101,7 +99,7 @@ def test_memory_of_two_levels(name, make):
     def backward(x):
         return gradient(lambda y: g(x, y), Y) @ V
 
-    expected = (forward(X + 1e-5 * W) - forward(X - 1e-5 * W)) / 2e-5
+    expected = difference_along(forward, X, W)
     for inner in (forward, backward):
         assert_allclose(fwdad.jvp(inner, X, W)[1], expected, rtol=1e-6)
         assert_allclose(gradient(inner, X) @ W, expected, rtol=1e-6)
@@ -165,9 +163,7 @@ def test_rule_that_takes_derivatives_of_what_lies_in_memory(overwritten):
     def slope(x):
         return fwdad.jacobian(f, x, mode="forward")
 
-    steps = 1e-5 * np.eye(3)
-    expected = [(f(X + e) - f(X - e)) / 2e-5 for e in steps]
-    second = (slope(X + 1e-5 * V) - slope(X - 1e-5 * V)) / 2e-5
+    expected, second = central_differences(f, X), difference_along(slope, X, V)
     assert_allclose(slope(X), expected, rtol=1e-7)
     assert_allclose(fwdad.grad(f)(X), expected, rtol=1e-7)
     assert_allclose(fwdad.jvp(slope, X, V)[1], second, rtol=1e-7)

@@ -10,7 +10,7 @@ import fwdad
 from fwdad.eager_reverse import gradient
 from fwdad.errors import UnsupportedTypeError
 from fwdad.tangents.chunk import Chunk
-from tests.cases.reference import central_differences
+from tests.differences import central_differences
 from tests.eager_reverse.pulling import jacobian_of, record
 
 X = np.array([0.7, -1.3, 2.1, 0.4])

@@ -5,8 +5,8 @@ The reference is the same rule pushed forward, which tests/rules compares with d
 
 import pytest
 
-from tests.eager_reverse.rule_walk import RecordedCase
-from tests.ir.rule_cases import all_cases
+from tests.eager_reverse.recorded_rule import RecordedRule
+from tests.transforms.forward.rule_cases import all_cases
 
 CASES = [case for _, case in all_cases()]
 
@@ -27,6 +27,6 @@ ROWS = [
 
 @pytest.mark.parametrize("case", ROWS)
 def test_pull_is_the_adjoint_of_push(case):
-    recorded = RecordedCase(case)
+    recorded = RecordedRule(case)
     for pattern in recorded.patterns():
         recorded.check(pattern)

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from tests.cases.reference import central_differences
+from tests.differences import central_differences
 
 X = np.array([0.7, -1.3, 2.1])
 

@@ -10,10 +10,10 @@ from numpy.testing import assert_allclose
 import fwdad
 from fwdad.frontend.trace import trace
 from fwdad.ir.ops import Apply, walk
+from tests.differences import central_differences
 from tests.tiers import every
 
 X = np.array([0.7, 0.7, -0.4])
-STEP = 1e-6
 
 
 @functools.lru_cache
@@ -76,21 +76,17 @@ PROGRAMS = [shared, of_known_arguments, recurrence, in_branches_and_loops, of_va
             differentiated_inside]  # fmt: skip
 
 
-def differences(f, x):
-    return np.array([(f(x + h) - f(x - h)) / (2 * STEP) for h in np.eye(len(x)) * STEP])
-
-
 @pytest.mark.parametrize("f", every(4, PROGRAMS), ids=lambda f: f.__name__)
 def test_derivatives(f):
     assert_allclose(trace(f, X)(X), f(X), rtol=1e-14)
     for x in (X, X[[0, 2, 1]]):  # kept from before: primals, and other directions at equal values
-        slope = differences(f, x)
+        slope = central_differences(f, x)
         for n in (1, 2, 3):
             assert_allclose(fwdad.jacobian(f, x, chunk=n), slope, rtol=2e-7, atol=1e-8)
             assert_allclose(fwdad.jacobian(fwdad.jit(f), x, chunk=n), slope, rtol=2e-7, atol=1e-8)
         assert_allclose(fwdad.grad(f)(x), slope, rtol=2e-7, atol=1e-8)
         assert_allclose(fwdad.jacrev(f)(x), slope, rtol=2e-7, atol=1e-8)
-        other = differences(lambda y: fwdad.jacobian(f, y) @ np.arange(1.0, 4.0), x)
+        other = central_differences(lambda y: fwdad.jacobian(f, y) @ np.arange(1.0, 4.0), x)
         assert_allclose(fwdad.hessian(f, x) @ np.arange(1.0, 4.0), other, rtol=1e-6, atol=1e-7)
 
 
@@ -98,7 +94,7 @@ def test_directions_at_one_point_are_apart():
     for f in (shared, fwdad.jit(shared)):
         for direction in np.eye(3):
             _, y_dot = fwdad.jvp(f, X, direction)
-            assert_allclose(y_dot, differences(shared, X) @ direction, rtol=1e-7, atol=1e-9)
+            assert_allclose(y_dot, central_differences(shared, X) @ direction, rtol=1e-7, atol=1e-9)
 
 
 def test_a_result_for_known_arguments_is_traced_once():
@@ -112,7 +108,7 @@ def test_a_result_for_known_arguments_is_traced_once():
 def test_compiled(f):
     pytest.importorskip("numba")
     found = fwdad.jit(fwdad.grad(f), backend="numba")(X)
-    assert_allclose(found, differences(f, X), rtol=2e-7, atol=1e-8)
+    assert_allclose(found, central_differences(f, X), rtol=2e-7, atol=1e-8)
 
 
 def written_between(a):
@@ -246,7 +242,7 @@ WRITTEN_OUT = [inner_lists_that_change, objects_that_change]  # their iterations
 @pytest.mark.parametrize("f", [*REFUSED, *WRITTEN_OUT], ids=lambda f: f.__name__)
 def test_what_python_keeps_although_it_has_changed(f):
     x = X.copy()
-    slope = differences(lambda y: f(y.copy()), x)
+    slope = central_differences(lambda y: f(y.copy()), x)
     assert_allclose(fwdad.grad(f)(x), slope, rtol=1e-7, atol=1e-8)
     for n in (1, 2, 3):
         assert_allclose(fwdad.jacobian(f, x, chunk=n), slope, rtol=1e-7, atol=1e-8)
@@ -293,7 +289,7 @@ def lengths_of_what_is_written(x):
 
 @pytest.mark.parametrize("f", [branches_and_arguments_of_loops, lengths_of_what_is_written])
 def test_what_does_not_change_is_traced(f):
-    slope = differences(f, X)
+    slope = central_differences(f, X)
     for n in (1, 2, 3):
         found = fwdad.jacobian(fwdad.jit(f, backend="numpy"), X, chunk=n)
         assert_allclose(found, slope, rtol=1e-7, atol=1e-8)

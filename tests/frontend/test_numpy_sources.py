@@ -9,6 +9,7 @@ from fwdad.frontend.numpy_sources.table import SOURCES
 from fwdad.frontend.trace import trace
 from fwdad.ir.ops import Apply
 from fwdad.ir.primitives.opaque_call import Whole
+from tests.differences import central_differences
 
 X = np.array([0.3, -1.2, 0.7, 2.1, 0.45, -0.6])
 MATRIX = np.array([[1.0, 0.2, 0.3], [0.5, 2.0, -0.3], [0.1, 0.7, 3.0]])
@@ -87,13 +88,6 @@ PROGRAMS = {
 }
 
 
-def differences(f, x):
-    h = 1e-3
-    shifted = [[f(x + k * h * e) for k in (-2, -1, 1, 2)] for e in np.eye(len(x))]
-    parts = [(8 * (c - b) - (d - a)) / (12 * h) for a, b, c, d in shifted]
-    return np.stack(parts, axis=-1)
-
-
 @pytest.mark.parametrize("f", PROGRAMS.values(), ids=PROGRAMS)
 def test_values_and_derivatives(f):
     expected = f(X)
@@ -101,7 +95,7 @@ def test_values_and_derivatives(f):
     assert np.shape(value) == np.shape(expected)
     assert np.result_type(value) == np.result_type(expected)
     assert_allclose(value, expected, rtol=1e-13, atol=1e-14)
-    slopes = differences(f, X)
+    slopes = central_differences(f, X)
     for wrap in (fwdad.jacfwd, fwdad.jacrev):
         found = fwdad.jit(wrap(f), backend="numpy")(X)
         assert_allclose(found, slopes, rtol=1e-7, atol=1e-8)
@@ -204,7 +198,7 @@ def test_flat():
     assert_allclose(fwdad.jit(flat_elements, backend="numpy")(X), flat_elements(X), rtol=1e-14)
     for wrap in (fwdad.jacfwd, fwdad.jacrev):
         found = fwdad.jit(wrap(flat_elements), backend="numpy")(X)
-        assert_allclose(found, differences(flat_elements, X), rtol=1e-7, atol=1e-8)
+        assert_allclose(found, central_differences(flat_elements, X), rtol=1e-7, atol=1e-8)
     with pytest.raises(IndexError):
         fwdad.jit(lambda x, k: rows(x).copy().flat.__setitem__(k, 0.0), backend="numpy")(X, 6)
 

@@ -6,7 +6,7 @@ from fwdad.api.jit import cache_info, jit
 from tests.frontend import (
     branches,
     callables,
-    caught,
+    catching,
     containers,
     corners,
     exit_stacks,
@@ -28,7 +28,7 @@ TABLES = (
     leaving_loops,
     iterables,
     branches,
-    caught,
+    catching,
     stores,
     views,
     containers,

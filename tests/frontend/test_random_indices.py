@@ -19,6 +19,7 @@ from numpy.testing import assert_allclose
 import fwdad
 from fwdad.codegen.numba_support import CHECK_BOUNDS
 from fwdad.frontend.syntax.loops import TraceWarning
+from tests.differences import central_differences, complex_step
 from tests.frontend.random_indices import PROLOGUE, Author
 from tests.written_programs import compiled
 
@@ -49,22 +50,13 @@ BY_NUMBA = {
 }
 
 
-def by_complex_steps(f, x):
-    return np.stack([np.imag(f(x + 1e-30j * e)) / 1e-30 for e in EYE], axis=-1)
-
-
-def second_differences(f, h):
-    ahead, behind = ([by_complex_steps(f, X + d * e) for e in EYE] for d in (h, -h))
-    return (np.array(ahead) - np.array(behind)) / (2 * h)
-
-
 def references(g, f):
     """What each mode is to return."""
     with np.errstate(over="ignore", invalid="ignore"):
-        J, gradient = by_complex_steps(g, X), by_complex_steps(f, X)
+        J, gradient = complex_step(g, X), complex_step(f, X)
     if not np.all(np.isfinite(gradient)):
         pytest.skip("the program's numbers grow beyond what complex steps can follow")
-    hessian = (4 * second_differences(f, 5e-6) - second_differences(f, 1e-5)) / 3
+    hessian = central_differences(lambda x: complex_step(f, x), X)
     value = g(X)
     return {
         "jvp": V @ J.T, "forward": J, "reverse": J, "grad": gradient, "hessian": hessian, "jit": value,
@@ -194,4 +186,4 @@ def test_lengths_of_slices_beside_arrays_of_places(cut):
     for found, wanted in zip(fwdad.jit(f, backend="numpy")(X), f(X), strict=True):
         np.testing.assert_array_equal(found, wanted)
     J = fwdad.jit(fwdad.jacfwd(lambda x: f(x)[1], chunk=2), backend="numpy")(X)
-    assert_allclose(J, by_complex_steps(lambda x: f(x)[1], X), rtol=1e-12, atol=1e-12)
+    assert_allclose(J, complex_step(lambda x: f(x)[1], X), rtol=1e-12, atol=1e-12)

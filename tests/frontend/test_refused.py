@@ -20,7 +20,7 @@ ITEMS = {item.strip() for row in ROWS for item in row.split(" | ")[0].lstrip("| 
 FILES = (syntax, containers, world, kinds, arrays, objects)
 TABLE = [row for file in FILES for row in file.PROGRAMS]
 ELSEWHERE = {
-    # tests/test_njit.py
+    # tests/cases/test_njit.py
     "stencils of Numba's",
     "methods of a `jitclass` of Numba's",
     # tests/frontend/test_limits.py

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.errors import UntraceableError
-from tests.cases.reference import central_differences
 from tests.cases.test_reverse import NO_NUMBA
+from tests.differences import central_differences
 
 X = np.array([0.7, -1.3, 2.1, 0.4, 1.6])
 I, J = np.array([0, 1, 1]), np.array([2, 0, 2])

@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose
 
 import fwdad
 from fwdad.frontend.slots import slots_of, stand_in
+from tests.differences import central_differences, difference_along
 from tests.frontend import slots
 
 X = np.array([0.5, -1.25, 2.0])
-STEPS = np.eye(3) * 1e-6
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
@@ -18,7 +18,7 @@ def test_made_inside(backend, x):
     if backend == "numba":
         pytest.importorskip("numba")
     f = slots.made_inside
-    expected = [(f(x + e) - f(x - e)) / 2e-6 for e in STEPS]
+    expected = central_differences(f, x)
     for call in (fwdad.grad, fwdad.jacfwd):
         assert_allclose(fwdad.jit(call(f), backend=backend)(x), expected, rtol=1e-7, atol=1e-8)
     for n in (1, 2, 3):
@@ -36,9 +36,9 @@ def test_of_an_object(call):
     for g in (call(slots.of_an_object), fwdad.jit(call(slots.of_an_object), backend="numpy")):
         found = g(s)
         assert type(found) is slots.State
-        expected = [(f(X[:2] + e[:2], 0.75) - f(X[:2] - e[:2], 0.75)) / 2e-6 for e in STEPS[:2]]
+        expected = central_differences(lambda a: f(a, 0.75), X[:2])
         assert_allclose(found.position, expected, rtol=1e-7)
-        expected = (f(X[:2], 0.75 + 1e-6) - f(X[:2], 0.75 - 1e-6)) / 2e-6
+        expected = difference_along(lambda m: f(X[:2], m), 0.75)
         assert_allclose(found.mass, expected, rtol=1e-7)
     assert (s.mass, list(s.position)) == (0.75, [0.5, -1.25])
 

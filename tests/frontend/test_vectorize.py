@@ -10,11 +10,11 @@ import fwdad
 from fwdad.errors import UntraceableError
 from fwdad.frontend.trace import trace
 from fwdad.ir.ops import Loop, walk
+from tests.differences import central_differences
 from tests.tiers import every
 
 X = np.array([0.4, -1.3, 0.8, 2.1])
 GRID = np.array([[0.3, -0.5, 1.2], [0.9, 0.1, -0.7]])
-STEP = 1e-6
 
 
 def kinked(v):
@@ -83,16 +83,6 @@ PROGRAMS = {
 CASES = [pytest.param(*p, id=name) for name, p in PROGRAMS.items()]
 
 
-def differences(f, x):
-    columns = []
-    for k in range(x.size):
-        h = np.zeros(x.size)
-        h[k] = STEP
-        h = h.reshape(x.shape)
-        columns.append((f(x + h) - f(x - h)) / (2 * STEP))
-    return np.moveaxis(np.array(columns), 0, -1).reshape(np.shape(f(x)) + x.shape)
-
-
 @pytest.mark.parametrize(("f", "x"), every(6, CASES))
 def test_values_and_derivatives(f, x):
     tape = trace(f, x)
@@ -101,7 +91,7 @@ def test_values_and_derivatives(f, x):
     assert found.dtype == wanted.dtype
     assert found.shape == wanted.shape
     assert_allclose(found, wanted, rtol=1e-15)
-    slope = differences(f, x)
+    slope = central_differences(f, x)
     for n in (1, 2, 3):
         assert_allclose(fwdad.jacobian(fwdad.jit(f), x, chunk=n), slope, rtol=1e-7, atol=1e-8)
     weights = np.cos(np.arange(wanted.size)).reshape(wanted.shape)
@@ -116,9 +106,9 @@ def test_compiled(name):
     f, x = PROGRAMS[name]
     assert_allclose(fwdad.jit(f, backend="numba")(x), f(x), rtol=1e-14)
     found = fwdad.jit(fwdad.jacfwd(f), backend="numba")(x)
-    assert_allclose(found, differences(f, x), rtol=1e-7, atol=1e-8)
+    assert_allclose(found, central_differences(f, x), rtol=1e-7, atol=1e-8)
     total = fwdad.jit(fwdad.grad(lambda x: np.sum(f(x))), backend="numba")(x)
-    assert_allclose(total, differences(f, x).sum(0), rtol=1e-7, atol=1e-8)
+    assert_allclose(total, central_differences(f, x).sum(0), rtol=1e-7, atol=1e-8)
 
 
 def test_it_is_one_loop_for_all_lengths():
@@ -149,7 +139,9 @@ def test_types_that_depend_on_the_first_value_are_refused(f):
 def test_as_it_runs(name):
     f, x = PROGRAMS[name]
     for n in (1, 2, 3):
-        assert_allclose(fwdad.jacobian(f, x, chunk=n), differences(f, x), rtol=1e-7, atol=1e-8)
+        assert_allclose(
+            fwdad.jacobian(f, x, chunk=n), central_differences(f, x), rtol=1e-7, atol=1e-8
+        )
 
 
 def test_results_that_are_rounded_have_no_derivative():

@@ -13,7 +13,7 @@ import numpy as np
 
 
 @dataclass
-class Case:
+class TracedProgram:
     """A program and arguments; the first are those that it is traced at."""
 
     f: Callable[..., Any]
@@ -29,7 +29,7 @@ CASES = []
 
 def case(*runs, raises=()):
     def register(f):
-        CASES.append(Case(f, list(runs), list(raises)))
+        CASES.append(TracedProgram(f, list(runs), list(raises)))
         return f
 
     return register

@@ -12,6 +12,7 @@ from fwdad.ir.analysis import layout
 from fwdad.ir.ops import Apply
 from fwdad.ops import Layout, functions_with
 from fwdad.tangents.alike import alike
+from tests.differences import central_differences
 from tests.ir.orders_programs import LOOKERS, MAKERS, arguments
 from tests.tiers import every
 
@@ -39,14 +40,15 @@ def scalar(f):
     return g
 
 
-def differences(f, x, eps=1e-6):
-    columns = []
-    for index in np.ndindex(x.shape):
-        more, less = alike(x), alike(x)
-        more[index] += eps
-        less[index] -= eps
-        columns.append((flat(f(more)) - flat(f(less))) / (2 * eps))
-    return np.stack(columns, -1)
+def differences(f, x):
+    """The Jacobian of the flattened results, at arrays that are laid out as x."""
+
+    def moved(z):
+        own = alike(x)
+        own[...] = z
+        return flat(f(own))
+
+    return central_differences(moved, x).reshape(-1, x.size)
 
 
 def applicable(f, x):

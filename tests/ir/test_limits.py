@@ -19,10 +19,11 @@ from tests.cases.mutation import MUTATIONS
 from tests.cases.numbered import NUMBERED
 from tests.cases.test_listing import rows
 from tests.cases.test_reverse import ALL, RECORDED
+from tests.differences import central_differences
 from tests.ir import limit_programs as programs
 from tests.ir.limit_programs import X
-from tests.ir.rule_cases import OnTape
-from tests.ir.test_rules import CASES, LIMITS, is_refused
+from tests.transforms.forward.rule_cases import OnTape
+from tests.transforms.forward.test_rules import CASES, LIMITS, is_refused
 
 SECTION = LIMITS.read_text(encoding="utf-8").split("## Refused")[1].split("\n## ")[0]
 TABLE = SECTION.split("| programs | why |")[1]
@@ -33,7 +34,7 @@ RULES = [case for case in CASES if is_refused(case)]
 
 
 def test_few_are_refused():
-    """All others are compared: tests/ir/test_rules.py, tests/cases/test_reverse.py."""
+    """The others: tests/transforms/forward/test_rules.py, tests/cases/test_reverse.py."""
     cases = len(CASES) + len(ALL) + len(NUMBERED)
     assert cases > 3800
     assert len(RULES) + len(PROGRAMS) <= 0.02 * cases
@@ -154,8 +155,7 @@ def test_not_run_backwards(says, f, caplog):
     if f is programs.rule_for_lanes:
         assert_allclose(fwdad.jacobian(f, X, mode="forward"), 4 * X**3, rtol=1e-14)
         return
-    steps = np.eye(X.size) * 1e-6
-    expected = [(f(X + e) - f(X - e)) / 2e-6 for e in steps]
+    expected = central_differences(f, X)
     assert_allclose(fwdad.grad(f)(X), expected, rtol=1e-6, atol=1e-6)  # recorded as it runs
     assert not caplog.records  # a limit is no mistake
 

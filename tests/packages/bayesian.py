@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.packages.cases import Case
+from tests.packages.package_function import PackageFunction
 
 T = np.linspace(0.0, 3.0, 6)
 Y = np.array([1.0, 0.7, 0.2, -0.1, -0.4, -0.3])
@@ -109,39 +109,39 @@ def _predict():
 UNTRACED = {"jit": "UntraceableError"}
 
 CASES = [
-    Case(
+    PackageFunction(
         "emcee",
         "EnsembleSampler.compute_log_prob",
         _emcee,
         refused=UNTRACED,
         why="a `try` around operations that may raise is not traced",
     ),
-    Case(
+    PackageFunction(
         "emcee",
         "autocorr.function_1d",
         _emcee_time,
         refused=UNTRACED,
         why="a length that is computed is not traced",
     ),
-    Case("dynesty", "Ellipsoid.distance", _dynesty),
-    Case("bilby", "a prior's ln_prob", _bilby_prior),
-    Case("bilby", "PriorDict.rescale", _bilby_priors),
-    Case("bilby", "GaussianLikelihood", _bilby_likelihood),
-    Case(
+    PackageFunction("dynesty", "Ellipsoid.distance", _dynesty),
+    PackageFunction("bilby", "a prior's ln_prob", _bilby_prior),
+    PackageFunction("bilby", "PriorDict.rescale", _bilby_priors),
+    PackageFunction("bilby", "GaussianLikelihood", _bilby_likelihood),
+    PackageFunction(
         "scikit-learn",
         "kernels of a Gaussian process",
         _kernel,
         refused=UNTRACED,
         why="squareform of a length that is not known is not traced",
     ),
-    Case(
+    PackageFunction(
         "scikit-learn",
         "log_marginal_likelihood",
         _marginal,
         refused=UNTRACED,
         why="named tuples, whose code comes from no file",
     ),
-    Case(
+    PackageFunction(
         "scikit-learn",
         "predict of a Gaussian process",
         _predict,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.packages.cases import Case
+from tests.packages.package_function import PackageFunction
 
 
 def _filterpy():
@@ -39,8 +39,8 @@ def _control_freqresp():
 
 
 CASES = [
-    Case("filterpy", "KalmanFilter, five steps", _filterpy),
-    Case(
+    PackageFunction("filterpy", "KalmanFilter, five steps", _filterpy),
+    PackageFunction(
         "control",
         "tf, its gain at a frequency",
         _control_freqresp,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.packages.cases import Case
+from tests.packages.package_function import PackageFunction
 
 
 def _odeintw():
@@ -78,35 +78,35 @@ def _saturation():
 UNTRACED = {"jit": "UntraceableError"}
 
 CASES = [
-    Case(
+    PackageFunction(
         "odeintw",
         "odeintw, by rate and state",
         _odeintw,
         refused={"*": "MissingRuleError", "jit": "UntraceableError"},
         why="scipy.integrate.odeint is compiled code: take solve_ivp",
     ),
-    Case(
+    PackageFunction(
         "desolver",
         "OdeSystem, by rate and state",
         _desolver,
         refused=UNTRACED,
         why="a `try` around operations that may raise is not traced",
     ),
-    Case(
+    PackageFunction(
         "MetPy",
         "potential_temperature",
         _potential_temperature,
         refused=UNTRACED,
         why="Pint's registries of units are not traced",
     ),
-    Case(
+    PackageFunction(
         "MetPy",
         "dewpoint_from_relative_humidity",
         _dewpoint,
         refused=UNTRACED,
         why="Pint's registries of units are not traced",
     ),
-    Case(
+    PackageFunction(
         "MetPy",
         "saturation_vapor_pressure of an array",
         _saturation,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.packages.cases import Case
+from tests.packages.package_function import PackageFunction
 
 _Z = np.array([0.9, 2.1, 2.8, 4.2, 5.0])
 
@@ -133,49 +133,49 @@ def _ahrs_orientation():
 
 
 CASES = [
-    Case(
+    PackageFunction(
         "filterpy",
         "UnscentedKalmanFilter, two steps",
         _filterpy_ukf,
         {"jit": "UntraceableError"},
         why="keeps arrays of objects",
     ),
-    Case("filterpy", "ExtendedKalmanFilter, three steps", _filterpy_ekf),
-    Case(
+    PackageFunction("filterpy", "ExtendedKalmanFilter, three steps", _filterpy_ekf),
+    PackageFunction(
         "filterpy",
         "Q_discrete_white_noise",
         _filterpy_white_noise,
         {"jit": "UntraceableError"},
         why="block_diag asks NumPy for a copy by an enumeration",
     ),
-    Case(
+    PackageFunction(
         "pykalman",
         "KalmanFilter.filter",
         _pykalman_filter,
         {"*": "UnsupportedTypeError", "jit": "UntraceableError"},
         why="observations are masked arrays",
     ),
-    Case(
+    PackageFunction(
         "pykalman",
         "KalmanFilter.loglikelihood",
         _pykalman_loglikelihood,
         {"*": "UnsupportedTypeError", "jit": "UntraceableError"},
         why="observations are masked arrays",
     ),
-    Case(
+    PackageFunction(
         "ahrs",
         "Quaternion.to_DCM",
         _ahrs_quaternion,
         {"*": "UnsupportedTypeError", "jit": "UntraceableError"},
         why="Quaternion is a subclass of ndarray",
     ),
-    Case(
+    PackageFunction(
         "ahrs",
         "Madgwick.updateIMU, three steps",
         _ahrs_madgwick,
         {"*": "UnsupportedTypeError", "jit": "UntraceableError"},
         why="Quaternion is a subclass of ndarray",
     ),
-    Case("ahrs", "WGS.normal_gravity", _ahrs_gravity),
-    Case("ahrs", "q2R of q_prod", _ahrs_orientation),
+    PackageFunction("ahrs", "WGS.normal_gravity", _ahrs_gravity),
+    PackageFunction("ahrs", "q2R of q_prod", _ahrs_orientation),
 ]

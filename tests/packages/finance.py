@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.packages.cases import Case
+from tests.packages.package_function import PackageFunction
 
 RETURNS = np.array([0.012, -0.004, 0.007, 0.015, -0.011, 0.006, 0.002, -0.003])
 
@@ -88,58 +88,58 @@ def _sortino():
 UNTRACED = {"jit": "UntraceableError"}
 
 CASES = [
-    Case("numpy-financial", "pmt, a loan's payment", _payments),
-    Case("numpy-financial", "npv", _present_value),
-    Case(
+    PackageFunction("numpy-financial", "pmt, a loan's payment", _payments),
+    PackageFunction("numpy-financial", "npv", _present_value),
+    PackageFunction(
         "numpy-financial",
         "irr",
         _internal_rate,
         refused=UNTRACED,
         why="the dtype of eigenvalues depends on values",
     ),
-    Case(
+    PackageFunction(
         "numpy-financial",
         "ipmt",
         _interest,
         refused=UNTRACED,
         why="a `try` around operations that may raise is not traced",
     ),
-    Case(
+    PackageFunction(
         "vollib",
         "ref_python.black_scholes",
         _black_scholes,
         refused=UNTRACED,
         why="SciPy's distributions are not traced",
     ),
-    Case(
+    PackageFunction(
         "vollib",
         "ref_python implied_volatility",
         _implied_volatility,
         refused=UNTRACED,
         why="roots by a function that the program defines are not traced",
     ),
-    Case(
+    PackageFunction(
         "vollib",
         "ref_python delta, differentiated",
         _greek,
         refused=UNTRACED,
         why="SciPy's distributions are not traced",
     ),
-    Case(
+    PackageFunction(
         "empyrical-reloaded",
         "sharpe_ratio",
         _sharpe,
         refused={"*": "MissingRuleError", "jit": "UntraceableError"},
         why="Bottleneck's reductions are compiled code",
     ),
-    Case(
+    PackageFunction(
         "empyrical-reloaded",
         "sortino_ratio",
         _sortino,
         refused={"*": "MissingRuleError", "jit": "UntraceableError"},
         why="Bottleneck's reductions are compiled code",
     ),
-    Case(
+    PackageFunction(
         "empyrical-reloaded",
         "max_drawdown",
         _drawdown,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.packages.cases import Case
+from tests.packages.package_function import PackageFunction
 
 
 def _euler():
@@ -106,38 +106,38 @@ def _transform():
 UNTRACED = {"jit": "UntraceableError"}
 
 CASES = [
-    Case("transforms3d", "euler2mat", _euler),
-    Case("transforms3d", "quat2mat, rotate_vector", _quaternion),
-    Case("transforms3d", "decompose44", _decomposed),
-    Case(
+    PackageFunction("transforms3d", "euler2mat", _euler),
+    PackageFunction("transforms3d", "quat2mat, rotate_vector", _quaternion),
+    PackageFunction("transforms3d", "decompose44", _decomposed),
+    PackageFunction(
         "pyquaternion",
         "rotate, by an angle",
         _rotate,
         refused=UNTRACED,
         why="a `try` around operations that may raise is not traced",
     ),
-    Case(
+    PackageFunction(
         "pyquaternion",
         "slerp",
         _slerp,
         refused=UNTRACED,
         why="a `try` around operations that may raise is not traced",
     ),
-    Case("spatialmath-python", "SE3, a pose", _pose),
-    Case(
+    PackageFunction("spatialmath-python", "SE3, a pose", _pose),
+    PackageFunction(
         "spatialmath-python",
         "trexp and trlog",
         _twist,
         refused=UNTRACED,
         why="a `try` around operations that may raise is not traced",
     ),
-    Case(
+    PackageFunction(
         "trimesh",
         "Trimesh.volume, by vertices",
         _volume,
         refused={"*": "UnsupportedTypeError", "jit": "UntraceableError"},
         why="a subclass of ndarray",
     ),
-    Case("trimesh", "triangles.area, by vertices", _area),
-    Case("trimesh", "rotation_matrix, transform_points", _transform),
+    PackageFunction("trimesh", "triangles.area, by vertices", _area),
+    PackageFunction("trimesh", "rotation_matrix, transform_points", _transform),
 ]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.packages.cases import Case
+from tests.packages.package_function import PackageFunction
 
 EDGES = [(0, 1), (1, 2), (0, 2), (2, 3), (3, 0)]
 
@@ -116,64 +116,64 @@ def _xray():
 UNTRACED = {"jit": "UntraceableError"}
 
 CASES = [
-    Case(
+    PackageFunction(
         "networkx",
         "shortest_path_length, by weights",
         _shortest_path,
         refused=UNTRACED,
         why="a class with a __new__ of its own is not traced",
     ),
-    Case(
+    PackageFunction(
         "networkx",
         "pagerank, by weights",
         _pagerank,
         refused={"*": "DualLeakError", "jit": "UntraceableError"},
         why="made by exec from a text that is kept nowhere",
     ),
-    Case(
+    PackageFunction(
         "networkx",
         "maximum_flow_value, by capacities",
         _flow,
         refused=UNTRACED,
         why="a class with a __new__ of its own is not traced",
     ),
-    Case(
+    PackageFunction(
         "networkx",
         "a Laplacian's second eigenvalue",
         _laplacian,
         refused={"*": "DualLeakError", "jit": "UntraceableError"},
         why="made by exec from a text that is kept nowhere",
     ),
-    Case("sympy", "lambdify", _lambdify),
-    Case(
+    PackageFunction("sympy", "lambdify", _lambdify),
+    PackageFunction(
         "sympy",
         "subs, evaluated",
         _subs,
         refused={"*": "DualLeakError", "jit": "UntraceableError"},
         why="SymPy takes the number's fraction: lambdify instead",
     ),
-    Case(
+    PackageFunction(
         "Pint",
         "a speed in other units",
         _units,
         refused=UNTRACED,
         why="Pint's registries of units are not traced",
     ),
-    Case(
+    PackageFunction(
         "Pint",
         "an array of temperatures",
         _units_of_arrays,
         refused=UNTRACED,
         why="Pint's registries of units are not traced",
     ),
-    Case(
+    PackageFunction(
         "periodictable",
         "neutron_sld, by density and wavelength",
         _formula,
         refused=UNTRACED,
         why="a set from outside is not traced",
     ),
-    Case(
+    PackageFunction(
         "periodictable",
         "xray_sld, by density",
         _xray,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.packages.cases import Case
+from tests.packages.package_function import PackageFunction
 
 IMAGE = np.random.default_rng(5).uniform(0.1, 0.9, (7, 7))
 
@@ -80,20 +80,20 @@ def _rgb():
 UNTRACED = {"jit": "UntraceableError"}
 
 CASES = [
-    Case("scikit-image", "gaussian filter, energy", _gaussian),
-    Case("scikit-image", "sobel", _sobel),
-    Case("scikit-image", "structural_similarity", _similarity),
-    Case("scikit-image", "peak_signal_noise_ratio", _psnr),
-    Case("scikit-image", "denoise_tv_chambolle", _total_variation),
-    Case(
+    PackageFunction("scikit-image", "gaussian filter, energy", _gaussian),
+    PackageFunction("scikit-image", "sobel", _sobel),
+    PackageFunction("scikit-image", "structural_similarity", _similarity),
+    PackageFunction("scikit-image", "peak_signal_noise_ratio", _psnr),
+    PackageFunction("scikit-image", "denoise_tv_chambolle", _total_variation),
+    PackageFunction(
         "scikit-image",
         "warp, by a translation",
         _warp,
         refused={"*": "MissingRuleError", "jit": "UntraceableError"},
         why="compiled code",
     ),
-    Case("scikit-image", "AffineTransform, by its parameters", _affine),
-    Case(
+    PackageFunction("scikit-image", "AffineTransform, by its parameters", _affine),
+    PackageFunction(
         "scikit-image",
         "rgb2lab",
         _rgb,

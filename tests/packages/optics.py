@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.packages.cases import Case
+from tests.packages.package_function import PackageFunction
 
 
 def _tmm_coherent():
@@ -119,50 +119,50 @@ def _pvlib_maximum():
 UNTRACED = {"jit": "UntraceableError"}
 
 CASES = [
-    Case(
+    PackageFunction(
         "tmm",
         "coh_tmm, reflection by two thicknesses",
         _tmm_coherent,
         refused=UNTRACED,
         why="np.seterr is not traced",
     ),
-    Case(
+    PackageFunction(
         "tmm",
         "ellips, by index and thickness of a film",
         _tmm_ellipsometry,
         refused=UNTRACED,
         why="np.seterr is not traced",
     ),
-    Case(
+    PackageFunction(
         "miepython",
         "efficiencies_mx, by index and size",
         _miepython,
         refused={"*": "DualLeakError", "jit": "UntraceableError"},
         why="the number of terms is int() of the size",
     ),
-    Case("prysm", "Zernike modes, Strehl ratio", _prysm_zernike),
-    Case("prysm", "focus, sharpness", _prysm_focus),
-    Case(
+    PackageFunction("prysm", "Zernike modes, Strehl ratio", _prysm_zernike),
+    PackageFunction("prysm", "focus, sharpness", _prysm_focus),
+    PackageFunction(
         "colour-science",
         "sRGB to CIE Lab",
         _colour_lab,
         refused=UNTRACED,
         why="a dict of more than 512 numbers from outside is not traced",
     ),
-    Case(
+    PackageFunction(
         "colour-science",
         "delta_E of CIE 2000",
         _colour_difference,
         refused=UNTRACED,
         why="the class Counter is not traced",
     ),
-    Case(
+    PackageFunction(
         "pvlib",
         "irradiance by tilt and azimuth",
         _pvlib_tilt,
         refused=UNTRACED,
         why="attributes of arrays that are set are not traced",
     ),
-    Case("pvlib", "i_from_v of a diode", _pvlib_diode),
-    Case("pvlib", "max_power_point of a diode", _pvlib_maximum),
+    PackageFunction("pvlib", "i_from_v of a diode", _pvlib_diode),
+    PackageFunction("pvlib", "max_power_point of a diode", _pvlib_maximum),
 ]

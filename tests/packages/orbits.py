@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.packages.cases import Case
+from tests.packages.package_function import PackageFunction
 
 _LINES = (
     "1 25544U 98067A   19343.69339541  .00001764  00000-0  38792-4 0  9991",
@@ -144,69 +144,69 @@ def _geographiclib_direct():
 
 
 CASES = [
-    Case(
+    PackageFunction(
         "sgp4",
         "Satrec in Python, position by time",
         _sgp4_position,
         {"jit": "UntraceableError"},
         why="writes into the satellite from outside",
     ),
-    Case(
+    PackageFunction(
         "sgp4",
         "Satrec in C++, position by time",
         _sgp4_compiled,
         {"*": "MissingRuleError", "jit": "UntraceableError"},
         why="compiled code",
     ),
-    Case(
+    PackageFunction(
         "sgp4",
         "Satrec in Python, position by elements",
         _sgp4_elements,
         {"jit": "UntraceableError"},
         why="chooses its method, a text, by a value",
     ),
-    Case("skyfield", "eccentricity_vector and node_vector", _skyfield_elements),
-    Case("skyfield", "wgs84.latlon", _skyfield_wgs84),
-    Case("skyfield", "refraction and earth_rotation_angle", _skyfield_time),
-    Case(
+    PackageFunction("skyfield", "eccentricity_vector and node_vector", _skyfield_elements),
+    PackageFunction("skyfield", "wgs84.latlon", _skyfield_wgs84),
+    PackageFunction("skyfield", "refraction and earth_rotation_angle", _skyfield_time),
+    PackageFunction(
         "astropy",
         "FlatLambdaCDM.luminosity_distance",
         _astropy_distance,
         {"*": "DualLeakError", "jit": "UntraceableError"},
         why="parameters become quantities, a subclass of ndarray",
     ),
-    Case("astropy", "FlatLambdaCDM.efunc", _astropy_efunc),
-    Case("astropy", "Gaussian1D and Sersic1D", _astropy_model),
-    Case(
+    PackageFunction("astropy", "FlatLambdaCDM.efunc", _astropy_efunc),
+    PackageFunction("astropy", "Gaussian1D and Sersic1D", _astropy_model),
+    PackageFunction(
         "astropy",
         "circmean and circvar",
         _astropy_statistics,
         {"jit": "UntraceableError"},
         why="a `try` around arithmetic",
     ),
-    Case("pymap3d", "geodetic2ecef", _pymap3d_ecef),
-    Case(
+    PackageFunction("pymap3d", "geodetic2ecef", _pymap3d_ecef),
+    PackageFunction(
         "pymap3d",
         "ecef2geodetic",
         _pymap3d_geodetic,
         {"jit": "UntraceableError"},
         why="a `try` around arithmetic",
     ),
-    Case(
+    PackageFunction(
         "pymap3d",
         "vdist",
         _pymap3d_vincenty,
         {"jit": "UntraceableError"},
         why="a `try` around arithmetic",
     ),
-    Case(
+    PackageFunction(
         "geographiclib",
         "Geodesic.Inverse",
         _geographiclib_inverse,
         {"jit": "UntraceableError"},
         why="makes lists whose length depends on a value",
     ),
-    Case(
+    PackageFunction(
         "geographiclib",
         "Geodesic.Direct",
         _geographiclib_direct,

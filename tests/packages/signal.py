@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.packages.cases import Case
+from tests.packages.package_function import PackageFunction
 
 TONE = np.sin(0.7 * np.arange(32)) + 0.3 * np.cos(1.9 * np.arange(32))
 
@@ -126,54 +126,54 @@ def _librosa_features():
 UNTRACED = {"jit": "UntraceableError"}
 
 CASES = [
-    Case(
+    PackageFunction(
         "PyWavelets",
         "dwt, energy of the details",
         _pywt,
         refused={"*": "MissingRuleError", "jit": "UntraceableError"},
         why="compiled code",
     ),
-    Case(
+    PackageFunction(
         "PyWavelets",
         "threshold, soft",
         _pywt_mallat,
         refused=UNTRACED,
         why="a `try` around operations that may raise is not traced",
     ),
-    Case("spectrum", "LEVINSON", _spectrum_levinson),
-    Case(
+    PackageFunction("spectrum", "LEVINSON", _spectrum_levinson),
+    PackageFunction(
         "spectrum",
         "arburg",
         _spectrum_burg,
         refused={"*": "MissingRuleError", "jit": "UntraceableError"},
         why="ndarray.resize moves an array to new memory",
     ),
-    Case("spectrum", "window_gaussian, its width", _spectrum_window),
-    Case(
+    PackageFunction("spectrum", "window_gaussian, its width", _spectrum_window),
+    PackageFunction(
         "scikit-rf",
         "a line with a load",
         _skrf_line,
         refused=UNTRACED,
         why="arrays of text are not traced",
     ),
-    Case("scikit-rf", "s2z", _skrf_parameters),
-    Case(
+    PackageFunction("scikit-rf", "s2z", _skrf_parameters),
+    PackageFunction(
         "scikit-rf",
         "two networks in cascade",
         _skrf_network,
         refused=UNTRACED,
         why="arrays of text are not traced",
     ),
-    Case("librosa", "hz_to_mel", _librosa_mel),
-    Case("librosa", "power_to_db", _librosa_decibels),
-    Case(
+    PackageFunction("librosa", "hz_to_mel", _librosa_mel),
+    PackageFunction("librosa", "power_to_db", _librosa_decibels),
+    PackageFunction(
         "librosa",
         "stft, power",
         _librosa_spectrogram,
         refused=UNTRACED,
         why="what it loops over is not known to a trace",
     ),
-    Case(
+    PackageFunction(
         "librosa",
         "spectral_centroid",
         _librosa_features,

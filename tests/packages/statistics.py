@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.packages.cases import Case
+from tests.packages.package_function import PackageFunction
 
 
 def _sample(seed, n=12):
@@ -279,111 +279,111 @@ def _sklearn_loss():
 
 
 CASES = [
-    Case("statsmodels", "OLS.loglike", _statsmodels_ols),
-    Case(
+    PackageFunction("statsmodels", "OLS.loglike", _statsmodels_ols),
+    PackageFunction(
         "statsmodels",
         "OLS.fit, params by the observations",
         _statsmodels_ols_fit,
         {"jit": "UntraceableError"},
         why="takes the rank, a number, out of an array",
     ),
-    Case("statsmodels", "Logit.loglike", _statsmodels_logit),
-    Case("statsmodels", "GLM.loglike, Poisson", _statsmodels_poisson_glm),
-    Case(
+    PackageFunction("statsmodels", "Logit.loglike", _statsmodels_logit),
+    PackageFunction("statsmodels", "GLM.loglike, Poisson", _statsmodels_poisson_glm),
+    PackageFunction(
         "statsmodels",
         "NegativeBinomial.loglike",
         _statsmodels_negative_binomial,
         {"jit": "UntraceableError"},
         why="chooses a ufunc by a value",
     ),
-    Case(
+    PackageFunction(
         "statsmodels",
         "SARIMAX.loglike",
         _statsmodels_sarimax,
         {"*": "DualLeakError", "jit": "UntraceableError"},
         why="the filter is compiled code",
     ),
-    Case(
+    PackageFunction(
         "statsmodels",
         "UnobservedComponents.loglike",
         _statsmodels_components,
         {"*": "DualLeakError", "jit": "UntraceableError"},
         why="the filter is compiled code",
     ),
-    Case(
+    PackageFunction(
         "statsmodels",
         "VARMAX.loglike",
         _statsmodels_varmax,
         {"*": "DualLeakError", "jit": "UntraceableError"},
         why="the filter is compiled code",
     ),
-    Case(
+    PackageFunction(
         "statsmodels",
         "arma_impulse_response",
         _statsmodels_arma_process,
         {"*": "MissingRuleError", "jit": "UntraceableError"},
         why="lfilter of SciPy is compiled code",
     ),
-    Case(
+    PackageFunction(
         "statsmodels",
         "pdf_kernel_asym, gamma",
         _statsmodels_kde,
         {"jit": "UntraceableError"},
         why="methods of SciPy's distributions are made of texts",
     ),
-    Case("pingouin", "compute_effsize, Hedges' g", _pingouin_effsize),
-    Case("pingouin", "convert_effsize", _pingouin_convert),
-    Case("pingouin", "circ_r", _pingouin_circular),
-    Case("lmfit", "GaussianModel.eval", _lmfit_model),
-    Case("lmfit", "pvoigt", _lmfit_lineshape),
-    Case(
+    PackageFunction("pingouin", "compute_effsize, Hedges' g", _pingouin_effsize),
+    PackageFunction("pingouin", "convert_effsize", _pingouin_convert),
+    PackageFunction("pingouin", "circ_r", _pingouin_circular),
+    PackageFunction("lmfit", "GaussianModel.eval", _lmfit_model),
+    PackageFunction("lmfit", "pvoigt", _lmfit_lineshape),
+    PackageFunction(
         "lmfit",
         "Parameters with bounds, in a model",
         _lmfit_residual,
         {"jit": "UntraceableError"},
         why="Parameters has a __new__ of its own",
     ),
-    Case(
+    PackageFunction(
         "uncertainties",
         "ufloat, std_dev of a sum of products",
         _uncertainties_product,
         {"jit": "UntraceableError"},
         why="calls float's operators by name",
     ),
-    Case(
+    PackageFunction(
         "uncertainties",
         "umath.exp",
         _uncertainties_umath,
         {"jit": "UntraceableError"},
         why="calls float's operators by name",
     ),
-    Case("lifelines", "WeibullFitter's cumulative hazard", _lifelines_weibull),
-    Case("lifelines", "concordance_index", _lifelines_concordance),
-    Case(
+    PackageFunction("lifelines", "WeibullFitter's cumulative hazard", _lifelines_weibull),
+    PackageFunction("lifelines", "concordance_index", _lifelines_concordance),
+    PackageFunction(
         "arch",
         "ConstantMean with GARCH, log likelihood",
         _arch_constant_mean,
         {"*": "MissingRuleError", "jit": "UntraceableError"},
         why="the recursion is compiled code",
     ),
-    Case("arch", "Normal.loglikelihood", _arch_normal),
-    Case("arch", "StudentsT.loglikelihood", _arch_students_t),
-    Case(
+    PackageFunction("arch", "Normal.loglikelihood", _arch_normal),
+    PackageFunction("arch", "StudentsT.loglikelihood", _arch_students_t),
+    PackageFunction(
         "hmmlearn",
         "GaussianHMM.score",
         _hmmlearn_score,
         {"*": "MissingRuleError", "jit": "UntraceableError"},
         why="the forward pass is compiled code",
     ),
-    Case("hmmlearn", "log_multivariate_normal_density", _hmmlearn_density),
-    Case(
+    PackageFunction("hmmlearn", "log_multivariate_normal_density", _hmmlearn_density),
+    PackageFunction(
         "scikit-learn",
         "RBF times constant kernel",
         _sklearn_kernel,
         {"jit": "UntraceableError"},
         why="squareform of a vector of unknown length",
     ),
-    Case(
+    PackageFunction(
         "scikit-learn",
         "mean_squared_error",
         _sklearn_loss,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.packages.cases import Case
+from tests.packages.package_function import PackageFunction
 
 CURVE = np.array([1.0, 0.8, 0.55, 0.5, 0.31, 0.27])
 
@@ -168,98 +168,98 @@ def _pandas_column_stored():
 UNTRACED = {"jit": "UntraceableError"}
 
 CASES = [
-    Case(
+    PackageFunction(
         "xarray",
         "DataArray, anomalies of a mean, squared",
         _xarray_reductions,
         refused=UNTRACED,
         why="xarray asks arrays for protocols that are not traced",
     ),
-    Case(
+    PackageFunction(
         "xarray",
         "DataArray.weighted",
         _xarray_weighted,
         refused=UNTRACED,
         why="xarray asks arrays for protocols that are not traced",
     ),
-    Case(
+    PackageFunction(
         "xarray",
         "DataArray.groupby",
         _xarray_groupby,
         refused=UNTRACED,
         why="arrays of text are not traced",
     ),
-    Case(
+    PackageFunction(
         "xarray",
         "Dataset, a variable of two",
         _xarray_dataset,
         refused=UNTRACED,
         why="xarray asks arrays for protocols that are not traced",
     ),
-    Case(
+    PackageFunction(
         "xarray",
         "DataArray.interp",
         _xarray_interp,
         refused=UNTRACED,
         why="xarray asks arrays for protocols that are not traced",
     ),
-    Case(
+    PackageFunction(
         "pandas",
         "DataFrame of x, a product of columns",
         _pandas_frame,
         refused={"*": "MissingRuleError", "jit": "UntraceableError"},
         why="pandas hands its values to C",
     ),
-    Case(
+    PackageFunction(
         "pandas",
         "Series of x, to_numpy",
         _pandas_series,
         refused={"*": "MissingRuleError", "jit": "UntraceableError"},
         why="pandas hands its values to C",
     ),
-    Case(
+    PackageFunction(
         "pandas",
         "DataFrame of x, groupby",
         _pandas_groupby,
         refused={"*": "MissingRuleError", "jit": "UntraceableError"},
         why="pandas hands its values to C",
     ),
-    Case(
+    PackageFunction(
         "pandas",
         "Series of x, rolling",
         _pandas_rolling,
         refused={"*": "MissingRuleError", "jit": "UntraceableError"},
         why="pandas hands its values to C",
     ),
-    Case(
+    PackageFunction(
         "pandas",
         "a loss whose data are columns, to_numpy",
         _pandas_data,
         refused=UNTRACED,
         why="compiled code of pandas is not traced",
     ),
-    Case(
+    PackageFunction(
         "pandas",
         "a loss whose data are columns",
         _pandas_series_of_data,
         refused={"*": "MissingRuleError", "jit": "UntraceableError"},
         why="pandas hands its values to C: take .to_numpy()",
     ),
-    Case(
+    PackageFunction(
         "pandas",
         "a loss, row by row",
         _pandas_rows,
         refused=UNTRACED,
         why="compiled code of pandas is not traced",
     ),
-    Case(
+    PackageFunction(
         "pandas",
         "a loss, group by group",
         _pandas_groups_of_data,
         refused=UNTRACED,
         why="a list of pandas' own changes, which is not traced",
     ),
-    Case(
+    PackageFunction(
         "pandas",
         "a column put into a copy of a table",
         _pandas_column_stored,

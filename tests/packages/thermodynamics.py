@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.packages.cases import Case
+from tests.packages.package_function import PackageFunction
 
 
 def _thermo_pr():
@@ -160,64 +160,64 @@ def _pvlib_cell_temperature():
 
 
 CASES = [
-    Case(
+    PackageFunction(
         "thermo",
         "PR, the liquid's volume",
         _thermo_pr,
         {"jit": "UntraceableError"},
         why="attributes that are None until they are computed",
     ),
-    Case("thermo", "NRTL.GE", _thermo_nrtl),
-    Case("thermo", "Wilson_gammas", _thermo_wilson),
-    Case(
+    PackageFunction("thermo", "NRTL.GE", _thermo_nrtl),
+    PackageFunction("thermo", "Wilson_gammas", _thermo_wilson),
+    PackageFunction(
         "chemicals",
         "flash_inner_loop",
         _chemicals_rachford_rice,
         {"jit": "UntraceableError"},
         why="returns one list or another",
     ),
-    Case("chemicals", "Antoine and Lee_Kesler", _chemicals_antoine),
-    Case("chemicals", "IAPWS-95 and IAPWS-97", _chemicals_iapws95),
-    Case("fluids", "friction_factor", _fluids_friction),
-    Case("fluids", "dP_from_K and isothermal_gas", _fluids_pressure_drop),
-    Case(
+    PackageFunction("chemicals", "Antoine and Lee_Kesler", _chemicals_antoine),
+    PackageFunction("chemicals", "IAPWS-95 and IAPWS-97", _chemicals_iapws95),
+    PackageFunction("fluids", "friction_factor", _fluids_friction),
+    PackageFunction("fluids", "dP_from_K and isothermal_gas", _fluids_pressure_drop),
+    PackageFunction(
         "fluids",
         "ATMOSPHERE_1976",
         _fluids_atmosphere,
         {"jit": "UntraceableError"},
         why="looks for a layer by the height",
     ),
-    Case("iapws", "region 1, enthalpy", _iapws_region1),
-    Case(
+    PackageFunction("iapws", "region 1, enthalpy", _iapws_region1),
+    PackageFunction(
         "iapws",
         "IAPWS97, enthalpy of steam",
         _iapws_steam,
         {"jit": "UntraceableError"},
         why="chooses its region, a text, by a value",
     ),
-    Case("iapws", "viscosity and conductivity", _iapws_viscosity),
-    Case(
+    PackageFunction("iapws", "viscosity and conductivity", _iapws_viscosity),
+    PackageFunction(
         "psychrolib",
         "GetHumRatioFromTWetBulb",
         _psychrolib_wet_bulb,
         {"*": "MissingRuleError"},
         why="compiled by numba.vectorize",
     ),
-    Case(
+    PackageFunction(
         "psychrolib",
         "GetTDewPointFromRelHum",
         _psychrolib_dew_point,
         {"*": "MissingRuleError"},
         why="compiled by numba.vectorize",
     ),
-    Case(
+    PackageFunction(
         "CoolProp",
         "PropsSI",
         _coolprop_density,
         {"*": "MissingRuleError", "jit": "UntraceableError"},
         why="compiled code",
     ),
-    Case("pvlib", "bishop88", _pvlib_singlediode),
-    Case("pvlib", "clear sky by Bird", _pvlib_clearsky),
-    Case("pvlib", "sapm_cell", _pvlib_cell_temperature),
+    PackageFunction("pvlib", "bishop88", _pvlib_singlediode),
+    PackageFunction("pvlib", "clear sky by Bird", _pvlib_clearsky),
+    PackageFunction("pvlib", "sapm_cell", _pvlib_cell_temperature),
 ]

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from fwdad.rules.core.define import call_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
+from tests.differences import difference_along
 
 LINEAR = (np.sum, np.mean)
 SMOOTH = (np.var, np.std, np.prod)
@@ -48,15 +49,6 @@ def _lanes(y, y_dot, n):
     return np.zeros((n, *np.shape(y))) if y_dot is ZERO else y_dot.lanes
 
 
-def _slope(f, x, lane, step=1e-5):
-    """Central differences along one lane, of second order with one extrapolation."""
-
-    def one(h):
-        return (f(x + h * lane) - f(x - h * lane)) / (2 * h)
-
-    return (4 * one(step / 2) - one(step)) / 3
-
-
 @pytest.mark.parametrize("f", LINEAR, ids=lambda f: f.__name__)
 @given(case=reductions())
 def test_a_linear_reduction_is_itself_on_each_lane(f, case):
@@ -72,7 +64,7 @@ def test_a_smooth_reduction_agrees_with_differences(f, case):
     x, lanes, options = case
     y, y_dot = call_rule(f, (x,), (Chunk(lanes),), **options)
     assume(f is not np.std or np.all(np.abs(y) > 1e-2))  # its kink at 0 breaks differences
-    want = [_slope(lambda z: f(z, **options), x, lane) for lane in lanes]
+    want = [difference_along(lambda z: f(z, **options), x, lane) for lane in lanes]
     assert_allclose(_lanes(y, y_dot, len(lanes)), want, rtol=1e-6, atol=1e-7)
 
 
@@ -83,7 +75,7 @@ def test_a_selection_agrees_with_differences(f, case):
     y, y_dot = call_rule(f, (x,), (Chunk(lanes),), **options)
     got = _lanes(y, y_dot, len(lanes))
     # the values lie at least 1/64 apart: a step of 1e-5 changes no choice
-    want = [_slope(lambda z: f(z, **options), x.astype(float), lane) for lane in lanes]
+    want = [difference_along(lambda z: f(z, **options), x.astype(float), lane) for lane in lanes]
     assert_allclose(got, want, rtol=1e-4, atol=1e-6)
 
 
@@ -93,7 +85,7 @@ def test_along_one_axis_agrees_with_differences(f, case, data):
     x, lanes = case
     axis = data.draw(st.one_of(st.none(), st.integers(-x.ndim, x.ndim - 1)))
     y, y_dot = call_rule(f, (x,), (Chunk(lanes),), axis=axis)
-    want = [_slope(lambda z: f(z, axis=axis), x, lane) for lane in lanes]
+    want = [difference_along(lambda z: f(z, axis=axis), x, lane) for lane in lanes]
     assert_allclose(_lanes(y, y_dot, len(lanes)), want, rtol=1e-6, atol=1e-7)
 
 

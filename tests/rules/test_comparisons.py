@@ -8,7 +8,7 @@ import fwdad
 from fwdad.rules.core.define import call_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
-from tests.rules.linalg_case import Case
+from tests.rules.case import Case
 
 X = np.array([[-1.5, 0.3, 2.5], [0.3, -0.7, 7.0]])
 Y = np.array([0.3, 0.3, 2.5])

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 import fwdad
 from fwdad.errors import MissingRuleError
 from fwdad.testing import check_frule, check_transpose
-from tests.rules.linalg_case import Case, Draw, transposes
+from tests.rules.case import Case, Draw, transposes
 
 draw = Draw(25)
 FIRST = (0,)

@@ -13,7 +13,7 @@ from fwdad.rules.core.lapack import cholesky_tangent, solve_and_factorize
 from fwdad.rules.core.numpy_lapack import NumpyLapack, agrees, numpy_lapack
 from fwdad.rules.core.scipy_lapack import SciPyLapack
 from fwdad.tangents.chunk import Chunk
-from tests.rules.linalg_case import Draw
+from tests.rules.case import Draw
 
 draw = Draw(21)
 SIZES = (1, 2, 3, 5, 8, 13, 16, 17, 31, 40, 64, 65, 100, 128, 200)

@@ -4,7 +4,7 @@ import pytest
 
 from fwdad.tangents.linear_map import mapped
 from fwdad.testing import check_frule, check_transpose
-from tests.rules.linalg_case import Case, Draw
+from tests.rules.case import Case, Draw
 
 draw = Draw(7)
 A = draw.real(3, 4)

@@ -14,7 +14,7 @@ from fwdad.rules.core.registry import RULES
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
 from fwdad.testing import check_frule
-from tests.rules.linalg_case import Case
+from tests.rules.case import Case
 from tests.rules.slopes import mp_slope, second_slope, slope
 
 # name: a point where it is smooth, mpmath's function

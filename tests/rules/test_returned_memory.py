@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fwdad
 from fwdad.eager_reverse.run import run_recorded
 from fwdad.evaluation.arguments import Arguments
+from tests.differences import central_differences
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -107,11 +108,6 @@ TRACED = {
 }
 
 
-def differences(f, x, h=1e-5):
-    columns = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(len(x))]
-    return np.stack(columns, -1)
-
-
 @pytest.mark.parametrize(
     ("returns", "function", "rule"),
     [
@@ -129,7 +125,7 @@ def test_derivatives(program, returns, function, rule):
     def f(x):
         return program(head, x)
 
-    want = differences(lambda x: program(function, x), X)
+    want = central_differences(lambda x: program(function, x), X)
     for mode, derivative in MODES.items():
         x = X.copy()
         assert_allclose(derivative(f, x), want, rtol=1e-8, atol=1e-8, err_msg=mode)
@@ -150,7 +146,7 @@ def test_compiled():
     pytest.importorskip("numba")
     head = viewing("new", front_copied, front_copied_frule)
     for program in PROGRAMS:
-        want = differences(lambda x, p=program: p(front_copied, x), X)
+        want = central_differences(lambda x, p=program: p(front_copied, x), X)
         got = fwdad.jit(fwdad.jacfwd(lambda x, p=program: p(head, x)))(X)
         assert_allclose(got, want, rtol=1e-8, atol=1e-8)
     view = viewing("view")
@@ -209,7 +205,7 @@ def test_a_rule_that_returns_a_view_where_the_function_copies(mode):
 @pytest.mark.parametrize("mode", ["jacfwd", "grads"])
 def test_on_a_tape_such_a_rule_is_given_a_copy(mode):
     head = viewing("new", front_copied, front_frule)
-    want = differences(lambda x: write_the_result(front_copied, x), X)
+    want = central_differences(lambda x: write_the_result(front_copied, x), X)
     got = TRACED[mode](lambda x: write_the_result(head, x), X, backend="numpy")
     assert_allclose(got, want, rtol=1e-8, atol=1e-8)
 
@@ -295,7 +291,7 @@ def test_a_linear_view():
         m[:, 0] *= 2.0
         return np.sum(m * m, axis=1)
 
-    assert_allclose(fwdad.jacobian(f, X), differences(plain, X), rtol=1e-8)
+    assert_allclose(fwdad.jacobian(f, X), central_differences(plain, X), rtol=1e-8)
 
 
 def test_undeclared_writes_on_a_tape():

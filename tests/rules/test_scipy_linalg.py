@@ -17,7 +17,7 @@ from fwdad.rules.core.define import call_rule
 from fwdad.rules.matrix_functions import logm_derivative
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing import check_frule, check_transpose
-from tests.rules.linalg_case import Case, Draw, transposes
+from tests.rules.case import Case, Draw, transposes
 from tests.tiers import every
 
 draw = Draw(27)

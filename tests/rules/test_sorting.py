@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 from fwdad.rules.core.define import call_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing import check_frule
-from tests.rules.linalg_case import Case, Draw
+from tests.rules.case import Case, Draw
 
 draw = Draw(35)
 BOTH = (draw.real, draw.complex)

@@ -14,7 +14,7 @@ from fwdad.tangents.sparse import (
     sparse_solve,
 )
 from fwdad.testing import check_frule, check_transpose
-from tests.rules.linalg_case import Case, Draw, transposes
+from tests.rules.case import Case, Draw, transposes
 
 draw = Draw(51)
 BOTH = (draw.real, draw.complex)

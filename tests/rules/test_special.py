@@ -16,7 +16,7 @@ from fwdad.rules.core.define import call_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
 from fwdad.testing import check_frule
-from tests.rules.linalg_case import Case, Draw
+from tests.rules.case import Case, Draw
 from tests.rules.slopes import mp_slope, second_slope, slope
 
 SCIPY = tuple(int(part) for part in scipy.__version__.split(".")[:2])

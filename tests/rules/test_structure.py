@@ -10,7 +10,7 @@ from fwdad.rules.core.registry import find_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
 from fwdad.testing import check_frule
-from tests.rules.linalg_case import Case, Draw
+from tests.rules.case import Case, Draw
 
 draw = Draw(36)
 x = draw.real(3, 4)

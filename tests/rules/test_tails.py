@@ -8,6 +8,7 @@ import scipy.special as sp
 from numpy.testing import assert_allclose
 
 import fwdad
+from tests.differences import difference_along
 
 
 def order(f, k):
@@ -78,6 +79,5 @@ def test_orders_are_cut_as_scipy_cuts_them(name, n):
     for k in (1, 2):
         broken, whole = order(lambda x: f(n, x), k)(1.3), order(lambda x: f(int(n), x), k)(1.3)
         assert_allclose(broken, whole, rtol=1e-12)
-    h = 1e-5
-    slope = (f(n, 1.3 + h) - f(n, 1.3 - h)) / (2 * h)
+    slope = difference_along(lambda x: f(n, x), 1.3)
     assert_allclose(fwdad.jit(order(lambda x: f(n, x), 1))(1.3), slope, rtol=1e-8)

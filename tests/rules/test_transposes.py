@@ -17,7 +17,7 @@ from fwdad.rules.transposes import getitem_transpose
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
 from fwdad.testing import check_frule, check_transpose
-from tests.rules.linalg_case import Case, Draw, transposes
+from tests.rules.case import Case, Draw, transposes
 from tests.tangents.law_cases import FLAT, seeds
 
 draw = Draw(33)

@@ -8,7 +8,7 @@ from fwdad.rules.core.define import call_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
 from fwdad.testing import check_frule, check_transpose
-from tests.rules.linalg_case import Case, Draw, transposes
+from tests.rules.case import Case, Draw, transposes
 
 draw = Draw(37)
 mask = draw.rng.random((3, 4, 2)) > 0.4

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fwdad
 from fwdad.eager_reverse.run import run_recorded
 from fwdad.evaluation.arguments import Arguments
+from tests.differences import central_differences
 
 X = np.array([0.7, 1.1, 1.6])
 WEIGHTS = np.array([1.0, -2.0, 3.0])
@@ -228,20 +229,6 @@ SECOND = {
 }
 
 
-def slopes(f, h=1e-3):
-    """The gradient by differences of fourth order, extrapolated once."""
-
-    def along(step):
-        found = []
-        for e in np.eye(3):
-            near = f(X + step * e) - f(X - step * e)
-            far = f(X + 2 * step * e) - f(X - 2 * step * e)
-            found.append((8 * near - far) / (12 * step))
-        return np.array(found)
-
-    return (16 * along(h / 2) - along(h)) / 15
-
-
 @pytest.fixture(params=WRITERS)
 def write(request):
     return WRITERS[request.param]
@@ -249,7 +236,7 @@ def write(request):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_first_derivatives(program, write):
-    want = slopes(lambda x: program(blend, x))
+    want = central_differences(lambda x: program(blend, x), X)
     for mode, derivative in FIRST.items():
         x = X.copy()
         got = derivative(lambda x: program(write, x), x)
@@ -270,7 +257,7 @@ def test_second_derivatives(program, write):
     def directional(x):
         return np.dot(slopes_at(program, x), WEIGHTS)
 
-    want = slopes(directional)
+    want = central_differences(directional, X)
     for mode, derivative in SECOND.items():
         x = X.copy()
         got = derivative(lambda x: program(write, x), x)
@@ -285,7 +272,7 @@ def slopes_at(program, x):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_recorded(program, write):
-    want = slopes(lambda x: program(blend, x))
+    want = central_differences(lambda x: program(blend, x), X)
     x = X.copy()
     got = recorded(lambda x: program(write, x), x)
     assert_allclose(got, want, rtol=1e-8, atol=1e-8)
@@ -295,7 +282,7 @@ def test_recorded(program, write):
 @pytest.mark.parametrize("program", [of_a_copy, of_the_argument, in_a_loop, of_a_view])
 def test_compiled(program, write):
     pytest.importorskip("numba")
-    want = slopes(lambda x: program(blend, x))
+    want = central_differences(lambda x: program(blend, x), X)
     for transform in (fwdad.grad, fwdad.jacfwd):
         x = X.copy()
         got = fwdad.jit(transform(lambda x: program(write, x)))(x)
@@ -331,7 +318,7 @@ def test_arrays_from_outside_are_put_back(write):
         blend(y, 2.0)
         return np.sum(y**2)
 
-    want = slopes(plain)
+    want = central_differences(plain, X)
     for mode in ("jvp", "grad", "vjp", "rmatvec"):
         assert_allclose(np.ravel(FIRST[mode](f, X)), want, rtol=1e-8, err_msg=mode)
 
@@ -397,7 +384,7 @@ def test_two_arguments_written():
         x[:], y[:] = c * x - s * y, s * x + c * y
 
     for program in (run, run_on_rows):
-        want = slopes(lambda x, program=program: program(itself, x))
+        want = central_differences(lambda x, program=program: program(itself, x), X)
         for mode, derivative in FIRST.items():
             got = derivative(lambda x, program=program: program(rotate, x), X.copy())
             assert_allclose(np.ravel(got), want, rtol=1e-8, err_msg=mode)
