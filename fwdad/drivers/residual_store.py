@@ -34,9 +34,9 @@ class Sweeps:
     def __init__(self, made: Any) -> None:
         self.rebuild = made.tape.rebuild
         self.backend = made.backend
-        told = made.tape.cut or Cut([], 0)  # none of a function that always raises
-        self.halves: Halves = cut(made.tape.program, told)
-        self.bars: list[Type] = told.bars
+        known = made.tape.cut or Cut([], 0)  # none of a function that always raises
+        self.halves: Halves = cut(made.tape.program, known)
+        self.bars: list[Type] = known.bars
         self.results = len(made.tape.program.block.results)
         self._pushed: dict[int, Any] = {}
         self._swapping: dict[Any, Any] = {}

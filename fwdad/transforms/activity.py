@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from fwdad.ir.analysis.alias import Roots
+from fwdad.ir.analysis.alias import Roots, memory_of
 from fwdad.ir.ops import (
     Apply,
     Block,
     Branch,
+    Call,
     Load,
     Loop,
     Op,
     Operand,
+    Program,
     Store,
     Update,
     Value,
@@ -34,11 +36,15 @@ from fwdad.transforms.forward.rule_table import ruled_function
 class Activity:
     """The active values and memory of a block, with respect to ``wrt``.
 
-    ``memory`` is what :func:`~fwdad.ir.analysis.alias.memory_of` returns for the block.
+    ``memory`` is what :func:`~fwdad.ir.analysis.alias.memory_of` returns for the block; ``called``
+    is known of the programs that it calls.
     """
 
-    def __init__(self, block: Block, wrt: Iterable[Value], memory: Roots) -> None:
+    def __init__(
+        self, block: Block, wrt: Iterable[Value], memory: Roots, called: Called | None = None
+    ) -> None:
         self.memory = memory
+        self.called = Called() if called is None else called
         self._values: set[Value] = set(wrt)
         self._active_memory = {root for v in self._values for root in self._memory_of(v)}
         while self._spread(block):
@@ -82,7 +88,12 @@ class Activity:
         sources = op.value if isinstance(op, (Store, Update)) else op.operands()
         if not self.any_active(sources):
             return False
-        changed = [self._mark(op.outputs), *(self._mark_memory(v) for v in op.writes())]
+        written = op.writes()
+        if isinstance(op, Call):
+            active = tuple(self.is_active(a) for a in op.args)
+            into = self.called.active_parameters(op.program, active)
+            written = [a for a, on in zip(op.args, into, strict=True) if on and a in written]
+        changed = [self._mark(op.outputs), *(self._mark_memory(v) for v in written)]
         return any(changed)
 
     def _spread_control(self, op: Branch | Loop) -> bool:
@@ -100,6 +111,35 @@ class Activity:
             if self.any_active(list(pair))
         ]
         return any([*inside, *changed])
+
+
+class Called:
+    """Which parameters of called programs are active when these return, also by recursion."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Program, tuple[bool, ...]], tuple[bool, ...]] = {}
+
+    def active_parameters(self, program: Program, active: tuple[bool, ...]) -> tuple[bool, ...]:
+        """Those that are ``active``, and those into which the program stores active values.
+
+        The least fixed point: at first, the calls of a program that calls itself store nothing.
+        """
+        key = program, active
+        if key not in self._known:
+            self._known[key] = active
+            before = None
+            while before != self._known:
+                before = dict(self._known)
+                for each in before:
+                    self._known[each] = self._after(*each)
+        return self._known[key]
+
+    def _after(self, program: Program, active: tuple[bool, ...]) -> tuple[bool, ...]:
+        params = program.block.params
+        wrt = [p for p, is_on in zip(params, active, strict=True) if is_on]
+        activity = Activity(program.block, wrt, memory_of(program), self)
+        written = zip(params, active, program.written, strict=True)
+        return tuple(is_on or (w and activity.is_active(p)) for p, is_on, w in written)
 
 
 def is_differentiable(op: Apply) -> bool:

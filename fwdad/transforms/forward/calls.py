@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from fwdad.errors import FwdadError
-from fwdad.ir.analysis.alias import memory_of, written_parameters
+from fwdad.ir.analysis.alias import written_parameters
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Block, Call, Operand, Program, Value
 from fwdad.ir.symbol import Symbol
 from fwdad.tangents.zero import ZERO
-from fwdad.transforms.activity import Activity
 from fwdad.transforms.forward.shadows import Shadows
 from fwdad.transforms.forward.state import PushedPrograms, State
 from fwdad.transforms.forward.tangents import Tangents
@@ -40,7 +39,7 @@ class Calls:
             self.state.copy(op)
             self.shadows.begin_outputs(op)
             return
-        active = _active_parameters(op.program, pattern)
+        active = self.state.activity.called.active_parameters(op.program, pattern)
         pushed = self._pushed_program(op.program, active)
         given: list[Operand] = [self.state.operand(a) for a in op.args]
         for a, p, has_lanes in zip(op.args, op.program.block.params, active, strict=True):
@@ -95,12 +94,3 @@ class Calls:
         """Forget the programs begun since: they are incomplete, or call one that is."""
         for call in self.state.programs.keys() - known:
             del self.state.programs[call]
-
-
-def _active_parameters(program: Program, active: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Those parameters that have tangents, also where an active value is stored into them."""
-    params = program.block.params
-    wrt = [p for p, is_on in zip(params, active, strict=True) if is_on]
-    activity = Activity(program.block, wrt, memory_of(program))
-    written = zip(params, active, program.written, strict=True)
-    return tuple(is_on or (w and activity.is_active(p)) for p, is_on, w in written)

@@ -23,10 +23,10 @@ class Kept:
     def keep(self, v: Value, region: Region) -> Value:
         """Keep a value of the region's source block; return what replaces it in the region."""
         if isinstance(region.owner, Branch):
-            return self._answer(v, region, region.owner)
+            return self._returned(v, region, region.owner)
         return self._pushed(v, region)
 
-    def _answer(self, v: Value, region: Region, branch: Branch) -> Value:
+    def _returned(self, v: Value, region: Region, branch: Branch) -> Value:
         """Keep a value of a side of a branch, as an additional output of the branch."""
         made = Value(v.type, v.name)
         for side in (branch.then, branch.other):

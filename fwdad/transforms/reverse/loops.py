@@ -108,7 +108,7 @@ class Loops:
                 self.recorder.lengths.measure(v)
             self._begin(op, carried, region, params)
             self.blocks.reverse(region)
-            results = self._answers(op, carried, region)
+            results = self._results(op, carried, region)
         for v, made in region.imports.items():
             params.append(made)
             outputs.append(Value(made.type, made.name))
@@ -175,7 +175,7 @@ class Loops:
         for k in carried.threaded:
             region.resolved[op.body.results[k]] = next(given)
 
-    def _answers(self, op: Loop, carried: Carried, region: Region) -> list[Operand]:
+    def _results(self, op: Loop, carried: Carried, region: Region) -> list[Operand]:
         """The cotangents of the values with which an iteration begins."""
         made: list[Operand] = []
         start = len(region.block.ops)
@@ -201,9 +201,9 @@ class Loops:
         for k, bar in zip(carried.memory, memory, strict=True):
             self.cotangents.become(op.initial[k], bar)
         for k, array in zip(carried.threaded, arrays, strict=True):
-            self._put_back(op, k, array)
+            self._restore_initial(op, k, array)
 
-    def _put_back(self, op: Loop, k: int, found: Symbol) -> None:
+    def _restore_initial(self, op: Loop, k: int, found: Symbol) -> None:
         """Restore into a loop's initial array if each iteration has another array."""
         first = op.initial[k]
         if op.body.results[k] in op.carried or not isinstance(first, Value):

@@ -49,10 +49,10 @@ from fwdad.transforms.reverse.lengths import check_lengths, equal_lengths
 from fwdad.transforms.reverse.loops import Loops
 from fwdad.transforms.reverse.memory import Memory
 from fwdad.transforms.reverse.normalize.array_phis import Choices
-from fwdad.transforms.reverse.normalize.copy_insertion import copy_taken_over
+from fwdad.transforms.reverse.normalize.copy_insertion import insert_copies
 from fwdad.transforms.reverse.normalize.loop_views import copy_views
 from fwdad.transforms.reverse.normalize.lowering import lower
-from fwdad.transforms.reverse.normalize.view_phis import tell_views_apart
+from fwdad.transforms.reverse.normalize.view_phis import lower_view_phis
 from fwdad.transforms.reverse.overwriting import Overwriting
 from fwdad.transforms.reverse.reads import Reads
 from fwdad.transforms.reverse.recursion import Group, Recursion
@@ -321,8 +321,8 @@ def pull_block(
     None. ``NotReversibleError`` if the tape cannot be reversed.
     """
     lower(recorder, block)
-    tell_views_apart(block, rows=recorder.rows)
-    copy_taken_over(block)
+    lower_view_phis(block, rows=recorder.rows)
+    insert_copies(block)
     place, same = recorder.place, recorder.lengths.same
     recorder.derives = True
 

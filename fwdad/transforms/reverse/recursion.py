@@ -23,9 +23,9 @@ from fwdad.ir.types import Type, number_type
 from fwdad.transforms.passes import called_from
 from fwdad.transforms.reverse.bar_stacks import BarStacks
 from fwdad.transforms.reverse.cotangents import Cotangents
-from fwdad.transforms.reverse.normalize.copy_insertion import copy_taken_over
+from fwdad.transforms.reverse.normalize.copy_insertion import insert_copies
 from fwdad.transforms.reverse.normalize.lowering import lower
-from fwdad.transforms.reverse.normalize.view_phis import tell_views_apart
+from fwdad.transforms.reverse.normalize.view_phis import lower_view_phis
 from fwdad.transforms.reverse.overwriting import Overwriting
 from fwdad.transforms.reverse.region import Blocks, Region
 from fwdad.transforms.reverse.residuals import Residuals
@@ -56,18 +56,18 @@ class Interface:
         return [x for x, stacked in zip(args, self.is_stack, strict=True) if not stacked]
 
 
-class Ways:
+class Passes:
     """The forward and reverse pass of a called program.
 
-    ``active`` says which parameters carry derivatives, ``restores`` whether ``back`` restores what
-    the program overwrites in its arguments.
+    ``active`` says which parameters carry derivatives, ``restores`` whether ``reverse`` restores
+    what the program overwrites in its arguments.
 
     Attributes
     ----------
-    forward, back : Program
-        Both take the stacks last. ``back`` takes the arguments other than stacks, a cotangent for
-        each active result, and for each active array memory for its cotangent, or a stack for that
-        of a stack; it returns the cotangents of active numbers.
+    forward, reverse : Program
+        Both take the stacks last. ``reverse`` takes the arguments other than stacks, a cotangent
+        for each active result, and for each active array memory for its cotangent, or a stack for
+        that of a stack; it returns the cotangents of active numbers.
     own, stacks : list of Value
         Its own stacks, and all stacks with those of the programs that it calls.
     """
@@ -78,7 +78,7 @@ class Ways:
         self.restores = restores
         self.interface = Interface(program)
         self.forward = Program(f"{program.name}_forward", Block(), program.filename, quiet=True)
-        self.back = Program(f"{program.name}_back", Block(), program.filename, quiet=True)
+        self.reverse = Program(f"{program.name}_reverse", Block(), program.filename, quiet=True)
         self.own: list[Value] = []
         self.stacks: list[Value] = []
         params = program.block.params
@@ -87,32 +87,32 @@ class Ways:
         self.forward.written = list(program.written)
         again = self.interface.arguments(program.written)
         returned = sum(self.interface.returned)
-        self.back.written = [*again, *[False] * returned, *[True] * sum(held)]
+        self.reverse.written = [*again, *[False] * returned, *[True] * sum(held)]
 
 
 class Group:
     """Programs that call one another, while their forward and reverse passes are recorded."""
 
     def __init__(self) -> None:
-        self.ways: dict[Any, Ways] = {}
+        self.passes: dict[Any, Passes] = {}
 
     def finish(self) -> None:
         """Give each program the stacks that it uses, and pass them on to those that it calls."""
-        found = list(self.ways.values())
-        by_program = {id(p): ways for ways in found for p in (ways.forward, ways.back)}
-        for ways in found:
-            reached = {id(p) for p in called_from(ways.forward)}
-            ways.stacks = [s for w in found if id(w.forward) in reached for s in w.own]
-        for ways in found:
-            for program in (ways.forward, ways.back):
-                own = {stack: Value(stack.type, stack.name) for stack in ways.stacks}
+        found = list(self.passes.values())
+        by_program = {id(p): passes for passes in found for p in (passes.forward, passes.reverse)}
+        for passes in found:
+            reached = {id(p) for p in called_from(passes.forward)}
+            passes.stacks = [s for w in found if id(w.forward) in reached for s in w.own]
+        for passes in found:
+            for program in (passes.forward, passes.reverse):
+                own = {stack: Value(stack.type, stack.name) for stack in passes.stacks}
                 for op in walk(program.block):
                     op.replace(lambda v, own=own: own.get(v, v))  # type: ignore[misc]
                     if isinstance(op, Call) and id(op.program) in by_program:
                         op.args.extend(own[s] for s in by_program[id(op.program)].stacks)
                 program.block.params.extend(own.values())
                 program.written = [False] * len(program.block.params)
-        programs = [p for ways in found for p in (ways.forward, ways.back)]
+        programs = [p for passes in found for p in (passes.forward, passes.reverse)]
         while any(_note_written(program) for program in programs):
             pass
 
@@ -209,7 +209,7 @@ class Recursion:
             self.cotangents.take(v) if structure.activity.is_active(v) else None for v in op.outputs
         ]
         if op.adjoint is None:
-            self._call_back(op, bars)
+            self._call_reverse(op, bars)
             return
         for k, v in enumerate(op.outputs):
             if bars[k] is not None or v.type.dtype.kind in "fc":
@@ -220,7 +220,7 @@ class Recursion:
             if isinstance(a, Value) and bar is not None:
                 self.cotangents.add(a, bar)
 
-    def _call_back(self, op: Call, bars: list[Any]) -> None:
+    def _call_reverse(self, op: Call, bars: list[Any]) -> None:
         """Call the reverse pass of a program, and let the forward pass keep what it needs."""
         name = op.program.name
         written = [v for v in op.writes() if self.activity.is_active(v)]
@@ -264,10 +264,10 @@ class Recursion:
         for op, back, pattern, only_restores in self._calls:
             restores = self.overwriting.is_restored(op)
             if restores or not only_restores:
-                ways, group = self._ways(op.program, pattern, restores)
-                stacks = self._stacks_of(ways, group)
-                op.program, op.args = ways.forward, [*op.args, *stacks]
-                back.program, back.args = ways.back, [*back.args, *stacks]
+                passes, group = self._passes_of(op.program, pattern, restores)
+                stacks = self._stacks_of(passes, group)
+                op.program, op.args = passes.forward, [*op.args, *stacks]
+                back.program, back.args = passes.reverse, [*back.args, *stacks]
 
     def _place(self, v: Value) -> Symbol:
         """The memory to which the cotangent of an array is added."""
@@ -275,49 +275,49 @@ class Recursion:
             return self.spaces.zeros(v)
         return self.cotangents.target(v)
 
-    def _stacks_of(self, ways: Ways, group: Group) -> list[Value]:
+    def _stacks_of(self, passes: Passes, group: Group) -> list[Value]:
         """The stacks of a program, in the one that is recorded; none as yet in its own group."""
         if group is self.group:
             return []
-        for stack in ways.stacks:
+        for stack in passes.stacks:
             if stack not in self._stacks:
                 self._stacks[stack] = self.sweep.new_stack(stack.type, stack.name)
-        return [self._stacks[stack] for stack in ways.stacks]
+        return [self._stacks[stack] for stack in passes.stacks]
 
-    def _ways(
+    def _passes_of(
         self, program: Program, active: tuple[bool, ...], restores: bool
-    ) -> tuple[Ways, Group]:
+    ) -> tuple[Passes, Group]:
         """A program's forward and reverse pass, recorded once."""
         key = (id(program), active, restores)
         if self.group is not None:
-            if key not in self.group.ways:
+            if key not in self.group.passes:
                 self._define(self.group, key, program)
-            return self.group.ways[key], self.group
+            return self.group.passes[key], self.group
         found = self._groups.get(key)
         if found is None:
             found = self._groups[key] = Group()
             self._define(found, key, program)
             found.finish()
-        return found.ways[key], found
+        return found.passes[key], found
 
     def _define(self, group: Group, key: Any, program: Program) -> None:
-        ways = group.ways[key] = Ways(program, *key[1:])
-        setting = Setting(is_called=True, restores=ways.restores)
+        passes = group.passes[key] = Passes(program, *key[1:])
+        setting = Setting(is_called=True, restores=passes.restores)
         block = Cloner({}).block(program.block)
         lower(Recorder(), block)
-        tell_views_apart(block)
-        copy_taken_over(block)
+        lower_view_phis(block)
+        insert_copies(block)
 
         recorder = Recorder()
         given = [Symbol(Value(p.type, p.name), recorder) for p in block.params]
         for symbol in given:
             recorder.lengths.measure(symbol.value)
-        active = list(ways.active)
+        active = list(passes.active)
         inner = self.new_pass(recorder, block, given, active, setting=setting, group=group)
-        inner.recursion.write_ways(ways, given, inner.results)
+        inner.recursion.record_passes(passes, given, inner.results)
 
-    def write_ways(self, ways: Ways, given: list[Symbol], results: list[Operand]) -> None:
-        """Record the forward and reverse pass of a called program into ``ways``.
+    def record_passes(self, passes: Passes, given: list[Symbol], results: list[Operand]) -> None:
+        """Record the forward and reverse pass of a called program into ``passes``.
 
         ``given`` are the parameters of the block, which must be the program's own.
         """
@@ -327,10 +327,10 @@ class Recursion:
         again = [Value(p.type, p.name) for p in params]
         bars = [
             self.spaces.bar_value(r) if isinstance(r, Value) else Value(_type_of(r))
-            for r, returned in zip(results, ways.interface.returned, strict=True)
+            for r, returned in zip(results, passes.interface.returned, strict=True)
             if returned
         ]
-        on = [p for p, is_on in zip(params, ways.active, strict=True) if is_on]
+        on = [p for p, is_on in zip(params, passes.active, strict=True) if is_on]
         arrays = [p for p in on if is_array(p)]
         held = [self.spaces.bar_value(p) for p in arrays]
         region.parent = Region(Block(), Block())  # what it needs of the forward pass is kept
@@ -341,12 +341,14 @@ class Recursion:
                 recorder.lengths.measure(v)
         for v in (*bars, *held):
             recorder.lengths.measure(v)
-        stacks = {p for p, stacked in zip(params, ways.interface.is_stack, strict=True) if stacked}
+        stacks = {
+            p for p, stacked in zip(params, passes.interface.is_stack, strict=True) if stacked
+        }
         pairs = list(zip(arrays, held, strict=True))
         self.bar_stacks.give({p: v for p, v in pairs if p in stacks})
         self.cotangents.share({p: Symbol(v, recorder) for p, v in pairs if p not in stacks})
         bar = iter(bars)
-        for r, returned in zip(results, ways.interface.returned, strict=True):
+        for r, returned in zip(results, passes.interface.returned, strict=True):
             if returned:
                 x = Symbol(next(bar), recorder)
                 if isinstance(r, Value):
@@ -359,10 +361,10 @@ class Recursion:
         self.residuals.end_segment(region, start, -1, tuple(x_bars))
         region.block.results = x_bars
         self.blocks.finish()
-        ways.own = [op.outputs[0] for op in self.sweep.stacks]
-        ways.forward.block = Block(params, list(source.ops), list(results))
-        taken = [*ways.interface.arguments(again), *bars, *held]
-        ways.back.block = Block(taken, region.block.ops, region.block.results)
+        passes.own = [op.outputs[0] for op in self.sweep.stacks]
+        passes.forward.block = Block(params, list(source.ops), list(results))
+        taken = [*passes.interface.arguments(again), *bars, *held]
+        passes.reverse.block = Block(taken, region.block.ops, region.block.results)
         recorder.block = forward
 
 

@@ -35,12 +35,12 @@ from fwdad.transforms.reverse.structure import may_be_missing
 class Cut(NamedTuple):
     """What is known of a program that consists of a forward and a reverse pass.
 
-    ``bars`` are the types of its cotangents, ``answers`` counts the results of the reverse pass,
+    ``bars`` are the types of its cotangents, ``cotangents`` counts the results of the reverse pass,
     which come last.
     """
 
     bars: list[Type]
-    answers: int
+    cotangents: int
 
 
 class Stacked(NamedTuple):
@@ -91,10 +91,10 @@ class Halves(NamedTuple):
     stacks: dict[int, Stacked]
 
 
-def cut(program: Program, told: Cut) -> Halves:
+def cut(program: Program, known: Cut) -> Halves:
     """Cut a program where its reverse pass begins, at the mark that tracing has left there."""
     block = program.block
-    bars = [Value(t, "y_bar") for t in told.bars]
+    bars = [Value(t, "y_bar") for t in known.bars]
     ops: list[Op] = []
     for op in block.ops:
         if isinstance(op, Apply) and op.function is bar_of:
@@ -104,30 +104,30 @@ def cut(program: Program, told: Cut) -> Halves:
     turns = (k for k, op in enumerate(ops) if isinstance(op, Apply) and op.function is turn)
     at = next(turns, len(ops))  # a program that always raises has no reverse pass
     front, back = _begun_late(ops[:at], ops[at + 1 :])
-    values = len(block.results) - told.answers
-    results, answers = block.results[:values], block.results[values:]
-    kept, again = _handed_over(front, block.params, back, answers)
+    values = len(block.results) - known.cotangents
+    results, cotangents = block.results[:values], block.results[values:]
+    kept, again = _handed_over(front, block.params, back, cotangents)
     roots = memory_of(program)
     back = [*again, *back]
     written = _written(back, roots)
-    hollow = [k for k, v in enumerate(kept) if is_array(v) and _is_hollow(v, back, answers)]
+    hollow = [k for k, v in enumerate(kept) if is_array(v) and _is_hollow(v, back, cotangents)]
     stacks = {op.outputs[0] for op in front if isinstance(op, Apply) and op.function is new_stack}
     arrays = [k for k, v in enumerate(kept) if is_array(v) and v not in stacks and k not in hollow]
     lasting = memory([kept[k] for k in arrays], roots)
     lasting |= memory([op.args[1] for op in _calls(front, push)], roots)
     together = _together(kept, arrays, roots, written)
-    way_back = _program(program, "back", [*kept, *bars], back, answers, together)
+    reverse_pass = _program(program, "back", [*kept, *bars], back, cotangents, together)
     made_by = definitions(program)
-    way_back.absent = {v for v in kept if may_be_missing(v, made_by)}
+    reverse_pass.absent = {v for v in kept if may_be_missing(v, made_by)}
     return Halves(
         _program(program, "forward", list(block.params), front, [*results, *kept]),
-        way_back,
+        reverse_pass,
         values,
         [k for k, p in enumerate(block.params) if p in lasting],
         [k for k, r in enumerate(results) if memory(r, roots) & lasting],
         _apart(results, front, roots, written),
         hollow,
-        [k for k in arrays if way_back.written[k]],
+        [k for k in arrays if reverse_pass.written[k]],
         {k: _use_of(v, back, roots, written) for k, v in enumerate(kept) if v in stacks},
     )
 
@@ -157,13 +157,13 @@ def _program(
 
 
 def _handed_over(
-    front: list[Op], params: list[Value], back: list[Op], answers: list[Operand]
+    front: list[Op], params: list[Value], back: list[Op], cotangents: list[Operand]
 ) -> tuple[list[Value], list[Op]]:
     """What the reverse pass uses of the forward pass, and the views that it takes again."""
     definitions: dict[Value, Op | None] = dict.fromkeys(params)
     definitions.update((v, op) for op in front for v in defined_by(op))
     order = {v: k for k, v in enumerate(definitions)}
-    wanted = {v for op in back for v in all_used(op)} | set(values_in(answers))
+    wanted = {v for op in back for v in all_used(op)} | set(values_in(cotangents))
     kept: set[Value] = set()
     again: dict[Op, None] = {}
     waiting = sorted(wanted & order.keys(), key=order.__getitem__)
@@ -211,9 +211,9 @@ def _together(kept: list[Value], arrays: list[int], roots: Roots, written: set[V
     return [] if found == list(range(len(kept))) else found
 
 
-def _is_hollow(v: Value, back: list[Op], answers: list[Operand]) -> bool:
+def _is_hollow(v: Value, back: list[Op], cotangents: list[Operand]) -> bool:
     """Whether only the shape of an array is used."""
-    if v in values_in(answers):
+    if v in values_in(cotangents):
         return False
     for op in walk(Block(ops=back)):
         if v in values_in([op.operands(), [b.results for b in op.blocks()]]):

@@ -50,9 +50,9 @@ class Called:
             self.code.latest(s, v.type, pop)
             for s, v in zip(self.kept, self.state.kept, strict=True)
         ]
-        self._put_back(old)
-        self._back(ops, results)
-        self._put_back(old)
+        self._restore(old)
+        self._reverse(ops, results)
+        self._restore(old)
 
     def _write_down(self) -> None:
         recorder = self.recorder
@@ -63,12 +63,12 @@ class Called:
         recorder.block = outer
         recorder.lengths.forget(mark)
 
-    def _put_back(self, old: list[Symbol]) -> None:
+    def _restore(self, old: list[Symbol]) -> None:
         """Restore the arrays that the call overwrites and that something reads."""
         for x, v in zip(old, self.state.kept, strict=True):
             self.recorder.store(Symbol(v, self.recorder), Ellipsis, x)
 
-    def _back(self, ops: list[Any], results: list[Any]) -> None:
+    def _reverse(self, ops: list[Any], results: list[Any]) -> None:
         state, op, cloner = self.state, self.op, Cloner({}, again=True)
         outside = list(dict.fromkeys((*state.free_arrays, *state.free_written)))
         params: list[Value] = [*state.free_numbers, *outside]

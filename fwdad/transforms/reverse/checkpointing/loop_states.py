@@ -155,15 +155,15 @@ class States:
         head = recorder.block = Block()
         here = self.code.number(operator.eq, at, following, t=BOOL)
         then = of_known if self.known else of_unknown
-        told = self.code.branch(here, [INT, INT, INT], then, lambda: [following, used, spacing])
+        counters = self.code.branch(here, [INT, INT, INT], then, lambda: [following, used, spacing])
         tail = recorder.block = Block()
-        told = [self.code.number(operator.add, at, 1), *told]
+        counters = [self.code.number(operator.add, at, 1), *counters]
         recorder.block = outer
         recorder.lengths.forget(mark)
         op.body.ops[:] = [*head.ops, *op.body.ops, *tail.ops]
         op.body.params.extend(params)
         end = len(self.carried)
-        op.body.results[end:end] = [recorder.operand(x) for x in told]
+        op.body.results[end:end] = [recorder.operand(x) for x in counters]
         op.initial = [*op.initial, 0, 0, 0, 1]
         outputs = tuple(Value(INT, v.name) for v in params)
         op.outputs = (*op.outputs, *outputs)

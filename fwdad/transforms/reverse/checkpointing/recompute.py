@@ -52,11 +52,11 @@ class Rerun:
             outputs=self.op.outputs, location=self.op.location,
         )  # fmt: skip
         self.states.write_down()
-        self._back(source)
+        self._reverse(source)
 
     # -- the reverse pass
 
-    def _back(self, source: Loop) -> None:
+    def _reverse(self, source: Loop) -> None:
         recorder, state, states = self.recorder, self.state, self.states
         count = Symbol(self.op.exec_count, recorder)
         if not states.known:
@@ -77,7 +77,7 @@ class Rerun:
             return self.code.number(operator.gt, Symbol(end, recorder), 0, t=BOOL)
 
         made = iter(self._while(params, initial, goes_on, body)[2:])
-        self._put_back()
+        self._restore()
         values = [next(made) for _ in (*state.numbers, *state.arrays)]
         for k in state.memory:
             self.cotangents.become(source.initial[k], next(made))
@@ -244,7 +244,7 @@ class Rerun:
         (left,) = self.code.branch(both, [INT], drop, lambda: [held])
         return left
 
-    def _put_back(self) -> None:
+    def _restore(self) -> None:
         """Restore memory from before the loop, if it is read, and drop the first state."""
         recorder, state, states = self.recorder, self.state, self.states
 

@@ -30,7 +30,7 @@ from fwdad.transforms.reverse.normalize.phi_stores import store_over
 from fwdad.transforms.reverse.structure import Structure
 
 
-def copy_taken_over(block: Block) -> None:
+def insert_copies(block: Block) -> None:
     """Let loops carry copies of what branches select, where that is unobservable.
 
     Rewrites the block, which must be the caller's own.
@@ -38,8 +38,9 @@ def copy_taken_over(block: Block) -> None:
     for home in list(blocks_of(block)):
         for op in [op for op in home.ops if isinstance(op, Loop)]:
             if any(_changes(op, k) for k in range(len(op.carried))):
-                _begin_apart(block, home, op)
                 structure = Structure(block, [])
+                if _begin_apart(structure, home, op):
+                    structure = Structure(block, [])
                 made = [k for k in _open(op, structure) if _is_chosen(op, k)]
                 if made:
                     _try(block, home, op, made)
@@ -57,21 +58,23 @@ def _open(op: Loop, structure: Structure) -> list[int]:
     return [k for k in sorted(found) if structure.roots(op.carried[k]) & inside]
 
 
-def _begin_apart(block: Block, home: Block, op: Loop) -> None:
-    """Start with copies of arrays that are never written, and have other names."""
-    structure = Structure(block, [])
+def _begin_apart(structure: Structure, home: Block, op: Loop) -> bool:
+    """Start with copies of arrays that are never written but have other names; whether any are."""
+    changed = False
     for k in _open(op, structure):
         first = op.initial[k]
         if isinstance(first, Value) and not structure.roots(first) & structure.written:
             copy = _copied(first, op)
             home.ops.insert(home.ops.index(op), copy)
             op.initial[k] = copy.outputs[0]
+            changed = True
+    return changed
 
 
 def _is_chosen(op: Loop, k: int) -> bool:
     """Whether a carried value is an output of a branch in the loop's body."""
-    answered = {v for inner in op.body.ops if isinstance(inner, Branch) for v in inner.outputs}
-    return op.body.results[k] in answered
+    returned = {v for inner in op.body.ops if isinstance(inner, Branch) for v in inner.outputs}
+    return op.body.results[k] in returned
 
 
 def _try(block: Block, home: Block, op: Loop, places: list[int]) -> None:
@@ -84,13 +87,14 @@ def _try(block: Block, home: Block, op: Loop, places: list[int]) -> None:
         op.body.ops.insert(op.body.ops.index(branch) + 1, copies[k])
     firsts = {k: op.initial[k] for k in places}
     begun = {k: _copied(v, op) for k, v in firsts.items() if isinstance(v, Value)}
-    if _is_moved(block, op, copies):
-        _store(block, home, op, {k: (old[k], copy) for k, copy in copies.items()}, begun)
+    structure = Structure(block, [])
+    if _is_moved(structure, op, copies):
+        _store(structure, home, op, {k: (old[k], copy) for k, copy in copies.items()}, begun)
         return
     for k, copy in begun.items():
         home.ops.insert(home.ops.index(op), copy)
         op.initial[k] = copy.outputs[0]
-    if _is_only_read(block, home, op, copies, firsts):
+    if _is_only_read(Structure(block, []), home, op, copies, firsts):
         return
     for k, copy in begun.items():
         home.ops.remove(copy)
@@ -100,14 +104,13 @@ def _try(block: Block, home: Block, op: Loop, places: list[int]) -> None:
 
 
 def _store(
-    block: Block,
+    structure: Structure,
     home: Block,
     op: Loop,
     copies: dict[int, tuple[Value, Apply]],
     begun: dict[int, Apply],
 ) -> None:
     """Remove copies again where the array can be stored into the previous one."""
-    structure = Structure(block, [])
     own, local = threaded(op, structure), _local(op, structure)
     sources = {k: memory([chosen], local) for k, (chosen, _) in copies.items()}
     for k, (chosen, copy) in copies.items():
@@ -127,10 +130,9 @@ def _copied(v: Value, op: Loop) -> Apply:
     return Apply(np.ndarray.copy, (v,), outputs=(made,), location=op.location)
 
 
-def _is_moved(block: Block, op: Loop, copies: dict[int, Apply]) -> bool:
+def _is_moved(structure: Structure, op: Loop, copies: dict[int, Apply]) -> bool:
     """Whether what is copied has no name from there on."""
-    structure = Structure(block, [])
-    own = _told_apart(op, structure)
+    own = _without_other_names(op, structure)
     if not copies.keys() <= own:
         return False
     local = _local(op, structure)
@@ -146,7 +148,7 @@ def _is_moved(block: Block, op: Loop, copies: dict[int, Apply]) -> bool:
     return True
 
 
-def _told_apart(op: Loop, structure: Structure) -> set[int]:
+def _without_other_names(op: Loop, structure: Structure) -> set[int]:
     """The positions of carried values that have no other name, or are never written."""
     return threaded(op, structure) | set(range(len(op.carried))) - written(op, structure)
 
@@ -156,19 +158,22 @@ def _are_apart(op: Loop, copy: Apply, copies: dict[int, Apply], local: Roots) ->
     branch = next(b for b in op.body.ops if copy.args[0] in b.outputs)
     others = [c for c in copies.values() if c is not copy]
     for side in branch.blocks():
-        answered = dict(zip(branch.outputs, side.results, strict=True))
-        own = memory(answered[copy.args[0]], local)
-        if any(memory(answered.get(c.args[0], c.args[0]), local) & own for c in others):
+        returned = dict(zip(branch.outputs, side.results, strict=True))
+        own = memory(returned[copy.args[0]], local)
+        if any(memory(returned.get(c.args[0], c.args[0]), local) & own for c in others):
             return False
     return True
 
 
 def _is_only_read(
-    block: Block, home: Block, op: Loop, copies: dict[int, Apply], firsts: dict[int, object]
+    structure: Structure,
+    home: Block,
+    op: Loop,
+    copies: dict[int, Apply],
+    firsts: dict[int, object],
 ) -> bool:
     """Whether neither the copied arrays nor their copies are written from there on."""
-    structure = Structure(block, [])
-    if not copies.keys() <= _told_apart(op, structure):
+    if not copies.keys() <= _without_other_names(op, structure):
         return False
     local = _local(op, structure)
     inside = all_inside(op.body)

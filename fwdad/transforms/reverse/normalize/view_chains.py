@@ -40,8 +40,8 @@ class Step(NamedTuple):
         if self.call is None:
             return tuple(("slice", p.step) if type(p) is slice else p is None for p in self.parts)
         rest = repr((self.call.args[1:], self.call.kwargs))
-        told = len(self.parts) if _is_reshape(self.call) else rest
-        return (self.call.function, self.of.type.ndim, told)
+        distinguishing = len(self.parts) if _is_reshape(self.call) else rest
+        return (self.call.function, self.of.type.ndim, distinguishing)
 
     def ends(self) -> Iterator[tuple[Operand, int]]:
         """Each number, and the axis that it applies to."""

@@ -60,7 +60,7 @@ class _Moved(NamedTuple):
     places: list[int]
 
 
-def tell_views_apart(block: Block, *, rows: bool = False) -> None:
+def lower_view_phis(block: Block, *, rows: bool = False) -> None:
     """Let branches and loops select arrays and numbers where they select views of memory.
 
     Rewrites the block, which must be the caller's own; it may use values from outside. ``rows``:
@@ -129,7 +129,7 @@ class _Writer:
             return  # arrays are chosen as they are
         base = first.base
         if base is not second.base:
-            base = self._answer(op, (first.base, second.base))
+            base = self._output(op, (first.base, second.base))
         numbers = self._chosen(op, first, second)
         at = op.outputs.index(v)
         op.outputs = tuple(o for o in op.outputs if o is not v)
@@ -142,7 +142,7 @@ class _Writer:
         """Whether an array is a view that is taken inside a side."""
         return r in within and self.roots.get(r, {r}) != {r}
 
-    def _answer(self, op: Branch, results: tuple[Operand, Operand]) -> Value:
+    def _output(self, op: Branch, results: tuple[Operand, Operand]) -> Value:
         """Add a result to a branch."""
         one, other = results
         kind = either(one.type, other.type) if is_array(one) else INT
@@ -165,7 +165,7 @@ class _Writer:
                 continue
             one = self._number(op.then.ops, a, of, axis)
             other = self._number(op.other.ops, b, other_of, axis)
-            found.append(self._answer(op, (one, other)))
+            found.append(self._output(op, (one, other)))
         return tuple(found)
 
     # -- loops
