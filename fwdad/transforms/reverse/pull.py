@@ -1,9 +1,12 @@
 """Reverse mode on a tape: the program, followed by its reverse pass.
 
-Every operation is linearized by its frule and transposed, in the opposite order: calls by partials
-and transposes, stores by taking cotangents, loops and branches as loops and branches. What the
-reverse pass needs of an iteration is recomputed or kept (``residuals``); what was overwritten is
-restored only where it is read (``memory``).
+As in Griewank and Walther (2008, doi:10.1137/1.9780898717761), chapters 5 and 6: every operation is
+linearized by its frule and transposed, in the opposite order; loops and branches become loops and
+branches; what a store has overwritten is restored. First the block is brought into a normal form
+(``normalize``), in which each name of an array that is written means one array. Then analyses say
+which memory a name is (``alias``) and what is active (``activity``). The reverse pass is recorded as
+if every value of the program were there for it; afterwards the to-be-recorded analysis (``tbr``)
+decides what is restored, and values of inner blocks are recomputed or kept (``residuals``).
 """
 
 from __future__ import annotations
@@ -49,10 +52,8 @@ from fwdad.transforms.reverse.lengths import check_lengths, equal_lengths
 from fwdad.transforms.reverse.loops import Loops
 from fwdad.transforms.reverse.memory import Memory
 from fwdad.transforms.reverse.normalize.array_phis import Choices
-from fwdad.transforms.reverse.normalize.copy_insertion import insert_copies
 from fwdad.transforms.reverse.normalize.loop_views import copy_views
-from fwdad.transforms.reverse.normalize.lowering import lower
-from fwdad.transforms.reverse.normalize.view_phis import lower_view_phis
+from fwdad.transforms.reverse.normalize.normal_form import normalize
 from fwdad.transforms.reverse.overwriting import Overwriting
 from fwdad.transforms.reverse.reads import Reads
 from fwdad.transforms.reverse.recursion import Group, Recursion
@@ -320,9 +321,7 @@ def pull_block(
     the results to their cotangents, None for those without; cotangents that nothing depends on are
     None. ``NotReversibleError`` if the tape cannot be reversed.
     """
-    lower(recorder, block)
-    lower_view_phis(block, rows=recorder.rows)
-    insert_copies(block)
+    normalize(recorder, block)
     place, same = recorder.place, recorder.lengths.same
     recorder.derives = True
 

@@ -23,9 +23,7 @@ from fwdad.ir.types import Type, number_type
 from fwdad.transforms.passes import called_from
 from fwdad.transforms.reverse.bar_stacks import BarStacks
 from fwdad.transforms.reverse.cotangents import Cotangents
-from fwdad.transforms.reverse.normalize.copy_insertion import insert_copies
-from fwdad.transforms.reverse.normalize.lowering import lower
-from fwdad.transforms.reverse.normalize.view_phis import lower_view_phis
+from fwdad.transforms.reverse.normalize.normal_form import normalize
 from fwdad.transforms.reverse.overwriting import Overwriting
 from fwdad.transforms.reverse.region import Blocks, Region
 from fwdad.transforms.reverse.residuals import Residuals
@@ -303,12 +301,8 @@ class Recursion:
     def _define(self, group: Group, key: Any, program: Program) -> None:
         passes = group.passes[key] = Passes(program, *key[1:])
         setting = Setting(is_called=True, restores=passes.restores)
-        block = Cloner({}).block(program.block)
-        lower(Recorder(), block)
-        lower_view_phis(block)
-        insert_copies(block)
-
-        recorder = Recorder()
+        block, recorder = Cloner({}).block(program.block), Recorder()
+        normalize(recorder, block)
         given = [Symbol(Value(p.type, p.name), recorder) for p in block.params]
         for symbol in given:
             recorder.lengths.measure(symbol.value)
