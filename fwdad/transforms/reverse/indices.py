@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fwdad.ir.analysis.indices import Interval, are_apart, bound, intervals
-from fwdad.ir.ops import Block, Load, Loop, Op, Value
+from fwdad.ir.ops import Block, Load, Op, Value
 from fwdad.ir.primitives.scatter_add import Target
 from fwdad.transforms.reverse.structure import Structure
 
@@ -44,12 +44,6 @@ def place_of(v: Value, structure: Structure) -> list[Place]:
     return [Place(root, None, None) for root in roots]
 
 
-def loops_around(block: Block, structure: Structure) -> list[Loop]:
-    """The loops that a block is in, outermost first."""
-    found = [h for _, h in structure.chain(block) if isinstance(h, Loop)]
-    return found[::-1]
-
-
 def may_meet(
     read: list[Interval] | None,
     read_block: Block,
@@ -67,8 +61,8 @@ def may_meet(
     written = intervals(target.at, target.array.type.ndim, structure)
     if read is None or written is None or len(read) != len(written):
         return True
-    own = loops_around(read_block, structure)
-    others = loops_around(structure.block_of[store], structure)
+    own = structure.loops_around(read_block)
+    others = structure.loops_around(structure.block_of[store])
     common = [a for a, b in zip(own, others, strict=False) if a is b]
     for loop in common:
         if loop.span is None or not isinstance(loop.span[2], int) or loop.span[2] == 0:

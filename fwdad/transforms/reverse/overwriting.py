@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 
 from fwdad.ir.analysis.indices import are_apart, intervals
 from fwdad.ir.ops import Apply, Block, Call, Load, Loop, Op, Store, Value, is_array, values_in, walk
 from fwdad.ir.primitives.scatter_add import Target, target_of
 from fwdad.ir.rewrite import blocks_of
-from fwdad.transforms.reverse.indices import Place, Read, loops_around, may_meet, place_of
+from fwdad.transforms.reverse.indices import Place, Read, may_meet, place_of
 from fwdad.transforms.reverse.sweep import Sweep
 from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
@@ -43,7 +44,7 @@ class Overwriting:
 
     def runs_again(self, op: Op) -> bool:
         """Whether an operation is in a loop that runs again in the reverse pass."""
-        around = loops_around(self.structure.block_of[op], self.structure)
+        around = self.structure.loops_around(self.structure.block_of[op])
         return not self.run_again.isdisjoint(around)
 
     def stores_in(self, block: Block) -> list[tuple[Op, Target]]:
@@ -63,9 +64,19 @@ class Overwriting:
                     found.append((op, target))
         return found
 
+    @functools.cached_property
     def stores(self) -> list[tuple[Op, Target]]:
         """The same for the whole program."""
         return self.stores_in(self.structure.top)
+
+    @functools.cached_property
+    def _stores_by_memory(self) -> dict[Value, list[tuple[Op, Target]]]:
+        """The same by the memory that they may write."""
+        found: dict[Value, list[tuple[Op, Target]]] = {}
+        for store, target in self.stores:
+            for root in self.structure.roots(target.array):
+                found.setdefault(root, []).append((store, target))
+        return found
 
     def is_untouched(self, op: Load) -> bool:
         """Whether a load gives the same value when the reverse pass repeats it."""
@@ -100,7 +111,7 @@ class Overwriting:
         return not any(
             self.is_before(block, start, store)
             and not self.is_before(block, structure.position[op] + 1, store)
-            for store, target in self.stores()
+            for store, target in self.stores
             if store is not op and structure.roots(target.array) & roots
         )
 
@@ -108,9 +119,10 @@ class Overwriting:
         """The stores that may write certain elements after a position in the program."""
         structure = self.structure
         part = intervals(read.at, read.array.type.ndim, structure)
-        for store, target in self.stores():
-            for root in structure.roots(target.array) & structure.roots(read.array):
-                if self.overwrites(store, target, Place(root, read.array, part), block, position):
+        for root in structure.roots(read.array):
+            place = Place(root, read.array, part)
+            for store, target in self._stores_by_memory.get(root, ()):
+                if self.overwrites(store, target, place, block, position):
                     yield store
 
     def is_stale(self, op: Apply) -> bool:
@@ -139,7 +151,7 @@ class Overwriting:
         if roots & self._written_by_functions():
             return False
         places = place_of(a, self.structure)
-        for store, target in self.stores():
+        for store, target in self.stores:
             if not structure.roots(target.array) & roots:
                 continue
             if not any(self.overwrites(store, target, p, block, start) for p in places):
@@ -159,7 +171,7 @@ class Overwriting:
         read = {root for v in arrays for root in self.structure.roots(v)}
         return any(
             self._is_between(call, store)
-            for store, target in self.stores()
+            for store, target in self.stores
             if self.structure.roots(target.array) & read
         )
 
@@ -171,9 +183,9 @@ class Overwriting:
             return False
         if use is None or self.is_before(structure.block_of[store], structure.position[store], use):
             return True
-        own = loops_around(block, structure)
-        shared = set(loops_around(structure.block_of[use], structure)) - set(own)
-        return not shared.isdisjoint(loops_around(structure.block_of[store], structure))
+        own = structure.loops_around(block)
+        shared = set(structure.loops_around(structure.block_of[use])) - set(own)
+        return not shared.isdisjoint(structure.loops_around(structure.block_of[store]))
 
     def _written_by_functions(self) -> set[Value]:
         """The memory that is written by anything else than stores."""
@@ -207,22 +219,28 @@ class Overwriting:
             return later or self.share_loop(block, store)
         return may_meet(place.part, block, store, target, self.structure, after=later)
 
-    def changes_any(self, store: Op, target: Target, reads: Iterable[Read]) -> bool:
-        """Whether a store may write to one of several places after it was read."""
-        roots = self.structure.roots(target.array)
-        return any(
-            r.place.root in roots and self.overwrites(store, target, r.place, r.block, r.position)
-            for r in reads
-        )
+    def that_change(self, reads: Iterable[Read]) -> set[Op]:
+        """The stores that may write to one of several places after it was read."""
+        by_memory: dict[Value, list[Read]] = {}
+        for r in reads:
+            by_memory.setdefault(r.place.root, []).append(r)
+        return {
+            store
+            for root, own in by_memory.items()
+            for store, target in self._stores_by_memory.get(root, ())
+            if any(self.overwrites(store, target, r.place, r.block, r.position) for r in own)
+        }
 
     def share_loop(self, block: Block, store: Op) -> bool:
         """Whether a block and a store are in the same outermost loop."""
-        own = loops_around(block, self.structure)
-        others = loops_around(self.structure.block_of[store], self.structure)
+        own = self.structure.loops_around(block)
+        others = self.structure.loops_around(self.structure.block_of[store])
         return bool(own and others and own[0] is others[0])
 
     def is_before(self, block: Block, position: int, store: Op) -> bool:
         """Whether a position precedes a store within one iteration of their common loops."""
+        if block is self.structure.block_of[store]:
+            return position <= self.structure.position[store]
         places: dict[int, int] = {}
         at = position
         for b, holder in self.structure.chain(block):

@@ -4,8 +4,8 @@ As in Griewank and Walther (2008, doi:10.1137/1.9780898717761), chapters 5 and 6
 linearized by its frule and transposed, in the opposite order; loops and branches become loops and
 branches; what a store has overwritten is restored. First the block is brought into a normal form
 (``normalize``), in which each name of an array that is written means one array. Then analyses say
-which memory a name is (``alias``) and what is active (``activity``). The reverse pass is recorded as
-if every value of the program were there for it; afterwards the to-be-recorded analysis (``tbr``)
+which memory a name is (``alias``) and what is active (``activity``). The reverse pass is recorded
+as if every value of the program were there for it; afterwards the to-be-recorded analysis (``tbr``)
 decides what is restored, and values of inner blocks are recomputed or kept (``residuals``).
 """
 
@@ -295,7 +295,7 @@ class Pullback:
         structure, overwriting = self.structure, self.overwriting
         touched = {
             root
-            for op, target in overwriting.stores()
+            for op, target in overwriting.stores
             if overwriting.is_restored(op) or overwriting.runs_again(op)
             for root in structure.roots(target.array)
         }

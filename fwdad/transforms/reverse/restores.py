@@ -46,6 +46,7 @@ class Restores:
 
     def take_out(self, restored: set[Op]) -> None:
         """Remove the restores of all other stores."""
-        for stores, block, ops in self._written:
-            if not stores & restored:
-                block.ops[:] = [op for op in block.ops if op not in ops]
+        unnecessary = [r for r in self._written if not r.stores & restored]
+        gone = {op for r in unnecessary for op in r.ops}
+        for block in {id(r.block): r.block for r in unnecessary}.values():
+            block.ops[:] = [op for op in block.ops if op not in gone]

@@ -58,6 +58,7 @@ class Structure:
         self.block_of: dict[Op, Block] = {}
         self.holder: dict[int, Op] = {}  # by the id of a block: the operation that it is in
         self.written: set[Value] = set()
+        self._loops_around: dict[int, list[Loop]] = {}
         self.missing = missing_on_some_way(Program("", top))
         self._enter(top)
         self.program = frozenset(self.position)
@@ -105,6 +106,14 @@ class Structure:
             if holder is None:
                 return
             block = self.block_of[holder]
+
+    def loops_around(self, block: Block) -> list[Loop]:
+        """The loops that a block is in, outermost first."""
+        loops = self._loops_around.get(id(block))
+        if loops is None:
+            loops = [h for _, h in self.chain(block) if isinstance(h, Loop)][::-1]
+            self._loops_around[id(block)] = loops
+        return loops
 
     def roots(self, v: Value) -> set[Value]:
         """The memory that an array may be."""

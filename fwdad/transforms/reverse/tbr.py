@@ -23,14 +23,14 @@ _ON_STACKS = (push, pop, top, thin)
 
 def to_be_recorded(sweep: Sweep, overwriting: Overwriting, reads: Reads) -> set[Op]:
     """The stores to be restored; for a reverse pass that has been recorded as a whole."""
-    structure, stores = sweep.structure, overwriting.stores()
+    structure, stores = sweep.structure, overwriting.stores
     recorded: set[Op] = set()
     if sweep.setting.restores:
         params = set(structure.top.params)
         recorded = {op for op, target in stores if structure.roots(target.array) & params}
     while True:  # what restores memory may read some in its turn: an index
         read = [r for r in reads.noted if r.stores is None or r.stores & recorded]
-        changed = {op for op, target in stores if overwriting.changes_any(op, target, read)}
+        changed = overwriting.that_change(read)
         once = [op for op in changed if not overwriting.runs_again(op)]
         changed -= hidden_stores(structure, once, read)
         if changed <= recorded:

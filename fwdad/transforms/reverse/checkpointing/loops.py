@@ -72,11 +72,8 @@ class Checkpoints:
         later, and may read whatever it has read or computed.
         """
         reads = [*self.reads.noted, *self._possible_reads(op)]
-        stores = [
-            (store, target)
-            for store, target in self.overwriting.stores_in(op.body)
-            if self.overwriting.changes_any(store, target, reads)
-        ]
+        changed = self.overwriting.that_change(reads)
+        stores = [(s, t) for s, t in self.overwriting.stores_in(op.body) if s in changed]
         self.overwriting.restored_by_states.update(store for store, _ in stores)
         return {root for _, target in stores for root in self.structure.roots(target.array)}
 
