@@ -87,4 +87,5 @@ _SPECIAL: dict[str, Callable[..., str]] = {
     "length_of": lambda w, a, axis: f"{w.text(a, ATOM)}.shape[{axis}]",
     "range_length": lambda w, *bounds: f"len(range({', '.join(w.text(b) for b in bounds)}))",
     "_identity": lambda w, x: w.text(x),
+    "local_array": lambda w, *of: f"cuda.local.array({', '.join(map(w.text, of))})",
 }

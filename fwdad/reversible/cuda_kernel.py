@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from fwdad.codegen.device.source import device_source
+from fwdad.codegen.numba_support import CannotCompileError
 from fwdad.errors import UnsupportedTypeError, type_in_words
+from fwdad.frontend.arguments import Flattened, Lengths
+from fwdad.frontend.specialise import trace_optimised
 from fwdad.reversible.arguments.kinds import Kind, Numeric
 from fwdad.reversible.function import Reversible
-from fwdad.reversible.lowering.cuda.device import DeviceFunctions
-from fwdad.reversible.lowering.definition import Definition
+from fwdad.reversible.lowering.definition import Definition, Written
 from fwdad.reversible.lowering.source import make_function
 
 _THREADS = 128
@@ -35,8 +40,9 @@ def cuda_kernel(f: Reversible) -> CudaKernel:
 
     Notes
     -----
-    Run-time checks are off: a kernel cannot raise. Arrays that begin inside f (ancillas) have
-    lengths that are written out (``np.zeros(3)``): they are a thread's own memory. With
+    Run-time checks are off: a kernel cannot raise. Arrays that begin inside f (ancillas) are a
+    thread's own memory, of a length that is written out (``np.zeros(3)``) or is that of an argument
+    (``np.zeros(len(x))``): a kernel is compiled for each shape of an instance's arrays. With
     ``NUMBA_ENABLE_CUDASIM=1`` in the environment, before Numba is imported, kernels run in Numba's
     simulator.
 
@@ -132,7 +138,8 @@ class CudaKernel:
         copies = [_copied(a, cuda) if _is_array(a) else a for a in args]
         if adjoint:
             copies += _cotangents(args, bars, kinds, n, cuda)
-        key = (kinds, tuple(_is_array(v) for v in copies), inverse, adjoint)
+        shapes = tuple(v.shape[1:] if _is_array(v) else None for v in copies)
+        key = (kinds, shapes, inverse, adjoint)
         kernel = self._made.get(key)
         if kernel is None:
             kernel = self._made[key] = self._kernel(kinds, copies, inverse, adjoint, cuda)
@@ -189,16 +196,50 @@ class CudaKernel:
         texts = [
             f"{name}[i]" if _is_array(v) else name for name, v in zip(names, values, strict=True)
         ]
-        call = f"device({', '.join(texts)})"
-        left = ", ".join(texts[k] for k in targets)
+        device, constants = _device_function(written, _of_one_instance(flat, values), cuda)
+        call = f"device({', '.join([*texts, *constants])})"
+        left = "".join(f"{texts[k]}, " for k in targets)
         code = (
             f"def kernel({', '.join(names)}):\n"
             f"    i = cuda.grid(1)\n"
             f"    if i < {names[_first_array(values)]}.shape[0]:\n"
-            f"        {f'{left} = {call}' if targets else call}\n"
+            f"        {f'{left}= {call}' if targets else call}\n"
         )
-        device = DeviceFunctions(cuda).function(written)
-        return cuda.jit(make_function(code, "kernel", {"cuda": cuda, "device": device}))
+        namespace = {"cuda": cuda, "device": device, **constants}
+        return cuda.jit(make_function(code, "kernel", namespace))
+
+
+def _of_one_instance(kinds: list[Kind], values: list[Any]) -> tuple[Any, ...]:
+    """Examples of what the function of one instance is given."""
+    return tuple(
+        np.zeros(v.shape[1:], v.dtype) if kind.is_array else kind.sample()
+        for kind, v in zip(kinds, values, strict=True)
+    )
+
+
+def _device_function(written: Written, args: tuple[Any, ...], cuda: Any) -> Any:
+    """A generated function for the device, and constants that it is given behind its arguments."""
+    flat = Flattened(args, {})
+    tape = trace_optimised(written.function, flat, lengths=Lengths(sys.maxsize))
+    if any(k < len(flat.leaves) for k in tape.value_guards):
+        message = f"{written.name}: a kernel serves all values of numbers, and one must be known"
+        raise UnsupportedTypeError(message)
+    block = tape.program.block
+    returned = tape.rebuild(block.results)
+    if returned is None:
+        returned = ()
+    block.results = list(returned) if isinstance(returned, tuple) else [returned]
+    try:
+        source = device_source(tape.program)
+    except CannotCompileError as error:
+        raise UnsupportedTypeError(error.what) from error
+    namespace = {
+        name: cuda.jit(device=True)(x) if isinstance(x, FunctionType) else x
+        for name, x in source.namespace.items()
+    }
+    function = make_function(source.code, source.name, {**namespace, "cuda": cuda})
+    captured = {f"constant_{k}": c.fetch() for k, c in enumerate(tape.captures)}
+    return cuda.jit(device=True)(function), captured
 
 
 def _on_device(x: Any) -> bool:

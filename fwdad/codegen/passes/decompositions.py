@@ -146,7 +146,8 @@ def _angle(z: Any) -> Any:
 def _heaviside(x1: Any, x2: Any) -> Any:
     if _kind(x1) != "f":
         return None
-    return np.where(np.isnan(x1), x1, np.where(x1 == 0.0, x2, np.where(x1 > 0.0, 1.0, 0.0)))
+    step = np.where(x1 == 0.0, x2, np.where(x1 > 0.0, 1.0, 0.0))
+    return _number(np.where(np.isnan(x1), x1, step))
 
 
 @expands("numpy.nan_to_num")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import weakref
 from typing import Any
 
 from fwdad.api.jit import jit
@@ -14,9 +13,6 @@ from fwdad.reversible.language.program import Variable, root_of
 from fwdad.reversible.lowering.expression_kinds import place_kind
 from fwdad.reversible.lowering.expressions import Expressions
 from fwdad.reversible.lowering.source import Source
-
-SAMPLES: weakref.WeakKeyDictionary[Any, tuple[tuple[Any, ...], bool]] = weakref.WeakKeyDictionary()
-"""For the pull of an expression: arguments to trace it with, and whether it returns one value."""
 
 
 class Cotangents:
@@ -95,10 +91,6 @@ class Cotangents:
             argnums = argnums[0]
         pull = self.source.names.fresh(weighted.name.replace("weighted", "pull"))
         pulling = jit(grad(self.source.namespace[weighted.name], argnums=argnums), backend="numpy")
-        SAMPLES[pulling] = (
-            (kind.sample(), *(of.sample() for _, of in read)),
-            isinstance(argnums, int),
-        )
         self.source.namespace[pull] = pulling
         self.helpers.append(f"{pull} = jit(grad({weighted.name}, argnums={argnums}))\n")
         return pull, weighted.arguments
