@@ -15,8 +15,8 @@ from fwdad.frontend.arguments import Flattened, Lengths
 from fwdad.frontend.specialise import trace_optimised
 from fwdad.reversible.arguments.kinds import Kind, Numeric
 from fwdad.reversible.function import Reversible
-from fwdad.reversible.lowering.definition import Definition, Written
-from fwdad.reversible.lowering.source import make_function
+from fwdad.reversible.lowering.definition import Definition, Lowered
+from fwdad.reversible.lowering.function_builder import define_source
 
 _THREADS = 128
 
@@ -181,7 +181,7 @@ class CudaKernel:
         self, kinds: tuple[Kind, ...], values: list[Any], inverse: bool, adjoint: bool, cuda: Any
     ) -> Any:
         definition = Definition(self.f.definition.f, checked=False, tolerance=0.0)
-        written = definition.source(kinds, inverse, adjoint)
+        lowered = definition.lowered(kinds, inverse, adjoint)
         flat = [*kinds, *(k for k in kinds if k.active)] if adjoint else list(kinds)
         names = [f"a{k}" for k in range(len(values))]
         updated = definition.updated(kinds)
@@ -196,7 +196,7 @@ class CudaKernel:
         texts = [
             f"{name}[i]" if _is_array(v) else name for name, v in zip(names, values, strict=True)
         ]
-        device, constants = _device_function(written, _of_one_instance(flat, values), cuda)
+        device, constants = _device_function(lowered, _of_one_instance(flat, values), cuda)
         call = f"device({', '.join([*texts, *constants])})"
         left = "".join(f"{texts[k]}, " for k in targets)
         code = (
@@ -206,7 +206,7 @@ class CudaKernel:
             f"        {f'{left}= {call}' if targets else call}\n"
         )
         namespace = {"cuda": cuda, "device": device, **constants}
-        return cuda.jit(make_function(code, "kernel", namespace))
+        return cuda.jit(define_source(code, "kernel", namespace))
 
 
 def _of_one_instance(kinds: list[Kind], values: list[Any]) -> tuple[Any, ...]:
@@ -217,12 +217,12 @@ def _of_one_instance(kinds: list[Kind], values: list[Any]) -> tuple[Any, ...]:
     )
 
 
-def _device_function(written: Written, args: tuple[Any, ...], cuda: Any) -> Any:
+def _device_function(lowered: Lowered, args: tuple[Any, ...], cuda: Any) -> Any:
     """A generated function for the device, and constants that it is given behind its arguments."""
     flat = Flattened(args, {})
-    tape = trace_optimised(written.function, flat, lengths=Lengths(sys.maxsize))
+    tape = trace_optimised(lowered.function, flat, lengths=Lengths(sys.maxsize))
     if any(k < len(flat.leaves) for k in tape.value_guards):
-        message = f"{written.name}: a kernel serves all values of numbers, and one must be known"
+        message = f"{lowered.name}: a kernel serves all values of numbers, and one must be known"
         raise UnsupportedTypeError(message)
     block = tape.program.block
     returned = tape.rebuild(block.results)
@@ -237,7 +237,7 @@ def _device_function(written: Written, args: tuple[Any, ...], cuda: Any) -> Any:
         name: cuda.jit(device=True)(x) if isinstance(x, FunctionType) else x
         for name, x in source.namespace.items()
     }
-    function = make_function(source.code, source.name, {**namespace, "cuda": cuda})
+    function = define_source(source.code, source.name, {**namespace, "cuda": cuda})
     captured = {f"constant_{k}": c.fetch() for k, c in enumerate(tape.captures)}
     return cuda.jit(device=True)(function), captured
 

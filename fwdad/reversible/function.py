@@ -103,7 +103,7 @@ class Reversible:
     def _run(self, args: tuple[Any, ...], inplace: bool) -> Any:
         self.definition.refresh()
         kinds = tuple(kind_of(a) for a in args)
-        written = self.definition.source(kinds, self.inverse, False)
+        lowered = self.definition.lowered(kinds, self.inverse, False)
         values = flat_values(args, kinds)
         flat = flat_kinds(kinds)
         updated = self.definition.updated(kinds)
@@ -118,7 +118,7 @@ class Reversible:
         if inplace:
             check_mutable(args, kinds, updated)
         copies = [v.copy() if k.is_array else v for v, k in zip(values, flat, strict=True)]
-        new = written.function(*copies)
+        new = lowered.function(*copies)
         places = [k for k in sorted(updated) if not flat[k].is_array]
         for k, value in zip(places, new if len(places) > 1 else (new,), strict=False):
             copies[k] = value

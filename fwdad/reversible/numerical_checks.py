@@ -125,7 +125,7 @@ def check_gradient(
                 total = total + np.sum(np.real(np.conj(weights[k]) * _value(flat[k], y)))
         return total
 
-    adjoint = f.definition.whole(kinds, f.inverse, adjoint=True).function
+    adjoint = f.definition.pure(kinds, f.inverse, adjoint=True).function
     updated = f.definition.updated(kinds)
     bars = [np.copy(weights[k])[()] for k in active if k in updated]
     gradient = dict(zip(active, adjoint(*new_values(values), *bars), strict=True))

@@ -7,6 +7,8 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
+from fwdad.reversible.language import nodes
+
 PARTS = frozenset({"real", "imag"})
 METADATA = frozenset({"shape", "ndim", "size", "dtype"})
 
@@ -18,7 +20,7 @@ def text(node: ast.AST) -> str:
 
 def load(node: ast.expr) -> ast.expr:
     """The expression that reads a place."""
-    read = copy.deepcopy(node)
+    read = nodes.copy_of(node)
     for n in ast.walk(read):
         if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)):
             n.ctx = ast.Load()
@@ -156,7 +158,7 @@ class _Replace(ast.NodeTransformer):
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
             replacement = self.by.get(text(node))
             if replacement is not None:
-                return copy.deepcopy(replacement)
+                return nodes.copy_of(replacement)
         return self.generic_visit(node)
 
 

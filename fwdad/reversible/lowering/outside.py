@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.reversible.language.instructions import instruction_of
-from fwdad.reversible.language.places import text
-from fwdad.reversible.language.syntax import outside, place_outside
+from fwdad.reversible.language.places import load
+from fwdad.reversible.language.syntax import evaluated, outside, place_outside
 from fwdad.reversible.numbers.grid import Grid
 
 _MISSING = object()
@@ -49,7 +49,7 @@ class Outside:
 
     def _evaluated(self, node: ast.expr) -> Any:
         try:
-            return eval(text(node), {"__builtins__": builtins, **self.known()})  # noqa: S307  (a name in the user's source)
+            return evaluated(load(node), {"__builtins__": builtins, **self.known()})
         except (NameError, AttributeError):
             return None
 

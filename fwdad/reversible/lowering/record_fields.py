@@ -8,8 +8,9 @@ import dataclasses
 from typing import Any
 
 from fwdad.reversible.arguments.kinds import Kind, Record
+from fwdad.reversible.language import nodes
 from fwdad.reversible.language.program import Block, Call, Fields, Program, Statement, walk
-from fwdad.reversible.lowering.source import Names
+from fwdad.reversible.lowering.function_builder import Names
 
 
 def flattened(program: Program, kinds: dict[str, Kind]) -> Program:
@@ -28,7 +29,7 @@ def flattened(program: Program, kinds: dict[str, Kind]) -> Program:
             params += rename.spread(p, kind, kinds, names)
         else:
             params.append(p)
-    body = mapped(program.body, lambda e: rename.visit(copy.deepcopy(e)))
+    body = mapped(program.body, lambda e: rename.visit(nodes.copy_of(e)))
     for s in walk(body):
         if isinstance(s, Call):
             passed = [a.id for a in s.args if isinstance(a, ast.Name)]

@@ -1,4 +1,4 @@
-"""A reversible program as Python source: plain NumPy code, for the kinds of its arguments."""
+"""A reversible program in Python: plain NumPy code, for the kinds of its arguments."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from fwdad.reversible.lowering.calls import Callee, Calls
 from fwdad.reversible.lowering.control import Control
 from fwdad.reversible.lowering.exact_updates import ExactUpdates
 from fwdad.reversible.lowering.expressions import Expressions
+from fwdad.reversible.lowering.function_builder import FunctionBuilder
 from fwdad.reversible.lowering.runtime_checks import RuntimeChecks
-from fwdad.reversible.lowering.source import Source
 from fwdad.reversible.lowering.updates import Updates
 
 
@@ -42,7 +42,7 @@ class Writer:
 
     def __init__(
         self,
-        source: Source,
+        builder: FunctionBuilder,
         expressions: Expressions,
         callee: Callee,
         updated_in: Callable[[Block], set[str]],
@@ -50,18 +50,18 @@ class Writer:
         tolerance: float,
         began: Callable[[Variable], None] | None = None,
     ) -> None:
-        self.source = source
-        self.checks = RuntimeChecks(source, expressions, updated_in, tolerance)
-        self.exact = ExactUpdates(source, expressions, self.checks)
-        self.updates = Updates(source, expressions, self.checks, self.exact)
-        self.calls = Calls(source, expressions, self.checks, callee)
-        self.control = Control(source, expressions, self.checks, updated_in)
+        self.builder = builder
+        self.checks = RuntimeChecks(builder, expressions, updated_in, tolerance)
+        self.exact = ExactUpdates(builder, expressions, self.checks)
+        self.updates = Updates(builder, expressions, self.checks, self.exact)
+        self.calls = Calls(builder, expressions, self.checks, callee)
+        self.control = Control(builder, expressions, self.checks, updated_in)
         self.began = began
 
     def block(self, block: Block) -> None:
         """Write a block."""
         for s in block:
-            self.source.comment(s)
+            self.builder.begin(s)
             self.checks.check_apart(s)
             _WRITE[type(s)](self, s)
 
