@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-
 from fwdad.reversible.language.places import index_reads, reads
 from fwdad.reversible.language.program import (
-    Allocate,
     Block,
-    Call,
-    Define,
-    Flip,
     For,
-    If,
-    Instruct,
-    Require,
+    Free,
     Statement,
-    Swap,
     Update,
     While,
     children,
+    read_expressions,
     root_of,
     written_places,
 )
@@ -62,18 +54,10 @@ def all_reads(block: Block, names: set[str]) -> set[str]:
 
 def _own_reads(s: Statement, names: set[str]) -> set[str]:
     """The variables whose values a statement needs, its blocks apart."""
-    expressions: list[ast.expr] = []
     places = written_places(s)
-    if isinstance(s, (Update, Allocate, Define)):
-        expressions = [s.value]
-    elif isinstance(s, Require):
-        expressions = [s.test]
-    elif isinstance(s, (If, While)):
-        expressions = [s.pre, s.post]
-    elif isinstance(s, For):
-        expressions = [s.start, s.stop]
-    elif isinstance(s, (Call, Instruct, Swap, Flip)):
-        expressions = list(s.args) if isinstance(s, Instruct) else places
+    expressions = [] if isinstance(s, Free) else read_expressions(s)
+    if not isinstance(s, Update):  # which adds to what is there
+        expressions = [*expressions, *places]
     variables = {root_of(p) for e in expressions for p in reads(e, names)}
     if isinstance(s, Update) and s.op in "*/":
         variables.add(root_of(s.place))

@@ -16,25 +16,19 @@ from fwdad.api.jit import jit
 from fwdad.api.transforms import grad
 from fwdad.reversible.arguments.kinds import Exact, Kind
 from fwdad.reversible.language import nodes
-from fwdad.reversible.language.invert import OPPOSITE, inverted_block
+from fwdad.reversible.language.invert import inverted_block, turned
 from fwdad.reversible.language.liveness import unread_updates
 from fwdad.reversible.language.program import (
     Allocate,
     Block,
     Call,
     Compute,
-    Define,
     Flip,
-    For,
     Free,
-    If,
     Instruct,
-    Require,
     Statement,
     Swap,
-    Unchecked,
     Update,
-    While,
 )
 from fwdad.reversible.lowering.calls import Callee
 from fwdad.reversible.lowering.control import own_variables
@@ -81,7 +75,11 @@ class AdjointWriter:
         for s in reversed(block):
             self.builder.begin(s)
             self.checks.check_apart(s)
-            _WRITE_BACK[type(s)](self, s)
+            write = _WRITE_BACK.get(type(s))
+            if write is None:
+                self.control.statement(turned(s), self.block)
+            else:
+                write(self, s)
 
     def update(self, s: Update) -> None:
         """Undo ``place op= value``."""
@@ -92,7 +90,7 @@ class AdjointWriter:
             self._multiply(s, kind)
             return
         if undone:
-            self.updates.update(s, OPPOSITE[s.op])
+            self.updates.update(turned(s))
         if kind.active:
             bar = self.cotangents.bar(s.place)
             self.cotangents.pull(s.value, nodes.prefix("-", bar) if s.op == "-" else bar, kind)
@@ -103,13 +101,13 @@ class AdjointWriter:
         bar = self.cotangents.bar(s.place)
         weight = self.builder.fresh("weight")
         if s.op == "*":
-            self.updates.update(s, "/")
+            self.updates.update(turned(s))
             self.builder.assign(weight, self._weight(s, kind))
             self.cotangents.pull(s.value, weight, kind.plain)
             add(nodes.augment(bar, "*", factor))
         else:
             self.builder.assign(weight, nodes.binary(self._weight(s, kind), "/", factor))
-            self.updates.update(s, "*")
+            self.updates.update(turned(s))
             self.cotangents.pull(s.value, nodes.prefix("-", weight), kind.plain)
             add(nodes.augment(bar, "/", factor))
 
@@ -135,7 +133,7 @@ class AdjointWriter:
 
     def instruct(self, s: Instruct) -> None:
         """Undo an instruction."""
-        self.updates.instruct(s, not s.inverse)
+        self.updates.instruct(turned(s))
         ins, bar = s.instruction, self.cotangents.bar
         read = [(a, self.expressions.kind_of_expression(a)) for a in s.args]
         active = [k for k, (_, of) in enumerate(read) if of.active]
@@ -212,14 +210,8 @@ _WRITE_BACK: dict[type[Statement], Callable[[AdjointWriter, Any], None]] = {
     Instruct: lambda w, s: w.instruct(s),
     Allocate: lambda w, s: w.allocate(s),
     Free: lambda w, s: w.free(s),
-    Define: lambda w, s: w.control.define(s, w.block),
-    If: lambda w, s: w.control.branch(s, s.post, s.pre, w.block),
-    While: lambda w, s: w.control.loop(s, s.post, s.pre, w.block),
-    For: lambda w, s: w.control.repeat(s, w.block, backwards=not s.backwards),
     Call: lambda w, s: w.call(s),
     Compute: lambda w, s: w.compute(s),
-    Require: lambda w, s: w.control.require(s),
-    Unchecked: lambda w, s: w.control.unchecked(s, w.block),
 }
 
 

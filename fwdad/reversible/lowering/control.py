@@ -18,6 +18,7 @@ from fwdad.reversible.language.program import (
     For,
     If,
     Require,
+    Statement,
     Unchecked,
     While,
     walk,
@@ -50,8 +51,27 @@ class Control:
         self.checks = checks
         self.updated_in = updated_in
 
-    def branch(self, s: If, pre: ast.expr, post: ast.expr, write: WriteBlock) -> None:
+    def statement(self, s: Statement, write: WriteBlock) -> None:
+        """A statement that contains blocks of which each is written once, or a requirement."""
+        if isinstance(s, If):
+            self._branch(s, write)
+        elif isinstance(s, While):
+            self._loop(s, write)
+        elif isinstance(s, For):
+            self._repeat(s, write)
+        elif isinstance(s, Define):
+            self._define(s, write)
+        elif isinstance(s, Unchecked):
+            with self.builder.unchecked():
+                write(s.body)
+        elif isinstance(s, Require):
+            self._require(s)
+        else:
+            raise TypeError(type(s))
+
+    def _branch(self, s: If, write: WriteBlock) -> None:
         """A branch, and whether the other condition agrees afterwards."""
+        pre, post = s.pre, s.post
         sure = not self.builder.checked or self.checks.stays(pre, post, [*s.body, *s.orelse])
         taken = self.expressions.lowered(pre)
         if not sure:
@@ -72,30 +92,31 @@ class Control:
             failed = nodes.compare(after, "!=", taken)
             self.checks.raise_if(failed, s, what, text(post), taken, after)
 
-    def loop(self, s: While, pre: ast.expr, post: ast.expr, write: WriteBlock) -> None:
+    def _loop(self, s: While, write: WriteBlock) -> None:
         """A loop, and whether its other condition is false before and true after each turn."""
-        condition, test = self.expressions.lowered(pre), self.expressions.lowered(post)
+        condition, test = self.expressions.lowered(s.pre), self.expressions.lowered(s.post)
+        tested = text(s.post)
         true, false = ast.Constant(True), ast.Constant(False)
         if self.builder.checked:
-            what = f"the condition '{text(post)}' before the loop"
-            self.checks.raise_if(test, s, what, text(post), false, true)
+            what = f"the condition '{tested}' before the loop"
+            self.checks.raise_if(test, s, what, tested, false, true)
         with self.builder.block() as body:
             write(s.body)
             if self.builder.checked:
                 self.builder.begin(s)
-                what = f"the condition '{text(post)}' after a turn of the loop"
-                self.checks.raise_if(nodes.negated(test), s, what, text(post), true, false)
+                what = f"the condition '{tested}' after a turn of the loop"
+                self.checks.raise_if(nodes.negated(test), s, what, tested, true, false)
         self.builder.begin(s)
         self.builder.add(ast.While(condition, body, []))
 
-    def repeat(self, s: For, write: WriteBlock, *, backwards: bool) -> None:
+    def _repeat(self, s: For, write: WriteBlock) -> None:
         """A loop over a range."""
         ends = start, stop = self.expressions.lowered(s.start), self.expressions.lowered(s.stop)
         moving = s.moving and self.builder.checked
         if moving:
             start, stop = self.builder.fresh("start"), self.builder.fresh("stop")
             self.builder.assign(nodes.tuple_of([start, stop]), nodes.tuple_of(ends))
-        bounds = _backward_range(start, stop, s.step) if backwards else _range(start, stop, s.step)
+        bounds = (_backward_range if s.backwards else _range)(start, stop, s.step)
         self.builder.env[s.variable.name] = Numeric("int64")
         with self.builder.block() as body, self.checks.keeping(s.variable.name):
             write(s.body)
@@ -110,7 +131,7 @@ class Control:
                     moved = nodes.compare(now, "!=", before)
                     self.checks.raise_if(moved, s, what, text(now), before, now)
 
-    def define(self, s: Define, write: WriteBlock) -> None:
+    def _define(self, s: Define, write: WriteBlock) -> None:
         """Give a value a name, for a block."""
         self.builder.assign(nodes.name(s.variable.name), self.expressions.lowered(s.value))
         self.builder.env[s.variable.name] = self.builder.kinds[s.variable]
@@ -137,12 +158,7 @@ class Control:
         read = all_reads(s.body, self.expressions.numeric | own)
         return self.updated_in(s.body) <= own and not inside & (own | read)
 
-    def unchecked(self, s: Unchecked, write: WriteBlock) -> None:
-        """A block without run-time checks."""
-        with self.builder.unchecked():
-            write(s.body)
-
-    def require(self, s: Require) -> None:
+    def _require(self, s: Require) -> None:
         """Raise if something does not hold."""
         if self.builder.checked:
             lowered = self.expressions.lowered

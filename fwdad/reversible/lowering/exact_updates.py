@@ -86,9 +86,9 @@ class ExactUpdates:
             len(read) == 1 and text(read[0][0]) == text(e) and read[0][1].format_of == kind.format
         )
 
-    def update(self, s: Update, op: str, kind: Exact) -> None:
+    def update(self, s: Update, kind: Exact) -> None:
         """``place op= value``."""
-        place = text(s.place)
+        op, place = s.op, text(s.place)
         if op not in ("*/" if kind.is_log else "+-"):
             message = f"'{place} {op}= ...' has no inverse: {place} is {_described(kind)}"
             raise self.builder.refuse(message, s)
@@ -97,15 +97,15 @@ class ExactUpdates:
             message = f"'{text(s.value)}' is complex, but '{place}' is real"
             raise self.builder.refuse(message, s)
         if kind.is_log:
-            self._multiply(s, op, kind, value_kind)
+            self._multiply(s, kind, value_kind)
         else:
             value = self._rounded(kind, on_grid, self.expressions.lowered(s.value))
             self.builder.add(nodes.augment(s.place, op, value))
         self._check_range(s, s.place, kind)
 
-    def _multiply(self, s: Update, op: str, kind: Exact, factor_kind: Kind) -> None:
+    def _multiply(self, s: Update, kind: Exact, factor_kind: Kind) -> None:
         exact = isinstance(factor_kind, Exact) and self._is_place(s.value, kind)
-        product = _PRODUCTS[op, exact]
+        product = _PRODUCTS[s.op, exact]
         factor = self.builder.fresh("factor")
         self.builder.assign(factor, s.value if exact else self.expressions.lowered(s.value))
         if self.builder.checked:

@@ -39,15 +39,15 @@ class Updates:
         self.checks = checks
         self.exact = exact
 
-    def update(self, s: Update, op: str) -> None:
+    def update(self, s: Update) -> None:
         """``place op= value``."""
         s = self.whole_numbers(s)
-        kind = self.expressions.kind(s.place)
+        op, kind = s.op, self.expressions.kind(s.place)
         if isinstance(kind, Exact):
-            self.exact.update(s, op, kind)
+            self.exact.update(s, kind)
             return
         if op in "*/" and np.dtype(kind.dtype).kind == "i":
-            self._multiply(s, op, kind)
+            self._multiply(s, kind)
             return
         if op in "*/":
             message = (
@@ -96,7 +96,7 @@ class Updates:
         update.apart = s.apart
         return update
 
-    def _multiply(self, s: Update, op: str, kind: Kind) -> None:
+    def _multiply(self, s: Update, kind: Kind) -> None:
         """``place *= value`` or ``place /= value`` of ints: exact, or it raises."""
         value_kind = self.expressions.kind_of_expression(s.value)
         if np.dtype(value_kind.dtype).kind not in "bi":
@@ -111,13 +111,13 @@ class Updates:
                 test = self.builder.numpy("all", test)
             what, expected = f"a factor of '{place}'", ast.Constant("not zero")
             self.checks.raise_if(nodes.negated(test), s, what, text(s.value), expected, factor)
-        forwards, backwards = ("*", "//") if op == "*" else ("//", "*")
+        forwards, backwards = ("*", "//") if s.op == "*" else ("//", "*")
         self.builder.assign(new, nodes.binary(s.place, forwards, factor))
         if self.builder.checked:  # wrapped around, or not divisible
             same = nodes.compare(nodes.binary(new, backwards, factor), "==", s.place)
             if kind.is_array:
                 same = self.builder.numpy("all", same)
-            what = "a product of ints" if op == "*" else "a quotient of ints"
+            what = "a product of ints" if s.op == "*" else "a quotient of ints"
             expected = ast.Constant("exact")
             self.checks.raise_if(nodes.negated(same), s, what, place, expected, new)
         self._store(s.place, kind, new)
@@ -164,9 +164,9 @@ class Updates:
             op = "not "
         self._store(place, kind, nodes.prefix(op, place))
 
-    def instruct(self, s: Instruct, inverse: bool) -> None:
+    def instruct(self, s: Instruct) -> None:
         """Call the function of an instruction, and store what it returns."""
-        function = s.instruction.inverse if inverse else s.instruction.forward
+        function = s.instruction.inverse if s.inverse else s.instruction.forward
         name = self.builder.bind(function.__name__.lstrip("_"), function)
         updated = s.args[: s.instruction.updated]
         self.exact.refuse_rounding(s, map(self.expressions.kind, updated), f"'{s.name}'")

@@ -10,19 +10,13 @@ from fwdad.reversible.language.program import (
     Block,
     Call,
     Compute,
-    Define,
     Flip,
-    For,
     Free,
-    If,
     Instruct,
-    Require,
     Statement,
     Swap,
-    Unchecked,
     Update,
     Variable,
-    While,
 )
 from fwdad.reversible.lowering.calls import Callee, Calls
 from fwdad.reversible.lowering.control import Control
@@ -63,7 +57,11 @@ class Writer:
         for s in block:
             self.builder.begin(s)
             self.checks.check_apart(s)
-            _WRITE[type(s)](self, s)
+            write = _WRITE.get(type(s))
+            if write is None:
+                self.control.statement(s, self.block)
+            else:
+                write(self, s)
 
     def allocate(self, s: Allocate) -> None:
         """Begin an ancilla."""
@@ -73,18 +71,12 @@ class Writer:
 
 
 _WRITE: dict[type[Statement], Callable[[Writer, Any], None]] = {
-    Update: lambda w, s: w.updates.update(s, s.op),
+    Update: lambda w, s: w.updates.update(s),
     Swap: lambda w, s: w.updates.swap_places(s),
     Flip: lambda w, s: w.updates.flip_place(s),
-    Instruct: lambda w, s: w.updates.instruct(s, s.inverse),
+    Instruct: lambda w, s: w.updates.instruct(s),
     Allocate: lambda w, s: w.allocate(s),
     Free: lambda w, s: w.updates.end(s),
-    Define: lambda w, s: w.control.define(s, w.block),
-    If: lambda w, s: w.control.branch(s, s.pre, s.post, w.block),
-    While: lambda w, s: w.control.loop(s, s.pre, s.post, w.block),
-    For: lambda w, s: w.control.repeat(s, w.block, backwards=s.backwards),
     Call: lambda w, s: w.calls.call(s),
     Compute: lambda w, s: w.control.compute(s, w.block),
-    Require: lambda w, s: w.control.require(s),
-    Unchecked: lambda w, s: w.control.unchecked(s, w.block),
 }
