@@ -72,7 +72,7 @@ class CudaKernel:
 
     def __init__(self, f: Reversible) -> None:
         self.f = f
-        self._made: dict[Any, Any] = {}
+        self._kernels: dict[Any, Any] = {}
         self._reduce: Any = None
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
@@ -81,15 +81,15 @@ class CudaKernel:
         Parameters
         ----------
         *args : array, shape (n, ...), or number
-            An array holds one number or array for each instance; a number is given to all, and
-            must not be updated. Arrays may lie on the device: whatever has
+            An array holds one number or array for each instance; all instances read a number, which
+            must not be updated. Arrays may be on the device: whatever has
             ``__cuda_array_interface__`` (of Numba, CuPy, PyTorch).
 
         Returns
         -------
         tuple
             The updated arguments; the caller's are as they were. NumPy arrays, or, where an
-            argument lies on the device, Numba's device arrays (``cupy.asarray(y)`` makes CuPy's
+            argument is on the device, Numba's device arrays (``cupy.asarray(y)`` makes CuPy's
             of them without a copy).
 
         Raises
@@ -126,7 +126,7 @@ class CudaKernel:
     ) -> tuple[Any, ...]:
         from numba import cuda  # noqa: PLC0415  (import fwdad does not import Numba)
 
-        args, bars = (tuple(_seen(x, cuda) for x in values) for values in (args, bars))
+        args, bars = (tuple(_as_device_array(x, cuda) for x in values) for values in (args, bars))
         stays = any(_on_device(x) for x in (*args, *bars))
         lengths = {a.shape[0] for a in args if _is_array(a) and a.ndim}
         if len(lengths) != 1:
@@ -140,9 +140,9 @@ class CudaKernel:
             copies += _cotangents(args, bars, kinds, n, cuda)
         shapes = tuple(v.shape[1:] if _is_array(v) else None for v in copies)
         key = (kinds, shapes, inverse, adjoint)
-        kernel = self._made.get(key)
+        kernel = self._kernels.get(key)
         if kernel is None:
-            kernel = self._made[key] = self._kernel(kinds, copies, inverse, adjoint, cuda)
+            kernel = self._kernels[key] = self._kernel(kinds, copies, inverse, adjoint, cuda)
         if n:
             self._launch(kernel, n, copies)
         results = copies[len(args) :] if adjoint else copies
@@ -210,7 +210,7 @@ class CudaKernel:
 
 
 def _of_one_instance(kinds: list[Kind], values: list[Any]) -> tuple[Any, ...]:
-    """Examples of what the function of one instance is given."""
+    """Examples of what the function of one instance takes."""
     return tuple(
         np.zeros(v.shape[1:], v.dtype) if kind.is_array else kind.sample()
         for kind, v in zip(kinds, values, strict=True)
@@ -218,7 +218,7 @@ def _of_one_instance(kinds: list[Kind], values: list[Any]) -> tuple[Any, ...]:
 
 
 def _device_function(lowered: Lowered, args: tuple[Any, ...], cuda: Any) -> Any:
-    """A generated function for the device, and constants that it is given behind its arguments."""
+    """A generated function for the device, and constants that it takes behind its arguments."""
     flat = Flattened(args, {})
     tape = trace_optimised(lowered.function, flat, lengths=Lengths(sys.maxsize))
     if any(k < len(flat.leaves) for k in tape.value_guards):
@@ -250,7 +250,7 @@ def _is_array(x: Any) -> bool:
     return isinstance(x, np.ndarray) or _on_device(x)
 
 
-def _seen(x: Any, cuda: Any) -> Any:
+def _as_device_array(x: Any, cuda: Any) -> Any:
     """A device array of any library as Numba's view of it; all else as it is."""
     foreign = hasattr(x, "__cuda_array_interface__") and not _on_device(x)
     return cuda.as_cuda_array(x) if foreign else x

@@ -155,14 +155,14 @@ def _unbound(f: Any, args: tuple[Any, ...]) -> tuple[Reversible, tuple[Any, ...]
     return (f.function, (f.owner, *args)) if isinstance(f, Bound) else (f, args)
 
 
-def _value(kind: Any, kept: Any) -> Any:
-    return value_of(kept) if isinstance(kind, Exact) and kind.is_log else kept
+def _value(kind: Any, stored: Any) -> Any:
+    return value_of(stored) if isinstance(kind, Exact) and kind.is_log else stored
 
 
-def _moved(kind: Any, kept: Any, by: Any) -> Any:
+def _moved(kind: Any, stored: Any, by: Any) -> Any:
     if isinstance(kind, Exact) and kind.is_log:
-        return log_of(value_of(kept) + by, kind.format.scale)
-    return kept + by
+        return log_of(value_of(stored) + by, kind.format.scale)
+    return stored + by
 
 
 def _draw(rng: np.random.Generator, x: Any) -> Any:

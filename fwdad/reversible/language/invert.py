@@ -39,10 +39,10 @@ def inverted(s: Statement) -> Statement:
         inverse = opposite(s.node, s.variable, s.value)
         inverse.apart = s.apart
         return inverse
-    if isinstance(s, Compute):  # whose first block is undone in both directions
-        kept = copy.copy(s)
-        kept.inside = inverted_block(s.inside)
-        return kept
+    if isinstance(s, Compute):  # its first block runs forwards and is undone in both directions
+        compute = copy.copy(s)
+        compute.inside = inverted_block(s.inside)
+        return compute
     return with_blocks(turned(s), inverted_block)
 
 

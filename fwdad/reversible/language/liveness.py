@@ -13,6 +13,7 @@ from fwdad.reversible.language.program import (
     children,
     read_expressions,
     root_of,
+    walk,
     written_places,
 )
 
@@ -44,12 +45,7 @@ def _mark(
 
 def all_reads(block: Block, names: set[str]) -> set[str]:
     """The variables whose values a block needs, its own among them."""
-    variables: set[str] = set()
-    for s in block:
-        variables |= _own_reads(s, names)
-        for inner in children(s):
-            variables |= all_reads(inner, names)
-    return variables
+    return {v for s in walk(block) for v in _own_reads(s, names)}
 
 
 def _own_reads(s: Statement, names: set[str]) -> set[str]:

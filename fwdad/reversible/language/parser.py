@@ -53,7 +53,7 @@ def read(f: FunctionType) -> ast.FunctionDef:
 def parse(f: FunctionType, node: ast.FunctionDef, room: int) -> Program:
     """Read a function under ``@reversible``, with the meaning that names from outside have now.
 
-    ``room`` is the capacity given to stacks and dictionaries without one of their own.
+    ``room`` is the capacity of stacks and dictionaries without one of their own.
     """
     return _Parser(f, node, room).program()
 
@@ -289,8 +289,8 @@ class _Parser:
             first, *others = node.items
             inner = ast.copy_location(ast.With(others, node.body), node)
             node = ast.copy_location(ast.With([first], [inner]), node)
-        word = node.items[0].context_expr
-        meant = self.scope.meaning(word.func) if isinstance(word, ast.Call) else None
+        context = node.items[0].context_expr
+        meant = self.scope.meaning(context.func) if isinstance(context, ast.Call) else None
         if node.items[0].optional_vars is not None:
             meant = None  # none of them gives anything a name
         if meant is keywords.unchecked:

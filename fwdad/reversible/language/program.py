@@ -99,7 +99,7 @@ class Define(Statement):
 
 @dataclass(eq=False)
 class If(Statement):
-    """A branch, and the condition that tells afterwards which way was taken."""
+    """A branch, and the condition that tells afterwards which branch was taken."""
 
     pre: ast.expr
     post: ast.expr
@@ -175,12 +175,15 @@ class Compute(Statement):
 
 @dataclass(eq=False)
 class Require(Statement):
-    """What must hold here, in both directions: "``what`` is ``found``; it must be ``expected``"."""
+    """What must hold here, in both directions.
+
+    The error says: "``what`` is ``actual``; it must be ``expected``".
+    """
 
     test: ast.expr
     what: str
     variable: str
-    found: ast.expr
+    actual: ast.expr
     expected: str
     error: type = InvertibilityError
 
@@ -275,7 +278,7 @@ def read_expressions(statement: Statement) -> list[ast.expr]:
     if isinstance(statement, For):
         return [statement.start, statement.stop]
     if isinstance(statement, Require):
-        return [statement.test, statement.found]
+        return [statement.test, statement.actual]
     if isinstance(statement, Instruct):
         return statement.args[statement.instruction.updated :]
     return []

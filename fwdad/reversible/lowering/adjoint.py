@@ -222,8 +222,8 @@ def _instruction_pull(s: Instruct, active: list[int], read: list[tuple[ast.expr,
     count = ins.arity
     updated = [k for k in range(ins.updated) if read[k][1].active]
 
-    def weighted(*given: Any) -> Any:
-        args, bars = given[:count], given[count:]
+    def weighted(*args_and_bars: Any) -> Any:
+        args, bars = args_and_bars[:count], args_and_bars[count:]
         new = function(*args)
         new = new if ins.updated > 1 else (new,)
         total = 0.0

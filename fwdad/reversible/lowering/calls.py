@@ -57,7 +57,7 @@ class Calls:
         return function, updated, values
 
     def values(self, s: Call, kinds: list[Kind]) -> list[tuple[ast.expr, Kind]]:
-        """What a call is given: the fields of records, no functions."""
+        """What a call passes: the fields of records, no functions."""
         values: list[tuple[ast.expr, Kind]] = []
         for a, kind in zip(s.args, kinds, strict=True):
             values += zip(s.places(a), leaf_kinds(kind), strict=True)

@@ -163,7 +163,9 @@ class Control:
         if self.builder.checked:
             lowered = self.expressions.lowered
             failed, expected = nodes.negated(lowered(s.test)), ast.Constant(s.expected)
-            self.checks.raise_if(failed, s, s.what, s.variable, expected, lowered(s.found), s.error)
+            self.checks.raise_if(
+                failed, s, s.what, s.variable, expected, lowered(s.actual), s.error
+            )
 
 
 def own_variables(block: Block) -> set[str]:

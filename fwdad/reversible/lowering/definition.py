@@ -133,9 +133,9 @@ class Definition:
         positions = self.positions.get(kinds)
         if positions is None:
             known = dict(zip(self.forward.params, kinds, strict=True))
-            written = self.updated_paths(world_of(known))
+            updated = self.updated_paths(world_of(known))
             paths = [path for p, kind in known.items() for path in value_paths(p, kind)]
-            positions = {at for at, path in enumerate(paths) if touches(written, path)}
+            positions = {at for at, path in enumerate(paths) if touches(updated, path)}
             self.positions[kinds] = positions
         return positions
 

@@ -19,13 +19,13 @@ from fwdad.reversible.numbers.logarithmic import (
     Logarithmic,
     log_of,
     over,
-    over_kept,
+    over_stored,
     times,
-    times_kept,
+    times_stored,
 )
 
 _PRODUCTS: dict[tuple[str, bool], Any] = {
-    ("*", False): times, ("*", True): times_kept, ("/", False): over, ("/", True): over_kept,
+    ("*", False): times, ("*", True): times_stored, ("/", False): over, ("/", True): over_stored,
 }  # fmt: skip
 """Of ``*`` and ``/`` the function of a number and of a logarithmic number, which is exact."""
 
@@ -40,8 +40,8 @@ class ExactUpdates:
         self.expressions = expressions
         self.checks = checks
 
-    def kept(self, e: ast.expr, kind: Exact) -> ast.expr:
-        """What is kept of a value."""
+    def stored(self, e: ast.expr, kind: Exact) -> ast.expr:
+        """What is stored of a value."""
         form, _, value = self.expressions.constructed(e) or (None, None, e)
         if form is None and self._is_place(e, kind):
             return e
@@ -50,8 +50,8 @@ class ExactUpdates:
             if kind.is_log and number == 0:
                 return nodes.prefix("-", self.builder.numpy("inf"))
             return nodes.constant(float(_of_constant(kind, number)))
-        to_kept = log_of if kind.is_log else on_grid
-        return self._rounded(kind, to_kept, self.expressions.lowered(value))
+        to_stored = log_of if kind.is_log else on_grid
+        return self._rounded(kind, to_stored, self.expressions.lowered(value))
 
     def _rounded(self, kind: Exact, function: Any, *args: ast.expr) -> ast.expr:
         """A call of a function that rounds to a format, whose scale is its last argument."""
@@ -69,8 +69,10 @@ class ExactUpdates:
             expected = ast.Constant("positive or zero")
             failed = nodes.negated(self._every(positive, kind))
             self.checks.raise_if(failed, s, what, variable.id, expected, lowered)
-        kept = self.kept(s.value, kind)
-        self.builder.assign(variable, self.builder.numpy("copy", kept) if kind.is_array else kept)
+        stored = self.stored(s.value, kind)
+        self.builder.assign(
+            variable, self.builder.numpy("copy", stored) if kind.is_array else stored
+        )
         if not known:
             self._check_range(s, variable, kind)
 
@@ -151,10 +153,10 @@ class ExactUpdates:
 
     def check_value(self, s: Allocate | Free, name: str, kind: Exact) -> None:
         """Raise if a variable that ends is not exactly what it must be."""
-        variable, kept = nodes.name(name), self.kept(s.value, kind)
-        differs = nodes.compare(variable, "!=", kept)
+        variable, stored = nodes.name(name), self.stored(s.value, kind)
+        differs = nodes.compare(variable, "!=", stored)
         failed = self.builder.numpy("any", differs) if kind.is_array else differs
-        expected, actual = (self.expressions.value(x, kind) for x in (kept, variable))
+        expected, actual = (self.expressions.value(x, kind) for x in (stored, variable))
         self.checks.raise_if(failed, s, f"ancilla '{name}'", name, expected, actual)
 
     def refuse_rounding(self, s: Statement, kinds: Iterable[Kind], what: str) -> None:
@@ -188,4 +190,4 @@ def _of_constant(kind: Exact, number: Any) -> Any:
         if isinstance(kind.format, Fixed)
         else Logarithmic(number, kind.format.bits)
     )
-    return exact.kept
+    return exact.stored

@@ -69,7 +69,7 @@ class Expressions:
         return kind
 
     def parts(self, expression: ast.expr) -> tuple[list[tuple[ast.expr, Kind]], list[ast.expr]]:
-        """The places that an expression reads, with their kinds, and the shapes it asks for."""
+        """The places that an expression reads, with their kinds, and the shapes that it reads."""
         read: dict[str, tuple[ast.expr, Kind]] = {}
         todo = leaves(expression, self.numeric)
         shapes = {text(m): m for m in metadata(expression, self.numeric)}
@@ -142,7 +142,7 @@ class Expressions:
         return ExpressionFunction(function, arguments)
 
     def lowered(self, e: ast.expr) -> ast.expr:
-        """An expression that reads values: of logarithmic numbers, logarithms are kept."""
+        """An expression that reads values: of logarithmic numbers, logarithms are stored."""
         if not any(isinstance(k, Exact) and k.is_log for k in self.builder.env.values()):
             return e
         read, shapes = self.parts(e)
@@ -152,9 +152,11 @@ class Expressions:
                 by[text(leaf)] = self.value(leaf, kind)
         return replaced(e, by)
 
-    def value(self, kept: ast.expr, kind: Exact) -> ast.expr:
-        """The value of an exact number, from what is kept of it."""
-        return nodes.call(self.builder.bind("value_of", value_of), kept) if kind.is_log else kept
+    def value(self, stored: ast.expr, kind: Exact) -> ast.expr:
+        """The value of an exact number, from what is stored of it."""
+        return (
+            nodes.call(self.builder.bind("value_of", value_of), stored) if kind.is_log else stored
+        )
 
     def outside(self, node: ast.expr) -> Any:
         """What an expression of the world outside means."""
