@@ -41,8 +41,6 @@ from fwdad.transforms.passes.small.elements import (
     lengths,
 )
 
-_OF_ONE_NUMBER = {np.broadcast_to: 0, np.full: 1, np.sum: 0}
-"""Functions that return an argument if it is a number, and its position."""
 Element = Callable[[tuple[Operand, ...]], Operand]
 """Returns the element of an array at some indices."""
 
@@ -165,11 +163,13 @@ class _ElementLoops:
 
     def _of_numbers(self, op: Apply) -> None:
         """Arrays without axes are numbers."""
-        kept = 0 if record_of(op.function).moves else _OF_ONE_NUMBER.get(op.function)
-        if kept is None:
-            self.out.append(op)
+        (out, *_), record = op.outputs, record_of(op.function)
+        if op.function is np.full:
+            self.mapping[out] = op.args[1]
+        elif record.moves or record.reduction is not None or op.function is np.broadcast_to:
+            self.mapping[out] = op.args[0]
         else:
-            self.mapping[op.outputs[0]] = op.args[kept]
+            self.out.append(op)
 
     def _elements_of_result(self, op: Apply) -> Element | None:
         """How to compute an element of what a call returns; None if it depends on several."""

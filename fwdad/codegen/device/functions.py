@@ -122,10 +122,6 @@ _FORMS: dict[Any, Callable[..., Any]] = {
 if hasattr(math, "cbrt"):  # which Python has from 3.11 on, and Numba has not
     _FORMS |= {math.cbrt: _cbrt, math.exp2: _exp2}
 _OPERATORS = {record_of(f).stands_for: f for f in (*INFIX, *PREFIX, abs)}
-_OF_THE_DEVICE = {
-    abs, np.maximum, np.minimum, np.fmax, np.fmin, np.logical_and, np.logical_or,
-    np.logical_xor, np.deg2rad, np.rad2deg, np.degrees, np.radians, *INFIX, *PREFIX,
-}  # fmt: skip
 
 
 def device_function(f: Callable[..., Any], dtypes: Sequence[np.dtype[Any]]) -> Callable[..., Any]:
@@ -136,14 +132,15 @@ def device_function(f: Callable[..., Any], dtypes: Sequence[np.dtype[Any]]) -> C
         return operator.not_  # of True the device would make -2, as Python does
     if f in _FORMS:
         return _FORMS[f]
-    if f in _OF_THE_DEVICE or isinstance(f, type) or record_of(f).own:
+    record = record_of(f)
+    if f in _OPERATORS.values() or isinstance(f, type) or record.device or record.own:
         return f
     name, module = getattr(f, "__name__", ""), getattr(f, "__module__", None) or "numpy"
     if f is getattr(math, name, None):
         return f
     if f is getattr(np, name, None):
         library = cmath if "c" in kinds else math
-        form: Callable[..., Any] | None = getattr(library, record_of(f).libm or name, None)
+        form: Callable[..., Any] | None = getattr(library, record.libm or name, None)
         if form is not None:
             return form
     message = (
