@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from types import FunctionType
 from typing import Any
 
@@ -11,10 +10,9 @@ import numpy as np
 from fwdad.codegen.device.source import device_source
 from fwdad.codegen.numba_support import CannotCompileError
 from fwdad.errors import UnsupportedTypeError, type_in_words
-from fwdad.frontend.arguments import Flattened, Lengths
-from fwdad.frontend.specialise import trace_optimised
 from fwdad.reversible.arguments.kinds import Kind, Numeric
 from fwdad.reversible.function import Reversible
+from fwdad.reversible.kernel_program import kernel_program
 from fwdad.reversible.lowering.definition import Definition, Lowered
 from fwdad.reversible.lowering.function_builder import define_source
 
@@ -219,18 +217,9 @@ def _of_one_instance(kinds: list[Kind], values: list[Any]) -> tuple[Any, ...]:
 
 def _device_function(lowered: Lowered, args: tuple[Any, ...], cuda: Any) -> Any:
     """A generated function for the device, and constants that it takes behind its arguments."""
-    flat = Flattened(args, {})
-    tape = trace_optimised(lowered.function, flat, lengths=Lengths(sys.maxsize))
-    if any(k < len(flat.leaves) for k in tape.value_guards):
-        message = f"{lowered.name}: a kernel serves all values of numbers, and one must be known"
-        raise UnsupportedTypeError(message)
-    block = tape.program.block
-    returned = tape.rebuild(block.results)
-    if returned is None:
-        returned = ()
-    block.results = list(returned) if isinstance(returned, tuple) else [returned]
+    program, captured = kernel_program(lowered.function, args)
     try:
-        source = device_source(tape.program)
+        source = device_source(program)
     except CannotCompileError as error:
         raise UnsupportedTypeError(error.what) from error
     namespace = {
@@ -238,8 +227,8 @@ def _device_function(lowered: Lowered, args: tuple[Any, ...], cuda: Any) -> Any:
         for name, x in source.namespace.items()
     }
     function = define_source(source.code, source.name, {**namespace, "cuda": cuda})
-    captured = {f"constant_{k}": c.fetch() for k, c in enumerate(tape.captures)}
-    return cuda.jit(device=True)(function), captured
+    constants = {f"constant_{k}": value for k, value in enumerate(captured)}
+    return cuda.jit(device=True)(function), constants
 
 
 def _on_device(x: Any) -> bool:

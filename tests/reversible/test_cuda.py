@@ -142,6 +142,32 @@ except fwdad.UnsupportedTypeError as error:
 else:
     raise AssertionError
 
+# a function with a rule, and a number from outside
+scale = 0.5
+
+
+def swish(x):
+    return scale * x / (1.0 + np.exp(-x))
+
+
+@fwdad.frule(swish)
+def swish_rule(primals, tangents):
+    (x,), (x_dot,) = primals, tangents
+    s = 1.0 / (1.0 + np.exp(-x))
+    return scale * x * s, scale * s * (1.0 + x * (1.0 - s)) * x_dot
+
+
+@fwdad.reversible
+def activated(y, x):
+    y += swish(x)
+
+
+x = rng.normal(size=5)
+y, _ = fwdad.cuda_kernel(activated)(np.zeros(5), x)
+np.testing.assert_allclose(y, swish(x), rtol=1e-14)
+_, x_bar = fwdad.cuda_kernel(activated).adjoint((y, x), (np.ones(5), None))
+np.testing.assert_allclose(x_bar, fwdad.grad(lambda x: np.sum(swish(x)))(x), rtol=1e-13)
+
 # arrays on the device stay there
 from numba import cuda
 

@@ -76,7 +76,7 @@ class _ElementLoops:
             op.replace(self._now)
             self.op = op
             if isinstance(op, Loop) and any(map(is_array, op.carried)):
-                raise self._refused("a loop that makes a new array in each turn")
+                raise _refused("a loop that makes a new array in each turn")
             for inner in op.blocks():
                 self._block(inner)
             if isinstance(op, Load):
@@ -102,18 +102,18 @@ class _ElementLoops:
         elif all(map(_is_basic, op.index)) and (out.type.ndim or not is_array(out)):
             self.out.append(op)
         else:
-            raise self._refused("this index")
+            raise _refused("this index")
 
     def _write(self, op: Store | Update) -> None:
         shape = lengths(op.array)
         parts = spelled_out(op.index, len(shape))
         if not all(map(_is_basic, parts)):
-            raise self._refused("this index")
+            raise _refused("this index")
         if not any(isinstance(i, slice) for i in parts):
             self.out.append(op)
             return
         if any(values_in(i) for i in parts if isinstance(i, slice)):
-            raise self._refused("a slice between indices that are not known beforehand")
+            raise _refused("a slice between indices that are not known beforehand")
         ranges = [
             range(*i.indices(n)) if isinstance(i, slice) else None
             for i, n in zip(parts, shape, strict=True)
@@ -139,11 +139,8 @@ class _ElementLoops:
     def _apply(self, op: Apply) -> None:
         of_arrays = [v for v in (*op.outputs, *values_in(op.operands())) if v.type.ndim]
         if any(not isinstance(n, int) for v in of_arrays for n in v.type.shape):
-            raise CannotCompileError(
-                f"'{_name(op)}': the length of an array in a kernel is a number, or the length of "
-                "an argument",
-                op.location,
-            )
+            message = "the length of an array in a kernel is a number, or the length of an argument"
+            raise CannotCompileError(f"'{_name(op)}': {message}")
         if not of_arrays:
             self._of_numbers(op)
             return
@@ -159,7 +156,7 @@ class _ElementLoops:
         elif record_of(op.function).rearranges:
             self.out.append(op)
         else:
-            raise self._refused(f"'{_name(op)}' of arrays")
+            raise _refused(f"'{_name(op)}' of arrays")
 
     def _of_numbers(self, op: Apply) -> None:
         """Arrays without axes are numbers."""
@@ -219,7 +216,7 @@ class _ElementLoops:
         """The element of an operand that is broadcast."""
         if not is_array(operand):
             if isinstance(operand, (list, tuple)):
-                raise self._refused("a list as an array")
+                raise _refused("a list as an array")
             return operand
         shape = lengths(operand)
         last = at[len(at) - len(shape) :]
@@ -281,8 +278,9 @@ class _ElementLoops:
     def _location(self) -> Any:
         return self.op.location if self.op is not None else None
 
-    def _refused(self, what: str) -> CannotCompileError:
-        return CannotCompileError(f"{what} has no form for a GPU", self._location())
+
+def _refused(what: str) -> CannotCompileError:
+    return CannotCompileError(f"{what} has no form for a GPU")
 
 
 def _is_broadcast(args: Sequence[Operand], out: Value) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fwdad.codegen.device.element_loops import loop_over_elements
 from fwdad.codegen.device.functions import device_function
 from fwdad.codegen.numba_support import CannotCompileError
@@ -31,12 +29,5 @@ def device_source(program: Program) -> Source:
     for op in program.walk():
         if isinstance(op, Apply) and not any(v.type.ndim for v in op.outputs):
             dtypes = [a.type.dtype for a in op.args if isinstance(a, Value)]
-            op.function = _form(op, dtypes)
+            op.function = device_function(op.function, dtypes)
     return source_of(program, Writer(program))
-
-
-def _form(op: Apply, dtypes: list[Any]) -> Any:
-    try:
-        return device_function(op.function, dtypes)
-    except CannotCompileError as error:
-        raise CannotCompileError(error.what, op.location) from None

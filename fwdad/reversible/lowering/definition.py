@@ -35,7 +35,7 @@ from fwdad.reversible.lowering.writer import Writer
 
 @dataclass(eq=False)
 class Lowered:
-    """A program as a Python function for some kinds, in one direction; it calls ``calls``.
+    """A program as a Python function for some kinds, in one direction.
 
     ``function`` is None while it is being written.
     """
@@ -43,7 +43,6 @@ class Lowered:
     name: str
     function: Any = None
     definition: ast.FunctionDef = field(init=False)
-    calls: list[Lowered] = field(default_factory=list)
     links: list[tuple[dict[str, Any], str]] = field(default_factory=list)
 
 
@@ -211,7 +210,7 @@ class Definition:
         def updated_in(block: Block) -> set[str]:
             return {path.partition(".")[0] for path in updated_paths(outside, block, functions)}
 
-        callee = functools.partial(self._called, lowered, builder)
+        callee = functools.partial(self._called, builder)
         writing = Expressions(builder), callee, updated_in
         values = [p for p in program.params if is_value(known[p])]
         updated = self.updated(kinds)
@@ -262,7 +261,6 @@ class Definition:
 
     def _called(
         self,
-        caller: Lowered,
         builder: FunctionBuilder,
         s: Call,
         kinds: list[Kind],
@@ -283,7 +281,6 @@ class Definition:
         definition.refresh()
         self.uses[definition] = definition.version
         lowered = definition.lowered(tuple(kinds), inverse, adjoint)
-        caller.calls.append(lowered)
         name = builder.names.fresh(lowered.name)
         builder.namespace[name] = lowered.function
         if lowered.function is None:
