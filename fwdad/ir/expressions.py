@@ -11,6 +11,7 @@ from fwdad.ir.literals import Literals
 from fwdad.ir.notation import ATOM, INFIX, LOWEST, PREFIX
 from fwdad.ir.ops import Apply, Load, Missing, Operand, Store, Update, Value
 from fwdad.ir.primitives.identity import identity
+from fwdad.ir.primitives.local_arrays import local_array
 from fwdad.ir.primitives.ranges import range_length
 
 
@@ -90,4 +91,5 @@ _SPECIAL: dict[Callable[..., Any], Callable[..., str]] = {
     length_of: lambda w, a, axis: f"{w.text(a, ATOM)}.shape[{axis}]",
     range_length: lambda w, *bounds: f"len(range({', '.join(w.text(b) for b in bounds)}))",
     identity: lambda w, x: w.text(x),
+    local_array: lambda w, *of: f"cuda.local.array({', '.join(map(w.text, of))})",
 }

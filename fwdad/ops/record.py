@@ -135,6 +135,8 @@ class Record:
         Its name in C's mathematical library; that of the instruction on vectors.
     numba, numba_complex : bool
         Numba has it under the same name, with the same meaning for floats; for complex numbers.
+    device : bool
+        ``numba.cuda`` has it under the same name, with the same meaning for floats.
     has_loop : bool
         It makes arrays of numbers alone, by a loop in compiled code.
     cannot_carry : str
@@ -189,6 +191,7 @@ class Record:
     simd: str = ""
     numba: bool = False
     numba_complex: bool = False
+    device: bool = False
     has_loop: bool = False
     cannot_carry: str = ""
     outside: bool = False

@@ -24,9 +24,9 @@ op(
     np.bitwise_or, np.bitwise_xor, np.invert, np.logical_not,
     risk=Risk.QUIET,
 )  # fmt: skip
-op(np.logical_and, on_bools=np.bitwise_and, risk=Risk.QUIET)
-op(np.logical_or, on_bools=np.bitwise_or, risk=Risk.QUIET)
-op(np.logical_xor, on_bools=np.bitwise_xor, risk=Risk.QUIET)
+op(np.logical_and, on_bools=np.bitwise_and, device=True, risk=Risk.QUIET)
+op(np.logical_or, on_bools=np.bitwise_or, device=True, risk=Risk.QUIET)
+op(np.logical_xor, on_bools=np.bitwise_xor, device=True, risk=Risk.QUIET)
 op(np.signbit, numba=True, risk=Risk.QUIET)
 
 _f: Any
@@ -48,17 +48,14 @@ op(np.copysign, libm="copysign", simd="copysign", risk=Risk.QUIET)
 
 # -- instructions on vectors
 op(np.absolute, simd="abs")
-for _f in (
-    np.floor, np.ceil, np.trunc, np.rint, np.maximum, np.minimum, np.fmax, np.fmin, np.sign,
-):  # fmt: skip
+for _f in (np.floor, np.ceil, np.trunc, np.rint, np.sign):
     op(_f, simd=_f.__name__, numba=True)
+for _f in (np.maximum, np.minimum, np.fmax, np.fmin):
+    op(_f, simd=_f.__name__, numba=True, device=True)
 for _f in (np.isnan, np.isfinite, np.isinf):
     op(_f, simd=_f.__name__, numba=True, numba_complex=True, risk=Risk.QUIET)
 
 # -- others that Numba has
 op(np.conjugate, numba=True, numba_complex=True, risk=Risk.QUIET)
-op(
-    np.logaddexp, np.logaddexp2, np.deg2rad, np.rad2deg, np.degrees, np.radians, np.nextafter,
-    np.spacing, np.ldexp,
-    numba=True,
-)  # fmt: skip
+op(np.deg2rad, np.rad2deg, np.degrees, np.radians, numba=True, device=True)
+op(np.logaddexp, np.logaddexp2, np.nextafter, np.spacing, np.ldexp, numba=True)

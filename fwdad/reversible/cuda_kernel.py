@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from fwdad.codegen.device.source import device_source
+from fwdad.codegen.numba_support import CannotCompileError
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.reversible.arguments.kinds import Kind, Numeric
 from fwdad.reversible.function import Reversible
-from fwdad.reversible.lowering.cuda.device import DeviceFunctions
-from fwdad.reversible.lowering.definition import Definition
-from fwdad.reversible.lowering.source import make_function
+from fwdad.reversible.kernel_program import kernel_program
+from fwdad.reversible.lowering.definition import Definition, Lowered
+from fwdad.reversible.lowering.function_builder import define_source
 
 _THREADS = 128
 
@@ -35,8 +38,9 @@ def cuda_kernel(f: Reversible) -> CudaKernel:
 
     Notes
     -----
-    Run-time checks are off: a kernel cannot raise. Arrays that begin inside f (ancillas) have
-    lengths that are written out (``np.zeros(3)``): they are a thread's own memory. With
+    Run-time checks are off: a kernel cannot raise. Arrays that begin inside f (ancillas) are a
+    thread's own memory, of a length that is written out (``np.zeros(3)``) or is that of an argument
+    (``np.zeros(len(x))``): a kernel is compiled for each shape of an instance's arrays. With
     ``NUMBA_ENABLE_CUDASIM=1`` in the environment, before Numba is imported, kernels run in Numba's
     simulator.
 
@@ -66,7 +70,7 @@ class CudaKernel:
 
     def __init__(self, f: Reversible) -> None:
         self.f = f
-        self._made: dict[Any, Any] = {}
+        self._kernels: dict[Any, Any] = {}
         self._reduce: Any = None
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
@@ -75,15 +79,15 @@ class CudaKernel:
         Parameters
         ----------
         *args : array, shape (n, ...), or number
-            An array holds one number or array for each instance; a number is given to all, and
-            must not be updated. Arrays may lie on the device: whatever has
+            An array holds one number or array for each instance; all instances read a number, which
+            must not be updated. Arrays may be on the device: whatever has
             ``__cuda_array_interface__`` (of Numba, CuPy, PyTorch).
 
         Returns
         -------
         tuple
             The updated arguments; the caller's are as they were. NumPy arrays, or, where an
-            argument lies on the device, Numba's device arrays (``cupy.asarray(y)`` makes CuPy's
+            argument is on the device, Numba's device arrays (``cupy.asarray(y)`` makes CuPy's
             of them without a copy).
 
         Raises
@@ -120,7 +124,7 @@ class CudaKernel:
     ) -> tuple[Any, ...]:
         from numba import cuda  # noqa: PLC0415  (import fwdad does not import Numba)
 
-        args, bars = (tuple(_seen(x, cuda) for x in values) for values in (args, bars))
+        args, bars = (tuple(_as_device_array(x, cuda) for x in values) for values in (args, bars))
         stays = any(_on_device(x) for x in (*args, *bars))
         lengths = {a.shape[0] for a in args if _is_array(a) and a.ndim}
         if len(lengths) != 1:
@@ -132,10 +136,11 @@ class CudaKernel:
         copies = [_copied(a, cuda) if _is_array(a) else a for a in args]
         if adjoint:
             copies += _cotangents(args, bars, kinds, n, cuda)
-        key = (kinds, tuple(_is_array(v) for v in copies), inverse, adjoint)
-        kernel = self._made.get(key)
+        shapes = tuple(v.shape[1:] if _is_array(v) else None for v in copies)
+        key = (kinds, shapes, inverse, adjoint)
+        kernel = self._kernels.get(key)
         if kernel is None:
-            kernel = self._made[key] = self._kernel(kinds, copies, inverse, adjoint, cuda)
+            kernel = self._kernels[key] = self._kernel(kinds, copies, inverse, adjoint, cuda)
         if n:
             self._launch(kernel, n, copies)
         results = copies[len(args) :] if adjoint else copies
@@ -174,7 +179,7 @@ class CudaKernel:
         self, kinds: tuple[Kind, ...], values: list[Any], inverse: bool, adjoint: bool, cuda: Any
     ) -> Any:
         definition = Definition(self.f.definition.f, checked=False, tolerance=0.0)
-        written = definition.source(kinds, inverse, adjoint)
+        lowered = definition.lowered(kinds, inverse, adjoint)
         flat = [*kinds, *(k for k in kinds if k.active)] if adjoint else list(kinds)
         names = [f"a{k}" for k in range(len(values))]
         updated = definition.updated(kinds)
@@ -189,16 +194,41 @@ class CudaKernel:
         texts = [
             f"{name}[i]" if _is_array(v) else name for name, v in zip(names, values, strict=True)
         ]
-        call = f"device({', '.join(texts)})"
-        left = ", ".join(texts[k] for k in targets)
+        device, constants = _device_function(lowered, _of_one_instance(flat, values), cuda)
+        call = f"device({', '.join([*texts, *constants])})"
+        left = "".join(f"{texts[k]}, " for k in targets)
         code = (
             f"def kernel({', '.join(names)}):\n"
             f"    i = cuda.grid(1)\n"
             f"    if i < {names[_first_array(values)]}.shape[0]:\n"
-            f"        {f'{left} = {call}' if targets else call}\n"
+            f"        {f'{left}= {call}' if targets else call}\n"
         )
-        device = DeviceFunctions(cuda).function(written)
-        return cuda.jit(make_function(code, "kernel", {"cuda": cuda, "device": device}))
+        namespace = {"cuda": cuda, "device": device, **constants}
+        return cuda.jit(define_source(code, "kernel", namespace))
+
+
+def _of_one_instance(kinds: list[Kind], values: list[Any]) -> tuple[Any, ...]:
+    """Examples of what the function of one instance takes."""
+    return tuple(
+        np.zeros(v.shape[1:], v.dtype) if kind.is_array else kind.sample()
+        for kind, v in zip(kinds, values, strict=True)
+    )
+
+
+def _device_function(lowered: Lowered, args: tuple[Any, ...], cuda: Any) -> Any:
+    """A generated function for the device, and constants that it takes behind its arguments."""
+    program, captured = kernel_program(lowered.function, args)
+    try:
+        source = device_source(program)
+    except CannotCompileError as error:
+        raise UnsupportedTypeError(error.what) from error
+    namespace = {
+        name: cuda.jit(device=True)(x) if isinstance(x, FunctionType) else x
+        for name, x in source.namespace.items()
+    }
+    function = define_source(source.code, source.name, {**namespace, "cuda": cuda})
+    constants = {f"constant_{k}": value for k, value in enumerate(captured)}
+    return cuda.jit(device=True)(function), constants
 
 
 def _on_device(x: Any) -> bool:
@@ -209,7 +239,7 @@ def _is_array(x: Any) -> bool:
     return isinstance(x, np.ndarray) or _on_device(x)
 
 
-def _seen(x: Any, cuda: Any) -> Any:
+def _as_device_array(x: Any, cuda: Any) -> Any:
     """A device array of any library as Numba's view of it; all else as it is."""
     foreign = hasattr(x, "__cuda_array_interface__") and not _on_device(x)
     return cuda.as_cuda_array(x) if foreign else x

@@ -18,9 +18,9 @@ from fwdad.reversible.arguments.records import (
     check_mutable,
     flat_kinds,
     flat_values,
-    put_back,
     rebuilt,
     shared_records,
+    updated_in_place,
     with_room,
 )
 from fwdad.reversible.language.printer import show_program
@@ -31,7 +31,7 @@ from fwdad.reversible.numbers.logarithmic import Logarithmic, value_of
 
 
 class Reversible:
-    """A reversible function: made by :func:`reversible`.
+    """A reversible function: see :func:`reversible`.
 
     Calling it returns the updated arguments, a tuple unless there is one; ``~f`` undoes it.
 
@@ -95,7 +95,9 @@ class Reversible:
         """
         try:
             args = self.arguments(args, kwargs)
-            return growing(self, args, lambda given: self._run(given, inplace), inplace=inplace)
+            return growing(
+                self, args, lambda arguments: self._run(arguments, inplace), inplace=inplace
+            )
         except BaseException as error:
             leave(error)
             raise
@@ -103,7 +105,7 @@ class Reversible:
     def _run(self, args: tuple[Any, ...], inplace: bool) -> Any:
         self.definition.refresh()
         kinds = tuple(kind_of(a) for a in args)
-        written = self.definition.source(kinds, self.inverse, False)
+        lowered = self.definition.lowered(kinds, self.inverse, False)
         values = flat_values(args, kinds)
         flat = flat_kinds(kinds)
         updated = self.definition.updated(kinds)
@@ -118,7 +120,7 @@ class Reversible:
         if inplace:
             check_mutable(args, kinds, updated)
         copies = [v.copy() if k.is_array else v for v, k in zip(values, flat, strict=True)]
-        new = written.function(*copies)
+        new = lowered.function(*copies)
         places = [k for k in sorted(updated) if not flat[k].is_array]
         for k, value in zip(places, new if len(places) > 1 else (new,), strict=False):
             copies[k] = value
@@ -127,7 +129,7 @@ class Reversible:
                 if flat[k].is_array:
                     a[...] = b
                     copies[k] = a
-            result = put_back(args, kinds, iter(copies))
+            result = updated_in_place(args, kinds, iter(copies))
         else:
             result = rebuilt(args, kinds, iter(copies))
         return result[0] if len(result) == 1 else tuple(result)
@@ -243,12 +245,12 @@ class Loss:
     def pick(self, result: Any, call: Callable[[Any, Any], Any]) -> Any:
         """Select the loss from what the function returns, as a float.
 
-        ``call(f, x)`` calls a function where the result was made: in a trace, or on duals.
+        ``call(f, x)`` calls a function where the result was computed: in a trace, or on duals.
         """
         loss = result[self.at] if type(result) is tuple else result
         if isinstance(loss, Logarithmic):
-            return call(value_of, loss.kept)
-        return loss.kept if isinstance(loss, ExactNumber) else loss
+            return call(value_of, loss.stored)
+        return loss.stored if isinstance(loss, ExactNumber) else loss
 
 
 def reversible(
@@ -263,7 +265,7 @@ def reversible(
         reversible programs).
     check : bool, default True
         Whether run-time checks are made. Without them a program that breaks its promises has an
-        inverse that is wrong without a word.
+        inverse that is silently wrong.
     tolerance : float, default 1e-8
         How far a float may be from the value with which it is freed, over ``max(1, |value|)``.
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fwdad.reversible.function import reversible
+from fwdad.reversible.language import nodes
 from fwdad.reversible.language.call_parser import register_contract
 from fwdad.reversible.language.container_statements import (
     contains_key,
@@ -17,7 +18,7 @@ from fwdad.reversible.language.container_statements import (
 from fwdad.reversible.language.keywords import ancilla, compute, copy_out, unchecked
 from fwdad.reversible.language.places import text
 from fwdad.reversible.language.program import Block, Require
-from fwdad.reversible.language.syntax import parsed
+from fwdad.reversible.language.syntax import placed_at
 
 
 @reversible
@@ -67,15 +68,15 @@ def _contract(
     ``fields`` returns the expression of a field of the dictionary; ``args`` are key and number.
     """
     key, v = args
-    test = text(contains_key(fields, key))
+    test = placed_at(contains_key(fields, key), node)
     what, name = f"the key '{text(key)}'", text(d)
-    absent, present = parsed(f"not {test}", node), parsed(test, node)
+    absent = placed_at(nodes.negated(test), node)
     before: Block = [
         Require(node, absent, what, text(key), key, f"one that '{name}' does not have"),
         require_room(node, f"the dictionary '{name}'", name, fields("count"), fields("values")),
     ]
     after: Block = [
-        Require(node, present, what, text(key), key, f"one that '{name}' has"),
+        Require(node, test, what, text(key), key, f"one that '{name}' has"),
         require_zero(node, v),
     ]
     return before, after

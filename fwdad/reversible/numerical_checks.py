@@ -125,7 +125,7 @@ def check_gradient(
                 total = total + np.sum(np.real(np.conj(weights[k]) * _value(flat[k], y)))
         return total
 
-    adjoint = f.definition.whole(kinds, f.inverse, adjoint=True).function
+    adjoint = f.definition.pure(kinds, f.inverse, adjoint=True).function
     updated = f.definition.updated(kinds)
     bars = [np.copy(weights[k])[()] for k in active if k in updated]
     gradient = dict(zip(active, adjoint(*new_values(values), *bars), strict=True))
@@ -155,14 +155,14 @@ def _unbound(f: Any, args: tuple[Any, ...]) -> tuple[Reversible, tuple[Any, ...]
     return (f.function, (f.owner, *args)) if isinstance(f, Bound) else (f, args)
 
 
-def _value(kind: Any, kept: Any) -> Any:
-    return value_of(kept) if isinstance(kind, Exact) and kind.is_log else kept
+def _value(kind: Any, stored: Any) -> Any:
+    return value_of(stored) if isinstance(kind, Exact) and kind.is_log else stored
 
 
-def _moved(kind: Any, kept: Any, by: Any) -> Any:
+def _moved(kind: Any, stored: Any, by: Any) -> Any:
     if isinstance(kind, Exact) and kind.is_log:
-        return log_of(value_of(kept) + by, kind.format.scale)
-    return kept + by
+        return log_of(value_of(stored) + by, kind.format.scale)
+    return stored + by
 
 
 def _draw(rng: np.random.Generator, x: Any) -> Any:

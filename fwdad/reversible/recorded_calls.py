@@ -34,7 +34,7 @@ def run_recorded_call(f: Reversible, kinds: tuple[Kind, ...], values: list[Any])
         return None
     pairs = [split(v, tag) for v in duals]
     inner = [p for p, _ in pairs]
-    results = with_explicit(call(f.definition.whole(kinds, f.inverse, False).function, *inner))
+    results = with_explicit(call(f.definition.pure(kinds, f.inverse, False).function, *inner))
     if any(isinstance_dual(v) and v.tag is tag for v in results):
         return None
     flat = flat_kinds(kinds)
@@ -99,7 +99,7 @@ class Undone:
 
     def _undone(self, sweep: Any, bars: dict[int, Any]) -> list[Any]:
         """The cotangents of all arguments that have one."""
-        adjoint = self.f.definition.whole(self.kinds, self.f.inverse, True).function
+        adjoint = self.f.definition.pure(self.kinds, self.f.inverse, True).function
         cotangents = [self._fitted(k, bar) for k, bar in bars.items()]
         if sweep.nested:
             return list(with_explicit(call(adjoint, *self.values, *cotangents)))

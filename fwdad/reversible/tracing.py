@@ -22,10 +22,10 @@ from fwdad.reversible.recorded_calls import run_recorded_call
 from fwdad.transforms.passes import inline, optimise, split_arrays
 
 
-def _whole(f: Reversible, args: tuple[Any, ...], adjoint: bool = False) -> Any:
+def _pure_function(f: Reversible, args: tuple[Any, ...], adjoint: bool = False) -> Any:
     f.definition.refresh()
     kinds = tuple(kind_of(a) for a in args)
-    return kinds, f.definition.whole(kinds, f.inverse, adjoint)
+    return kinds, f.definition.pure(kinds, f.inverse, adjoint)
 
 
 def _arguments(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -43,19 +43,19 @@ def _arguments(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _call_on_duals(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Under an evaluator that runs at once: the generated source, on duals, or one operation."""
     f, args = _arguments(f, args, kwargs)
-    return growing(f, args, lambda given: _run_on_duals(f, given))
+    return growing(f, args, lambda arguments: _run_on_duals(f, arguments))
 
 
 def _run_on_duals(f: Reversible, args: tuple[Any, ...]) -> Any:
-    kinds, written = _whole(f, args)
+    kinds, lowered = _pure_function(f, args)
     values = flat_values(args, kinds)
     results = run_recorded_call(f, kinds, values)
     if results is None:
-        results = call(written.function, *values)
-    return _answer(f, args, kinds, results)
+        results = call(lowered.function, *values)
+    return _results(f, args, kinds, results)
 
 
-def _answer(f: Reversible, args: tuple[Any, ...], kinds: tuple[Kind, ...], updated: Any) -> Any:
+def _results(f: Reversible, args: tuple[Any, ...], kinds: tuple[Kind, ...], updated: Any) -> Any:
     """Return all arguments: the updated values, and copies of the other arrays."""
     new = dict(zip(sorted(f.definition.updated(kinds)), updated, strict=True))
     both = zip(flat_values(args, kinds), flat_kinds(kinds), strict=True)
@@ -70,28 +70,28 @@ def _traced(tracer: Interpreter, f: Any, args: tuple[Any, ...], kwargs: dict[str
     """In a trace: a program that is called, whose adjoint is the inverse with cotangents."""
     f, args = _arguments(f, args, kwargs)
     args = tuple(tracer.recorder.as_symbol(a) if isinstance(a, np.ndarray) else a for a in args)
-    kinds, written = _whole(f, args)
+    kinds, lowered = _pure_function(f, args)
     values = flat_values(args, kinds)
     updated = sorted(f.definition.updated(kinds))
     tracer.outside.guards += f.definition.assumed(set())
-    outputs = _called(tracer, written, values, [values[k] for k in updated])
+    outputs = _called(tracer, lowered, values, [values[k] for k in updated])
     op = cast("Call", tracer.recorder.block.ops[-1])
     op.adjoint = functools.partial(_adjoint, tracer, f, kinds)
-    return made_in(tracer.recorder, _answer(f, args, kinds, outputs))
+    return made_in(tracer.recorder, _results(f, args, kinds, outputs))
 
 
-def _called(tracer: Interpreter, written: Any, values: list[Any], like: list[Any]) -> Any:
+def _called(tracer: Interpreter, lowered: Any, values: list[Any], like: list[Any]) -> Any:
     """Write a call; what comes back has the shapes of ``like``."""
     bound = {f"a{k}": v for k, v in enumerate(values)}
-    name = written.name.removesuffix("_of_copies")
+    name = lowered.name.removesuffix("_of_copies")
 
     def run(arguments: dict[str, Any]) -> Any:
-        return tracer.call(written.function, tuple(arguments.values()), {})
+        return tracer.call(lowered.function, tuple(arguments.values()), {})
 
     try:
-        outputs = tracer.programs.call(name, bound, written, run, _finished)
-    except AlwaysRaises:  # a check that fails for these lengths says why when it runs
-        outputs = tracer.programs.call(name, bound, written, run)
+        outputs = tracer.programs.call(name, bound, lowered, run, _finished)
+    except AlwaysRaises:  # a check that fails for these lengths raises when it runs
+        outputs = tracer.programs.call(name, bound, lowered, run)
     for output, v in zip(outputs, like, strict=True):
         if type(output) is Symbol and type(v) is Symbol and output.is_array:
             output.value.type = v.type
@@ -117,13 +117,13 @@ def _adjoint(
     """The cotangents of the arguments."""
     flat = flat_kinds(kinds)
     values = values[: len(flat)]  # what comes behind them is from outside
-    written = f.definition.whole(kinds, f.inverse, True)
+    lowered = f.definition.pure(kinds, f.inverse, True)
     updated = sorted(f.definition.updated(kinds))
     new = dict(zip(updated, outputs, strict=True))
     after = [new.get(k, v) for k, v in enumerate(values)]
     active = [bar for k, bar in zip(updated, bars, strict=True) if flat[k].active]
     like = [v for v, kind in zip(values, flat, strict=True) if kind.active]
-    cotangents = iter(_called(tracer, written, [*after, *active], like))
+    cotangents = iter(_called(tracer, lowered, [*after, *active], like))
     return [next(cotangents) if kind.active else None for kind in flat]
 
 

@@ -98,26 +98,75 @@ np.testing.assert_allclose(a_bar, expected, rtol=1e-12)
 
 
 @fwdad.reversible
-def unknown(y, x):
+def unknown(y, x, n):
     with compute():
-        t = ancilla(np.zeros(len(x)))
+        t = ancilla(np.zeros(n))
         t[0] += x[0]
         with copy_out():
             y += t[0]
 
 
 try:
-    fwdad.cuda_kernel(unknown)(np.zeros(7), a)
+    fwdad.cuda_kernel(unknown)(np.zeros(7), a, 3)
 except fwdad.UnsupportedTypeError as error:
-    assert "np.zeros(len(x))" in str(error)
+    assert "'zeros': the length of an array in a kernel is a number" in str(error)
 else:
     raise AssertionError
+
+
+@fwdad.reversible
+def whole(y, x):
+    with compute():
+        t = ancilla(np.zeros(len(x)))
+        t += np.sin(x) * 2.0
+        t[1:] -= x[:-1]
+        with copy_out():
+            y += np.sum(t * x)
+
+
+for length in (3, 40):
+    b = rng.normal(size=(7, length))
+    y, same = fwdad.cuda_kernel(whole)(np.zeros(7), b)
+    by_hand = 2.0 * np.sin(b) * b
+    by_hand[:, 1:] -= b[:, :-1] * b[:, 1:]
+    np.testing.assert_allclose(y, by_hand.sum(axis=1), rtol=1e-12)
+    _, b_bar = fwdad.cuda_kernel(whole).adjoint((y, b), (np.ones(7), None))
+    slopes = 2.0 * np.cos(b) * b + 2.0 * np.sin(b)
+    slopes[:, 1:] -= b[:, :-1]
+    slopes[:, :-1] -= b[:, 1:]
+    np.testing.assert_allclose(b_bar, slopes, rtol=1e-12, atol=1e-13)
 try:
     fwdad.cuda_kernel(step)(0.5, v, 0.1, 4)
 except fwdad.UnsupportedTypeError as error:
     assert "give an array" in str(error)
 else:
     raise AssertionError
+
+# a function with a rule, and a number from outside
+scale = 0.5
+
+
+def swish(x):
+    return scale * x / (1.0 + np.exp(-x))
+
+
+@fwdad.frule(swish)
+def swish_rule(primals, tangents):
+    (x,), (x_dot,) = primals, tangents
+    s = 1.0 / (1.0 + np.exp(-x))
+    return scale * x * s, scale * s * (1.0 + x * (1.0 - s)) * x_dot
+
+
+@fwdad.reversible
+def activated(y, x):
+    y += swish(x)
+
+
+x = rng.normal(size=5)
+y, _ = fwdad.cuda_kernel(activated)(np.zeros(5), x)
+np.testing.assert_allclose(y, swish(x), rtol=1e-14)
+_, x_bar = fwdad.cuda_kernel(activated).adjoint((y, x), (np.ones(5), None))
+np.testing.assert_allclose(x_bar, fwdad.grad(lambda x: np.sum(swish(x)))(x), rtol=1e-13)
 
 # arrays on the device stay there
 from numba import cuda
@@ -204,6 +253,36 @@ def elementwise():
     return "\n".join(lines) + "\n"
 
 
+def compiled():
+    """A program that compiles each expression, and its partials, to a GPU's assembly language."""
+    lines = elementwise().split("\n")
+    names = next(line for line in lines if line.startswith("for f, g in"))
+    lines = lines[: lines.index(names) - 1]
+    lines += [
+        "import types",
+        "from numba import cuda, types as of_numba, typeof",
+        "from numba.cuda import dispatcher",
+        "from numba.cuda.cudadrv.error import NvvmSupportError",
+        "from fwdad.reversible.arguments.kinds import Numeric",
+        "# device functions are compiled for the device that is there",
+        "dispatcher.get_current_device = lambda: types.SimpleNamespace(compute_capability=(8, 0))",
+        "x, real = np.ones(2), Numeric('float64')",
+        "try:",
+        f"    {names.removesuffix(':')}[::4]:",
+        "        for adjoint in (False, True):",
+        "            values = [x] * (6 if adjoint else 3)",
+        "            kernel = fwdad.cuda_kernel(f)",
+        "            made = kernel._kernel((real,) * 3, values, False, adjoint, cuda)",
+        "            signature = of_numba.void(*map(typeof, values))",
+        "            assembly = cuda.compile_ptx(made.py_func, signature, cc=(8, 0))[0]",
+        "            assert '.visible .entry' in assembly",
+        "except NvvmSupportError:",
+        "    print('no compiler')",
+        "print('all expressions compile')",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def run(tmp_path, program, **environment):
     path = tmp_path / "kernels.py"
     path.write_text(program, encoding="utf-8")
@@ -237,3 +316,11 @@ def test_on_a_device(tmp_path, program, says):
         pytest.skip("no device of CUDA's")
     done = run(tmp_path, program)
     assert says in done.stdout, done.stderr
+
+
+@pytest.mark.slow
+def test_compiles_for_a_device(tmp_path):
+    done = run(tmp_path, compiled())
+    if "no compiler" in done.stdout:
+        pytest.skip("no NVVM")
+    assert "all expressions compile" in done.stdout, done.stderr

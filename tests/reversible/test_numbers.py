@@ -152,8 +152,8 @@ def test_steps_are_undone_to_the_last_bit():
     many = F(np.linspace(-2.0, 2.0, 37)), F(np.zeros(37))
     there = fwdad.jit(pendulum)(*many, 200, 0.01)
     again = fwdad.jit(~pendulum)(*there)
-    assert np.array_equal(again[0].kept, many[0].kept)
-    assert np.array_equal(again[1].kept, many[1].kept)
+    assert np.array_equal(again[0].stored, many[0].stored)
+    assert np.array_equal(again[1].stored, many[1].stored)
     assert fwdad.check_inverse(pendulum, q, p, 100, 0.01) == 0.0
 
 

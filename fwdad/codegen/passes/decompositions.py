@@ -156,7 +156,8 @@ def _angle(z: Any) -> Any:
 
 @expands("numpy.heaviside", kinds="f")
 def _heaviside(x1: Any, x2: Any) -> Any:
-    return np.where(np.isnan(x1), x1, np.where(x1 == 0.0, x2, np.where(x1 > 0.0, 1.0, 0.0)))
+    step = np.where(x1 == 0.0, x2, np.where(x1 > 0.0, 1.0, 0.0))
+    return _number(np.where(np.isnan(x1), x1, step))
 
 
 @expands("numpy.nan_to_num", kinds="f")

@@ -56,7 +56,7 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Exact(Numeric):
-    """A number or an array whose updates are exact: kept as floats of a format.
+    """A number or an array whose updates are exact: stored as floats of a format.
 
     ``cls`` is the class of such numbers outside of generated code.
     """
@@ -71,7 +71,7 @@ class Exact(Numeric):
 
     @property
     def is_log(self) -> bool:
-        """Whether what is kept is a logarithm."""
+        """Whether what is stored is a logarithm."""
         return isinstance(self.format, LogarithmicFormat)
 
     @property
@@ -114,7 +114,7 @@ Kind = Any
 def kind_of(x: Any) -> Kind:  # noqa: PLR0911  (one return for each kind)
     """The kind of an argument, which may be a symbol or a dual; raises if it has none."""
     if isinstance(x, ExactNumber):
-        of = kind_of(x.kept)
+        of = kind_of(x.stored)
         return Exact(of.dtype, of.ndim, of.is_array, x.format, type(x))
     if type(x) is Symbol:
         array = isinstance(x.type, ArrayType)
@@ -142,7 +142,7 @@ def kind_of(x: Any) -> Kind:  # noqa: PLR0911  (one return for each kind)
 
 
 def is_value(kind: Kind) -> bool:
-    """Whether arguments of a kind are given to generated code."""
+    """Whether generated code takes arguments of a kind."""
     return not isinstance(kind, (Function, Other))
 
 

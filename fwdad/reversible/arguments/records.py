@@ -9,7 +9,7 @@ from typing import Any
 from fwdad.errors import UnsupportedTypeError, with_article
 from fwdad.reversible.arguments.kinds import Exact, Kind, Record, is_value, kind_of
 from fwdad.reversible.containers.container import may_grow
-from fwdad.reversible.numbers.grid import made_of
+from fwdad.reversible.numbers.grid import exact_number
 
 
 def leaf_kinds(kind: Kind) -> list[Kind]:
@@ -20,20 +20,20 @@ def leaf_kinds(kind: Kind) -> list[Kind]:
 
 
 def flat_kinds(kinds: tuple[Kind, ...]) -> list[Kind]:
-    """The kinds of values that generated code is given."""
+    """The kinds of values that generated code takes."""
     leaves = [k for kind in kinds for k in leaf_kinds(kind)]
     return [k for k in leaves if is_value(k)]
 
 
 def flat_values(args: tuple[Any, ...], kinds: tuple[Kind, ...]) -> list[Any]:
-    """The values that generated code is given."""
+    """The values that generated code takes."""
     values: list[Any] = []
     for a, k in zip(args, kinds, strict=True):
         if isinstance(k, Record):
             inner = tuple(getattr(a, name) for name, _ in k.fields)
             values.extend(flat_values(inner, tuple(kind for _, kind in k.fields)))
         elif isinstance(k, Exact):
-            values.append(a.kept)
+            values.append(a.stored)
         elif is_value(k):
             values.append(a)
     return values
@@ -50,13 +50,15 @@ def rebuilt(args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Iterator[Any
         elif not is_value(k):
             new_args.append(a)
         elif isinstance(k, Exact):
-            new_args.append(made_of(k.cls, next(values), k.format))
+            new_args.append(exact_number(k.cls, next(values), k.format))
         else:
             new_args.append(next(values))
     return new_args
 
 
-def put_back(args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Iterator[Any]) -> list[Any]:
+def updated_in_place(
+    args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Iterator[Any]
+) -> list[Any]:
     """Arguments whose objects have the new values; arrays have already been updated."""
     new_args: list[Any] = []
     for a, k in zip(args, kinds, strict=True):
@@ -64,7 +66,7 @@ def put_back(args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Iterator[An
             new_args += rebuilt((a,), (k,), values)
             continue
         inner = tuple(getattr(a, name) for name, _ in k.fields)
-        new = put_back(inner, tuple(kind for _, kind in k.fields), values)
+        new = updated_in_place(inner, tuple(kind for _, kind in k.fields), values)
         for (name, kind), value, before in zip(k.fields, new, inner, strict=True):
             is_number = is_value(kind) and not isinstance(kind, Record) and not kind.is_array
             if is_number and value is not before and not isinstance(a, tuple):

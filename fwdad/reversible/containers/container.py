@@ -15,7 +15,7 @@ from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.tangents.registrations import Registration, register
 
 FIRST_ROOM = 64
-"""How many numbers there is room for at first, where no capacity is given."""
+"""How many numbers there is room for at first, without a capacity."""
 
 
 class Container:

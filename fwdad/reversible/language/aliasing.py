@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from fwdad.reversible.language import nodes
 from fwdad.reversible.language.places import PARTS, load, steps, text
 
 
@@ -30,7 +31,8 @@ def overlap(a: ast.expr, b: ast.expr) -> bool | list[tuple[ast.expr, ast.expr, a
                 return False
             unsure = _unsure(i, j)
             if unsure is not None:
-                length = ast.parse(f"{text(p.value)}.shape[{axis}]", mode="eval").body
+                shape = nodes.attribute(load(p.value), "shape")
+                length = nodes.element(shape, ast.Constant(axis))
                 conditions.append((load(unsure[0]), load(unsure[1]), length))
     return conditions or True
 
@@ -74,17 +76,19 @@ def _unsure(i: ast.expr, j: ast.expr) -> tuple[ast.expr, ast.expr] | None:
     return None
 
 
-def meet(i: ast.expr, j: ast.expr, length: str) -> str:
+def meet(i: ast.expr, j: ast.expr, length: ast.expr) -> ast.expr:
     """The test whether an index is another one, or inside a slice that it stands beside."""
-    a = text(i)
+    zero = ast.Constant(0)
     if isinstance(j, ast.Slice):
         if j.upper is not None:
-            return f"0 <= {a} < {distance(i, j.upper)}"
-        return f"-{distance(j.lower or i, i)} <= {a} < 0"
+            return nodes.compare(zero, "<=", i, "<", nodes.constant(distance(i, j.upper)))
+        least = nodes.prefix("-", nodes.constant(distance(j.lower or i, i)))
+        return nodes.compare(least, "<=", i, "<", zero)
     gap = distance(i, j)
     if gap is not None:  # they meet where one of them counts from the end
-        return f"{length} == {abs(gap)}"
-    return f"({a} - ({text(j)}) in (0, {length}, -{length}))"
+        return nodes.compare(length, "==", ast.Constant(abs(gap)))
+    ends = nodes.tuple_of([zero, length, nodes.prefix("-", length)])
+    return nodes.compare(nodes.binary(i, "-", j), "in", ends)
 
 
 def distance(i: ast.expr, j: ast.expr) -> int | None:

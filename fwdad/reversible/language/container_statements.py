@@ -6,9 +6,10 @@ import ast
 from collections.abc import Callable
 
 from fwdad.errors import CapacityError
+from fwdad.reversible.language import nodes
 from fwdad.reversible.language.places import text
 from fwdad.reversible.language.program import Block, Require, Swap, Update
-from fwdad.reversible.language.syntax import parsed, placed_at
+from fwdad.reversible.language.syntax import placed_at
 
 
 def pushed(node: ast.AST, name: str, values: ast.expr, count: ast.expr, place: ast.expr) -> Block:
@@ -17,7 +18,7 @@ def pushed(node: ast.AST, name: str, values: ast.expr, count: ast.expr, place: a
     ``values`` and ``count`` are the memory and the count of the stack ``name``.
     """
     top = placed_at(ast.Subscript(values, count, ast.Load()), node)
-    some = parsed(f"{text(count)} > 0", node)
+    some = placed_at(nodes.compare(count, ">", ast.Constant(0)), node)
     return [
         require_room(node, f"the stack '{name}'", name, count, values),
         Swap(node, top, place),
@@ -29,7 +30,7 @@ def pushed(node: ast.AST, name: str, values: ast.expr, count: ast.expr, place: a
 
 def require_room(node: ast.AST, what: str, name: str, count: ast.expr, values: ast.expr) -> Require:
     """The requirement that there is room for one more."""
-    test = parsed(f"{text(count)} < len({text(values)})", node)
+    test = placed_at(nodes.compare(count, "<", nodes.call("len", values)), node)
     size = f"the length of {what}, which does not grow beyond its capacity,"
     expected = "less than that: give it a larger capacity"
     return Require(node, test, size, name, count, expected, CapacityError)
@@ -37,11 +38,11 @@ def require_room(node: ast.AST, what: str, name: str, count: ast.expr, values: a
 
 def require_zero(node: ast.AST, place: ast.expr) -> Require:
     """The requirement that a place that a number is moved to is zero."""
-    test = parsed(f"{text(place)} == 0", node)
+    test = placed_at(nodes.compare(place, "==", ast.Constant(0)), node)
     return Require(node, test, "the place that a number is moved to", text(place), place, "0")
 
 
 def contains_key(fields: Callable[[str], ast.expr], key: ast.expr) -> ast.expr:
     """Whether a dictionary has a key."""
-    code = f"({text(fields('keys'))}[:{text(fields('count'))}] == {text(key)}).any()"
-    return ast.parse(code, mode="eval").body
+    kept = nodes.element(fields("keys"), ast.Slice(None, fields("count")))
+    return nodes.call(nodes.attribute(nodes.compare(kept, "==", key), "any"))

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+import dataclasses
+from typing import Any, TypeVar
 
 from fwdad.reversible.language.program import (
     Allocate,
     Block,
     Call,
     Compute,
-    Define,
-    Flip,
     For,
     Free,
     If,
     Instruct,
     Program,
-    Require,
     Statement,
-    Swap,
-    Unchecked,
     Update,
     While,
+    with_blocks,
 )
 
-OPPOSITE = {"+": "-", "-": "+", "*": "/", "/": "*", "^": "^"}
+S = TypeVar("S", bound=Statement)
+
+_OPPOSITE = {"+": "-", "-": "+", "*": "/", "/": "*", "^": "^"}
 
 
 def inverted_block(block: Block) -> Block:
@@ -34,38 +34,42 @@ def inverted_block(block: Block) -> Block:
 
 def inverted(s: Statement) -> Statement:
     """The statement that undoes this one."""
-    inverse: Statement = _INVERSES[type(s)](s)
-    inverse.apart = s.apart
-    return inverse
+    if isinstance(s, (Allocate, Free)):
+        opposite = Free if isinstance(s, Allocate) else Allocate
+        inverse = opposite(s.node, s.variable, s.value)
+        inverse.apart = s.apart
+        return inverse
+    if isinstance(s, Compute):  # its first block runs forwards and is undone in both directions
+        compute = copy.copy(s)
+        compute.inside = inverted_block(s.inside)
+        return compute
+    return with_blocks(turned(s), inverted_block)
 
 
-_INVERSES: dict[type, Any] = {
-    Update: lambda s: Update(s.node, s.place, OPPOSITE[s.op], s.value),
-    Swap: lambda s: Swap(s.node, s.a, s.b),
-    Flip: lambda s: Flip(s.node, s.place, s.op),
-    Instruct: lambda s: Instruct(s.node, s.name, s.instruction, s.args, not s.inverse),
-    Allocate: lambda s: Free(s.node, s.variable, s.value),
-    Free: lambda s: Allocate(s.node, s.variable, s.value),
-    Define: lambda s: Define(s.node, s.variable, s.value, inverted_block(s.body)),
-    If: lambda s: If(s.node, s.post, s.pre, inverted_block(s.body), inverted_block(s.orelse)),
-    While: lambda s: While(s.node, s.post, s.pre, inverted_block(s.body)),
-    For: lambda s: For(
-        s.node, s.variable, s.start, s.stop, s.step, inverted_block(s.body), not s.backwards,
-        s.moving,
-    ),
-    Call: lambda s: Call(
-        s.node, s.function, s.args, not s.inverse, s.keywords, s.owner, s.meant, s.fields
-    ),
-    Compute: lambda s: Compute(s.node, s.body, inverted_block(s.inside)),
-    Require: lambda s: Require(
-        s.node, s.test, s.what, s.variable, s.found, s.expected, s.error
-    ),
-    Unchecked: lambda s: Unchecked(s.node, inverted_block(s.body)),
-}  # fmt: skip
+def turned(s: S) -> S:
+    """The statement that undoes this one if its blocks are undone.
+
+    The statement neither begins nor ends a variable.
+    """
+    turned = copy.copy(s)
+    for name, value in _changes(s).items():
+        setattr(turned, name, value)
+    return turned
+
+
+def _changes(s: Statement) -> dict[str, Any]:
+    """What is different in the statement that undoes another one."""
+    if isinstance(s, Update):
+        return {"op": _OPPOSITE[s.op]}
+    if isinstance(s, (If, While)):
+        return {"pre": s.post, "post": s.pre}
+    if isinstance(s, For):
+        return {"backwards": not s.backwards}
+    if isinstance(s, (Call, Instruct)):
+        return {"inverse": not s.inverse}
+    return {}  # it is its own inverse
 
 
 def inverted_program(program: Program, name: str) -> Program:
     """The program that undoes another."""
-    return Program(
-        name, program.params, inverted_block(program.body), program.filename, program.names
-    )
+    return dataclasses.replace(program, name=name, body=inverted_block(program.body))

@@ -169,7 +169,7 @@ def contains(dictionary: Any, key: int) -> Any:
 def unchecked() -> AbstractContextManager[None]:
     """Open a block whose run-time checks are off: values of ancillas, conditions, bounds of loops.
 
-    A program that breaks its promises there has an inverse that is wrong without a word.
+    A program that breaks its promises there has an inverse that is silently wrong.
 
     Returns
     -------

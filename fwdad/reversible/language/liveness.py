@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import ast
-
 from fwdad.reversible.language.places import index_reads, reads
 from fwdad.reversible.language.program import (
-    Allocate,
     Block,
-    Call,
-    Define,
-    Flip,
     For,
-    If,
-    Instruct,
-    Require,
+    Free,
     Statement,
-    Swap,
     Update,
     While,
     children,
+    read_expressions,
     root_of,
+    walk,
     written_places,
 )
 
@@ -52,28 +45,15 @@ def _mark(
 
 def all_reads(block: Block, names: set[str]) -> set[str]:
     """The variables whose values a block needs, its own among them."""
-    variables: set[str] = set()
-    for s in block:
-        variables |= _own_reads(s, names)
-        for inner in children(s):
-            variables |= all_reads(inner, names)
-    return variables
+    return {v for s in walk(block) for v in _own_reads(s, names)}
 
 
 def _own_reads(s: Statement, names: set[str]) -> set[str]:
     """The variables whose values a statement needs, its blocks apart."""
-    expressions: list[ast.expr] = []
     places = written_places(s)
-    if isinstance(s, (Update, Allocate, Define)):
-        expressions = [s.value]
-    elif isinstance(s, Require):
-        expressions = [s.test]
-    elif isinstance(s, (If, While)):
-        expressions = [s.pre, s.post]
-    elif isinstance(s, For):
-        expressions = [s.start, s.stop]
-    elif isinstance(s, (Call, Instruct, Swap, Flip)):
-        expressions = list(s.args) if isinstance(s, Instruct) else places
+    expressions = [] if isinstance(s, Free) else read_expressions(s)
+    if not isinstance(s, Update):  # which adds to what is there
+        expressions = [*expressions, *places]
     variables = {root_of(p) for e in expressions for p in reads(e, names)}
     if isinstance(s, Update) and s.op in "*/":
         variables.add(root_of(s.place))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, ClassVar
@@ -11,9 +10,9 @@ from typing import Any, ClassVar
 from fwdad.eager.lifting.source import find_source
 from fwdad.eager.lifting.why_missing import why_missing
 from fwdad.errors import IrreversibleError, Location
-from fwdad.reversible.language import keywords
+from fwdad.reversible.language import keywords, nodes
 from fwdad.reversible.language.call_parser import CallParser, Contains
-from fwdad.reversible.language.places import text
+from fwdad.reversible.language.places import load, text
 from fwdad.reversible.language.program import (
     Block,
     Compute,
@@ -54,7 +53,7 @@ def read(f: FunctionType) -> ast.FunctionDef:
 def parse(f: FunctionType, node: ast.FunctionDef, room: int) -> Program:
     """Read a function under ``@reversible``, with the meaning that names from outside have now.
 
-    ``room`` is the capacity given to stacks and dictionaries without one of their own.
+    ``room`` is the capacity of stacks and dictionaries without one of their own.
     """
     return _Parser(f, node, room).program()
 
@@ -83,7 +82,7 @@ class _Parser:
         scope.names |= set(params)
         for n in self.node.body:
             check_repeatable(n, scope.meaning, scope.refuse)
-        body = [Contains(scope).visit(copy.deepcopy(n)) for n in self.node.body]
+        body = [Contains(scope).visit(nodes.copy_of(n)) for n in self.node.body]
         if body and isinstance(body[-1], ast.Return):
             self._check_return(body[-1], params)
             body.pop()
@@ -106,35 +105,35 @@ class _Parser:
 
     # -- blocks
 
-    def block(self, nodes: list[ast.stmt]) -> Block:
+    def block(self, source: list[ast.stmt]) -> Block:
         """The statements of a block; a name for a value has the statements after it as its body."""
         block: Block = []
-        nodes = list(nodes)
-        for k in range(len(nodes)):
-            node, known = nodes[k], set(self.scope.containers)
+        source = list(source)
+        for k in range(len(source)):
+            node, known = source[k], set(self.scope.containers)
             if isinstance(node, ast.Pass) or is_docstring(node):
                 continue
             statement = self.statement(node)
             if isinstance(statement, Define):
                 self.scope.defined.append(statement.variable.name)
-                statement.body = self.block(nodes[k + 1 :])
+                statement.body = self.block(source[k + 1 :])
                 self.scope.defined.pop()
                 return [*block, statement]
             block.extend(statement if isinstance(statement, list) else [statement])
-            nodes[k + 1 :] = self._with_fields(nodes[k + 1 :], known)
+            source[k + 1 :] = self._with_fields(source[k + 1 :], known)
         return block
 
-    def _with_fields(self, nodes: list[ast.stmt], known: set[str]) -> list[ast.stmt]:
+    def _with_fields(self, source: list[ast.stmt], known: set[str]) -> list[ast.stmt]:
         """Statements with variables for the fields of ancillas that have begun since."""
         new: dict[str, Any] = {
             name: self.scope.containers[name][1] for name in self.scope.containers.keys() - known
         }
-        return [ContainerFields(new).visit(copy.deepcopy(n)) for n in nodes] if new else nodes
+        return [ContainerFields(new).visit(nodes.copy_of(n)) for n in source] if new else source
 
-    def inner(self, nodes: list[ast.stmt], node: ast.AST) -> Block:
+    def inner(self, source: list[ast.stmt], node: ast.AST) -> Block:
         """A block in which its ancillas end."""
         self.scope.live.append({})
-        block = self.block(nodes)
+        block = self.block(source)
         left = self.scope.live.pop()
         if left:
             message = (
@@ -246,11 +245,11 @@ class _Parser:
             raise self.scope.refuse(message, over)
         # The element is the array's own, by its index.
         index = self.scope.fresh(f"{name}_index")
-        element = ast.Subscript(copy.deepcopy(over), ast.Name(index, ast.Load()), ast.Load())
-        body = [Replace(name, element).visit(copy.deepcopy(s)) for s in node.body]
+        element = ast.Subscript(nodes.copy_of(over), ast.Name(index, ast.Load()), ast.Load())
+        body = [Replace(name, element).visit(nodes.copy_of(s)) for s in node.body]
         for s in body:
             ast.fix_missing_locations(s)
-        length = ast.parse(f"len({text(over)})", mode="eval").body
+        length = nodes.call("len", load(over))
         zero = ast.Constant(0)
         loop = For(node, Variable(index), zero, length, 1, [], backwards)
         loop.body = self._loop_body(loop, body, node)
@@ -290,8 +289,8 @@ class _Parser:
             first, *others = node.items
             inner = ast.copy_location(ast.With(others, node.body), node)
             node = ast.copy_location(ast.With([first], [inner]), node)
-        word = node.items[0].context_expr
-        meant = self.scope.meaning(word.func) if isinstance(word, ast.Call) else None
+        context = node.items[0].context_expr
+        meant = self.scope.meaning(context.func) if isinstance(context, ast.Call) else None
         if node.items[0].optional_vars is not None:
             meant = None  # none of them gives anything a name
         if meant is keywords.unchecked:

@@ -7,6 +7,8 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
+from fwdad.reversible.language import nodes
+
 PARTS = frozenset({"real", "imag"})
 METADATA = frozenset({"shape", "ndim", "size", "dtype"})
 
@@ -18,7 +20,7 @@ def text(node: ast.AST) -> str:
 
 def load(node: ast.expr) -> ast.expr:
     """The expression that reads a place."""
-    read = copy.deepcopy(node)
+    read = nodes.copy_of(node)
     for n in ast.walk(read):
         if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)):
             n.ctx = ast.Load()
@@ -45,7 +47,7 @@ class _Leaves(ast.NodeVisitor):
     def __init__(self, names: set[str]) -> None:
         self.names = names
         self.bound: list[str] = []
-        self.found: dict[str, ast.expr] = {}
+        self.leaves: dict[str, ast.expr] = {}
         self.metadata: dict[str, ast.expr] = {}
 
     def visit(self, node: ast.AST) -> None:
@@ -76,7 +78,7 @@ class _Leaves(ast.NodeVisitor):
         if root not in self.names or root in self.bound:
             return False
         whole: ast.expr = node
-        kept: list[ast.expr] = []
+        leading: list[ast.expr] = []
         for step in path:
             if isinstance(step, ast.Attribute) and step.attr in METADATA:
                 self.metadata.setdefault(text(step), step)
@@ -85,15 +87,15 @@ class _Leaves(ast.NodeVisitor):
                 n.id in self.bound for n in names_in(step.slice)
             ):
                 break
-            kept.append(step)
+            leading.append(step)
         else:
-            kept = path
-        if len(kept) < len(path):
-            whole = path[len(kept)].value  # type: ignore[attr-defined]
-            for later in path[len(kept) :]:
+            leading = path
+        if len(leading) < len(path):
+            whole = path[len(leading)].value  # type: ignore[attr-defined]
+            for later in path[len(leading) :]:
                 if isinstance(later, ast.Subscript):
                     self.visit(later.slice)
-        self.found.setdefault(text(whole), whole)
+        self.leaves.setdefault(text(whole), whole)
         return True
 
 
@@ -104,11 +106,11 @@ def leaves(expression: ast.expr, names: set[str]) -> list[ast.expr]:
     """
     visitor = _Leaves(names)
     visitor.visit(expression)
-    return list(visitor.found.values())
+    return list(visitor.leaves.values())
 
 
 def metadata(expression: ast.expr, names: set[str]) -> list[ast.expr]:
-    """The lengths and shapes of some variables that an expression asks for."""
+    """The lengths and shapes of some variables that an expression reads."""
     visitor = _Leaves(names)
     visitor.visit(expression)
     return list(visitor.metadata.values())
@@ -156,7 +158,7 @@ class _Replace(ast.NodeTransformer):
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
             replacement = self.by.get(text(node))
             if replacement is not None:
-                return copy.deepcopy(replacement)
+                return nodes.copy_of(replacement)
         return self.generic_visit(node)
 
 

@@ -99,7 +99,7 @@ class Define(Statement):
 
 @dataclass(eq=False)
 class If(Statement):
-    """A branch, and the condition that tells afterwards which way was taken."""
+    """A branch, and the condition that tells afterwards which branch was taken."""
 
     pre: ast.expr
     post: ast.expr
@@ -175,12 +175,15 @@ class Compute(Statement):
 
 @dataclass(eq=False)
 class Require(Statement):
-    """What must hold here, in both directions: "``what`` is ``found``; it must be ``expected``"."""
+    """What must hold here, in both directions.
+
+    The error says: "``what`` is ``actual``; it must be ``expected``".
+    """
 
     test: ast.expr
     what: str
     variable: str
-    found: ast.expr
+    actual: ast.expr
     expected: str
     error: type = InvertibilityError
 
@@ -208,15 +211,22 @@ class Program:
     grows: bool = False
 
 
+_BLOCKS = ("body", "orelse", "inside")
+"""The fields of statements that are blocks, in the order of the source."""
+
+
 def children(statement: Statement) -> list[Block]:
     """The blocks of a statement."""
-    if isinstance(statement, If):
-        return [statement.body, statement.orelse]
-    if isinstance(statement, Compute):
-        return [statement.body, statement.inside]
-    if isinstance(statement, (Define, While, For, Unchecked)):
-        return [statement.body]
-    return []
+    return [getattr(statement, name) for name in _BLOCKS if hasattr(statement, name)]
+
+
+def with_blocks(statement: Statement, f: Callable[[Block], Block]) -> Statement:
+    """A copy of a statement with other blocks; its variables are the same."""
+    copied = copy.copy(statement)
+    for name in _BLOCKS:
+        if hasattr(statement, name):
+            setattr(copied, name, f(getattr(statement, name)))
+    return copied
 
 
 def walk(block: Block) -> Iterator[Statement]:
@@ -233,12 +243,8 @@ def expanded(block: Block, call: Callable[[Call], Block]) -> Block:
     for s in block:
         if isinstance(s, Call):
             statements += call(s)
-            continue
-        copied = copy.copy(s)
-        for name in ("body", "orelse", "inside"):
-            if hasattr(s, name):
-                setattr(copied, name, expanded(getattr(s, name), call))
-        statements.append(copied)
+        else:
+            statements.append(with_blocks(s, lambda inner: expanded(inner, call)))
     return statements
 
 
@@ -260,6 +266,21 @@ def written_places(statement: Statement) -> list[Place]:
         return [*owner, *(p for a in statement.args for p in statement.places(a))]
     if isinstance(statement, Instruct):
         return list(statement.args[: statement.instruction.updated])
+    return []
+
+
+def read_expressions(statement: Statement) -> list[ast.expr]:
+    """The expressions that a statement itself evaluates, those of its blocks apart."""
+    if isinstance(statement, (Update, Allocate, Free, Define)):
+        return [statement.value]
+    if isinstance(statement, (If, While)):
+        return [statement.pre, statement.post]
+    if isinstance(statement, For):
+        return [statement.start, statement.stop]
+    if isinstance(statement, Require):
+        return [statement.test, statement.actual]
+    if isinstance(statement, Instruct):
+        return statement.args[statement.instruction.updated :]
     return []
 
 

@@ -20,7 +20,7 @@ _MISSING = object()
 class Scope:
     """What is known of the names of a function while it is read.
 
-    ``room`` is the capacity given to stacks and dictionaries without one of their own.
+    ``room`` is the capacity of stacks and dictionaries without one of their own.
     """
 
     def __init__(self, f: FunctionType, node: ast.FunctionDef, filename: str, room: int) -> None:

@@ -19,13 +19,13 @@ from fwdad.reversible.language.program import (
     If,
     Instruct,
     Program,
-    Require,
     Statement,
     Swap,
     Unchecked,
     Update,
     While,
     local_names,
+    read_expressions,
     root_of,
     walk,
     written_places,
@@ -71,7 +71,7 @@ class _Checker:
     def statement(self, s: Statement, after: Block) -> None:
         for place in written_places(s):
             self.written(place, s)
-        for expression in _expressions(s):
+        for expression in read_expressions(s):
             self.read(expression)
         rule = getattr(self, f"_{type(s).__name__.lower()}", None)
         if rule is not None:
@@ -215,18 +215,3 @@ class _Checker:
         self.constant[name] = "is what the loop goes through"
         self.block(s.body, [])
         self.block_end(name)
-
-
-def _expressions(s: Statement) -> list[ast.expr]:
-    """What a statement itself reads."""
-    if isinstance(s, (Update, Allocate, Free, Define)):
-        return [s.value]
-    if isinstance(s, (If, While)):
-        return [s.pre, s.post]
-    if isinstance(s, For):
-        return [s.start, s.stop]
-    if isinstance(s, Require):
-        return [s.test, s.found]
-    if isinstance(s, Instruct):
-        return s.args[s.instruction.updated :]
-    return []

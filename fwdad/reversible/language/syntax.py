@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 from types import FunctionType
 from typing import Any
 
 from fwdad.errors import Location
+from fwdad.reversible.language import nodes
 
 
 def place_outside(f: FunctionType, name: str) -> tuple[Any, ...] | None:
@@ -72,7 +72,7 @@ class Replace(ast.NodeTransformer):
         """The expression, where the name is read."""
         if node.id != self.name or isinstance(node.ctx, ast.Store):
             return node
-        return ast.copy_location(copy.deepcopy(self.by), node)
+        return ast.copy_location(nodes.copy_of(self.by), node)
 
 
 def beginning(value: ast.expr, name: str) -> ast.expr:
@@ -98,16 +98,18 @@ class ContainerFields(ast.NodeTransformer):
 
 def field_of(owner: ast.expr, name: str) -> ast.expr:
     """A field of what an expression returns."""
-    return ast.Attribute(copy.deepcopy(owner), name, ast.Load())
+    return ast.Attribute(nodes.copy_of(owner), name, ast.Load())
 
 
 def placed_at(expression: ast.expr, node: ast.AST) -> ast.expr:
-    """A new expression with the location of a node of the source."""
+    """A copy of an expression with the location of a node of the source."""
+    expression = nodes.copy_of(expression)
     for n in ast.walk(expression):
         ast.copy_location(n, node)
     return expression
 
 
-def parsed(code: str, node: ast.AST) -> ast.expr:
-    """An expression parsed from source, with the location of a node of the user's."""
-    return placed_at(ast.parse(code, mode="eval").body, node)
+def evaluated(expression: ast.expr, namespace: dict[str, Any]) -> Any:
+    """The value of an expression in a namespace."""
+    tree = ast.fix_missing_locations(ast.Expression(expression))
+    return eval(compile(tree, "<fwdad reversible>", "eval"), namespace)  # noqa: S307  (the user's)

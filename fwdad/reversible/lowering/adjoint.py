@@ -15,32 +15,26 @@ import numpy as np
 from fwdad.api.jit import jit
 from fwdad.api.transforms import grad
 from fwdad.reversible.arguments.kinds import Exact, Kind
-from fwdad.reversible.language.invert import OPPOSITE, inverted_block
+from fwdad.reversible.language import nodes
+from fwdad.reversible.language.invert import inverted_block, turned
 from fwdad.reversible.language.liveness import unread_updates
-from fwdad.reversible.language.places import text
 from fwdad.reversible.language.program import (
     Allocate,
     Block,
     Call,
     Compute,
-    Define,
     Flip,
-    For,
     Free,
-    If,
     Instruct,
-    Require,
     Statement,
     Swap,
-    Unchecked,
     Update,
-    While,
 )
 from fwdad.reversible.lowering.calls import Callee
 from fwdad.reversible.lowering.control import own_variables
 from fwdad.reversible.lowering.cotangents import Cotangents
 from fwdad.reversible.lowering.expressions import Expressions
-from fwdad.reversible.lowering.source import Source
+from fwdad.reversible.lowering.function_builder import FunctionBuilder
 from fwdad.reversible.lowering.writer import Writer
 
 
@@ -52,18 +46,18 @@ class AdjointWriter:
 
     def __init__(
         self,
-        source: Source,
+        builder: FunctionBuilder,
         expressions: Expressions,
         callee: Callee,
         updated_in: Callable[[Block], set[str]],
         *,
         tolerance: float,
     ) -> None:
-        self.source = source
+        self.builder = builder
         self.expressions = expressions
-        self.cotangents = Cotangents(source, expressions)
+        self.cotangents = Cotangents(builder, expressions)
         self.forwards = Writer(
-            source,
+            builder,
             expressions,
             callee,
             updated_in,
@@ -79,9 +73,13 @@ class AdjointWriter:
     def block(self, block: Block) -> None:
         """Write a block backwards."""
         for s in reversed(block):
-            self.source.comment(s)
+            self.builder.begin(s)
             self.checks.check_apart(s)
-            _WRITE_BACK[type(s)](self, s)
+            write = _WRITE_BACK.get(type(s))
+            if write is None:
+                self.control.statement(turned(s), self.block)
+            else:
+                write(self, s)
 
     def update(self, s: Update) -> None:
         """Undo ``place op= value``."""
@@ -92,26 +90,31 @@ class AdjointWriter:
             self._multiply(s, kind)
             return
         if undone:
-            self.updates.update(s, OPPOSITE[s.op])
+            self.updates.update(turned(s))
         if kind.active:
-            sign = "-" if s.op == "-" else ""
-            self.cotangents.pull(s.value, sign + self.cotangents.bar(s.place), kind)
+            bar = self.cotangents.bar(s.place)
+            self.cotangents.pull(s.value, nodes.prefix("-", bar) if s.op == "-" else bar, kind)
 
     def _multiply(self, s: Update, kind: Exact) -> None:
         """Undo a product or quotient of logarithmic numbers; cotangents are those of values."""
-        line, code = self.source.line, self.expressions.code
-        place, bar = text(s.place), self.cotangents.bar(s.place)
-        weight = self.source.names.fresh("weight")
+        add, factor = self.builder.add, self.expressions.lowered(s.value)
+        bar = self.cotangents.bar(s.place)
+        weight = self.builder.fresh("weight")
         if s.op == "*":
-            self.updates.update(s, "/")
-            line(f"{weight} = {bar} * {self.expressions.value(place, kind)}")
+            self.updates.update(turned(s))
+            self.builder.assign(weight, self._weight(s, kind))
             self.cotangents.pull(s.value, weight, kind.plain)
-            line(f"{bar} *= {code(s.value)}")
+            add(nodes.augment(bar, "*", factor))
         else:
-            line(f"{weight} = {bar} * {self.expressions.value(place, kind)} / ({code(s.value)})")
-            self.updates.update(s, "*")
-            self.cotangents.pull(s.value, f"-{weight}", kind.plain)
-            line(f"{bar} /= {code(s.value)}")
+            self.builder.assign(weight, nodes.binary(self._weight(s, kind), "/", factor))
+            self.updates.update(turned(s))
+            self.cotangents.pull(s.value, nodes.prefix("-", weight), kind.plain)
+            add(nodes.augment(bar, "/", factor))
+
+    def _weight(self, s: Update, kind: Exact) -> ast.expr:
+        """The cotangent of a logarithmic number, times its value."""
+        value = self.expressions.value(s.place, kind)
+        return nodes.binary(self.cotangents.bar(s.place), "*", value)
 
     def swap(self, s: Swap) -> None:
         """Undo ``a, b = b, a``."""
@@ -130,41 +133,41 @@ class AdjointWriter:
 
     def instruct(self, s: Instruct) -> None:
         """Undo an instruction."""
-        self.updates.instruct(s, not s.inverse)
+        self.updates.instruct(turned(s))
         ins, bar = s.instruction, self.cotangents.bar
         read = [(a, self.expressions.kind_of_expression(a)) for a in s.args]
         active = [k for k, (_, of) in enumerate(read) if of.active]
         bars = [bar(a) for a, of in read[: ins.updated] if of.active]
         if not active:
             return
-        args = [self.expressions.code(a) for a, _ in read]
+        args = [self.expressions.lowered(a) for a, _ in read]
         if ins.adjoint is not None and not s.inverse:
-            adjoint = self.source.bind(ins.adjoint.__name__, ins.adjoint)
+            adjoint = self.builder.bind(ins.adjoint.__name__, ins.adjoint)
             positions = list(range(ins.arity))
         else:
             function = ins.inverse if s.inverse else ins.forward
             pull = _instruction_pull(s, active, read)
-            adjoint = self.source.bind(f"pull_{function.__name__.lstrip('_')}", pull)
+            adjoint = self.builder.bind(f"pull_{function.__name__.lstrip('_')}", pull)
             positions = active
-        parts = [self.source.names.fresh("part") for _ in positions]
-        call = f"{adjoint}({', '.join([*args, *bars])})"
-        self.source.line(f"{', '.join(parts)}{',' if len(parts) == 1 else ''} = {call}")
+        parts: list[ast.expr] = [self.builder.fresh("part") for _ in positions]
+        self.builder.assign(ast.Tuple(parts), nodes.call(adjoint, *args, *bars))
         for k, part in zip(positions, parts, strict=True):
             a, of = read[k]
             if not of.active:
                 continue
             if k < ins.updated:
-                self.source.line(f"{bar(a)}{'[...]' if of.is_array else ''} = {part}")
+                self.builder.assign(nodes.element(bar(a)) if of.is_array else bar(a), part)
             else:
                 self.cotangents.pull(a, part, of)
 
     def allocate(self, s: Allocate) -> None:
         """End what began here, and pull its cotangent back to its first value."""
-        kind = self.source.kinds[s.variable]
+        kind = self.builder.kinds[s.variable]
         self.updates.end(s)
         if kind.active:
             value = self.expressions.constructed_from(s.value)
-            self.cotangents.pull(value, self.cotangents.bars[s.variable.name], kind)
+            bar = nodes.name(self.cotangents.bars[s.variable.name])
+            self.cotangents.pull(value, bar, kind)
 
     def free(self, s: Free) -> None:
         """Begin what ended here."""
@@ -176,11 +179,10 @@ class AdjointWriter:
         bar = self.cotangents.bar
         function, updated, values = self.calls.target(s, adjoint=True)
         active = [(a, k) for a, k in values if k.active]
-        args = [*(text(a) for a, _ in values), *(bar(a) for a, _ in active)]
-        targets = [text(a) for k, (a, of) in enumerate(values) if k in updated and not of.is_array]
+        args = [*(a for a, _ in values), *(bar(a) for a, _ in active)]
+        targets = [a for k, (a, of) in enumerate(values) if k in updated and not of.is_array]
         targets += [bar(a) for a, k in active if not k.is_array]
-        call = f"{function}({', '.join(args)})"
-        self.source.line(f"{', '.join(targets)} = {call}" if targets else call)
+        self.builder.assign_results(targets, nodes.call(function, *args))
 
     def compute(self, s: Compute) -> None:
         """Undo a block that was undone, what ran inside of it, and the block."""
@@ -191,13 +193,13 @@ class AdjointWriter:
             return
         # What it computes ends with it: no cotangent comes from its being undone. Nor is anything
         # checked: the forward pass has been.
-        with self.source.unchecked():
+        with self.builder.unchecked():
             self.forwards.block(s.body)
         self.block(s.inside)
         # It has just been done, and what is not read again is left as it is.
         own = own_variables(s.body)
         self.not_undone |= unread_updates(s.body, own, self.expressions.numeric)
-        with self.source.unchecked():
+        with self.builder.unchecked():
             self.block(s.body)
 
 
@@ -208,14 +210,8 @@ _WRITE_BACK: dict[type[Statement], Callable[[AdjointWriter, Any], None]] = {
     Instruct: lambda w, s: w.instruct(s),
     Allocate: lambda w, s: w.allocate(s),
     Free: lambda w, s: w.free(s),
-    Define: lambda w, s: w.control.define(s, w.block),
-    If: lambda w, s: w.control.branch(s, s.post, s.pre, w.block),
-    While: lambda w, s: w.control.loop(s, s.post, s.pre, w.block),
-    For: lambda w, s: w.control.repeat(s, w.block, backwards=not s.backwards),
     Call: lambda w, s: w.call(s),
     Compute: lambda w, s: w.compute(s),
-    Require: lambda w, s: w.control.require(s),
-    Unchecked: lambda w, s: w.control.unchecked(s, w.block),
 }
 
 
@@ -226,8 +222,8 @@ def _instruction_pull(s: Instruct, active: list[int], read: list[tuple[ast.expr,
     count = ins.arity
     updated = [k for k in range(ins.updated) if read[k][1].active]
 
-    def weighted(*given: Any) -> Any:
-        args, bars = given[:count], given[count:]
+    def weighted(*args_and_bars: Any) -> Any:
+        args, bars = args_and_bars[:count], args_and_bars[count:]
         new = function(*args)
         new = new if ins.updated > 1 else (new,)
         total = 0.0

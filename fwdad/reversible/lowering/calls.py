@@ -1,4 +1,4 @@
-"""Calls of reversible functions as source."""
+"""Calls of reversible functions in Python."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Protocol
 
 from fwdad.reversible.arguments.kinds import Function, Kind, Record, is_value, kind_of
 from fwdad.reversible.arguments.records import leaf_kinds
-from fwdad.reversible.language.places import leaves, text
+from fwdad.reversible.language import nodes
+from fwdad.reversible.language.places import leaves
 from fwdad.reversible.language.program import Call, Fields
 from fwdad.reversible.lowering.expressions import Expressions
+from fwdad.reversible.lowering.function_builder import FunctionBuilder
 from fwdad.reversible.lowering.runtime_checks import RuntimeChecks
-from fwdad.reversible.lowering.source import Source
 
 
 class Callee(Protocol):
@@ -27,9 +28,13 @@ class Calls:
     """Writes calls."""
 
     def __init__(
-        self, source: Source, expressions: Expressions, checks: RuntimeChecks, callee: Callee
+        self,
+        builder: FunctionBuilder,
+        expressions: Expressions,
+        checks: RuntimeChecks,
+        callee: Callee,
     ) -> None:
-        self.source = source
+        self.builder = builder
         self.expressions = expressions
         self.checks = checks
         self.callee = callee
@@ -37,9 +42,9 @@ class Calls:
     def call(self, s: Call) -> None:
         """Call a reversible function; numbers come back, arrays are updated in place."""
         function, updated, values = self.target(s, adjoint=False)
-        targets = [text(a) for k, (a, of) in enumerate(values) if k in updated and not of.is_array]
-        call = f"{function}({', '.join(text(a) for a, _ in values)})"
-        self.source.line(f"{', '.join(targets)} = {call}" if targets else call)
+        targets = [a for k, (a, of) in enumerate(values) if k in updated and not of.is_array]
+        call = nodes.call(function, *(a for a, _ in values))
+        self.builder.assign_results(targets, call)
 
     def target(
         self, s: Call, *, adjoint: bool
@@ -52,7 +57,7 @@ class Calls:
         return function, updated, values
 
     def values(self, s: Call, kinds: list[Kind]) -> list[tuple[ast.expr, Kind]]:
-        """What a call is given: the fields of records, no functions."""
+        """What a call passes: the fields of records, no functions."""
         values: list[tuple[ast.expr, Kind]] = []
         for a, kind in zip(s.args, kinds, strict=True):
             values += zip(s.places(a), leaf_kinds(kind), strict=True)
@@ -65,15 +70,15 @@ class Calls:
         fields = s.fields.get(a.id) if isinstance(a, ast.Name) else None
         if fields is not None:
             return self._record(fields)
-        if isinstance(a, ast.Name) and a.id in self.source.env:
-            return self.source.env[a.id]
+        if isinstance(a, ast.Name) and a.id in self.builder.env:
+            return self.builder.env[a.id]
         if isinstance(a, (ast.Name, ast.Attribute)) and not leaves(a, self.expressions.numeric):
             return kind_of(self.expressions.outside(a))
         return self.expressions.kind(a)
 
     def _record(self, fields: Fields) -> Record:
         parts = (
-            (f, self.source.env[v] if isinstance(v, str) else self._record(v))
+            (f, self.builder.env[v] if isinstance(v, str) else self._record(v))
             for f, v in fields[1].items()
         )
         return Record(fields[0], tuple(parts))

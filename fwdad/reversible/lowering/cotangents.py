@@ -3,75 +3,68 @@
 from __future__ import annotations
 
 import ast
-import weakref
 from typing import Any
 
 from fwdad.api.jit import jit
 from fwdad.api.transforms import grad
 from fwdad.reversible.arguments.kinds import Exact, Kind
-from fwdad.reversible.language.places import renamed_root, text, without_attributes
+from fwdad.reversible.language import nodes
+from fwdad.reversible.language.places import renamed_root, without_attributes
 from fwdad.reversible.language.program import Variable, root_of
 from fwdad.reversible.lowering.expression_kinds import place_kind
 from fwdad.reversible.lowering.expressions import Expressions
-from fwdad.reversible.lowering.source import Source
-
-SAMPLES: weakref.WeakKeyDictionary[Any, tuple[tuple[Any, ...], bool]] = weakref.WeakKeyDictionary()
-"""For the pull of an expression: arguments to trace it with, and whether it returns one value."""
+from fwdad.reversible.lowering.function_builder import FunctionBuilder
 
 
 class Cotangents:
-    """The variables that hold cotangents, in ``bars`` by the name of what they belong to.
+    """The variables that hold cotangents, in ``bars`` by the name of what they belong to."""
 
-    ``helpers`` has the source of the weighted expressions whose gradients are taken, to be shown.
-    """
-
-    def __init__(self, source: Source, expressions: Expressions) -> None:
-        self.source = source
+    def __init__(self, builder: FunctionBuilder, expressions: Expressions) -> None:
+        self.builder = builder
         self.expressions = expressions
         self.bars: dict[str, str] = {}
-        for p in source.program.params:
-            if source.kinds[p].active:
-                self.bars[p] = source.names.fresh(f"{p}_bar")
-        self.helpers: list[str] = []
+        for p in builder.program.params:
+            if builder.kinds[p].active:
+                self.bars[p] = builder.names.fresh(f"{p}_bar")
 
-    def bar(self, place: ast.expr) -> str:
+    def bar(self, place: ast.expr) -> ast.expr:
         """The cotangent's place."""
-        return text(renamed_root(place, self.bars[root_of(place)]))
+        return renamed_root(place, self.bars[root_of(place)])
 
     def begin(self, variable: Variable) -> None:
         """A cotangent of zero for a new variable."""
-        kind = self.source.kinds[variable]
+        kind = self.builder.kinds[variable]
         if not kind.active:
             return
         if variable.name not in self.bars:
-            self.bars[variable.name] = self.source.names.fresh(f"{variable.name}_bar")
-        zero = zero_like(variable.name, kind, self.source.np)
-        self.source.line(f"{self.bars[variable.name]} = {zero}")
+            self.bars[variable.name] = self.builder.names.fresh(f"{variable.name}_bar")
+        zero = zero_like(variable.name, kind, self.builder.numpy("zeros_like"))
+        self.builder.assign(nodes.name(self.bars[variable.name]), zero)
 
-    def pull(self, value: ast.expr, bar: str, kind: Kind) -> None:
-        """Add to the cotangents of what an expression reads."""
+    def pull(self, value: ast.expr, bar: ast.expr, kind: Kind) -> None:
+        """Add to the cotangents of what an expression reads; ``bar`` may be ``-bar``."""
         whole = without_attributes(value)[0] is value
         if isinstance(value, (ast.Name, ast.Subscript)) and whole and root_of(value) in self.bars:
             # a number itself; of arrays one may have been broadcast, or its elements gathered
-            of = place_kind(value, self.source.env, self.expressions.kind_of_expression)
+            of = place_kind(value, self.builder.env, self.expressions.kind_of_expression)
             if of is not None and _same_space(of, kind) and not kind.is_array:
-                sign, rest = ("-", bar[1:]) if bar.startswith("-") else ("+", bar)
-                self.source.line(f"{self.bar(value)} {sign}= {rest}")
+                op, bar = ("-", bar.operand) if isinstance(bar, ast.UnaryOp) else ("+", bar)
+                self.builder.add(nodes.augment(self.bar(value), op, bar))
                 return
         read, shapes = self.expressions.parts(value)
         active = [k for k, (_, of) in enumerate(read) if of.active]
         if not active:
             return
         name, args = self._pull_of(value, read, shapes, active, kind)
-        call = f"{name}({', '.join([bar, *args])})"
+        pulled = nodes.call(name, bar, *args)
         places = [self.bar(read[k][0]) for k in active]
         if len(places) == 1:
-            self.source.line(f"{places[0]} += {call}")
+            self.builder.add(nodes.augment(places[0], "+", pulled))
             return
-        parts = [self.source.names.fresh("part") for _ in places]
-        self.source.line(f"{', '.join(parts)} = {call}")
+        parts = [self.builder.fresh("part") for _ in places]
+        self.builder.assign(nodes.tuple_of(parts), pulled)
         for place, part in zip(places, parts, strict=True):
-            self.source.line(f"{place} += {part}")
+            self.builder.add(nodes.augment(place, "+", part))
 
     def _pull_of(
         self,
@@ -80,35 +73,33 @@ class Cotangents:
         shapes: list[ast.expr],
         active: list[int],
         kind: Kind,
-    ) -> tuple[str, list[str]]:
+    ) -> tuple[str, list[ast.expr]]:
         """A function that pulls a cotangent back through an expression, and its other arguments."""
-        complex_ = kind.is_complex or any(of.is_complex for _, of in read)
-        product = "{np}.real({np}.conj(w) * ({{}}))" if complex_ else "w * ({{}})"
-        if kind.is_array:
-            product = f"{{np}}.sum({product})"
+        numpy = self.builder.numpy
+        is_complex = kind.is_complex or any(of.is_complex for _, of in read)
+
+        def weighted_by(w: ast.expr, y: ast.expr) -> ast.expr:
+            product = nodes.binary(numpy("conj", w) if is_complex else w, "*", y)
+            product = numpy("real", product) if is_complex else product
+            return numpy("sum", product) if kind.is_array else product
+
         weighted = self.expressions.as_function(
-            "weighted", value, read, shapes, before="w", wrap=product.format(np=self.source.np)
+            "weighted", value, read, shapes, weighted=weighted_by
         )
-        self.helpers.append(weighted.code)
         argnums: Any = tuple(k + 1 for k in active)
         if len(active) == 1:
             argnums = argnums[0]
-        pull = self.source.names.fresh(weighted.name.replace("weighted", "pull"))
-        pulling = jit(grad(self.source.namespace[weighted.name], argnums=argnums), backend="numpy")
-        SAMPLES[pulling] = (
-            (kind.sample(), *(of.sample() for _, of in read)),
-            isinstance(argnums, int),
-        )
-        self.source.namespace[pull] = pulling
-        self.helpers.append(f"{pull} = jit(grad({weighted.name}, argnums={argnums}))\n")
+        pull = self.builder.names.fresh(weighted.name.replace("weighted", "pull"))
+        pulling = jit(grad(self.builder.namespace[weighted.name], argnums=argnums), backend="numpy")
+        self.builder.namespace[pull] = pulling
         return pull, weighted.arguments
 
 
-def zero_like(name: str, kind: Kind, np: str) -> str:
-    """The source of a cotangent of zero for a variable; ``np`` is NumPy's name there."""
+def zero_like(name: str, kind: Kind, zeros_like: ast.expr) -> ast.expr:
+    """A cotangent of zero for a variable; ``zeros_like`` is NumPy's function."""
     if kind.is_array:
-        return f"{np}.zeros_like({name})"
-    return "0j" if kind.is_complex else "0.0"
+        return nodes.call(zeros_like, nodes.name(name))
+    return ast.Constant(0j if kind.is_complex else 0.0)
 
 
 def _same_space(kind: Any, other: Any) -> bool:

@@ -1,7 +1,8 @@
-"""A reversible function's program, and the source written for it in each direction."""
+"""A reversible function's program, and what it is lowered to in each direction."""
 
 from __future__ import annotations
 
+import ast
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,34 +24,33 @@ from fwdad.reversible.language.static_checks import check
 from fwdad.reversible.language.syntax import location
 from fwdad.reversible.lowering.adjoint import AdjointWriter
 from fwdad.reversible.lowering.call_resolution import World, resolved, value_paths, world_of
-from fwdad.reversible.lowering.copies import source_of_copies
+from fwdad.reversible.lowering.copies import on_copies
 from fwdad.reversible.lowering.effects import touches, updated_paths
 from fwdad.reversible.lowering.expressions import Expressions, infer_kinds
+from fwdad.reversible.lowering.function_builder import FunctionBuilder, Names, define_function
 from fwdad.reversible.lowering.outside import Outside
 from fwdad.reversible.lowering.record_fields import flattened
-from fwdad.reversible.lowering.source import Names, Source, make_function
 from fwdad.reversible.lowering.writer import Writer
 
 
 @dataclass(eq=False)
-class Written:
-    """A program written as source for some kinds, in one direction; what it calls is in ``calls``.
+class Lowered:
+    """A program as a Python function for some kinds, in one direction.
 
     ``function`` is None while it is being written.
     """
 
     name: str
-    code: str = ""
     function: Any = None
-    calls: list[Written] = field(default_factory=list)
+    definition: ast.FunctionDef = field(init=False)
     links: list[tuple[dict[str, Any], str]] = field(default_factory=list)
 
 
 class Definition:
-    """A program, its world, and the source written for it; shared by a function and its inverse.
+    """A program, its world, and what it is lowered to; shared by a function and its inverse.
 
     Names from outside mean what they mean when it runs. Where they mean another function, or
-    another kind of number, the source is dropped. ``version`` counts how often it became stale;
+    another kind of number, what was lowered is dropped. ``version`` counts how often that was;
     ``room`` is the capacity of stacks and dictionaries without one of their own.
     """
 
@@ -70,7 +70,7 @@ class Definition:
         self.backward = inverted_program(self.forward, f"{self.f.__name__}_inverse")
         self.outside = Outside(self.f, self.forward.names, local_names(self.forward))
         self.uses: dict[Definition, int] = {}
-        self.written: dict[Any, Written] = {}
+        self.lowerings: dict[Any, Lowered] = {}
         self.programs: dict[World, Program] = {}
         self.updates: dict[World, set[str]] = {}
         self.positions: dict[tuple[Kind, ...], set[int]] = {}
@@ -79,7 +79,7 @@ class Definition:
     # -- the world outside
 
     def refresh(self) -> None:
-        """Notice what the user's names mean now; drop what was written for other meanings."""
+        """Notice what the user's names mean now; drop what was lowered for other meanings."""
         if not self.stands(set()):
             self._begin()
             self.version += 1
@@ -99,7 +99,7 @@ class Definition:
         return grows
 
     def stands(self, seen: set[Definition]) -> bool:
-        """Whether the source is valid, and that of what it calls, except those already seen."""
+        """Whether what was lowered is valid, and what it calls, except those already seen."""
         if self in seen:
             return True
         seen.add(self)
@@ -128,13 +128,13 @@ class Definition:
         return program
 
     def updated(self, kinds: tuple[Kind, ...]) -> set[int]:
-        """The positions of the values that are updated, among those that its source is given."""
+        """The positions of the values that are updated, among those that are passed to it."""
         positions = self.positions.get(kinds)
         if positions is None:
             known = dict(zip(self.forward.params, kinds, strict=True))
-            written = self.updated_paths(world_of(known))
+            updated = self.updated_paths(world_of(known))
             paths = [path for p, kind in known.items() for path in value_paths(p, kind)]
-            positions = {at for at, path in enumerate(paths) if touches(written, path)}
+            positions = {at for at, path in enumerate(paths) if touches(updated, path)}
             self.positions[kinds] = positions
         return positions
 
@@ -165,15 +165,15 @@ class Definition:
         self.updates[world] = paths
         return paths
 
-    def source(self, kinds: tuple[Kind, ...], inverse: bool, adjoint: bool) -> Written:
+    def lowered(self, kinds: tuple[Kind, ...], inverse: bool, adjoint: bool) -> Lowered:
         """The function that runs for these kinds of arguments."""
         key = (kinds, inverse, adjoint)
-        written = self.written.get(key)
-        if written is None:
-            written = self._write(key, kinds, inverse, adjoint)
-        return written
+        lowered = self.lowerings.get(key)
+        if lowered is None:
+            lowered = self._lower(key, kinds, inverse, adjoint)
+        return lowered
 
-    def _write(self, key: Any, kinds: tuple[Kind, ...], inverse: bool, adjoint: bool) -> Written:
+    def _lower(self, key: Any, kinds: tuple[Kind, ...], inverse: bool, adjoint: bool) -> Lowered:
         program = self.backward if inverse else self.forward
         if len(kinds) != len(program.params):
             message = (
@@ -184,55 +184,53 @@ class Definition:
         name = program.name + ("_adjoint" if adjoint else "")
         meanings = self.outside.meanings
         others = {n for n, x in meanings.items() if getattr(x, "definition", None) is not self}
-        written = self.written[key] = Written(Names(others).fresh(name))
+        lowered = self.lowerings[key] = Lowered(Names(others).fresh(name))
         try:
-            self._fill(written, program, kinds, adjoint)
+            self._fill(lowered, program, kinds, adjoint)
         except BaseException:  # half of a function must not be found
-            del self.written[key]
+            del self.lowerings[key]
             raise
-        return written
+        return lowered
 
     def _fill(
-        self, written: Written, program: Program, kinds: tuple[Kind, ...], adjoint: bool
+        self, lowered: Lowered, program: Program, kinds: tuple[Kind, ...], adjoint: bool
     ) -> None:
-        """Write a program for some kinds of arguments, and define the function."""
+        """Lower a program for some kinds of arguments, and define the function."""
         known = dict(zip(program.params, kinds, strict=True))
         forward = self.resolved(world_of(known))
         back = program is self.backward
         program = inverted_program(forward, program.name) if back else forward
         program, forward = flattened(program, known), flattened(forward, known)
         namespace = self._namespace(known)
-        read_only = Source(forward, known, dict(namespace), checked=self.checked)
+        read_only = FunctionBuilder(forward, known, dict(namespace), checked=self.checked)
         infer_kinds(forward, Expressions(read_only))
-        source = Source(program, known, namespace, checked=self.checked)
+        builder = FunctionBuilder(program, known, namespace, checked=self.checked)
         outside, functions = self.outside, dict(world_of(known))  # fields are variables now
 
         def updated_in(block: Block) -> set[str]:
             return {path.partition(".")[0] for path in updated_paths(outside, block, functions)}
 
-        writing = Expressions(source), functools.partial(self._called, written, source), updated_in
+        callee = functools.partial(self._called, builder)
+        writing = Expressions(builder), callee, updated_in
         values = [p for p in program.params if is_value(known[p])]
         updated = self.updated(kinds)
         params = list(values)
         results = [p for k, p in enumerate(values) if k in updated and not known[p].is_array]
-        helpers = ""
         if adjoint:
-            backwards = AdjointWriter(source, *writing, tolerance=self.tolerance)
-            source.names.taken.add(written.name)
+            backwards = AdjointWriter(builder, *writing, tolerance=self.tolerance)
+            builder.names.taken.add(lowered.name)
             bars = backwards.cotangents.bars
             active = [p for p in values if known[p].active]
             params += [bars[p] for p in active]
             results += [bars[p] for p in active if not known[p].is_array]
             backwards.block(program.body)
-            helpers = "".join(backwards.cotangents.helpers)
         else:
-            source.names.taken.add(written.name)
-            Writer(source, *writing, tolerance=self.tolerance).block(program.body)
-        code = source.function(written.name, params, results)
-        written.function = make_function(code, written.name, namespace)
-        written.code = helpers + code
-        for there, name in written.links:
-            there[name] = written.function
+            builder.names.taken.add(lowered.name)
+            Writer(builder, *writing, tolerance=self.tolerance).block(program.body)
+        lowered.definition = builder.function(lowered.name, params, results)
+        lowered.function = define_function(lowered.definition, namespace, builder.locations)
+        for there, name in lowered.links:
+            there[name] = lowered.function
 
     def _namespace(self, kinds: dict[str, Kind]) -> dict[str, Any]:
         """The namespace of generated code: the world outside, and arguments without numbers."""
@@ -242,31 +240,28 @@ class Definition:
         self.outside.namespaces.append(namespace)
         return namespace
 
-    def whole(self, kinds: tuple[Kind, ...], inverse: bool, adjoint: bool) -> Written:
-        """The source without side effects: it copies what it updates, and returns only that.
+    def pure(self, kinds: tuple[Kind, ...], inverse: bool, adjoint: bool) -> Lowered:
+        """The function without side effects: it copies what it updates, and returns only that.
 
         With ``adjoint`` it takes all values and the cotangents of those that are updated, and
         returns the cotangents of all numbers and arrays that have one.
         """
-        key = (kinds, inverse, adjoint, "whole")
-        written = self.written.get(key)
-        if written is not None:
-            return written
-        inner = self.source(kinds, inverse, adjoint)
+        key = (kinds, inverse, adjoint, "pure")
+        pure = self.lowerings.get(key)
+        if pure is not None:
+            return pure
+        inner = self.lowered(kinds, inverse, adjoint)
         name, updated = f"{inner.name}_of_copies", self.updated(kinds)
-        code = source_of_copies(
-            name, inner.code, inner.name, flat_kinds(kinds), updated, adjoint=adjoint
-        )
+        definition = on_copies(name, inner.definition, flat_kinds(kinds), updated, adjoint=adjoint)
         namespace = {"__name__": self.f.__module__, WORLD: self.outside.place, "np": np}
         namespace[inner.name] = inner.function
-        written = self.written[key] = Written(name, code)
-        written.function = make_function(code, name, namespace)
-        return written
+        function = define_function(definition, namespace)
+        pure = self.lowerings[key] = Lowered(name, function)
+        return pure
 
     def _called(
         self,
-        caller: Written,
-        source: Source,
+        builder: FunctionBuilder,
         s: Call,
         kinds: list[Kind],
         *,
@@ -285,10 +280,9 @@ class Definition:
         definition = f.definition
         definition.refresh()
         self.uses[definition] = definition.version
-        written = definition.source(tuple(kinds), inverse, adjoint)
-        caller.calls.append(written)
-        name = source.names.fresh(written.name)
-        source.namespace[name] = written.function
-        if written.function is None:
-            written.links.append((source.namespace, name))
+        lowered = definition.lowered(tuple(kinds), inverse, adjoint)
+        name = builder.names.fresh(lowered.name)
+        builder.namespace[name] = lowered.function
+        if lowered.function is None:
+            lowered.links.append((builder.namespace, name))
         return name, definition.updated(tuple(kinds))

@@ -28,9 +28,9 @@ def path_of(place: ast.expr) -> str:
     return ".".join(parts)
 
 
-def touches(written: set[str], path: str) -> bool:
+def touches(updated: set[str], path: str) -> bool:
     """Whether an update of some paths changes the value at another."""
-    return any(w == path or w.startswith(f"{path}.") or path.startswith(f"{w}.") for w in written)
+    return any(w == path or w.startswith(f"{path}.") or path.startswith(f"{w}.") for w in updated)
 
 
 def updated_paths(outside: Outside, block: Block, known: dict[str, Any]) -> set[str]:

@@ -1,8 +1,9 @@
-"""Expressions of a reversible program as source, and the kinds of its variables."""
+"""Expressions of a reversible program in Python, and the kinds of its variables."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,15 @@ from fwdad.reversible.arguments.kinds import (
     is_value,
     kind_of,
 )
-from fwdad.reversible.language.places import leaves, metadata, replaced, text, without_attributes
+from fwdad.reversible.language import nodes
+from fwdad.reversible.language.places import (
+    leaves,
+    load,
+    metadata,
+    replaced,
+    text,
+    without_attributes,
+)
 from fwdad.reversible.language.program import (
     Allocate,
     Block,
@@ -24,9 +33,9 @@ from fwdad.reversible.language.program import (
     Program,
     children,
 )
-from fwdad.reversible.language.syntax import location
+from fwdad.reversible.language.syntax import evaluated, location
 from fwdad.reversible.lowering.expression_kinds import place_kind, traced_kind
-from fwdad.reversible.lowering.source import Names, Source, make_function
+from fwdad.reversible.lowering.function_builder import FunctionBuilder, Names, define_function
 from fwdad.reversible.numbers.fixed import Fixed, FixedNumber
 from fwdad.reversible.numbers.logarithmic import Logarithmic, LogarithmicFormat, value_of
 
@@ -35,33 +44,32 @@ class ExpressionFunction(NamedTuple):
     """A function of what an expression reads, and its arguments where the expression stands."""
 
     name: str
-    code: str
-    arguments: list[str]
+    arguments: list[ast.expr]
 
 
 class Expressions:
     """What expressions are, and how they are written."""
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
+    def __init__(self, builder: FunctionBuilder) -> None:
+        self.builder = builder
 
     @property
     def numeric(self) -> set[str]:
         """The variables that are numbers or arrays now."""
-        return {n for n, k in self.source.env.items() if is_value(k)}
+        return {n for n, k in self.builder.env.items() if is_value(k)}
 
     def kind(self, place: ast.expr) -> Kind:
         """The kind of a place that is updated."""
-        kind = place_kind(place, self.source.env, self.kind_of_expression)
+        kind = place_kind(place, self.builder.env, self.kind_of_expression)
         if kind is None:
             message = (
                 f"'{text(place)}' has an array for an index: two of its elements may be the same"
             )
-            raise IrreversibleError(message, location(self.source.program.filename, place))
+            raise IrreversibleError(message, location(self.builder.program.filename, place))
         return kind
 
     def parts(self, expression: ast.expr) -> tuple[list[tuple[ast.expr, Kind]], list[ast.expr]]:
-        """The places that an expression reads, with their kinds, and the shapes it asks for."""
+        """The places that an expression reads, with their kinds, and the shapes that it reads."""
         read: dict[str, tuple[ast.expr, Kind]] = {}
         todo = leaves(expression, self.numeric)
         shapes = {text(m): m for m in metadata(expression, self.numeric)}
@@ -70,19 +78,19 @@ class Expressions:
             for index in indices:  # x.T[i] reads x, and i
                 todo.extend(leaves(index, self.numeric))
                 shapes |= {text(m): m for m in metadata(index, self.numeric)}
-            kind = place_kind(leaf, self.source.env, self.kind_of_expression)
+            kind = place_kind(leaf, self.builder.env, self.kind_of_expression)
             if kind is not None:
                 read[text(leaf)] = (leaf, kind)
                 continue
             # an array as an index: the base is read, and the index is a part of the expression
             base = leaf
-            while place_kind(base, self.source.env, self.kind_of_expression) is None:
+            while place_kind(base, self.builder.env, self.kind_of_expression) is None:
                 if not isinstance(base, ast.Subscript):
                     break
                 todo.extend(leaves(base.slice, self.numeric))
                 shapes |= {text(m): m for m in metadata(base.slice, self.numeric)}
                 base = base.value
-            read[text(base)] = (base, place_kind(base, self.source.env, self.kind_of_expression))
+            read[text(base)] = (base, place_kind(base, self.builder.env, self.kind_of_expression))
         return list(read.values()), list(shapes.values())
 
     def kind_of_expression(self, e: ast.expr) -> Kind:
@@ -102,7 +110,7 @@ class Expressions:
             return read[0][1]
         name = self.as_function("value", e, read, shapes).name
         samples = [*(k for _, k in read), *(_ShapeSample(m, self) for m in shapes)]
-        return traced_kind(self.source.namespace[name], samples)
+        return traced_kind(self.builder.namespace[name], samples)
 
     def as_function(
         self,
@@ -111,43 +119,48 @@ class Expressions:
         read: list[tuple[ast.expr, Kind]],
         shapes: list[ast.expr],
         *,
-        before: str = "",
-        wrap: str = "{}",
+        weighted: Callable[[ast.expr, ast.expr], ast.expr] | None = None,
     ) -> ExpressionFunction:
-        """A function of what an expression reads."""
-        names = Names(self.source.program.names | set(self.source.namespace) | {before})
+        """A function of what an expression reads.
+
+        With ``weighted`` it takes a weight before that, and returns ``weighted(weight, value)``.
+        """
+        weight = "w"
+        names = Names(self.builder.program.names | set(self.builder.namespace) | {weight})
         by: dict[str, ast.expr] = {}
         arguments = []
         for leaf in (*(leaf for leaf, _ in read), *shapes):
-            by[text(leaf)] = ast.Name(names.fresh(_readable(leaf)), ast.Load())
-            arguments.append(self.code(leaf))
+            by[text(leaf)] = nodes.name(names.fresh(_readable(leaf)))
+            arguments.append(self.lowered(leaf))
         params = [n.id for n in by.values()]  # type: ignore[attr-defined]
-        if before:
-            params.insert(0, before)
-        body = wrap.format(text(replaced(e, by)))
-        function = self.source.names.fresh(name)
-        code = f"def {function}({', '.join(params)}):\n    return {body}\n"
-        make_function(code, function, self.source.namespace)
-        return ExpressionFunction(function, code, arguments)
+        value = replaced(e, by)
+        if weighted is not None:
+            params.insert(0, weight)
+            value = weighted(nodes.name(weight), value)
+        function = self.builder.names.fresh(name)
+        define_function(nodes.define(function, params, [ast.Return(value)]), self.builder.namespace)
+        return ExpressionFunction(function, arguments)
 
-    def code(self, e: ast.expr) -> str:
-        """An expression as source, with the values of logarithmic numbers: logarithms are kept."""
-        if not any(isinstance(k, Exact) and k.is_log for k in self.source.env.values()):
-            return text(e)
+    def lowered(self, e: ast.expr) -> ast.expr:
+        """An expression that reads values: of logarithmic numbers, logarithms are stored."""
+        if not any(isinstance(k, Exact) and k.is_log for k in self.builder.env.values()):
+            return e
         read, shapes = self.parts(e)
         by = {text(m): m for m in shapes}
         for leaf, kind in read:
             if isinstance(kind, Exact) and kind.is_log:
-                by[text(leaf)] = ast.parse(self.value(text(leaf), kind), mode="eval").body
-        return text(replaced(e, by))
+                by[text(leaf)] = self.value(leaf, kind)
+        return replaced(e, by)
 
-    def value(self, kept: str, kind: Exact) -> str:
-        """The source of the value of an exact number, from that of what is kept."""
-        return f"{self.source.bind('value_of', value_of)}({kept})" if kind.is_log else kept
+    def value(self, stored: ast.expr, kind: Exact) -> ast.expr:
+        """The value of an exact number, from what is stored of it."""
+        return (
+            nodes.call(self.builder.bind("value_of", value_of), stored) if kind.is_log else stored
+        )
 
     def outside(self, node: ast.expr) -> Any:
         """What an expression of the world outside means."""
-        return eval(text(node), self.source.namespace)  # noqa: S307  (a name of the user's source)
+        return evaluated(load(node), self.builder.namespace)
 
     def constructed(self, e: ast.expr) -> tuple[Any, type, ast.expr] | None:
         """Format, class and value, if an expression makes an exact number: ``F(0.0)``."""
@@ -164,7 +177,7 @@ class Expressions:
 
     def _constructor(self, f: ast.expr) -> Any:
         """What a function's expression means in the world outside; None if nothing."""
-        if leaves(f, set(self.source.env)):
+        if leaves(f, set(self.builder.env)):
             return None
         if isinstance(f, ast.Call) and self._constructor(f.func) is not Fixed:
             return None
@@ -204,7 +217,7 @@ def infer_kinds(program: Program, expressions: Expressions) -> None:
 
 
 def _infer(block: Block, expressions: Expressions) -> None:
-    source = expressions.source
+    builder = expressions.builder
     for s in block:
         if isinstance(s, (Allocate, Define)):
             kind = expressions.kind_of_expression(s.value)
@@ -215,10 +228,10 @@ def _infer(block: Block, expressions: Expressions) -> None:
                         f"'{s.variable.name}' depends on numbers that are differentiated: begin it "
                         "as fwdad.ancilla(...)"
                     )
-                    raise source.refuse(message, s)
-            source.kinds[s.variable] = source.env[s.variable.name] = kind
+                    raise builder.refuse(message, s)
+            builder.kinds[s.variable] = builder.env[s.variable.name] = kind
         elif isinstance(s, For):
-            source.env[s.variable.name] = Numeric("int64")
+            builder.env[s.variable.name] = Numeric("int64")
         for inner in children(s):
             _infer(inner, expressions)
 

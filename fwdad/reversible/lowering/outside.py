@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.reversible.language.instructions import instruction_of
-from fwdad.reversible.language.places import text
-from fwdad.reversible.language.syntax import outside, place_outside
+from fwdad.reversible.language.places import load
+from fwdad.reversible.language.syntax import evaluated, outside, place_outside
 from fwdad.reversible.numbers.grid import Grid
 
 _MISSING = object()
@@ -22,8 +22,8 @@ class Outside:
     """The names that a function reads but does not assign, with what they mean.
 
     ``local`` has its own variables. A number or array that is replaced outside is replaced in
-    ``namespaces``, too: in those of the source that was written. ``defaults`` has default values of
-    parameters by their names in that source.
+    ``namespaces``, too: in those of the functions that were lowered. ``defaults`` has default
+    values of parameters by their names there.
     """
 
     def __init__(self, f: FunctionType, names: set[str], local: set[str]) -> None:
@@ -35,7 +35,7 @@ class Outside:
         self.namespaces: list[dict[str, Any]] = []
 
     def stands(self) -> bool:
-        """Whether source that was written for these meanings is valid now."""
+        """Whether functions that were lowered for these meanings are valid now."""
         for name, before in self.meanings.items():
             now = outside(self.f, name, _MISSING)
             if now is before:
@@ -49,7 +49,7 @@ class Outside:
 
     def _evaluated(self, node: ast.expr) -> Any:
         try:
-            return eval(text(node), {"__builtins__": builtins, **self.known()})  # noqa: S307  (a name in the user's source)
+            return evaluated(load(node), {"__builtins__": builtins, **self.known()})
         except (NameError, AttributeError):
             return None
 
@@ -95,7 +95,7 @@ class Outside:
 
 
 def _alike(now: Any, before: Any) -> bool:
-    """Whether source written for one meaning of a name is valid for another."""
+    """Whether a function lowered for one meaning of a name is valid for another."""
     if type(now) is not type(before):
         return False
     if isinstance(now, np.ndarray):

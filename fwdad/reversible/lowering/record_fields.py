@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import ast
-import copy
 import dataclasses
 from typing import Any
 
 from fwdad.reversible.arguments.kinds import Kind, Record
-from fwdad.reversible.language.program import Block, Call, Fields, Program, Statement, walk
-from fwdad.reversible.lowering.source import Names
+from fwdad.reversible.language import nodes
+from fwdad.reversible.language.program import (
+    Block,
+    Call,
+    Fields,
+    Program,
+    Statement,
+    walk,
+    with_blocks,
+)
+from fwdad.reversible.lowering.function_builder import Names
 
 
 def flattened(program: Program, kinds: dict[str, Kind]) -> Program:
@@ -28,7 +36,7 @@ def flattened(program: Program, kinds: dict[str, Kind]) -> Program:
             params += rename.spread(p, kind, kinds, names)
         else:
             params.append(p)
-    body = mapped(program.body, lambda e: rename.visit(copy.deepcopy(e)))
+    body = mapped(program.body, lambda e: rename.visit(nodes.copy_of(e)))
     for s in walk(body):
         if isinstance(s, Call):
             passed = [a.id for a in s.args if isinstance(a, ast.Name)]
@@ -44,20 +52,15 @@ def mapped(block: Block, f: Any) -> Block:
 
 
 def _mapped(s: Statement, f: Any) -> Statement:
-    copied = copy.copy(s)
+    copied = with_blocks(s, lambda block: mapped(block, f))
     for field in dataclasses.fields(s):
         value = getattr(s, field.name)
-        if field.name == "node":
-            continue
-        if isinstance(value, ast.expr):
-            value = f(value)
-        elif field.name == "apart":
-            value = [[tuple(f(e) for e in pair) for pair in pairs] for pairs in value]
+        if field.name == "apart":
+            copied.apart = [[tuple(f(e) for e in pair) for pair in pairs] for pairs in value]
+        elif isinstance(value, ast.expr) and field.name != "node":
+            setattr(copied, field.name, f(value))
         elif isinstance(value, list) and value and isinstance(value[0], ast.expr):
-            value = [f(e) for e in value]
-        elif isinstance(value, list):
-            value = mapped(value, f)
-        setattr(copied, field.name, value)
+            setattr(copied, field.name, [f(e) for e in value])
     return copied
 
 

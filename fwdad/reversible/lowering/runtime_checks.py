@@ -1,4 +1,4 @@
-"""Run-time checks of a reversible program as source."""
+"""Run-time checks of a reversible program in Python."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from contextlib import contextmanager
 
 from fwdad.errors import InvertibilityError
 from fwdad.reversible.arguments.kinds import Kind
+from fwdad.reversible.language import nodes
 from fwdad.reversible.language.aliasing import meet
 from fwdad.reversible.language.places import names_in, text
 from fwdad.reversible.language.program import Block, Call, Statement, root_of
 from fwdad.reversible.lowering.expressions import Expressions
-from fwdad.reversible.lowering.source import Source
+from fwdad.reversible.lowering.function_builder import FunctionBuilder
 
 
 class RuntimeChecks:
@@ -23,70 +24,79 @@ class RuntimeChecks:
 
     def __init__(
         self,
-        source: Source,
+        builder: FunctionBuilder,
         expressions: Expressions,
         updated_in: Callable[[Block], set[str]],
         tolerance: float,
     ) -> None:
-        self.source = source
+        self.builder = builder
         self.expressions = expressions
         self.updated_in = updated_in
         self.tolerance = tolerance
         self.fixed: list[str] = []  # what must not change now
 
     def check_value(
-        self, s: Statement, what: str, variable: str, actual: str, expected: str, kind: Kind
+        self, s: Statement, what: str, name: str, expected: ast.expr, kind: Kind
     ) -> None:
-        """Raise if a value is not what it must be."""
-        np = self.source.np
-        if kind.active:
-            if kind.is_array:
-                largest = f"{np}.maximum(1.0, {np}.abs({expected}))"
-            else:
-                largest = f"max(1.0, abs({expected}))"
-            try:
-                bound = repr(self.tolerance * max(1.0, abs(complex(expected))))
-            except ValueError:
-                bound = f"{self.tolerance!r} * {largest}"
-            if kind.is_array:
-                test = f"not {np}.all({np}.abs({actual} - ({expected})) <= {bound})"
-            else:
-                gap = actual if expected in ("0.0", "0") else f"{actual} - ({expected})"
-                test = f"not abs({gap}) <= {bound}"
+        """Raise if a variable does not have the value that it must have."""
+        value, numpy = nodes.name(name), self.builder.numpy
+        if not kind.active:
+            differs = nodes.compare(value, "!=", expected)
+            failed = numpy("any", differs) if kind.is_array else differs
+            self.raise_if(failed, s, what, name, expected, value)
+            return
+        number = nodes.number_in(expected)
+        tolerance, one = nodes.constant(self.tolerance), ast.Constant(1.0)
+        if number is not None:
+            bound = nodes.constant(self.tolerance * max(1.0, abs(number)))
+        elif kind.is_array:
+            largest = numpy("maximum", one, numpy("abs", expected))
+            bound = nodes.binary(tolerance, "*", largest)
         else:
-            test = f"{actual} != {expected}"
-            if kind.is_array:
-                test = f"{np}.any({test})"
-        self.source.line(f"if {test}:")
-        self.raise_it(s, what, variable, expected, actual)
+            largest = nodes.call("max", one, nodes.call("abs", expected))
+            bound = nodes.binary(tolerance, "*", largest)
+        if kind.is_array:
+            gap = numpy("abs", nodes.binary(value, "-", expected))
+            near = numpy("all", nodes.compare(gap, "<=", bound))
+        else:
+            gap = value if number == 0 else nodes.binary(value, "-", expected)
+            near = nodes.compare(nodes.call("abs", gap), "<=", bound)
+        self.raise_if(nodes.negated(near), s, what, name, expected, value)
 
     def check_apart(self, s: Statement) -> None:
         """Raise if two elements that must differ are the same."""
-        if not self.source.checked:
+        if not self.builder.checked:
             return
         for pairs in s.apart:
-            tests = [meet(i, j, text(length)) for i, j, length in pairs]
-            self.source.line(f"if {' and '.join(tests)}:")
+            same = nodes.all_of([meet(i, j, length) for i, j, length in pairs])
             what = "an element that is updated and read at once, at the indices"
-            self.raise_it(s, what, text(pairs[0][0]), "'two different elements'", text(pairs[0][0]))
+            index = pairs[0][0]
+            expected = ast.Constant("two different elements")
+            self.raise_if(same, s, what, text(index), expected, index)
 
-    def raise_it(
+    def raise_if(
         self,
+        failed: ast.expr,
         s: Statement,
         what: str,
         variable: str,
-        expected: str,
-        actual: str,
+        expected: ast.expr,
+        actual: ast.expr,
         cls: type = InvertibilityError,
     ) -> None:
-        """The line that raises."""
-        error = self.source.bind(cls.__name__, cls)
-        place = (self.source.program.filename, getattr(s.node, "lineno", 0))
-        with self.source.indented():
-            self.source.line(
-                f"raise {error}({what!r}, {variable!r}, {place[0]!r}, {place[1]}, {expected}, "
-                f"{actual})"
-            )
+        """Raise at the user's line if a check has failed."""
+        error = nodes.call(
+            self.builder.bind(cls.__name__, cls),
+            ast.Constant(what),
+            ast.Constant(variable),
+            ast.Constant(self.builder.program.filename),
+            ast.Constant(getattr(s.node, "lineno", 0)),
+            expected,
+            actual,
+        )
+        with self.builder.block() as body:
+            self.builder.add(ast.Raise(error, None))
+        self.builder.add(ast.If(failed, body, []))
 
     def stays(self, pre: ast.expr, post: ast.expr, block: Block) -> bool:
         """Whether a condition cannot change."""
@@ -115,4 +125,4 @@ class RuntimeChecks:
                     f"'{text(a)}' is updated by this call, but a name stands for its value here, "
                     "or a loop goes through it: use fwdad.ancilla"
                 )
-                raise self.source.refuse(message, s)
+                raise self.builder.refuse(message, s)

@@ -1,4 +1,4 @@
-"""Updates, and the beginning and end of variables, as source."""
+"""Updates, and the beginning and end of variables, in Python."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import ast
 import numpy as np
 
 from fwdad.reversible.arguments.kinds import Exact, Kind
+from fwdad.reversible.language import nodes
 from fwdad.reversible.language.places import part_of, text
 from fwdad.reversible.language.program import (
     Allocate,
@@ -19,8 +20,8 @@ from fwdad.reversible.language.program import (
 )
 from fwdad.reversible.lowering.exact_updates import ExactUpdates
 from fwdad.reversible.lowering.expressions import Expressions
+from fwdad.reversible.lowering.function_builder import FunctionBuilder
 from fwdad.reversible.lowering.runtime_checks import RuntimeChecks
-from fwdad.reversible.lowering.source import Source
 
 
 class Updates:
@@ -28,32 +29,32 @@ class Updates:
 
     def __init__(
         self,
-        source: Source,
+        builder: FunctionBuilder,
         expressions: Expressions,
         checks: RuntimeChecks,
         exact: ExactUpdates,
     ) -> None:
-        self.source = source
+        self.builder = builder
         self.expressions = expressions
         self.checks = checks
         self.exact = exact
 
-    def update(self, s: Update, op: str) -> None:
+    def update(self, s: Update) -> None:
         """``place op= value``."""
         s = self.whole_numbers(s)
-        kind = self.expressions.kind(s.place)
+        op, kind = s.op, self.expressions.kind(s.place)
         if isinstance(kind, Exact):
-            self.exact.update(s, op, kind)
+            self.exact.update(s, kind)
             return
         if op in "*/" and np.dtype(kind.dtype).kind == "i":
-            self._multiply(s, op, kind)
+            self._multiply(s, kind)
             return
         if op in "*/":
             message = (
                 f"'{text(s.place)} {op}= ...' is not exact for {kind.dtype} numbers: use "
                 "fwdad.Logarithmic numbers, or compute the product in an ancilla"
             )
-            raise self.source.refuse(message, s)
+            raise self.builder.refuse(message, s)
         if not kind.active:
             value_kind = self.expressions.kind_of_expression(s.value)
             if value_kind.active or (op == "^") != (
@@ -63,14 +64,14 @@ class Updates:
                     f"'{text(s.place)}' is of dtype {kind.dtype}: what is added would be cut off; "
                     "begin it as a float (0.0)"
                 )
-                raise self.source.refuse(message, s)
+                raise self.builder.refuse(message, s)
         elif op == "^":
             message = f"'^=' is for integers and bools; '{text(s.place)}' is {kind.dtype}"
-            raise self.source.refuse(message, s)
+            raise self.builder.refuse(message, s)
         elif not kind.is_complex and self._is_complex(s.value):
             message = f"'{text(s.place)}' is {kind.dtype}: what is added to it is complex"
-            raise self.source.refuse(message, s)
-        self.source.line(f"{text(s.place)} {op}= {self.expressions.code(s.value)}")
+            raise self.builder.refuse(message, s)
+        self.builder.add(nodes.augment(s.place, op, self.expressions.lowered(s.value)))
 
     def _is_complex(self, value: ast.expr) -> bool:
         """Whether an expression is complex; not asked of those that begin with real numbers."""
@@ -87,7 +88,7 @@ class Updates:
             return s
         if self.expressions.kind_of_expression(s.value).is_complex or s.op not in "+-":
             message = f"'{text(s.place)}' is real: only real numbers can be added to it"
-            raise self.source.refuse(message, s)
+            raise self.builder.refuse(message, s)
         value = s.value
         if part == "imag":
             value = ast.copy_location(ast.BinOp(ast.Constant(1j), ast.Mult(), value), value)
@@ -95,108 +96,113 @@ class Updates:
         update.apart = s.apart
         return update
 
-    def _multiply(self, s: Update, op: str, kind: Kind) -> None:
+    def _multiply(self, s: Update, kind: Kind) -> None:
         """``place *= value`` or ``place /= value`` of ints: exact, or it raises."""
         value_kind = self.expressions.kind_of_expression(s.value)
         if np.dtype(value_kind.dtype).kind not in "bi":
             message = f"'{text(s.place)}' is of dtype {kind.dtype}: only ints multiply it exactly"
-            raise self.source.refuse(message, s)
-        place = text(s.place)
-        factor, new = self.source.names.fresh("factor"), self.source.names.fresh("new")
-        every = f"{self.source.np}.all({{}})" if kind.is_array else "{}"
-        self.source.line(f"{factor} = {self.expressions.code(s.value)}")
-        if self.source.checked:
-            test = (
-                f"{self.source.np}.all({factor} != 0)" if value_kind.is_array else f"{factor} != 0"
-            )
-            self.source.line(f"if not {test}:")
-            self.checks.raise_it(s, f"a factor of '{place}'", text(s.value), "'not zero'", factor)
-        sign = "*" if op == "*" else "//"
-        back = f"{new} // {factor}" if op == "*" else f"{new} * {factor}"
-        self.source.line(f"{new} = {place} {sign} {factor}")
-        if self.source.checked:  # wrapped around, or not divisible
-            self.source.line(f"if not {every.format(f'{back} == {place}')}:")
-            what = "a product" if op == "*" else "a quotient"
-            self.checks.raise_it(s, f"{what} of ints", place, "'exact'", new)
-        self.source.line(f"{place}{'[...]' if kind.is_array else ''} = {new}")
+            raise self.builder.refuse(message, s)
+        place, lowered = text(s.place), self.expressions.lowered(s.value)
+        factor, new = self.builder.fresh("factor"), self.builder.fresh("new")
+        self.builder.assign(factor, lowered)
+        if self.builder.checked:
+            test = nodes.compare(factor, "!=", ast.Constant(0))
+            if value_kind.is_array:
+                test = self.builder.numpy("all", test)
+            what, expected = f"a factor of '{place}'", ast.Constant("not zero")
+            self.checks.raise_if(nodes.negated(test), s, what, text(s.value), expected, factor)
+        forwards, backwards = ("*", "//") if s.op == "*" else ("//", "*")
+        self.builder.assign(new, nodes.binary(s.place, forwards, factor))
+        if self.builder.checked:  # wrapped around, or not divisible
+            same = nodes.compare(nodes.binary(new, backwards, factor), "==", s.place)
+            if kind.is_array:
+                same = self.builder.numpy("all", same)
+            what = "a product of ints" if s.op == "*" else "a quotient of ints"
+            expected = ast.Constant("exact")
+            self.checks.raise_if(nodes.negated(same), s, what, place, expected, new)
+        self._store(s.place, kind, new)
+
+    def _store(self, place: ast.expr, kind: Kind, value: ast.expr) -> None:
+        """Give a place a value; an array is updated."""
+        self.builder.assign(nodes.element(place) if kind.is_array else place, value)
 
     def swap_places(self, s: Swap) -> None:
         """``a, b = b, a``."""
-        kind, other = self.expressions.kind(s.a), self.expressions.kind(s.b)
-        self.swap(text(s.a), text(s.b), kind, other, s)
+        self.swap(s.a, s.b, self.expressions.kind(s.a), self.expressions.kind(s.b), s)
 
-    def swap(self, a: str, b: str, kind: Kind, other: Kind, s: Statement) -> None:
+    def swap(self, a: ast.expr, b: ast.expr, kind: Kind, other: Kind, s: Statement) -> None:
         """Exchange two values, or the contents of two arrays."""
         if kind != other:
-            message = f"'{a}' and '{b}' are of different kinds: they cannot be swapped"
-            raise self.source.refuse(message, s)
+            message = f"'{text(a)}' and '{text(b)}' are of different kinds: they cannot be swapped"
+            raise self.builder.refuse(message, s)
         if not kind.is_array:
-            self.source.line(f"{a}, {b} = {b}, {a}")
+            self.builder.assign(nodes.tuple_of([a, b]), nodes.tuple_of([b, a]))
             return
-        kept = self.source.names.fresh("kept")
-        self.source.line(f"{kept} = {self.source.np}.copy({a})")
-        self.source.line(f"{a}[...] = {b}")
-        self.source.line(f"{b}[...] = {kept}")
+        kept = self.builder.fresh("kept")
+        self.builder.assign(kept, self.builder.numpy("copy", a))
+        self._store(a, kind, b)
+        self._store(b, kind, kept)
 
     def flip_place(self, s: Flip) -> None:
         """``v = -v``, ``v = ~v`` or ``v = not v``."""
-        self.flip(text(s.place), s.op, self.expressions.kind(s.place), s)
+        self.flip(s.place, s.op, self.expressions.kind(s.place), s)
 
-    def flip(self, place: str, op: str, kind: Kind, s: Statement) -> None:
+    def flip(self, place: ast.expr, op: str, kind: Kind, s: Statement) -> None:
         """Negate."""
         dtype = np.dtype(kind.dtype)
         allowed = {"-": "ifc", "~": "biu", "not ": "b"}[op]
         if isinstance(kind, Exact) and kind.is_log:
             message = (
-                f"'{place}' is a Logarithmic number, which is never negative: it cannot be negated"
+                f"'{text(place)}' is a Logarithmic number, which is never negative: it cannot be "
+                "negated"
             )
-            raise self.source.refuse(message, s)
+            raise self.builder.refuse(message, s)
         if dtype.kind not in allowed or (op == "not " and kind.is_array):
-            message = f"'{op}{place}' cannot be undone for dtype {dtype}"
-            raise self.source.refuse(message, s)
+            message = f"'{op}{text(place)}' cannot be undone for dtype {dtype}"
+            raise self.builder.refuse(message, s)
         if op == "~" and dtype.kind == "b" and not kind.is_array:
             op = "not "
-        self.source.line(f"{place}{'[...]' if kind.is_array else ''} = {op}{place}")
+        self._store(place, kind, nodes.prefix(op, place))
 
-    def instruct(self, s: Instruct, inverse: bool) -> None:
+    def instruct(self, s: Instruct) -> None:
         """Call the function of an instruction, and store what it returns."""
-        function = s.instruction.inverse if inverse else s.instruction.forward
-        name = self.source.bind(function.__name__.lstrip("_"), function)
+        function = s.instruction.inverse if s.inverse else s.instruction.forward
+        name = self.builder.bind(function.__name__.lstrip("_"), function)
         updated = s.args[: s.instruction.updated]
         self.exact.refuse_rounding(s, map(self.expressions.kind, updated), f"'{s.name}'")
-        self._assign(updated, f"{name}({', '.join(map(self.expressions.code, s.args))})")
+        self._assign(updated, nodes.call(name, *map(self.expressions.lowered, s.args)))
 
-    def _assign(self, places: list[ast.expr], value: str) -> None:
+    def _assign(self, places: list[ast.expr], value: ast.expr) -> None:
         """Give places new values."""
-        targets, stores = [], []
+        targets: list[ast.expr] = []
+        stores: list[ast.stmt] = []
         for place in places:
             if self.expressions.kind(place).is_array:
-                new = self.source.names.fresh("new")
+                new = self.builder.fresh("new")
                 targets.append(new)
-                stores.append(f"{text(place)}[...] = {new}")
+                stores.append(nodes.assign(nodes.element(place), new))
             else:
-                targets.append(text(place))
-        self.source.line(f"{', '.join(targets)} = {value}")
+                targets.append(place)
+        self.builder.assign(nodes.tuple_of(targets), value)
         for store in stores:
-            self.source.line(store)
+            self.builder.add(store)
 
     def begin(self, s: Allocate | Free) -> None:
         """Begin a variable."""
         variable, value = s.variable, s.value
-        kind = self.source.kinds[variable]
+        kind = self.builder.kinds[variable]
         if isinstance(kind, Exact):
             self.exact.begin(s, kind)
-            self.source.env[variable.name] = kind
+            self.builder.env[variable.name] = kind
             return
-        code = self.expressions.code(value)
+        lowered = self.expressions.lowered(value)
         if kind.is_array:
-            code = code if self._is_new(value) else f"{self.source.np}.copy({code})"
-        elif np.dtype(kind.dtype).kind == "f" and isinstance(value, ast.Constant):
-            code = repr(float(value.value))  # type: ignore[arg-type]
-        elif np.dtype(kind.dtype).kind == "c" and isinstance(value, ast.Constant):
-            code = repr(complex(value.value))  # type: ignore[arg-type]
-        self.source.line(f"{variable.name} = {code}")
-        self.source.env[variable.name] = kind
+            lowered = lowered if self._is_new(value) else self.builder.numpy("copy", lowered)
+        elif isinstance(value, ast.Constant) and np.dtype(kind.dtype).kind in "fc":
+            convert = complex if kind.is_complex else float
+            lowered = ast.Constant(convert(value.value))  # type: ignore[arg-type]
+        self.builder.assign(nodes.name(variable.name), lowered)
+        self.builder.env[variable.name] = kind
 
     def _is_new(self, value: ast.expr) -> bool:
         """Whether an expression makes an array that nothing else refers to."""
@@ -207,11 +213,11 @@ class Updates:
 
     def end(self, s: Allocate | Free) -> None:
         """End a variable, if it has the value that it must have."""
-        kind = self.source.kinds[s.variable]
+        kind = self.builder.kinds[s.variable]
         name = s.variable.name
-        if self.source.checked and isinstance(kind, Exact):
+        if self.builder.checked and isinstance(kind, Exact):
             self.exact.check_value(s, name, kind)
-        elif self.source.checked:
-            value = self.expressions.code(s.value)
-            self.checks.check_value(s, f"ancilla '{name}'", name, name, value, kind)
-        self.source.env.pop(name, None)
+        elif self.builder.checked:
+            value = self.expressions.lowered(s.value)
+            self.checks.check_value(s, f"ancilla '{name}'", name, value, kind)
+        self.builder.env.pop(name, None)

@@ -1,4 +1,4 @@
-"""A reversible program as Python source: plain NumPy code, for the kinds of its arguments."""
+"""A reversible program in Python: plain NumPy code, for the kinds of its arguments."""
 
 from __future__ import annotations
 
@@ -10,26 +10,20 @@ from fwdad.reversible.language.program import (
     Block,
     Call,
     Compute,
-    Define,
     Flip,
-    For,
     Free,
-    If,
     Instruct,
-    Require,
     Statement,
     Swap,
-    Unchecked,
     Update,
     Variable,
-    While,
 )
 from fwdad.reversible.lowering.calls import Callee, Calls
 from fwdad.reversible.lowering.control import Control
 from fwdad.reversible.lowering.exact_updates import ExactUpdates
 from fwdad.reversible.lowering.expressions import Expressions
+from fwdad.reversible.lowering.function_builder import FunctionBuilder
 from fwdad.reversible.lowering.runtime_checks import RuntimeChecks
-from fwdad.reversible.lowering.source import Source
 from fwdad.reversible.lowering.updates import Updates
 
 
@@ -42,7 +36,7 @@ class Writer:
 
     def __init__(
         self,
-        source: Source,
+        builder: FunctionBuilder,
         expressions: Expressions,
         callee: Callee,
         updated_in: Callable[[Block], set[str]],
@@ -50,20 +44,24 @@ class Writer:
         tolerance: float,
         began: Callable[[Variable], None] | None = None,
     ) -> None:
-        self.source = source
-        self.checks = RuntimeChecks(source, expressions, updated_in, tolerance)
-        self.exact = ExactUpdates(source, expressions, self.checks)
-        self.updates = Updates(source, expressions, self.checks, self.exact)
-        self.calls = Calls(source, expressions, self.checks, callee)
-        self.control = Control(source, expressions, self.checks, updated_in)
+        self.builder = builder
+        self.checks = RuntimeChecks(builder, expressions, updated_in, tolerance)
+        self.exact = ExactUpdates(builder, expressions, self.checks)
+        self.updates = Updates(builder, expressions, self.checks, self.exact)
+        self.calls = Calls(builder, expressions, self.checks, callee)
+        self.control = Control(builder, expressions, self.checks, updated_in)
         self.began = began
 
     def block(self, block: Block) -> None:
         """Write a block."""
         for s in block:
-            self.source.comment(s)
+            self.builder.begin(s)
             self.checks.check_apart(s)
-            _WRITE[type(s)](self, s)
+            write = _WRITE.get(type(s))
+            if write is None:
+                self.control.statement(s, self.block)
+            else:
+                write(self, s)
 
     def allocate(self, s: Allocate) -> None:
         """Begin an ancilla."""
@@ -73,18 +71,12 @@ class Writer:
 
 
 _WRITE: dict[type[Statement], Callable[[Writer, Any], None]] = {
-    Update: lambda w, s: w.updates.update(s, s.op),
+    Update: lambda w, s: w.updates.update(s),
     Swap: lambda w, s: w.updates.swap_places(s),
     Flip: lambda w, s: w.updates.flip_place(s),
-    Instruct: lambda w, s: w.updates.instruct(s, s.inverse),
+    Instruct: lambda w, s: w.updates.instruct(s),
     Allocate: lambda w, s: w.allocate(s),
     Free: lambda w, s: w.updates.end(s),
-    Define: lambda w, s: w.control.define(s, w.block),
-    If: lambda w, s: w.control.branch(s, s.pre, s.post, w.block),
-    While: lambda w, s: w.control.loop(s, s.pre, s.post, w.block),
-    For: lambda w, s: w.control.repeat(s, w.block, backwards=s.backwards),
     Call: lambda w, s: w.calls.call(s),
     Compute: lambda w, s: w.control.compute(s, w.block),
-    Require: lambda w, s: w.control.require(s),
-    Unchecked: lambda w, s: w.control.unchecked(s, w.block),
 }

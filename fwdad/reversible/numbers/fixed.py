@@ -33,7 +33,7 @@ class Fixed(Grid):
 
     Notes
     -----
-    A number is kept as a double that is such a multiple, not as an int of 64 bits: so it is read
+    A number is stored as a double that is such a multiple, not as an int of 64 bits: so it is read
     without a conversion and carries tangents, and 53 digits are what there is for both sides of the
     point. A smaller ``bits`` leaves more room before it.
 
@@ -51,11 +51,11 @@ class Fixed(Grid):
 
     def __call__(self, value: Any) -> FixedNumber:
         """A number, or an array, rounded to the format."""
-        kept = on_grid(real_values(value), self.scale)
-        if not np.all(np.abs(kept) < self.limit):
+        stored = on_grid(real_values(value), self.scale)
+        if not np.all(np.abs(stored) < self.limit):
             message = f"a number of {self!r} must be smaller than {self.limit:g}"
             raise OverflowError(message)
-        return FixedNumber(kept, self)
+        return FixedNumber(stored, self)
 
 
 class FixedNumber(ExactNumber):
@@ -64,12 +64,12 @@ class FixedNumber(ExactNumber):
     @property
     def value(self) -> Any:
         """A float, or an array of floats."""
-        return np.positive(self.kept)
+        return np.positive(self.stored)
 
     @property
     def scaled(self) -> Any:
         """The integer that it is a multiple of the smallest number by."""
-        return np.asarray(self.kept * self.format.scale).astype(np.int64)[()]
+        return np.asarray(self.stored * self.format.scale).astype(np.int64)[()]
 
 
 register_number(FixedNumber)

@@ -1,4 +1,4 @@
-"""What numbers with exact updates have in common: they are kept as multiples of a power of two.
+"""What numbers with exact updates have in common: they are stored as multiples of a power of two.
 
 Doubles that are multiples of ``2**-bits`` below ``2**(53 - bits)`` have exact sums and differences.
 Rounding to them has the derivative 1.
@@ -54,12 +54,12 @@ def real_values(value: Any) -> Any:
 
 
 class ExactNumber:
-    """A number or an array whose updates are exact: what is kept, and how."""
+    """A number or an array whose updates are exact: what is stored, and in which format."""
 
-    __fwdad_record__ = "kept"  # the attribute whose tangents are the number's
+    __fwdad_record__ = "stored"  # the attribute whose tangents are the number's
 
-    def __init__(self, kept: Any, format: Any) -> None:  # noqa: A002  (what it is)
-        self.kept = kept
+    def __init__(self, stored: Any, format: Any) -> None:  # noqa: A002  (what it is)
+        self.stored = stored
         self.format = format
 
     @property
@@ -70,34 +70,34 @@ class ExactNumber:
     @property
     def shape(self) -> tuple[int, ...]:
         """That of the value."""
-        return np.shape(self.kept)
+        return np.shape(self.stored)
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return np.ndim(self.kept)
+        return np.ndim(self.stored)
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return np.size(self.kept)
+        return np.size(self.stored)
 
     def __len__(self) -> int:
-        return len(self.kept)
+        return len(self.stored)
 
     def __getitem__(self, index: Any) -> ExactNumber:
-        return self.like(self.kept[index])
+        return self.like(self.stored[index])
 
     def __iter__(self) -> Any:
         return iter([self[k] for k in range(len(self))])
 
-    def like(self, kept: Any) -> Any:
+    def like(self, stored: Any) -> Any:
         """Another number of the format."""
-        return made_of(type(self), kept, self.format)
+        return exact_number(type(self), stored, self.format)
 
     def copy(self) -> Any:
         """A copy."""
-        return self.like(np.positive(self.kept))
+        return self.like(np.positive(self.stored))
 
     def __float__(self) -> float:
         return float(self.value)
@@ -115,7 +115,7 @@ class ExactNumber:
         if isinstance(other, ExactNumber):
             if self.format != other.format:
                 return NotImplemented
-            return self.kept == other.kept
+            return self.stored == other.stored
         return self.value == other
 
     __hash__ = None  # type: ignore[assignment]
@@ -130,20 +130,20 @@ def value_text(value: Any) -> str:
     return repr(value if np.ndim(value) else float(value))
 
 
-def made_of(cls: type, kept: Any, form: Any) -> Any:
-    """A number of a class by what is kept of it."""
+def exact_number(cls: type, stored: Any, form: Any) -> Any:
+    """A number of a class that stores this."""
     number: Any = object.__new__(cls)
-    ExactNumber.__init__(number, kept, form)
+    ExactNumber.__init__(number, stored, form)
     return number
 
 
 def register_number(cls: type) -> None:
-    """Have derivatives taken of what is kept of numbers of a class."""
+    """Have derivatives taken of what is stored of numbers of a class."""
     register(
         cls,
         Registration(
-            lambda x: ((x.kept,), x.format),
-            lambda form, parts: made_of(cls, parts[0], form),
+            lambda x: ((x.stored,), x.format),
+            lambda form, parts: exact_number(cls, parts[0], form),
             tangent=lambda _, parts: parts[0],  # with respect to the value: a plain float
         ),
     )
