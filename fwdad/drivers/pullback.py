@@ -30,7 +30,13 @@ from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import flatten, gather, match, opaque_parts
 from fwdad.tangents.linear_map import mapped
 from fwdad.tangents.plain import plain
-from fwdad.tangents.seeds import check_one_array, check_unmasked, leaf_dtype, leaf_shape
+from fwdad.tangents.seeds import (
+    ONE_OR_SEVERAL,
+    check_one_array,
+    check_unmasked,
+    leaf_dtype,
+    leaf_shape,
+)
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
 
 _ROWS = 32  # of a Jacobian, pulled back at once
@@ -331,8 +337,7 @@ class Pullback(OfOneRun):
         if len(counts) != 1 or any(given[1:] != shape for given, shape in both) or -1 in counts:
             message = (
                 f"got cotangents of shapes {[given for given, _ in both]} for values of shapes "
-                f"{[shape for _, shape in both]}: one has the value's shape, K of them have (K, "
-                "*shape)"
+                f"{[shape for _, shape in both]}: {ONE_OR_SEVERAL}"
             )
             raise SeedError(message)
         return int(counts.pop())

@@ -15,6 +15,9 @@ from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
 
+ONE_OR_SEVERAL = "one has the value's shape, K of them have (K, *shape)"
+"""What shapes cotangents have."""
+
 
 def leaf_shape(leaf: Any) -> tuple[int, ...]:
     """The shape of a leaf; numbers have ``()``."""

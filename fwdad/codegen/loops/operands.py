@@ -59,7 +59,7 @@ class Operands:
         """A number (or the item of a 0-d array) as a term."""
         if not isinstance(operand, Value):
             if isinstance(operand, Missing):
-                raise self.cannot("a value that is not there")
+                raise self.cannot("a value that may be missing")
             return constant(operand)
         if is_array(operand):
             if operand.type.ndim:
@@ -177,12 +177,12 @@ class Operands:
     def scalar_index(self, index: tuple[Operand, ...], array: Value) -> str:
         """An index of one element."""
         if len([i for i in index if i is not Ellipsis]) != array.type.ndim:
-            raise self.cannot("this index")
+            raise self.cannot("an element at fewer indices than axes")
         return subscript([self.index_text(i) for i in index if i is not Ellipsis])
 
     def index_text(self, i: Operand) -> str:
         """One int of an index."""
         t = self.type_of(i)
         if not isinstance(t, Number) or t.dtype.kind not in "iu":
-            raise self.cannot("this index")
+            raise self.cannot("an index that is no int")
         return self.term(i).text

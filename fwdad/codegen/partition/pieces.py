@@ -186,7 +186,7 @@ class _Cutter:
 
 def unlike(op: Op) -> CannotCompileError:
     """The reason why an operation runs under NumPy if it depends on layout or makes another one."""
-    what = "an array that NumPy does not lay row by row, of which a view or a copy is taken"
+    what = "an array that is not C-contiguous under NumPy, of which a view or a copy is taken"
     return CannotCompileError(what, op.location)
 
 

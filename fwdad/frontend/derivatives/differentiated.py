@@ -392,7 +392,10 @@ class Differentiated:
         in_order = sorted(zip(self.argnums, self.trees, strict=True), key=lambda pair: pair[0])
         mutated = [tree(inner[part]) for _, (tree, part) in in_order if any(written[part])]
         if not mutated:
-            message = f"{function_name(self.f)} writes into none of its arguments"
+            message = (
+                f"{function_name(self.f)} writes into none of its arguments: differentiate what it "
+                'returns, with outputs="returned"'
+            )
             raise NoOutputError(message)
         changed: Any = mutated[0] if len(mutated) == 1 else tuple(mutated)
         return changed if self.outputs == "mutated" else (y, changed)

@@ -28,7 +28,7 @@ from fwdad.ir.rewrite import all_inside, all_used, written_outside
 from fwdad.ir.symbol import Symbol, kind_in_words
 from fwdad.ir.types import Number
 from fwdad.rules.core.registry import function_name
-from fwdad.tangents.seeds import check_one_array
+from fwdad.tangents.seeds import ONE_OR_SEVERAL, check_one_array
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
 from fwdad.transforms.forward import push_block
 from fwdad.transforms.passes import inline, optimise
@@ -153,9 +153,9 @@ class Point(OfTrace):
             extra.add(made.type.ndim - y.type.ndim)
         if extra - {0, 1} or len(extra) > 1:
             message = (
-                "one cotangent has the value's shape, K of them have (K, *shape): got ranks "
-                f"{[b.type.ndim for b in bars.values()]} for values of ranks "
-                f"{[self.recorder.as_symbol(self.primals[k]).type.ndim for k in bars]}"
+                f"got cotangents of ranks {[b.type.ndim for b in bars.values()]} for values of "
+                f"ranks {[self.recorder.as_symbol(self.primals[k]).type.ndim for k in bars]}: "
+                f"{ONE_OR_SEVERAL}"
             )
             raise SeedError(message)
         if extra != {1}:

@@ -107,7 +107,10 @@ def loop(
     finally:
         recorder.checkpoint = checkpoint
         recorder.in_checkpoint = outer
-    message = "the types of what this loop carries do not settle"
+    message = (
+        "the types of names that this loop changes differ from iteration to iteration: give each "
+        "its final type before the loop, such as 0.0 for a float"
+    )
     raise NotOneBodyError(message, recorder.place())
 
 

@@ -360,6 +360,15 @@ def check_memory(rule: Rule, y: Any, inputs: Any, place: Location | None = None)
             raise RuleError(message, place)
 
 
+def option_is_active(name: str, option: str) -> str:
+    """The message for a derivative in what a rule takes as an option."""
+    return (
+        f"the frule of {name} takes `{option}` as an option, but here it carries a derivative. "
+        "Register a rule that has it among its primals, or pass "
+        f"fwdad.stop_gradient({option})"
+    )
+
+
 def view_is_written(rule: Rule) -> str:
     """The message for a derivative of memory that a user's function may return a view of."""
     return (

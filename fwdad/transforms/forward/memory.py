@@ -95,8 +95,8 @@ class Memory:
         library = (getattr(called, "__module__", None) or "").split(".")[0]
         if library == "numpy" and self._is_written_later(op):
             message = (
-                f"{function_name(called)} may return a view of an array that is written "
-                "later, and that carries derivatives: say .copy(), or write it before"
+                f"{function_name(called)} may return a view of an array that is written later, and "
+                "that carries derivatives: call it on a .copy(), or write the array before"
             )
             raise UntraceableError(message, op.location)
 
@@ -123,8 +123,8 @@ class Memory:
         (v,) = op.outputs
         found = self.recorder.apply_typed(is_view, (self.state.here(v), self.state.here(a)), BOOL)
         message = (
-            f"{function_name(op.function)} returns a copy of an array that does not lie row by "
-            "row, and it is written: derivatives by a tape would be wrong. Say .copy() before it"
+            f"{function_name(op.function)} returns a copy of an array that is not C-contiguous, "
+            "and it is written: derivatives by a tape would be wrong. Call it on a .copy()"
         )
         self.recorder.check(found, ValueError, (message,), op.location)
 

@@ -90,7 +90,7 @@ class PushWhole(Whole):
         values = list(leaves_in(y))
         if len(values) != len(self.types):
             message = (
-                f"{self.__name__} returns {len(values)} values where {len(self.types)} are due"
+                f"{self.__name__} returns {len(values)} values where {len(self.types)} are expected"
             )
             raise ChunkMismatchError(message)
         found = []
@@ -120,7 +120,9 @@ class PushWhole(Whole):
         if lanes.dtype.kind == "c" and own.dtype.kind != "c":
             lanes = lanes.real
         if tuple(lanes.shape) != shape:
-            message = f"{self.__name__} returns lanes of shape {lanes.shape} where {shape} is due"
+            message = (
+                f"{self.__name__} returns lanes of shape {lanes.shape} where {shape} is expected"
+            )
             raise ChunkMismatchError(message)
         if hasattr(lanes, "__fwdad_tag__"):
             return lanes

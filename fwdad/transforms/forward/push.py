@@ -134,7 +134,7 @@ def push_block(
             recorder.lengths.forget(mark)
     finally:
         recorder.place, recorder.is_written = place, is_written
-    message = "the activity of the program's values does not settle"
+    message = "the analysis of which values carry derivatives does not converge"
     raise UntraceableError(message)
 
 

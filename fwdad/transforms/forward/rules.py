@@ -25,7 +25,7 @@ from fwdad.ir.symbol import Length, Symbol, as_divisor, as_numpy_number
 from fwdad.ir.types import ArrayType, Number, Type
 from fwdad.ops import record_of
 from fwdad.rules.core.containers import rebuild
-from fwdad.rules.core.contract import checked, view_is_written
+from fwdad.rules.core.contract import checked, option_is_active, view_is_written
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
@@ -277,11 +277,7 @@ class Rules:
             if isinstance(t, (Chunk, Undefined)) or (
                 isinstance(t, (list, tuple)) and any(isinstance(part, Chunk) for part in t)
             ):
-                message = (
-                    f"the frule of {function_name(op.function)} takes `{name}` as an option, and "
-                    "here it carries a derivative. Register a rule that has it among its primals, "
-                    f"or say fwdad.stop_gradient({name})"
-                )
+                message = option_is_active(function_name(op.function), name)
                 raise MissingRuleError(message, op.location)
 
     def _whole(
@@ -345,7 +341,7 @@ class Rules:
         for v, p, t in zip(outputs, values, dots, strict=True):
             symbol = self._as_python(self.recorder.as_symbol(p), v.type)
             if not _agrees(symbol, v.type) or not _fits(getattr(t, "shape", v.type.shape), v.type):
-                message = f"a rule returns a {symbol.type} where a {v.type} is due"
+                message = f"a rule returns a {symbol.type} where a {v.type} is expected"
                 raise UntraceableError(message)
             if symbol.value.name is None:
                 symbol.value.name = v.name

@@ -21,7 +21,7 @@ def _chosen(w: Parts, op: Apply, pairs: Sequence[tuple[Any, Operand]], last: Ope
     """Write one loop: the choice of the first condition that holds, else the last value."""
     (out,) = op.outputs
     if not is_array(out) or not all(is_array(c) for c, _ in pairs):
-        message = "of numbers"
+        message = "whose conditions are numbers"
         raise TypeError(message)
     made = last
     for k, (condition, choice) in reversed(list(enumerate(pairs))):
@@ -36,7 +36,7 @@ def _chosen(w: Parts, op: Apply, pairs: Sequence[tuple[Any, Operand]], last: Ope
 @handles(np.select)
 def _select(w: Parts, op, condlist, choicelist, default=0):
     if len(condlist) != len(choicelist) or not condlist:
-        message = "of such lists"
+        message = "with lists of unequal lengths, or empty ones"
         raise TypeError(message)
     _chosen(w, op, list(zip(condlist, choicelist, strict=True)), default)
 
@@ -44,10 +44,10 @@ def _select(w: Parts, op, condlist, choicelist, default=0):
 @handles(np.choose)
 def _choose(w: Parts, op, a, choices, mode="raise"):
     if mode != "raise" or not isinstance(choices, (list, tuple)) or len(choices) < 2:
-        message = "of such choices"
+        message = "with a mode, or choices that are no list of two or more"
         raise TypeError(message)
     if not is_array(a) or a.type.dtype.kind not in "iu":
-        message = "by a number"
+        message = "by an index that is no array of ints"
         raise TypeError(message)
     name = w.operands.array(a)
     with w.loops.nest(lengths_of(a, name)) as loop:
@@ -94,7 +94,7 @@ def _bincount(w: Parts, op, x, weights=None, minlength=0):
     (out,) = op.outputs
     x = as_array(w, x)
     if x.type.dtype.kind not in "iu" or x.type.ndim != 1:
-        message = "of such bins"
+        message = "of bins that are no vector of ints"
         raise TypeError(message)
     name, made = w.operands.array(x), w.names.name(out)
     n = length_text(x.type.shape[0], name, 0)

@@ -72,7 +72,7 @@ def _places(w: Parts, a: Value, index: Sequence[Operand], copied: bool = False) 
                 parts.append(_Part(axis, Leaf(name, i.type.shape, i), "", inside=False))
                 axis += 1
             else:
-                raise w.operands.cannot("this index")
+                raise w.operands.cannot("an index array that is neither of ints nor of bools")
             at.append(k)
         elif i is None or isinstance(i, slice):
             axis += 1
@@ -104,13 +104,13 @@ def _expanded(w: Parts, a: Value, index: Sequence[Operand]) -> list[Any]:
         if isinstance(i, (bool, np.bool_)) or (
             isinstance(i, Value) and i.type.dtype.kind == "b" and not i.type.shape
         ):
-            raise w.operands.cannot("this index")
+            raise w.operands.cannot("an index that is a bool")
     used = sum(_rank_used(i) for i in items)
     missing = a.type.ndim - used
     if Ellipsis in [i for i in items if i is Ellipsis]:
         k = next(k for k, i in enumerate(items) if i is Ellipsis)
         if not missing and any(map(is_array, items[:k])) and any(map(is_array, items[k + 1 :])):
-            raise w.operands.cannot("this index")
+            raise w.operands.cannot("an ellipsis between index arrays")
         items[k : k + 1] = [slice(None)] * missing
     else:
         items += [slice(None)] * missing
@@ -398,7 +398,7 @@ def fancy_store(w: Parts, op: Store | Update) -> None:
 def _accumulate(w: Parts, op, a, at, value):
     index = at if isinstance(at, tuple) else (at,)
     if not any(map(is_index_array, index)):
-        message = "of such an index"
+        message = "at an index without arrays"
         raise TypeError(message)
     ufunc = np.add if op.function == np.add.at else np.subtract
     _write(w, _places(w, a, index, copied=True), value, ufunc)
@@ -407,7 +407,7 @@ def _accumulate(w: Parts, op, a, at, value):
 @handles(np.take)
 def _take(w: Parts, op, a, indices, axis=None, mode="raise"):
     if not is_array(a) or mode != "raise" or not isinstance(axis, (int, type(None))):
-        message = "of such arguments"
+        message = "of a list, in another mode, or along an axis that is no int"
         raise TypeError(message)
     kind = indices.type.dtype.kind if isinstance(indices, Value) else np.asarray(indices).dtype.kind
     if kind == "b":  # zeros and ones here
@@ -415,7 +415,7 @@ def _take(w: Parts, op, a, indices, axis=None, mode="raise"):
         raise TypeError(message)
     (out,) = op.outputs
     if axis is None and a.type.ndim != 1:
-        message = "of a matrix as a vector"
+        message = "of a matrix without an axis"
         raise TypeError(message)
     axis = (axis or 0) % a.type.ndim
     _gather(w, out, a, (*[slice(None)] * axis, as_array(w, indices)))
@@ -444,6 +444,6 @@ def _last_writes(w: Parts, op, a, index, values):  # noqa: ARG001 (they have the
 @handles(np.copyto)
 def _copyto(w: Parts, op, target, value, casting="same_kind", where=True):  # noqa: ARG001 (types are known)
     if where is not True or not is_array(target):
-        message = "under a mask"
+        message = "with where="
         raise TypeError(message)
     w.stores.write_over(target, value)

@@ -19,7 +19,7 @@ def _diag(w: Parts, op, a, k=0):
         _diagonal(w, op, a, k)
         return
     if not isinstance(k, int):
-        message = "at a place that is not known"
+        message = "on a diagonal that is no constant"
         raise TypeError(message)
     out, name = w.names.name(op.outputs[0]), w.operands.array(a)
     (i,) = w.loops.index_names(1)
@@ -36,7 +36,7 @@ def _diagonal(w: Parts, op, a, offset=0, axis1=0, axis2=1):
     ndim, (out,) = a.type.ndim, op.outputs
     axes = [axis1 % ndim, axis2 % ndim]
     if not isinstance(offset, int) or w.memory.is_written_later(out):
-        message = "that is written into, or at a place that is not known"
+        message = "whose result is written, or on a diagonal that is no constant"
         raise TypeError(message)
     name, matrix, made = w.names.name(out), w.operands.array(a), w.names.temporary("n")
     lengths = lengths_of(a, matrix)

@@ -170,7 +170,7 @@ def _argmin(w: Parts, op, a, axis=None, keepdims=False):
 def _sorted_rows(w: Parts, op: Apply, a: Operand, axis: Any, call: str) -> str | None:
     """Apply a function to each row along an axis."""
     if not is_array(a) or a.type.dtype.kind not in "iuf" or not isinstance(axis, int):
-        message = "of such arrays"
+        message = "of complex numbers, or along an axis that is no int"
         raise TypeError(message)
     ((along,), ndim, out) = (axes_of(axis, a.type.ndim), a.type.ndim, op.outputs[0])
     name = w.operands.array(a)
@@ -193,7 +193,7 @@ def _sort(w: Parts, op, a, axis=-1):
 @handles(np.argsort)
 def _argsort(w: Parts, op, a, axis=-1, kind=None):
     if kind not in ("stable", "mergesort"):
-        message = "whose order of equal values is not told"
+        message = 'without kind="stable"'
         raise TypeError(message)
     return _sorted_rows(w, op, a, axis, "np.argsort({}, kind='mergesort')")
 
@@ -207,7 +207,7 @@ def _take_along_axis(w: Parts, op, arr, indices, axis=-1):
     arr, indices = as_array(w, arr), as_array(w, indices)
     ndim = arr.type.ndim
     if indices.type.ndim != ndim or indices.type.dtype.kind not in "iu" or axis is None:
-        message = "of such indices"
+        message = "with indices of another rank, or without an axis"
         raise TypeError(message)
     (along,) = axes_of(axis, ndim)
     source, where = w.operands.array(arr), w.operands.array(indices)
@@ -232,7 +232,7 @@ def _scatter_add(w: Parts, op, values, places, size):
     out = op.outputs[0]
     values, places = as_array(w, values), as_array(w, places)
     if values.type.ndim != 1 or places.type.ndim != 1 or places.type.dtype.kind not in "iu":
-        message = "of such places"
+        message = "with indices that are no vector of ints"
         raise TypeError(message)
     m, n = w.operands.array(values), w.operands.array(places)
     w.arrays.new(out, [w.operands.index_text(size)], zeros=True)

@@ -152,7 +152,7 @@ def _outer(w: Parts, op, a, b):
 def _inner(w: Parts, op, a, b):
     a, b = as_array(w, a), as_array(w, b)
     if (a.type.ndim, b.type.ndim) != (1, 1) or a.type.dtype.kind == "c":
-        message = "of such arrays"
+        message = "of matrices, or of complex vectors"
         raise TypeError(message)
     return _dot(w, op, a, b)
 
@@ -168,12 +168,12 @@ def _letter_lengths(w: Parts, terms, types, names):
     letters = "".join(terms)
     for term, t, name in zip(terms, types, names, strict=True):
         if len(term) != t.ndim:
-            message = "with such subscripts"
+            message = "whose subscripts do not match the axes"
             raise TypeError(message)
         for axis, (letter, d) in enumerate(zip(term, t.shape, strict=True)):
             own = length_text(d, name, axis)
             if getattr(d, "may_be_one", False) and letters.count(letter) > 1:
-                message = "with axes that may be stretched"
+                message = "with axes that may be broadcast"
                 raise TypeError(message)
             if d != 1 and lengths.setdefault(letter, own) != own:
                 w.code.line(f"if {own} != {lengths[letter]}:")
@@ -195,7 +195,7 @@ def _einsum(
     dtype = out.type.dtype
     plain = isinstance(subscripts, str) and "." not in subscripts
     if not plain or dtype.kind not in "iufc" or (optimize and len(operands) > 2):
-        message = "with such subscripts"
+        message = "with an ellipsis, subscripts in lists, or optimize= of three operands or more"
         raise TypeError(message)
     inputs, _, result = subscripts.replace(" ", "").partition("->")
     terms = inputs.split(",")

@@ -132,7 +132,7 @@ def _transpose(w: Parts, op, a, *axes, **options):
         marked = op.function(np.empty(tuple(range(2, ndim + 2))), *axes, **options).shape
         order = [n - 2 for n in marked]
     if labels.ndim != len(order):
-        message = "of these axes"
+        message = "with axes that are no permutation"
         raise TypeError(message)
     if order == list(range(ndim)):
         return w.operands.text(a)
@@ -265,7 +265,7 @@ def _join(w: Parts, op: Apply, parts: Sequence[Operand], axis: int, new: bool) -
 def _default_cast(dtype, casting):
     """Refuse casting options other than the defaults that rules pass on."""
     if dtype is not None or casting != "same_kind":
-        message = "a dtype, or a rule for casts"
+        message = "with dtype= or casting="
         raise TypeError(message)
 
 
@@ -289,7 +289,7 @@ def _common_rank(parts):
     """The rank of arrays that are joined; raises if they differ."""
     ranks = {p.type.ndim for p in parts if is_array(p)}
     if len(ranks) != 1 or not all(is_array(p) for p in parts) or 0 in ranks:
-        message = "of numbers"
+        message = "of numbers, or of arrays of several ranks"
         raise TypeError(message)
     return ranks.pop()
 
@@ -307,7 +307,7 @@ def _vstack(w: Parts, op, parts):
 @handles(np.diff)
 def _diff(w: Parts, op, a, n=1, axis=-1):
     if n != 1 or a.type.ndim != 1 or axis not in (-1, 0) or a.type.dtype.kind == "b":
-        message = "of higher order"
+        message = "of higher order, of a matrix, or of bools"
         raise TypeError(message)
     name, out = w.operands.array(a), w.names.name(op.outputs[0])
     length = length_text(a.type.shape[0], name, 0)

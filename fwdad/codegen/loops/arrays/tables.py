@@ -37,7 +37,7 @@ def _of_each(w: Parts, op: Any, v: Operand, call: Any) -> str | None:
 def _vector(w: Parts, a: Operand, kinds: str) -> Any:
     a = as_array(w, a)
     if a.type.ndim != 1 or a.type.dtype.kind not in kinds:
-        message = "of such arrays"
+        message = "of an array that is no vector, or whose dtype does not compile"
         raise TypeError(message)
     return a
 
@@ -46,7 +46,7 @@ def _is_real(w: Parts, *xs: Operand) -> None:
     """Refuse numbers that have no order."""
     alone = [x for x in xs if not isinstance(x, (list, tuple))]
     if any(w.operands.type_of(x).dtype.kind not in "iuf" for x in alone):
-        message = "of such numbers"
+        message = "of numbers without an order"
         raise TypeError(message)
 
 
@@ -90,7 +90,7 @@ def _convolve(w: Parts, op, a, v, mode=None):
     mode = ("valid" if turned else "full") if mode is None else mode
     dtype = op.outputs[0].type.dtype
     if mode not in _MODES or dtype.kind not in "fc":
-        message = f"of {dtype}"
+        message = f"of {dtype}, or in an unknown mode"
         raise TypeError(message)
     m, n = (as_dtype(w, _vector(w, x, "biufc"), dtype) for x in (a, v))
     start, length = w.names.temporary("start"), w.names.temporary("length")
@@ -108,7 +108,7 @@ def _unique(
 ):  # fmt: skip
     a = _vector(w, ar, "biuf")
     if axis not in (None, 0) or not sorted:
-        message = "of this kind"
+        message = "along an axis, or unsorted"
         raise TypeError(message)
     parts = [w.names.temporary(t) for t in ("values", "first", "inverse", "counts")]
     call = f"{w.helpers.use('distinct')}({w.operands.array(a)}, {bool(equal_nan)})"
