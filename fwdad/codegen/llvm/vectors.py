@@ -29,16 +29,16 @@ _INT32 = ir.IntType(32)
 _BIT = ir.IntType(1)
 FLOATS: dict[Any, Any] = {types.float64: ir.DoubleType(), types.float32: ir.FloatType()}
 _ANY = 1  # the alignment of arrays, which may start anywhere
-_NUMBERS = (types.Float, types.Integer, types.Boolean)
+NUMBERS = (types.Float, types.Integer, types.Boolean)
 
 
 class VectorType(types.Type):
     """W elements of one dtype (a float, an integer or a boolean); vectors of bool are masks."""
 
-    def __init__(self, dtype: Any, n: int) -> None:
+    def __init__(self, dtype: Any, n: int, name: str = "") -> None:
         self.dtype = dtype
         self.n = n
-        super().__init__(name=f"Vector({dtype}, {n})")
+        super().__init__(name=name or f"Vector({dtype}, {n})")
 
 
 @register_model(VectorType)
@@ -84,7 +84,7 @@ def spread(context: Any, builder: Any, t: Any, x: Any, like: VectorType) -> Any:
 def common(*given: Any) -> VectorType | None:
     """The one vector type among some arguments, if the rest are numbers; else None."""
     found = {t for t in given if isinstance(t, VectorType)}
-    fits = all(isinstance(t, (VectorType, *_NUMBERS)) for t in given)
+    fits = all(isinstance(t, (VectorType, *NUMBERS)) for t in given)
     return found.pop() if len(found) == 1 and fits else None
 
 
@@ -94,8 +94,8 @@ def _is_float(t: VectorType | None) -> bool:
 
 # -- operators
 
-_PAIRS = [(VectorType, VectorType), *((VectorType, t) for t in _NUMBERS),
-          *((t, VectorType) for t in _NUMBERS)]  # fmt: skip
+_PAIRS = [(VectorType, VectorType), *((VectorType, t) for t in NUMBERS),
+          *((t, VectorType) for t in NUMBERS)]  # fmt: skip
 
 
 def _operator(op: Any, result: Callable[[Any], Any], code: Callable[..., Any]) -> None:
@@ -142,7 +142,8 @@ def _comparison(symbol: str) -> Callable[..., Any]:
 
 for _op, _name in (
     (operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul"),
-    (operator.truediv, "fdiv"),
+    (operator.truediv, "fdiv"), (operator.iadd, "fadd"), (operator.isub, "fsub"),
+    (operator.imul, "fmul"), (operator.itruediv, "fdiv"),
 ):  # fmt: skip
     _operator(_op, same_float, _instruction(_name))
 for _op, _name in ((operator.and_, "and_"), (operator.or_, "or_"), (operator.xor, "xor")):
@@ -152,22 +153,15 @@ for _op, _name in (
     (operator.eq, "=="), (operator.ne, "!="),
 ):  # fmt: skip
     _operator(_op, mask_of_floats, _comparison(_name))
-type_callable(operator.neg)(lambda _context: lambda a: a if _is_vector(a) else None)
-type_callable(operator.invert)(lambda _context: lambda a: a if _is_vector(a) else None)
-
-
-def _is_vector(a: Any) -> bool:
-    return isinstance(a, VectorType)
-
-
-@lower_builtin(operator.neg, VectorType)
-def _negate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-    return builder.fneg(args[0])
-
-
-@lower_builtin(operator.invert, VectorType)
-def _invert(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-    return builder.not_(args[0])
+for _op, _code in (
+    (operator.neg, lambda builder, x: builder.fneg(x)),
+    (operator.pos, lambda _builder, x: x),
+    (operator.invert, lambda builder, x: builder.not_(x)),
+):
+    type_callable(_op)(lambda _context: lambda a: a if isinstance(a, VectorType) else None)
+    lower_builtin(_op, VectorType)(
+        lambda _context, builder, _sig, args, code=_code: code(builder, args[0])
+    )
 
 
 # -- memory
