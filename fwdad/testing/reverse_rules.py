@@ -361,7 +361,7 @@ def check_second_order(pulls: _Pulls, settings: Any) -> None:
         first, lanes = jvp(pulled, 0.0, np.array(STEPS))
     except (FwdadError, AssertionError) as error:
         what = getattr(error, "msg", str(error)).removeprefix(f"{trial.name}, structure: ")
-        raise trial.failure("second order", what, "or say second_order=False") from error
+        raise trial.failure("second order", what, "or pass second_order=False") from error
     scale = min(trial.scale(path) for path in trial.paths)
     want, errors = directional(along, scale)
     for path, x_bar, x_bar_dot in zip(trial.paths, first, lanes, strict=True):

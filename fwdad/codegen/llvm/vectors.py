@@ -153,15 +153,21 @@ for _op, _name in (
     (operator.eq, "=="), (operator.ne, "!="),
 ):  # fmt: skip
     _operator(_op, mask_of_floats, _comparison(_name))
-for _op, _code in (
-    (operator.neg, lambda builder, x: builder.fneg(x)),
-    (operator.pos, lambda _builder, x: x),
-    (operator.invert, lambda builder, x: builder.not_(x)),
-):
-    type_callable(_op)(lambda _context: lambda a: a if isinstance(a, VectorType) else None)
-    lower_builtin(_op, VectorType)(
-        lambda _context, builder, _sig, args, code=_code: code(builder, args[0])
-    )
+
+
+def _unary(op: Any, code: Callable[[Any, Any], Any]) -> None:
+    """Define an operator on one vector."""
+
+    def lower(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        return code(builder, args[0])
+
+    type_callable(op)(lambda _context: lambda a: a if isinstance(a, VectorType) else None)
+    lower_builtin(op, VectorType)(lower)
+
+
+_unary(operator.neg, lambda builder, x: builder.fneg(x))
+_unary(operator.pos, lambda _builder, x: x)
+_unary(operator.invert, lambda builder, x: builder.not_(x))
 
 
 # -- memory
