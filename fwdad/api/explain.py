@@ -112,11 +112,10 @@ def _refuse(f: Any) -> None:
         message = f"{f.__name__}(f) returns a function: write explain({f.__name__}(f), x)"
         raise UnsupportedTypeError(message)
     if any(f is g for g in (memory_report, trace, show, supported, explain)):
-        message = (
+        raise UnsupportedTypeError(
             f"explain says what runs a function or its derivative, and {f.__name__} is neither: "
             "pass the function itself, or write explain(vjp, f, x)"
         )
-        raise UnsupportedTypeError(message)
 
 
 def _plainly(evaluator: Any, at: Asked) -> None:

@@ -49,10 +49,9 @@ def _polished(f: Callable[[Any], Any], x: Any, solver: Any, *, by_element: bool)
     if not is_active((call(f, x),)):
         return x
     if np.iscomplexobj(x):
-        message = (
+        raise UndefinedDerivativeError(
             f"derivatives of complex roots, found by {function_name(solver)}, are not supported"
         )
-        raise UndefinedDerivativeError(message)
     y: Any = x
     for _ in range(_STEPS):
         if by_element or np.ndim(x) == 0:
@@ -75,11 +74,10 @@ def _polished(f: Callable[[Any], Any], x: Any, solver: Any, *, by_element: bool)
 
 def _check_slope(slope: Any, solver: Any) -> None:
     if not np.all(stop_gradient(slope)):
-        message = (
+        raise UndefinedDerivativeError(
             f"the derivative of a root that {function_name(solver)} finds is undefined: the "
             "function's own derivative is 0 (or singular) there"
         )
-        raise UndefinedDerivativeError(message)
 
 
 def _not_found(solver: Any, message: Any) -> UndefinedDerivativeError:
@@ -202,13 +200,12 @@ def _minimum(solver: Any) -> Callable[..., Any]:
                 if number
                 else "scipy.optimize.root(lambda t: fwdad.jacobian(f, t), x0).x"
             )
-            message = (
+            raise MissingRuleError(
                 f"{function_name(solver)} has no rule for a minimum that depends on values with "
                 "derivatives, and its iterations do not give its derivative. Inside the bounds a "
                 f"minimum is a root of the gradient, and roots have derivatives: use {instead}, "
                 "where x0 is the minimum found, by fwdad.stop_gradient(...)"
             )
-            raise MissingRuleError(message)
         return report
 
     return find

@@ -224,6 +224,5 @@ def _read(program: Program, leaves: list[Any]) -> list[int]:
 def _cast(row: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     """Directions in the dtype of what they move."""
     if row.dtype.kind == "c" and dtype.kind != "c":
-        message = f"got a complex vector for a real one of dtype {dtype}"
-        raise SeedError(message)
+        raise SeedError(f"got a complex vector for a real one of dtype {dtype}")
     return row.astype(dtype)

@@ -335,11 +335,10 @@ class Pullback(OfOneRun):
             return None
         counts = {given[0] if given else -1 for given, _ in both}
         if len(counts) != 1 or any(given[1:] != shape for given, shape in both) or -1 in counts:
-            message = (
+            raise SeedError(
                 f"got cotangents of shapes {[given for given, _ in both]} for values of shapes "
                 f"{[shape for _, shape in both]}: {ONE_OR_SEVERAL}"
             )
-            raise SeedError(message)
         return int(counts.pop())
 
     def _pull(self, bars: list[Any]) -> Any:
@@ -405,11 +404,10 @@ def _fit(bar: Any, y: Any) -> Any:
     if isinstance_dual(bar):  # a copy: the caller may write into it, and into the result
         return call(np.ndarray.copy, bar) if isinstance(plain(bar), np.ndarray) else bar
     if bar is None or bar is NoTangent:
-        message = (
+        raise SeedError(
             f"got {bar} as the cotangent of a value that needs one: pass fwdad.ZERO for a zero "
             "cotangent"
         )
-        raise SeedError(message)
     check_one_array(bar, "cotangent")
     check_unmasked(bar, "cotangent")
     try:
@@ -418,12 +416,10 @@ def _fit(bar: Any, y: Any) -> Any:
         message = f"expected an array as a cotangent; got {type_in_words(bar)} ({error})"
         raise SeedError(message) from error
     if made.dtype.kind == "c" and dtype.kind != "c":
-        message = f"got a complex cotangent for a real value of dtype {dtype}"
-        raise SeedError(message)
+        raise SeedError(f"got a complex cotangent for a real value of dtype {dtype}")
     if made.dtype.kind not in "biufc":
         what = f"{type(bar).__name__} of dtype {made.dtype}"
-        message = f"expected a float array; got a {what} as a cotangent"
-        raise SeedError(message)
+        raise SeedError(f"expected a float array; got a {what} as a cotangent")
     return made
 
 
@@ -433,8 +429,7 @@ def _sum(a: Any, b: Any) -> Any:
         return b if a is ZERO else a
     shapes = np.shape(plain(a)), np.shape(plain(b))
     if shapes[0] != shapes[1]:
-        message = f"got cotangents of shapes {list(shapes)} for two places of one array"
-        raise SeedError(message)
+        raise SeedError(f"got cotangents of shapes {list(shapes)} for two places of one array")
     return call(operator.add, a, b)
 
 

@@ -77,11 +77,10 @@ class Flattened:
     def _container(self, x: Any) -> tuple[Hashable, Build]:
         cls = type(x)
         if isinstance(x, (list, dict)) and cls not in (list, dict):
-            message = (
+            raise UntraceableError(
                 f"{with_article(cls.__name__)} as an argument cannot be traced: give a "
                 "list or a dict"
             )
-            raise UntraceableError(message)
         k = self._places[id(x)] = len(self.containers)
         self.containers.append(x)
         if isinstance(x, list):
@@ -117,11 +116,10 @@ def static_key(x: Any) -> Hashable:
         if kind_of(x) > CONSTANT:
             return ("contents", Same(x), contents(x))
     except OpaqueError as found:
-        message = (
+        raise UntraceableError(
             f"an argument is, or contains, {found.why}: it cannot be traced. Pass the numbers and "
             "arrays in it"
-        )
-        raise UntraceableError(message) from None
+        ) from None
     try:
         hash(x)
     except TypeError:
@@ -225,8 +223,7 @@ def refuse_subclass(x: Any, place: Any = None) -> None:
     if not isinstance(x, np.ndarray):
         return
     if type(x) is not np.ndarray:
-        message = f"{type_in_words(x)} cannot be traced: give a plain array"
-        raise UntraceableError(message, place)
+        raise UntraceableError(f"{type_in_words(x)} cannot be traced: give a plain array", place)
     if x.dtype.kind not in "biufc":
         message = f"an array of dtype {x.dtype} cannot be traced: give an array of numbers"
         raise UntraceableError(message, place)

@@ -102,6 +102,5 @@ def _type(y: Any, resolved: Callable[[Any], Any]) -> Any:
         return ArrayType(y.dtype, y.shape)
     number = number_type(y)
     if number is None and y is not None:
-        message = f"it returns {type_in_words(y)}, not numbers or arrays"
-        raise CannotInferError(message)
+        raise CannotInferError(f"it returns {type_in_words(y)}, not numbers or arrays")
     return number

@@ -79,8 +79,7 @@ class Results:
         """Change the caller's containers, and make the function's return value."""
         if containers is None:
             if self.needs_containers:
-                message = "the containers of the arguments are needed"
-                raise TypeError(message)
+                raise TypeError("the containers of the arguments are needed")
             containers = []
         run = Run(values, containers)
         changes = [(containers[k], change(run)) for k, change in self._changes]
@@ -110,8 +109,7 @@ class Results:
 
     def _take(self, x: Any) -> Take:
         if isinstance(x, Poison):
-            message = f"the returned value cannot be traced: {x.reason}"
-            raise UntraceableError(message, self.place)
+            raise UntraceableError(f"the returned value cannot be traced: {x.reason}", self.place)
         if isinstance(x, Items):
             return self._listed(x)
         if isinstance(x, (Closure, Method, OfTrace)) or type(x) in CLASSES:
@@ -120,8 +118,7 @@ class Results:
             else:
                 what = f"{type_in_words(x)} made in a traced function"
                 wanted = "the numbers in it, or a list of them"
-            message = f"{what} cannot be returned: return {wanted}"
-            raise UntraceableError(message, self.place)
+            raise UntraceableError(f"{what} cannot be returned: return {wanted}", self.place)
         if isinstance(x, functools.partial):
             f, args, kwargs = (self._take(part) for part in (x.func, x.args, dict(x.keywords)))
             return lambda run: functools.partial(f(run), *args(run), **kwargs(run))

@@ -86,8 +86,7 @@ def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
         return np.sum(x**2)
     """
     if not callable(f):
-        message = f"trace takes a function; got {type_in_words(f)}"
-        raise UnsupportedTypeError(message)
+        raise UnsupportedTypeError(f"trace takes a function; got {type_in_words(f)}")
     return trace_flat(f, Flattened(args, kwargs))
 
 

@@ -62,11 +62,10 @@ def flatten(
         if isinstance(node, Items):
             node.refused("taking or returning, in a differentiated function,")
         if isinstance(node, Iterator):
-            message = (
+            raise UntraceableError(
                 "an iterator is passed to, or returned by, a recursive or differentiated "
                 "function, which cannot be traced: make a list of it"
             )
-            raise UntraceableError(message)
         if isinstance(node, (Maybe, Optional, Poison)):
             message = (
                 "a value that may be None or unbound is used as a whole: return a number or an "

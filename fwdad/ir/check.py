@@ -64,8 +64,7 @@ class _Checker:
             place = f" at {type(self.op).__name__}" + (
                 f" ({where.filename}:{where.line})" if where is not None else ""
             )
-        message = f"the tape of {self.program.name} is malformed{place}: {what}"
-        raise MalformedTapeError(message)
+        raise MalformedTapeError(f"the tape of {self.program.name} is malformed{place}: {what}")
 
     # -- scopes
 
@@ -204,6 +203,5 @@ def checked(run: Checked, program: Program) -> bool:
     try:
         check_program(program)
     except MalformedTapeError as error:
-        message = f"after the pass {run.__name__}: {error}"
-        raise MalformedTapeError(message) from error
+        raise MalformedTapeError(f"after the pass {run.__name__}: {error}") from error
     return changed

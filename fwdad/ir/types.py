@@ -170,8 +170,7 @@ class ArrayType:
 
     def __post_init__(self) -> None:
         if self.dtype.kind not in NUMERIC:
-            message = f"it is an array of dtype {self.dtype}"
-            raise CannotInferError(message)
+            raise CannotInferError(f"it is an array of dtype {self.dtype}")
 
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(str(d) for d in self.shape)}]"

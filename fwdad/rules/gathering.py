@@ -105,8 +105,7 @@ def where_frule(primals, tangents):
     if x is None and y is None:
         return np.where(condition), ZERO
     if x is None or y is None:
-        message = "either both or neither of x and y should be given"
-        raise ValueError(message)
+        raise ValueError("either both or neither of x and y should be given")
     chosen = np.where(condition, x, y)
     _, x_dot, y_dot = tangents
     if isinstance(x_dot, Zero) and isinstance(y_dot, Zero):

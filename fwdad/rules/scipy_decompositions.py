@@ -168,11 +168,10 @@ def eig_frule(primals, tangents, b=None, left=False, right=True, **options):
     a, (a_dot,) = _array(primals[0]), tangents
     options = untouched(options)
     if b is not None or left or options.get("homogeneous_eigvals"):
-        message = (
+        raise MissingRuleError(
             "scipy.linalg.eig with b=, left= or homogeneous_eigvals= has no frule. For symmetric "
             "pairs use scipy.linalg.eigh; otherwise scipy.linalg.eig(numpy.linalg.solve(b, a))"
         )
-        raise MissingRuleError(message)
     y = linalg.eig(a, right=right, **options)
     w, v = linalg.eig(a, **options) if not right else y
     w_dot, v_dot = eig_tangents(a_dot, w, v)

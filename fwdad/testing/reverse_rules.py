@@ -109,8 +109,7 @@ def check_rrule(
     """
     rule = RRULES.get(f)
     if rule is None:
-        message = f"{function_name(f)} has no rrule: register one with @fwdad.rrule"
-        raise MissingRuleError(message)
+        raise MissingRuleError(f"{function_name(f)} has no rrule: register one with @fwdad.rrule")
     forward, pure = RULES[f], RULES[f].pure
     if pure is not None:  # all but what it writes is that of the function of its new contents
         f, rule = pure, RRULES[pure]

@@ -56,8 +56,7 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
         """Raise if a function that Numba has compiled was not linked."""
         for name in self.contents.declared:
             if name.startswith(_COMPILED):
-                message = f"Symbol {name} not linked properly"
-                raise AssertionError(message)
+                raise AssertionError(f"Symbol {name} not linked properly")
 
     def _optimize_final_module(self) -> None:
         """Inline what must be inlined, then run all of LLVM's passes; both prune references.

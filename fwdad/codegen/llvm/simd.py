@@ -180,8 +180,7 @@ def _check_array(a: Any, index: Any, n: int, *, write: bool) -> None:
     fits = isinstance(a, types.Array) and a.dtype == types.float64 and a.ndim == 1 + len(index)
     if not fits or not a.aligned or (write and not a.mutable):
         kind = "a writable float64" if write else "a float64"
-        message = f"{n} lanes need {kind} array of {1 + len(index)} dimensions, not {a}"
-        raise TypingError(message)
+        raise TypingError(f"{n} lanes need {kind} array of {1 + len(index)} dimensions, not {a}")
 
 
 @functools.cache
@@ -207,8 +206,7 @@ def compiled_lanes(n: int) -> LaneFunctions:
         index = flat(index)
         _check_array(a, index, n, write=True)
         if value != lanes:
-            message = f"{lanes} are stored, not {value}"
-            raise TypingError(message)
+            raise TypingError(f"{lanes} are stored, not {value}")
 
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             at = index_of(context, builder, sig.args[2], args[2])
@@ -229,8 +227,7 @@ def compiled_lanes(n: int) -> LaneFunctions:
     @intrinsic
     def scale(_typing: Any, _d: Any, value: Any) -> Any:
         if value != lanes:
-            message = f"{lanes} are scaled, not {value}"
-            raise TypingError(message)
+            raise TypingError(f"{lanes} are scaled, not {value}")
 
         def code(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
             zero = _zeros(n)
@@ -257,8 +254,7 @@ def compiled_lanes(n: int) -> LaneFunctions:
     def build(_typing: Any, *items: Any) -> Any:
         items = flat(items)
         if len(items) != n or not all(isinstance(t, NUMBERS) for t in items):
-            message = f"{lanes} are built of {n} numbers, not of {items}"
-            raise TypingError(message)
+            raise TypingError(f"{lanes} are built of {n} numbers, not of {items}")
 
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             vector = _zeros(n)

@@ -47,8 +47,7 @@ def _function(
         t = common(*given) if len(given) == arity else None
         result_type = None if t is None else result(t)
         if t is None or result_type is None:
-            message = f"{name} of {', '.join(map(str, given))}"
-            raise TypingError(message)
+            raise TypingError(f"{name} of {', '.join(map(str, given))}")
 
         def lower(context, builder, sig, args):
             items = cgutils.unpack_tuple(builder, args[0], arity)
@@ -81,8 +80,7 @@ def _of_library(name: str) -> Any:
     def code(builder: Any, t: VectorType, *args: Any) -> Any:
         symbol = libmvec.symbol(name, t.dtype.bitwidth // 8, t.n)
         if symbol is None:
-            message = f"no vector function {name} of {t}"
-            raise NotImplementedError(message)
+            raise NotImplementedError(f"no vector function {name} of {t}")
         if name == "exp" and t.dtype == types.float64 and has_feature("fma"):
             return exponential(builder, *args)
         return _call(builder, symbol, t, *args)

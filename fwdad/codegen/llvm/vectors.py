@@ -201,11 +201,9 @@ def _stored_type(dtype: Any) -> ir.Type:
 
 def _check_place(a: Any, index: Any, *, write: bool) -> None:
     if not isinstance(a, types.Array) or a.ndim != len(index):
-        message = f"{len(index)} indices of {a}"
-        raise TypingError(message)
+        raise TypingError(f"{len(index)} indices of {a}")
     if write and not a.mutable:
-        message = f"{a} cannot be written"
-        raise TypingError(message)
+        raise TypingError(f"{a} cannot be written")
 
 
 def index_of(context: Any, builder: Any, given: Any, index: Any) -> list[Any]:
@@ -304,8 +302,7 @@ def vector_write(_typing, value, stop, a, *index):
     index = flat(index)
     _check_place(a, index, write=True)
     if not isinstance(value, VectorType) or value.dtype != a.dtype:
-        message = f"{value} is written into {a}"
-        raise TypingError(message)
+        raise TypingError(f"{value} is written into {a}")
     n = value.n
 
     def code(context, builder, sig, args):

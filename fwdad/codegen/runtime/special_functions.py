@@ -43,15 +43,13 @@ def _entry(name: str) -> tuple[str, int]:
             found = _SIGNATURE.search(str(capsule))
             if found is not None:
                 return entry, found[1].count("double")
-    message = f"SciPy has no C function {name.removeprefix(_PREFIX)} of float64s"
-    raise AttributeError(message)
+    raise AttributeError(f"SciPy has no C function {name.removeprefix(_PREFIX)} of float64s")
 
 
 def __getattr__(name: str) -> Any:
     """A function that compiled code can call, created on first use."""
     if name not in SPECIAL_HELPERS:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     _, arity = _entry(name)
 
     def typed(_typing, *given):

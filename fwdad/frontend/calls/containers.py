@@ -90,10 +90,9 @@ class Factory:
         self.function = function
 
     def __call__(self) -> Any:
-        message = (
+        raise UntraceableError(
             "a function defined inside the traced one is called by C code, which cannot be traced"
         )
-        raise UntraceableError(message)
 
 
 def missing(tracer: Tracer, o: defaultdict[Any, Any], key: Any) -> Any:

@@ -257,5 +257,4 @@ def _dtype(tracer: Tracer, x: Any) -> Any:
 
 
 def _refuse(tracer: Tracer, what: str) -> None:
-    message = f"`np.vectorize` {what} cannot be traced"
-    raise UntraceableError(message, tracer.position.location())
+    raise UntraceableError(f"`np.vectorize` {what} cannot be traced", tracer.position.location())

@@ -82,8 +82,7 @@ class Differentiated:
             self.trees.append((tree, slice(len(self.leaves), len(self.leaves) + len(found))))
             self.leaves.extend(found)
         if not any(dtype_of(x).kind in "fc" for x in self.leaves):
-            message = "; ".join(_no_tangent(k, args[k]) for k in self.argnums)
-            raise UnsupportedTypeError(message)
+            raise UnsupportedTypeError("; ".join(_no_tangent(k, args[k]) for k in self.argnums))
 
     def check_numbers(self) -> None:
         """Raise for ints among the floats of a list that is differentiated."""
@@ -302,10 +301,9 @@ class Differentiated:
         places = tree(list(range(count)))
         if not isinstance(places, tuple) or len(places) != 2:
             what = "number or array" if isinstance(places, int) else type(places).__name__
-            message = (
+            raise NoOutputError(
                 f"has_aux=True: {function_name(self.f)} must return (y, aux); it returned a {what}"
             )
-            raise NoOutputError(message)
         return set(flatten(places[0], records=True)[0])
 
     def result(self, tree: Tree, primals: list[Any], derivative: Any) -> Any:
@@ -392,11 +390,10 @@ class Differentiated:
         in_order = sorted(zip(self.argnums, self.trees, strict=True), key=lambda pair: pair[0])
         mutated = [tree(inner[part]) for _, (tree, part) in in_order if any(written[part])]
         if not mutated:
-            message = (
+            raise NoOutputError(
                 f"{function_name(self.f)} writes into none of its arguments: differentiate what it "
                 'returns, with outputs="returned"'
             )
-            raise NoOutputError(message)
         changed: Any = mutated[0] if len(mutated) == 1 else tuple(mutated)
         return changed if self.outputs == "mutated" else (y, changed)
 

@@ -139,11 +139,10 @@ class Point(OfTrace):
             if dtype_of(self.primals[k]).kind not in "fc" or isinstance(bar, Zero):
                 continue
             if bar is None or bar is NoTangent:
-                message = (
+                raise SeedError(
                     f"got {bar} as the cotangent of a value that needs one: pass fwdad.ZERO for a "
                     "zero cotangent"
                 )
-                raise SeedError(message)
             check_one_array(bar, "cotangent")
             if isinstance(bar, list):
                 bar = self.at.tracer.call(np.asarray, (bar,), {})
@@ -152,12 +151,11 @@ class Point(OfTrace):
             bars[k] = made
             extra.add(made.type.ndim - y.type.ndim)
         if extra - {0, 1} or len(extra) > 1:
-            message = (
+            raise SeedError(
                 f"got cotangents of ranks {[b.type.ndim for b in bars.values()]} for values of "
                 f"ranks {[self.recorder.as_symbol(self.primals[k]).type.ndim for k in bars]}: "
                 f"{ONE_OR_SEVERAL}"
             )
-            raise SeedError(message)
         if extra != {1}:
             return bars, None
         return bars, self.recorder.lengths.known_length(next(iter(bars.values())), 0)
@@ -165,11 +163,9 @@ class Point(OfTrace):
     @staticmethod
     def _check_dtype(bar: Symbol, y: Symbol) -> None:
         if bar.dtype.kind == "c" and y.dtype.kind != "c":
-            message = f"got a complex cotangent for a real value of dtype {y.dtype}"
-            raise SeedError(message)
+            raise SeedError(f"got a complex cotangent for a real value of dtype {y.dtype}")
         if bar.dtype.kind not in "biufc":
-            message = f"expected a float array; got a cotangent of dtype {bar.dtype}"
-            raise SeedError(message)
+            raise SeedError(f"expected a float array; got a cotangent of dtype {bar.dtype}")
 
     def _own(self, bar: Symbol, like: Symbol, *, count: int | None = None) -> Symbol:
         """A cotangent in its value's type, in memory of its own, with its lengths checked."""
@@ -252,30 +248,26 @@ def _leaf_by_leaf(y: Any, y_bar: Any) -> list[Any]:
         return [y_bar] * len(flatten(y, records=True)[0])
     if isinstance(y, (tuple, list, dict)):
         if type(y) is not type(y_bar) or len(y) != len(y_bar):
-            message = (
+            raise SeedError(
                 f"the cotangent must be {with_article(type(y).__name__)} of length {len(y)}, like "
                 f"the value; got {kind_in_words(y_bar)}"
             )
-            raise SeedError(message)
         if isinstance(y, dict) and set(y) != set(y_bar):
-            message = f"the cotangent has the keys {list(y_bar)}, the value {list(y)}"
-            raise SeedError(message)
+            raise SeedError(f"the cotangent has the keys {list(y_bar)}, the value {list(y)}")
         keys: Any = y if isinstance(y, dict) else range(len(y))
         return [leaf for key in keys for leaf in _leaf_by_leaf(y[key], y_bar[key])]
     found, given = flatten(y, records=True)[0], flatten(y_bar, records=True)[0]
     if len(found) != len(given):
-        message = f"the cotangent has {len(given)} leaves, the value {len(found)}"
-        raise SeedError(message)
+        raise SeedError(f"the cotangent has {len(given)} leaves, the value {len(found)}")
     return given
 
 
 def pull(point: Point, y_bar: Any) -> Any:
     """The result of a pullback, which is defined only while its program is traced."""
-    message = (
+    raise RuntimeError(
         f"the pullback of {function_name(point.at.f)} was made in a traced function, and can be "
         "called only there"
     )
-    raise RuntimeError(message)
 
 
 @builtin(pull)

@@ -295,8 +295,7 @@ def _of_stack(tracer: Tracer, stack: Stack, name: str) -> OfStack:
     """An attribute of a stack."""
     if name in ("enter_context", "callback", "push", "close"):
         return OfStack(stack, name)
-    message = f"`{name}` of an ExitStack cannot be traced"
-    raise UntraceableError(message, tracer.position.location())
+    raise UntraceableError(f"`{name}` of an ExitStack cannot be traced", tracer.position.location())
 
 
 ATTRIBUTES_OF[Stack] = _of_stack

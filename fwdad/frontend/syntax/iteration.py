@@ -89,8 +89,7 @@ def _over_range(_tracer: Tracer, x: Range) -> Steps:
 
 def _over_array(tracer: Tracer, x: Symbol) -> Steps:
     if not x.type.ndim:
-        message = "iteration over a 0-d array"
-        raise TypeError(message)
+        raise TypeError("iteration over a 0-d array")
     length = tracer.recorder.length(x, 0)
     return Steps(length, lambda k: tracer.recorder.load(x, k), (0, length, 1), one_body=True)
 

@@ -25,8 +25,7 @@ def _image(shape: Shape, names: str, *, default: Any = None) -> Any:
         image, output = argument("input"), argument("output", default)
         own = image.type.dtype if isinstance(image, Value) else np.asarray(image).dtype
         if output is not None and not isinstance(output, (type, str, np.dtype)):
-            message = "`output` is neither an array nor a dtype"
-            raise CannotInferError(message)
+            raise CannotInferError("`output` is neither an array nor a dtype")
         dtype = own if output is None else np.dtype(output)
         if own.kind == "c" and dtype.kind != "c":
             dtype = np.promote_types(dtype, np.complex64)
@@ -52,8 +51,7 @@ def _asked_for(argument: Callable[..., Any]) -> tuple[Dimension, ...]:
     if wanted is None:
         return _of_input(argument)
     if not isinstance(wanted, (tuple, list)):
-        message = "`output_shape` is not a tuple"
-        raise CannotInferError(message)
+        raise CannotInferError("`output_shape` is not a tuple")
     return tuple(Size() if isinstance(n, Value) else int(n) for n in wanted)
 
 

@@ -132,8 +132,7 @@ def _taken(args: Operand, kwargs: dict[str, Operand]) -> Type:
     if axis is None:
         axis, own = 0, (1,)
     elif not isinstance(axis, int) or not -len(own) <= axis < len(own):
-        message = f"axis {axis} is out of bounds for an array of rank {len(own)}"
-        raise CannotInferError(message)
+        raise CannotInferError(f"axis {axis} is out of bounds for an array of rank {len(own)}")
     axis %= len(own)
     shape = (*own[:axis], *_shape_of_any(indices), *own[axis + 1 :])
     return ArrayType(dtype, shape) if shape else Number(dtype, python=False)
@@ -146,8 +145,7 @@ def _windowed(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     dims, lengths = list(x.type.shape), _lengths(view)
     axes = range(len(dims)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     if len(axes) != len(lengths) or not all(-len(dims) <= k < len(dims) for k in axes):
-        message = "the window must have a length for each axis"
-        raise CannotInferError(message)
+        raise CannotInferError("the window must have a length for each axis")
     for k, m in zip(axes, lengths, strict=True):
         n = dims[k]
         dims[k] = n - m + 1 if isinstance(n, int) and isinstance(m, int) else Size()

@@ -108,10 +108,9 @@ def with_named_out(
             return args, kwargs
         if len(args) > function.nargs:
             name, most = function.__name__, function.nargs
-            message = (
+            raise TypeError(
                 f"{name}() takes from {n} to {most} positional arguments but {len(args)} were given"
             )
-            raise TypeError(message)
         given = (*args[n:], *[None] * (function.nout - len(args) + n))
         return args[:n], {**kwargs, "out": given}
     text = getattr(function, "__text_signature__", None)  # of a C function, which is faster to read

@@ -21,8 +21,7 @@ def _row(a: np.ndarray, start: int, stop: int, axis: int, others: tuple[int, ...
     row: np.ndarray = a[index]
     if stop > len(row):
         place = max(start, len(row))
-        message = f"index {place} is out of bounds for axis {axis} with size {len(row)}"
-        raise IndexError(message)
+        raise IndexError(f"index {place} is out of bounds for axis {axis} with size {len(row)}")
     return row[start:stop]
 
 

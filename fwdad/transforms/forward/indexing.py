@@ -106,8 +106,7 @@ def alignable(index: tuple[Any, ...]) -> None:
         or (type(index[k]) is Symbol and index[k].is_array)
     ]
     if arrays and advanced != list(range(advanced[0], advanced[-1] + 1)):
-        message = (
+        raise UntraceableError(
             "index arrays apart from each other, as in a[i, :, j], cannot be pushed through a "
             "tape: use numpy.take, or index in two steps"
         )
-        raise UntraceableError(message)

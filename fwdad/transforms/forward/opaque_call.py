@@ -89,10 +89,9 @@ class PushWhole(Whole):
     def _parts(self, y: Any, y_dot: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
         values = list(leaves_in(y))
         if len(values) != len(self.types):
-            message = (
+            raise ChunkMismatchError(
                 f"{self.__name__} returns {len(values)} values where {len(self.types)} are expected"
             )
-            raise ChunkMismatchError(message)
         found = []
         for k, (value, t, own) in enumerate(
             zip(values, _mirrored(y, y_dot), self.types, strict=True)
@@ -101,11 +100,10 @@ class PushWhole(Whole):
             if kind == "f" and own.dtype.kind == "c":
                 values[k] = value = value.astype(own.dtype)
             elif kind != own.dtype.kind:
-                message = (
+                raise UntraceableError(
                     f"{function_name(self.function)} returns dtype {value.dtype} here, and the "
                     f"program was traced for {own.dtype}: the dtype depends on values"
                 )
-                raise UntraceableError(message)
             if own.dtype.kind in "fc":
                 found.append(self._lanes(k, value, t, own, given))
         return (*values, *found)
@@ -120,10 +118,9 @@ class PushWhole(Whole):
         if lanes.dtype.kind == "c" and own.dtype.kind != "c":
             lanes = lanes.real
         if tuple(lanes.shape) != shape:
-            message = (
+            raise ChunkMismatchError(
                 f"{self.__name__} returns lanes of shape {lanes.shape} where {shape} is expected"
             )
-            raise ChunkMismatchError(message)
         if hasattr(lanes, "__fwdad_tag__"):
             return lanes
         if lanes.dtype != own.dtype:

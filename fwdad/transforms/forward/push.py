@@ -134,8 +134,7 @@ def push_block(
             recorder.lengths.forget(mark)
     finally:
         recorder.place, recorder.is_written = place, is_written
-    message = "the analysis of which values carry derivatives does not converge"
-    raise UntraceableError(message)
+    raise UntraceableError("the analysis of which values carry derivatives does not converge")
 
 
 class _Pushforward:
@@ -232,5 +231,4 @@ class _Pushforward:
             case Call():
                 self.calls.push(op)
             case _:
-                message = f"{type_in_words(op)} cannot be pushed forward"
-                raise UntraceableError(message, op.location)
+                raise UntraceableError(f"{type_in_words(op)} cannot be pushed forward", op.location)

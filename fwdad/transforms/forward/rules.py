@@ -113,8 +113,7 @@ class Rules:
         if rule is None or not rule.of_user or rule.returns == "new":
             return
         if any(self.state.roots(v) & self.state.written for v in op.outputs if is_array(v)):
-            message = view_is_written(rule)
-            raise UntraceableError(message, op.location)
+            raise UntraceableError(view_is_written(rule), op.location)
 
     def _bound_terms(self, op: Apply) -> None:
         """Multiply out a number's tangent that is a sum of many lanes.

@@ -21,8 +21,7 @@ def _chosen(w: Parts, op: Apply, pairs: Sequence[tuple[Any, Operand]], last: Ope
     """Write one loop: the choice of the first condition that holds, else the last value."""
     (out,) = op.outputs
     if not is_array(out) or not all(is_array(c) for c, _ in pairs):
-        message = "whose conditions are numbers"
-        raise TypeError(message)
+        raise TypeError("whose conditions are numbers")
     made = last
     for k, (condition, choice) in reversed(list(enumerate(pairs))):
         args = (condition, choice, made)
@@ -36,19 +35,16 @@ def _chosen(w: Parts, op: Apply, pairs: Sequence[tuple[Any, Operand]], last: Ope
 @handles(np.select)
 def _select(w: Parts, op, condlist, choicelist, default=0):
     if len(condlist) != len(choicelist) or not condlist:
-        message = "with lists of unequal lengths, or empty ones"
-        raise TypeError(message)
+        raise TypeError("with lists of unequal lengths, or empty ones")
     _chosen(w, op, list(zip(condlist, choicelist, strict=True)), default)
 
 
 @handles(np.choose)
 def _choose(w: Parts, op, a, choices, mode="raise"):
     if mode != "raise" or not isinstance(choices, (list, tuple)) or len(choices) < 2:
-        message = "with a mode, or choices that are no list of two or more"
-        raise TypeError(message)
+        raise TypeError("with a mode, or choices that are no list of two or more")
     if not is_array(a) or a.type.dtype.kind not in "iu":
-        message = "by an index that is no array of ints"
-        raise TypeError(message)
+        raise TypeError("by an index that is no array of ints")
     name = w.operands.array(a)
     with w.loops.nest(lengths_of(a, name)) as loop:
         w.code.line(f"if not 0 <= {name}[{subscript(loop)}] < {len(choices)}:")
@@ -94,8 +90,7 @@ def _bincount(w: Parts, op, x, weights=None, minlength=0):
     (out,) = op.outputs
     x = as_array(w, x)
     if x.type.dtype.kind not in "iu" or x.type.ndim != 1:
-        message = "of bins that are no vector of ints"
-        raise TypeError(message)
+        raise TypeError("of bins that are no vector of ints")
     name, made = w.operands.array(x), w.names.name(out)
     n = length_text(x.type.shape[0], name, 0)
     count = w.names.temporary("count")

@@ -132,8 +132,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     given = axis if isinstance(axis, tuple) else (axis,)
     for k in given:
         if not isinstance(k, (int, np.integer)) or not -ndim <= k < ndim:
-            message = f"along axis {k}: no int, or outside"
-            raise TypeError(message)
+            raise TypeError(f"along axis {k}: no int, or outside")
     return tuple(sorted(int(k) % ndim for k in given))
 
 
@@ -257,8 +256,7 @@ def _arange(w: Parts, op, *bounds, dtype=None):
         _arange_of_floats(w, op, start, stop, step)
         return None
     if dtype != np.dtype(np.int64):
-        message = f"into {dtype}: only int64 and float64 compile"
-        raise TypeError(message)
+        raise TypeError(f"into {dtype}: only int64 and float64 compile")
     texts = [w.operands.index_text(b) for b in (start, stop, step)]
     return f"np.arange({', '.join(texts)})"
 
@@ -286,8 +284,7 @@ def _arange_of_floats(w: Parts, op: Apply, *bounds: Operand) -> None:
 def _linspace(w: Parts, op, start, stop, num=50, endpoint=True):
     dtype = op.outputs[0].type.dtype
     if not isinstance(num, int) or op.outputs[0].type.ndim != 1 or dtype.kind != "f" or num < 2:
-        message = "with a num that is no int or below 2, or with arrays as ends"
-        raise TypeError(message)
+        raise TypeError("with a num that is no int or below 2, or with arrays as ends")
     ends = ((start, "a"), (stop, "b"))
     first, last = (w.operands.atom(cast(w.operands.term(x), dtype), t) for x, t in ends)
     name = w.names.name(op.outputs[0])
@@ -308,12 +305,10 @@ def _array(w: Parts, op, a, dtype=None, *, copy=...):  # noqa: ARG001
         anew = op.function is np.array if copy is ... else copy is True
         keep = not anew and a.type.dtype == out.type.dtype
         if copy is False and not keep:
-            message = "with copy=False where a copy is needed"
-            raise TypeError(message)
+            raise TypeError("with copy=False where a copy is needed")
         if keep and (op.function is not np.ascontiguousarray or w.memory.is_written(a)):
             if op.function is np.ascontiguousarray:
-                message = "of an array that is written"
-                raise TypeError(message)
+                raise TypeError("of an array that is written")
             return w.operands.text(a)
     fill_new(w, w.names.name(out), out.type, a)
     return None
@@ -337,8 +332,7 @@ def fill_new(w: Parts, name: str, t: Any, a: Operand) -> None:
         source = w.operands.array(inner)
         lengths += lengths_of(inner, source)
     if len(lengths) != t.ndim:
-        message = "of a ragged list"
-        raise TypeError(message)
+        raise TypeError("of a ragged list")
     # items first: what they compute is written before the array that is being filled
     flat = list(_flat(w, a, ()))
     w.code.line(f"{name} = {w.arrays.empty(lengths, t.dtype)}")
@@ -389,6 +383,5 @@ def _copy(w: Parts, op, a, order="C"):  # noqa: ARG001
 @handles(np.ndarray.astype)
 def _astype(w: Parts, op, a, dtype, copy=True):
     if not copy or (a.type.dtype.kind == "c" and np.dtype(dtype).kind != "c"):
-        message = "with copy=False, or from complex to real"
-        raise TypeError(message)
+        raise TypeError("with copy=False, or from complex to real")
     fill_new(w, w.names.name(op.outputs[0]), op.outputs[0].type, a)

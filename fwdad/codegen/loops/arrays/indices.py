@@ -398,8 +398,7 @@ def fancy_store(w: Parts, op: Store | Update) -> None:
 def _accumulate(w: Parts, op, a, at, value):
     index = at if isinstance(at, tuple) else (at,)
     if not any(map(is_index_array, index)):
-        message = "at an index without arrays"
-        raise TypeError(message)
+        raise TypeError("at an index without arrays")
     ufunc = np.add if op.function == np.add.at else np.subtract
     _write(w, _places(w, a, index, copied=True), value, ufunc)
 
@@ -407,16 +406,13 @@ def _accumulate(w: Parts, op, a, at, value):
 @handles(np.take)
 def _take(w: Parts, op, a, indices, axis=None, mode="raise"):
     if not is_array(a) or mode != "raise" or not isinstance(axis, (int, type(None))):
-        message = "of a list, in another mode, or along an axis that is no int"
-        raise TypeError(message)
+        raise TypeError("of a list, in another mode, or along an axis that is no int")
     kind = indices.type.dtype.kind if isinstance(indices, Value) else np.asarray(indices).dtype.kind
     if kind == "b":  # zeros and ones here
-        message = "at truth values"
-        raise TypeError(message)
+        raise TypeError("at truth values")
     (out,) = op.outputs
     if axis is None and a.type.ndim != 1:
-        message = "of a matrix without an axis"
-        raise TypeError(message)
+        raise TypeError("of a matrix without an axis")
     axis = (axis or 0) % a.type.ndim
     _gather(w, out, a, (*[slice(None)] * axis, as_array(w, indices)))
 
@@ -444,6 +440,5 @@ def _last_writes(w: Parts, op, a, index, values):  # noqa: ARG001 (they have the
 @handles(np.copyto)
 def _copyto(w: Parts, op, target, value, casting="same_kind", where=True):  # noqa: ARG001 (types are known)
     if where is not True or not is_array(target):
-        message = "with where="
-        raise TypeError(message)
+        raise TypeError("with where=")
     w.stores.write_over(target, value)

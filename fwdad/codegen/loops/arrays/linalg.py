@@ -27,11 +27,9 @@ def _norm(w: Parts, op, a, ord=None, axis=None, keepdims=False):  # noqa: A002 (
             w, op, [np.maximum if ord > 0 else np.minimum], a, axis, keepdims, of=np.absolute
         )
     if not is_array(a) or a.type.dtype.kind not in "fc" or ord not in (None, 2) or keepdims:
-        message = "of such an order, of ints, or with keepdims="
-        raise TypeError(message)
+        raise TypeError("of such an order, of ints, or with keepdims=")
     if ord == 2 and len(axes_of(axis, a.type.ndim)) != 1:
-        message = "of a matrix"
-        raise TypeError(message)
+        raise TypeError("of a matrix")
     dtype = op.outputs[0].type.dtype
     with reading(w, a) as (value, lengths, steps):
         axes = axes_of(axis, value.type.ndim)
@@ -63,8 +61,7 @@ def _solve(w: Parts, op, a, b):
     a, b = as_array(w, a), as_array(w, b)
     dtype = op.outputs[0].type.dtype
     if a.type.ndim < 2 or dtype.kind not in "fc":
-        message = "of a vector, or of ints"
-        raise TypeError(message)
+        raise TypeError("of a vector, or of ints")
     vector = b.type.ndim == 1
     solve = w.helpers.use("lu_solve_vector" if vector else "lu_solve_matrix")
     if a.type.ndim == 2 and b.type.ndim <= 2:
@@ -174,8 +171,7 @@ def _lstsq(w: Parts, op, a, b, rcond=None):
     a, b = as_array(w, a), as_array(w, b)
     dtype = np.dtype(np.result_type(a.type.dtype, b.type.dtype, np.float64))  # as in NumPy
     if a.type.ndim != 2 or dtype.kind not in "fc" or is_array(rcond):
-        message = "of stacks, of ints, or with an array rcond="
-        raise TypeError(message)
+        raise TypeError("of stacks, of ints, or with an array rcond=")
     m, n = as_dtype(w, a, dtype), as_dtype(w, b, dtype)
     unit = float(np.finfo(np.float64).eps)
     cut = f"{unit!r} * max({m}.shape[0], {m}.shape[1])"
@@ -184,8 +180,7 @@ def _lstsq(w: Parts, op, a, b, rcond=None):
     x, residuals, rank, s = op.outputs
     name = w.names.temporary("rank")
     if any(v.type.dtype not in (dtype, np.float64) for v in (x, residuals, s)):
-        message = "in single precision"
-        raise TypeError(message)
+        raise TypeError("in single precision")
     names = f"{w.names.name(x)}, {w.names.name(residuals)}, {name}, {w.names.name(s)}"
     w.code.line(f"{names} = np.linalg.lstsq({m}, {n}, {cut})", op)
     text = w.operands.stored(Term(name, ATOM, numpy_number(np.int64)), rank.type.dtype)
@@ -225,6 +220,5 @@ def _each(
 def _wide(a: Any, known: bool) -> np.dtype[Any]:
     """The dtype that LAPACK computes in."""
     if not known or not is_array(a) or a.type.ndim < 2 or a.type.dtype.kind not in "fc":
-        message = "of a vector, of ints, or with an option that has no compiled form"
-        raise TypeError(message)
+        raise TypeError("of a vector, of ints, or with an option that has no compiled form")
     return np.dtype(np.result_type(a.type.dtype, np.float32))

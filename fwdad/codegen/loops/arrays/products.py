@@ -59,8 +59,7 @@ def _matmul(w: Parts, op, a, b):
         return _dot(w, op, a, b)
     dtype = op.outputs[0].type.dtype
     if dtype.kind not in "fc" or min(a.type.ndim, b.type.ndim) < 1:
-        message = "of stacks of ints"
-        raise TypeError(message)
+        raise TypeError("of stacks of ints")
     m, n = as_dtype(w, a, dtype), as_dtype(w, b, dtype)
     if b.type.ndim <= 2:
         return _rows_times(a, m, n, b.type.ndim)
@@ -87,8 +86,7 @@ def _dot(w: Parts, op, a, b):
     a, b = as_array(w, a), as_array(w, b)
     ranks = (a.type.ndim, b.type.ndim)
     if not set(ranks) <= {1, 2}:
-        message = f"of ranks {ranks}"
-        raise TypeError(message)
+        raise TypeError(f"of ranks {ranks}")
     out = op.outputs[0]
     dtype = out.type.dtype
     if dtype.kind in "fc" and ranks != (1, 1):
@@ -137,8 +135,7 @@ def _dot(w: Parts, op, a, b):
 def _outer(w: Parts, op, a, b):
     a, b = as_array(w, a), as_array(w, b)
     if (a.type.ndim, b.type.ndim) != (1, 1):
-        message = "of matrices"
-        raise TypeError(message)
+        raise TypeError("of matrices")
     dtype, name = op.outputs[0].type.dtype, w.names.name(op.outputs[0])
     m, n = w.operands.array(a), w.operands.array(b)
     lengths = [length_text(a.type.shape[0], m, 0), length_text(b.type.shape[0], n, 0)]
@@ -152,8 +149,7 @@ def _outer(w: Parts, op, a, b):
 def _inner(w: Parts, op, a, b):
     a, b = as_array(w, a), as_array(w, b)
     if (a.type.ndim, b.type.ndim) != (1, 1) or a.type.dtype.kind == "c":
-        message = "of matrices, or of complex vectors"
-        raise TypeError(message)
+        raise TypeError("of matrices, or of complex vectors")
     return _dot(w, op, a, b)
 
 
@@ -168,13 +164,11 @@ def _letter_lengths(w: Parts, terms, types, names):
     letters = "".join(terms)
     for term, t, name in zip(terms, types, names, strict=True):
         if len(term) != t.ndim:
-            message = "whose subscripts do not match the axes"
-            raise TypeError(message)
+            raise TypeError("whose subscripts do not match the axes")
         for axis, (letter, d) in enumerate(zip(term, t.shape, strict=True)):
             own = length_text(d, name, axis)
             if getattr(d, "may_be_one", False) and letters.count(letter) > 1:
-                message = "with axes that may be broadcast"
-                raise TypeError(message)
+                raise TypeError("with axes that may be broadcast")
             if d != 1 and lengths.setdefault(letter, own) != own:
                 w.code.line(f"if {own} != {lengths[letter]}:")
                 w.code.line("    raise ValueError('operands of einsum do not fit')")
@@ -189,8 +183,7 @@ def _einsum(
 ):
     """Loops over all letters: those of the result outside, the sums inside."""
     if dtype is not None or order not in ("K", "C") or casting != "safe":
-        message = "in another dtype or order"
-        raise TypeError(message)
+        raise TypeError("in another dtype or order")
     out = op.outputs[0]
     dtype = out.type.dtype
     plain = isinstance(subscripts, str) and "." not in subscripts
@@ -207,8 +200,7 @@ def _einsum(
     lengths = _letter_lengths(w, terms, [a.type for a in arrays], names)
     summed = [c for c in lengths if c not in result]
     if len(operands) == 1 and not summed and w.memory.is_written_later(out):
-        message = "that is a view, and is written"
-        raise TypeError(message)
+        raise TypeError("that is a view, and is written")
     index = dict(zip([*result, *summed], w.loops.index_names(len(lengths)), strict=True))
     wide = WIDE.get(dtype, dtype)
     total = w.names.temporary("total", numpy_number(wide))

@@ -205,8 +205,7 @@ def _variance(w: Parts, a, axis, ddof, keepdims):
         or keepdims
         or value.type.dtype.kind == "c"
     ):
-        message = "along an axis"
-        raise TypeError(message)
+        raise TypeError("along an axis")
     name = w.operands.array(value)
     lengths = lengths_of(value, name)
     mean, total = (w.names.temporary(t, numpy_number(FLOAT64)) for t in ("mean", "total"))
@@ -242,8 +241,7 @@ def _count_nonzero(w: Parts, op, a):
 def _cumulative(w: Parts, op, fold, a, axis):
     value = as_array(w, a)
     if axis is None and value.type.ndim != 1:
-        message = "of a flattened array"
-        raise TypeError(message)
+        raise TypeError("of a flattened array")
     out = op.outputs[0]
     dtype, ndim = out.type.dtype, value.type.ndim
     (at,) = axes_of(axis if axis is not None else 0, ndim)
