@@ -191,8 +191,8 @@ def _raised(choice: Choice) -> str:
 
 def _reasons(choice: Choice) -> str:
     """Why nothing before the candidate that was taken, a line each."""
-    told = [line for u in choice.why_not for line in (u.reason, u.blame) if line]
-    return "".join("\n  " + line.replace("\n", "\n  ") for line in told)
+    reasons = [line for u in choice.why_not for line in (u.reason, u.blame) if line]
+    return "".join("\n  " + line.replace("\n", "\n  ") for line in reasons)
 
 
 def _pushed(f: Any, choices: Any) -> str:
@@ -231,12 +231,12 @@ def _tape(choice: Choice) -> str:
 
 def _operations(choice: Choice) -> str:
     """The size of a tape, what runs it, and rules on it that have failed."""
-    made = choice.tape
-    count = made.tape.count()
+    jitted = choice.tape
+    count = jitted.tape.count()
     size = "1 operation" if count == 1 else f"{count} operations"
-    compiled = made.backend != "numpy" and have_numba()
+    compiled = jitted.backend != "numpy" and have_numba()
     by = ", run by Numba" if compiled else ", run by NumPy (jit compiles it)"
-    return f"{size}{by}{opaque_call.mistakes(made.tape.program)}"
+    return f"{size}{by}{opaque_call.mistakes(jitted.tape.program)}"
 
 
 class Asked(NamedTuple):
@@ -274,11 +274,11 @@ def asked(evaluator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Aske
     known = inspect.signature(evaluator).parameters
     rest = rest[1:] if "v" in known else rest  # a direction changes nothing
     options = {key: given for key, given in kwargs.items() if key in known}
-    own = {key: given for key, given in kwargs.items() if key not in known}
+    of_f = {key: given for key, given in kwargs.items() if key not in known}
     more = options.pop("args", ())
-    own.update(options.pop("kwargs", None) or {})
+    of_f.update(options.pop("kwargs", None) or {})
     behind = (*rest, *(more if isinstance(more, tuple) else (more,)))
-    copies = _copied(x), tuple(map(_copied, behind)), {k: _copied(a) for k, a in own.items()}
+    copies = _copied(x), tuple(map(_copied, behind)), {k: _copied(a) for k, a in of_f.items()}
     return Asked(f, *copies, options.pop("argnums", 0), options)
 
 

@@ -207,10 +207,10 @@ class Pullback(OfOneRun):
     def _rows(self, bars: list[Any], count: int, width: int) -> list[np.ndarray]:
         """K cotangents of x's leaves for K cotangents of the value."""
         x_bar = self._kept.pull_many(bars, count, width)
-        found = leaves_of_x(self._arguments, x_bar, single=self._single)
+        bars_of_x = leaves_of_x(self._arguments, x_bar, single=self._single)
         return [
             b if isinstance(b, np.ndarray) else np.zeros((count, *leaf_shape(x)), leaf_dtype(x))
-            for b, x in zip(found, self._arguments.leaves, strict=True)
+            for b, x in zip(bars_of_x, self._arguments.leaves, strict=True)
         ]
 
     def _pull_active(self, bars: list[Any]) -> Any:
@@ -254,18 +254,18 @@ class Pullback(OfOneRun):
         found, start = [], 0
         for y, shape in zip(self._leaves, self._shapes, strict=True):
             size = math.prod(shape)
-            own = rows[:, start : start + size]
+            part = rows[:, start : start + size]
             start += size
             if leaf_dtype(y).kind == "c":
-                own = own + 1j * rows[:, start : start + size]
+                part = part + 1j * rows[:, start : start + size]
                 start += size
-            found.append(own.reshape(-1, *shape))
+            found.append(part.reshape(-1, *shape))
         return found
 
     def _stacked(self, rows: list[list[Any]]) -> Any:
         """The cotangents of x for several that carry derivatives, pulled one by one."""
-        found = [_x_leaves(self._pull(row), single=self._single) for row in rows]
-        parts = [call(np.stack, list(column)) for column in zip(*found, strict=True)]
+        pulled = [_x_leaves(self._pull(row), single=self._single) for row in rows]
+        parts = [call(np.stack, list(column)) for column in zip(*pulled, strict=True)]
         return in_trees(parts, self._arguments, single=self._single)
 
     def _run_tape(self) -> Untraced | None:
@@ -280,8 +280,8 @@ class Pullback(OfOneRun):
 
     def _run_forward(self) -> Untraced | None:
         """Run f's tape forward and keep what its reverse pass needs."""
-        given = (self._f, self._argnums, self._args, self._kwargs, self._options)
-        at = tape_at(value_and_pullback, *given)
+        arguments = (self._f, self._argnums, self._args, self._kwargs, self._options)
+        at = tape_at(value_and_pullback, *arguments)
         if isinstance(at, Untraced):
             return at
         made, leaves, _ = at
@@ -296,9 +296,9 @@ class Pullback(OfOneRun):
 
     def _run_pushed(self) -> Untraced | None:
         """Run f's tape on duals; its pullback is run on duals, too, when it is called."""
-        given = self._args, self._kwargs
+        arguments = self._args, self._kwargs
         self._copy_arguments()
-        result = traced(value_alone, self._f, self._argnums, *given, self._options)
+        result = traced(value_alone, self._f, self._argnums, *arguments, self._options)
         return result if isinstance(result, Untraced) else self._take_value(result)
 
     def _take_value(self, result: Any) -> Untraced | None:
@@ -346,11 +346,11 @@ class Pullback(OfOneRun):
             return self._pull_active(bars) if is_active(bars) else self._kept.pull(bars)
         if not self._active:
             return self._recorded_pull(bars, None)
-        given = self._f, self._argnums, (*self._args, tuple(bars)), self._kwargs, self._options
+        arguments = self._f, self._argnums, (*self._args, tuple(bars)), self._kwargs, self._options
         return first_that_can(
             "pullback",
             self._f,
-            Candidate("tape", lambda: self._shared_memory() or traced(pulled_value, *given)),
+            Candidate("tape", lambda: self._shared_memory() or traced(pulled_value, *arguments)),
             Candidate("recorded run", lambda: self._recorded_pull(bars, None)),
         )
 

@@ -94,8 +94,8 @@ class _Checker:
             for v in op.writes():
                 if not _is_memory(v):
                     self.fail(f"{v!r} is written, but is not an array")
-            made = [*op.outputs, op.exec_count] if isinstance(op, Loop) else op.outputs
-            scope |= self.define(made, set())
+            defined = [*op.outputs, op.exec_count] if isinstance(op, Loop) else op.outputs
+            scope |= self.define(defined, set())
             self.op = outer
         self.use(block.results, scope)
         return scope

@@ -172,8 +172,8 @@ def _one_axis_law(
     if isinstance(x, Chunk):
         axis = axis % x.ndim + 1
         return Chunk(function(x.lanes, weights, axis, dtype, mode, 0.0, origin))
-    found = [function(x, lane, axis, dtype, mode, cval, origin) for lane in weights.lanes]
-    return Chunk(np.stack(found))
+    lanes = [function(x, lane, axis, dtype, mode, cval, origin) for lane in weights.lanes]
+    return Chunk(np.stack(lanes))
 
 
 def _one_axis(adjoint: Any) -> Any:

@@ -145,8 +145,8 @@ def _parts(x: Any) -> tuple[str, list[Any], list[Any], Any] | None:
         return "tuple", [], list(x), dict(namespace_of(x) or {})
     if isinstance(x, (list, dict)):
         keys, values = (list(x), list(x.values())) if isinstance(x, dict) else ([], list(x))
-        own = None if type(x) in (list, dict) else _twin(x)
-        return "list" if isinstance(x, list) else "dict", keys, values, own
+        twin = None if type(x) in (list, dict) else _twin(x)
+        return "list" if isinstance(x, list) else "dict", keys, values, twin
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
         names = [f.name for f in dataclasses.fields(x) if hasattr(x, f.name)]
         return "object", names, [getattr(x, n) for n in names], _twin(x)

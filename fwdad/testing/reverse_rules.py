@@ -147,8 +147,8 @@ class _Pulls:
         places = dict(walk(tuple(primals)))
 
         def of_leaves(leaves: Any) -> Any:
-            given = dict(zip(trial.paths, leaves, strict=True))
-            return trial.dispatched(*rebuild(tuple(primals), lambda path, v: given.get(path, v)))
+            by_path = dict(zip(trial.paths, leaves, strict=True))
+            return trial.dispatched(*rebuild(tuple(primals), lambda path, v: by_path.get(path, v)))
 
         try:
             y, pullback = vjp(of_leaves, [places[path] for path in trial.paths])
@@ -193,8 +193,8 @@ class _Pulls:
             bar = rng.uniform(0.5, 1.0, shape) * rng.choice([-1.0, 1.0], shape)
             if dtype.kind == "c":
                 bar = bar * np.exp(1j * rng.uniform(0, 2 * np.pi, shape))
-            kept = 1.0 if only is None or path == only else 0.0
-            bars[path] = np.asarray(bar * kept, dtype)
+            factor = 1.0 if only is None or path == only else 0.0
+            bars[path] = np.asarray(bar * factor, dtype)
         return bars
 
 

@@ -23,11 +23,11 @@ def _image(shape: Shape, names: str, *, default: Any = None) -> Any:
             return args[k] if len(args) > k else kwargs.get(name, otherwise)
 
         image, output = argument("input"), argument("output", default)
-        own = image.type.dtype if isinstance(image, Value) else np.asarray(image).dtype
+        image_dtype = image.type.dtype if isinstance(image, Value) else np.asarray(image).dtype
         if output is not None and not isinstance(output, (type, str, np.dtype)):
             raise CannotInferError("`output` is neither an array nor a dtype")
-        dtype = own if output is None else np.dtype(output)
-        if own.kind == "c" and dtype.kind != "c":
+        dtype = image_dtype if output is None else np.dtype(output)
+        if image_dtype.kind == "c" and dtype.kind != "c":
             dtype = np.promote_types(dtype, np.complex64)
         return ArrayType(dtype, shape(argument))
 

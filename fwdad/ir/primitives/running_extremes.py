@@ -31,11 +31,11 @@ def _find(
 ) -> int:  # fmt: skip
     if start >= stop:
         return -1
-    found = _row(a, start, stop, axis, others)
-    best = extreme.reduce(found)  # NaN only if nothing else is there, as in the loop
+    row = _row(a, start, stop, axis, others)
+    best = extreme.reduce(row)  # NaN only if nothing else is there, as in the loop
     if not compare(best, begin):
         return -1
-    return start + int(np.argmax(found == best))
+    return start + int(np.argmax(row == best))
 
 
 def place_of_larger(

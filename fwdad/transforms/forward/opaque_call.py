@@ -67,8 +67,8 @@ class PushWhole(Whole):
         bound, options = self.rule.binder.bind(args, kwargs)
         tangents, _ = self.rule.binder.bind(*dots)
         known = (Chunk, Zero, list, tuple, dict)
-        given = tuple([t if isinstance(t, known) else ZERO for t in tangents])
-        result = self.rule.body(bound, given, **options)
+        tangents_or_zero = tuple([t if isinstance(t, known) else ZERO for t in tangents])
+        result = self.rule.body(bound, tangents_or_zero, **options)
         return checked(self.rule, result, bound, self.n, options)
 
     def _built(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any]:
@@ -92,7 +92,7 @@ class PushWhole(Whole):
             raise ChunkMismatchError(
                 f"{self.__name__} returns {len(values)} values where {len(self.types)} are expected"
             )
-        found = []
+        parts = []
         for k, (value, t, own) in enumerate(
             zip(values, _mirrored(y, y_dot), self.types, strict=True)
         ):
@@ -105,8 +105,8 @@ class PushWhole(Whole):
                     f"program was traced for {own.dtype}: the dtype depends on values"
                 )
             if own.dtype.kind in "fc":
-                found.append(self._lanes(k, value, t, own, given))
-        return (*values, *found)
+                parts.append(self._lanes(k, value, t, own, given))
+        return (*values, *parts)
 
     def _lanes(self, k: int, value: Any, t: Any, own: Type, given: tuple[Any, ...]) -> Any:
         shape = (self.n, *np.shape(value))

@@ -122,12 +122,12 @@ class Rules:
         would become ten times as long.
         """
         for v in op.outputs:
-            held = self.state.tangent.get(v)
-            if not isinstance(held, Chunk) or held.shape:
+            tangent = self.state.tangent.get(v)
+            if not isinstance(tangent, Chunk) or tangent.shape:
                 continue
-            free = sum(not lanes.placed and lanes.lane < 0 for lanes in held.terms)
+            free = sum(not lanes.placed and lanes.lane < 0 for lanes in tangent.terms)
             if free > max(_TERMS, self.n):
-                lanes = Lanes(self.tangents.multiplied(held))
+                lanes = Lanes(self.tangents.multiplied(tangent))
                 self.state.tangent[v] = Chunk.of(self.n, (), {lanes: 1.0})
 
     def _convert(self, op: Apply) -> None:
@@ -304,16 +304,16 @@ class Rules:
             values = tuple(Value(v.type) for v in op.outputs)
         else:
             values = tuple(self.state.fresh(v) for v in op.outputs)
-        made = []
+        lanes_of_outputs = []
         for k, v in enumerate(op.outputs):
             if v.type.dtype.kind in "fc":
                 value = Value(self.state.lanes_type(v.type), f"{v.name}_dot" if v.name else None)
-                made.append(value)
+                lanes_of_outputs.append(value)
                 lanes_of_v = Symbol(value, self.recorder)
                 self.tangents.give_lanes(v, lanes_of_v, _Wanted(lanes_of_v, push, k))
         args = (self.state.operand(op.args), tuple(lanes))
         kwargs = {key: self.state.operand(a) for key, a in op.kwargs.items()}
-        self.recorder.emit(Apply(push, args, kwargs, outputs=(*values, *made)))
+        self.recorder.emit(Apply(push, args, kwargs, outputs=(*values, *lanes_of_outputs)))
 
     def _ravelled(self, op: Apply, order: str) -> None:
         self.state.copy(op)
@@ -378,7 +378,7 @@ class Rules:
 
 def nested_parts(parts: Any, ndim: int) -> list[tuple[tuple[int, ...], Any]]:
     """The items of nested lists, each with its index in the array made of them, of rank ndim."""
-    found: list[tuple[tuple[int, ...], Any]] = []
+    items: list[tuple[tuple[int, ...], Any]] = []
 
     def look(part: Any, at: tuple[int, ...]) -> None:
         if isinstance(part, (list, tuple)):
@@ -386,10 +386,10 @@ def nested_parts(parts: Any, ndim: int) -> list[tuple[tuple[int, ...], Any]]:
                 look(item, (*at, k))
         else:
             rank = part.type.ndim if isinstance(part, Value) else np.ndim(part)
-            found.append(((*(0,) * (ndim - len(at) - rank), *at), part))  # zeros for `ndmin`
+            items.append(((*(0,) * (ndim - len(at) - rank), *at), part))  # zeros for `ndmin`
 
     look(parts, ())
-    return found
+    return items
 
 
 def _has_tangent(op: Apply) -> bool:
@@ -404,10 +404,10 @@ def _tangent(t: Any) -> Any:
 
 def _agrees(symbol: Symbol, t: Type) -> bool:
     """Whether a symbol has the type that a value was traced with."""
-    found = symbol.type
-    same = isinstance(found, Number) == isinstance(t, Number) and found.dtype == t.dtype
-    python = getattr(found, "python", None) == getattr(t, "python", None)
-    return same and python and _fits(found.shape, t)
+    found_type = symbol.type
+    same = isinstance(found_type, Number) == isinstance(t, Number) and found_type.dtype == t.dtype
+    python = getattr(found_type, "python", None) == getattr(t, "python", None)
+    return same and python and _fits(found_type.shape, t)
 
 
 def _fits(shape: tuple[Any, ...], t: Type) -> bool:
@@ -421,15 +421,15 @@ def _retype(t: Chunk, v: Value) -> None:
     """Give lanes the lengths of their value's type, where these are equal."""
     for lanes in t.terms:
         if not lanes.placed and type(lanes.array) is Symbol:
-            held = lanes.array.value
-            n, *dims = held.type.shape
+            value = lanes.array.value
+            n, *dims = value.type.shape
             if len(dims) == v.type.ndim == len(t.shape):
                 sizes: tuple[Any, ...] = t.shape
                 shape = [
                     own if isinstance(s, Length) and s.size is d else d
                     for d, own, s in zip(dims, v.type.shape, sizes, strict=True)
                 ]
-                held.type = ArrayType(held.type.dtype, (n, *shape))
+                value.type = ArrayType(value.type.dtype, (n, *shape))
 
 
 def _has_source(function: Any) -> bool:

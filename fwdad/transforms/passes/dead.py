@@ -97,11 +97,11 @@ class _Marker:
 
     def _run(self) -> None:
         while self._work:
-            found = self._work.pop()
-            if isinstance(found, Value):
-                self._value(found)
-            elif found not in self.ops:
-                self._op(found)
+            item = self._work.pop()
+            if isinstance(item, Value):
+                self._value(item)
+            elif item not in self.ops:
+                self._op(item)
 
     def _value(self, value: Value) -> None:
         if value in self.values:
@@ -144,10 +144,10 @@ def _stays(op: Op) -> bool:
 
 
 def _sweep(block: Block, alive: _Marker) -> bool:
-    kept = [op for op in block.ops if op in alive.ops]
-    changed = len(kept) != len(block.ops)
-    block.ops = kept
-    for op in kept:
+    ops = [op for op in block.ops if op in alive.ops]
+    changed = len(ops) != len(block.ops)
+    block.ops = ops
+    for op in ops:
         changed |= _prune(op, alive)
         for inner in op.blocks():
             changed |= _sweep(inner, alive)
