@@ -77,10 +77,10 @@ _provide()
 
 def with_result_type(fndesc: Any) -> Any:
     """A function's description in which arguments and results are boxed in this way."""
-    made = copy.copy(fndesc)
-    made.restype = _result_type(fndesc.restype)
-    made.argtypes = tuple(_as(Given, t) for t in fndesc.argtypes)
-    return made
+    boxed_desc = copy.copy(fndesc)
+    boxed_desc.restype = _result_type(fndesc.restype)
+    boxed_desc.argtypes = tuple(_as(Given, t) for t in fndesc.argtypes)
+    return boxed_desc
 
 
 def _result_type(t: Any) -> Any:
@@ -148,11 +148,11 @@ def _handed_back(typ: Any, val: Any, c: Any) -> Any:
 
 def _can_be_copied(builder: Any, typ: Any, array: Any, size: Any) -> Any:
     """Whether an array is small, owned by Numba, and the only reference to its memory."""
-    found = cgutils.alloca_once_value(builder, ir.Constant(ir.IntType(1), 0))
+    copyable = cgutils.alloca_once_value(builder, ir.Constant(ir.IntType(1), 0))
     if typ.layout == "C" and typ.mutable:
         small = builder.icmp_unsigned("<=", size, _word(_MOST))
-        held = cgutils.is_not_null(builder, array.meminfo)
-        new = builder.and_(held, cgutils.is_null(builder, array.parent))
+        has_owner = cgutils.is_not_null(builder, array.meminfo)
+        new = builder.and_(has_owner, cgutils.is_null(builder, array.parent))
         with builder.if_then(builder.and_(new, small)):
             memory = builder.bitcast(array.meminfo, _memory.as_pointer())
             count, length = (
@@ -161,13 +161,15 @@ def _can_be_copied(builder: Any, typ: Any, array: Any, size: Any) -> Any:
             )
             alone = builder.icmp_unsigned("==", count, count.type(1))
             own = builder.icmp_unsigned("!=", length, length.type(0))
-            builder.store(builder.and_(alone, own), found)
-    return builder.load(found)
+            builder.store(builder.and_(alone, own), copyable)
+    return builder.load(copyable)
 
 
 def _class(builder: Any) -> Any:
-    held = builder.module.globals.get(_CLASS)
-    return ir.GlobalVariable(builder.module, _byte, _CLASS) if held is None else held
+    class_pointer = builder.module.globals.get(_CLASS)
+    return (
+        ir.GlobalVariable(builder.module, _byte, _CLASS) if class_pointer is None else class_pointer
+    )
 
 
 def _copied(c: Any, typ: Any, array: Any, dtype: Any, size: Any) -> Any:
@@ -180,8 +182,16 @@ def _copied(c: Any, typ: Any, array: Any, dtype: Any, size: Any) -> Any:
     lengths = builder.bitcast(cgutils.alloca_once_value(builder, array.shape), _lengths)
     c.pyapi.incref(dtype)  # the new array owns it
     null = ir.Constant(_pointer, None)
-    given = [dtype, _number(typ.ndim), lengths, ir.Constant(_lengths, None), null, _number(0), null]
-    made = builder.call(make, [_class(builder), *given])
+    arguments = [
+        dtype,
+        _number(typ.ndim),
+        lengths,
+        ir.Constant(_lengths, None),
+        null,
+        _number(0),
+        null,
+    ]
+    made = builder.call(make, [_class(builder), *arguments])
     with builder.if_then(cgutils.is_not_null(builder, made), likely=True):
         # in NumPy's structure the address of the elements follows what every object begins with
         start = builder.bitcast(made, _pointer.as_pointer())
@@ -197,6 +207,6 @@ def _handed_over(c: Any, typ: Any, val: Any, dtype: Any) -> Any:
     signature = ir.FunctionType(_pointer, [_pointer, _pointer, _number, _number, _pointer])
     name = "NRT_adapt_ndarray_to_python_acqref"
     function = cgutils.get_or_insert_function(builder.module, signature, name)
-    held = builder.bitcast(cgutils.alloca_once_value(builder, val), _pointer)
-    given = [held, _class(builder), _number(typ.ndim), _number(int(typ.mutable)), dtype]
-    return builder.call(function, given)
+    address = builder.bitcast(cgutils.alloca_once_value(builder, val), _pointer)
+    arguments = [address, _class(builder), _number(typ.ndim), _number(int(typ.mutable)), dtype]
+    return builder.call(function, arguments)

@@ -56,10 +56,10 @@ class _LanesModel(models.PrimitiveModel):
     get_return_type = get_data_type
 
     def as_data(self, builder: Any, value: Any) -> Any:
-        made = ir.Constant(self.get_data_type(), ir.Undefined)
+        data = ir.Constant(self.get_data_type(), ir.Undefined)
         for k in range(self._fe_type.lanes):
-            made = builder.insert_value(made, builder.extract_element(value, _INT32(k)), k)
-        return made
+            data = builder.insert_value(data, builder.extract_element(value, _INT32(k)), k)
+        return data
 
     def from_data(self, builder: Any, value: Any) -> Any:
         vector = _zeros(self._fe_type.lanes)
@@ -258,8 +258,8 @@ def compiled_lanes(n: int) -> LaneFunctions:
 
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             vector = _zeros(n)
-            held = cgutils.unpack_tuple(builder, args[0], n)
-            for k, x in enumerate(casts(context, builder, sig.args[0], held, types.float64)):
+            lane_values = cgutils.unpack_tuple(builder, args[0], n)
+            for k, x in enumerate(casts(context, builder, sig.args[0], lane_values, types.float64)):
                 vector = builder.insert_element(vector, x, _INT32(k))
             return vector
 

@@ -85,14 +85,14 @@ def _kept(builder: Any, x: Any) -> Any:
     LLVM would compute its address anew in each iteration of a loop, which takes as many
     instructions as the arithmetic.
     """
-    kept = vars(builder.function).setdefault("_fwdad_kept", {})
+    constants = vars(builder.function).setdefault("_fwdad_kept", {})
     key = str(x)
-    if key not in kept:
+    if key not in constants:
         letter = "v" if has_feature("avx512f") else "x"
         same = ir.FunctionType(x.type, [x.type])
         with builder.goto_entry_block():
-            kept[key] = builder.asm(same, "", f"={letter},0", [x], False)
-    return kept[key]
+            constants[key] = builder.asm(same, "", f"={letter},0", [x], False)
+    return constants[key]
 
 
 def _scaled(builder: Any, y: Any, k: Any) -> Any:

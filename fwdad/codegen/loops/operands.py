@@ -116,9 +116,9 @@ class Operands:
         if text.isidentifier():
             return text
         self.inlined.held.pop(operand, None)
-        made = self.names.name(operand)
-        self.code.line(f"{made} = {text}")
-        return made
+        name = self.names.name(operand)
+        self.code.line(f"{name} = {text}")
+        return name
 
     def real(self, operand: Operand) -> Term:
         """A real number as a float64."""
@@ -145,9 +145,9 @@ class Operands:
         ufunc = as_ufunc(function)
         if ufunc is None:
             raise self.cannot(f"an update by {name_of(function)}")
-        made = loop_types(ufunc, [old.type, value.type])[-1]
-        if not np.can_cast(made, dtype, "same_kind"):
-            raise self.cannot(f"an update that casts {made} to {dtype}")
+        computed = loop_types(ufunc, [old.type, value.type])[-1]
+        if not np.can_cast(computed, dtype, "same_kind"):
+            raise self.cannot(f"an update that casts {computed} to {dtype}")
         return self.stored(numpy_term(ufunc, [old, value]), dtype)
 
     def stored(self, term: Term, dtype: np.dtype[Any]) -> str:
@@ -157,9 +157,9 @@ class Operands:
 
     def converted(self, term: Term, dtype: np.dtype[Any], *, item: bool) -> Term:
         """A number as it is stored into an array: what does not fit raises."""
-        made = stored_cast(term, dtype, item=item)
-        self.helpers.note(made.text)
-        return made
+        casted = stored_cast(term, dtype, item=item)
+        self.helpers.note(casted.text)
+        return casted
 
     def type_of(self, operand: Operand) -> Type:
         """The type of an operand."""

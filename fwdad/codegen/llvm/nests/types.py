@@ -100,8 +100,12 @@ class Typed:
     def _assign(self, target: ast.expr, t: Any) -> None:
         if isinstance(target, ast.Subscript):
             item = self.type_of(target)
-            held = self.of[target.value]
-            if isinstance(item, types.Array) or isinstance(t, types.Array) or not held.mutable:
+            target_type = self.of[target.value]
+            if (
+                isinstance(item, types.Array)
+                or isinstance(t, types.Array)
+                or not target_type.mutable
+            ):
                 raise NestError("a store of more than a number")
             if self.typing.can_convert(t, item) is None:
                 raise NestError(f"{t} stored as {item}")
@@ -147,10 +151,10 @@ class Typed:
         if isinstance(e, ast.IfExp):
             self.type_of(e.test)
             sides = [self.type_of(e.body), self.type_of(e.orelse)]
-            made = self.typing.unify_types(*sides)
-            if made is None or isinstance(made, types.Array):
+            unified = self.typing.unify_types(*sides)
+            if unified is None or isinstance(unified, types.Array):
                 raise NestError(f"a choice of {sides}")
-            return made
+            return unified
         if isinstance(e, ast.Attribute):
             return self._attribute(e)
         if isinstance(e, ast.Subscript):
@@ -213,13 +217,13 @@ class Typed:
     def _resolve(self, node: ast.AST, function: Any, given: Sequence[Any]) -> Any:
         """The type of a call; records which function and signature it resolves to."""
         known = self.typing.resolve_value_type(function)
-        found = self.typing.resolve_function_type(known, tuple(given), {})
-        if found is None:
+        resolved = self.typing.resolve_function_type(known, tuple(given), {})
+        if resolved is None:
             raise NestError(f"{function} of {given}")
-        self.calls[node] = known, found
-        if isinstance(found.return_type, types.Array):
+        self.calls[node] = known, resolved
+        if isinstance(resolved.return_type, types.Array):
             raise NestError(f"{function} returns an array")
-        return types.unliteral(found.return_type)
+        return types.unliteral(resolved.return_type)
 
 
 def function_of(nest: Nest, e: ast.Call) -> Any:

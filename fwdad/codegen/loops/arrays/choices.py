@@ -22,14 +22,14 @@ def _chosen(w: Parts, op: Apply, pairs: Sequence[tuple[Any, Operand]], last: Ope
     (out,) = op.outputs
     if not is_array(out) or not all(is_array(c) for c, _ in pairs):
         raise TypeError("whose conditions are numbers")
-    made = last
+    chosen = last
     for k, (condition, choice) in reversed(list(enumerate(pairs))):
-        args = (condition, choice, made)
+        args = (condition, choice, chosen)
         if not k:
             w.elements.write_loop(Apply(np.where, args, outputs=op.outputs, location=op.location))
             return
-        made = Value(ArrayType(out.type.dtype, infer(np.where, args, {}).shape))
-        w.elements.lazy[made] = Apply(np.where, args, outputs=(made,))
+        chosen = Value(ArrayType(out.type.dtype, infer(np.where, args, {}).shape))
+        w.elements.lazy[chosen] = Apply(np.where, args, outputs=(chosen,))
 
 
 @handles(np.select)
@@ -72,14 +72,14 @@ def _true_places(w: Parts, op: Apply, a: Operand, items: Any, counter: str = "")
     """Write the indices of nonzero elements into new arrays."""
     if is_array(a) and a in w.elements.lazy:
         w.elements.materialize(a)  # it is read twice
-    made = [w.names.name(v) for v in op.outputs]
+    names = [w.names.name(v) for v in op.outputs]
     with reading(w, a) as (value, lengths, steps):
         write_where(
             w,
             lengths,
             lambda loop: cast(w.elements.element(value, loop, steps), np.dtype(bool)).text,
             items,
-            made,
+            names,
             INT64,
             counter,
         )

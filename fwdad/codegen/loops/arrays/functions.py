@@ -129,11 +129,11 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """The axes that a reduction goes over, in order; raises if they are not constants."""
     if axis is None:
         return tuple(range(ndim))
-    given = axis if isinstance(axis, tuple) else (axis,)
-    for k in given:
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    for k in axes:
         if not isinstance(k, (int, np.integer)) or not -ndim <= k < ndim:
             raise TypeError(f"along axis {k}: no int, or outside")
-    return tuple(sorted(int(k) % ndim for k in given))
+    return tuple(sorted(int(k) % ndim for k in axes))
 
 
 # -- lanes of arrays
@@ -171,8 +171,8 @@ def _defined(w: Parts, op, x, bad, reason):
 
 def shape_text(w: Parts, shape: Operand) -> list[str]:
     """A shape that is an argument, as a list of sources."""
-    given = shape if isinstance(shape, (tuple, list)) else [shape]
-    return [w.operands.index_text(n) for n in given]
+    lengths = shape if isinstance(shape, (tuple, list)) else [shape]
+    return [w.operands.index_text(n) for n in lengths]
 
 
 def filled(w: Parts, op: Apply, lengths: list[str], fill: Operand) -> None:
@@ -339,19 +339,19 @@ def fill_new(w: Parts, name: str, t: Any, a: Operand) -> None:
     for at, item in flat:
         if is_array(item):
             source = w.operands.array(item)
-            own = lengths_of(item, source)
-            for n, wanted in zip(own, lengths[len(at) :], strict=True):
+            item_lengths = lengths_of(item, source)
+            for n, wanted in zip(item_lengths, lengths[len(at) :], strict=True):
                 if n != wanted:
                     w.code.line(f"if {n} != {wanted}:")
                     w.code.line("    raise ValueError('setting an array element with a sequence.')")
-            with w.loops.nest(own) as index:
+            with w.loops.nest(item_lengths) as index:
                 place = subscript([*map(str, at), *index])
                 text = w.operands.stored(w.elements.element(item, index), t.dtype)
                 w.code.line(f"{name}[{place}] = {text}")
         else:
             place = subscript([str(k) for k in at])
-            made = w.operands.converted(item, t.dtype, item=True)
-            w.code.line(f"{name}[{place}] = {w.operands.stored(made, t.dtype)}")
+            term = w.operands.converted(item, t.dtype, item=True)
+            w.code.line(f"{name}[{place}] = {w.operands.stored(term, t.dtype)}")
 
 
 def _flat(w: Parts, a: Operand, at: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Any]]:

@@ -152,9 +152,9 @@ def _own_name(w: Parts, i: Value, written: Value | None) -> str:
     name = w.operands.array(i)
     if written is None or not w.memory.may_overlap(i, written):
         return str(name)
-    made = w.names.temporary("copy")
-    w.code.line(f"{made} = {name}.copy()")
-    return str(made)
+    copy = w.names.temporary("copy")
+    w.code.line(f"{copy} = {name}.copy()")
+    return str(copy)
 
 
 def _true_places(w: Parts, mask: Value, name: str, axis: int, lengths: list[str]) -> list[_Part]:
@@ -169,9 +169,9 @@ def _true_places(w: Parts, mask: Value, name: str, axis: int, lengths: list[str]
 
 def _check_mask(w: Parts, mask: Value, name: str, lengths: list[str]) -> None:
     for k, (d, n) in enumerate(zip(mask.type.shape, lengths, strict=True)):
-        own = length_text(d, name, k)
-        if own != n:
-            w.code.line(f"if {own} != {n}:")
+        length = length_text(d, name, k)
+        if length != n:
+            w.code.line(f"if {length} != {n}:")
             w.code.line("    raise IndexError('boolean index did not match indexed array')")
 
 
@@ -179,12 +179,14 @@ def _broadcast_dims(w: Parts, leaves: list[Leaf], rank: int) -> list[Dimension]:
     """What is known of the lengths to which index arrays broadcast."""
     lengths: list[Dimension] = []
     for axis in range(rank):
-        found = {
+        long_lengths = {
             w.facts.length_of(leaf.shape[axis - rank])
             for leaf in leaves
             if len(leaf.shape) >= rank - axis
         } - {1}
-        lengths.append(found.pop() if len(found) == 1 else Size() if found else 1)
+        lengths.append(
+            long_lengths.pop() if len(long_lengths) == 1 else Size() if long_lengths else 1
+        )
     return lengths
 
 
@@ -192,17 +194,17 @@ def _broadcast_dims(w: Parts, leaves: list[Leaf], rank: int) -> list[Dimension]:
 def _each(w: Parts, p: _Places) -> Iterator[tuple[list[str], str]]:
     """Loops over the result: their indices, and the selected element as source."""
     loop = w.loops.index_names(len(p.lengths), inner=True)
-    made: dict[int, str] = {}
+    indices: dict[int, str] = {}
     for depth in range(len(loop) + 1):
         if depth == p.first + p.rank:
-            own = loop[p.first : p.first + p.rank]
+            counters = loop[p.first : p.first + p.rank]
             for part in p.parts:
-                made[part.axis] = _place(w, p, part, own)
+                indices[part.axis] = _place(w, p, part, counters)
         if depth < len(loop):
             w.code.line(f"for {loop[depth]} in range({p.lengths[depth]}):")
             w.code.indent += 1
     rest = iter([*loop[: p.first], *loop[p.first + p.rank :]])
-    at = [made[k] if k in made else next(rest) for k in range(len(p.view.shape))]
+    at = [indices[k] if k in indices else next(rest) for k in range(len(p.view.shape))]
     yield loop, f"{p.view.name}[{subscript(at)}]"
     w.loops.close(loop)
 
@@ -215,10 +217,10 @@ def _place(w: Parts, p: _Places, part: _Part, loop: list[str]) -> str:
         text = f"{name}[{subscript(w.elements.index_into(name, shape, loop, p.steps))}]"
     if not part.inside:
         text = f"{w.helpers.use('place')}({text}, {p.view.name}.shape[{part.axis}])"
-    made = w.names.temporary("place")
-    w.loops.inside.append(made)
-    w.code.line(f"{made} = {text}")
-    return str(made)
+    place = w.names.temporary("place")
+    w.loops.inside.append(place)
+    w.code.line(f"{place} = {text}")
+    return str(place)
 
 
 # -- what is stored

@@ -33,14 +33,14 @@ def _norm(w: Parts, op, a, ord=None, axis=None, keepdims=False):  # noqa: A002 (
     dtype = op.outputs[0].type.dtype
     with reading(w, a) as (value, lengths, steps):
         axes = axes_of(axis, value.type.ndim)
-        kept = [k for k in range(value.type.ndim) if k not in axes]
+        remaining = [k for k in range(value.type.ndim) if k not in axes]
         index = w.loops.index_names(value.type.ndim)
         total = w.names.temporary("total", numpy_number(FLOAT64))
         item = w.names.temporary("item", numpy_number(value.type.dtype))
-        if kept:
-            made = w.arrays.empty([lengths[k] for k in kept], dtype)
-            w.code.line(f"{w.names.name(op.outputs[0])} = {made}")
-        with w.loops.over(index, lengths, kept):
+        if remaining:
+            norm = w.arrays.empty([lengths[k] for k in remaining], dtype)
+            w.code.line(f"{w.names.name(op.outputs[0])} = {norm}")
+        with w.loops.over(index, lengths, remaining):
             w.code.line(f"{total} = 0.0")
             with w.loops.over(index, lengths, axes):
                 w.code.line(f"{item} = {w.elements.element(value, index, steps).text}")
@@ -49,11 +49,11 @@ def _norm(w: Parts, op, a, ord=None, axis=None, keepdims=False):  # noqa: A002 (
                     square = f"{item}.real**2 + {item}.imag**2"
                 w.code.line(f"{total} += {square}")
             root = Term(f"math.sqrt({total})", ATOM, numpy_number(FLOAT64))
-            made = w.operands.stored(root, dtype)
-            if kept:
-                place = subscript([index[k] for k in kept])
-                w.code.line(f"{w.names.name(op.outputs[0])}[{place}] = {made}")
-    return None if kept else made
+            norm = w.operands.stored(root, dtype)
+            if remaining:
+                place = subscript([index[k] for k in remaining])
+                w.code.line(f"{w.names.name(op.outputs[0])}[{place}] = {norm}")
+    return None if remaining else norm
 
 
 @handles(np.linalg.solve)
@@ -84,10 +84,10 @@ def _factors(w: Parts, a: Value, dtype: np.dtype[Any]) -> str:
     """The LU factors of a matrix, shared by all systems with it unless it is written to."""
     if (a, dtype) in w.facts.factors:
         return str(w.facts.factors[(a, dtype)])
-    made = _factorized(w, as_dtype(w, a, dtype))
+    factors = _factorized(w, as_dtype(w, a, dtype))
     if not w.memory.is_written(a):
-        w.facts.factors[(a, dtype)] = made
-    return made
+        w.facts.factors[(a, dtype)] = factors
+    return factors
 
 
 def _factorized(w: Parts, matrix: str) -> str:

@@ -42,10 +42,12 @@ def _diagonal(w: Parts, op, a, offset=0, axis1=0, axis2=1):
     rows, columns = f"{lengths[axes[0]]} - {down}", f"{lengths[axes[1]]} - {right}"
     shorter = f"{w.helpers.use('smaller')}({rows}, {columns})"
     w.code.line(f"{made} = {w.helpers.use('larger')}({shorter}, 0)", op)
-    kept = [k for k in range(ndim) if k not in axes]
-    w.code.line(f"{name} = {w.arrays.empty([*(lengths[k] for k in kept), made], a.type.dtype)}")
-    with w.loops.nest([*(lengths[k] for k in kept), made]) as index:
-        at = dict(zip(kept, index, strict=False))
+    remaining = [k for k in range(ndim) if k not in axes]
+    w.code.line(
+        f"{name} = {w.arrays.empty([*(lengths[k] for k in remaining), made], a.type.dtype)}"
+    )
+    with w.loops.nest([*(lengths[k] for k in remaining), made]) as index:
+        at = dict(zip(remaining, index, strict=False))
         at[axes[0]] = f"{index[-1]} + {down}" if down else index[-1]
         at[axes[1]] = f"{index[-1]} + {right}" if right else index[-1]
         w.code.line(

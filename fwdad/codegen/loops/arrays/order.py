@@ -93,14 +93,14 @@ def _rows(
     It stores the result, or returns it if the whole result is a number.
     """
     out, ndim = op.outputs[0], len(lengths)
-    kept = [k for k in range(ndim) if k not in axes]
-    if not kept and isinstance(out.type, Number):
+    remaining = [k for k in range(ndim) if k not in axes]
+    if not remaining and isinstance(out.type, Number):
         yield lambda text: text
         return
-    there = [k for k in range(ndim) if keepdims or k in kept]
+    there = [k for k in range(ndim) if keepdims or k in remaining]
     w.arrays.new(out, ["1" if k in axes else lengths[k] for k in there])
     index = w.loops.index_names(ndim)
-    with w.loops.over(index, lengths, kept):
+    with w.loops.over(index, lengths, remaining):
         at = first_of_row(index, axes)
         place = f"{w.names.name(out)}[{subscript([at[k] for k in there])}]"
         yield lambda text: w.code.line(f"{place} = {text}")

@@ -26,9 +26,9 @@ def as_dtype(w: Parts, a: Value, dtype: np.dtype[Any]) -> str:
     name = w.operands.array(a)
     if a.type.dtype == dtype:
         return name
-    made = w.names.temporary("a")
-    fill_new(w, made, ArrayType(dtype, a.type.shape), a)
-    return made
+    copy = w.names.temporary("a")
+    fill_new(w, copy, ArrayType(dtype, a.type.shape), a)
+    return copy
 
 
 def stack(
@@ -38,16 +38,16 @@ def stack(
 
     ``core`` are the ranks of the items.
     """
-    held = [
+    stacked = [
         (name, v, v.type.shape[: v.type.ndim - rank])
         for (name, v), rank in zip(arrays, core, strict=True)
     ]
-    ndim = max(len(shape) for _, _, shape in held)
-    lengths, steps = w.elements.lengths([Leaf(name, shape, v) for name, v, shape in held], ndim)
+    ndim = max(len(shape) for _, _, shape in stacked)
+    lengths, steps = w.elements.lengths([Leaf(name, shape, v) for name, v, shape in stacked], ndim)
     index = w.loops.index_names(ndim)
     parts = [
         f"{name}[{subscript(w.elements.index_into(name, shape, index, steps))}]" if shape else name
-        for name, _, shape in held
+        for name, _, shape in stacked
     ]
     return lengths, index, parts
 
@@ -105,13 +105,13 @@ def _dot(w: Parts, op, a, b):
     wide = WIDE.get(dtype, dtype)
     total = w.names.temporary("total", numpy_number(wide))
     i, j, k = w.loops.index_names(3)
-    kept = [(i, f"{m}.shape[0]")] if ranks[0] == 2 else []
-    kept += [(j, f"{n}.shape[1]")] if ranks[1] == 2 else []
+    lengths = [(i, f"{m}.shape[0]")] if ranks[0] == 2 else []
+    lengths += [(j, f"{n}.shape[1]")] if ranks[1] == 2 else []
     left = [i, k] if ranks[0] == 2 else [k]
     right = [k, j] if ranks[1] == 2 else [k]
-    if kept:
-        w.arrays.new(out, [length for _, length in kept])
-    for index, length in kept:
+    if lengths:
+        w.arrays.new(out, [length for _, length in lengths])
+    for index, length in lengths:
         w.code.line(f"for {index} in range({length}):")
         w.code.indent += 1
     first = len(w.code.lines)
@@ -123,11 +123,11 @@ def _dot(w: Parts, op, a, b):
     ])  # fmt: skip
     w.code.line("    " + SUM.step(w, total, item, wide))
     result = w.operands.stored(Term(total, ATOM, numpy_number(wide)), dtype)
-    if not kept:
+    if not lengths:
         spread(w, first, SUM, wide)
         return result
-    w.code.line(f"{w.names.name(out)}[{subscript([index for index, _ in kept])}] = {result}")
-    w.code.indent -= len(kept)
+    w.code.line(f"{w.names.name(out)}[{subscript([index for index, _ in lengths])}] = {result}")
+    w.code.indent -= len(lengths)
     return None
 
 
@@ -166,11 +166,11 @@ def _letter_lengths(w: Parts, terms, types, names):
         if len(term) != t.ndim:
             raise TypeError("whose subscripts do not match the axes")
         for axis, (letter, d) in enumerate(zip(term, t.shape, strict=True)):
-            own = length_text(d, name, axis)
+            length = length_text(d, name, axis)
             if getattr(d, "may_be_one", False) and letters.count(letter) > 1:
                 raise TypeError("with axes that may be broadcast")
-            if d != 1 and lengths.setdefault(letter, own) != own:
-                w.code.line(f"if {own} != {lengths[letter]}:")
+            if d != 1 and lengths.setdefault(letter, length) != length:
+                w.code.line(f"if {length} != {lengths[letter]}:")
                 w.code.line("    raise ValueError('operands of einsum do not fit')")
     for letter in letters:
         lengths.setdefault(letter, "1")

@@ -88,8 +88,10 @@ def _view_beside(w: Parts, op, mirrored, held, v, base):  # noqa: ARG001
 
 @handles(give_back)
 def _give_back(w: Parts, op, held, own, order):  # noqa: ARG001
-    made = (o for o in w.program.walk() if own in o.outputs or held in o.outputs)
-    bases = [o.args[3] for o in made if isinstance(o, Apply) and o.function is view_or_zeros]
+    defining_ops = (o for o in w.program.walk() if own in o.outputs or held in o.outputs)
+    bases = [
+        o.args[3] for o in defining_ops if isinstance(o, Apply) and o.function is view_or_zeros
+    ]
     if not any(map(w.memory.is_c_contiguous, bases)):
         raise TypeError("of an array that may not be C-contiguous")
     # a view: updates of it reach the array
@@ -118,8 +120,8 @@ def _transpose(w: Parts, op, a, *axes, **options):
     if op.function is np.matrix_transpose:
         order[-2:] = order[:-3:-1]
     elif op.function is np.transpose:
-        given = axes[0] if axes else options.get("axes")
-        order = order[::-1] if given is None else [k % ndim for k in given]
+        permutation = axes[0] if axes else options.get("axes")
+        order = order[::-1] if permutation is None else [k % ndim for k in permutation]
     else:
         marked = op.function(np.empty(tuple(range(2, ndim + 2))), *axes, **options).shape
         order = [n - 2 for n in marked]
@@ -233,8 +235,8 @@ def _join(w: Parts, op: Apply, parts: Sequence[Operand], axis: int, new: bool) -
     w.code.line(f"{name} = {w.arrays.empty(lengths, out.type.dtype)}")
     offset = "0"
     for k, (v, n) in enumerate(zip(values, names, strict=True)):
-        own = lengths_of(v, n)
-        with w.loops.nest(own) as index:
+        part_lengths = lengths_of(v, n)
+        with w.loops.nest(part_lengths) as index:
             if new:
                 place = [*index[:axis], str(k), *index[axis:]]
             else:
@@ -244,7 +246,7 @@ def _join(w: Parts, op: Apply, parts: Sequence[Operand], axis: int, new: bool) -
             text = w.operands.stored(w.elements.element(v, index), out.type.dtype)
             w.code.line(f"{name}[{subscript(place)}] = {text}")
         if not new:
-            moved = own[axis] if offset == "0" else f"{offset} + {own[axis]}"
+            moved = part_lengths[axis] if offset == "0" else f"{offset} + {part_lengths[axis]}"
             offset = name_text(w, moved, "offset") if k + 1 < len(values) else offset
     if not ndim and not new:
         raise TypeError("of 0-d arrays")

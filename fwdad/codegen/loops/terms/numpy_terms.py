@@ -53,8 +53,8 @@ def needed_dtypes(ufunc: np.ufunc, types: Sequence[Any]) -> list[np.dtype[Any] |
     weak = [isinstance(t, Number) and t.python and t.dtype.kind == "i" for t in types]
     if not any(weak) or ufunc in COMPARISONS:
         return [None] * len(types)
-    given = [t if isinstance(t, Number) else numpy_number(t.dtype) for t in types]
-    wanted = loop_types(ufunc, given)
+    numbers = [t if isinstance(t, Number) else numpy_number(t.dtype) for t in types]
+    wanted = loop_types(ufunc, numbers)
     return [
         d if is_weak and d.kind in "iu" and d != INT64 else None
         for d, is_weak in zip(wanted, weak, strict=False)
