@@ -38,9 +38,9 @@ class Flattened:
 
     def rebuild(self, leaves: list[Any]) -> tuple[Any, Any, list[Any]]:
         """Positional and keyword arguments with other leaves, and their containers in order."""
-        made: dict[int, Any] = {}
-        args, kwargs = self._build(leaves, made)
-        return args, dict(kwargs), [made[k] for k in range(len(self.containers))]
+        rebuilt: dict[int, Any] = {}
+        args, kwargs = self._build(leaves, rebuilt)
+        return args, dict(kwargs), [rebuilt[k] for k in range(len(self.containers))]
 
     def _take(self, x: Any) -> tuple[Hashable, Build]:
         if number_type(x) is not None or isinstance(x, np.ndarray):
@@ -106,8 +106,8 @@ class Flattened:
         return (cls, names, keys), fill
 
     def _all(self, items: Any) -> tuple[tuple[Hashable, ...], list[Build]]:
-        made = [self._take(item) for item in items]
-        return tuple(key for key, _ in made), [build for _, build in made]
+        items_taken = [self._take(item) for item in items]
+        return tuple(key for key, _ in items_taken), [build for _, build in items_taken]
 
 
 def static_key(x: Any) -> Hashable:
@@ -139,8 +139,10 @@ def refuse_attributes(x: Any, place: Location | None = None) -> None:
 
 def new_object(cls: Any) -> Any:
     """An object of a class without attributes."""
-    own = isinstance(cls.__new__, types.FunctionType)  # the user's, which may want arguments
-    return object.__new__(cls) if own else cls.__new__(cls)
+    has_own_new = isinstance(
+        cls.__new__, types.FunctionType
+    )  # the user's, which may want arguments
+    return object.__new__(cls) if has_own_new else cls.__new__(cls)
 
 
 def traced_object(cls: Any) -> Any:

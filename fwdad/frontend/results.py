@@ -148,8 +148,10 @@ class Results:
             if hasattr(x, "_fields"):
                 return lambda run: cls(*(p(run) for p in parts))
             return lambda run: cls(p(run) for p in parts)
-        held = container_of(x) if type(x) is not dict and not isinstance(x, list) else x
-        if held is None or not (self._recorder.journal.is_own(held) or id(held) in self._arguments):
+        container = container_of(x) if type(x) is not dict and not isinstance(x, list) else x
+        if container is None or not (
+            self._recorder.journal.is_own(container) or id(container) in self._arguments
+        ):
             if _mentions_symbols(x):
                 message = (
                     f"{type_in_words(x)} that holds traced values cannot be returned: return a "
@@ -157,14 +159,14 @@ class Results:
                 )
                 raise UntraceableError(message, self.place)
             return lambda _: x
-        if id(held) in self._arguments:
-            k = self._arguments[id(held)]
+        if id(container) in self._arguments:
+            k = self._arguments[id(container)]
             self._refers = True
             return lambda run: run.containers[k]
-        if id(held) not in self._memo:
-            self._memo[id(held)] = lambda run: run.made[id(held)]
-            self._memo[id(held)] = self._made(x, held)
-        return self._memo[id(held)]
+        if id(container) not in self._memo:
+            self._memo[id(container)] = lambda run: run.made[id(container)]
+            self._memo[id(container)] = self._made(x, container)
+        return self._memo[id(container)]
 
     def _listed(self, x: Items) -> Take:
         """A growing list, which becomes one object per run."""
@@ -209,8 +211,8 @@ class Results:
 
             def fill_list(run: Run) -> Any:
                 if key not in run.made:
-                    made = run.made[key] = []
-                    made.extend(item(run) for item in items)
+                    rebuilt = run.made[key] = []
+                    rebuilt.extend(item(run) for item in items)
                 return run.made[key]
 
             return fill_list
@@ -219,9 +221,9 @@ class Results:
 
         def fill(run: Run) -> Any:
             if key not in run.made:
-                run.made[key] = made = {} if cls is dict else new_object(cls)
+                run.made[key] = rebuilt = {} if cls is dict else new_object(cls)
                 content = {name: part(run) for name, part in parts.items()}
-                made.update(content) if cls is dict else set_attributes(made, content)
+                rebuilt.update(content) if cls is dict else set_attributes(rebuilt, content)
             return run.made[key]
 
         return fill
@@ -240,5 +242,5 @@ def _mentions_symbols(x: Any) -> bool:
         return any(map(_mentions_symbols, x))
     if isinstance(x, dict):
         return any(map(_mentions_symbols, x.values()))
-    held = container_of(x)
-    return held is not None and any(type(item) is Symbol for item in held.values())
+    container = container_of(x)
+    return container is not None and any(type(item) is Symbol for item in container.values())

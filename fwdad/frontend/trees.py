@@ -76,13 +76,13 @@ def flatten(
             fields = {name: take(part) for name, part in attributes_of(node).items()}
 
             def build(values: list[Any], t: bool) -> Any:
-                own = getattr(type(node), "__fwdad_record__", None)
-                if t and own is not None:
-                    return fields[own](values, t)
-                made = traced_object(type(node))
+                record = getattr(type(node), "__fwdad_record__", None)
+                if t and record is not None:
+                    return fields[record](values, t)
+                traced = traced_object(type(node))
                 for name, part in fields.items():
-                    object.__setattr__(made, name, part(values, t))
-                return made
+                    object.__setattr__(traced, name, part(values, t))
+                return traced
 
             return build
         return lambda _, __: node
@@ -134,9 +134,9 @@ def _type(x: Any) -> Type:
         return x.type
     if isinstance(x, np.ndarray):
         return ArrayType(x.dtype, x.shape)
-    found = number_type(x)
-    assert found is not None
-    return found
+    number = number_type(x)
+    assert number is not None
+    return number
 
 
 def kind(t: Type) -> Hashable:

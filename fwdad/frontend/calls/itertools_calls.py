@@ -36,9 +36,9 @@ def _of_items(function: Callable[..., Any], several: bool, lazy: bool) -> None:
     @builtin(function)
     def call(tracer: Tracer, *args: Any, **options: Any) -> Any:
         count = len(args) if several else 1
-        held = [walk(tracer, x) if lazy else iteration.items(tracer, x) for x in args[:count]]
+        sequences = [walk(tracer, x) if lazy else iteration.items(tracer, x) for x in args[:count]]
         rest = [tracer.values.known(a) for a in args[count:]]
-        return Iterator(tracer, native(lambda: function(*held, *rest, **options)))
+        return Iterator(tracer, native(lambda: function(*sequences, *rest, **options)))
 
 
 _of_items(itertools.chain, several=True, lazy=True)
@@ -95,14 +95,14 @@ def _count(tracer: Tracer, start: Any = 0, step: Any = 1) -> Any:
 
 
 def _decided(tracer: Tracer, f: Any, x: Any, name: str) -> bool:
-    held = tracer.truth(tracer.call(f, (x,), {}))
-    if type(held) is Symbol:
+    decided = tracer.truth(tracer.call(f, (x,), {}))
+    if type(decided) is Symbol:
         message = (
             f"`itertools.{name}` by values that are unknown at trace time cannot be traced, since "
             "its length would depend on them: use np.where or a mask"
         )
         raise UntraceableError(message, tracer.position.location())
-    return bool(held)
+    return bool(decided)
 
 
 @builtin(itertools.takewhile)

@@ -211,11 +211,11 @@ def _close(definition: _Definition) -> None:
 
 
 def _operands(block: Block) -> list[Operand]:
-    found: list[Operand] = list(block.results)
+    operands: list[Operand] = list(block.results)
     for op in walk(block):
-        found.extend(op.operands())
-        found.extend(r for inner in op.blocks() for r in inner.results)
-    return found
+        operands.extend(op.operands())
+        operands.extend(r for inner in op.blocks() for r in inner.results)
+    return operands
 
 
 def _replace(block: Block, f: Callable[[Value], Operand]) -> None:

@@ -239,11 +239,11 @@ class Differentiated:
         if not recorder.derives:  # lanes of an inner derivative stay as they are
             recorder.split += split_arrays(Program("", block)).in_loops
         recorder.derives |= derives
-        given = [x.value for x, w in zip(outer, written, strict=True) if w]
+        written_values = [x.value for x, w in zip(outer, written, strict=True) if w]
         outside = written_outside(block)
-        changed = [*given, *outside]
+        changed = [*written_values, *outside]
         self._check_apart(changed)
-        self._check_one_name(given, outside, block)
+        self._check_one_name(written_values, outside, block)
         check_orders(recorder, self.f, block, changed)
         self._check_kept(block, outside)
         recorder.alone.update(changed)
@@ -314,8 +314,8 @@ class Differentiated:
 
     def tangent(self, tree: Tree, leaves: list[Any]) -> Any:
         """Tangents of leaves, in the structure of y."""
-        made = tree.tangent(leaves)
-        return made[0] if self.has_aux else made
+        chunks = tree.tangent(leaves)
+        return chunks[0] if self.has_aux else chunks
 
     def stays(self, v: Value) -> bool:
         """Whether an array from outside keeps f's writes: it must not be memory of an argument."""
@@ -343,17 +343,17 @@ class Differentiated:
     def _check_kept(self, block: Block, outside: list[Value]) -> None:
         """Raise if f reads in memory from outside what its last derivative call left there."""
         recorder = self.tracer.recorder
-        given = recorder.blocks[0].params  # the caller's, who passes them anew at each call
-        kept = [
+        params = recorder.blocks[0].params  # the caller's, who passes them anew at each call
+        outside_values = [
             v
             for v in outside
-            if recorder.definitions.made_by(v) is None and v not in given and self.stays(v)
+            if recorder.definitions.made_by(v) is None and v not in params and self.stays(v)
         ]
         wrt = [p for p in block.params if p.type.dtype.kind in "fc"]
-        found = read_before_written(block, wrt, kept) if kept else None
-        if found is None:
+        read_early = read_before_written(block, wrt, outside_values) if outside_values else None
+        if read_early is None:
             return
-        a, place = found
+        a, place = read_early
         name = "an array from outside the function"
         name = f"`{a.name}`, {name}," if a.name else name
         message = (

@@ -274,10 +274,10 @@ def _stacked_columns(
     rows = []
     for k, (p, t) in enumerate(zip(primals, lanes, strict=True)):
         if k in chosen and dtype_of(p).kind in "fc":
-            found = recorder.as_symbol(t)
-            rank = found.type.ndim - 1
-            last = found if not rank else found.transpose((*range(1, rank + 1), 0))
-            n = recorder.length(found, 0)
+            symbol = recorder.as_symbol(t)
+            rank = symbol.type.ndim - 1
+            last = symbol if not rank else symbol.transpose((*range(1, rank + 1), 0))
+            n = recorder.length(symbol, 0)
             rows.append(recorder.apply(np.reshape, (last, (-1, n)), {}))
     return rows[0] if len(rows) == 1 else recorder.apply(np.concatenate, (rows,), {})
 

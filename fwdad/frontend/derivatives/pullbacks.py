@@ -94,8 +94,8 @@ class Point(OfTrace):
     def pull(self, y_bar: Any) -> Any:
         """The cotangents of the arguments for one cotangent of the value, or for K of them."""
         bars, count = self._bars(y_bar)
-        found = self._pulled(bars) if count is None else self._pulled_many(bars, count)
-        parts = cotangents(self.at, found) if count is None else self._stacked(found, count)
+        bars_of_x = self._pulled(bars) if count is None else self._pulled_many(bars, count)
+        parts = cotangents(self.at, bars_of_x) if count is None else self._stacked(bars_of_x, count)
         return made_of(self.at, parts[0] if self.at.single else tuple(parts))
 
     def rows(self, k: int) -> list[Any]:
@@ -133,9 +133,9 @@ class Point(OfTrace):
 
     def _bars(self, y_bar: Any) -> tuple[dict[int, Any], int | None]:
         """The cotangents of y's leaves that have one, as symbols, and their number (None: one)."""
-        given = _leaf_by_leaf(self.y, y_bar)
+        bar_leaves = _leaf_by_leaf(self.y, y_bar)
         bars, extra = {}, set()
-        for k, bar in zip(self.leaves, given, strict=True):
+        for k, bar in zip(self.leaves, bar_leaves, strict=True):
             if dtype_of(self.primals[k]).kind not in "fc" or isinstance(bar, Zero):
                 continue
             if bar is None or bar is NoTangent:
@@ -202,8 +202,8 @@ class Point(OfTrace):
             ]
 
         active = [dtype_of(x).kind in "fc" for x in self.at.leaves]
-        given = [self._copy(x) for x in self.given]
-        return pull_block(self.recorder, self._block(), given, active, seeds)[1]
+        copies = [self._copy(x) for x in self.given]
+        return pull_block(self.recorder, self._block(), copies, active, seeds)[1]
 
     def _pulled_many(self, bars: dict[int, Any], count: int) -> list[Any]:
         """Several cotangents, pushed as tangents through the (linear) reverse pass of one."""
@@ -218,12 +218,12 @@ class Point(OfTrace):
             block.results = [recorder.operand(x) for x in leaves]
         recorder.lengths.forget(mark)
         inline(Program("", block))
-        given = []
+        stacked = []
         for k, y in likes.items():
             zero = recorder.apply(np.zeros_like, (y,), {}) if y.is_array else y.dtype.type(0)
             mark_of = recorder.as_symbol(zero)
-            given.append((mark_of, self._own(bars[k], y, count=count)))
-        return push_block(recorder, block, count, given)[1]
+            stacked.append((mark_of, self._own(bars[k], y, count=count)))
+        return push_block(recorder, block, count, stacked)[1]
 
     def _stacked(self, lanes: list[Any], count: int) -> list[Any]:
         """K stacked cotangents of the arguments, in their structures."""

@@ -77,15 +77,15 @@ class Matcher:
         return getattr(self, f"_{type(pattern).__name__}")(pattern, x)
 
     def _all(self, pairs: list[tuple[ast.pattern, Any]]) -> Any:
-        found: Any = True
+        all_match: Any = True
         for pattern, x in pairs:
             fits = self.match(pattern, x)
             if fits is False:
                 return False
             if fits is not True:
-                both = (found, fits)
-                found = fits if found is True else self._apply(operator.and_, both)
-        return found
+                both = (all_match, fits)
+                all_match = fits if all_match is True else self._apply(operator.and_, both)
+        return all_match
 
     def _apply(self, function: Any, args: tuple[Any, ...]) -> Any:
         return self.tracer.recorder.apply(function, args, {})
@@ -104,11 +104,11 @@ class Matcher:
         return fits
 
     def _MatchOr(self, pattern: ast.MatchOr, x: Any) -> Any:
-        found: Any = False
+        some_match: Any = False
         before = dict(self.names)
         for k, one in enumerate(pattern.patterns):
             fits = self.match(one, x)
-            if fits is True and found is False:
+            if fits is True and some_match is False:
                 return True
             if fits is False:
                 self.names = dict(before)
@@ -119,8 +119,10 @@ class Matcher:
                     "traced: use `if`"
                 )
                 raise UntraceableError(message, self.tracer.position.place_of(pattern))
-            found = fits if found is False else self._apply(operator.or_, (found, fits))
-        return found
+            some_match = (
+                fits if some_match is False else self._apply(operator.or_, (some_match, fits))
+            )
+        return some_match
 
     def _MatchSequence(self, pattern: ast.MatchSequence, x: Any) -> Any:
         if not isinstance(x, (tuple, list)):
