@@ -92,7 +92,8 @@ def _explain(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         return explain_jitted(f, *args, **kwargs)
     copies = tuple(map(_copied, args)), {key: _copied(given) for key, given in kwargs.items()}
     choice = _choices(lambda: f(*copies[0], **copies[1]))[0]
-    return _told(choice.within[0] if choice.taken == "rows" else choice)  # jacrev(f) says so itself
+    # jacrev(f) says "by rows" itself
+    return _explained(choice.within[0] if choice.taken == "rows" else choice)
 
 
 def _choices(run: Callable[[], Any]) -> list[Choice]:
@@ -156,10 +157,10 @@ def _of_evaluator(evaluator: Any, f: Any, choices: list[Choice]) -> str:
         return _of_linearize(choices)
     if evaluator is hessian or evaluator is hvp:
         gradient = next(c for c in _flat(choices) if c.what == "gradient")
-        return f"tangents are pushed through the gradient: {_told(gradient)}"
+        return f"tangents are pushed through the gradient: {_explained(gradient)}"
     if evaluator is jvp or evaluator is derivative:
         return _pushed(f, choices)
-    return _told(choices[0])
+    return _explained(choices[0])
 
 
 def _flat(choices: Any) -> list[Choice]:
@@ -167,12 +168,12 @@ def _flat(choices: Any) -> list[Choice]:
     return [each for c in choices for each in (c, *_flat(c.within))]
 
 
-def _told(choice: Choice) -> str:
+def _explained(choice: Choice) -> str:
     """What was run, and why nothing before it."""
     name = _name(choice.f)
     if choice.what == "jacobian":
         if choice.taken == "rows":
-            return f"by rows: {_told(choice.within[0])}"
+            return f"by rows: {_explained(choice.within[0])}"
         return f"by columns: {_pushed(choice.f, choice.within)}"
     if choice.taken == "tape":
         return f"{_tape(choice)}, forwards and backwards: {_operations(choice)}{_raised(choice)}"

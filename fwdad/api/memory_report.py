@@ -199,7 +199,7 @@ def _report(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Memor
     run = MeasuredRun(source, on_copies(made.tape, leaves))
     lines = [_line(k, source.places) for k in run.found()]
     listed = sum(k.nbytes for k in lines if k.kind != "cotangent")
-    lines += _held(f, argnums, copies, kwargs, listed)
+    lines += _kept_by_pullback(f, argnums, copies, kwargs, listed)
     return MemoryReport(tuple(_merged(lines)), run.saved)
 
 
@@ -224,7 +224,7 @@ def _numpy_tape(evaluate: Any, f: Function, argnums: Any, args: Any, kwargs: Any
     return tape_of(Jitted(Reversed(evaluate, f, argnums, options), "numpy"), args, kwargs)
 
 
-def _held(f: Function, argnums: Any, args: Any, kwargs: Any, told: int) -> list[Kept]:
+def _kept_by_pullback(f: Function, argnums: Any, args: Any, kwargs: Any, told: int) -> list[Kept]:
     """The copies that a pullback of ``vjp`` makes, and what it keeps beyond a gradient."""
     at = _numpy_tape(value_and_pullback, f, argnums, args, kwargs)
     if isinstance(at, Untraced):

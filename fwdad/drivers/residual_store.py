@@ -339,13 +339,13 @@ def _hollow(a: np.ndarray) -> np.ndarray:
 def _own_stack(stack: Any, use: Stacked) -> Any:
     """A stack that may be changed: a list, or the memory and height of a compiled one."""
     if type(stack) is list:
-        return [_own(x) for x in stack] if use.deep else list(stack)
+        return [_copy_of_array(x) for x in stack] if use.deep else list(stack)
     if not use.deep and not use.grows:
         return stack
-    return tuple(_own(x) for x in stack)
+    return tuple(_copy_of_array(x) for x in stack)
 
 
-def _own(x: Any) -> Any:
+def _copy_of_array(x: Any) -> Any:
     return x.copy() if isinstance(x, np.ndarray) else x
 
 

@@ -191,7 +191,7 @@ def _pushed(
         with Run(1, tentative=True) as run, run:
             return push_on_duals(tape, with_explicit(args), kwargs)
 
-    return _why_not_real(tape, args) or _tried(attempt, tape)
+    return _why_not_real(tape, args) or _traced_or_why_not(attempt, tape)
 
 
 def tape_at(
@@ -207,7 +207,7 @@ def tape_at(
 
 def tape_of(held: Jitted, args: Any, kwargs: Any) -> Any:
     """The result of :func:`tape_at` for a :class:`Reversed` function under ``jit``."""
-    at = _why_not_real(held, args) or _tried(lambda: found(held, args, kwargs), held)
+    at = _why_not_real(held, args) or _traced_or_why_not(lambda: found(held, args, kwargs), held)
     if isinstance(at, Untraced):
         return at
     reason = why_not_reusable(at[0].tape, at[1])
@@ -225,7 +225,7 @@ def _why_not_real(held: Jitted, args: Any) -> Untraced | None:
     return Untraced(reverse.f, reason="the argument does not consist of real floats only")
 
 
-def _tried(trace: Any, held: Jitted) -> Any:
+def _traced_or_why_not(trace: Any, held: Jitted) -> Any:
     """The result of tracing a function, or an :class:`Untraced` where it cannot be traced."""
     f = held.__wrapped__.f
     noted, NOTE.sink = NOTE.sink, None  # what is refused here is run in another way
@@ -310,10 +310,10 @@ def is_real(x: Any) -> bool:
 
 def apart(values: Any, leaves: Any) -> list[Any]:
     """The results of a program, in memory that is not its inputs'."""
-    return [v.copy() if type(v) is np.ndarray and _held(v, leaves) else v for v in values]
+    return [v.copy() if type(v) is np.ndarray and _is_shared(v, leaves) else v for v in values]
 
 
-def _held(v: np.ndarray, leaves: Any) -> bool:
+def _is_shared(v: np.ndarray, leaves: Any) -> bool:
     if v.base is not None:
         return True
     for x in leaves:  # noqa: SIM110  (a generator would take as long as a small program)

@@ -65,7 +65,7 @@ def allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) ->
             exact = inside.not_(inside.extract_value(product, 1))
             fits = inside.and_(fits, inside.and_(exact, inside.icmp_signed(">=", n, n.type(0))))
         with inside.if_then(inside.not_(fits), likely=False):
-            inside.ret(_made(inside, _BYTE(None), _BYTE(None), _WORD(-1)))
+            inside.ret(_struct(inside, _BYTE(None), _BYTE(None), _WORD(-1)))
         align = ir.IntType(32)(_ALIGNMENT)
         owner = context.nrt.meminfo_alloc_aligned_unchecked(inside, size, align)
         _return_new(context, inside, owner, size, _LONG)
@@ -78,14 +78,14 @@ def allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) ->
 def _return_new(context: Any, builder: Any, owner: Any, size: Any, long: int) -> None:
     """Return new memory from the function being written; its owner may be null."""
     with builder.if_then(cgutils.is_null(builder, owner), likely=False):
-        builder.ret(_made(builder, _BYTE(None), _BYTE(None), size))
+        builder.ret(_struct(builder, _BYTE(None), _BYTE(None), size))
     data = context.nrt.meminfo_data(builder, owner)
     if sys.platform == "linux":
         _wants_large_pages(builder, data, size, long)
-    builder.ret(_made(builder, owner, data, size))
+    builder.ret(_struct(builder, owner, data, size))
 
 
-def _made(builder: Any, *parts: Any) -> Any:
+def _struct(builder: Any, *parts: Any) -> Any:
     struct = ir.Constant(_MADE, ir.Undefined)
     for k, part in enumerate(parts):
         struct = builder.insert_value(struct, part, k)
@@ -287,11 +287,11 @@ def _write_grown(context: Any, builder: Any, given: Any) -> None:
     with builder.if_then(cgutils.is_null(builder, parent)):  # not passed in by Python
         moved = nrt.meminfo_varsize_realloc_unchecked(builder, owner, size)
         with builder.if_then(cgutils.is_null(builder, moved), likely=False):
-            builder.ret(_made(builder, _BYTE(None), _BYTE(None), size))
+            builder.ret(_struct(builder, _BYTE(None), _BYTE(None), size))
         nrt.incref(builder, types.MemInfoPointer(types.voidptr), owner)
         if sys.platform == "linux":
             _wants_large_pages(builder, moved, size, _LONG_STACK)
-        builder.ret(_made(builder, owner, moved, size))
+        builder.ret(_struct(builder, owner, moved, size))
     meminfo = nrt.meminfo_new_varsize_unchecked(builder, size)
     with builder.if_then(cgutils.is_not_null(builder, meminfo)):
         into = nrt.meminfo_data(builder, meminfo)
@@ -342,7 +342,7 @@ def _bytes(builder: Any, itemsize: Any, length: Any) -> Any:
     fits = builder.icmp_signed(">=", size, size.type(0))
     fits = builder.and_(fits, builder.not_(builder.extract_value(product, 1)))
     with builder.if_then(builder.not_(fits), likely=False):
-        builder.ret(_made(builder, _BYTE(None), _BYTE(None), _WORD(-1)))
+        builder.ret(_struct(builder, _BYTE(None), _BYTE(None), _WORD(-1)))
     return size
 
 

@@ -62,7 +62,7 @@ def spread_total(loops: LoopLines, start: int, join: str) -> None:
     conditions = checks(nest.inside[0], dict(zip(nest.index, nest.lengths, strict=True)))
     if conditions is None:
         return
-    outside_names = _given(nest, {total})
+    outside_names = _outside_names(nest, {total})
     comma = "".join(f"{each}, " for each in outside_names)
     name = loops.names.temporary(total)
     dtype = dtype_text(loops.names.types[total].dtype)
@@ -121,7 +121,7 @@ def spread_rows(loops: LoopLines, start: int) -> None:
     found, of_store = (checks(statement, index) for statement in (inner.inside[0], store))
     if found is None or of_store is None:
         return
-    outside = sorted({*_given(nest), *_given(inner, {*nest.index})} - _stored(nest))
+    outside = sorted({*_outside_names(nest), *_outside_names(inner, {*nest.index})} - _stored(nest))
     comma = "".join(f"{each}, " for each in outside)
     name = loops.names.temporary("rows")
     loops.outlined += part_function(name, [*outside, "split"], _part(nest))
@@ -153,7 +153,7 @@ def _stored(nest: _Nest) -> set[str]:
     return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
-def _given(nest: _Nest, own: Collection[str] = ()) -> list[str]:
+def _outside_names(nest: _Nest, own: Collection[str] = ()) -> list[str]:
     """What loops read from outside."""
     return names_from_outside([*nest.inside, *map(ast.parse, nest.lengths)], {*nest.index, *own})
 

@@ -169,16 +169,16 @@ class _Cutter:
         written = memory([v for op in self._writing - inside for v in op.writes()], self._roots)
         if not written:
             return set()
-        values_of_run = {v for op in run for v in (*_used(op), *_made(op))}
-        values_of_run.update(v for op in inside for v in _made(op))
+        values_of_run = {v for op in run for v in (*_used(op), *_defined(op))}
+        values_of_run.update(v for op in inside for v in _defined(op))
         values_of_run.update(p for op in inside for block in op.blocks() for p in block.params)
         return {v for v in values_of_run if is_array(v) and self._roots.get(v, {v}) & written}
 
     def _border(self, run: list[Op]) -> tuple[list[Value], list[Value]]:
         """The values that operations use of the rest, and those that the rest uses of theirs."""
         inside = {inner for op in run for inner in _walk_op(op)}
-        defined = [v for op in run for v in _made(op)]
-        defined_inside = {v for op in inside for v in _made(op)}
+        defined = [v for op in run for v in _defined(op)]
+        defined_inside = {v for op in inside for v in _defined(op)}
         defined_inside.update(p for op in inside for block in op.blocks() for p in block.params)
         used = {v: None for op in run for v in _used(op) if v not in defined_inside}
         return list(used), [v for v in defined if not inside.issuperset(self.users.get(v, ()))]
@@ -196,7 +196,7 @@ def _walk_op(op: Op) -> Iterator[Op]:
         yield from walk(block)
 
 
-def _made(op: Op) -> list[Value]:
+def _defined(op: Op) -> list[Value]:
     return [*op.outputs, op.exec_count] if isinstance(op, Loop) else list(op.outputs)
 
 

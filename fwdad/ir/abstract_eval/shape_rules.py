@@ -39,7 +39,7 @@ def _length(item: Operand) -> Dimension:
     return int(item) if item != -1 else Size()
 
 
-def _made(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
+def _new_array(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     shape = args[0] if args else kwargs["shape"]
     dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
     return ArrayType(np.dtype(float if dtype is None else dtype), _lengths(shape))
@@ -202,9 +202,9 @@ BY_SHAPE: dict[Any, Callable[..., Any]] = {
     sparse.sparse_solve: _sparse_solve,
     sparse.scatter_add: _scattered,
     mapped: _mapped,
-    np.zeros: _made,
-    np.ones: _made,
-    np.empty: _made,
+    np.zeros: _new_array,
+    np.ones: _new_array,
+    np.empty: _new_array,
     np.full: _filled,
     np.reshape: _reshaped,
     np.broadcast_to: _reshaped,

@@ -55,7 +55,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     return (axis_of(axis, ndim),)
 
 
-def given(option: Any, default: Any) -> Any:
+def or_default(option: Any, default: Any) -> Any:
     """An option's value; NumPy's own default for many options is the marker "no value"."""
     return default if option is np._NoValue else option
 

@@ -163,16 +163,16 @@ def _prune(op: Op, alive: _Marker) -> bool:
         return False
     if isinstance(op, Branch):
         for side in (op.then, op.other):
-            side.results = _kept(side.results, keep)
+            side.results = _selected(side.results, keep)
     else:
         heads = op.body.params[: len(op.body.params) - len(keep)]
-        op.body.params = [*heads, *_kept(op.carried, keep)]
-        op.initial = _kept(op.initial, keep)
-        op.body.results = [*_kept(op.body.results[: len(keep)], keep),
+        op.body.params = [*heads, *_selected(op.carried, keep)]
+        op.initial = _selected(op.initial, keep)
+        op.body.results = [*_selected(op.body.results[: len(keep)], keep),
                            *op.body.results[len(keep) :]]  # fmt: skip
-    op.outputs = tuple(_kept(op.outputs, keep))
+    op.outputs = tuple(_selected(op.outputs, keep))
     return True
 
 
-def _kept(items: Sequence[Any], keep: list[bool]) -> list[Any]:
+def _selected(items: Sequence[Any], keep: list[bool]) -> list[Any]:
     return [x for x, k in zip(items, keep, strict=True) if k]

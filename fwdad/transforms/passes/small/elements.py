@@ -321,7 +321,7 @@ def _multiplied(op: Apply) -> Any:
 # -- arrays that are made
 
 
-def _made(op: Apply) -> Any:
+def _constant_array(op: Apply) -> Any:
     t = op.outputs[0].type
     if values_in(op.operands()) or op.kwargs.get("like") is not None:  # of a number: it raises
         return None
@@ -417,7 +417,7 @@ def _expansion_of(function: Any) -> Callable[[Apply], Any] | None:
     if record.fill is not None and record.shape_only:
         return _made_alike
     if record.has_loop and not record.made_of_values:
-        return _made
+        return _constant_array
     if record.moves:
         return _moved
     return _joined if record.joins else _EXPANSIONS.get(function)
