@@ -197,22 +197,18 @@ def checkpoint(
     59049.0
     """
     if snapshots is not None and memory is not None:
-        message = "snapshots and memory are both given: pass only one"
-        raise ValueError(message)
+        raise ValueError("snapshots and memory are both given: pass only one")
     for name, value in (("snapshots", snapshots), ("memory", memory)):
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-            message = f"{name} must be an int, not {type_in_words(value)}"
-            raise TypeError(message)
+            raise TypeError(f"{name} must be an int, not {type_in_words(value)}")
         if value < 1:
-            message = f"{name} must be at least 1, not {value}"
-            raise ValueError(message)
+            raise ValueError(f"{name} must be at least 1, not {value}")
     if f is None:
         return lambda g: checkpoint(g, snapshots=snapshots, memory=memory)
     if not callable(f):
-        message = f"checkpoint takes a function, not {type_in_words(f)}"
-        raise TypeError(message)
+        raise TypeError(f"checkpoint takes a function, not {type_in_words(f)}")
     return Checkpointed(
         f, None if snapshots is None else int(snapshots), None if memory is None else int(memory)
     )

@@ -92,7 +92,8 @@ def _explain(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         return explain_jitted(f, *args, **kwargs)
     copies = tuple(map(_copied, args)), {key: _copied(given) for key, given in kwargs.items()}
     choice = _choices(lambda: f(*copies[0], **copies[1]))[0]
-    return _told(choice.within[0] if choice.taken == "rows" else choice)  # jacrev(f) says so itself
+    # jacrev(f) says "by rows" itself
+    return _explained(choice.within[0] if choice.taken == "rows" else choice)
 
 
 def _choices(run: Callable[[], Any]) -> list[Choice]:
@@ -112,11 +113,10 @@ def _refuse(f: Any) -> None:
         message = f"{f.__name__}(f) returns a function: write explain({f.__name__}(f), x)"
         raise UnsupportedTypeError(message)
     if any(f is g for g in (memory_report, trace, show, supported, explain)):
-        message = (
+        raise UnsupportedTypeError(
             f"explain says what runs a function or its derivative, and {f.__name__} is neither: "
             "pass the function itself, or write explain(vjp, f, x)"
         )
-        raise UnsupportedTypeError(message)
 
 
 def _plainly(evaluator: Any, at: Asked) -> None:
@@ -157,10 +157,10 @@ def _of_evaluator(evaluator: Any, f: Any, choices: list[Choice]) -> str:
         return _of_linearize(choices)
     if evaluator is hessian or evaluator is hvp:
         gradient = next(c for c in _flat(choices) if c.what == "gradient")
-        return f"tangents are pushed through the gradient: {_told(gradient)}"
+        return f"tangents are pushed through the gradient: {_explained(gradient)}"
     if evaluator is jvp or evaluator is derivative:
         return _pushed(f, choices)
-    return _told(choices[0])
+    return _explained(choices[0])
 
 
 def _flat(choices: Any) -> list[Choice]:
@@ -168,12 +168,12 @@ def _flat(choices: Any) -> list[Choice]:
     return [each for c in choices for each in (c, *_flat(c.within))]
 
 
-def _told(choice: Choice) -> str:
+def _explained(choice: Choice) -> str:
     """What was run, and why nothing before it."""
     name = _name(choice.f)
     if choice.what == "jacobian":
         if choice.taken == "rows":
-            return f"by rows: {_told(choice.within[0])}"
+            return f"by rows: {_explained(choice.within[0])}"
         return f"by columns: {_pushed(choice.f, choice.within)}"
     if choice.taken == "tape":
         return f"{_tape(choice)}, forwards and backwards: {_operations(choice)}{_raised(choice)}"
@@ -192,8 +192,8 @@ def _raised(choice: Choice) -> str:
 
 def _reasons(choice: Choice) -> str:
     """Why nothing before the candidate that was taken, a line each."""
-    told = [line for u in choice.why_not for line in (u.reason, u.blame) if line]
-    return "".join("\n  " + line.replace("\n", "\n  ") for line in told)
+    reasons = [line for u in choice.why_not for line in (u.reason, u.blame) if line]
+    return "".join("\n  " + line.replace("\n", "\n  ") for line in reasons)
 
 
 def _pushed(f: Any, choices: Any) -> str:
@@ -232,12 +232,12 @@ def _tape(choice: Choice) -> str:
 
 def _operations(choice: Choice) -> str:
     """The size of a tape, what runs it, and rules on it that have failed."""
-    made = choice.tape
-    count = made.tape.count()
+    jitted = choice.tape
+    count = jitted.tape.count()
     size = "1 operation" if count == 1 else f"{count} operations"
-    compiled = made.backend != "numpy" and have_numba()
+    compiled = jitted.backend != "numpy" and have_numba()
     by = ", run by Numba" if compiled else ", run by NumPy (jit compiles it)"
-    return f"{size}{by}{opaque_call.mistakes(made.tape.program)}"
+    return f"{size}{by}{opaque_call.mistakes(jitted.tape.program)}"
 
 
 class Asked(NamedTuple):
@@ -275,11 +275,11 @@ def asked(evaluator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Aske
     known = inspect.signature(evaluator).parameters
     rest = rest[1:] if "v" in known else rest  # a direction changes nothing
     options = {key: given for key, given in kwargs.items() if key in known}
-    own = {key: given for key, given in kwargs.items() if key not in known}
+    of_f = {key: given for key, given in kwargs.items() if key not in known}
     more = options.pop("args", ())
-    own.update(options.pop("kwargs", None) or {})
+    of_f.update(options.pop("kwargs", None) or {})
     behind = (*rest, *(more if isinstance(more, tuple) else (more,)))
-    copies = _copied(x), tuple(map(_copied, behind)), {k: _copied(a) for k, a in own.items()}
+    copies = _copied(x), tuple(map(_copied, behind)), {k: _copied(a) for k, a in of_f.items()}
     return Asked(f, *copies, options.pop("argnums", 0), options)
 
 

@@ -113,8 +113,7 @@ def jit(
     if f is None:
         return lambda g: jit(g, backend=backend, parallel=parallel)
     if not callable(f):
-        message = f"jit takes a function; got {type_in_words(f)}"
-        raise UnsupportedTypeError(message)
+        raise UnsupportedTypeError(f"jit takes a function; got {type_in_words(f)}")
     return f if isinstance(f, Jitted) else Jitted(f, backend, parallel=parallel)
 
 
@@ -179,8 +178,7 @@ def show(f: Callable[..., Any], *args: Any, backend: str = "numpy", **kwargs: An
         For ``"numba"``, if Numba is not installed.
     """
     if backend not in ("numpy", "numba", "tape"):
-        message = f'backend must be "numpy", "numba" or "tape", not {backend!r}'
-        raise ValueError(message)
+        raise ValueError(f'backend must be "numpy", "numba" or "tape", not {backend!r}')
     if not args and not kwargs and hasattr(f, "__show__"):
         return str(f.__show__())
     program = _program_of(f, args, kwargs)
@@ -202,8 +200,7 @@ def _program_of(f: Any, args: Any, kwargs: Any) -> Any:
         return jitted.find(args, kwargs)[0].tape.program
     last = _jitted(f).last
     if last is None:
-        message = f"{function_name(f)} has not been called: give example arguments"
-        raise ValueError(message)
+        raise ValueError(f"{function_name(f)} has not been called: give example arguments")
     return last.tape.program
 
 
@@ -217,8 +214,7 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     else:
         specialisation = jitted.last
     if specialisation is None:
-        message = f"{function_name(f)} has not been called: give example arguments"
-        raise ValueError(message)
+        raise ValueError(f"{function_name(f)} has not been called: give example arguments")
     count = specialisation.tape.count()
     operations = "1 operation" if count == 1 else f"{count} operations"
     mistakes = opaque_call.mistakes(specialisation.tape.program)

@@ -198,8 +198,8 @@ def _report(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Memor
     source = numpy_source(made.tape.program)
     run = MeasuredRun(source, on_copies(made.tape, leaves))
     lines = [_line(k, source.places) for k in run.found()]
-    told = sum(k.nbytes for k in lines if k.kind != "cotangent")
-    lines += _held(f, argnums, copies, kwargs, told)
+    listed = sum(k.nbytes for k in lines if k.kind != "cotangent")
+    lines += _kept_by_pullback(f, argnums, copies, kwargs, listed)
     return MemoryReport(tuple(_merged(lines)), run.saved)
 
 
@@ -224,7 +224,7 @@ def _numpy_tape(evaluate: Any, f: Function, argnums: Any, args: Any, kwargs: Any
     return tape_of(Jitted(Reversed(evaluate, f, argnums, options), "numpy"), args, kwargs)
 
 
-def _held(f: Function, argnums: Any, args: Any, kwargs: Any, told: int) -> list[Kept]:
+def _kept_by_pullback(f: Function, argnums: Any, args: Any, kwargs: Any, told: int) -> list[Kept]:
     """The copies that a pullback of ``vjp`` makes, and what it keeps beyond a gradient."""
     at = _numpy_tape(value_and_pullback, f, argnums, args, kwargs)
     if isinstance(at, Untraced):
@@ -236,9 +236,9 @@ def _held(f: Function, argnums: Any, args: Any, kwargs: Any, told: int) -> list[
         arguments, _ = arguments_of(f, args[0], args[1:], kwargs, argnums)
         outcome = run_recorded(f, arguments)
         return [Kept("held", "", 0, "the record of the run", 1, outcome.nbytes)]
-    own = len(Flattened(args, kwargs).leaves)
+    count = len(Flattened(args, kwargs).leaves)
     held = [
-        ("arguments" if k < own else "captured arrays", leaves[k].nbytes)
+        ("arguments" if k < count else "captured arrays", leaves[k].nbytes)
         for k in sweeps.copied(leaves)
     ]
     _, kept = sweeps.run(on_copies(made.tape, leaves))

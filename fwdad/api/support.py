@@ -78,8 +78,7 @@ def supported(f: Callable[..., Any]) -> Support:
     Support(forward=True, transpose=False, argnums=('x',), reason='elementwise rule')
     """
     if not callable(f):
-        message = f"supported takes a function; got {type_in_words(f)}"
-        raise UnsupportedTypeError(message)
+        raise UnsupportedTypeError(f"supported takes a function; got {type_in_words(f)}")
     rule = find_rule(f)
     if rule is not None:
         if rule.kind == "constant":

@@ -362,8 +362,7 @@ class Transformed(Carrier):
 
     def __init__(self, evaluate: Any, f: Function, argnums: Argnums, **options: Any) -> None:
         if not callable(f):
-            message = f"expected a function; got {type_in_words(f)}"
-            raise UnsupportedTypeError(message)
+            raise UnsupportedTypeError(f"expected a function; got {type_in_words(f)}")
         self._evaluate = evaluate
         self._options = options
         self.argnums = argument_numbers(argnums)
@@ -385,11 +384,10 @@ class Transformed(Carrier):
     def evaluate(self, call: Any, args: Any, kwargs: Any) -> Any:
         """Call the evaluator by ``call``."""
         if not args:
-            message = (
+            raise UnsupportedTypeError(
                 "the argument to differentiate with respect to must be positional: write "
                 "grad(f)(x), not grad(f)(x=x)"
             )
-            raise UnsupportedTypeError(message)
         return self._evaluate(call, self.__wrapped__, self.argnums, args, kwargs, self._options)
 
     def _made_by(self) -> Any:

@@ -44,19 +44,19 @@ _lengths = _word.as_pointer()
 _HEAD = [_pointer, _pointer, _word, _word]  # of Numba's arrays: owner, parent, length, itemsize
 
 
-class Answer(types.Array):
+class ReturnedArray(types.Array):
     """An array that is returned to Python."""
 
 
-register_default(Answer)(ArrayModel)
+register_default(ReturnedArray)(ArrayModel)
 
 
-class Given(types.Array):
+class ArgumentArray(types.Array):
     """An array that Python passes."""
 
 
-@register_default(Given)
-class _GivenModel(ArrayModel):
+@register_default(ArgumentArray)
+class _ArgumentModel(ArrayModel):
     def traverse(self, _builder: Any) -> list[Any]:
         """The members that hold memory: none that Numba would have to free."""
         return []
@@ -77,16 +77,16 @@ _provide()
 
 def with_result_type(fndesc: Any) -> Any:
     """A function's description in which arguments and results are boxed in this way."""
-    made = copy.copy(fndesc)
-    made.restype = _result_type(fndesc.restype)
-    made.argtypes = tuple(_as(Given, t) for t in fndesc.argtypes)
-    return made
+    boxed_desc = copy.copy(fndesc)
+    boxed_desc.restype = _result_type(fndesc.restype)
+    boxed_desc.argtypes = tuple(_as(ArgumentArray, t) for t in fndesc.argtypes)
+    return boxed_desc
 
 
 def _result_type(t: Any) -> Any:
     if type(t) in (types.Tuple, types.UniTuple):
         return types.BaseTuple.from_types([_result_type(each) for each in t])
-    return _as(Answer, t)
+    return _as(ReturnedArray, t)
 
 
 def _as(cls: Any, t: Any) -> Any:
@@ -95,8 +95,8 @@ def _as(cls: Any, t: Any) -> Any:
     return cls(t.dtype, t.ndim, t.layout, readonly=not t.mutable, aligned=t.aligned)
 
 
-@unbox(Given)
-def _taken_apart(typ: Any, obj: Any, c: Any) -> Any:
+@unbox(ArgumentArray)
+def _unbox_array(typ: Any, obj: Any, c: Any) -> Any:
     builder, context = c.builder, c.context
     place = cgutils.alloca_once(builder, context.get_data_type(typ))
 
@@ -118,7 +118,7 @@ def _taken_apart(typ: Any, obj: Any, c: Any) -> Any:
         inside.ret(differs)
 
     kind = ir.FunctionType(_bit, [_pointer, _pointer, _word])
-    function = own_function(builder, "fwdad_taken_apart", kind, write)
+    function = own_function(builder, "fwdad_unbox_array", kind, write)
     itemsize = _word(numpy_support.as_dtype(typ.dtype).itemsize)
     failed = builder.call(function, [obj, builder.bitcast(place, _pointer), itemsize])
     array = builder.load(place)
@@ -130,8 +130,8 @@ def _taken_apart(typ: Any, obj: Any, c: Any) -> Any:
     return NativeValue(array, is_error=failed, cleanup=let_go)
 
 
-@box(Answer)
-def _handed_back(typ: Any, val: Any, c: Any) -> Any:
+@box(ReturnedArray)
+def _box_array(typ: Any, val: Any, c: Any) -> Any:
     builder, context = c.builder, c.context
     array = context.make_array(typ)(context, builder, value=val)
     dtype = c.env_manager.read_const(c.env_manager.add_const(numpy_support.as_dtype(typ.dtype)))
@@ -139,20 +139,20 @@ def _handed_back(typ: Any, val: Any, c: Any) -> Any:
     size = builder.mul(array.nitems, array.itemsize)
     with builder.if_else(_can_be_copied(builder, typ, array, size)) as (copied, handed_over):
         with copied:
-            builder.store(_copied(c, typ, array, dtype, size), result)
+            builder.store(_box_copy(c, typ, array, dtype, size), result)
         with handed_over:
-            builder.store(_handed_over(c, typ, val, dtype), result)
+            builder.store(_box_without_copy(c, typ, val, dtype), result)
     context.nrt.decref(builder, typ, val)
     return builder.load(result)
 
 
 def _can_be_copied(builder: Any, typ: Any, array: Any, size: Any) -> Any:
     """Whether an array is small, owned by Numba, and the only reference to its memory."""
-    found = cgutils.alloca_once_value(builder, ir.Constant(ir.IntType(1), 0))
+    copyable = cgutils.alloca_once_value(builder, ir.Constant(ir.IntType(1), 0))
     if typ.layout == "C" and typ.mutable:
         small = builder.icmp_unsigned("<=", size, _word(_MOST))
-        held = cgutils.is_not_null(builder, array.meminfo)
-        new = builder.and_(held, cgutils.is_null(builder, array.parent))
+        has_owner = cgutils.is_not_null(builder, array.meminfo)
+        new = builder.and_(has_owner, cgutils.is_null(builder, array.parent))
         with builder.if_then(builder.and_(new, small)):
             memory = builder.bitcast(array.meminfo, _memory.as_pointer())
             count, length = (
@@ -161,16 +161,18 @@ def _can_be_copied(builder: Any, typ: Any, array: Any, size: Any) -> Any:
             )
             alone = builder.icmp_unsigned("==", count, count.type(1))
             own = builder.icmp_unsigned("!=", length, length.type(0))
-            builder.store(builder.and_(alone, own), found)
-    return builder.load(found)
+            builder.store(builder.and_(alone, own), copyable)
+    return builder.load(copyable)
 
 
 def _class(builder: Any) -> Any:
-    held = builder.module.globals.get(_CLASS)
-    return ir.GlobalVariable(builder.module, _byte, _CLASS) if held is None else held
+    class_pointer = builder.module.globals.get(_CLASS)
+    return (
+        ir.GlobalVariable(builder.module, _byte, _CLASS) if class_pointer is None else class_pointer
+    )
 
 
-def _copied(c: Any, typ: Any, array: Any, dtype: Any, size: Any) -> Any:
+def _box_copy(c: Any, typ: Any, array: Any, dtype: Any, size: Any) -> Any:
     """A new NumPy array with a copy of the elements."""
     builder = c.builder
     signature = ir.FunctionType(
@@ -180,8 +182,16 @@ def _copied(c: Any, typ: Any, array: Any, dtype: Any, size: Any) -> Any:
     lengths = builder.bitcast(cgutils.alloca_once_value(builder, array.shape), _lengths)
     c.pyapi.incref(dtype)  # the new array owns it
     null = ir.Constant(_pointer, None)
-    given = [dtype, _number(typ.ndim), lengths, ir.Constant(_lengths, None), null, _number(0), null]
-    made = builder.call(make, [_class(builder), *given])
+    arguments = [
+        dtype,
+        _number(typ.ndim),
+        lengths,
+        ir.Constant(_lengths, None),
+        null,
+        _number(0),
+        null,
+    ]
+    made = builder.call(make, [_class(builder), *arguments])
     with builder.if_then(cgutils.is_not_null(builder, made), likely=True):
         # in NumPy's structure the address of the elements follows what every object begins with
         start = builder.bitcast(made, _pointer.as_pointer())
@@ -191,12 +201,12 @@ def _copied(c: Any, typ: Any, array: Any, dtype: Any, size: Any) -> Any:
     return made
 
 
-def _handed_over(c: Any, typ: Any, val: Any, dtype: Any) -> Any:
+def _box_without_copy(c: Any, typ: Any, val: Any, dtype: Any) -> Any:
     """An array over Numba's memory, or the very array that came in as an argument."""
     builder = c.builder
     signature = ir.FunctionType(_pointer, [_pointer, _pointer, _number, _number, _pointer])
     name = "NRT_adapt_ndarray_to_python_acqref"
     function = cgutils.get_or_insert_function(builder.module, signature, name)
-    held = builder.bitcast(cgutils.alloca_once_value(builder, val), _pointer)
-    given = [held, _class(builder), _number(typ.ndim), _number(int(typ.mutable)), dtype]
-    return builder.call(function, given)
+    address = builder.bitcast(cgutils.alloca_once_value(builder, val), _pointer)
+    arguments = [address, _class(builder), _number(typ.ndim), _number(int(typ.mutable)), dtype]
+    return builder.call(function, arguments)

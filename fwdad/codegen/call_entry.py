@@ -196,9 +196,9 @@ class _Entry:
         if self._serves(leaves):
             self._settle(self._fast)
             return
-        made = self.made
-        other = _in_pieces(self.program, self.plain, made.left, cut(self.program, made.left))
-        made.backend, made.source, made.pieces = other.backend, other.source, other.pieces
+        entry = self.made
+        other = _in_pieces(self.program, self.plain, entry.left, cut(self.program, entry.left))
+        entry.backend, entry.source, entry.pieces = other.backend, other.source, other.pieces
         self._settle(other.call)
 
     def _settle(self, call: Callable[..., Any]) -> None:
@@ -344,8 +344,8 @@ def _wrapper(program: Program, kernel: Any, failed: Callable[..., Any]) -> Calla
     call: Any = define(text, filename, namespace, "call")
     if all(k is None for k in kinds):
         call.direct = kernel, failed  # what a caller may call directly
-    made: Callable[..., Any] = call
-    return made
+    wrapper: Callable[..., Any] = call
+    return wrapper
 
 
 def _conversion(result: Any) -> Any:

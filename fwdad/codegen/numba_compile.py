@@ -58,8 +58,8 @@ class Machine:
         called = {}
         for callee in source.called:
             run.__globals__[callee.name].__dict__[INNER] = frozenset(callee.inner)
-            made = _declared(_jit(run.__globals__[callee.name], self._digest), callee)
-            called[callee.name] = run.__globals__[callee.name] = made
+            declared = _declared(_jit(run.__globals__[callee.name], self._digest), callee)
+            called[callee.name] = run.__globals__[callee.name] = declared
         made_nests = [source.namespace[name] for name in nests]
         # a shared loop is not given all lengths
         shared = {} if CHECK_BOUNDS else shared_loops(nests.values())
@@ -77,7 +77,7 @@ class Machine:
         refused: set[str] = set()
         while True:
             try:
-                made = self._compiled(kernel, signature)
+                compiled = self._compiled(kernel, signature)
                 break
             except CannotCompileError:
                 more = {n.__name__ for n in nests if n.is_refused}
@@ -86,7 +86,7 @@ class Machine:
                 refused |= more or {n.__name__ for n in nests}
                 kernel, called, nests = self._functions(refused)
         try:
-            _compare(made, self.types)
+            _compare(compiled, self.types)
             for name in self.source.outlined:
                 for each in kernel.py_func.__globals__[name].overloads.values():
                     _compare(each, self.types)
@@ -98,9 +98,9 @@ class Machine:
             raise
         if kernel is not self.kernel:
             self.kernel.targetctx.insert_user_function(
-                made.entry_point, made.fndesc, [made.library]
+                compiled.entry_point, compiled.fndesc, [compiled.library]
             )
-            self.kernel.add_overload(made)
+            self.kernel.add_overload(compiled)
             self.kernel.disable_compile()
 
     def _compiled(self, kernel: Any, signature: tuple[Any, ...]) -> Any:
@@ -151,8 +151,10 @@ def _jit(f: Callable[..., Any], digest: str | None) -> Any:
 def _declared(function: Any, callee: Callee) -> Any:
     """A dispatcher with a declared result type: Numba cannot always infer that of a recursion."""
     plain = len(callee.results) - callee.stacked
-    found = [_type_of(t, "A" if k < plain else "C") for k, t in enumerate(callee.results)]
-    result = numba.core.types.BaseTuple.from_types(found)
+    types_of_results = [
+        _type_of(t, "A" if k < plain else "C") for k, t in enumerate(callee.results)
+    ]
+    result = numba.core.types.BaseTuple.from_types(types_of_results)
     compiler = function._compiler
     compile_for = compiler.compile
     compiler.compile = lambda args, _: compile_for(args, result)
@@ -188,7 +190,7 @@ def _place_of(error: BaseException, source: Source) -> Location | None:
 def _gist(error: BaseException) -> str:
     """The first lines of a long Numba error message, without its frames."""
     lines = [line.strip() for line in str(error).splitlines()]
-    kept = [
+    lines_of_cause = [
         x for x in lines if x and not x.startswith(("Failed in", "During:", "File ", "<source"))
     ]
-    return " ".join(kept[:3]) or type(error).__name__
+    return " ".join(lines_of_cause[:3]) or type(error).__name__

@@ -74,8 +74,7 @@ def _place(error: Any) -> str:
 def check_backend(backend: str) -> None:
     """Raise ``ValueError`` for an unknown backend."""
     if backend not in ("auto", "numpy", "numba"):
-        message = f'backend is "auto", "numpy" or "numba", not {backend!r}'
-        raise ValueError(message)
+        raise ValueError(f'backend is "auto", "numpy" or "numba", not {backend!r}')
 
 
 def uses_numba(backend: str) -> bool:
@@ -84,8 +83,7 @@ def uses_numba(backend: str) -> bool:
     if backend == "numpy" or have_numba():
         return backend != "numpy"
     if backend == "numba":
-        message = "Numba is not installed: pip install 'fwdad[jit]'"
-        raise ImportError(message)
+        raise ImportError("Numba is not installed: pip install 'fwdad[jit]'")
     _say_once("Numba is not installed: fwdad.jit runs under NumPy (pip install 'fwdad[jit]')")
     return False
 

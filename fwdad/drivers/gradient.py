@@ -67,15 +67,15 @@ def _candidates(
     f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> list[Candidate]:
     """A tape, a recorded run, and for a second derivative, which needs no reverse pass, duals."""
-    given = f, argnums, args, kwargs, options
-    tape = Candidate("tape", lambda: traced(pulled_gradient, *given))
+    arguments = f, argnums, args, kwargs, options
+    tape = Candidate("tape", lambda: traced(pulled_gradient, *arguments))
     if not is_active((*args, *kwargs.values())):
-        return [tape, Candidate("recorded run", lambda: _recorded(*given))]
+        return [tape, Candidate("recorded run", lambda: _recorded(*arguments))]
 
     def recorded() -> Any:
         noted, NOTE.sink = NOTE.sink, None  # what is refused here is run in another way
         try:
-            return _recorded(*given)
+            return _recorded(*arguments)
         except MissingTransposeError as error:
             return Untraced(f, error)
         finally:
@@ -84,7 +84,7 @@ def _candidates(
     return [
         tape,
         Candidate("recorded run", recorded),
-        Candidate("duals", lambda: _by_columns(*given)),
+        Candidate("duals", lambda: _by_columns(*arguments)),
     ]
 
 

@@ -49,10 +49,9 @@ def _polished(f: Callable[[Any], Any], x: Any, solver: Any, *, by_element: bool)
     if not is_active((call(f, x),)):
         return x
     if np.iscomplexobj(x):
-        message = (
+        raise UndefinedDerivativeError(
             f"derivatives of complex roots, found by {function_name(solver)}, are not supported"
         )
-        raise UndefinedDerivativeError(message)
     y: Any = x
     for _ in range(_STEPS):
         if by_element or np.ndim(x) == 0:
@@ -75,11 +74,10 @@ def _polished(f: Callable[[Any], Any], x: Any, solver: Any, *, by_element: bool)
 
 def _check_slope(slope: Any, solver: Any) -> None:
     if not np.all(stop_gradient(slope)):
-        message = (
+        raise UndefinedDerivativeError(
             f"the derivative of a root that {function_name(solver)} finds is undefined: the "
             "function's own derivative is 0 (or singular) there"
         )
-        raise UndefinedDerivativeError(message)
 
 
 def _not_found(solver: Any, message: Any) -> UndefinedDerivativeError:
@@ -119,15 +117,15 @@ def _scalar(solver: Any) -> Callable[..., Any]:
     """The handler of ``newton`` and of ``brentq`` and its relatives."""
 
     def find(args: Any, kwargs: Any) -> Any:
-        given = _bound(solver, args, kwargs)
-        f, extra = given["func" if "func" in given else "f"], _tuple(given["args"])
-        result = _solve(solver, given, extra, full_output=True)
+        bound = _bound(solver, args, kwargs)
+        f, extra = bound["func" if "func" in bound else "f"], _tuple(bound["args"])
+        result = _solve(solver, bound, extra, full_output=True)
         found, report = result[:2]
         root = _polished(lambda x: call(f, x, *extra), found, solver, by_element=True)
         several = np.ndim(found) > 0
         if is_active((root,)) and not np.all(report if several else report.converged):
             raise _not_found(solver, "of several roots" if several else report.flag)
-        if not given["full_output"]:
+        if not bound["full_output"]:
             return root
         if several:
             return result._replace(root=root)
@@ -139,13 +137,13 @@ def _scalar(solver: Any) -> Callable[..., Any]:
 
 def _fsolve(solver: Any) -> Callable[..., Any]:
     def find(args: Any, kwargs: Any) -> Any:
-        given = _bound(solver, args, kwargs)
-        f, extra = given["func"], _tuple(given["args"])
-        found, info, status, message = _solve(solver, given, extra, full_output=True)
+        bound = _bound(solver, args, kwargs)
+        f, extra = bound["func"], _tuple(bound["args"])
+        found, info, status, message = _solve(solver, bound, extra, full_output=True)
         root = _polished(lambda x: call(f, x, *extra), found, solver, by_element=False)
         if is_active((root,)) and status != 1:
             raise _not_found(solver, message)
-        if given["full_output"]:
+        if bound["full_output"]:
             return root, info, status, message
         if status != 1:
             warnings.warn(message, RuntimeWarning, stacklevel=2)  # as fsolve does
@@ -158,12 +156,12 @@ def _reported(solver: Any, name: str) -> Callable[..., Any]:
     """The handler of ``root`` and ``root_scalar``, which return an object."""
 
     def find(args: Any, kwargs: Any) -> Any:
-        given = _bound(solver, args, kwargs)
-        f, extra = given["f" if "f" in given else "fun"], _tuple(given["args"])
-        with_slope = given.get("jac") is True or bool(
-            given.get("fprime") is True or given.get("fprime2") is True
+        bound = _bound(solver, args, kwargs)
+        f, extra = bound["f" if "f" in bound else "fun"], _tuple(bound["args"])
+        with_slope = bound.get("jac") is True or bool(
+            bound.get("fprime") is True or bound.get("fprime2") is True
         )
-        report = _solve(solver, given, extra)
+        report = _solve(solver, bound, extra)
 
         def value(x: Any) -> Any:
             y = call(f, x, *extra)
@@ -188,11 +186,11 @@ def _minimum(solver: Any) -> Callable[..., Any]:
     """
 
     def find(args: Any, kwargs: Any) -> Any:
-        given = _bound(solver, args, kwargs)
-        f, extra = next(iter(given.values())), _tuple(given["args"])
-        more = given.get("kwargs") or {}
-        report = _solve(solver, given, extra)
-        limits: Any = given.get("bounds")
+        bound = _bound(solver, args, kwargs)
+        f, extra = next(iter(bound.values())), _tuple(bound["args"])
+        more = bound.get("kwargs") or {}
+        report = _solve(solver, bound, extra)
+        limits: Any = bound.get("bounds")
         limits = (limits.lb, limits.ub) if hasattr(limits, "lb") else limits
         value = call(f, report.x, *extra, **more)
         if is_active((value, *(limits if isinstance(limits, (list, tuple)) else ()))):
@@ -202,13 +200,12 @@ def _minimum(solver: Any) -> Callable[..., Any]:
                 if number
                 else "scipy.optimize.root(lambda t: fwdad.jacobian(f, t), x0).x"
             )
-            message = (
+            raise MissingRuleError(
                 f"{function_name(solver)} has no rule for a minimum that depends on values with "
                 "derivatives, and its iterations do not give its derivative. Inside the bounds a "
                 f"minimum is a root of the gradient, and roots have derivatives: use {instead}, "
                 "where x0 is the minimum found, by fwdad.stop_gradient(...)"
             )
-            raise MissingRuleError(message)
         return report
 
     return find

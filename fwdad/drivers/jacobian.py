@@ -152,11 +152,10 @@ def jacobian(
            [0., 8.]])
     """
     if x is None:
-        message = (
+        raise UnsupportedTypeError(
             "jacobian(f) needs a point, jacobian(f, x); for the Jacobian as a function, use "
             "jacfwd(f)"
         )
-        raise UnsupportedTypeError(message)
     result = value_and_jacobian(
         f,
         x,

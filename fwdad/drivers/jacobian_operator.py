@@ -80,11 +80,10 @@ def dtype_of(leaves: list[Any]) -> np.dtype[Any]:
     """The dtype of an operator; raises where leaves have tangents of a class of their own."""
     dtype = np.result_type(*(leaf_dtype(plain(leaf)) for leaf in leaves))
     if dtype.kind == "O":
-        message = (
+        raise UnsupportedTypeError(
             "a linear operator acts on numbers, but the tangents of x or f(x) have a class of "
             "their own: use jvp(f, x, v)"
         )
-        raise UnsupportedTypeError(message)
     return dtype
 
 
@@ -95,8 +94,7 @@ def _fitting(v: Any, n: int, what: str, *, columns: bool) -> Any:
     if not fits and not _is_sparse(v):
         wanted = f"({n}, K)" if columns else f"({n},)"
         came = f"of shape {shape}" if shape or np.isscalar(v) else f": {type_in_words(v)}"
-        message = f"expected a {what} of shape {wanted}; got one {came}"
-        raise SeedError(message)
+        raise SeedError(f"expected a {what} of shape {wanted}; got one {came}")
     return v
 
 
@@ -108,8 +106,7 @@ def _numbers(v: np.ndarray, what: str) -> np.ndarray:
     """The columns of a matrix, as rows."""
     check_unmasked(v, what)
     if v.dtype.kind not in "biufc":
-        message = f"expected floats; got a {what} of dtype {v.dtype}"
-        raise SeedError(message)
+        raise SeedError(f"expected floats; got a {what} of dtype {v.dtype}")
     return np.ascontiguousarray(v.T)
 
 

@@ -90,12 +90,15 @@ def _rows_of_leaves(leaves: list[Any], parts: list[np.ndarray]) -> list[list[np.
     rows, start = [], 0
     for leaf in leaves:
         size = math.prod(leaf_shape(leaf))
-        own = [p[start : start + size] for p in parts]
+        rows_of_leaf = [p[start : start + size] for p in parts]
         start += size
         if _is_complex(leaf):
-            own = [real + 1j * p[start : start + size] for real, p in zip(own, parts, strict=True)]
+            rows_of_leaf = [
+                real + 1j * p[start : start + size]
+                for real, p in zip(rows_of_leaf, parts, strict=True)
+            ]
             start += size
-        rows.append(own)
+        rows.append(rows_of_leaf)
     return rows
 
 

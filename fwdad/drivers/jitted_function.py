@@ -225,12 +225,12 @@ class Jitted(Carrier):
     def _trace(self, flat: Flattened) -> Specialisation:
         if len(self._table) >= _KEPT:
             self._table.clear()
-        held = self._table.setdefault(flat.key, [])
-        if len(held) >= _OF_ONE_KIND:
-            held.clear()
-        general = self._wide(held, flat)
+        tapes = self._table.setdefault(flat.key, [])
+        if len(tapes) >= _OF_ONE_KIND:
+            tapes.clear()
+        general = self._wide(tapes, flat)
         if general is None:
-            equal = not self._tried_equal(held, flat)
+            equal = not self._tried_equal(tapes, flat)
             tape = trace_optimised(
                 self.__wrapped__, flat, equal=equal, threads=self._threads(), rows=True
             )
@@ -239,10 +239,10 @@ class Jitted(Carrier):
             compiles = self._backend != "numpy" and have_numba()  # NumPy has no registers
             if compiles:
                 general.gaining = gaining(tape.program, tape.leaves(flat.leaves))
-            held.append(general)
+            tapes.append(general)
         made = self._own_tape(general, flat) if flat.examples else general
         if made is not general:
-            held.insert(0, made)
+            tapes.insert(0, made)
         self.traces += 1
         self.last = made
         return made

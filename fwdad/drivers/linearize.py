@@ -97,11 +97,10 @@ def linearize(
         ),
     )
     if at.y is None:
-        message = (
+        raise NoOutputError(
             f"{function_name(f)} returned None, so there is nothing to linearize: let it return "
             "its values"
         )
-        raise NoOutputError(message)
     return at.y, JacobianOperator(at, x, at.y)
 
 
@@ -144,12 +143,11 @@ class RunAgain:
         found, before = [plain(v) for v in flatten(y)[0]], self._values
         if len(found) == len(before) and all(map(_is_near, found, before)):
             return
-        message = (
+        raise NondeterministicFunctionError(
             f"{function_name(self.f)} cannot be traced, so J runs it again, and its value is "
             "different now: it reads something that has changed, or writes into an array that it "
             "is given and reads from outside, too. Pass it only as an argument, or linearize again"
         )
-        raise NondeterministicFunctionError(message)
 
     def _run(self, rows: list[Any]) -> Any:
         """The value of f, and its tangents in K directions."""

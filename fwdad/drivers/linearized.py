@@ -114,14 +114,14 @@ class Linearized:
     def push(self, rows: list[np.ndarray]) -> list[np.ndarray]:
         """The tangents of the value's leaves along K directions of x's leaves."""
         dtypes = [leaf_dtype(self._leaves[k]) for k in self._positions]
-        given = [_cast(row, dtype) for row, dtype in zip(rows, dtypes, strict=True)]
-        count = len(given[0])
+        tangents = [_cast(row, dtype) for row, dtype in zip(rows, dtypes, strict=True)]
+        count = len(tangents[0])
         width = self._width(count)
         run, constants = self._frozen.push(self._positions, width)
         parts = []
         for start in range(0, count, width):
-            lanes = [np.zeros((width, *row.shape[1:]), row.dtype) for row in given]
-            for lane, row in zip(lanes, given, strict=True):
+            lanes = [np.zeros((width, *row.shape[1:]), row.dtype) for row in tangents]
+            for lane, row in zip(lanes, tangents, strict=True):
                 part = row[start : start + width]
                 lane[: len(part)] = part
             parts.append(run(*self._leaves, *lanes, *constants))
@@ -129,13 +129,13 @@ class Linearized:
 
     def pull(self, rows: list[np.ndarray]) -> list[np.ndarray]:
         """The cotangents of x's leaves for K cotangents of the value's leaves."""
-        given = [_cast(row, dtype) for row, dtype in zip(rows, self._outputs, strict=True)]
-        count = len(given[0])
+        cotangents = [_cast(row, dtype) for row, dtype in zip(rows, self._outputs, strict=True)]
+        count = len(cotangents[0])
         return first_that_can(
             "cotangents",
             self._frozen,
-            Candidate("tape", lambda: self._by_tape(given, count)),
-            Candidate("columns", lambda: self._by_columns(given, count)),
+            Candidate("tape", lambda: self._by_tape(cotangents, count)),
+            Candidate("columns", lambda: self._by_columns(cotangents, count)),
         )
 
     def _by_tape(self, bars: list[np.ndarray], count: int) -> list[np.ndarray] | Untraced:
@@ -189,9 +189,9 @@ def linearized(
     if len(own) != len(xs) or any(a is not b for a, b in zip(own, xs, strict=True)):
         return cannot
     read = _read(made.tape.program, leaves)
-    kept = [alike(x) if k in read else x for k, x in enumerate(leaves)]
+    fixed = [alike(x) if k in read else x for k, x in enumerate(leaves)]
     try:
-        result = Linearized(made, kept, containers, list(range(len(xs))), chunk)
+        result = Linearized(made, fixed, containers, list(range(len(xs))), chunk)
     except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
         return Untraced(f, error)
     return result if result.complete else cannot
@@ -224,6 +224,5 @@ def _read(program: Program, leaves: list[Any]) -> list[int]:
 def _cast(row: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     """Directions in the dtype of what they move."""
     if row.dtype.kind == "c" and dtype.kind != "c":
-        message = f"got a complex vector for a real one of dtype {dtype}"
-        raise SeedError(message)
+        raise SeedError(f"got a complex vector for a real one of dtype {dtype}")
     return row.astype(dtype)

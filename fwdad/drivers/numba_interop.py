@@ -52,8 +52,7 @@ class JittedType(types.Callable, types.Dummy):
         except TypingError:
             raise
         except Exception as error:  # Numba shows no errors but its own
-            message = f"{function_name(self.jitted)} under jit: {error}"
-            raise TypingError(message) from error
+            raise TypingError(f"{function_name(self.jitted)} under jit: {error}") from error
         template, pysig, folded, _ = dispatcher.get_call_template(args, dict(kws))
         value = template(context).apply(folded, {})
         if value is None:
@@ -94,12 +93,11 @@ class JittedType(types.Callable, types.Dummy):
             if found:
                 self._refused.add(given)
                 return found
-            message = (
+            raise TypingError(
                 f"{function_name(self.jitted)} cannot be traced from the types of this call "
                 f"alone: {error.msg}. Call it once from Python, with such arguments, before the "
                 "function that calls it is compiled"
-            )
-            raise TypingError(message) from error
+            ) from error
 
     def get_call_signatures(self) -> tuple[list[Any], bool]:
         """The signatures known so far, and True: there may be others."""
@@ -180,11 +178,10 @@ class _Arguments:
             self.leaves.append(_Leaf(text, t))
             made = np.ones((4,) * t.ndim, as_dtype(t.dtype))
             return made[:2] if t.layout == "C" else made[(slice(None, None, 2),) * t.ndim]
-        message = (
+        raise TypingError(
             f"an argument of type {t} cannot be passed from compiled code to a function under "
             "fwdad.jit: pass numbers, arrays of numbers, None, string literals, or tuples of these"
         )
-        raise TypingError(message)
 
 
 def _captured(tape: Any) -> list[Any]:

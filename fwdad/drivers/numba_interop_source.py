@@ -35,8 +35,7 @@ class _Place(NamedTuple):
     place: int
 
     def __bool__(self) -> bool:
-        message = "a value that may be None cannot be returned to code that Numba compiles"
-        raise TypingError(message)
+        raise TypingError("a value that may be None cannot be returned to code that Numba compiles")
 
 
 class CallWriter:
@@ -115,28 +114,25 @@ class CallWriter:
         """The compiled tape; what it captures has Numba's types of constants."""
         tape, compiled = made.tape, made.run.compiled
         if compiled is None:
-            message = (
+            raise TypingError(
                 f'{self._name} was made for NumPy (backend="numpy"), so it cannot be called '
                 "from compiled code"
             )
-            raise TypingError(message)
         first = len(self._given.leaves)
         signature = [types.unliteral(leaf.type) for leaf in self._given.leaves]
         for k, capture in enumerate(tape.captures, first):
             t = numba.typeof(capture.fetch())
             if isinstance(t, types.Array):
                 if tape.program.written[k]:
-                    message = (
+                    raise TypingError(
                         f"{self._name} writes into an array from outside, which is a constant of "
                         "compiled code: pass it as an argument"
                     )
-                    raise TypingError(message)
                 t = t.copy(readonly=True)
             signature.append(t)
         if not compiled.serves(tuple(signature)):
             reason = compiled.left[-1] if compiled.left else "its tape runs under NumPy"
-            message = f"{self._name} cannot be compiled: {reason}"
-            raise TypingError(message)
+            raise TypingError(f"{self._name} cannot be compiled: {reason}")
         return compiled.kernel
 
     def _overlaps(self, tape: Any) -> Iterator[str]:
@@ -169,11 +165,10 @@ class CallWriter:
             name = f"constant_{len(self._namespace)}"
             self._namespace[name] = y
             return name
-        message = (
+        raise TypingError(
             f"{self._name} returns {type_in_words(y)}: only numbers, arrays, None and tuples of "
             "these can be returned to code that Numba compiles"
         )
-        raise TypingError(message)
 
 
 @numba.njit

@@ -30,7 +30,13 @@ from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import flatten, gather, match, opaque_parts
 from fwdad.tangents.linear_map import mapped
 from fwdad.tangents.plain import plain
-from fwdad.tangents.seeds import check_one_array, check_unmasked, leaf_dtype, leaf_shape
+from fwdad.tangents.seeds import (
+    ONE_OR_SEVERAL,
+    check_one_array,
+    check_unmasked,
+    leaf_dtype,
+    leaf_shape,
+)
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
 
 _ROWS = 32  # of a Jacobian, pulled back at once
@@ -201,10 +207,10 @@ class Pullback(OfOneRun):
     def _rows(self, bars: list[Any], count: int, width: int) -> list[np.ndarray]:
         """K cotangents of x's leaves for K cotangents of the value."""
         x_bar = self._kept.pull_many(bars, count, width)
-        found = leaves_of_x(self._arguments, x_bar, single=self._single)
+        bars_of_x = leaves_of_x(self._arguments, x_bar, single=self._single)
         return [
             b if isinstance(b, np.ndarray) else np.zeros((count, *leaf_shape(x)), leaf_dtype(x))
-            for b, x in zip(found, self._arguments.leaves, strict=True)
+            for b, x in zip(bars_of_x, self._arguments.leaves, strict=True)
         ]
 
     def _pull_active(self, bars: list[Any]) -> Any:
@@ -248,18 +254,18 @@ class Pullback(OfOneRun):
         found, start = [], 0
         for y, shape in zip(self._leaves, self._shapes, strict=True):
             size = math.prod(shape)
-            own = rows[:, start : start + size]
+            part = rows[:, start : start + size]
             start += size
             if leaf_dtype(y).kind == "c":
-                own = own + 1j * rows[:, start : start + size]
+                part = part + 1j * rows[:, start : start + size]
                 start += size
-            found.append(own.reshape(-1, *shape))
+            found.append(part.reshape(-1, *shape))
         return found
 
     def _stacked(self, rows: list[list[Any]]) -> Any:
         """The cotangents of x for several that carry derivatives, pulled one by one."""
-        found = [_x_leaves(self._pull(row), single=self._single) for row in rows]
-        parts = [call(np.stack, list(column)) for column in zip(*found, strict=True)]
+        pulled = [_x_leaves(self._pull(row), single=self._single) for row in rows]
+        parts = [call(np.stack, list(column)) for column in zip(*pulled, strict=True)]
         return in_trees(parts, self._arguments, single=self._single)
 
     def _run_tape(self) -> Untraced | None:
@@ -274,8 +280,8 @@ class Pullback(OfOneRun):
 
     def _run_forward(self) -> Untraced | None:
         """Run f's tape forward and keep what its reverse pass needs."""
-        given = (self._f, self._argnums, self._args, self._kwargs, self._options)
-        at = tape_at(value_and_pullback, *given)
+        arguments = (self._f, self._argnums, self._args, self._kwargs, self._options)
+        at = tape_at(value_and_pullback, *arguments)
         if isinstance(at, Untraced):
             return at
         made, leaves, _ = at
@@ -290,9 +296,9 @@ class Pullback(OfOneRun):
 
     def _run_pushed(self) -> Untraced | None:
         """Run f's tape on duals; its pullback is run on duals, too, when it is called."""
-        given = self._args, self._kwargs
+        arguments = self._args, self._kwargs
         self._copy_arguments()
-        result = traced(value_alone, self._f, self._argnums, *given, self._options)
+        result = traced(value_alone, self._f, self._argnums, *arguments, self._options)
         return result if isinstance(result, Untraced) else self._take_value(result)
 
     def _take_value(self, result: Any) -> Untraced | None:
@@ -329,12 +335,10 @@ class Pullback(OfOneRun):
             return None
         counts = {given[0] if given else -1 for given, _ in both}
         if len(counts) != 1 or any(given[1:] != shape for given, shape in both) or -1 in counts:
-            message = (
+            raise SeedError(
                 f"got cotangents of shapes {[given for given, _ in both]} for values of shapes "
-                f"{[shape for _, shape in both]}: one has the value's shape, K of them have (K, "
-                "*shape)"
+                f"{[shape for _, shape in both]}: {ONE_OR_SEVERAL}"
             )
-            raise SeedError(message)
         return int(counts.pop())
 
     def _pull(self, bars: list[Any]) -> Any:
@@ -342,11 +346,11 @@ class Pullback(OfOneRun):
             return self._pull_active(bars) if is_active(bars) else self._kept.pull(bars)
         if not self._active:
             return self._recorded_pull(bars, None)
-        given = self._f, self._argnums, (*self._args, tuple(bars)), self._kwargs, self._options
+        arguments = self._f, self._argnums, (*self._args, tuple(bars)), self._kwargs, self._options
         return first_that_can(
             "pullback",
             self._f,
-            Candidate("tape", lambda: self._shared_memory() or traced(pulled_value, *given)),
+            Candidate("tape", lambda: self._shared_memory() or traced(pulled_value, *arguments)),
             Candidate("recorded run", lambda: self._recorded_pull(bars, None)),
         )
 
@@ -400,11 +404,10 @@ def _fit(bar: Any, y: Any) -> Any:
     if isinstance_dual(bar):  # a copy: the caller may write into it, and into the result
         return call(np.ndarray.copy, bar) if isinstance(plain(bar), np.ndarray) else bar
     if bar is None or bar is NoTangent:
-        message = (
+        raise SeedError(
             f"got {bar} as the cotangent of a value that needs one: pass fwdad.ZERO for a zero "
             "cotangent"
         )
-        raise SeedError(message)
     check_one_array(bar, "cotangent")
     check_unmasked(bar, "cotangent")
     try:
@@ -413,12 +416,10 @@ def _fit(bar: Any, y: Any) -> Any:
         message = f"expected an array as a cotangent; got {type_in_words(bar)} ({error})"
         raise SeedError(message) from error
     if made.dtype.kind == "c" and dtype.kind != "c":
-        message = f"got a complex cotangent for a real value of dtype {dtype}"
-        raise SeedError(message)
+        raise SeedError(f"got a complex cotangent for a real value of dtype {dtype}")
     if made.dtype.kind not in "biufc":
         what = f"{type(bar).__name__} of dtype {made.dtype}"
-        message = f"expected a float array; got a {what} as a cotangent"
-        raise SeedError(message)
+        raise SeedError(f"expected a float array; got a {what} as a cotangent")
     return made
 
 
@@ -428,8 +429,7 @@ def _sum(a: Any, b: Any) -> Any:
         return b if a is ZERO else a
     shapes = np.shape(plain(a)), np.shape(plain(b))
     if shapes[0] != shapes[1]:
-        message = f"got cotangents of shapes {list(shapes)} for two places of one array"
-        raise SeedError(message)
+        raise SeedError(f"got cotangents of shapes {list(shapes)} for two places of one array")
     return call(operator.add, a, b)
 
 

@@ -81,9 +81,9 @@ class Sweeps:
         """
         with self._lock:
             if program not in self._swapping:
-                found = swapping(program, self.halves.written)
-                self._swapping[program] = found and (
-                    _WayBack(found.program, self.backend, self.halves.stacks), found.logs
+                swapped = swapping(program, self.halves.written)
+                self._swapping[program] = swapped and (
+                    _WayBack(swapped.program, self.backend, self.halves.stacks), swapped.logs
                 )  # fmt: skip
             return self._swapping[program]
 
@@ -112,8 +112,8 @@ class Sweeps:
         own = list(leaves)
         for k in self.copied(leaves) if copied else ():
             own[k] = alike(own[k])
-        found = list(self.forward(*own))
-        values, kept = found[: halves.values], found[halves.values :]
+        outputs = list(self.forward(*own))
+        values, kept = outputs[: halves.values], outputs[halves.values :]
         return values, _apart(values, [*own, *(values[k] for k in halves.shared)]), kept
 
     def copied_values(self, leaves: list[Any]) -> list[np.ndarray]:
@@ -145,10 +145,10 @@ class _WayBack:
         if all(type(inputs[k]) is tuple for k in self._stacks):
             if self._run.serves(inputs):
                 return self._run(*inputs)
-            made = list(inputs)
+            converted = list(inputs)
             for k, use in self._stacks.items():
-                made[k] = as_list(made[k], use.rank)
-            return self._plain(*made)
+                converted[k] = as_list(converted[k], use.rank)
+            return self._plain(*converted)
         return self._plain(*inputs)
 
 
@@ -317,10 +317,10 @@ _KNOWN: weakref.WeakKeyDictionary[Any, Sweeps] = weakref.WeakKeyDictionary()
 
 def sweeps_of(made: Any) -> Sweeps:
     """The :class:`Sweeps` of a specialisation, made once."""
-    found = _KNOWN.get(made)
-    if found is None:
-        found = _KNOWN.setdefault(made, Sweeps(made))
-    return found
+    sweeps = _KNOWN.get(made)
+    if sweeps is None:
+        sweeps = _KNOWN.setdefault(made, Sweeps(made))
+    return sweeps
 
 
 def _typed(x: np.ndarray, t: Type) -> Any:
@@ -339,24 +339,24 @@ def _hollow(a: np.ndarray) -> np.ndarray:
 def _own_stack(stack: Any, use: Stacked) -> Any:
     """A stack that may be changed: a list, or the memory and height of a compiled one."""
     if type(stack) is list:
-        return [_own(x) for x in stack] if use.deep else list(stack)
+        return [_copy_of_array(x) for x in stack] if use.deep else list(stack)
     if not use.deep and not use.grows:
         return stack
-    return tuple(_own(x) for x in stack)
+    return tuple(_copy_of_array(x) for x in stack)
 
 
-def _own(x: Any) -> Any:
+def _copy_of_array(x: Any) -> Any:
     return x.copy() if isinstance(x, np.ndarray) else x
 
 
 def _apart(values: Any, others: list[Any]) -> list[Any]:
     """Values, copied where they are views, inputs or duplicates, so that each owns its memory."""
     taken = [x for x in others if type(x) is np.ndarray]
-    made = []
+    copies = []
     for v in values:
         if type(v) is np.ndarray:
             if isinstance(v.base, np.ndarray) or any(np.may_share_memory(v, x) for x in taken):
                 v = v.copy()
             taken.append(v)
-        made.append(v)
-    return made
+        copies.append(v)
+    return copies

@@ -89,7 +89,7 @@ class Tapes:
                 self._closures.clear()
             backend = f.backend if isinstance(f, Jitted) else getattr(f, "tape_backend", "numpy")
             reverse = Reversed(evaluate, f, argnums, options)
-            made = Jitted(reverse, backend, apart=apart)
+            tape = Jitted(reverse, backend, apart=apart)
             code = getattr(f, "__code__", None)
             made_anew = getattr(f, "__closure__", None) or getattr(f, "__defaults__", None)
             if code is not None and made_anew:  # `lambda x, k=k: …` is another one for each k
@@ -101,14 +101,14 @@ class Tapes:
                             "it is a new function at each call, so tracing it does not pay off"
                         ),
                     )
-            self._keep(key, f, made)
-        return made
+            self._keep(key, f, tape)
+        return tape
 
     def _keep(self, key: Any, f: Function, made: Jitted | str) -> None:
         """Keep a tape; one that keeps an object and all that it captures alive is dropped soon."""
         self._known[key] = (f, made)
-        own = key[-1]
-        if isinstance(own, tuple) and isinstance(own[0], types.CodeType):
+        identity = key[-1]
+        if isinstance(identity, tuple) and isinstance(identity[0], types.CodeType):
             return
         self._single[key] = getattr(f, "__code__", None)
         if len(self._single) > _SINGLE_KEPT:
@@ -183,15 +183,15 @@ def _pushed(
     evaluate: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
     """The result of a function's tape that is pushed forward, for arguments that are duals."""
-    held = tape_for(evaluate, f, argnums, options)
-    if isinstance(held, Untraced):
-        return held
+    tape = tape_for(evaluate, f, argnums, options)
+    if isinstance(tape, Untraced):
+        return tape
 
     def attempt() -> Any:
         with Run(1, tentative=True) as run, run:
-            return push_on_duals(held, with_explicit(args), kwargs)
+            return push_on_duals(tape, with_explicit(args), kwargs)
 
-    return _why_not_real(held, args) or _tried(attempt, held)
+    return _why_not_real(tape, args) or _traced_or_why_not(attempt, tape)
 
 
 def tape_at(
@@ -201,13 +201,13 @@ def tape_at(
 
     An :class:`Untraced` where there is none, or where f does more than its tape.
     """
-    held = tape_for(evaluate, f, argnums, options)
-    return held if isinstance(held, Untraced) else tape_of(held, args, kwargs)
+    tape = tape_for(evaluate, f, argnums, options)
+    return tape if isinstance(tape, Untraced) else tape_of(tape, args, kwargs)
 
 
 def tape_of(held: Jitted, args: Any, kwargs: Any) -> Any:
     """The result of :func:`tape_at` for a :class:`Reversed` function under ``jit``."""
-    at = _why_not_real(held, args) or _tried(lambda: found(held, args, kwargs), held)
+    at = _why_not_real(held, args) or _traced_or_why_not(lambda: found(held, args, kwargs), held)
     if isinstance(at, Untraced):
         return at
     reason = why_not_reusable(at[0].tape, at[1])
@@ -225,7 +225,7 @@ def _why_not_real(held: Jitted, args: Any) -> Untraced | None:
     return Untraced(reverse.f, reason="the argument does not consist of real floats only")
 
 
-def _tried(trace: Any, held: Jitted) -> Any:
+def _traced_or_why_not(trace: Any, held: Jitted) -> Any:
     """The result of tracing a function, or an :class:`Untraced` where it cannot be traced."""
     f = held.__wrapped__.f
     noted, NOTE.sink = NOTE.sink, None  # what is refused here is run in another way
@@ -310,10 +310,10 @@ def is_real(x: Any) -> bool:
 
 def apart(values: Any, leaves: Any) -> list[Any]:
     """The results of a program, in memory that is not its inputs'."""
-    return [v.copy() if type(v) is np.ndarray and _held(v, leaves) else v for v in values]
+    return [v.copy() if type(v) is np.ndarray and _is_shared(v, leaves) else v for v in values]
 
 
-def _held(v: np.ndarray, leaves: Any) -> bool:
+def _is_shared(v: np.ndarray, leaves: Any) -> bool:
     if v.base is not None:
         return True
     for x in leaves:  # noqa: SIM110  (a generator would take as long as a small program)

@@ -26,7 +26,7 @@ from fwdad.rules.core.recording import Operation
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import lane_last_index
-from fwdad.tangents.laws.listing import given
+from fwdad.tangents.laws.listing import or_default
 from fwdad.tangents.plain import plain
 from fwdad.tangents.scaling import scale_lanes
 
@@ -146,7 +146,7 @@ class Sweep:
             return Chunk(as_array(bar)[None])
         bar = np.asarray(bar)
         # a mask selects beside a ZERO, which is no array
-        whole = given(operation.options.get("where", True), True) is True
+        whole = or_default(operation.options.get("where", True), True) is True
         if whole and operation.function in TAKE_ARRAYS and not self.nested:
             return bar
         return Chunk(bar[None])

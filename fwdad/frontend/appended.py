@@ -51,12 +51,12 @@ def check_items(block: Block, lists: list[Any]) -> None:
     made = {v: place for op, place in once for v in op.outputs}
     writes = [(op, v) for op in places for v in op.writes() if v not in stacks]
     for op, v in writes:
-        found = roots.get(v, {v})
+        roots_of_value = roots.get(v, {v})
         for array, own in rows.items():
-            if array in found and op not in own:
+            if array in roots_of_value and op not in own:
                 raise UntraceableError(_READ, op.location)
         for put, item in pushed:
-            shared = found & (roots.get(item, set()) | {item})
+            shared = roots_of_value & (roots.get(item, set()) | {item})
             if shared and not _comes_before(op, v, put, shared, places, made, roots, here):
                 raise UntraceableError(_WRITTEN, put.location)
 

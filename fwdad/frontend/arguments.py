@@ -38,9 +38,9 @@ class Flattened:
 
     def rebuild(self, leaves: list[Any]) -> tuple[Any, Any, list[Any]]:
         """Positional and keyword arguments with other leaves, and their containers in order."""
-        made: dict[int, Any] = {}
-        args, kwargs = self._build(leaves, made)
-        return args, dict(kwargs), [made[k] for k in range(len(self.containers))]
+        rebuilt: dict[int, Any] = {}
+        args, kwargs = self._build(leaves, rebuilt)
+        return args, dict(kwargs), [rebuilt[k] for k in range(len(self.containers))]
 
     def _take(self, x: Any) -> tuple[Hashable, Build]:
         if number_type(x) is not None or isinstance(x, np.ndarray):
@@ -77,11 +77,10 @@ class Flattened:
     def _container(self, x: Any) -> tuple[Hashable, Build]:
         cls = type(x)
         if isinstance(x, (list, dict)) and cls not in (list, dict):
-            message = (
+            raise UntraceableError(
                 f"{with_article(cls.__name__)} as an argument cannot be traced: give a "
                 "list or a dict"
             )
-            raise UntraceableError(message)
         k = self._places[id(x)] = len(self.containers)
         self.containers.append(x)
         if isinstance(x, list):
@@ -107,8 +106,8 @@ class Flattened:
         return (cls, names, keys), fill
 
     def _all(self, items: Any) -> tuple[tuple[Hashable, ...], list[Build]]:
-        made = [self._take(item) for item in items]
-        return tuple(key for key, _ in made), [build for _, build in made]
+        items_taken = [self._take(item) for item in items]
+        return tuple(key for key, _ in items_taken), [build for _, build in items_taken]
 
 
 def static_key(x: Any) -> Hashable:
@@ -117,11 +116,10 @@ def static_key(x: Any) -> Hashable:
         if kind_of(x) > CONSTANT:
             return ("contents", Same(x), contents(x))
     except OpaqueError as found:
-        message = (
+        raise UntraceableError(
             f"an argument is, or contains, {found.why}: it cannot be traced. Pass the numbers and "
             "arrays in it"
-        )
-        raise UntraceableError(message) from None
+        ) from None
     try:
         hash(x)
     except TypeError:
@@ -141,8 +139,10 @@ def refuse_attributes(x: Any, place: Location | None = None) -> None:
 
 def new_object(cls: Any) -> Any:
     """An object of a class without attributes."""
-    own = isinstance(cls.__new__, types.FunctionType)  # the user's, which may want arguments
-    return object.__new__(cls) if own else cls.__new__(cls)
+    has_own_new = isinstance(
+        cls.__new__, types.FunctionType
+    )  # the user's, which may want arguments
+    return object.__new__(cls) if has_own_new else cls.__new__(cls)
 
 
 def traced_object(cls: Any) -> Any:
@@ -225,8 +225,7 @@ def refuse_subclass(x: Any, place: Any = None) -> None:
     if not isinstance(x, np.ndarray):
         return
     if type(x) is not np.ndarray:
-        message = f"{type_in_words(x)} cannot be traced: give a plain array"
-        raise UntraceableError(message, place)
+        raise UntraceableError(f"{type_in_words(x)} cannot be traced: give a plain array", place)
     if x.dtype.kind not in "biufc":
         message = f"an array of dtype {x.dtype} cannot be traced: give an array of numbers"
         raise UntraceableError(message, place)

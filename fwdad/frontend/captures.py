@@ -49,8 +49,8 @@ def fetch(path: Any) -> Any:
     if kind == "class":
         return class_attribute(where[0], where[1])
     if kind == "method":
-        held = getattr(where[0], "__dict__", ())
-        return UNBOUND if where[1] in held else class_attribute(type(where[0]), where[1])
+        attributes = getattr(where[0], "__dict__", ())
+        return UNBOUND if where[1] in attributes else class_attribute(type(where[0]), where[1])
     if kind == "contents":
         return _contents(fetch(where[0]))
     if kind == "defaults":
@@ -158,9 +158,9 @@ class Captures:
                 )
                 raise UntraceableError(message, self.recorder.place())
             self.structures.append((("structure", x), flat.key))
-            found: list[Any] = []
-            _find_leaves(x, (), found, set())
-            leaves = [self.value(leaf, ("inside", x, keys), name) for keys, leaf in found]
+            arrays: list[Any] = []
+            _find_leaves(x, (), arrays, set())
+            leaves = [self.value(leaf, ("inside", x, keys), name) for keys, leaf in arrays]
             (made,), _, _ = flat.rebuild(leaves)
             self._containers[id(x)] = made
         return self._containers[id(x)]

@@ -141,8 +141,8 @@ def _defined(
     lines += ["    hits[0] += 1", *(f"    {line}" for line in last)]
     text = "\n".join(lines) + "\n"
     exec(compile(text, f"<fwdad shortcut of {title}>", "exec"), namespace)  # noqa: S102  (our own text)
-    made: Callable[..., Any] = namespace["shortcut"]
-    return made
+    defined: Callable[..., Any] = namespace["shortcut"]
+    return defined
 
 
 def never(_args: tuple[Any, ...]) -> Any:

@@ -149,10 +149,12 @@ def is_callable_of_library(x: Any) -> bool:
 def _has_fields(cls: Any) -> bool:
     if issubclass(cls, BaseException):
         return False
-    own = 8 * (len(slots_of(cls)) + (cls.__weakrefoffset__ > 0) + (cls.__dictoffset__ > 0))
+    size_of_fields = 8 * (
+        len(slots_of(cls)) + (cls.__weakrefoffset__ > 0) + (cls.__dictoffset__ > 0)
+    )
     if cls.__flags__ & _MANAGED_DICT and cls.__dictoffset__ > 0:
-        own -= 8
-    return bool(cls.__basicsize__ == object.__basicsize__ + own)
+        size_of_fields -= 8
+    return bool(cls.__basicsize__ == object.__basicsize__ + size_of_fields)
 
 
 has_fields: Callable[[Any], bool] = functools.lru_cache(maxsize=1024)(_has_fields)
@@ -171,7 +173,7 @@ def contents(x: Any, arrays: list[Any] | None = None) -> Hashable:
 
 def arrays_inside(x: Any) -> list[np.ndarray]:
     """The arrays that are reachable from an object, as the garbage collector sees it."""
-    found: list[np.ndarray] = []
+    arrays: list[np.ndarray] = []
     waiting: list[Any] = [x]
     seen: set[int] = set()
     while waiting and len(seen) < _REACHED_AT_MOST:
@@ -180,10 +182,10 @@ def arrays_inside(x: Any) -> list[np.ndarray]:
             continue
         seen.add(id(x))
         if isinstance(x, np.ndarray):
-            found.append(x)
+            arrays.append(x)
         else:
             waiting.extend(gc.get_referents(x))
-    return found
+    return arrays
 
 
 def is_users(cls: Any) -> bool:
@@ -269,17 +271,17 @@ class _Reading:
         return (Same(type(x)), x.dtype.str, x.dtype.names, x.shape, x.tobytes(), extra)
 
     def _fields(self, x: Any) -> Hashable:
-        held = attributes_of(x)
-        if not isinstance(held, dict):
+        attributes = attributes_of(x)
+        if not isinstance(attributes, dict):
             raise OpaqueError(x)
-        return tuple([(name, self.of(value)) for name, value in held.items()])
+        return tuple([(name, self.of(value)) for name, value in attributes.items()])
 
     def _class(self, cls: Any) -> Hashable:
         """A class; a user's with its methods, and what these can read."""
         if not is_users(cls) or cls in self.classes:
             return Same(cls)
         self.classes.add(cls)
-        found: list[Hashable] = []
+        members: list[Hashable] = []
         for c in cls.__mro__:
             if not is_users(c):
                 continue
@@ -291,10 +293,10 @@ class _Reading:
                     inner = (value.fget, value.fset)
                 described = hasattr(type(inner), "__get__")  # by C code, if not by a function
                 if (described or name[:2] == "__") and not isinstance(inner, types.FunctionType):
-                    found.append((name, Same(inner)))
+                    members.append((name, Same(inner)))
                 else:
-                    found.append((name, self.of(inner)))
-        return (Same(cls), *found)
+                    members.append((name, self.of(inner)))
+        return (Same(cls), *members)
 
     def _function(self, f: types.FunctionType) -> Hashable:
         """A function; a user's with what it reads from outside."""
@@ -323,11 +325,11 @@ class _Reading:
 @functools.lru_cache(maxsize=1024)
 def _names_of(code: types.CodeType) -> tuple[str, ...]:
     """The global names and attributes that some code, and code inside it, can look up."""
-    found = dict.fromkeys(code.co_names)
+    names = dict.fromkeys(code.co_names)
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
-            found |= dict.fromkeys(_names_of(inner))
-    return tuple(found)
+            names |= dict.fromkeys(_names_of(inner))
+    return tuple(names)
 
 
 # -- objects whose contents are known, beside those whose attributes are all
@@ -335,8 +337,8 @@ def _names_of(code: types.CodeType) -> tuple[str, ...]:
 
 def held_by_partial(f: Any) -> Hashable:
     """What a partial function holds: numbers and texts by value, other objects by identity."""
-    held = (*f.args, *f.keywords, *f.keywords.values())
-    return (Same(f.func), len(f.args), *map(_shallow, held))
+    parts = (*f.args, *f.keywords, *f.keywords.values())
+    return (Same(f.func), len(f.args), *map(_shallow, parts))
 
 
 def _shallow(x: Any) -> Hashable:
@@ -410,9 +412,9 @@ _WHOLE = (_of_generator, _of_series, _of_frame, _of_index)  # for these, attribu
 
 def _reader(cls: Any) -> Any:
     """A function that reads the contents of a class's objects; None if their attributes are all."""
-    found = _READERS.get(cls)
-    if found is not None:
-        return found
+    reader = _READERS.get(cls)
+    if reader is not None:
+        return reader
     for base in cls.__mro__[:-1]:
         if base.__module__.startswith("pandas") and base.__name__ in _OF_PANDAS:
             return _OF_PANDAS[base.__name__]

@@ -74,9 +74,9 @@ def _check_memory(
     place: Callable[[], Location | None],
 ) -> None:
     """Refuse a function that visibly writes or returns memory that its rule does not declare."""
-    given = {v: at for at, x in [*enumerate(args), *kwargs.items()] for v in values_in(x)}
+    arguments = {v: at for at, x in [*enumerate(args), *kwargs.items()] for v in values_in(x)}
     if rule.returns == "new":
-        arrays = {v for v in given if is_array(v)}
+        arrays = {v for v in arguments if is_array(v)}
         for _, x in containers.walk(returned):
             if type(x) is Symbol and x.is_array and recorder.definitions.is_view(x.value, arrays):
                 raise RuleError(memory_of_argument(rule), place())
@@ -86,9 +86,9 @@ def _check_memory(
     for op in walk(recorder.block):
         for v in values_in(op.writes()):
             owners = roots.get(v, {v})
-            written = owners & given.keys()
-            if written and (v in given or v not in owners):  # else it may be a copy
-                raise RuleError(undeclared_write(rule, given[written.pop()]), place())
+            written = owners & arguments.keys()
+            if written and (v in arguments or v not in owners):  # else it may be a copy
+                raise RuleError(undeclared_write(rule, arguments[written.pop()]), place())
 
 
 def _type(y: Any, resolved: Callable[[Any], Any]) -> Any:
@@ -102,6 +102,5 @@ def _type(y: Any, resolved: Callable[[Any], Any]) -> Any:
         return ArrayType(y.dtype, y.shape)
     number = number_type(y)
     if number is None and y is not None:
-        message = f"it returns {type_in_words(y)}, not numbers or arrays"
-        raise CannotInferError(message)
+        raise CannotInferError(f"it returns {type_in_words(y)}, not numbers or arrays")
     return number

@@ -79,8 +79,7 @@ class Results:
         """Change the caller's containers, and make the function's return value."""
         if containers is None:
             if self.needs_containers:
-                message = "the containers of the arguments are needed"
-                raise TypeError(message)
+                raise TypeError("the containers of the arguments are needed")
             containers = []
         run = Run(values, containers)
         changes = [(containers[k], change(run)) for k, change in self._changes]
@@ -110,8 +109,7 @@ class Results:
 
     def _take(self, x: Any) -> Take:
         if isinstance(x, Poison):
-            message = f"the returned value cannot be traced: {x.reason}"
-            raise UntraceableError(message, self.place)
+            raise UntraceableError(f"the returned value cannot be traced: {x.reason}", self.place)
         if isinstance(x, Items):
             return self._listed(x)
         if isinstance(x, (Closure, Method, OfTrace)) or type(x) in CLASSES:
@@ -120,8 +118,7 @@ class Results:
             else:
                 what = f"{type_in_words(x)} made in a traced function"
                 wanted = "the numbers in it, or a list of them"
-            message = f"{what} cannot be returned: return {wanted}"
-            raise UntraceableError(message, self.place)
+            raise UntraceableError(f"{what} cannot be returned: return {wanted}", self.place)
         if isinstance(x, functools.partial):
             f, args, kwargs = (self._take(part) for part in (x.func, x.args, dict(x.keywords)))
             return lambda run: functools.partial(f(run), *args(run), **kwargs(run))
@@ -151,8 +148,10 @@ class Results:
             if hasattr(x, "_fields"):
                 return lambda run: cls(*(p(run) for p in parts))
             return lambda run: cls(p(run) for p in parts)
-        held = container_of(x) if type(x) is not dict and not isinstance(x, list) else x
-        if held is None or not (self._recorder.journal.is_own(held) or id(held) in self._arguments):
+        container = container_of(x) if type(x) is not dict and not isinstance(x, list) else x
+        if container is None or not (
+            self._recorder.journal.is_own(container) or id(container) in self._arguments
+        ):
             if _mentions_symbols(x):
                 message = (
                     f"{type_in_words(x)} that holds traced values cannot be returned: return a "
@@ -160,14 +159,14 @@ class Results:
                 )
                 raise UntraceableError(message, self.place)
             return lambda _: x
-        if id(held) in self._arguments:
-            k = self._arguments[id(held)]
+        if id(container) in self._arguments:
+            k = self._arguments[id(container)]
             self._refers = True
             return lambda run: run.containers[k]
-        if id(held) not in self._memo:
-            self._memo[id(held)] = lambda run: run.made[id(held)]
-            self._memo[id(held)] = self._made(x, held)
-        return self._memo[id(held)]
+        if id(container) not in self._memo:
+            self._memo[id(container)] = lambda run: run.made[id(container)]
+            self._memo[id(container)] = self._made(x, container)
+        return self._memo[id(container)]
 
     def _listed(self, x: Items) -> Take:
         """A growing list, which becomes one object per run."""
@@ -212,8 +211,8 @@ class Results:
 
             def fill_list(run: Run) -> Any:
                 if key not in run.made:
-                    made = run.made[key] = []
-                    made.extend(item(run) for item in items)
+                    rebuilt = run.made[key] = []
+                    rebuilt.extend(item(run) for item in items)
                 return run.made[key]
 
             return fill_list
@@ -222,9 +221,9 @@ class Results:
 
         def fill(run: Run) -> Any:
             if key not in run.made:
-                run.made[key] = made = {} if cls is dict else new_object(cls)
+                run.made[key] = rebuilt = {} if cls is dict else new_object(cls)
                 content = {name: part(run) for name, part in parts.items()}
-                made.update(content) if cls is dict else set_attributes(made, content)
+                rebuilt.update(content) if cls is dict else set_attributes(rebuilt, content)
             return run.made[key]
 
         return fill
@@ -243,5 +242,5 @@ def _mentions_symbols(x: Any) -> bool:
         return any(map(_mentions_symbols, x))
     if isinstance(x, dict):
         return any(map(_mentions_symbols, x.values()))
-    held = container_of(x)
-    return held is not None and any(type(item) is Symbol for item in held.values())
+    container = container_of(x)
+    return container is not None and any(type(item) is Symbol for item in container.values())

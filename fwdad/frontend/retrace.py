@@ -24,11 +24,9 @@ def until_traced(attempt: Callable[[dict[int, Any], dict[Any, Any]], Any]) -> An
             lists[found.place] = found.item
         except RecursionFound as found:
             if id(found.key) in recursive:
-                message = "calls are nested too deeply to be traced"
-                raise UntraceableError(message) from found
+                raise UntraceableError("calls are nested too deeply to be traced") from found
             recursive[id(found.key)] = found.key
         except RecursionError as error:  # ours: what known code raises arrives as `AlwaysRaises`
-            message = (
+            raise UntraceableError(
                 "calls, or attributes that ask for each other, are nested too deeply to be traced"
-            )
-            raise UntraceableError(message) from error
+            ) from error

@@ -57,13 +57,13 @@ def slots_of(cls: Any) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=512)
 def _slots_of(cls: Any) -> tuple[str, ...]:
-    found: dict[str, Any] = {}
+    descriptors: dict[str, Any] = {}
     for base in cls.__mro__:
-        own = "__slots__" in base.__dict__
+        declares_slots = "__slots__" in base.__dict__
         for name, held in base.__dict__.items():
-            slot = own and isinstance(held, types.MemberDescriptorType)
-            found.setdefault(name, held if slot else None)
-    return tuple(name for name, held in found.items() if held is not None)
+            slot = declares_slots and isinstance(held, types.MemberDescriptorType)
+            descriptors.setdefault(name, held if slot else None)
+    return tuple(name for name, held in descriptors.items() if held is not None)
 
 
 def has_slots(cls: type) -> bool:
@@ -84,15 +84,15 @@ def has_slots_as_argument(x: Any) -> bool:
 @functools.lru_cache(maxsize=512)
 def stand_in(cls: Any) -> type:
     """The stand-in for a class with slots, whose objects replace its objects in a trace."""
-    own: dict[str, Any] = {name: _Slot(name, getattr(cls, name)) for name in slots_of(cls)}
-    own[_STANDS_FOR] = cls
-    own["__class__"] = property(lambda _: cls)
+    attributes: dict[str, Any] = {name: _Slot(name, getattr(cls, name)) for name in slots_of(cls)}
+    attributes[_STANDS_FOR] = cls
+    attributes["__class__"] = property(lambda _: cls)
     for name in ("__module__", "__qualname__", "__doc__"):
-        own[name] = getattr(cls, name)
+        attributes[name] = getattr(cls, name)
     # neither a metaclass nor __init_subclass__ of the user's is called
-    made = type.__new__(type(cls), cls.__name__, (_Quiet, cls), own)
-    type.__setattr__(made, "__slots__", getattr(cls, "__slots__", ()))  # to be read
-    return made
+    quiet_class = type.__new__(type(cls), cls.__name__, (_Quiet, cls), attributes)
+    type.__setattr__(quiet_class, "__slots__", getattr(cls, "__slots__", ()))  # to be read
+    return quiet_class
 
 
 def class_attribute(t: type, name: str) -> Any:
@@ -111,12 +111,12 @@ def may_have(cls: type, name: str) -> bool:
 
 def attributes_of(x: Any) -> dict[str, Any]:
     """The attributes of an object, from its slots and its ``__dict__``."""
-    held = namespace_of(x) or {}
+    namespace = namespace_of(x) or {}
     names = () if is_stand_in(type(x)) else slots_of(type(x))
     if not names:
-        return held
-    given = {name: _slot(x, name).__get__(x) for name in names if _is_set(x, name)}
-    return {**given, **held}
+        return namespace
+    slot_values = {name: _slot(x, name).__get__(x) for name in names if _is_set(x, name)}
+    return {**slot_values, **namespace}
 
 
 def set_attributes(x: Any, content: dict[str, Any]) -> None:

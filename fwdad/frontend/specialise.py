@@ -47,9 +47,9 @@ def trace_optimised(
         inline(tape.program)
         optimise(tape.program)
         if not tape.program.quiet:  # derivatives are of functions split before; lanes stay
-            found = split_arrays(tape.program)
-            tape.split += found.in_loops
-            if found:
+            split = split_arrays(tape.program)
+            tape.split += split.in_loops
+            if split:
                 optimise(tape.program)
     return tape
 
@@ -96,11 +96,11 @@ def gaining(program: Program, leaves: list[Any]) -> Lengths | None:
 
 def _is_small(shape: tuple[Dimension, ...]) -> bool:
     """Whether an array is small with the lengths of the example."""
-    found = [(d.hint or 0) if isinstance(d, Size) else d for d in shape]
-    return bool(found) and 0 < math.prod(found) <= SMALL
+    sizes = [(d.hint or 0) if isinstance(d, Size) else d for d in shape]
+    return bool(sizes) and 0 < math.prod(sizes) <= SMALL
 
 
 def _arrays_in(loop: Op) -> Iterator[Value]:
     blocks: list[Block] = loop.blocks()
-    made = [v for b in blocks for v in (*b.params, *(o for op in walk(b) for o in op.outputs))]
-    return (v for v in made if is_array(v))
+    values = [v for b in blocks for v in (*b.params, *(o for op in walk(b) for o in op.outputs))]
+    return (v for v in values if is_array(v))

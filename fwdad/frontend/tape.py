@@ -138,17 +138,15 @@ class Tape:
         leaves = self.leaves(flat.leaves)
         if flat.key != self.key or not self.holds(leaves):
             head = str(self).partition("\n")[0].removeprefix("tape ").rstrip(":")
-            message = (
+            raise TypeError(
                 f"the tape {head} was traced for arguments of other types, lengths or static "
                 "values: trace the function again with these arguments"
             )
-            raise TypeError(message)
         if self.aliased(leaves):
-            message = (
+            raise TypeError(
                 "the tape was traced for arrays that do not share memory, and writes into one "
                 "of them: pass a copy of one (`.copy()`)"
             )
-            raise TypeError(message)
         if self._run is None:
             self._run = compiled(numpy_source(self.program))
         return self.rebuild(self._run(*leaves), flat.containers)

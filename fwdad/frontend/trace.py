@@ -86,8 +86,7 @@ def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
         return np.sum(x**2)
     """
     if not callable(f):
-        message = f"trace takes a function; got {type_in_words(f)}"
-        raise UnsupportedTypeError(message)
+        raise UnsupportedTypeError(f"trace takes a function; got {type_in_words(f)}")
     return trace_flat(f, Flattened(args, kwargs))
 
 
@@ -220,8 +219,8 @@ def _check_read_whole(tracer: Interpreter, captures: Captures, alone: Any, first
         if not isinstance(written, np.ndarray):
             continue
         kind, *_ = captures.found[k - first].path
-        kept = kind == "object" and not any(written is a for a in tracer.outside.bound_arrays)
-        if kept or any(np.may_share_memory(a, written) for a in tracer.outside.made_arrays):
+        read_whole = kind == "object" and not any(written is a for a in tracer.outside.bound_arrays)
+        if read_whole or any(np.may_share_memory(a, written) for a in tracer.outside.made_arrays):
             message = (
                 "an array is written that is held by a library object made at trace time, so the "
                 "next call would find what this one has left: make the object before the call, or "
@@ -267,14 +266,14 @@ def _equal_lengths(inputs: list[Value]) -> list[tuple[int, int, int, int]]:
 
 def _unique(guards: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """Each guard once, without those in modules of ours and of libraries, which nobody replaces."""
-    found = {}
+    unique = {}
     for path, x in guards:
         place = tuple(p if isinstance(p, str) else id(p) for p in path)
         name = path[1].get("__name__", "") if path[0] == "item" else ""
         name = name if isinstance(name, str) else ""
         if not name.startswith(("fwdad.", "numpy", "scipy")):
-            found[place] = (path, x)
-    return list(found.values())
+            unique[place] = (path, x)
+    return list(unique.values())
 
 
 @for_programs

@@ -62,11 +62,10 @@ def flatten(
         if isinstance(node, Items):
             node.refused("taking or returning, in a differentiated function,")
         if isinstance(node, Iterator):
-            message = (
+            raise UntraceableError(
                 "an iterator is passed to, or returned by, a recursive or differentiated "
                 "function, which cannot be traced: make a list of it"
             )
-            raise UntraceableError(message)
         if isinstance(node, (Maybe, Optional, Poison)):
             message = (
                 "a value that may be None or unbound is used as a whole: return a number or an "
@@ -77,13 +76,13 @@ def flatten(
             fields = {name: take(part) for name, part in attributes_of(node).items()}
 
             def build(values: list[Any], t: bool) -> Any:
-                own = getattr(type(node), "__fwdad_record__", None)
-                if t and own is not None:
-                    return fields[own](values, t)
-                made = traced_object(type(node))
+                record = getattr(type(node), "__fwdad_record__", None)
+                if t and record is not None:
+                    return fields[record](values, t)
+                traced = traced_object(type(node))
                 for name, part in fields.items():
-                    object.__setattr__(made, name, part(values, t))
-                return made
+                    object.__setattr__(traced, name, part(values, t))
+                return traced
 
             return build
         return lambda _, __: node
@@ -135,9 +134,9 @@ def _type(x: Any) -> Type:
         return x.type
     if isinstance(x, np.ndarray):
         return ArrayType(x.dtype, x.shape)
-    found = number_type(x)
-    assert found is not None
-    return found
+    number = number_type(x)
+    assert number is not None
+    return number
 
 
 def kind(t: Type) -> Hashable:

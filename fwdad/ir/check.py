@@ -64,8 +64,7 @@ class _Checker:
             place = f" at {type(self.op).__name__}" + (
                 f" ({where.filename}:{where.line})" if where is not None else ""
             )
-        message = f"the tape of {self.program.name} is malformed{place}: {what}"
-        raise MalformedTapeError(message)
+        raise MalformedTapeError(f"the tape of {self.program.name} is malformed{place}: {what}")
 
     # -- scopes
 
@@ -95,8 +94,8 @@ class _Checker:
             for v in op.writes():
                 if not _is_memory(v):
                     self.fail(f"{v!r} is written, but is not an array")
-            made = [*op.outputs, op.exec_count] if isinstance(op, Loop) else op.outputs
-            scope |= self.define(made, set())
+            defined = [*op.outputs, op.exec_count] if isinstance(op, Loop) else op.outputs
+            scope |= self.define(defined, set())
             self.op = outer
         self.use(block.results, scope)
         return scope
@@ -204,6 +203,5 @@ def checked(run: Checked, program: Program) -> bool:
     try:
         check_program(program)
     except MalformedTapeError as error:
-        message = f"after the pass {run.__name__}: {error}"
-        raise MalformedTapeError(message) from error
+        raise MalformedTapeError(f"after the pass {run.__name__}: {error}") from error
     return changed

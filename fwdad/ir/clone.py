@@ -9,13 +9,13 @@ def copied(program: Program) -> Program:
     """A copy of a program that can be changed; the programs that it calls are shared."""
     fields = {k: v for k, v in vars(program).items() if k not in ("name", "block")}
     cloner = Cloner({})
-    made = Program(program.name, cloner.block(program.block))
-    vars(made).update(fields)
-    made.shared, made.absent = (
+    clone = Program(program.name, cloner.block(program.block))
+    vars(clone).update(fields)
+    clone.shared, clone.absent = (
         {v for v in map(cloner.operand, given) if isinstance(v, Value)}
         for given in (program.shared, program.absent)
     )
-    return made
+    return clone
 
 
 class Cloner:
@@ -36,16 +36,16 @@ class Cloner:
 
     def fresh(self, value: Value) -> Value:
         """The clone's value for one that is defined in the original."""
-        made = Value(value.type, value.name)
-        self.mapping[value] = made
-        return made
+        clone = Value(value.type, value.name)
+        self.mapping[value] = clone
+        return clone
 
     def block(self, block: Block) -> Block:
         """A block with its parameters and operations."""
-        made = Block(params=[self.fresh(p) for p in block.params])
-        made.ops = self.ops(block.ops)
-        made.results = [self.operand(r) for r in block.results]
-        return made
+        clone = Block(params=[self.fresh(p) for p in block.params])
+        clone.ops = self.ops(block.ops)
+        clone.results = [self.operand(r) for r in block.results]
+        return clone
 
     def ops(self, ops: list[Op]) -> list[Op]:
         """Operations in their order."""
@@ -63,8 +63,8 @@ class Cloner:
             fields.update(body=body, test=test, exec_count=self.fresh(op.exec_count))
         else:
             fields.update({k: self.block(b) for k, b in fields.items() if isinstance(b, Block)})
-        made = type(op)(**fields, location=op.location)
-        made.replace(lambda v: self.mapping.get(v, v))
-        made.outputs = tuple(self.fresh(v) for v in op.outputs)
-        self.origin[made] = op
-        return made
+        clone = type(op)(**fields, location=op.location)
+        clone.replace(lambda v: self.mapping.get(v, v))
+        clone.outputs = tuple(self.fresh(v) for v in op.outputs)
+        self.origin[clone] = op
+        return clone

@@ -100,8 +100,8 @@ class Control:
     def _assign(self, values: Sequence[Value], operands: Sequence[Operand]) -> None:
         """Assign in parallel, without assignments of a name to itself."""
         names = [self.names.name(v) for v in values]
-        held = [(n, self.statements.assigned(n, x)) for n, x in zip(names, operands, strict=True)]
-        pairs = [(n, t) for n, t in held if n != t]
+        texts = [(n, self.statements.assigned(n, x)) for n, x in zip(names, operands, strict=True)]
+        pairs = [(n, t) for n, t in texts if n != t]
         if not pairs:
             return
         clash = any(n in words(t) for k, (n, _) in enumerate(pairs) for _, t in pairs[k + 1 :])

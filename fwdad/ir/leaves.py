@@ -25,8 +25,8 @@ class Leaves:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The leaves of the result: a tuple, unless there is exactly one."""
-        found = tuple(leaves_in(self.function(*args, **kwargs)))
-        return found[0] if len(found) == 1 else found
+        leaves = tuple(leaves_in(self.function(*args, **kwargs)))
+        return leaves[0] if len(leaves) == 1 else leaves
 
 
 def leaves_in(x: Any) -> Iterator[Any]:

@@ -79,17 +79,17 @@ class Literals:
         module = getattr(f, "__module__", None) or ""
         if getattr(builtins, name, None) is f:
             return name
-        found = _numpy_name(f)
-        if found:
-            return found
+        numpy_name = _numpy_name(f)
+        if numpy_name:
+            return numpy_name
         if module == "math":
             return f"math.{name}"
         key, known = id(f), self.globals.functions
         if key not in known:
             short = self.names.unique(name if name.isidentifier() else "function")
             known[key] = short
-            made = Leaves(watched(f.function)) if type(f) is Leaves else watched(f)
-            self.globals.objects[short] = made
+            replacement = Leaves(watched(f.function)) if type(f) is Leaves else watched(f)
+            self.globals.objects[short] = replacement
         return known[key]
 
 

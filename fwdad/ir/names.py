@@ -53,13 +53,17 @@ class Names:
         while True:
             self._used[wanted] += 1
             k = self._used[wanted]
-            made = wanted if k == 1 else f"{wanted}_{k}"
-            if not keyword.iskeyword(made) and not hasattr(builtins, made) and made not in _TAKEN:
+            candidate = wanted if k == 1 else f"{wanted}_{k}"
+            if (
+                not keyword.iskeyword(candidate)
+                and not hasattr(builtins, candidate)
+                and candidate not in _TAKEN
+            ):
                 if k == 1:
-                    return made
-                if made not in self._used:
-                    self._used[made] += 1  # the user may have a name like that, too
-                    return made
+                    return candidate
+                if candidate not in self._used:
+                    self._used[candidate] += 1  # the user may have a name like that, too
+                    return candidate
 
     def reserve(self, names: Iterable[str]) -> None:
         """Reserve names, so that no value gets them."""

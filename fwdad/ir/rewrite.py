@@ -151,15 +151,15 @@ def written_outside(block: Block) -> list[Value]:
 
 def all_used(op: Op) -> set[Value]:
     """The values that an operation and its blocks use, but do not define."""
-    found = set(values_in(op.operands()))
+    values = set(values_in(op.operands()))
     for block in op.blocks():
         for inner in block.ops:
-            found |= all_used(inner)
-        found |= set(values_in(block.results))
+            values |= all_used(inner)
+        values |= set(values_in(block.results))
     for block in op.blocks():
-        found -= set(block.params)
-        found -= {v for inner in block.ops for v in defined_by(inner)}
-    return found
+        values -= set(block.params)
+        values -= {v for inner in block.ops for v in defined_by(inner)}
+    return values
 
 
 def key_of(operand: Operand) -> Hashable:

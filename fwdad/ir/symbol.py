@@ -292,9 +292,9 @@ class UnknownText(str):
         cls, place: Location | None, text: str = "…", recipe: tuple[Any, ...] | None = None
     ) -> Self:
         """A text to come, with ``…`` in place of what is unknown."""
-        made = super().__new__(cls, text)
-        made.place, made.recipe = place, recipe
-        return made
+        text_to_come = super().__new__(cls, text)
+        text_to_come.place, text_to_come.recipe = place, recipe
+        return text_to_come
 
     def __bool__(self) -> bool:
         """True, since the text of a number is not empty."""
@@ -386,8 +386,8 @@ class Length:
         return self.symbol // other
 
     def _made(self, coefficient: int, factors: tuple[Any, ...]) -> Any:
-        found = product(coefficient, factors)
-        return found if type(found) is int else self.recorder.static_length(found)
+        length = product(coefficient, factors)
+        return length if type(length) is int else self.recorder.static_length(length)
 
 
 def _forward(function: Callable[..., Any]) -> Any:

@@ -51,19 +51,19 @@ class Size:
 
     def derive(self, key: Any) -> Size:
         """A length that depends only on this one and a key: the same object each time."""
-        found = self._derived.get(key)
-        if found is None:
-            found = self._derived.setdefault(key, Size())
-        return found
+        size = self._derived.get(key)
+        if size is None:
+            size = self._derived.setdefault(key, Size())
+        return size
 
     def minus(self, k: int) -> Size:
         """The length after removing k elements, or as many as there are."""
         of, by = self.shortened
         if by + k == 0:
             return of
-        made = of.derive(("minus", by + k))
-        made.shortened = (of, by + k)
-        return made
+        size = of.derive(("minus", by + k))
+        size.shortened = (of, by + k)
+        return size
 
 
 def sliced(d: Dimension, s: slice, unknown: Dimension | None = None) -> Dimension:
@@ -102,9 +102,9 @@ def smallest(a: Dimension, b: Dimension) -> Dimension:
     assert isinstance(first, Size)
     if isinstance(other, Size) and other.number < first.number:
         first, other = other, first
-    made = first.derive(("smallest", other))
-    made.smallest_of = (first, other)
-    return made
+    size = first.derive(("smallest", other))
+    size.smallest_of = (first, other)
+    return size
 
 
 def joined(*sizes: Size) -> Size:
@@ -112,9 +112,9 @@ def joined(*sizes: Size) -> Size:
     first, *rest = sorted(frozenset[Size]().union(*(d.joined_of for d in sizes)), key=_number)
     if not rest:
         return first
-    made = first.derive(("with", *rest))
-    made.joined_of = frozenset((first, *rest))
-    return made
+    size = first.derive(("with", *rest))
+    size.joined_of = frozenset((first, *rest))
+    return size
 
 
 def _number(d: Size) -> int:
@@ -128,9 +128,9 @@ def product(coefficient: int, sizes: tuple[Size, ...]) -> int | Size:
         return coefficient
     if len(factors) == 1 and coefficient == 1:
         return factors[0]
-    made = factors[0].derive(("times", coefficient, factors[1:]))
-    made.factors = (coefficient, factors)
-    return made
+    size = factors[0].derive(("times", coefficient, factors[1:]))
+    size.factors = (coefficient, factors)
+    return size
 
 
 Dimension = int | Size
@@ -170,8 +170,7 @@ class ArrayType:
 
     def __post_init__(self) -> None:
         if self.dtype.kind not in NUMERIC:
-            message = f"it is an array of dtype {self.dtype}"
-            raise CannotInferError(message)
+            raise CannotInferError(f"it is an array of dtype {self.dtype}")
 
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(str(d) for d in self.shape)}]"

@@ -151,13 +151,12 @@ def clip_frule(primals, tangents, **options):
     a, *bounds = primals
     a_dot, *bound_dots = tangents
     if options.get("where", True) is not True:
-        message = (
+        raise MissingRuleError(
             "numpy.clip(..., where=mask) without out= leaves the other elements undefined: pass "
             "out="
         )
-        raise MissingRuleError(message)
-    given = {k: x for k, x in zip(_BOUNDS, bounds, strict=True) if x is not _ABSENT}
-    y = np.clip(a, **given, **options)
+    present = {k: x for k, x in zip(_BOUNDS, bounds, strict=True) if x is not _ABSENT}
+    y = np.clip(a, **present, **options)
     y_dot, value = fit(a_dot, y), a
     for name, bound, bound_dot in zip(_BOUNDS, bounds, bound_dots, strict=True):
         if bound is None or bound is _ABSENT:

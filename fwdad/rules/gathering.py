@@ -105,8 +105,7 @@ def where_frule(primals, tangents):
     if x is None and y is None:
         return np.where(condition), ZERO
     if x is None or y is None:
-        message = "either both or neither of x and y should be given"
-        raise ValueError(message)
+        raise ValueError("either both or neither of x and y should be given")
     chosen = np.where(condition, x, y)
     _, x_dot, y_dot = tangents
     if isinstance(x_dot, Zero) and isinstance(y_dot, Zero):
@@ -179,8 +178,8 @@ def unique_frule(primals, tangents, *, axis, **options):
     if axis is None and in_order and values.size == ar.size and not np.any(np.isnan(values[-1:])):
         first = np.argsort(ar, axis=None)  # no two are equal: NumPy's quick sort will do
     else:
-        found = {"axis": axis, "equal_nan": options["equal_nan"]}
-        ordered, first = np.unique(ar, return_index=True, **found)
+        keywords = {"axis": axis, "equal_nan": options["equal_nan"]}
+        ordered, first = np.unique(ar, return_index=True, **keywords)
         if not in_order:
             first = first[np.searchsorted(ordered, values)]
     if axis is None:
@@ -193,8 +192,8 @@ def unique_frule(primals, tangents, *, axis, **options):
 
 def _first_ones_dot(result, ar, ar_dot, axis, options):
     """The tangents of distinct elements on a tape: each is looked up."""
-    found = {"axis": axis, "equal_nan": options["equal_nan"]}
-    _, first = np.unique(ar, return_index=True, **found)
+    keywords = {"axis": axis, "equal_nan": options["equal_nan"]}
+    _, first = np.unique(ar, return_index=True, **keywords)
     lanes = np.reshape(ar_dot, -1) if axis is None else ar_dot
     values_dot = np.take(lanes, first, axis=0 if axis is None else axis)
     several = isinstance(result, tuple)

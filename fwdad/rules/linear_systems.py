@@ -172,13 +172,14 @@ def pinv_frule(primals, tangents, **options):
     x = np.linalg.pinv(a, **options)
     if options["hermitian"]:
         a, a_dot = from_lower(a), from_lower(a_dot)
-    return x, pinv_tangent(a, a_dot, x, cut=not {"rcond", "rtol"}.isdisjoint(given(options)))
+    cut = not {"rcond", "rtol"}.isdisjoint(options_given(options))
+    return x, pinv_tangent(a, a_dot, x, cut=cut)
 
 
 _CUT = "nonzero singular values are treated as zero: cut them off yourself, with numpy.linalg.svd"
 
 
-def given(options: dict[str, Any]) -> set[str]:
+def options_given(options: dict[str, Any]) -> set[str]:
     """The options that are not left out."""
     return {k for k, x in options.items() if x is not None and x is not NO_VALUE}
 

@@ -113,8 +113,7 @@ def sqrtm_frule(primals, tangents, **options):
     (a,), (a_dot,) = primals, tangents
     x = linalg.sqrtm(a, **options)
     if isinstance(x, tuple):
-        message = "scipy.linalg.sqrtm(disp=False) has no frule: leave out disp"
-        raise MissingRuleError(message)
+        raise MissingRuleError("scipy.linalg.sqrtm(disp=False) has no frule: leave out disp")
     return x, sylvester(x, x, a_dot)
 
 
@@ -140,8 +139,7 @@ def logm_frule(primals, tangents, **options):
     (a,), (a_dot,) = primals, tangents
     y = linalg.logm(a, **options)
     if isinstance(y, tuple):
-        message = "scipy.linalg.logm(disp=False) has no frule: leave out disp"
-        raise MissingRuleError(message)
+        raise MissingRuleError("scipy.linalg.logm(disp=False) has no frule: leave out disp")
     y_dot = _logm_along(a, a_dot)
     real = np.asarray(plain(y)).dtype.kind != "c"
     return y, np.real(y_dot) if real and isinstance(y_dot, Chunk) else y_dot

@@ -11,11 +11,10 @@ from fwdad.rules.reductions import (
     LARGEST,
     SMALLEST,
     deviation_dot,
-    given,
     tangent_of_extreme,
     variance_dot,
 )
-from fwdad.tangents.laws.listing import cast
+from fwdad.tangents.laws.listing import cast, or_default
 from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import array_of
 from fwdad.tangents.zero import ZERO
@@ -24,7 +23,7 @@ from fwdad.tangents.zero import ZERO
 def numbers(a, where):
     """Where an array holds numbers that the caller's mask leaves in."""
     a = array_of(a)
-    where = given(where, True)
+    where = or_default(where, True)
     return ~np.isnan(a) if where is True else ~np.isnan(a) & np.broadcast_to(where, a.shape)
 
 
@@ -35,7 +34,9 @@ def _of_numbers_alone(function, of_all):
     def reduced_frule(primals, tangents, *, axis, keepdims, where, **options):
         (a,), (a_dot,) = primals, tangents
         y = function(a, axis=axis, keepdims=keepdims, where=where, **options)
-        y_dot = of_all(a_dot, axis=axis, keepdims=given(keepdims, False), where=numbers(a, where))
+        y_dot = of_all(
+            a_dot, axis=axis, keepdims=or_default(keepdims, False), where=numbers(a, where)
+        )
         return y, cast(y_dot, plain(y).dtype)
 
 

@@ -64,7 +64,7 @@ def matrix_norm_frule(primals, tangents, *, keepdims=False, ord="fro"):  # noqa:
     return y, _matrix_tangent(x, x_dot, y, ord, (-2, -1), keepdims)
 
 
-def _kept(y: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+def _with_kept_axes(y: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     """A norm with the axes that it was taken over, of length one."""
     over = {a % len(shape) for a in axes}
     return np.reshape(y, tuple(1 if k in over else n for k, n in enumerate(shape)))
@@ -91,7 +91,7 @@ def _vector_tangent(
         return ZERO  # a count
     x = x if hasattr(x, "dtype") else np.asarray(x)
     x = x.astype(np.float64) if x.dtype.kind in "biu" else x
-    wide = _kept(y, np.shape(x), axes)
+    wide = _with_kept_axes(y, np.shape(x), axes)
     if order in (np.inf, -np.inf):
         chosen = np.argmax if order > 0 else np.argmin
         return _selected(_magnitude_tangent(x, x_dot), np.abs(plain(x)), chosen, axes, keepdims)

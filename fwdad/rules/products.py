@@ -214,10 +214,10 @@ def tensordot_transpose_a(y_bar: Any, a: Space, b: Any, axes: Any = 2) -> Any:
     of_a, of_b = _summed(axes, a.ndim, np.ndim(b))
     free_a = [i for i in range(a.ndim) if i not in of_a]
     free_b = [j for j in range(np.ndim(b)) if j not in of_b]
-    kept = list(range(len(free_a), len(free_a) + len(free_b)))
+    axes_of_b = list(range(len(free_a), len(free_a) + len(free_b)))
     # what is left of b stands in the order of its axes
     order = free_a + [of_a[of_b.index(j)] for j in sorted(of_b)]
-    a_bar = np.tensordot(y_bar, conjugate(b), (kept, free_b))
+    a_bar = np.tensordot(y_bar, conjugate(b), (axes_of_b, free_b))
     return into(a, np.transpose(a_bar, tuple(order.index(i) for i in range(a.ndim))))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from fwdad.rules.core.adjoints import take_arrays, transpose
 from fwdad.rules.core.define import frule, linear, locally_constant
-from fwdad.tangents.laws.listing import cast
+from fwdad.tangents.laws.listing import cast, or_default
 from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import array_of, is_known
 from fwdad.tangents.zero import ZERO, Zero
@@ -28,11 +28,6 @@ locally_constant(
 )
 
 NO_VALUE = np._NoValue  # noqa: SLF001  (what NumPy's own signatures hold)
-
-
-def given(option, default):
-    """An option's value; the marker "no value" means the default."""
-    return default if option is NO_VALUE else option
 
 
 def reduced_axes(axis, ndim):
@@ -62,11 +57,11 @@ linear(np.mean)
 
 def _spread(y_bar, a, axis, keepdims, where):
     """Give every element that was summed the cotangent of its sum."""
-    if not given(keepdims, False):
+    if not or_default(keepdims, False):
         axes = reduced_axes(axis, a.ndim)
         y_bar = np.reshape(y_bar, tuple(1 if k in axes else n for k, n in enumerate(a.shape)))
     y_bar = np.broadcast_to(y_bar, a.shape)
-    if given(where, True) is not True:
+    if or_default(where, True) is not True:
         y_bar = np.where(np.broadcast_to(where, a.shape), y_bar, ZERO)
     return cast(y_bar, a.dtype)
 
@@ -80,13 +75,13 @@ def sum_transpose(y_bar, a, axis=None, dtype=None, out=None, keepdims=False, ini
 @transpose(np.mean)
 def mean_transpose(y_bar, a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     """Spread the cotangent, divided by the count, over what was averaged."""
-    counts = _counts(a.shape, axis, where, keepdims=bool(given(keepdims, False)))
+    counts = _counts(a.shape, axis, where, keepdims=bool(or_default(keepdims, False)))
     return _spread(y_bar * _reciprocal(counts, a.dtype), a, axis, keepdims, where)
 
 
 def _counts(shape, axis, where, *, keepdims):
     """How many elements each result is made of."""
-    where = given(where, True)
+    where = or_default(where, True)
     if where is True:
         return math.prod(shape[k] for k in reduced_axes(axis, len(shape)))
     return np.sum(np.broadcast_to(where, shape), axis=axis, keepdims=keepdims)
@@ -148,7 +143,7 @@ def deviation_dot(primals, tangents, y, options):
 def _half_variance_dot(primals, tangents, options):
     a, mean = primals
     a_dot, mean_dot = tangents
-    axis, where = options["axis"], given(options["where"], True)
+    axis, where = options["axis"], or_default(options["where"], True)
     ddof = options["ddof"] if options["correction"] is NO_VALUE else options["correction"]
     shape = np.shape(plain(a))
     counts = _counts(shape, axis, where, keepdims=True)
@@ -190,9 +185,9 @@ def prod_frule(primals, tangents, *, axis, initial, where, **options):
     y = np.prod(a, axis=axis, initial=initial, where=where, **options)
     if isinstance(a_dot, Zero):
         return y, ZERO
-    rows, rows_dot = rows_of_factors(a, a_dot, axis, given(where, True))
+    rows, rows_dot = rows_of_factors(a, a_dot, axis, or_default(where, True))
     with np.errstate(all="ignore"):
-        others = products_of_others(rows) * given(initial, 1)
+        others = products_of_others(rows) * or_default(initial, 1)
     return y, cast(_shaped(np.sum(others * rows_dot, axis=-1), y), plain(y).dtype)
 
 
@@ -243,7 +238,7 @@ def tangent_of_extreme(a, a_dot, y, kind, *, axis, initial, where, **_options):
     the value that is never chosen.
     """
     argextreme, stays, never = kind
-    a, where, initial = array_of(a), given(where, True), given(initial, None)
+    a, where, initial = array_of(a), or_default(where, True), or_default(initial, None)
     if isinstance(a_dot, Zero):
         return ZERO
     if where is not True:

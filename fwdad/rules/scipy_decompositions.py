@@ -16,7 +16,7 @@ from fwdad.rules.core.define import frule, locally_constant
 from fwdad.rules.core.lapack import cholesky_tangent
 from fwdad.rules.decompositions import qr_tangents, singular_tangents, svd_tangents
 from fwdad.rules.eigenvalues import eig_tangents
-from fwdad.rules.linear_systems import given, lstsq_tangents, pinv_tangent
+from fwdad.rules.linear_systems import lstsq_tangents, options_given, pinv_tangent
 from fwdad.rules.norms import norm_tangent
 from fwdad.rules.scipy_solvers import as_read
 from fwdad.rules.spectra import resolution
@@ -56,7 +56,7 @@ def pinv_frule(primals, tangents, **options):
     """Push tangents through ``scipy.linalg.pinv`` (Golub and Pereyra 1973, equation 4.12)."""
     a, (a_dot,) = _array(primals[0]), tangents
     y = linalg.pinv(a, **options)
-    cut = not {"rtol", "atol"}.isdisjoint(given(options))
+    cut = not {"rtol", "atol"}.isdisjoint(options_given(options))
     if isinstance(y, tuple):
         return y, (pinv_tangent(a, a_dot, y[0], cut=cut), ZERO)
     return y, pinv_tangent(a, a_dot, y, cut=cut)
@@ -70,7 +70,7 @@ def pinvh_frule(primals, tangents, lower=True, **options):
     x = y[0] if isinstance(y, tuple) else y
     if not isinstance(a_dot, Zero):
         a, a_dot = (from_lower(t if lower else adjoint(t)) for t in (a, a_dot))
-    cut = not {"rtol", "atol"}.isdisjoint(given(options))
+    cut = not {"rtol", "atol"}.isdisjoint(options_given(options))
     x_dot = pinv_tangent(a, a_dot, x, cut=cut)
     return y, (x_dot, ZERO) if isinstance(y, tuple) else x_dot
 
@@ -168,11 +168,10 @@ def eig_frule(primals, tangents, b=None, left=False, right=True, **options):
     a, (a_dot,) = _array(primals[0]), tangents
     options = untouched(options)
     if b is not None or left or options.get("homogeneous_eigvals"):
-        message = (
+        raise MissingRuleError(
             "scipy.linalg.eig with b=, left= or homogeneous_eigvals= has no frule. For symmetric "
             "pairs use scipy.linalg.eigh; otherwise scipy.linalg.eig(numpy.linalg.solve(b, a))"
         )
-        raise MissingRuleError(message)
     y = linalg.eig(a, right=right, **options)
     w, v = linalg.eig(a, **options) if not right else y
     w_dot, v_dot = eig_tangents(a_dot, w, v)

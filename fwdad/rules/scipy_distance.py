@@ -99,23 +99,21 @@ def _rows(x: Any) -> Any:
     """The rows in double precision, as SciPy reads them."""
     x = x if hasattr(x, "dtype") else np.asarray(x)
     if x.dtype.kind == "c":
-        message = (
+        raise UnsupportedTypeError(
             "distances of complex rows are not supported, as SciPy takes real ones only: stack "
             "z.real and z.imag"
         )
-        raise UnsupportedTypeError(message)
     return x if x.dtype == np.float64 else x.astype(np.float64)
 
 
 def _refuse_functions(of: Any, metric: Any) -> None:
     """Raise where the distance is a function, which SciPy calls pair by pair."""
     if not isinstance(metric, str):
-        message = (
+        raise MissingRuleError(
             f"the frule of {function_name(of)} takes the name of a metric, but got "
             f"{type_in_words(metric)}: pass metric='euclidean', or call the function yourself "
             "for each pair of rows"
         )
-        raise MissingRuleError(message)
 
 
 def _slopes(u: Any, y: Any, metric: str, options: dict[str, Any]) -> Any:
@@ -126,11 +124,10 @@ def _slopes(u: Any, y: Any, metric: str, options: dict[str, Any]) -> Any:
         name = "chebyshev"
     if name is None or p < 1 or (name == "chebyshev" and w is not None):
         told = "".join(f", {key}=…" if key == "w" else f", {key}={options[key]}" for key in options)
-        message = (
+        raise MissingRuleError(
             f"the distance {metric!r}{told} has no derivative here. Use one of "
             f"{', '.join(_NAMES)} (minkowski with p >= 1, chebyshev without w)"
         )
-        raise MissingRuleError(message)
     w = 1.0 if w is None else np.asarray(w, np.float64)
     if name == "sqeuclidean":
         return 2.0 * w * u

@@ -172,8 +172,8 @@ def _one_axis_law(
     if isinstance(x, Chunk):
         axis = axis % x.ndim + 1
         return Chunk(function(x.lanes, weights, axis, dtype, mode, 0.0, origin))
-    found = [function(x, lane, axis, dtype, mode, cval, origin) for lane in weights.lanes]
-    return Chunk(np.stack(found))
+    lanes = [function(x, lane, axis, dtype, mode, cval, origin) for lane in weights.lanes]
+    return Chunk(np.stack(lanes))
 
 
 def _one_axis(adjoint: Any) -> Any:
@@ -330,11 +330,10 @@ def _keep_derivatives(function: Any) -> None:
         y, y_dot = body(primals, tangents, **options)
         dtype = getattr(plain(y), "dtype", None) or y.dtype
         if dtype.kind not in "fc" and not isinstance(y_dot, Zero):
-            message = (
+            raise DualLeakError(
                 f"{function_name(function)} returns an array of dtype {dtype} here, which cannot "
                 "hold a derivative: make its input float, or pass output=float"
             )
-            raise DualLeakError(message)
         return y, y_dot
 
     rule.body = checked

@@ -245,8 +245,11 @@ def logsumexp_frule(primals, tangents, *, axis, keepdims, return_sign):
     level, turn = np.where(y == -np.inf, 0, y), np.conjugate(sign) if return_sign else 1
     if not keepdims:
         terms = np.ones(np.broadcast_shapes(np.shape(plain(a)), np.shape(plain(b))), bool)
-        kept = np.any(terms, axis=axis, keepdims=True).shape
-        level, turn = np.reshape(level, kept), np.reshape(turn, kept) if return_sign else 1
+        reduced_shape = np.any(terms, axis=axis, keepdims=True).shape
+        level, turn = (
+            np.reshape(level, reduced_shape),
+            np.reshape(turn, reduced_shape) if return_sign else 1,
+        )
     with np.errstate(all="ignore"):  # inf - inf, for which the primal gives no warning
         weights = np.exp(a - level) * turn
     terms_dot = (weights if b is None else weights * b) * a_dot + weights * b_dot

@@ -47,9 +47,8 @@ def full_like_frule(primals, tangents, *, order, subok, **options):
         return y, ZERO
     dtype = plain(y).dtype
     if dtype.kind not in "fc":
-        message = (
+        raise DualLeakError(
             f"numpy.full_like makes an array of dtype {dtype}, but the fill value carries a "
             "derivative: pass a float dtype, for example dtype=float"
         )
-        raise DualLeakError(message)
     return y, cast(np.broadcast_to(fill_dot, np.shape(plain(y))), dtype)

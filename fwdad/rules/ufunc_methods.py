@@ -13,13 +13,12 @@ from fwdad.rules.reductions import (
     LARGEST,
     NO_VALUE,
     SMALLEST,
-    given,
     reduced_axes,
     rows_of_factors,
     tangent_of_extreme,
     with_reduced_last,
 )
-from fwdad.tangents.laws.listing import cast, dense
+from fwdad.tangents.laws.listing import cast, dense, or_default
 from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO, Zero
 
@@ -129,7 +128,7 @@ def divide_reduce_frule(primals, tangents, *, axis, where, initial, **options):
     if isinstance(a_dot, Zero):
         return y, ZERO
     rows, rows_dot = rows_of_factors(a, a_dot, axis, where)
-    steps = list(_steps(np.divide, rows, rows_dot, given(initial, None)))
+    steps = list(_steps(np.divide, rows, rows_dot, or_default(initial, None)))
     if not steps:
         return y, ZERO
     return y, cast(np.reshape(steps[-1][1], np.shape(plain(y))), plain(y).dtype)

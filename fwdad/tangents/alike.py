@@ -24,14 +24,14 @@ def alike(x: np.ndarray) -> np.ndarray:
     for axis in _inwards(x.strides):
         n, step = x.shape[axis], x.strides[axis]
         if n > 1:
-            own = size if abs(step) == due else size + x.itemsize
-            strides[axis] = own if step >= 0 else -own
-            offset += 0 if step >= 0 else own * (n - 1)
-            size, due = own * n, abs(step) * n
+            stride = size if abs(step) == due else size + x.itemsize
+            strides[axis] = stride if step >= 0 else -stride
+            offset += 0 if step >= 0 else stride * (n - 1)
+            size, due = stride * n, abs(step) * n
     memory = np.empty(size // x.itemsize, x.dtype)
-    made: np.ndarray = np.ndarray(x.shape, x.dtype, memory, offset, strides)
-    made[...] = x
-    return made
+    copy: np.ndarray = np.ndarray(x.shape, x.dtype, memory, offset, strides)
+    copy[...] = x
+    return copy
 
 
 def _inwards(strides: tuple[int, ...]) -> list[int]:

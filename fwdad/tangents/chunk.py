@@ -145,8 +145,7 @@ class Chunk:
 
     def __len__(self) -> int:
         if not self.shape:
-            message = "len() of an unsized object"
-            raise TypeError(message)
+            raise TypeError("len() of an unsized object")
         return self.shape[0]
 
     def __repr__(self) -> str:
@@ -195,11 +194,10 @@ class Chunk:
             return self
         if isinstance(other, Undefined):
             return other.use()
-        message = (
+        raise ChunkOperationError(
             f"{self!r} {sign} {type(other).__name__}: a tangent can be added to a tangent of the "
             "same primal only (a constant would make the rule affine)"
         )
-        raise ChunkOperationError(message)
 
     __radd__ = __add__
 
@@ -261,8 +259,7 @@ class Chunk:
         raise NonlinearTangentError(message)
 
     def __pow__(self, other: Any) -> Any:
-        message = f"{self!r} ** {other!r}: a power of a tangent is not linear"
-        raise NonlinearTangentError(message)
+        raise NonlinearTangentError(f"{self!r} ** {other!r}: a power of a tangent is not linear")
 
     def __matmul__(self, other: Any) -> Any:
         return LAWS[np.matmul](self, other)
@@ -479,8 +476,7 @@ def map_lanes(f: Callable[[Any], Any], x_dot: Any) -> Any:
     if isinstance(x_dot, (Zero, Undefined)):
         return x_dot
     if not isinstance(x_dot, Chunk):
-        message = f"map_lanes takes a Chunk or ZERO; got {type_in_words(x_dot)}"
-        raise ChunkMismatchError(message)
+        raise ChunkMismatchError(f"map_lanes takes a Chunk or ZERO; got {type_in_words(x_dot)}")
     rows = [f(lane) for lane in x_dot.lanes]
     if len({np.shape(plain(row)) for row in rows}) > 1 or any(row is None for row in rows):
         shapes = ", ".join("None" if row is None else str(np.shape(plain(row))) for row in rows)

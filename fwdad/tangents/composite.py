@@ -145,8 +145,8 @@ def _parts(x: Any) -> tuple[str, list[Any], list[Any], Any] | None:
         return "tuple", [], list(x), dict(namespace_of(x) or {})
     if isinstance(x, (list, dict)):
         keys, values = (list(x), list(x.values())) if isinstance(x, dict) else ([], list(x))
-        own = None if type(x) in (list, dict) else _twin(x)
-        return "list" if isinstance(x, list) else "dict", keys, values, own
+        twin = None if type(x) in (list, dict) else _twin(x)
+        return "list" if isinstance(x, list) else "dict", keys, values, twin
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
         names = [f.name for f in dataclasses.fields(x) if hasattr(x, f.name)]
         return "object", names, [getattr(x, n) for n in names], _twin(x)
@@ -240,8 +240,7 @@ def _in_c(cls: type, name: str) -> Any:
         member = base.__dict__.get(name)
         if member is not None and not isinstance(member, (FunctionType, staticmethod)):
             return member
-    message = f"{cls.__qualname__} has no {name}"
-    raise TypeError(message)
+    raise TypeError(f"{cls.__qualname__} has no {name}")
 
 
 def _slots(cls: type) -> list[str]:
@@ -316,11 +315,10 @@ def _match(
 ) -> None:
     if node.kind == "leaf":
         if node.index in tangents and not _same(tangents[node.index], v):
-            message = (
+            raise SeedError(
                 f"{path} is the same array as another part of the argument, so it has one "
                 f"tangent; got two different {what}s for it"
             )
-            raise SeedError(message)
         tangents[node.index] = v
         return
     # a shared container may meet another value the second time; a cycle meets the same one
@@ -348,8 +346,7 @@ def _pairs(node: Structure, v: Any, path: str, what: str) -> list[tuple[Structur
     if parts is None and node.kind == "custom" and len(node.children) == 1:
         return [(node.children[0], v, "")]
     if parts is None or parts[0] != node.kind or len(parts[2]) != len(node.children):
-        message = f"the {what} for {path} is {_other(node, v, parts, path)}"
-        raise SeedError(message)
+        raise SeedError(f"the {what} for {path} is {_other(node, v, parts, path)}")
     _, keys, children, data = parts
     if node.kind == "custom":
         registration = registration_of(type(node.value))
@@ -359,12 +356,10 @@ def _pairs(node: Structure, v: Any, path: str, what: str) -> list[tuple[Structur
         elif registration is not None and registration.mismatch is not None:
             reason = registration.mismatch(node.data, data)
         if reason is not None:
-            message = f"the {what} for {path} is {reason}"
-            raise SeedError(message)
+            raise SeedError(f"the {what} for {path} is {reason}")
     if node.keys:
         if set(keys) != set(node.keys):
-            message = f"the {what} for {path} has the keys {keys}; {path} has {node.keys}"
-            raise SeedError(message)
+            raise SeedError(f"the {what} for {path} has the keys {keys}; {path} has {node.keys}")
         by_key = dict(zip(keys, children, strict=True))
         children = [by_key[key] for key in node.keys]
     return list(zip(node.children, children, steps, strict=True))

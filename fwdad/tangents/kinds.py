@@ -168,12 +168,11 @@ class OwnTangent(TangentType):
 
     def basis(self, x: Any, start: int = 0) -> Any:
         """Raise: a user's tangent class has no known basis."""
-        message = (
+        raise UnsupportedTypeError(
             f"{self.primal.__qualname__} has a tangent class of its own, for which fwdad knows "
             f"no basis: pass the directions, as in jvp(f, x, v) (asked from direction {start} of "
             f"{x!r:.60})"
         )
-        raise UnsupportedTypeError(message)
 
     def random(self, x: Any, rng: np.random.Generator) -> Any:
         """Raise: a user's tangent class has no known random direction."""

@@ -118,8 +118,7 @@ class Lanes:
         flat = 0
         for i, length in zip(index, shape, strict=True):
             if not -length <= i < length:
-                message = f"index {i} is out of bounds for axis with size {length}"
-                raise IndexError(message)
+                raise IndexError(f"index {i} is out of bounds for axis with size {length}")
             flat = flat * length + (i + length if i < 0 else i)
         k = flat - start
         return hot_lanes(n, k, dtype) if 0 <= k < n else None

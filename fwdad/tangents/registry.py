@@ -81,8 +81,7 @@ def tangent_type(T: Any, n: int) -> TangentType | NoTangentType:
     (Chunk(2 lanes of shape ()), Chunk(2 lanes of shape (3,)))
     """
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-        message = f"the number of lanes must be a nonnegative integer, not {n!r}"
-        raise UnsupportedTypeError(message)
+        raise UnsupportedTypeError(f"the number of lanes must be a nonnegative integer, not {n!r}")
     key = (_normalised(T), int(n))
     with _LOCK:
         unique = _UNIQUE.get(key)
@@ -100,8 +99,7 @@ def _normalised(T: Any) -> Any:
     if typing.get_origin(T) is np.ndarray:  # NDArray[np.float32]
         (dtype,) = typing.get_args(typing.get_args(T)[1])
         if not isinstance(dtype, type):
-            message = f"{T} does not contain a dtype: write ArrayType(dtype)"
-            raise UnsupportedTypeError(message)
+            raise UnsupportedTypeError(f"{T} does not contain a dtype: write ArrayType(dtype)")
         return ArrayType(np.dtype(dtype))
     return T
 
@@ -184,8 +182,7 @@ def _of_class(cls: type, n: int) -> TangentType:
             f"{cls.__module__}.{cls.__qualname__}, whose parts fwdad does not know: register "
             "them with register_tangent_type"
         )
-    message = f"no tangent type for {reason}"
-    raise UnsupportedTypeError(message)
+    raise UnsupportedTypeError(f"no tangent type for {reason}")
 
 
 def typeof(x: Any) -> Any:
@@ -297,8 +294,7 @@ def register_tangent_type(
     6.0
     """
     if not isinstance(cls, type):
-        message = f"register_tangent_type takes a class; got {type_in_words(cls)}"
-        raise UnsupportedTypeError(message)
+        raise UnsupportedTypeError(f"register_tangent_type takes a class; got {type_in_words(cls)}")
     if not override and (cls in REGISTERED or cls in OWN):
         message = f"{cls.__qualname__} already has a tangent type; pass override=True to replace it"
         raise DuplicateRuleError(message)
@@ -308,21 +304,19 @@ def register_tangent_type(
         register(cls, Registration(flatten, unflatten))
     elif first == (None, None) and isinstance(tangent, type) and callable(zero) and callable(inner):
         if issubclass(cls, _HAVE_TANGENTS):
-            message = (
+            raise UnsupportedTypeError(
                 f"{cls.__qualname__} is a number, an array or a container, whose tangents are "
                 "fixed: only other classes can have a tangent class of their own"
             )
-            raise UnsupportedTypeError(message)
         missing = [op for op in ("__add__", "__mul__") if not hasattr(tangent, op)]
         if missing:
             message = f"the tangent class {tangent.__qualname__} has no {' and no '.join(missing)}"
             raise UnsupportedTypeError(message)
         vectors.register_own(cls, OwnTangents(tangent, zero, inner))
     else:
-        message = (
+        raise UnsupportedTypeError(
             "register_tangent_type takes either flatten and unflatten, or tangent, zero and "
             "inner: all of one group and none of the other"
         )
-        raise UnsupportedTypeError(message)
     with _LOCK:
         _UNIQUE.clear()

@@ -15,6 +15,9 @@ from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
 
+ONE_OR_SEVERAL = "one has the value's shape, K of them have (K, *shape)"
+"""What shapes cotangents have."""
+
 
 def leaf_shape(leaf: Any) -> tuple[int, ...]:
     """The shape of a leaf; numbers have ``()``."""
@@ -51,11 +54,10 @@ class BasisSeeds:
         self.count = sum(self.sizes)
         self.single = False
         if any(dtype.kind == "O" for dtype in self.dtypes):
-            message = (
+            raise SeedError(
                 "the argument contains an instance of a class with a tangent class of its own, "
                 "for which fwdad knows no basis: pass the directions, jvp(f, x, v)"
             )
-            raise SeedError(message)
 
     def lanes(self, start: int, stop: int) -> list[Any]:
         """The tangents of the leaves for directions ``start`` to ``stop``."""
@@ -140,19 +142,16 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
         return _fit_own(OWN[type(plain(leaf))].tangent, seed)
     if not hasattr(seed, "__fwdad_tag__"):
         if seed is None or seed is NoTangent:
-            message = (
+            raise SeedError(
                 f"got {seed} as the seed of an argument that has tangents: write ZERO for no change"
             )
-            raise SeedError(message)
         check_one_array(seed, "seed")
         check_unmasked(seed, "seed")
         seed = np.asarray(seed)
         if seed.dtype.kind == "c" and dtype.kind != "c":
-            message = f"got a complex seed for a real argument of dtype {dtype}"
-            raise SeedError(message)
+            raise SeedError(f"got a complex seed for a real argument of dtype {dtype}")
         if seed.dtype.kind not in "biufc":
-            message = f"expected a float array; got a seed of dtype {seed.dtype}"
-            raise SeedError(message)
+            raise SeedError(f"expected a float array; got a seed of dtype {seed.dtype}")
         seed = seed.astype(dtype)  # a copy: the function may write into what came
     elif leaf_shape(seed):
         seed = seed.copy()
@@ -162,11 +161,10 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
     if seed_shape[1:] == shape and len(seed_shape) == len(shape) + 1:
         return seed, seed_shape[0]
     stacked = f"{('K', *shape)}".replace("'", "")
-    message = (
+    raise SeedError(
         f"got a seed of shape {seed_shape} for an argument of shape {shape}: one direction has "
         f"that shape, K directions are stacked along a new first axis, {stacked}"
     )
-    raise SeedError(message)
 
 
 def check_one_array(items: Any, what: str) -> None:
@@ -177,11 +175,10 @@ def check_one_array(items: Any, what: str) -> None:
     """
     if type(items) in (tuple, dict) or (type(items) is list and not _has_numbers(items)):
         many = "" if len(items) == 1 else "; stack several along a new first axis, np.stack(…)"
-        message = (
+        raise SeedError(
             f"got {type_in_words(items)} of length {len(items)} as the {what} of one array or "
             f"number: pass the {what} itself{many}"
         )
-        raise SeedError(message)
 
 
 def _has_numbers(items: Any) -> bool:
@@ -195,8 +192,7 @@ def _has_numbers(items: Any) -> bool:
 def check_unmasked(x: Any, what: str) -> None:
     """Raise for a masked array that leaves elements out: what is under the mask would be taken."""
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        message = f"got a {what} with masked elements: write x.filled(0.0)"
-        raise SeedError(message)
+        raise SeedError(f"got a {what} with masked elements: write x.filled(0.0)")
 
 
 def _fit_own(cls: type, seed: Any) -> tuple[Any, int | None]:
@@ -206,11 +202,10 @@ def _fit_own(cls: type, seed: Any) -> tuple[Any, int | None]:
         [seed] if single else list(seed) if isinstance(seed, (list, tuple, np.ndarray)) else []
     )
     if not directions or any(type(t) is not cls for t in directions):
-        message = (
+        raise SeedError(
             f"got {type_in_words(seed)} as the seed of an argument whose tangents are "
             f"{cls.__qualname__}: pass one, or a sequence of K"
         )
-        raise SeedError(message)
     lanes = np.empty(len(directions), object)
     lanes[:] = directions
     return lanes, None if single else len(directions)

@@ -19,9 +19,8 @@ def with_derivative_of(value: Any, other: Any) -> Any:
     called past the dispatcher, which knows its rule.
     """
     if plain(value) is not value or plain(other) is not other:
-        message = (
+        raise DualLeakError(
             "with_derivative_of was called from code that fwdad cannot see, such as code in C: "
             "its derivative would be lost. Call it from Python code"
         )
-        raise DualLeakError(message)
     return np.positive(value)

@@ -103,8 +103,7 @@ def add_tangents(a: Any, b: Any) -> Any:
     if isinstance(a, Zero) or isinstance(b, Zero):
         return b if isinstance(a, Zero) else a
     if a is None or b is None:
-        message = "add_tangents takes two tangents of one value; got None: use ZERO"
-        raise ChunkMismatchError(message)
+        raise ChunkMismatchError("add_tangents takes two tangents of one value; got None: use ZERO")
     first, second, structure = _paired(a, b)
     return unflatten(structure, [_sum(p, q) for p, q in zip(first, second, strict=True)])
 
@@ -116,11 +115,10 @@ def _sum(p: Any, q: Any) -> Any:
         shapes = [tuple(t.shape) if isinstance(t, Chunk) else np.shape(plain(t)) for t in (p, q)]
         if q is None or isinstance(p, Chunk) != isinstance(q, Chunk) or shapes[0] != shapes[1]:
             words = [repr(t) if isinstance(t, Chunk) else type_in_words(t) for t in (p, q)]
-            message = (
+            raise ChunkMismatchError(
                 f"the terms of a sum must be tangents of one value: {words[0]} and {words[1]} "
                 f"have the shapes {shapes[0]} and {shapes[1]}"
             )
-            raise ChunkMismatchError(message)
     return p + q
 
 
@@ -183,20 +181,18 @@ def _inner(p: Any, q: Any) -> Any:
     if isinstance(q, Undefined):
         q.use()
     if isinstance(p, Chunk) != isinstance(q, Chunk):
-        message = (
+        raise ChunkMismatchError(
             f"an inner product needs two tangents of one value; got {type_in_words(p)} and "
             f"{type_in_words(q)}"
         )
-        raise ChunkMismatchError(message)
     if not isinstance(p, Chunk):
         if type(p) in _INNER:
             return _INNER[type(p)](p, q)
         if np.shape(p) != np.shape(q):
-            message = (
+            raise ChunkMismatchError(
                 f"an inner product needs two tangents of one value; got the shapes {np.shape(p)} "
                 f"and {np.shape(q)}"
             )
-            raise ChunkMismatchError(message)
         return float(np.real(np.vdot(np.asarray(p), np.asarray(q))))
     if (p.n, p.shape) != (q.n, q.shape):
         message = f"an inner product needs two tangents of one value; got {p!r} and {q!r}"

@@ -146,8 +146,7 @@ def allowed(trial: Trial, rtol: float | None, reason: str | None) -> float:
     if rtol is None:
         return usual
     if rtol > usual and not reason:
-        message = f"rtol={rtol:g} is looser than {usual:g}: give the reason, reason=…"
-        raise ValueError(message)
+        raise ValueError(f"rtol={rtol:g} is looser than {usual:g}: give the reason, reason=…")
     return rtol
 
 

@@ -41,12 +41,12 @@ def check_returned(trial: Trial, _settings: Any) -> None:
     if rule is None or not rule.of_user or rule.returns == "either":
         return
     hint = "frule(…, returns='view') declares a view, returns='either' that it depends"
-    found = []
+    calls = []
     for _ in range(2):
         copy = copied((tuple(trial.primals), trial.options))
         args, kwargs = rule.binder.unbind(*copy)
-        found.append((rule.function(*args, **kwargs), copy))
-    (y, copy), (again, _) = found
+        calls.append((rule.function(*args, **kwargs), copy))
+    (y, copy), (again, _) = calls
     shared = 0
     for path, part in walk(y):
         if not isinstance(part, np.ndarray) or not part.size:

@@ -82,7 +82,7 @@ def _nested(trial: Trial, inner: dict[Path, Any], outer: dict[Path, Any]) -> dic
         raise trial.failure("aliasing", error.msg) from error
     except FwdadError as error:
         what = f"{type(error).__name__}: {error.msg}"
-        raise trial.failure("second order", what, "or say second_order=False") from error
+        raise trial.failure("second order", what, "or pass second_order=False") from error
     lanes = lanes_of(y, y_dot, OUTER)
     keys = [path for path, value, _ in result_tangents(trial.y, trial.y) if is_leaf(value)]
     return {keys[path[0]]: value[0] for path, value in lanes.items()}

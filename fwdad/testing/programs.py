@@ -37,13 +37,13 @@ def program_of(
     fixed = [None if type(a) is Primal else a for a in args]
 
     def called(leaves: Any) -> Any:
-        given = [with_leaves(x, (k,), paths, leaves) for k, x in enumerate(primals)]
+        values = [with_leaves(x, (k,), paths, leaves) for k, x in enumerate(primals)]
         for k in mutates:
-            given[k] = given[k].copy()
-        positional = [fixed[j] if k < 0 else given[k] for j, k in enumerate(places)]
-        keywords = {key: given[k] for key, k in named.items()}
+            values[k] = values[k].copy()
+        positional = [fixed[j] if k < 0 else values[k] for j, k in enumerate(places)]
+        keywords = {key: values[k] for key, k in named.items()}
         y = function(*positional, **keywords, **options)
-        return (y, *[given[k] for k in mutates]) if mutates else y
+        return (y, *[values[k] for k in mutates]) if mutates else y
 
     return called
 

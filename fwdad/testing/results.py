@@ -123,12 +123,12 @@ def check_aliasing(trial: Trial, _settings: Any) -> None:
     for path, part in walk(y_dot):
         if not isinstance(part, Chunk):
             continue
-        held = [a for item in part.terms.items() for a in _arrays_of(item)]
+        arrays = [a for item in part.terms.items() for a in _arrays_of(item)]
         for name, source in [
             *((trial.primal_name(where), value) for where, value in inputs.items()),
             *((f"result{describe(where)}", value) for where, value in own.items()),
         ]:
-            if any(np.shares_memory(array, source) for array in held):
+            if any(np.shares_memory(array, source) for array in arrays):
                 trial.fail(
                     "aliasing",
                     f"the tangent of result{describe(path)} shares memory with {name}",

@@ -109,8 +109,7 @@ def check_rrule(
     """
     rule = RRULES.get(f)
     if rule is None:
-        message = f"{function_name(f)} has no rrule: register one with @fwdad.rrule"
-        raise MissingRuleError(message)
+        raise MissingRuleError(f"{function_name(f)} has no rrule: register one with @fwdad.rrule")
     forward, pure = RULES[f], RULES[f].pure
     if pure is not None:  # all but what it writes is that of the function of its new contents
         f, rule = pure, RRULES[pure]
@@ -148,8 +147,8 @@ class _Pulls:
         places = dict(walk(tuple(primals)))
 
         def of_leaves(leaves: Any) -> Any:
-            given = dict(zip(trial.paths, leaves, strict=True))
-            return trial.dispatched(*rebuild(tuple(primals), lambda path, v: given.get(path, v)))
+            by_path = dict(zip(trial.paths, leaves, strict=True))
+            return trial.dispatched(*rebuild(tuple(primals), lambda path, v: by_path.get(path, v)))
 
         try:
             y, pullback = vjp(of_leaves, [places[path] for path in trial.paths])
@@ -194,8 +193,8 @@ class _Pulls:
             bar = rng.uniform(0.5, 1.0, shape) * rng.choice([-1.0, 1.0], shape)
             if dtype.kind == "c":
                 bar = bar * np.exp(1j * rng.uniform(0, 2 * np.pi, shape))
-            kept = 1.0 if only is None or path == only else 0.0
-            bars[path] = np.asarray(bar * kept, dtype)
+            factor = 1.0 if only is None or path == only else 0.0
+            bars[path] = np.asarray(bar * factor, dtype)
         return bars
 
 
@@ -361,7 +360,7 @@ def check_second_order(pulls: _Pulls, settings: Any) -> None:
         first, lanes = jvp(pulled, 0.0, np.array(STEPS))
     except (FwdadError, AssertionError) as error:
         what = getattr(error, "msg", str(error)).removeprefix(f"{trial.name}, structure: ")
-        raise trial.failure("second order", what, "or say second_order=False") from error
+        raise trial.failure("second order", what, "or pass second_order=False") from error
     scale = min(trial.scale(path) for path in trial.paths)
     want, errors = directional(along, scale)
     for path, x_bar, x_bar_dot in zip(trial.paths, first, lanes, strict=True):

@@ -72,8 +72,7 @@ def check_transpose(
     trial = make_trial(f, args, options, (1, 2, 3), rng, [argnum])
     body = TRANSPOSES.get(f, {}).get(argnum)
     if body is None:
-        message = f"{trial.name} has no transpose for argument {argnum}"
-        raise MissingTransposeError(message)
+        raise MissingTransposeError(f"{trial.name} has no transpose for argument {argnum}")
     body = inspect.unwrap(body)  # what is looked at when it runs is looked at here
     x_dot = {path: trial.seeds[path][:1] for path in trial.paths}
     y_lanes = trial.run(x_dot)

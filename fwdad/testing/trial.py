@@ -146,12 +146,12 @@ class Trial:
 
     def tangents(self, primals: Sequence[Any], lanes: dict[Path, Any]) -> tuple[Any, ...]:
         """Lanes (arrays or chunks) by path, as the tangents of all primals."""
-        made = []
+        tangents = []
         for k, primal in enumerate(primals):
             mine = {path[1:]: t for path, t in lanes.items() if path[0] == k}
             chunks = {path: t if isinstance(t, Chunk) else Chunk(t) for path, t in mine.items()}
-            made.append(tangents_for(primal, chunks))
-        return tuple(made)
+            tangents.append(tangents_for(primal, chunks))
+        return tuple(tangents)
 
     def push(
         self, primals: Sequence[Any], lanes: dict[Path, Any], *, restore: bool = True

@@ -12,6 +12,7 @@ from fwdad.ir.ops import Apply, ElementWrite, Op, Value, is_array, values_in
 from fwdad.ir.primitives.scatter_add import is_scatter
 from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule
+from fwdad.tangents.laws.listing import would_lose_it
 from fwdad.transforms.forward.rule_table import ruled_function
 
 
@@ -51,8 +52,4 @@ def check_derivatives_fit(op: Op, is_active: Callable[[Value], bool]) -> None:
         else:
             whole = not op.mutated and becomes_whole(op)
         if whole and any(map(is_active, values_in(operands))):
-            message = (
-                f"a value that carries a derivative would become {made[0].type.dtype} and "
-                "lose it; say fwdad.stop_gradient(x) if that is meant"
-            )
-            raise DualLeakError(message, op.location)
+            raise DualLeakError(would_lose_it(made[0].type.dtype), op.location)

@@ -70,16 +70,16 @@ def find_or_make_key() -> bytes | None:
         return None
     with opened(where, make=True) as folder:
         try:
-            found, is_new = _read(folder), False
+            key, is_new = _read(folder), False
         except FileNotFoundError:
-            found, is_new = None, True
-        if found is None:
+            key, is_new = None, True
+        if key is None:
             folder.remove_drafts()
             folder.write(_NAME, f"{secrets.token_hex(32)}\n".encode(), new=is_new)
-            found = _read(folder)  # another process may have been first: there is one key
-        if found is None:
+            key = _read(folder)  # another process may have been first: there is one key
+        if key is None:
             raise OSError(f"the file {where / _NAME} cannot be read back as it was written")
-        return found
+        return key
 
 
 def _read(folder: Folder) -> bytes | None:

@@ -89,12 +89,12 @@ def program_digest(source: Source, types: dict[str, Type], options: dict[str, An
 
     None if a global name means something that another process could not find again.
     """
-    own = _own_sources()
+    sources = _own_sources()
     names = {name: _meaning(name, value) for name, value in source.namespace.items()}
-    if own is None or not all(names.values()):
+    if sources is None or not all(names.values()):
         return None
     parts = [
-        ("sources of fwdad", own),
+        ("sources of fwdad", sources),
         ("platform", *_platform()),
         ("options", *_texts(options), CHECK_BOUNDS),
         ("numba.config", *_texts(_numba_settings())),
@@ -203,8 +203,8 @@ def _class_by_name(value: type) -> str | None:
     module = sys.modules.get(value.__module__)
     if module is builtins or value.__module__ == "__main__":
         return f"builtins.{value.__name__}" if module is builtins else None
-    found = getattr(module, value.__qualname__, None)
-    return f"class {value.__module__}.{value.__qualname__}" if found is value else None
+    class_of_value = getattr(module, value.__qualname__, None)
+    return f"class {value.__module__}.{value.__qualname__}" if class_of_value is value else None
 
 
 # -- entries
@@ -220,15 +220,15 @@ def load(digest: str, signature: tuple[Any, ...]) -> CompileResult | None:
     try:
         with global_compiler_lock:
             context.refresh()  # what the code calls must be known before it is linked
-            made = CompileResult._rebuild(context, *pickle.loads(payload))  # noqa: S301 (verified)
+            result = CompileResult._rebuild(context, *pickle.loads(payload))  # noqa: S301 (verified)
     except Exception as error:  # noqa: BLE001 (whatever is wrong with it, it is compiled anew)
         LOG.info("compiled code %s cannot be loaded: %r", digest, error)
         return None
-    if tuple(made.signature.args) != signature:
+    if tuple(result.signature.args) != signature:
         LOG.info("compiled code %s has another signature", digest)
         return None
     LOG.debug("loaded %s", digest)
-    return made
+    return result
 
 
 def save(digest: str, made: CompileResult) -> None:
@@ -236,8 +236,8 @@ def save(digest: str, made: CompileResult) -> None:
     path = directory()
     if path is None or made.lifted or made.library.has_dynamic_globals:
         return
-    held = contents_in(made.library)
-    if any(name.startswith(_UNRESOLVED) for name in (*held.variables, *held.declared)):
+    contents = contents_in(made.library)
+    if any(name.startswith(_UNRESOLVED) for name in (*contents.variables, *contents.declared)):
         return  # functions that call each other are linked by Numba, not when they are loaded
     try:
         with opened(path, make=True) as folder:
@@ -281,8 +281,8 @@ class _Result(CompileResult):  # type: ignore[misc]
 
     def _find_referenced_environments(self) -> list[Any]:
         names = (n for n in contents_in(self.library).variables if n.startswith(_ENVIRONMENT))
-        found = [lookup_environment(n) for n in names]
-        return [e for e in found if e is not None and e.can_cache()]
+        environments = [lookup_environment(n) for n in names]
+        return [e for e in environments if e is not None and e.can_cache()]
 
 
 def _packed(made: CompileResult) -> bytes | None:
@@ -303,17 +303,17 @@ def _serialised(made: CompileResult) -> bytes:
     # nobody reads the type annotations, and formatting them takes longer than all the rest
     first, *rest = _Result(*made)._replace(type_annotation="")._reduce()
     name, kind, (code, bitcode) = first
-    own = {
+    own_symbols = {
         made.fndesc.llvm_func_name,
         made.fndesc.llvm_cpython_wrapper_name,
         made.fndesc.llvm_cfunc_wrapper_name,
     }
-    if not own.issuperset(contents_in(made.library).visible):
+    if not own_symbols.issuperset(contents_in(made.library).visible):
         module = llvm.parse_bitcode(made.library._final_module.as_bitcode())
-        hide(module, own)
+        hide(module, own_symbols)
         code = made.codegen._tm.emit_object(module)
         shared = llvm.parse_bitcode(bitcode)
-        hide(shared, own)
+        hide(shared, own_symbols)
         bitcode = shared.as_bitcode()
     return dumps(((name, kind, (code, bitcode)), *rest))
 
@@ -364,9 +364,9 @@ def _verified(data: bytes, digest: str) -> bytes | None:
 
 
 def _signed(key: bytes, head: bytes, payload: bytes) -> bytes:
-    made = hmac.new(key, head, "sha256")
-    made.update(payload)
-    return made.digest()
+    signature = hmac.new(key, head, "sha256")
+    signature.update(payload)
+    return signature.digest()
 
 
 def _write(folder: Folder, digest: str, key: bytes, payload: bytes) -> None:

@@ -126,7 +126,7 @@ class Folder:
 
     def files(self) -> list[tuple[str, os.stat_result]]:
         """The name and the status of everything in the folder."""
-        found = []
+        paths = []
         listed: Any = self.path
         if self._handle is not None:
             listed = os.open(".", os.O_RDONLY, dir_fd=self._handle)
@@ -134,11 +134,11 @@ class Folder:
             with os.scandir(listed) as items:
                 for item in items:
                     with contextlib.suppress(FileNotFoundError):  # another process may remove it
-                        found.append((item.name, item.stat(follow_symlinks=False)))
+                        paths.append((item.name, item.stat(follow_symlinks=False)))
         finally:
             if self._handle is not None:
                 os.close(listed)
-        return found
+        return paths
 
     def remove_drafts(self) -> None:
         """Remove the drafts that killed processes have left."""

@@ -65,7 +65,7 @@ def allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) ->
             exact = inside.not_(inside.extract_value(product, 1))
             fits = inside.and_(fits, inside.and_(exact, inside.icmp_signed(">=", n, n.type(0))))
         with inside.if_then(inside.not_(fits), likely=False):
-            inside.ret(_made(inside, _BYTE(None), _BYTE(None), _WORD(-1)))
+            inside.ret(_struct(inside, _BYTE(None), _BYTE(None), _WORD(-1)))
         align = ir.IntType(32)(_ALIGNMENT)
         owner = context.nrt.meminfo_alloc_aligned_unchecked(inside, size, align)
         _return_new(context, inside, owner, size, _LONG)
@@ -78,18 +78,18 @@ def allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) ->
 def _return_new(context: Any, builder: Any, owner: Any, size: Any, long: int) -> None:
     """Return new memory from the function being written; its owner may be null."""
     with builder.if_then(cgutils.is_null(builder, owner), likely=False):
-        builder.ret(_made(builder, _BYTE(None), _BYTE(None), size))
+        builder.ret(_struct(builder, _BYTE(None), _BYTE(None), size))
     data = context.nrt.meminfo_data(builder, owner)
     if sys.platform == "linux":
         _wants_large_pages(builder, data, size, long)
-    builder.ret(_made(builder, owner, data, size))
+    builder.ret(_struct(builder, owner, data, size))
 
 
-def _made(builder: Any, *parts: Any) -> Any:
-    made = ir.Constant(_MADE, ir.Undefined)
+def _struct(builder: Any, *parts: Any) -> Any:
+    struct = ir.Constant(_MADE, ir.Undefined)
     for k, part in enumerate(parts):
-        made = builder.insert_value(made, part, k)
-    return made
+        struct = builder.insert_value(struct, part, k)
+    return struct
 
 
 def _new(context: Any, builder: Any, array_type: Any, lengths: list[Any], made: Any) -> New:
@@ -97,8 +97,8 @@ def _new(context: Any, builder: Any, array_type: Any, lengths: list[Any], made: 
     owner, data, size = (builder.extract_value(made, k) for k in range(3))
     fits = builder.icmp_signed(">=", size, size.type(0))
     require(context, builder, fits, ValueError, "an array cannot have such lengths")
-    held = cgutils.is_not_null(builder, owner)
-    require(context, builder, held, MemoryError, "there is not enough memory for an array")
+    has_owner = cgutils.is_not_null(builder, owner)
+    require(context, builder, has_owner, MemoryError, "there is not enough memory for an array")
     pointer = builder.bitcast(data, context.get_data_type(array_type.dtype).as_pointer())
     array = as_array(context, builder, Held(array_type, pointer, lengths, []), owner)
     return New(array, pointer, size)
@@ -127,8 +127,8 @@ def _wants_large_pages(builder: Any, data: Any, size: Any, least: int) -> None:
 
 def lengths_of(context: Any, builder: Any, shape_type: Any, shape: Any) -> list[Any]:
     """The LLVM values of a tuple of lengths."""
-    held = [item_of(builder, shape, k) for k in range(len(shape_type))]
-    return casts(context, builder, shape_type, held, types.intp)
+    shape_struct = [item_of(builder, shape, k) for k in range(len(shape_type))]
+    return casts(context, builder, shape_type, shape_struct, types.intp)
 
 
 def _of_shape(fill: Callable[..., None], shape: Any, *given: Any) -> Any:
@@ -207,7 +207,7 @@ def copied(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
     if array_type.layout == "C":
         cgutils.raw_memcpy(builder, new.data, old.data, new.size, 1)
         return new.value
-    given = [new.data, old.data, *old.lengths, *all_steps(context, builder, old)]
+    arguments = [new.data, old.data, *old.lengths, *all_steps(context, builder, old)]
 
     def write(inside: Any, parts: Any) -> None:
         (to, source), rank = parts[:2], t.ndim
@@ -220,7 +220,7 @@ def copied(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
             inside.store(inside.load(places[0]), places[1])
         inside.ret_void()
 
-    call_own(builder, f"fwdad_copy_{t.ndim}_{t.dtype}", ir.VoidType(), given, write)
+    call_own(builder, f"fwdad_copy_{t.ndim}_{t.dtype}", ir.VoidType(), arguments, write)
     return new.value
 
 
@@ -267,8 +267,8 @@ def grown(_typing: Any, array: Any, needed: Any) -> Any:
         size = get_itemsize(context, sig.return_type)
         itemsize = context.get_constant(types.intp, size)
         pointers = [builder.bitcast(p, _BYTE) for p in (owner, parent, data)]
-        given = [itemsize, length, wanted, *pointers]
-        result = call_own(builder, "fwdad_grown", _MADE, given, partial(_write_grown, context))
+        arguments = [itemsize, length, wanted, *pointers]
+        result = call_own(builder, "fwdad_grown", _MADE, arguments, partial(_write_grown, context))
         longer = builder.sdiv(builder.extract_value(result, 2), itemsize)
         return _new(context, builder, sig.return_type, [longer], result).value
 
@@ -287,16 +287,16 @@ def _write_grown(context: Any, builder: Any, given: Any) -> None:
     with builder.if_then(cgutils.is_null(builder, parent)):  # not passed in by Python
         moved = nrt.meminfo_varsize_realloc_unchecked(builder, owner, size)
         with builder.if_then(cgutils.is_null(builder, moved), likely=False):
-            builder.ret(_made(builder, _BYTE(None), _BYTE(None), size))
+            builder.ret(_struct(builder, _BYTE(None), _BYTE(None), size))
         nrt.incref(builder, types.MemInfoPointer(types.voidptr), owner)
         if sys.platform == "linux":
             _wants_large_pages(builder, moved, size, _LONG_STACK)
-        builder.ret(_made(builder, owner, moved, size))
-    made = nrt.meminfo_new_varsize_unchecked(builder, size)
-    with builder.if_then(cgutils.is_not_null(builder, made)):
-        into = nrt.meminfo_data(builder, made)
+        builder.ret(_struct(builder, owner, moved, size))
+    meminfo = nrt.meminfo_new_varsize_unchecked(builder, size)
+    with builder.if_then(cgutils.is_not_null(builder, meminfo)):
+        into = nrt.meminfo_data(builder, meminfo)
         cgutils.raw_memcpy(builder, into, data, length, itemsize)
-    _return_new(context, builder, made, size, _LONG_STACK)
+    _return_new(context, builder, meminfo, size, _LONG_STACK)
 
 
 def _write_moved(context: Any, builder: Any, given: Any) -> None:
@@ -342,7 +342,7 @@ def _bytes(builder: Any, itemsize: Any, length: Any) -> Any:
     fits = builder.icmp_signed(">=", size, size.type(0))
     fits = builder.and_(fits, builder.not_(builder.extract_value(product, 1)))
     with builder.if_then(builder.not_(fits), likely=False):
-        builder.ret(_made(builder, _BYTE(None), _BYTE(None), _WORD(-1)))
+        builder.ret(_struct(builder, _BYTE(None), _BYTE(None), _WORD(-1)))
     return size
 
 
@@ -353,11 +353,11 @@ def address_of(_typing: Any, array: Any, index: Any) -> Any:
         return None
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        held = context.make_array(sig.args[0])(context, builder, args[0])
+        array_struct = context.make_array(sig.args[0])(context, builder, args[0])
         index = cgutils.unpack_tuple(builder, args[1])
         place = casts(context, builder, sig.args[1], index, types.intp)
         element = cgutils.get_item_pointer(
-            context, builder, sig.args[0], held, place, wraparound=True, boundscheck=False
+            context, builder, sig.args[0], array_struct, place, wraparound=True, boundscheck=False
         )
         return builder.ptrtoint(element, context.get_value_type(types.intp))
 

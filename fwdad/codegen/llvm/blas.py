@@ -92,10 +92,10 @@ def product(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     )
     by_columns = [_BIT(x.type.ndim == 2 and x.type.layout == "F") for x in (a, b)]
     pointers = [builder.bitcast(p, _ANY) for p in (a.data, b.data, target)]
-    given = [*pointers, *by_columns, *a.lengths, *b.lengths[1:]]
+    arguments = [*pointers, *by_columns, *a.lengths, *b.lengths[1:]]
     name = f"fwdad_product_{a.type.ndim}_{b.type.ndim}_{made_type.dtype}"
     write = partial(_write, context, made_type, (a.type.ndim, b.type.ndim))
-    counted = call_own(builder, name, _BIT, given, write)
+    counted = call_own(builder, name, _BIT, arguments, write)
     require(context, builder, counted, ValueError, "a matrix is too long for BLAS")
     for t, copy in (*a_copy, *b_copy):
         context.nrt.decref(builder, t, copy)

@@ -40,9 +40,9 @@ def require_inside(context: Any, builder: Any, first: Any, length: Any, count: A
         inside = builder.and_(inside, builder.icmp_signed(">=", n, word(0)))
     line = getattr(builder, _LINE, 0)
     with builder.if_then(builder.not_(inside), likely=False):
-        given = [word(line), builder.function.args[1], first, count, length]
+        arguments = [word(line), builder.function.args[1], first, count, length]
         write = partial(_write_outside, context)
-        builder.ret(call_own(builder, "fwdad_outside", ir.IntType(32), given, write))
+        builder.ret(call_own(builder, "fwdad_outside", ir.IntType(32), arguments, write))
 
 
 def _write_outside(context: Any, builder: Any, given: Any) -> None:

@@ -87,8 +87,8 @@ def item_of(builder: Any, held: Any, k: int) -> Any:
 
 def _known_length(n: Any) -> int | None:
     """The constant that a length is, or None."""
-    found = n.constant if isinstance(n, Constant) else None
-    return found if type(found) is int else None
+    constant = n.constant if isinstance(n, Constant) else None
+    return constant if type(constant) is int else None
 
 
 def checked_places(
@@ -240,14 +240,14 @@ def as_array(context: Any, builder: Any, array: Held, owner: Any = None) -> Any:
 def as_view(context: Any, builder: Any, array: Held, of_type: Any, of: Any) -> Any:
     """A view of an array as a Numba value, with its own reference to the memory."""
     owner = owner_of(context, builder, of_type, of)
-    made = as_array(context, builder, array, owner)
+    view_of_data = as_array(context, builder, array, owner)
     model = context.data_model_manager[array.type]
     parent = context.data_model_manager[of_type].get(builder, of, "parent")
-    parts = vars(made)[_PARTS]
-    made = model.set(builder, made, parent, "parent")
-    setattr(made, _PARTS, parts)
+    parts = vars(view_of_data)[_PARTS]
+    view_of_data = model.set(builder, view_of_data, parent, "parent")
+    setattr(view_of_data, _PARTS, parts)
     context.nrt.incref(builder, types.MemInfoPointer(types.voidptr), owner)
-    return made
+    return view_of_data
 
 
 def owner_of(context: Any, builder: Any, array_type: Any, array: Any) -> Any:

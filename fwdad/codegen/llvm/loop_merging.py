@@ -28,15 +28,15 @@ class SharedLoop:
 
 def shared_loops(nests: Iterable[Nest]) -> dict[ast.For, SharedLoop]:
     """The loops of some distinct nests that occur more than once."""
-    found: dict[str, dict[ast.For, SharedLoop]] = {}
+    loops: dict[str, dict[ast.For, SharedLoop]] = {}
     for nest in nests:
         live = Live()
         live.block(nest.tree.body, set(nest.results))
         for loop in _loops(nest.tree.body):
-            made = _shared(nest, loop, live)
-            if made is not None:
-                found.setdefault(made.text, {})[loop] = made
-    return {s: made for same in found.values() if len(same) > 1 for s, made in same.items()}
+            merged = _shared(nest, loop, live)
+            if merged is not None:
+                loops.setdefault(merged.text, {})[loop] = merged
+    return {s: merged for same in loops.values() if len(same) > 1 for s, merged in same.items()}
 
 
 def _loops(body: Sequence[ast.stmt]) -> Iterator[ast.For]:

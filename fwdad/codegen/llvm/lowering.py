@@ -154,9 +154,9 @@ class ProgramLower(Lower):  # type: ignore[misc]
             return self._slice(resty, expr)
         if isinstance(called, types.BoundFunction):
             signature, array = self.fndesc.calltypes[expr], self.loadvar(expr.func.name)
-            made = self._method(called.typing_key, signature, array, expr.args)
-            if made is not None:
-                return self.context.cast(self.builder, made, signature.return_type, resty)
+            result = self._method(called.typing_key, signature, array, expr.args)
+            if result is not None:
+                return self.context.cast(self.builder, result, signature.return_type, resty)
         return None
 
     def _method(self, name: str, signature: Any, array: Any, args: Any) -> Any:
@@ -189,8 +189,8 @@ class ProgramLower(Lower):  # type: ignore[misc]
         static = expr.op == "static_getitem"
         array_type = self.typeof(expr.value.name)
         if static and isinstance(array_type, types.UniTuple) and type(expr.index) is int:
-            held = self.loadvar(expr.value.name)
-            item = self.builder.extract_value(held, expr.index % len(array_type))
+            array_value = self.loadvar(expr.value.name)
+            item = self.builder.extract_value(array_value, expr.index % len(array_type))
             made = self.context.cast(self.builder, item, array_type.dtype, resty)
             self.incref(resty, made)
             return made
@@ -222,8 +222,8 @@ class ProgramLower(Lower):  # type: ignore[misc]
             return model.get(self.builder, array, "shape")
         parts = elements.held(self.context, self.builder, t, array)
         steps = elements.own_steps(self.context, self.builder, t, array)
-        made = elements.Held(resty, parts.data, parts.lengths[::-1], steps[::-1])
-        return elements.as_view(self.context, self.builder, made, t, array)
+        transposed = elements.Held(resty, parts.data, parts.lengths[::-1], steps[::-1])
+        return elements.as_view(self.context, self.builder, transposed, t, array)
 
     def _slice(self, resty: Any, expr: Any) -> Any:
         """A slice without a step, or None: Numba tests the sign even of a step that is missing."""
@@ -231,16 +231,16 @@ class ProgramLower(Lower):  # type: ignore[misc]
         if len(expr.args) != 2 or expr.kws or signature.return_type.has_step:
             return None
         model = self.context.data_model_manager[signature.return_type]
-        made = cgutils.get_null_value(model.get_value_type())
+        struct = cgutils.get_null_value(model.get_value_type())
         ends = zip(("start", "stop"), expr.args, signature.args, (0, 2**63 - 1), strict=True)
         for name, end, t, open_end in ends:
             value = self.context.get_constant(types.intp, open_end)
             if t != types.none:
                 value = self.loadvar(end.name)
                 value = self.context.cast(self.builder, value, self.typeof(end.name), types.intp)
-            made = model.set(self.builder, made, value, name)
-        made = model.set(self.builder, made, self.context.get_constant(types.intp, 1), "step")
-        return self.context.cast(self.builder, made, signature.return_type, resty)
+            struct = model.set(self.builder, struct, value, name)
+        struct = model.set(self.builder, struct, self.context.get_constant(types.intp, 1), "step")
+        return self.context.cast(self.builder, struct, signature.return_type, resty)
 
     def _product(self, resty: Any, expr: Any) -> Any:
         """Lower a call of ``np.dot``."""
@@ -248,21 +248,21 @@ class ProgramLower(Lower):  # type: ignore[misc]
         if expr.kws or not blas.fits(signature.args):
             made = self._lower_call_normal(blas.plain(self.context.typing_context), expr, signature)
         else:
-            given = [self.loadvar(a.name) for a in expr.args]
-            made = blas.product(self.context, self.builder, signature, given)
+            operands = [self.loadvar(a.name) for a in expr.args]
+            made = blas.product(self.context, self.builder, signature, operands)
         return self.context.cast(self.builder, made, signature.return_type, resty)
 
     def _nest(self, resty: Any, expr: Any) -> Any:
         """Lower the call of a nest that was cut out."""
         signature = self.fndesc.calltypes[expr]
-        given = [
+        casted = [
             self.context.cast(self.builder, self.loadvar(a.name), self.typeof(a.name), t)
             for a, t in zip(expr.args, signature.args, strict=True)
         ]
         nest = self.typeof(expr.func.name).nest
         known = self._known_of_nests()[nest, signature.args]
-        made = write_call(self.context, self.builder, nest, signature, given, known)
-        return self.context.cast(self.builder, made, signature.return_type, resty)
+        results = write_call(self.context, self.builder, nest, signature, casted, known)
+        return self.context.cast(self.builder, results, signature.return_type, resty)
 
     def _known_of_nests(self) -> dict[Any, list[Given]]:
         """What is known of the arguments of each nest at all its calls."""
@@ -285,19 +285,19 @@ class ProgramLower(Lower):  # type: ignore[misc]
             return None
         if static:
             items = index if isinstance(index, tuple) else (index,)
-            found = [_known_part(i) for i in items]
-            return found if all(part is not None for part in found) else None
+            parts_of_index = [_known_part(i) for i in items]
+            return parts_of_index if all(part is not None for part in parts_of_index) else None
         held, made = self.loadvar(index.name), self._made_of(index)
         if not isinstance(self.typeof(index.name), types.BaseTuple):
             part = self._part(index, held)
             return None if part is None else [part]
         if not (isinstance(made, ir.Expr) and made.op == "build_tuple"):
             return None
-        found = [
+        parts_of_index = [
             self._part(item, elements.item_of(self.builder, held, k))
             for k, item in enumerate(made.items)
         ]
-        return found if all(part is not None for part in found) else None
+        return parts_of_index if all(part is not None for part in parts_of_index) else None
 
     def _part(self, item: Any, held: Any) -> Any:
         """One axis of such an index, from its LLVM value; None if it has no such form."""
@@ -313,10 +313,10 @@ class ProgramLower(Lower):  # type: ignore[misc]
         model = self.context.data_model_manager[t]
         ends = []
         for end, name in zip(made.args, ("start", "stop"), strict=True):
-            given = self.typeof(end.name)
-            if not (isinstance(given, types.Integer) or given == types.none):
+            end_type = self.typeof(end.name)
+            if not (isinstance(end_type, types.Integer) or end_type == types.none):
                 return None
-            is_open = given == types.none
+            is_open = end_type == types.none
             ends.append(None if is_open else (types.intp, model.get(self.builder, held, name)))
         return elements.Part(*ends)
 
@@ -333,34 +333,36 @@ class ProgramLower(Lower):  # type: ignore[misc]
         parts = list(t) if isinstance(t, types.BaseTuple) else [t]
         if len(parts) != array_type.ndim or not all(isinstance(p, types.Integer) for p in parts):
             return None
-        held = self.loadvar(index.name)
+        loaded = self.loadvar(index.name)
         if not isinstance(t, types.BaseTuple):
-            return [(t, held, self._is_inner(index))]
-        values = [elements.item_of(self.builder, held, k) for k in range(len(parts))]
-        made = self._made_of(index)
-        if isinstance(made, ir.Expr) and made.op == "build_tuple":
-            inner = [self._is_inner(item) for item in made.items]
+            return [(t, loaded, self._is_inner(index))]
+        values = [elements.item_of(self.builder, loaded, k) for k in range(len(parts))]
+        definition = self._made_of(index)
+        if isinstance(definition, ir.Expr) and definition.op == "build_tuple":
+            inner = [self._is_inner(item) for item in definition.items]
         else:
             inner = [False] * len(parts)
         return list(zip(parts, values, inner, strict=True))
 
     def _made_of(self, variable: Any) -> Any:
         """The right-hand side of the only assignment to a variable, or None."""
-        found = self.func_ir._definitions.get(variable.name, ())
-        return found[0] if len(found) == 1 else None
+        definitions = self.func_ir._definitions.get(variable.name, ())
+        return definitions[0] if len(definitions) == 1 else None
 
     def _constant(self, variable: Any) -> Any:
         """The constant value of a variable, or None."""
-        made = self._made_of(variable)
-        return made.value if isinstance(made, (ir.Const, ir.Global, ir.FreeVar)) else None
+        definition = self._made_of(variable)
+        return (
+            definition.value if isinstance(definition, (ir.Const, ir.Global, ir.FreeVar)) else None
+        )
 
     def _known_ints(self, variable: Any) -> list[int] | None:
         """The ints of a constant tuple, or None."""
-        made = self._made_of(variable)
-        if not (isinstance(made, ir.Expr) and made.op == "build_tuple"):
+        definition = self._made_of(variable)
+        if not (isinstance(definition, ir.Expr) and definition.op == "build_tuple"):
             return None
-        found = [self._constant(item) for item in made.items]
-        return [k for k in found if type(k) is int] if None not in found else None
+        constants = [self._constant(item) for item in definition.items]
+        return [k for k in constants if type(k) is int] if None not in constants else None
 
     def _is_inner(self, index: Any) -> bool:
         """Whether an index is a counter of a loop before which all lengths have been compared."""

@@ -56,8 +56,7 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
         """Raise if a function that Numba has compiled was not linked."""
         for name in self.contents.declared:
             if name.startswith(_COMPILED):
-                message = f"Symbol {name} not linked properly"
-                raise AssertionError(message)
+                raise AssertionError(f"Symbol {name} not linked properly")
 
     def _optimize_final_module(self) -> None:
         """Inline what must be inlined, then run all of LLVM's passes; both prune references.
@@ -117,18 +116,18 @@ def hide(module: Any, kept: Iterable[str]) -> bool:
     They are renamed, too: a module that is linked later may have another function of the same name,
     such as one from Numba's ``np.linalg``. LLVM drops unused arguments of internal functions.
     """
-    own = (f for f in module.functions if not f.is_declaration)
-    found = [f for f in own if _is_visible(f) and f.name not in kept]
-    for f in found:
+    defined = (f for f in module.functions if not f.is_declaration)
+    visible = [f for f in defined if _is_visible(f) and f.name not in kept]
+    for f in visible:
         f.linkage = llvm.Linkage.internal
         f.name = f"{_OWN}{f.name}"
-    return bool(found)
+    return bool(visible)
 
 
 def new_library(codegen: Any, name: str) -> Any:
     """An empty library for a program, which can be serialised later."""
     knows = hasattr(llvm, "create_pass_builder")  # LLVM's new pass managers
     ours = knows and config.LLVM_REFPRUNE_PASS and config.OPT != 0
-    made = _Library(codegen, name) if ours else codegen.create_library(name)
-    made.enable_object_caching()
-    return made
+    library = _Library(codegen, name) if ours else codegen.create_library(name)
+    library.enable_object_caching()
+    return library

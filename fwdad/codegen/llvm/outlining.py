@@ -79,10 +79,12 @@ def call_apart(
 
     def body(inside: Any, _: Any) -> None:
         function = inside.function
-        given = [f"p{k}" for k in range(len(args))]
-        convention.decorate_function(function, given, signature.args)
-        made = write(inside, convention.decode_arguments(inside, signature.args, function))
-        convention.return_value(inside, context.get_return_value(inside, result, made))
+        names = [f"p{k}" for k in range(len(args))]
+        convention.decorate_function(function, names, signature.args)
+        returned_value = write(
+            inside, convention.decode_arguments(inside, signature.args, function)
+        )
+        convention.return_value(inside, context.get_return_value(inside, result, returned_value))
 
     function_type = convention.get_function_type(result, signature.args)
     function = own_function(builder, f"{name}_{kinds}", function_type, body)
@@ -99,8 +101,8 @@ def call_raising(
     """
     result, raised = signature.return_type, builder.function.args[1]
     returned = cgutils.alloca_once(builder, context.call_conv.get_return_type(result).pointee)
-    given = context.get_arg_packer(signature.args).as_arguments(builder, args)
-    code = builder.call(function, [returned, raised, *given])
+    packed = context.get_arg_packer(signature.args).as_arguments(builder, args)
+    code = builder.call(function, [returned, raised, *packed])
     with cgutils.if_unlikely(builder, builder.icmp_signed("!=", code, code.type(0))):
         builder.ret(code)
     if result == types.none:

@@ -86,12 +86,12 @@ class _Typing:
         if kws or not isinstance(function, types.Function):
             return ask(function, args, kws)
         key = function, tuple(args)
-        found = _SIGNATURES.get(key)
-        if found is None:
-            found = ask(function, args, kws)
-            if found is not None:
-                _SIGNATURES[key] = found
-        return found
+        signature = _SIGNATURES.get(key)
+        if signature is None:
+            signature = ask(function, args, kws)
+            if signature is not None:
+                _SIGNATURES[key] = signature
+        return signature
 
     def resolve_static_getitem(self, value: Any, index: Any) -> Any:
         """The signature of reading a constant index; for arrays its value does not matter."""
@@ -115,12 +115,12 @@ class _Typing:
         Where it does, its arguments differ from those without constants.
         """
         key = function, tuple(map(types.unliteral, args))
-        found = _SIGNATURES.get(key)
-        if found is None:
-            found = ask(function, args, *more)
-            if found is not None and found.args == key[1]:
-                _SIGNATURES[key] = found
-        return found
+        signature = _SIGNATURES.get(key)
+        if signature is None:
+            signature = ask(function, args, *more)
+            if signature is not None and signature.args == key[1]:
+                _SIGNATURES[key] = signature
+        return signature
 
     def _of_kind(self, name: str, target: Any, index: Any, *value: Any) -> Any:
         """What Numba returns for an array, and for a constant of the index's kind."""
@@ -128,10 +128,10 @@ class _Typing:
         if not isinstance(target, types.Array) or isinstance(index, str):
             return ask(target, index, *value)
         key = (name, target, type(index), *value)
-        found = _SIGNATURES.get(key, _UNKNOWN)
-        if found is _UNKNOWN:
-            found = _SIGNATURES[key] = ask(target, index, *value)
-        return found
+        signature = _SIGNATURES.get(key, _UNKNOWN)
+        if signature is _UNKNOWN:
+            signature = _SIGNATURES[key] = ask(target, index, *value)
+        return signature
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -187,12 +187,12 @@ class ProgramCompiler(CompilerBase):
 
     def define_pipelines(self) -> list[Any]:
         """Numba's passes, some of them replaced by ours."""
-        made = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        made.passes[:] = [
+        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        pipeline.passes[:] = [
             (_INSTEAD.get(each, each), name)
-            for each, name in made.passes
+            for each, name in pipeline.passes
             if each.__name__ not in _NOT_MET
         ]
-        made.add_pass_after(_OwnFunctions, IRProcessing)
-        made.finalize()
-        return [made]
+        pipeline.add_pass_after(_OwnFunctions, IRProcessing)
+        pipeline.finalize()
+        return [pipeline]

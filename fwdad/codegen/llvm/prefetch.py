@@ -47,8 +47,8 @@ def ahead(_typing: Any, stack: Any, start: Any, size: Any, way: Any) -> Any:
         above = builder.sub(in_bytes[2], _WORD(_SHORTEST))
         fits = builder.icmp_unsigned("<=", above, _WORD(_LONGEST - _SHORTEST))
         with builder.if_then(fits, likely=False):
-            given = [builder.bitcast(memory.data, _BYTE), *in_bytes, numbers[2]]
-            call_own(builder, "fwdad_ahead", ir.VoidType(), given, _write)
+            arguments = [builder.bitcast(memory.data, _BYTE), *in_bytes, numbers[2]]
+            call_own(builder, "fwdad_ahead", ir.VoidType(), arguments, _write)
         return context.get_dummy_value()
 
     return types.void(stack, start, size, way), code

@@ -154,11 +154,11 @@ def arange(_typing: Any, start: Any, stop: Any, step: Any) -> Any:
         between = builder.sub(builder.sub(high, low), one)
         count = builder.add(builder.udiv(between, size), one)
         count = builder.select(builder.icmp_signed("<", low, high), count, zero)
-        made = allocate(context, builder, sig.return_type, [count])
+        array = allocate(context, builder, sig.return_type, [count])
         with cgutils.for_range(builder, count) as loop:
             item = builder.add(first, builder.mul(loop.index, by))
-            builder.store(item, builder.gep(made.data, [loop.index]))
-        return made.value
+            builder.store(item, builder.gep(array.data, [loop.index]))
+        return array.value
 
     return types.Array(types.int64, 1, "C")(start, stop, step), code
 
@@ -170,7 +170,7 @@ def broadcast_to(_typing: Any, array: Any, shape: Any) -> Any:
         return None
     if len(shape) < array.ndim or not all(isinstance(n, types.Integer) for n in shape):
         return None
-    made = types.Array(array.dtype, len(shape), "A", readonly=True, aligned=array.aligned)
+    view_type = types.Array(array.dtype, len(shape), "A", readonly=True, aligned=array.aligned)
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         t = sig.args[0]
@@ -192,7 +192,7 @@ def broadcast_to(_typing: Any, array: Any, shape: Any) -> Any:
         new = Held(sig.return_type, old.data, lengths, steps)
         return as_view(context, builder, new, t, args[0])
 
-    return made(array, shape), code
+    return view_type(array, shape), code
 
 
 REPLACED: dict[Any, Any] = {

@@ -74,23 +74,23 @@ def _refuse(context, builder, condition, exception, message):
 
 def _nan_made(builder, r, *given):
     """Whether a result is NaN although no argument is."""
-    made = is_nan(builder, r)
+    result_is_nan = is_nan(builder, r)
     for x in given:
-        made = builder.and_(made, builder.not_(is_nan(builder, x)))
-    return made
+        result_is_nan = builder.and_(result_is_nan, builder.not_(is_nan(builder, x)))
+    return result_is_nan
 
 
 def _infinity_made(builder, r, *given):
     """Whether a result is infinite although all arguments are finite."""
-    made = _is_infinite(builder, r)
+    result_is_infinite = _is_infinite(builder, r)
     for x in given:
         # false of NaN, too
         is_finite = builder.and_(
             builder.fcmp_ordered("<", x, x.type(math.inf)),
             builder.fcmp_ordered(">", x, x.type(-math.inf)),
         )
-        made = builder.and_(made, is_finite)
-    return made
+        result_is_infinite = builder.and_(result_is_infinite, is_finite)
+    return result_is_infinite
 
 
 @_of_floats

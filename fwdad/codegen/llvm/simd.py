@@ -9,19 +9,25 @@ they break the NaN policy, and gain nothing. Importing this module needs Numba.
 from __future__ import annotations
 
 import functools
-import operator
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils
 from numba.core import types as _types
 from numba.core.errors import TypingError
-from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
+from numba.extending import intrinsic, models, register_model
 
 from fwdad.codegen.llvm.checks import require
 from fwdad.codegen.llvm.outlining import casts
-from fwdad.codegen.llvm.vectors import flat, index_of, splat
+from fwdad.codegen.llvm.vectors import (
+    NUMBERS,
+    VectorType,
+    constant,
+    flat,
+    index_of,
+    llvm_type,
+    splat,
+)
 from fwdad.codegen.runtime.lanes import LaneFunctions
 
 types: Any = _types
@@ -29,12 +35,12 @@ _DOUBLE = ir.DoubleType()
 _INT32 = ir.IntType(32)
 
 
-class LanesType(types.Type):
-    """N lanes of float64."""
+class LanesType(VectorType):
+    """N lanes of float64, in a vector as wide as the register that holds them."""
 
     def __init__(self, n: int) -> None:
-        self.n = n
-        super().__init__(name=f"Lanes({n})")
+        self.lanes = n
+        super().__init__(types.float64, _register_width(n), f"Lanes({n})")
 
 
 @register_model(LanesType)
@@ -42,22 +48,22 @@ class _LanesModel(models.PrimitiveModel):
     """A vector as a value, an array of doubles in memory and across calls."""
 
     def __init__(self, manager: Any, lanes: LanesType) -> None:
-        super().__init__(manager, lanes, _vector(lanes.n))
+        super().__init__(manager, lanes, llvm_type(lanes))
 
     def get_data_type(self) -> ir.Type:
-        return ir.ArrayType(_DOUBLE, self._fe_type.n)
+        return ir.ArrayType(_DOUBLE, self._fe_type.lanes)
 
     get_return_type = get_data_type
 
     def as_data(self, builder: Any, value: Any) -> Any:
-        made = ir.Constant(self.get_data_type(), ir.Undefined)
-        for k in range(self._fe_type.n):
-            made = builder.insert_value(made, builder.extract_element(value, _INT32(k)), k)
-        return made
+        data = ir.Constant(self.get_data_type(), ir.Undefined)
+        for k in range(self._fe_type.lanes):
+            data = builder.insert_value(data, builder.extract_element(value, _INT32(k)), k)
+        return data
 
     def from_data(self, builder: Any, value: Any) -> Any:
-        vector = _zeros(self._fe_type.n)
-        for k in range(self._fe_type.n):
+        vector = _zeros(self._fe_type.lanes)
+        for k in range(self._fe_type.lanes):
             vector = builder.insert_element(vector, builder.extract_value(value, k), _INT32(k))
         return vector
 
@@ -65,7 +71,7 @@ class _LanesModel(models.PrimitiveModel):
     from_return = from_data
 
     def load_from_data_pointer(self, builder: Any, ptr: Any, align: int | None = None) -> Any:  # noqa: ARG002
-        return _load_vector(builder, ptr, self._fe_type.n)
+        return _load_vector(builder, ptr, self._fe_type.lanes)
 
 
 def _register_width(n: int) -> int:
@@ -73,12 +79,8 @@ def _register_width(n: int) -> int:
     return next((width for width in (1, 2, 4, 8) if width >= n), n)
 
 
-def _vector(n: int) -> ir.Type:
-    return ir.VectorType(_DOUBLE, _register_width(n))
-
-
 def _zeros(n: int) -> Any:
-    return ir.Constant(_vector(n), [_DOUBLE(0.0)] * _register_width(n))
+    return constant(LanesType(n), 0.0)
 
 
 def _picked(builder: Any, v: Any, w: Any, lanes: list[int]) -> Any:
@@ -105,78 +107,6 @@ def _store_vector(builder: Any, lanes: Any, pointer: Any, n: int) -> None:
 
 def _splat(builder: Any, x: Any, n: int) -> Any:
     return splat(builder, x, _register_width(n))
-
-
-# -- operators
-
-
-def _typed(op: Any, typer: Callable[..., Any]) -> None:
-    type_callable(op)(lambda _context: typer)
-
-
-def _two(a: Any, b: Any) -> Any:
-    return a if isinstance(a, LanesType) and a == b else None
-
-
-def _one(a: Any) -> Any:
-    return a if isinstance(a, LanesType) else None
-
-
-def _scaled(a: Any, b: Any) -> Any:
-    if isinstance(a, LanesType):
-        return _by_number(a, b)
-    return _by_number(b, a)
-
-
-def _by_number(a: Any, b: Any) -> Any:
-    real = isinstance(b, (types.Float, types.Integer, types.Boolean))
-    return a if isinstance(a, LanesType) and real else None
-
-
-def _operands(context: Any, builder: Any, sig: Any, args: Any) -> list[Any]:
-    n = sig.return_type.n
-    return [
-        x
-        if isinstance(t, LanesType)
-        else _splat(builder, context.cast(builder, x, t, types.float64), n)
-        for t, x in zip(sig.args, args, strict=True)
-    ]
-
-
-def _lower(op: Any, pairs: list[tuple[Any, Any]], instruction: str) -> None:
-    def implementation(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return getattr(builder, instruction)(*_operands(context, builder, sig, args))
-
-    for pair in pairs:
-        lower_builtin(op, *pair)(implementation)
-
-
-_NUMBERS = (types.Float, types.Integer, types.Boolean)
-for _ops, _instruction in (
-    ((operator.add, operator.iadd), "fadd"),
-    ((operator.sub, operator.isub), "fsub"),
-):
-    for _op in _ops:
-        _typed(_op, _two)
-        _lower(_op, [(LanesType, LanesType)], _instruction)
-for _op in (operator.mul, operator.imul):
-    _typed(_op, _scaled)
-    _lower(_op, [p for t in _NUMBERS for p in ((t, LanesType), (LanesType, t))], "fmul")
-for _op in (operator.truediv, operator.itruediv):
-    _typed(_op, _by_number)
-    _lower(_op, [(LanesType, t) for t in _NUMBERS], "fdiv")
-_typed(operator.neg, _one)
-_typed(operator.pos, _one)
-
-
-@lower_builtin(operator.neg, LanesType)
-def _negate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-    return builder.fneg(args[0])
-
-
-@lower_builtin(operator.pos, LanesType)
-def _positive(_context: Any, _builder: Any, _sig: Any, args: Any) -> Any:
-    return args[0]
 
 
 # -- memory
@@ -215,7 +145,7 @@ def _lane_pointer(builder: Any, pointer: Any, stride: Any, k: int) -> Any:
 def _read(builder: Any, array_type: Any, pointer: Any, stride: Any, n: int) -> Any:
     if _adjacent(array_type) or n == 1:
         return _load_vector(builder, pointer, n)
-    result = cgutils.alloca_once(builder, _vector(n))
+    result = cgutils.alloca_once(builder, llvm_type(LanesType(n)))
     near = builder.icmp_signed("==", stride, stride.type(8))
     with builder.if_else(near) as (together, apart):
         with together:
@@ -250,8 +180,7 @@ def _check_array(a: Any, index: Any, n: int, *, write: bool) -> None:
     fits = isinstance(a, types.Array) and a.dtype == types.float64 and a.ndim == 1 + len(index)
     if not fits or not a.aligned or (write and not a.mutable):
         kind = "a writable float64" if write else "a float64"
-        message = f"{n} lanes need {kind} array of {1 + len(index)} dimensions, not {a}"
-        raise TypingError(message)
+        raise TypingError(f"{n} lanes need {kind} array of {1 + len(index)} dimensions, not {a}")
 
 
 @functools.cache
@@ -277,8 +206,7 @@ def compiled_lanes(n: int) -> LaneFunctions:
         index = flat(index)
         _check_array(a, index, n, write=True)
         if value != lanes:
-            message = f"{lanes} are stored, not {value}"
-            raise TypingError(message)
+            raise TypingError(f"{lanes} are stored, not {value}")
 
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             at = index_of(context, builder, sig.args[2], args[2])
@@ -299,8 +227,7 @@ def compiled_lanes(n: int) -> LaneFunctions:
     @intrinsic
     def scale(_typing: Any, _d: Any, value: Any) -> Any:
         if value != lanes:
-            message = f"{lanes} are scaled, not {value}"
-            raise TypingError(message)
+            raise TypingError(f"{lanes} are scaled, not {value}")
 
         def code(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
             zero = _zeros(n)
@@ -326,14 +253,13 @@ def compiled_lanes(n: int) -> LaneFunctions:
     @intrinsic
     def build(_typing: Any, *items: Any) -> Any:
         items = flat(items)
-        if len(items) != n or not all(isinstance(t, _NUMBERS) for t in items):
-            message = f"{lanes} are built of {n} numbers, not of {items}"
-            raise TypingError(message)
+        if len(items) != n or not all(isinstance(t, NUMBERS) for t in items):
+            raise TypingError(f"{lanes} are built of {n} numbers, not of {items}")
 
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             vector = _zeros(n)
-            held = cgutils.unpack_tuple(builder, args[0], n)
-            for k, x in enumerate(casts(context, builder, sig.args[0], held, types.float64)):
+            lane_values = cgutils.unpack_tuple(builder, args[0], n)
+            for k, x in enumerate(casts(context, builder, sig.args[0], lane_values, types.float64)):
                 vector = builder.insert_element(vector, x, _INT32(k))
             return vector
 

@@ -31,18 +31,18 @@ def on_threads(typingctx: Any, function: Any, args: Any, first: Any, length: Any
 
     def code(context: Any, builder: Any, _sig: Any, values: Any) -> Any:
         _, given, begin, n, by = values
-        made = function.dispatcher.get_compile_result(called)
-        context.active_code_library.add_linking_library(made.library)
+        compiled = function.dispatcher.get_compile_result(called)
+        context.active_code_library.add_linking_library(compiled.library)
         word = context.get_value_type(types.intp)
         ask = ir.FunctionType(word, [])
         threads = builder.call(
             cgutils.get_or_insert_function(builder.module, ask, "get_num_threads"), []
         )
-        held = [*cgutils.unpack_tuple(builder, given), begin, n, by, threads, _BYTE(0)]
-        data = builder.alloca(ir.LiteralStructType([v.type for v in held]))
-        for k, v in enumerate(held):
+        arguments = [*cgutils.unpack_tuple(builder, given), begin, n, by, threads, _BYTE(0)]
+        data = builder.alloca(ir.LiteralStructType([v.type for v in arguments]))
+        for k, v in enumerate(arguments):
             builder.store(v, _field(builder, data, k))
-        kernel = _kernel(context, builder.module, made, [*args.types], data.type)
+        kernel = _kernel(context, builder.module, compiled, [*args.types], data.type)
         count, stride = cgutils.alloca_once(builder, word), cgutils.alloca_once(builder, word)
         base = cgutils.alloca_once(builder, _BYTES)
         builder.store(threads, count)
@@ -56,7 +56,7 @@ def on_threads(typingctx: Any, function: Any, args: Any, first: Any, length: Any
         )
         pointers = [builder.bitcast(x, _BYTES) for x in wanted]
         builder.call(launch, [*pointers, word(0), word(1), threads])
-        raised = builder.load(_field(builder, data, len(held) - 1))
+        raised = builder.load(_field(builder, data, len(arguments) - 1))
         return builder.icmp_unsigned("!=", raised, _BYTE(0))
 
     number = types.intp
@@ -93,10 +93,12 @@ def _kernel(context: Any, module: Any, made: Any, given: list[Any], data_type: A
         signature = made.signature
         callee = context.declare_function(module, made.fndesc)
         bounds = [at(part), at(builder.add(part, word(1)))]
-        found = [*given, types.intp, types.intp]
-        cast = [context.cast(builder, v, t, wanted)
-                for v, t, wanted in zip([*values, *bounds], found, signature.args, strict=True)
-                ]  # fmt: skip
+        argument_types = [*given, types.intp, types.intp]
+        values = [*values, *bounds]
+        cast = [
+            context.cast(builder, v, t, wanted)
+            for v, t, wanted in zip(values, argument_types, signature.args, strict=True)
+        ]
         status, _ = context.call_conv.call_function(
             builder, callee, signature.return_type, signature.args, cast
         )

@@ -46,7 +46,7 @@ def exponential(builder: Any, x: Any) -> Any:
     ints = ir.VectorType(ir.IntType(64), n)
 
     def of(number: float) -> Any:
-        return _kept(builder, ir.Constant(vector, [number] * n))
+        return _in_register(builder, ir.Constant(vector, [number] * n))
 
     def whole(number: int) -> Any:
         return ir.Constant(ints, [number] * n)
@@ -79,20 +79,20 @@ def exponential(builder: Any, x: Any) -> Any:
     return builder.fmul(y, power_of_two(builder.sub(twice, half)))
 
 
-def _kept(builder: Any, x: Any) -> Any:
+def _in_register(builder: Any, x: Any) -> Any:
     """A constant that stays in a register from the beginning of the function on.
 
     LLVM would compute its address anew in each iteration of a loop, which takes as many
     instructions as the arithmetic.
     """
-    kept = vars(builder.function).setdefault("_fwdad_kept", {})
+    constants = vars(builder.function).setdefault("_fwdad_kept", {})
     key = str(x)
-    if key not in kept:
+    if key not in constants:
         letter = "v" if has_feature("avx512f") else "x"
         same = ir.FunctionType(x.type, [x.type])
         with builder.goto_entry_block():
-            kept[key] = builder.asm(same, "", f"={letter},0", [x], False)
-    return kept[key]
+            constants[key] = builder.asm(same, "", f"={letter},0", [x], False)
+    return constants[key]
 
 
 def _scaled(builder: Any, y: Any, k: Any) -> Any:

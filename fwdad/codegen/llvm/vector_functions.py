@@ -47,8 +47,7 @@ def _function(
         t = common(*given) if len(given) == arity else None
         result_type = None if t is None else result(t)
         if t is None or result_type is None:
-            message = f"{name} of {', '.join(map(str, given))}"
-            raise TypingError(message)
+            raise TypingError(f"{name} of {', '.join(map(str, given))}")
 
         def lower(context, builder, sig, args):
             items = cgutils.unpack_tuple(builder, args[0], arity)
@@ -69,20 +68,19 @@ def _named(made: Any, name: str, doc: str) -> Any:
 
 def _call(builder: Any, name: str, t: VectorType, *args: Any) -> Any:
     module, vector = builder.module, llvm_type(t)
-    found = module.globals.get(name)
-    if found is None:
-        found = ir.Function(module, ir.FunctionType(vector, [vector] * len(args)), name)
-        found.attributes.add("nounwind")
-        found.attributes.add("readnone")
-    return builder.call(found, args)
+    function = module.globals.get(name)
+    if function is None:
+        function = ir.Function(module, ir.FunctionType(vector, [vector] * len(args)), name)
+        function.attributes.add("nounwind")
+        function.attributes.add("readnone")
+    return builder.call(function, args)
 
 
 def _of_library(name: str) -> Any:
     def code(builder: Any, t: VectorType, *args: Any) -> Any:
         symbol = libmvec.symbol(name, t.dtype.bitwidth // 8, t.n)
         if symbol is None:
-            message = f"no vector function {name} of {t}"
-            raise NotImplementedError(message)
+            raise NotImplementedError(f"no vector function {name} of {t}")
         if name == "exp" and t.dtype == types.float64 and has_feature("fma"):
             return exponential(builder, *args)
         return _call(builder, symbol, t, *args)
@@ -141,10 +139,10 @@ def vector_where(_typing, condition, a, b):
     t = common(a, b)
     is_mask = isinstance(condition, VectorType) and condition.dtype == types.boolean
     if t is None:
-        held = {x for x in (a, b) if isinstance(x, types.Float)}
-        if not is_mask or len(held) != 1:
+        float_types = {x for x in (a, b) if isinstance(x, types.Float)}
+        if not is_mask or len(float_types) != 1:
             return None
-        t = VectorType(held.pop(), condition.n)
+        t = VectorType(float_types.pop(), condition.n)
     if not is_mask and not isinstance(condition, types.Boolean):
         return None
 
@@ -197,20 +195,20 @@ def vector_total(_typing, vector):
         return None
 
     def code(_context, builder, _sig, args):
-        (made,), n = args, vector.n
+        (total,), n = args, vector.n
         while n > 1:
             n //= 2
-            unset = ir.Constant(made.type, ir.Undefined)
+            unset = ir.Constant(total.type, ir.Undefined)
             parts = [
                 builder.shuffle_vector(
-                    made,
+                    total,
                     unset,
                     ir.Constant(ir.VectorType(_INT32, n), list(range(k, k + n))),
                 )
                 for k in (0, n)
             ]
-            made = builder.fadd(*parts)
-        return builder.extract_element(made, _INT32(0))
+            total = builder.fadd(*parts)
+        return builder.extract_element(total, _INT32(0))
 
     return vector.dtype(vector), code
 

@@ -29,16 +29,16 @@ _INT32 = ir.IntType(32)
 _BIT = ir.IntType(1)
 FLOATS: dict[Any, Any] = {types.float64: ir.DoubleType(), types.float32: ir.FloatType()}
 _ANY = 1  # the alignment of arrays, which may start anywhere
-_NUMBERS = (types.Float, types.Integer, types.Boolean)
+NUMBERS = (types.Float, types.Integer, types.Boolean)
 
 
 class VectorType(types.Type):
     """W elements of one dtype (a float, an integer or a boolean); vectors of bool are masks."""
 
-    def __init__(self, dtype: Any, n: int) -> None:
+    def __init__(self, dtype: Any, n: int, name: str = "") -> None:
         self.dtype = dtype
         self.n = n
-        super().__init__(name=f"Vector({dtype}, {n})")
+        super().__init__(name=name or f"Vector({dtype}, {n})")
 
 
 @register_model(VectorType)
@@ -75,17 +75,17 @@ def spread(context: Any, builder: Any, t: Any, x: Any, like: VectorType) -> Any:
     """An operand as a vector; a scalar is repeated W times."""
     if isinstance(t, VectorType):
         return x
-    made = context.cast(builder, x, t, like.dtype)
+    scalar = context.cast(builder, x, t, like.dtype)
     if like.dtype == types.boolean:
-        made = builder.trunc(made, _BIT) if made.type != _BIT else made
-    return splat(builder, made, like.n)
+        scalar = builder.trunc(scalar, _BIT) if scalar.type != _BIT else scalar
+    return splat(builder, scalar, like.n)
 
 
 def common(*given: Any) -> VectorType | None:
     """The one vector type among some arguments, if the rest are numbers; else None."""
-    found = {t for t in given if isinstance(t, VectorType)}
-    fits = all(isinstance(t, (VectorType, *_NUMBERS)) for t in given)
-    return found.pop() if len(found) == 1 and fits else None
+    vector_types = {t for t in given if isinstance(t, VectorType)}
+    fits = all(isinstance(t, (VectorType, *NUMBERS)) for t in given)
+    return vector_types.pop() if len(vector_types) == 1 and fits else None
 
 
 def _is_float(t: VectorType | None) -> bool:
@@ -94,8 +94,8 @@ def _is_float(t: VectorType | None) -> bool:
 
 # -- operators
 
-_PAIRS = [(VectorType, VectorType), *((VectorType, t) for t in _NUMBERS),
-          *((t, VectorType) for t in _NUMBERS)]  # fmt: skip
+_PAIRS = [(VectorType, VectorType), *((VectorType, t) for t in NUMBERS),
+          *((t, VectorType) for t in NUMBERS)]  # fmt: skip
 
 
 def _operator(op: Any, result: Callable[[Any], Any], code: Callable[..., Any]) -> None:
@@ -142,7 +142,8 @@ def _comparison(symbol: str) -> Callable[..., Any]:
 
 for _op, _name in (
     (operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul"),
-    (operator.truediv, "fdiv"),
+    (operator.truediv, "fdiv"), (operator.iadd, "fadd"), (operator.isub, "fsub"),
+    (operator.imul, "fmul"), (operator.itruediv, "fdiv"),
 ):  # fmt: skip
     _operator(_op, same_float, _instruction(_name))
 for _op, _name in ((operator.and_, "and_"), (operator.or_, "or_"), (operator.xor, "xor")):
@@ -152,22 +153,21 @@ for _op, _name in (
     (operator.eq, "=="), (operator.ne, "!="),
 ):  # fmt: skip
     _operator(_op, mask_of_floats, _comparison(_name))
-type_callable(operator.neg)(lambda _context: lambda a: a if _is_vector(a) else None)
-type_callable(operator.invert)(lambda _context: lambda a: a if _is_vector(a) else None)
 
 
-def _is_vector(a: Any) -> bool:
-    return isinstance(a, VectorType)
+def _unary(op: Any, code: Callable[[Any, Any], Any]) -> None:
+    """Define an operator on one vector."""
+
+    def lower(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        return code(builder, args[0])
+
+    type_callable(op)(lambda _context: lambda a: a if isinstance(a, VectorType) else None)
+    lower_builtin(op, VectorType)(lower)
 
 
-@lower_builtin(operator.neg, VectorType)
-def _negate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-    return builder.fneg(args[0])
-
-
-@lower_builtin(operator.invert, VectorType)
-def _invert(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-    return builder.not_(args[0])
+_unary(operator.neg, lambda builder, x: builder.fneg(x))
+_unary(operator.pos, lambda _builder, x: x)
+_unary(operator.invert, lambda builder, x: builder.not_(x))
 
 
 # -- memory
@@ -201,17 +201,15 @@ def _stored_type(dtype: Any) -> ir.Type:
 
 def _check_place(a: Any, index: Any, *, write: bool) -> None:
     if not isinstance(a, types.Array) or a.ndim != len(index):
-        message = f"{len(index)} indices of {a}"
-        raise TypingError(message)
+        raise TypingError(f"{len(index)} indices of {a}")
     if write and not a.mutable:
-        message = f"{a} cannot be written"
-        raise TypingError(message)
+        raise TypingError(f"{a} cannot be written")
 
 
 def index_of(context: Any, builder: Any, given: Any, index: Any) -> list[Any]:
     """The LLVM values of an index that is a tuple."""
-    held = cgutils.unpack_tuple(builder, index, len(given))
-    return casts(context, builder, given, held, types.intp)
+    indices = cgutils.unpack_tuple(builder, index, len(given))
+    return casts(context, builder, given, indices, types.intp)
 
 
 def flat(index: Any) -> tuple[Any, ...]:
@@ -263,7 +261,7 @@ def vector_read(_typing, width, stop, a, *index):
     if not isinstance(width, types.IntegerLiteral):
         return None
     n = width.literal_value
-    made = VectorType(a.dtype, n)
+    vector_type = VectorType(a.dtype, n)
 
     def code(context, builder, sig, args):
         at = index_of(context, builder, sig.args[3], args[3])
@@ -272,13 +270,13 @@ def vector_read(_typing, width, stop, a, *index):
 
         def one_by_one(stop):
             item = _stored_type(a.dtype)
-            held = cgutils.alloca_once(builder, ir.VectorType(item, n))
-            builder.store(splat(builder, builder.load(pointer, align=_ANY), n), held)
-            items = builder.bitcast(held, item.as_pointer())
+            slot = cgutils.alloca_once(builder, ir.VectorType(item, n))
+            builder.store(splat(builder, builder.load(pointer, align=_ANY), n), slot)
+            items = builder.bitcast(slot, item.as_pointer())
             _each(builder, pointer, stride, _count(builder, at[-1], stop, n),
                   lambda k, place: builder.store(builder.load(place, align=_ANY),
                                                  builder.gep(items, [k])))  # fmt: skip
-            return builder.load(held)
+            return builder.load(slot)
 
         if isinstance(sig.args[1], types.NoneType):
             value = _loaded(builder, pointer, a.dtype, n)
@@ -293,9 +291,9 @@ def vector_read(_typing, width, stop, a, *index):
             value = builder.phi(together.type)
             value.add_incoming(together, there)
             value.add_incoming(apart, elsewhere)
-        return builder.trunc(value, llvm_type(made)) if a.dtype == types.boolean else value
+        return builder.trunc(value, llvm_type(vector_type)) if a.dtype == types.boolean else value
 
-    return made(width, stop, a, types.StarArgTuple.from_types(index)), code
+    return vector_type(width, stop, a, types.StarArgTuple.from_types(index)), code
 
 
 @intrinsic(prefer_literal=True)
@@ -304,34 +302,33 @@ def vector_write(_typing, value, stop, a, *index):
     index = flat(index)
     _check_place(a, index, write=True)
     if not isinstance(value, VectorType) or value.dtype != a.dtype:
-        message = f"{value} is written into {a}"
-        raise TypingError(message)
+        raise TypingError(f"{value} is written into {a}")
     n = value.n
 
     def code(context, builder, sig, args):
         at = index_of(context, builder, sig.args[3], args[3])
         count = _all_or_rest(context, builder, sig.args[1], args[1], at[-1], n)
         pointer, stride = _elements(context, builder, sig.args[2], args[2], at, count)
-        given = args[0]
+        vector = args[0]
         if a.dtype == types.boolean:
-            given = builder.zext(given, ir.VectorType(_stored_type(a.dtype), n))
+            vector = builder.zext(vector, ir.VectorType(_stored_type(a.dtype), n))
 
         def one_by_one(stop):
-            held = cgutils.alloca_once(builder, given.type)
-            builder.store(given, held)
-            items = builder.bitcast(held, given.type.element.as_pointer())
+            slot = cgutils.alloca_once(builder, vector.type)
+            builder.store(vector, slot)
+            items = builder.bitcast(slot, vector.type.element.as_pointer())
             _each(builder, pointer, stride, _count(builder, at[-1], stop, n),
                   lambda k, place: builder.store(builder.load(builder.gep(items, [k])),
                                                  place, align=_ANY))  # fmt: skip
 
         if isinstance(sig.args[1], types.NoneType):
-            _store(builder, given, pointer)
+            _store(builder, vector, pointer)
             return context.get_dummy_value()
         stop = context.cast(builder, args[1], sig.args[1], types.intp)
         fast = _is_fast(builder, sig.args[2], at[-1], stop, stride, n)
         with builder.if_else(fast, likely=True) as (then, otherwise):
             with then:
-                _store(builder, given, pointer)
+                _store(builder, vector, pointer)
             with otherwise:
                 one_by_one(stop)
         return context.get_dummy_value()

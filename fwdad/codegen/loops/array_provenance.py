@@ -78,22 +78,22 @@ class Arrays:
         return self._memories[name]
 
     def _all_memories(self, name: str) -> frozenset[Any] | None:
-        found: set[Any] = set()
+        memories: set[Any] = set()
         names, seen = [name], {name}
         while names:
-            made = self._definitions.get(names.pop(), ())
-            if not made:
+            definitions = self._definitions.get(names.pop(), ())
+            if not definitions:
                 return None
-            for statement in made:
+            for statement in definitions:
                 memory, of = self._memory(statement)
                 if memory is None and of is None:
                     return None
                 if memory is not None:
-                    found.add(memory)
+                    memories.add(memory)
                 if of is not None and of not in seen:
                     seen.add(of)
                     names.append(of)
-        return frozenset(found)
+        return frozenset(memories)
 
     def _memory(self, made: Any) -> tuple[Any, str | None]:
         """The memory that a statement allocates, and the array whose memory it may return."""
@@ -122,21 +122,21 @@ class Arrays:
 
     def _called(self, call: Any) -> tuple[Any, str | None, str | None]:
         """The function that is called; or the method, and its array."""
-        made = self._made_of(call.func.name)
-        if isinstance(made, (ir.Global, ir.FreeVar)):
-            return made.value, None, None
-        if isinstance(made, ir.Expr) and made.op == "getattr":
-            owner = made.value.name
+        definition = self._made_of(call.func.name)
+        if isinstance(definition, (ir.Global, ir.FreeVar)):
+            return definition.value, None, None
+        if isinstance(definition, ir.Expr) and definition.op == "getattr":
+            owner = definition.value.name
             if isinstance(self._typeof(owner), types.Array):
-                return None, made.attr, owner
+                return None, definition.attr, owner
             module = self._made_of(owner)
             if isinstance(module, (ir.Global, ir.FreeVar)) and module.value is np:
-                return getattr(np, made.attr, None), None, None
+                return getattr(np, definition.attr, None), None, None
         return None, None, None
 
     def _made_of(self, name: str) -> Any:
-        found = self._definitions.get(name, ())
-        return found[0] if len(found) == 1 else None
+        definitions = self._definitions.get(name, ())
+        return definitions[0] if len(definitions) == 1 else None
 
     def neighbours(self, name: str) -> int | None:
         """The axis along which an array's elements are adjacent in memory, or None if unknown."""
@@ -145,20 +145,20 @@ class Arrays:
             return None
         if t.layout in "CF":
             return t.ndim - 1 if t.layout == "C" else 0
-        made = self._made_of(name)
-        if isinstance(made, ir.Var):
-            return self.neighbours(made.name)
-        if not isinstance(made, ir.Expr):
+        definition = self._made_of(name)
+        if isinstance(definition, ir.Var):
+            return self.neighbours(definition.name)
+        if not isinstance(definition, ir.Expr):
             return None
-        if made.op == "getattr" and made.attr == "T":
-            axis = self.neighbours(made.value.name)
+        if definition.op == "getattr" and definition.attr == "T":
+            axis = self.neighbours(definition.value.name)
             return None if axis is None else t.ndim - 1 - axis
-        if made.op in ("getitem", "static_getitem"):
-            return self._of_view(made)
-        if made.op == "call":
-            _, method, of = self._called(made)
-            if method == "transpose" and of is not None and len(made.args) == 1:
-                axis, order = self.neighbours(of), self._known_ints(made.args[0].name)
+        if definition.op in ("getitem", "static_getitem"):
+            return self._of_view(definition)
+        if definition.op == "call":
+            _, method, of = self._called(definition)
+            if method == "transpose" and of is not None and len(definition.args) == 1:
+                axis, order = self.neighbours(of), self._known_ints(definition.args[0].name)
                 return order.index(axis) if axis is not None and axis in order else None
         return None
 
@@ -189,12 +189,12 @@ class Arrays:
         return before + axis
 
     def _known_ints(self, name: str) -> list[Any]:
-        made = self._made_of(name)
-        if isinstance(made, ir.Const) and isinstance(made.value, tuple):
-            return list(made.value)
-        if not (isinstance(made, ir.Expr) and made.op == "build_tuple"):
+        definition = self._made_of(name)
+        if isinstance(definition, ir.Const) and isinstance(definition.value, tuple):
+            return list(definition.value)
+        if not (isinstance(definition, ir.Expr) and definition.op == "build_tuple"):
             return []
-        return [getattr(self._made_of(item.name), "value", None) for item in made.items]
+        return [getattr(self._made_of(item.name), "value", None) for item in definition.items]
 
 
 def _are_apart(one: frozenset[Any] | None, other: frozenset[Any] | None) -> bool:

@@ -35,8 +35,8 @@ class Assignments:
         """Write an assignment; a sum of tested products gets one shared test."""
         plain = without_tests(text)
         if plain is not None:
-            own = target.isidentifier() and target not in words(text)
-            name = target if own else self.names.temporary("t", FLOAT)
+            direct = target.isidentifier() and target not in words(text)
+            name = target if direct else self.names.temporary("t", FLOAT)
             self.write_tested([(name, plain, text)], name, op)
             text = name
         if text != target:

@@ -31,8 +31,8 @@ class OpenLoop:
     def shape(self, value: Value) -> list[str] | None:
         """The lengths of an array as source, if they are known before the loop."""
         assert isinstance(value.type, ArrayType)
-        found = [self.length(d) for d in value.type.shape]
-        return [d for d in found if d is not None] if None not in found else None
+        lengths = [self.length(d) for d in value.type.shape]
+        return [d for d in lengths if d is not None] if None not in lengths else None
 
     def length(self, d: Dimension) -> str | None:
         """A length as source, if it is known before the loop."""

@@ -158,18 +158,24 @@ class Elementwise:
     def materialize(self, value: Value) -> str:
         """Write a deferred operation into an array."""
         op = self.lazy[value]
-        made = self.names.name(value)
+        name = self.names.name(value)
         self.write_loop(op)
         self.done(value)
-        return made
+        return name
 
     def flush(self, upto: Op | None = None) -> None:
         """Write out deferred operations that read memory about to be written."""
         if not self.inlined.pending:
             return
-        held = {v for o in upto.operands() for v in values_in(o)} if upto is not None else set()
+        operands_of_op = (
+            {v for o in upto.operands() for v in values_in(o)} if upto is not None else set()
+        )
         for value in list(self.inlined.pending):
-            if value in held or value not in self.inlined.pending or self._stays(value, upto):
+            if (
+                value in operands_of_op
+                or value not in self.inlined.pending
+                or self._stays(value, upto)
+            ):
                 continue
             if value in self.lazy:
                 self.materialize(value)
@@ -231,9 +237,9 @@ class Elementwise:
             if v is None or v in self._of_row or v in self.registers.lanes or self.filled_with(v):
                 continue
             if not shape or shape[-1] == 1:
-                own = self.index_into(name, shape, [*rows, last], steps)
+                row = self.index_into(name, shape, [*rows, last], steps)
                 self._of_row[v] = self.names.temporary("of_row")
-                self.code.line(f"{self._of_row[v]} = {name}[{subscript(own)}]")
+                self.code.line(f"{self._of_row[v]} = {name}[{subscript(row)}]")
         self.code.line(f"for {last} in range({lengths[-1]}):")
         self.code.indent += 1
         return [*rows, last]
@@ -244,14 +250,14 @@ class Elementwise:
         """Make sure that the indices of loops are inside all arrays that they index."""
         for name, shape, _ in arrays:
             rank = len(shape)
-            own = [f"{name}.shape[{k}]" for k in range(rank)]
+            dims = [f"{name}.shape[{k}]" for k in range(rank)]
             wanted = list(lengths[len(lengths) - rank :]) if rank else []
             for k, d in enumerate(shape):
                 if d == 1:
                     wanted[k] = "1"
                 elif (name, k) in steps:
                     wanted[k] = self.loops.stepped[steps[name, k]]
-            if wanted == own:
+            if wanted == dims:
                 continue
             like = wanted[0].rpartition(".shape[")[0]
             is_like = wanted == [f"{like}.shape[{k}]" for k in range(rank)]
@@ -293,11 +299,11 @@ class Elementwise:
                     self.materialize(a)
 
     def _tree(self, op: Apply) -> list[Apply]:
-        found = [op]
+        tree = [op]
         for a in op.args:
             if is_array(a) and a in self.lazy:
-                found.extend(self._tree(self.lazy[a]))
-        return found
+                tree.extend(self._tree(self.lazy[a]))
+        return tree
 
     def leaf_values(self, a: Value) -> list[Value]:
         """The arrays that a value is read from: itself, unless it is deferred."""
@@ -308,13 +314,13 @@ class Elementwise:
 
     def _union(self, values: list[Value]) -> dict[int, set[Dimension]]:
         """The lengths on each axis, counted from the last, that are not known to be one."""
-        made: dict[int, set[Dimension]] = {}
+        dimensions: dict[int, set[Dimension]] = {}
         for v in values:
             for axis, d in enumerate(reversed(v.type.shape)):
-                made.setdefault(axis, set())
+                dimensions.setdefault(axis, set())
                 if d != 1:
-                    made[axis].add(self.facts.length_of(d))
-        return made
+                    dimensions[axis].add(self.facts.length_of(d))
+        return dimensions
 
     def _fits(self, a: Value, union: dict[int, set[Dimension]]) -> bool:
         """Whether a deferred value has one element for each of the loop's, as far as is known."""
@@ -328,19 +334,19 @@ class Elementwise:
         lengths: list[str] = []
         steps: dict[tuple[str, int], str] = {}
         for axis in range(ndim):
-            found: dict[Dimension, list[tuple[str, int]]] = {}
+            sources: dict[Dimension, list[tuple[str, int]]] = {}
             for leaf in leaves:
                 own = axis - (ndim - len(leaf.shape))
                 if own >= 0 and leaf.shape[own] != 1:
                     d = self.facts.length_of(leaf.shape[own])
-                    found.setdefault(d, []).append((leaf.name, own))
-            if not found:
+                    sources.setdefault(d, []).append((leaf.name, own))
+            if not sources:
                 lengths.append("1")
-            elif len(found) == 1:
-                ((d, places),) = found.items()
+            elif len(sources) == 1:
+                ((d, places),) = sources.items()
                 lengths.append(length_text(d, *places[0]))
             else:
-                lengths.append(self._broadcast(found, steps))
+                lengths.append(self._broadcast(sources, steps))
         return lengths, steps
 
     def _broadcast(
@@ -404,8 +410,8 @@ class Elementwise:
         if a in self._of_row:
             return Term(self._of_row[a], ATOM, numpy_number(a.type.dtype))
         name = self.operands.array(a)
-        own = self.index_into(name, a.type.shape, index, steps)
-        return Term(f"{name}[{subscript(own)}]", ATOM, numpy_number(a.type.dtype))
+        element = self.index_into(name, a.type.shape, index, steps)
+        return Term(f"{name}[{subscript(element)}]", ATOM, numpy_number(a.type.dtype))
 
     def filled_with(self, a: Value) -> Term | None:
         """The number that all elements of an array are known to be, or None."""

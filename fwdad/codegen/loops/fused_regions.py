@@ -52,8 +52,8 @@ class _RegionWriter:
         *outer, n = lengths = self._lengths()
         lanes = self._lane_count() if self.region.lanes else None
         for v in self.kept:
-            own = lengths if v.type.ndim == len(lengths) else [str(lanes), *lengths]
-            self.w.arrays.new(v, own, self.made[v])
+            shape = lengths if v.type.ndim == len(lengths) else [str(lanes), *lengths]
+            self.w.arrays.new(v, shape, self.made[v])
         before = len(self.w.code.lines)
         spread = self.w.loops.spreads
         first, last = ("first", "last") if spread else ("0", n)
@@ -85,7 +85,7 @@ class _RegionWriter:
     def _lengths(self) -> list[str]:
         """The lengths of the elements; checked once here to be those of all arrays."""
         rank = len(self.region.shape)
-        found: list[dict[str, None]] = [{} for _ in range(rank)]
+        lengths_by_axis: list[dict[str, None]] = [{} for _ in range(rank)]
         for a, name in self.names.items():
             for axis, d in enumerate(a.type.shape):
                 text, own = f"{name}.shape[{axis}]", axis - a.type.ndim + rank
@@ -93,11 +93,11 @@ class _RegionWriter:
                     if axis < a.type.ndim - 1:
                         self._line(f"{self.w.helpers.use('equal_length')}({text}, 1)")
                 elif own >= 0:
-                    found[own][text] = None
+                    lengths_by_axis[own][text] = None
         for axis, d in enumerate(self.region.shape):
             if isinstance(d, int):
-                found[axis][str(d)] = None
-        return [self.w.elements.equal(list(texts)) for texts in found]
+                lengths_by_axis[axis][str(d)] = None
+        return [self.w.elements.equal(list(texts)) for texts in lengths_by_axis]
 
     def _lane_count(self) -> str:
         rank = len(self.region.shape) + 1

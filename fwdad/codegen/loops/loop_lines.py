@@ -82,10 +82,10 @@ class LoopLines:
             return
         name = self.names.temporary("loop")
         lines = self.code.lines[start:]
-        made = parallel_elements.spread(lines, name, lengths, self.names.temporary)
-        if made is None:
+        on_threads = parallel_elements.spread(lines, name, lengths, self.names.temporary)
+        if on_threads is None:
             return
-        function, call = made
+        function, call = on_threads
         self.outlined += function
         self.code.replace(start, call)
 

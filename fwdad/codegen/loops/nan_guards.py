@@ -20,7 +20,7 @@ _STRAIGHT = (Apply, Load, Store, Update)
 
 def groups(block: Block, is_product: Callable[[Op], bool]) -> dict[Op, list[Apply]]:
     """Products of the same partial that can be computed where the first is, by the first."""
-    found: dict[Op, list[Apply]] = {}
+    guards: dict[Op, list[Apply]] = {}
     for run in _straight(block):
         by_partial: dict[Value, list[Apply]] = {}
         for op in run:
@@ -29,10 +29,10 @@ def groups(block: Block, is_product: Callable[[Op], bool]) -> dict[Op, list[Appl
         if all(len(members) < _FEWEST for members in by_partial.values()):
             continue
         at = {op: k for k, op in enumerate(run)}
-        made = {v: k for k, op in enumerate(run) for v in op.outputs}
+        definitions = {v: k for k, op in enumerate(run) for v in op.outputs}
         for members in by_partial.values():
-            found.update(_together(members, made, at))
-    return found
+            guards.update(_together(members, definitions, at))
+    return guards
 
 
 def _straight(block: Block) -> Iterator[list[Op]]:

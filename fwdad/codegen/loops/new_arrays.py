@@ -93,8 +93,8 @@ class NewArrays:
         self, function: str, value: Value | None, lengths: Sequence[str], dtype: np.dtype[Any]
     ) -> str:
         order = None if value is None else self._order(value)
-        held = list(lengths) if order is None else [lengths[k] for k in order]
-        text = f"np.{function}({tuple_text(held)}, {dtype_text(dtype)})"
+        memory_lengths = list(lengths) if order is None else [lengths[k] for k in order]
+        text = f"np.{function}({tuple_text(memory_lengths)}, {dtype_text(dtype)})"
         if order is None:
             return text
         if len(order) == 2:

@@ -59,7 +59,7 @@ class Operands:
         """A number (or the item of a 0-d array) as a term."""
         if not isinstance(operand, Value):
             if isinstance(operand, Missing):
-                raise self.cannot("a value that is not there")
+                raise self.cannot("a value that may be missing")
             return constant(operand)
         if is_array(operand):
             if operand.type.ndim:
@@ -116,9 +116,9 @@ class Operands:
         if text.isidentifier():
             return text
         self.inlined.held.pop(operand, None)
-        made = self.names.name(operand)
-        self.code.line(f"{made} = {text}")
-        return made
+        name = self.names.name(operand)
+        self.code.line(f"{name} = {text}")
+        return name
 
     def real(self, operand: Operand) -> Term:
         """A real number as a float64."""
@@ -145,9 +145,9 @@ class Operands:
         ufunc = as_ufunc(function)
         if ufunc is None:
             raise self.cannot(f"an update by {name_of(function)}")
-        made = loop_types(ufunc, [old.type, value.type])[-1]
-        if not np.can_cast(made, dtype, "same_kind"):
-            raise self.cannot(f"an update that casts {made} to {dtype}")
+        computed = loop_types(ufunc, [old.type, value.type])[-1]
+        if not np.can_cast(computed, dtype, "same_kind"):
+            raise self.cannot(f"an update that casts {computed} to {dtype}")
         return self.stored(numpy_term(ufunc, [old, value]), dtype)
 
     def stored(self, term: Term, dtype: np.dtype[Any]) -> str:
@@ -157,9 +157,9 @@ class Operands:
 
     def converted(self, term: Term, dtype: np.dtype[Any], *, item: bool) -> Term:
         """A number as it is stored into an array: what does not fit raises."""
-        made = stored_cast(term, dtype, item=item)
-        self.helpers.note(made.text)
-        return made
+        casted = stored_cast(term, dtype, item=item)
+        self.helpers.note(casted.text)
+        return casted
 
     def type_of(self, operand: Operand) -> Type:
         """The type of an operand."""
@@ -177,12 +177,12 @@ class Operands:
     def scalar_index(self, index: tuple[Operand, ...], array: Value) -> str:
         """An index of one element."""
         if len([i for i in index if i is not Ellipsis]) != array.type.ndim:
-            raise self.cannot("this index")
+            raise self.cannot("an element at fewer indices than axes")
         return subscript([self.index_text(i) for i in index if i is not Ellipsis])
 
     def index_text(self, i: Operand) -> str:
         """One int of an index."""
         t = self.type_of(i)
         if not isinstance(t, Number) or t.dtype.kind not in "iu":
-            raise self.cannot("this index")
+            raise self.cannot("an index that is no int")
         return self.term(i).text

@@ -75,10 +75,10 @@ def namespace(inner: Sequence[str] = ()) -> dict[str, Any]:
 
     def part(f: Callable[..., Any]) -> Any:
         f.__dict__[INNER] = frozenset(inner)
-        made = numba.njit(pipeline_class=ProgramCompiler, **OPTIONS)(f)
-        compile_for = made.compile  # once, not again for literal ends of a range
-        made.compile = lambda types: compile_for(tuple(map(numba_types.unliteral, types)))
-        return made
+        jitted = numba.njit(pipeline_class=ProgramCompiler, **OPTIONS)(f)
+        compile_for = jitted.compile  # once, not again for literal ends of a range
+        jitted.compile = lambda types: compile_for(tuple(map(numba_types.unliteral, types)))
+        return jitted
 
     return {REGION: part, "on_threads": on_threads}
 
@@ -223,7 +223,7 @@ def checks(tree: ast.AST, lengths: dict[str, str]) -> list[str] | None:
 
     ``lengths`` are those of the loops around it, by the names of their indices.
     """
-    found = []
+    conditions = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and not _is_known(node.func):
             return None
@@ -236,8 +236,8 @@ def checks(tree: ast.AST, lengths: dict[str, str]) -> list[str] | None:
                 if last is None:
                     return None
                 if last != f"{node.value.id}.shape[{axis}] - 1":
-                    found.append(f"{last} < {node.value.id}.shape[{axis}]")
-    return list(dict.fromkeys(found))
+                    conditions.append(f"{last} < {node.value.id}.shape[{axis}]")
+    return list(dict.fromkeys(conditions))
 
 
 def _last(part: ast.expr, lengths: dict[str, str]) -> str | None:

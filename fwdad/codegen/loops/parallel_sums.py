@@ -40,13 +40,13 @@ class _Nest:
 
 
 def _nest(statement: ast.stmt) -> _Nest:
-    made = _Nest([], [], [statement])
-    while len(made.inside) == 1 and isinstance(loop := made.inside[0], ast.For):
+    nest = _Nest([], [], [statement])
+    while len(nest.inside) == 1 and isinstance(loop := nest.inside[0], ast.For):
         assert isinstance(loop.iter, ast.Call)
-        made.index.append(ast.unparse(loop.target))
-        made.lengths.append(ast.unparse(loop.iter.args[0]))
-        made.inside = loop.body
-    return made
+        nest.index.append(ast.unparse(loop.target))
+        nest.lengths.append(ast.unparse(loop.iter.args[0]))
+        nest.inside = loop.body
+    return nest
 
 
 def spread_total(loops: LoopLines, start: int, join: str) -> None:
@@ -59,17 +59,19 @@ def spread_total(loops: LoopLines, start: int, join: str) -> None:
     assert isinstance(first, ast.Assign)
     total, identity = ast.unparse(first.targets[0]), ast.unparse(first.value)
     nest = _nest(nested)
-    found = checks(nest.inside[0], dict(zip(nest.index, nest.lengths, strict=True)))
-    if found is None:
+    conditions = checks(nest.inside[0], dict(zip(nest.index, nest.lengths, strict=True)))
+    if conditions is None:
         return
-    given = _given(nest, {total})
-    comma = "".join(f"{each}, " for each in given)
+    outside_names = _outside_names(nest, {total})
+    comma = "".join(f"{each}, " for each in outside_names)
     name = loops.names.temporary(total)
     dtype = dtype_text(loops.names.types[total].dtype)
-    in_blocks = [*given, "split", "length", "size"]
+    in_blocks = [*outside_names, "split", "length", "size"]
     loops.outlined += [
         *part_function(
-            name, [*given, "split"], [f"{total} = {identity}", *_part(nest), f"return {total}"]
+            name,
+            [*outside_names, "split"],
+            [f"{total} = {identity}", *_part(nest), f"return {total}"],
         ),
         *part_function(
             f"{name}_of_blocks",
@@ -98,7 +100,7 @@ def spread_total(loops: LoopLines, start: int, join: str) -> None:
     rest = " * ".join(f"({n} if {split} != {k} else 1)" for k, n in enumerate(nest.lengths))
     size = f"max({BLOCK} // max({rest}, 1), 1)" if len(nest.lengths) > 1 else str(BLOCK)
     work = work_of(nest.inside[0])
-    _replace(loops, start, found, [
+    _replace(loops, start, conditions, [
         f"if {' * '.join(nest.lengths)} >= {SHORTEST // work}:",
         f"    {total} = {name}_on_threads({comma}{split}, {length}, {size})",
         "else:",
@@ -119,7 +121,7 @@ def spread_rows(loops: LoopLines, start: int) -> None:
     found, of_store = (checks(statement, index) for statement in (inner.inside[0], store))
     if found is None or of_store is None:
         return
-    outside = sorted({*_given(nest), *_given(inner, {*nest.index})} - _stored(nest))
+    outside = sorted({*_outside_names(nest), *_outside_names(inner, {*nest.index})} - _stored(nest))
     comma = "".join(f"{each}, " for each in outside)
     name = loops.names.temporary("rows")
     loops.outlined += part_function(name, [*outside, "split"], _part(nest))
@@ -151,7 +153,7 @@ def _stored(nest: _Nest) -> set[str]:
     return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
-def _given(nest: _Nest, own: Collection[str] = ()) -> list[str]:
+def _outside_names(nest: _Nest, own: Collection[str] = ()) -> list[str]:
     """What loops read from outside."""
     return names_from_outside([*nest.inside, *map(ast.parse, nest.lengths)], {*nest.index, *own})
 

@@ -217,12 +217,12 @@ class NumbaWriter:
         if handler is None:
             raise w.operands.cannot(f"the function {name_of(op.function)}")
         try:
-            made = handler(w, op, *op.args, **op.kwargs)
+            term = handler(w, op, *op.args, **op.kwargs)
         except TypeError as error:
             raise w.operands.cannot(f"this call of {name_of(op.function)} ({error})") from error
-        if made is not None:
+        if term is not None:
             names = ", ".join(w.names.name(v) for v in op.outputs)
-            w.code.line(f"{names} = {made}", op)
+            w.code.line(f"{names} = {term}", op)
 
     # -- control
 
@@ -310,8 +310,8 @@ class NumbaWriter:
         w.numbers.in_vectors = around
         w.arrays.open.pop()
         w.arrays.open = outer
-        made = ["    " * loop.indent + text for text in loop.made]
-        w.code.insert(loop.start, made, op.location)
+        body_lines = ["    " * loop.indent + text for text in loop.made]
+        w.code.insert(loop.start, body_lines, op.location)
         if spread is not None:
             spread.finish()
 
@@ -341,11 +341,11 @@ class NumbaWriter:
             if " = " in line
             for name in line.partition(" = ")[0].strip().rstrip(",").split(", ")
         }
-        seen = list(self.program.block.params)
+        params = list(self.program.block.params)
         for block, k in self._within:
-            seen += [*block.params, *(v for op in block.ops[:k] for v in op.outputs)]
+            params += [*block.params, *(v for op in block.ops[:k] for v in op.outputs)]
         lengths: dict[Dimension, str] = {}
-        for v in seen:
+        for v in params:
             if not is_array(v) or v in self._missing:
                 continue
             if v not in w.registers.lanes and v not in w.inlined.held and v in w.names.plain.of:
@@ -379,10 +379,10 @@ class NumbaWriter:
 
     def follow(self, program: Program) -> NumbaWriter:
         """A writer for a callee, which writes its lines after this one's."""
-        made = NumbaWriter(program, self.module)
-        made.parts.arrays.loose.update(p for p in program.block.params if is_array(p))
-        made.stack = made.parts.names.temporary("stack")
-        return made
+        writer = NumbaWriter(program, self.module)
+        writer.parts.arrays.loose.update(p for p in program.block.params if is_array(p))
+        writer.stack = writer.parts.names.temporary("stack")
+        return writer
 
     def callee(self, name: str) -> Callee:
         """Write the program as a function that others call, and that may call itself."""
@@ -402,8 +402,8 @@ class NumbaWriter:
             w.code.line(f"{w.helpers.use('check_stack')}({self.stack})")
             self.body(program.block)
             pairs = zip(program.block.results, results, strict=True)
-            found = [*(self._typed(r, t) for r, t in pairs), *parts]
-            w.code.line(f"return {tuple_text(found)}")
+            outputs = [*(self._typed(r, t) for r, t in pairs), *parts]
+            w.code.line(f"return {tuple_text(outputs)}")
         inner = [*w.loops.inner, *w.loops.inside]
         return Callee(name, [*results, *kinds], w.names.types, inner, len(parts))
 

@@ -86,8 +86,8 @@ class Stacks:
                 held.begins = ops
         for stack in dict.fromkeys((*self.given, *handed)):
             if stack not in self.held:
-                found = pops[stack][0][0] if stack in pops else looks.get(stack)
-                t = handed[stack] if found is None else found.outputs[0].type
+                use = pops[stack][0][0] if stack in pops else looks.get(stack)
+                t = handed[stack] if use is None else use.outputs[0].type
                 held = self.held[stack] = Held(t)
                 held.stacks.append(stack)
                 if isinstance(held.type, ArrayType):

@@ -41,25 +41,25 @@ def reserve(w: Parts, loop: Loop, known: OpenLoop) -> None:
     wanted: dict[Any, list[_Part] | None] = {}
     shapes: dict[Any, list[_Part]] = {}
     for op, around in _in(loop.body, [loop]):
-        held = w.stacks.held[op.args[0]]
-        if not held.name or (len(around) == 1 and not is_array(op.args[1])):
+        layout = w.stacks.held[op.args[0]]
+        if not layout.name or (len(around) == 1 and not is_array(op.args[1])):
             continue  # `make_room` reserves for the second case
         part = bounds.part(op.args[1], around)
-        if part is None or wanted.get(held, []) is None:
-            wanted[held] = None
+        if part is None or wanted.get(layout, []) is None:
+            wanted[layout] = None
             continue
-        found = wanted.setdefault(held, [])
-        assert found is not None
-        found.append(part)
-        if held.shapes and held.unknown:
-            lengths = bounds.part(len(held.unknown), around)
-            shapes.setdefault(held, []).extend([] if lengths is None else [lengths])
-    for held, parts in wanted.items():
+        reserved = wanted.setdefault(layout, [])
+        assert reserved is not None
+        reserved.append(part)
+        if layout.shapes and layout.unknown:
+            lengths = bounds.part(len(layout.unknown), around)
+            shapes.setdefault(layout, []).extend([] if lengths is None else [lengths])
+    for layout, parts in wanted.items():
         if parts is None:
             continue
-        _make(w, held.name, held.top, parts)
-        if held in shapes:
-            _make(w, held.shapes, f"{held.shapes}_top", shapes[held])
+        _make(w, layout.name, layout.top, parts)
+        if layout in shapes:
+            _make(w, layout.shapes, f"{layout.shapes}_top", shapes[layout])
 
 
 @dataclass(frozen=True)
@@ -182,8 +182,8 @@ class _Bounds:
         """Upper bounds of the lengths of what is pushed."""
         if not is_array(x):
             return []
-        found = [self.length(x, axis, _DEEPEST) for axis in range(x.type.ndim)]
-        return None if None in found else [n for n in found if n is not None]
+        lengths = [self.length(x, axis, _DEEPEST) for axis in range(x.type.ndim)]
+        return None if None in lengths else [n for n in lengths if n is not None]
 
     def length(self, v: Value, axis: int, depth: int) -> str | None:
         """An upper bound of one length: known before the loop, or that of the view's base."""
@@ -199,9 +199,9 @@ class _Bounds:
         if isinstance(op, Apply) and arity(op) is not None:
             for a in op.args:
                 if is_array(a) and a.type.ndim == v.type.ndim and a.type.shape[axis] != 1:
-                    found = self.length(a, axis, depth - 1)
-                    if found is not None:
-                        return found
+                    length_of_a = self.length(a, axis, depth - 1)
+                    if length_of_a is not None:
+                        return length_of_a
         return None
 
     def _of_view(self, op: Load, axis: int, depth: int) -> str | None:
@@ -209,8 +209,8 @@ class _Bounds:
         if any(i is None or is_array(i) for i in op.index):
             return None
         parts = spelled_out(op.index, op.array.type.ndim)
-        own = [k for k, i in enumerate(parts) if isinstance(i, slice)][axis]
-        s = parts[own]
+        source_axis = [k for k, i in enumerate(parts) if isinstance(i, slice)][axis]
+        s = parts[source_axis]
         if s.start is None and s.stop is not None and s.step is None:  # at most its stop
             most = self.bound(s.stop, least=False)
             counters, self.counters = self.counters, {}
@@ -218,7 +218,7 @@ class _Bounds:
             self.counters = counters
             if most is not None and least is not None and least.isdigit():
                 return f"{self.w.helpers.use('larger')}({most}, 0)"
-        return self.length(op.array, own, depth - 1)
+        return self.length(op.array, source_axis, depth - 1)
 
     def bound(self, x: Operand, *, least: bool) -> str | None:
         """A lower or an upper bound of an int while the loop runs."""

@@ -63,8 +63,8 @@ class Stores:
             self.assignments.define(op, text, ATOM)
             return
         if op.view:
-            found = _shape_of_view(op.array.type.shape, op.index)
-            for d, same in zip(value.type.shape, found, strict=True):
+            shape = _shape_of_view(op.array.type.shape, op.index)
+            for d, same in zip(value.type.shape, shape, strict=True):
                 # one counts up, the other one is of the reverse pass
                 self.facts.note_equal(d, same)
             text = array  # `a[...]`, which Numba lowers for tuples only
@@ -221,9 +221,9 @@ class Stores:
         assert target.value is not None
         name = self.operands.array(value)
         if self._disturbs(target.value, at, value):
-            made = self.names.temporary("copy")
-            self.code.line(f"{made} = {name}.copy()")
-            self.operands.standins[value] = name = made
+            buffer = self.names.temporary("copy")
+            self.code.line(f"{buffer} = {name}.copy()")
+            self.operands.standins[value] = name = buffer
         if value.type.ndim > len(target.shape):
             raise self.operands.cannot("an array that is stored into one of lower rank")
         leaf = Leaf(name, value.type.shape, value)

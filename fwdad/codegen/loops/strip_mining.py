@@ -54,18 +54,18 @@ def ahead_of(w: Parts, loop: Loop) -> Ahead | None:
     calls = [op for op in loop.body.ops if is_function(op)]
     if not calls:
         return None
-    made = {v: op for op in loop.body.ops for v in op.outputs}
-    found = Ahead(loop.span[0], made, loop.body.params[0], {*loop.body.params, *made})
+    definitions = {v: op for op in loop.body.ops for v in op.outputs}
+    ahead = Ahead(loop.span[0], definitions, loop.body.params[0], {*loop.body.params, *definitions})
     written = [v for op in walk(loop.body) for v in op.writes()]
     for op in calls:
         assert isinstance(op, Apply)
         loads: dict[Load, int | None] = {}
-        known = _is_known(found, op.args[0], loads)
+        known = _is_known(ahead, op.args[0], loads)
         overlap = any(w.memory.may_overlap(load.array, v) for load in loads for v in written)
         if known and set(loads.values()) - {None} and not overlap:
-            found.calls.append(op)
-            found.loads.update(loads)
-    return found if found.calls else None
+            ahead.calls.append(op)
+            ahead.loads.update(loads)
+    return ahead if ahead.calls else None
 
 
 def is_long(span: tuple[Operand, Operand, Operand]) -> bool:
@@ -178,8 +178,10 @@ def write_ahead(w: Parts, loop: Loop, ahead: Ahead) -> tuple[str, str]:
     w.code.line(f"for {k} in range(0, {n}, {width}):")
     with w.code.indented():
         for op, room in zip(ahead.calls, rooms, strict=True):
-            given = _text(ahead, op.args[0], fixed, views, f"{width}, {n}", k)
-            text = f"vector_write(vector_{library_name(op.function)}({given}), None, {room}, {k})"
+            arguments = _text(ahead, op.args[0], fixed, views, f"{width}, {n}", k)
+            text = (
+                f"vector_write(vector_{library_name(op.function)}({arguments}), None, {room}, {k})"
+            )
             w.draft.vector_line(text, op)
     for op, room in zip(ahead.calls, rooms, strict=True):
         w.numbers.ahead[op] = room

@@ -25,10 +25,10 @@ def let_go(code: str, places: list[Any], arrays: Container[str]) -> tuple[str, l
     everywhere = _names(function)
     for a in function.args.args:
         everywhere[a.arg] += 1  # the caller holds it, too
-    found: list[tuple[int, int, str]] = []
-    _suite(function.body, everywhere, arrays, found)
+    last_uses: list[tuple[int, int, str]] = []
+    _suite(function.body, everywhere, arrays, last_uses)
     behind: dict[tuple[int, int], list[str]] = {}
-    for end, indent, name in found:
+    for end, indent, name in last_uses:
         behind.setdefault((end, -indent), []).append(name)
     for (end, indent), names in sorted(behind.items(), reverse=True):
         lines.insert(end, " " * -indent + f"del {', '.join(names)}")

@@ -78,12 +78,12 @@ def numpy_source(program: Program) -> Source:
     """
     program = without_outer_sums(program)
     writer = Writer(program)
-    made = source_of(program, writer)
-    made.arrays = frozenset(writer.names.of_arrays())
+    written = source_of(program, writer)
+    written.arrays = frozenset(writer.names.of_arrays())
     if program.quiet:  # it runs in the quiet context, which need not be entered for each product
-        named = {name: scaled for name, f in made.namespace.items() if f is scale_lanes}
-        made.namespace.update(named)
-    return made
+        named = {name: scaled for name, f in written.namespace.items() if f is scale_lanes}
+        written.namespace.update(named)
+    return written
 
 
 def source_of(program: Program, writer: Writer, without: Container[int] = ()) -> Source:

@@ -31,6 +31,6 @@ def numba_text(program: Program) -> str:
     try:
         return numba_source(program)[0].text
     except CannotCompileError:
-        made = cut(program)
-    pieces = [f"@njit\n{numba_source(piece)[0].text}" for piece in made.pieces]
-    return "\n\n".join([glue_source(made).text, *pieces])
+        partition = cut(program)
+    pieces = [f"@njit\n{numba_source(piece)[0].text}" for piece in partition.pieces]
+    return "\n\n".join([glue_source(partition).text, *pieces])

@@ -70,8 +70,8 @@ def cut(program: Program, refused: Iterable[CannotCompileError] = ()) -> Cut:
         return Cut(program, [], list(refused))
     cutter = _Cutter(program, refused)
     block = cutter.block(program.block)
-    made = dataclasses.replace(program, block=block)
-    return Cut(made, cutter.pieces, cutter.left)
+    glue = dataclasses.replace(program, block=block)
+    return Cut(glue, cutter.pieces, cutter.left)
 
 
 class _Cutter:
@@ -150,18 +150,18 @@ class _Cutter:
         params, outputs = self._border(run)
         for v in (*params, *outputs):
             check_dtype(v.type.dtype)
-        made = dataclasses.replace(
+        piece = dataclasses.replace(
             self.program,
             name=name,
             block=Block(params, list(run), list(outputs)),
             written=[],
             rows=False,
         )
-        made.written = written_parameters(made)
-        made.shared = self._shared(run)
-        made.absent = self._missing.intersection(params)
-        numba_source(made)
-        return made
+        piece.written = written_parameters(piece)
+        piece.shared = self._shared(run)
+        piece.absent = self._missing.intersection(params)
+        numba_source(piece)
+        return piece
 
     def _shared(self, run: list[Op]) -> set[Value]:
         """The arrays of some operations whose memory the others write: these cannot be copied."""
@@ -169,24 +169,24 @@ class _Cutter:
         written = memory([v for op in self._writing - inside for v in op.writes()], self._roots)
         if not written:
             return set()
-        held = {v for op in run for v in (*_used(op), *_made(op))}
-        held.update(v for op in inside for v in _made(op))
-        held.update(p for op in inside for block in op.blocks() for p in block.params)
-        return {v for v in held if is_array(v) and self._roots.get(v, {v}) & written}
+        values_of_run = {v for op in run for v in (*_used(op), *_defined(op))}
+        values_of_run.update(v for op in inside for v in _defined(op))
+        values_of_run.update(p for op in inside for block in op.blocks() for p in block.params)
+        return {v for v in values_of_run if is_array(v) and self._roots.get(v, {v}) & written}
 
     def _border(self, run: list[Op]) -> tuple[list[Value], list[Value]]:
         """The values that operations use of the rest, and those that the rest uses of theirs."""
         inside = {inner for op in run for inner in _walk_op(op)}
-        made = [v for op in run for v in _made(op)]
-        held = {v for op in inside for v in _made(op)}
-        held.update(p for op in inside for block in op.blocks() for p in block.params)
-        used = {v: None for op in run for v in _used(op) if v not in held}
-        return list(used), [v for v in made if not inside.issuperset(self.users.get(v, ()))]
+        defined = [v for op in run for v in _defined(op)]
+        defined_inside = {v for op in inside for v in _defined(op)}
+        defined_inside.update(p for op in inside for block in op.blocks() for p in block.params)
+        used = {v: None for op in run for v in _used(op) if v not in defined_inside}
+        return list(used), [v for v in defined if not inside.issuperset(self.users.get(v, ()))]
 
 
 def unlike(op: Op) -> CannotCompileError:
     """The reason why an operation runs under NumPy if it depends on layout or makes another one."""
-    what = "an array that NumPy does not lay row by row, of which a view or a copy is taken"
+    what = "an array that is not C-contiguous under NumPy, of which a view or a copy is taken"
     return CannotCompileError(what, op.location)
 
 
@@ -196,7 +196,7 @@ def _walk_op(op: Op) -> Iterator[Op]:
         yield from walk(block)
 
 
-def _made(op: Op) -> list[Value]:
+def _defined(op: Op) -> list[Value]:
     return [*op.outputs, op.exec_count] if isinstance(op, Loop) else list(op.outputs)
 
 
@@ -210,13 +210,13 @@ def _used(op: Op) -> Iterator[Value]:
 
 def _users(block: Block) -> dict[Value, set[Any]]:
     """For each value the operations that use it, or whose blocks return it."""
-    found: dict[Value, set[Any]] = {}
+    users: dict[Value, set[Any]] = {}
     for op in walk(block):
         for v in values_in([op.operands(), [b.results for b in op.blocks()]]):
-            found.setdefault(v, set()).add(op)
+            users.setdefault(v, set()).add(op)
     for v in values_in(block.results):
-        found.setdefault(v, set()).add(None)
-    return found
+        users.setdefault(v, set()).add(None)
+    return users
 
 
 def _line(error: CannotCompileError) -> tuple[str, int]:

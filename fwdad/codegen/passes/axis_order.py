@@ -48,9 +48,9 @@ _LENGTH = 10  # the assumed length of a loop
 
 def axes_of_memory(program: Program, roots: Roots, known: Places) -> dict[Value, Axes]:
     """The arrays that are not stored in C order, and their axis orders."""
-    found = _Votes(program, roots, known)
+    counted = _Votes(program, roots, known)
     chosen = {}
-    for v, votes in found.votes.items():
+    for v, votes in counted.votes.items():
         in_order = tuple(range(v.type.ndim))
         order = max(votes, key=lambda o: (votes[o], o == in_order), default=in_order)
         if order != in_order:

@@ -37,10 +37,10 @@ def expands(
     def register(decomposition: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(decomposition)
         def where_it_fits(*args: Any, **kwargs: Any) -> Any:
-            given = [*args, *kwargs.values()]
-            if kinds and kind_of(given[0]) not in kinds:
+            operands = [*args, *kwargs.values()]
+            if kinds and kind_of(operands[0]) not in kinds:
                 return None
-            return decomposition(*args, **kwargs) if has_axes(*given[:arrays]) else None
+            return decomposition(*args, **kwargs) if has_axes(*operands[:arrays]) else None
 
         return enter_into(_EXPANSIONS, names)(where_it_fits)
 
@@ -84,20 +84,20 @@ def _simpler(op: Apply) -> list[Op] | None:
     recorder = Recorder()
     recorder.block = Block()
     recorder.place = lambda: op.location
-    given = {v: Symbol(v, recorder) for v in values_in(op.operands())}
-    for v in given:
+    symbols = {v: Symbol(v, recorder) for v in values_in(op.operands())}
+    for v in symbols:
         recorder.lengths.measure(v)
     try:
-        args, kwargs = map_values(given.__getitem__, [op.args, op.kwargs])
-        found = function(
+        args, kwargs = map_values(symbols.__getitem__, [op.args, op.kwargs])
+        result = function(
             *args, **{k: a for k, a in kwargs.items() if k != "dtype" or a is not None}
         )
     except (TypeError, UntraceableError):  # arguments that it does not have
         return None
-    results = found if isinstance(found, tuple) else (found,)
+    results = result if isinstance(result, tuple) else (result,)
     values = [getattr(s, "value", None) for s in results]
     fits = len(values) == len(op.outputs) and all(
-        isinstance(v, Value) and v not in given and _agree(v.type, out.type)
+        isinstance(v, Value) and v not in symbols and _agree(v.type, out.type)
         for v, out in zip(values, op.outputs, strict=True)
     )
     if not fits or len(set(values)) < len(values):
@@ -272,9 +272,9 @@ def _nanmin(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
 
 
 def _nan_extreme(f: Any, least: float, a: Any, axis: Any, keepdims: Any) -> Any:
-    found = f(_without_nan(a, least), axis=axis, keepdims=keepdims)
+    extreme = f(_without_nan(a, least), axis=axis, keepdims=keepdims)
     none = np.all(np.isnan(a), axis=axis, keepdims=keepdims)
-    return _number(np.where(none, np.nan, found))
+    return _number(np.where(none, np.nan, extreme))
 
 
 def _without_nan(a: Any, other: float) -> Any:
@@ -321,8 +321,8 @@ def _logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: Any = False) -
     is_most = a == most
     rest = np.where(is_most, 0.0, np.exp(a - np.where(np.isfinite(most), most, 0.0)))
     count = np.sum(np.where(is_most, 1.0, 0.0), axis=axis, keepdims=keepdims)
-    kept = np.max(a, axis=axis, keepdims=keepdims)
-    return np.log1p(np.sum(rest, axis=axis, keepdims=keepdims) / count) + np.log(count) + kept
+    largest = np.max(a, axis=axis, keepdims=keepdims)
+    return np.log1p(np.sum(rest, axis=axis, keepdims=keepdims) / count) + np.log(count) + largest
 
 
 # -- norms
@@ -374,15 +374,15 @@ def _matrix_norm(x: Any, order: Any, axes: tuple[int, ...], *, keepdims: Any) ->
         return _vector_norm(x, 2, axes, keepdims=keepdims)
     x = np.moveaxis(x, axes, (-2, -1))
     if order in (1, -1, np.inf, -np.inf):
-        found = np.sum(np.abs(x), axis=-2 if abs(order) == 1 else -1)
+        sums = np.sum(np.abs(x), axis=-2 if abs(order) == 1 else -1)
     elif order in (2, -2, "nuc"):
-        found = np.linalg.svd(x, compute_uv=False)
+        sums = np.linalg.svd(x, compute_uv=False)
     else:
         return None
     if order == "nuc":
-        y = np.sum(found, axis=-1)
+        y = np.sum(sums, axis=-1)
     else:
-        y = (np.max if order > 0 else np.min)(found, axis=-1)
+        y = (np.max if order > 0 else np.min)(sums, axis=-1)
     if not keepdims:
         return y
     rank = x.ndim
@@ -421,8 +421,8 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     inner = _product([a.recorder.length(a, k) for k in of_a])
     rows = _product(lengths[: len(rest_a)])
     columns = _product(lengths[len(rest_a) :])
-    made = np.reshape(left, (rows, inner)) @ np.reshape(right, (inner, columns))
-    return np.reshape(made, tuple(lengths)) if lengths else made[0, 0]
+    product = np.reshape(left, (rows, inner)) @ np.reshape(right, (inner, columns))
+    return np.reshape(product, tuple(lengths)) if lengths else product[0, 0]
 
 
 def _product(lengths: list[Any]) -> Any:

@@ -64,13 +64,13 @@ class _Later:
         """Rewrite a loop; returns the matrices with deferred products, and what collects them."""
         inside = set().union(*(all_inside(b) for b in loop.blocks()))
         blocks = [inner for b in loop.blocks() for inner in blocks_of(b)]
-        found: dict[Value, list[_Added]] = {}
+        updates: dict[Value, list[_Added]] = {}
         for added in (a for block in blocks for a in self._added(block)):
             if added.matrix not in inside and not self._given & memory(added.matrix, self._roots):
-                found.setdefault(added.matrix, []).append(added)
+                updates.setdefault(added.matrix, []).append(added)
         waiting: dict[Value, Value] = {}
         instead: dict[int, list[Op]] = {}
-        for matrix, each in found.items():
+        for matrix, each in updates.items():
             if self._is_read(matrix, loop, blocks, {id(op) for added in each for op in added.ops}):
                 continue
             products = waiting[matrix] = Value(stack_type(matrix.type), "later")
@@ -85,19 +85,19 @@ class _Later:
 
     def _added(self, block: Block) -> list[_Added]:
         loads = {v: op for op in block.ops if isinstance(op, Load) for v in op.outputs}
-        found = []
+        terms = []
         for op in block.ops:
             if not isinstance(op, Apply) or op.function is not add_outer:
                 continue
             matrix, *vectors = op.args
             load = loads.get(matrix)
             if load is None:
-                found.append(_Added(matrix, (slice(None), slice(None)), tuple(vectors), [op]))
+                terms.append(_Added(matrix, (slice(None), slice(None)), tuple(vectors), [op]))
             elif self._uses[matrix] == 1 and load.view and load.array.type.ndim == 2:
                 if all(isinstance(i, slice) for i in load.index):
                     view = (*load.index, slice(None))[:2]
-                    found.append(_Added(load.array, view, tuple(vectors), [load, op]))
-        return found
+                    terms.append(_Added(load.array, view, tuple(vectors), [load, op]))
+        return terms
 
     def _is_read(self, matrix: Value, loop: Loop, blocks: list[Block], adding: set[int]) -> bool:
         """Whether a loop does anything with the memory of a matrix but add to it."""

@@ -39,9 +39,9 @@ class Region:
 
     def takes(self, op: Apply) -> bool:
         """Whether an operation can be added to ``base``."""
-        own = float_dtype(op)
+        dtype = float_dtype(op)
         shape = _shape(op)
-        if not _runs_along(shape, self.shape) or own not in (None, self.dtype):
+        if not _runs_along(shape, self.shape) or dtype not in (None, self.dtype):
             return False
         return shape == self.shape or any(a in self.made for a in op.args if isinstance(a, Value))
 
@@ -145,10 +145,10 @@ def _is_element(a: Operand, shape: tuple[Dimension, ...]) -> bool:
     """Whether an operand is a number, or an array whose broadcast axes are known."""
     if not is_array(a):
         return isinstance(a, Value) or number_type(a) is not None
-    own = a.type.shape
+    shape_of_a = a.type.shape
     return all(
         d in (1, n) or not (_may_be_one(d) or _may_be_one(n))
-        for d, n in zip(reversed(own), reversed(shape), strict=False)
+        for d, n in zip(reversed(shape_of_a), reversed(shape), strict=False)
     )
 
 

@@ -138,11 +138,11 @@ class _Sums:
         values: list[Value] = []
         for a in op.args if _is(op, _SUMS) else ():
             part = self._own(a)
-            found = None if part is None else self._vectors(part, inside, shape)
-            if part is None or found is None:
+            vectors = None if part is None else self._vectors(part, inside, shape)
+            if part is None or vectors is None:
                 return None
             inside.append(part)
-            values += found
+            values += vectors
         return values or None
 
     def _pair(

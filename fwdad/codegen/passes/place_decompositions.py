@@ -24,11 +24,11 @@ def _along(axis: int, part: Any) -> tuple[Any, ...]:
 
 @expands("numpy.tile")
 def _tile(A: Any, reps: Any) -> Any:
-    given = tuple(reps) if isinstance(reps, (tuple, list)) else (reps,)
-    if not has_axes(A) or not all(isinstance(r, (int, np.integer)) for r in given):
+    repeats = tuple(reps) if isinstance(reps, (tuple, list)) else (reps,)
+    if not has_axes(A) or not all(isinstance(r, (int, np.integer)) for r in repeats):
         return None
-    rank = max(A.ndim, len(given))
-    counts = [1] * (rank - len(given)) + [int(r) for r in given]
+    rank = max(A.ndim, len(repeats))
+    counts = [1] * (rank - len(repeats)) + [int(r) for r in repeats]
     lengths = [1] * (rank - A.ndim) + _lengths(A)
     return _interleaved(A, [(r, n) for r, n in zip(counts, lengths, strict=True)], rank - A.ndim)
 
@@ -81,11 +81,11 @@ def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str =
     lengths: list[Any] = [0] * len(xi)
     for x, k in zip(xi, order, strict=True):
         lengths[k] = x.recorder.length(x, 0)
-    made = []
+    grids = []
     for x, k in zip(xi, order, strict=True):
         row = x[tuple(slice(None) if j == k else None for j in range(len(xi)))]
-        made.append(np.copy(row if sparse else np.broadcast_to(row, tuple(lengths))))
-    return tuple(made)
+        grids.append(np.copy(row if sparse else np.broadcast_to(row, tuple(lengths))))
+    return tuple(grids)
 
 
 # -- other places
@@ -120,8 +120,8 @@ def _ifftshift(x: Any, axes: Any = None) -> Any:
 def _shifted(x: Any, axes: Any, by: Any) -> Any:
     if not has_axes(x):
         return None
-    given = range(x.ndim) if axes is None else (axes,) if isinstance(axes, int) else axes
-    for k in given:
+    shifted_axes = range(x.ndim) if axes is None else (axes,) if isinstance(axes, int) else axes
+    for k in shifted_axes:
         x = np.roll(x, by(x.recorder.length(x, k % x.ndim)), k)
     return x
 
@@ -272,8 +272,8 @@ def _std(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: A
 
 
 def _axes(a: Any, axis: Any) -> tuple[int, ...]:
-    given = range(a.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
-    return tuple(k % a.ndim for k in given)
+    axes = range(a.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    return tuple(k % a.ndim for k in axes)
 
 
 @expands("numpy.sinc", kinds="f")

@@ -78,18 +78,18 @@ class _Constant:
                 part = new.apply(operator.matmul, (fill, right))
             else:  # all columns are equal
                 part = new.times(fill, new.apply(np.sum, (right,), axis=0))
-            made = new.filled(part, lambda: (rows, new.length(right, 1)))
+            product = new.filled(part, lambda: (rows, new.length(right, 1)))
         elif other is not None:
             (_, columns), fill = other
             if _varies(fill, 0):
                 part = new.apply(operator.matmul, (left, fill))
             else:
                 part = new.times(new.apply(np.sum, (left,), axis=1, keepdims=True), fill)
-            made = new.filled(part, lambda: (new.length(left, 0), columns))
+            product = new.filled(part, lambda: (new.length(left, 0), columns))
         else:
             return None
-        self._made.update({v: each for each in made for v in each.outputs})
-        return made
+        self._made.update({v: each for each in product for v in each.outputs})
+        return product
 
     def _filled(self, a: Value) -> tuple[tuple[Operand, Operand], Operand] | None:
         """The lengths of a matrix of equal rows or columns, and what fills it."""

@@ -98,12 +98,12 @@ class _Repeater:
     def _tree(self, before: Sequence[Op], op: Op) -> list[Apply]:
         """An operation and those that nobody else needs, in their order."""
         assert isinstance(op, Apply)
-        found = [op]
+        tree = [op]
         for a in op.args:
             maker = self.made.get(a) if is_array(a) else None
             if maker is not None and self.uses[a] == 1 and _is_cheap(maker) and maker in before:
-                found = [*self._tree(before, maker), *found]
-        return found
+                tree = [*self._tree(before, maker), *tree]
+        return tree
 
     def _copied(self, tree: Sequence[Apply], user: Op, value: Value) -> list[Op]:
         new: dict[Value, Value] = {}

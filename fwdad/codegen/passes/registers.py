@@ -127,16 +127,16 @@ Users = dict[Value, list[Op | None]]
 
 
 def _users(program: Program) -> Users:
-    made: Users = {}
+    users: Users = {}
     for op in program.walk():
         used = op.operands()
         if op.nests:
             used = [*used, *(r for block in op.blocks() for r in block.results)]
         for v in values_in(used):
-            made.setdefault(v, []).append(op)
+            users.setdefault(v, []).append(op)
     for v in values_in(program.block.results):
-        made.setdefault(v, []).append(None)
-    return made
+        users.setdefault(v, []).append(None)
+    return users
 
 
 def _gathered(op: Op, chosen: set[Value], users: Users) -> list[Value]:
@@ -148,9 +148,9 @@ def _gathered(op: Op, chosen: set[Value], users: Users) -> list[Value]:
     value, n = op.outputs[0], len(op.args[0])
     if value in chosen or lane_count(value) != n or not all(map(is_real, op.args[0])):
         return []
-    held = users.get(value, [])
-    as_lanes = [_takes_lanes(user, value, chosen) for user in held]
-    stored = [_stores_lanes(user, value) for user in held]
+    users_of_value = users.get(value, [])
+    as_lanes = [_takes_lanes(user, value, chosen) for user in users_of_value]
+    stored = [_stores_lanes(user, value) for user in users_of_value]
     wanted = any(as_lanes) and all(a or b for a, b in zip(as_lanes, stored, strict=True))
     return [value] if wanted else []
 
@@ -215,14 +215,14 @@ def _makes_lanes(op: Op, chosen: set[Value]) -> bool:
         return not is_array(args[1])
     if f is scale_lanes:
         return is_real(args[0]) and lane_count(args[1]) == n
-    held = any(isinstance(a, Value) and a in chosen for a in args)
+    has_lanes = any(isinstance(a, Value) and a in chosen for a in args)
     if f in SUMS:
-        return held and all(lane_count(a) == n for a in args)
+        return has_lanes and all(lane_count(a) == n for a in args)
     if f in PRODUCTS:
-        return held and any(is_real(a) for a in args)
+        return has_lanes and any(is_real(a) for a in args)
     if f in QUOTIENTS:
-        return held and is_real(args[1])
-    return held and f in NEGATIONS
+        return has_lanes and is_real(args[1])
+    return has_lanes and f in NEGATIONS
 
 
 def lane_memory(program: Program, chosen: set[Value]) -> set[Value]:

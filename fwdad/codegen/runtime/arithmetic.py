@@ -122,12 +122,12 @@ def scaled(_typing, d, t):
         )
         builder.position_at_end(rare)
         is_zero = builder.fcmp_ordered("==", t, t.type(0.0))
-        kept = builder.select(is_zero, t.type(0.0), product)
+        nonzero_or_zero = builder.select(is_zero, t.type(0.0), product)
         builder.branch(done)
         builder.position_at_end(done)
         phi = builder.phi(product.type)
         phi.add_incoming(product, start)
-        phi.add_incoming(kept, rare)
+        phi.add_incoming(nonzero_or_zero, rare)
         return phi
 
     return d(d, t), code
@@ -160,8 +160,8 @@ def is_odd(_typing, x):
         expect = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(bit, [bit, bit]), "llvm.expect.i1"
         )
-        found = builder.fcmp_unordered("uno", args[0], args[0])
-        return builder.call(expect, [found, bit(0)])
+        has_nan = builder.fcmp_unordered("uno", args[0], args[0])
+        return builder.call(expect, [has_nan, bit(0)])
 
     return types.boolean(x), code
 
@@ -421,10 +421,10 @@ def check_length(context, builder, m, n):
 def place(context, builder, i, n):
     """The index of one of n elements, with negative indices counted from the end."""
     from_end = builder.icmp_signed("<", i, i.type(0))
-    found = builder.select(from_end, builder.add(i, n), i)
-    inside = builder.icmp_unsigned("<", found, n)
+    wrapped = builder.select(from_end, builder.add(i, n), i)
+    inside = builder.icmp_unsigned("<", wrapped, n)
     require(context, builder, inside, IndexError, "index is out of bounds")
-    return found
+    return wrapped
 
 
 __all__ = [name for name, value in list(globals().items()) if callable(value) and name[0] != "_"

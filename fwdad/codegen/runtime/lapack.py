@@ -81,8 +81,8 @@ def _getrs(_typing, columns, pivots, right):
         a, p, b = _arrays(context, builder, sig, args)
         n, count = _length(builder, a, 0), _length(builder, b, 0)
         plain = _pointer(builder, ir.Constant(ir.IntType(8), ord("N")))
-        given = [plain, n, count, a.data, n, p.data, b.data, n]
-        return _call(context, builder, "getrs", sig.args[0], given)
+        arguments = [plain, n, count, a.data, n, p.data, b.data, n]
+        return _call(context, builder, "getrs", sig.args[0], arguments)
 
     return types.intp(columns, pivots, right), code
 

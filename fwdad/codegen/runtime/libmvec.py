@@ -87,8 +87,8 @@ def description() -> str:
 def _description(bits: int) -> str:
     if not bits:
         return "no vector functions"
-    found = [
+    symbols = [
         s for f in sorted(ARGUMENTS) for size in (8, 4) if (s := symbol(f, size, bits // 8 // size))
     ]
     libc = os.confstr("CS_GNU_LIBC_VERSION") if hasattr(os, "confstr") else ""
-    return f"{_LIBRARY} {libc} {' '.join(found)}"
+    return f"{_LIBRARY} {libc} {' '.join(symbols)}"

@@ -40,18 +40,16 @@ def _entry(name: str) -> tuple[str, int]:
     wanted = re.compile(rf"(?:__pyx_fuse_\d+(?:_\d+)?_?)?{name.removeprefix(_PREFIX)}")
     for entry, capsule in table.items():
         if wanted.fullmatch(entry):
-            found = _SIGNATURE.search(str(capsule))
-            if found is not None:
-                return entry, found[1].count("double")
-    message = f"SciPy has no C function {name.removeprefix(_PREFIX)} of float64s"
-    raise AttributeError(message)
+            match = _SIGNATURE.search(str(capsule))
+            if match is not None:
+                return entry, match[1].count("double")
+    raise AttributeError(f"SciPy has no C function {name.removeprefix(_PREFIX)} of float64s")
 
 
 def __getattr__(name: str) -> Any:
     """A function that compiled code can call, created on first use."""
     if name not in SPECIAL_HELPERS:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     _, arity = _entry(name)
 
     def typed(_typing, *given):
@@ -73,6 +71,6 @@ def __getattr__(name: str) -> Any:
         return types.float64(types.StarArgTuple.from_types(held)), code
 
     typed.__name__ = typed.__qualname__ = name
-    made = intrinsic(typed)
-    globals()[name] = made
-    return made
+    compiled = intrinsic(typed)
+    globals()[name] = compiled
+    return compiled

@@ -22,7 +22,7 @@ from fwdad.eager.memory.shadow import SHADOWED, owner_of, untouched
 from fwdad.eager.memory.stale import ARRAYS
 from fwdad.eager.run import Hiding, Tag
 from fwdad.errors import MissingRuleError, RuleError
-from fwdad.rules.core.contract import check_memory, checked
+from fwdad.rules.core.contract import check_memory, checked, option_is_active
 from fwdad.rules.core.partials import as_numpy_numbers, own_partial
 from fwdad.rules.core.registry import Rule, check_apart
 from fwdad.tangents.chunk import Chunk
@@ -82,12 +82,7 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     option_tag = top_tag(options.values()) if options else None
     if option_tag is not None:
         name = next(k for k, v in options.items() if top_tag((v,)) is not None)
-        message = (
-            f"the frule of {rule.name} takes `{name}` as an option, but here it carries a "
-            "derivative. Register a rule that has it among its primals, or pass "
-            f"fwdad.stop_gradient({name})"
-        )
-        raise MissingRuleError(message)
+        raise MissingRuleError(option_is_active(rule.name, name))
     if OPAQUE:
         check_rule(rule, primals)
     if rule.mutates:

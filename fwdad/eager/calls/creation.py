@@ -16,7 +16,7 @@ from fwdad.eager.run import Tag
 from fwdad.errors import DualLeakError
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
-from fwdad.tangents.laws.listing import dense
+from fwdad.tangents.laws.listing import dense, would_lose_it
 from fwdad.tangents.plain import plain
 from fwdad.tangents.scaling import MAX_ARRAY_TERMS
 from fwdad.tangents.zero import Undefined
@@ -161,11 +161,7 @@ def cast(x: Any, dtype: Any, *, copy: bool) -> Any:
         dtype = np.dtype(dtype)
         if dtype != plain(x).dtype:
             if dtype.kind not in "fc":
-                message = (
-                    f"a value that carries a derivative would become {dtype} and lose it; "
-                    "say fwdad.stop_gradient(x) if that is meant"
-                )
-                raise DualLeakError(message)
+                raise DualLeakError(would_lose_it(dtype))
             return _cast(x, dtype)
     return Array(_copy(x.p), x.t, x.tag) if copy else x
 

@@ -59,8 +59,8 @@ def _asarray(tracer: Tracer, x: Any, dtype: Any = None, **options: Any) -> Any:
     same = type(x) is Symbol and x.is_array and (dtype is None or np.dtype(dtype) == x.dtype)
     if same and not options.get("copy"):
         return _in_order(tracer, x, options.get("order"))
-    given = options if dtype is None else {"dtype": np.dtype(dtype), **options}
-    return tracer.recorder.apply(np.asarray, (x,), given)
+    with_dtype = options if dtype is None else {"dtype": np.dtype(dtype), **options}
+    return tracer.recorder.apply(np.asarray, (x,), with_dtype)
 
 
 def _as_it_is(f: Any, n_for: int) -> None:

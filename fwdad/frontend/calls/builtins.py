@@ -122,11 +122,10 @@ class _Called(OfTrace):
         self.function = function
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
-        message = (
+        raise UntraceableError(
             "a function defined inside the traced one is called by code without Python "
             "source, which cannot be traced"
         )
-        raise UntraceableError(message)
 
 
 CALLED[_Called] = lambda tracer, f, args, kwargs: tracer.call(f.function, args, kwargs)

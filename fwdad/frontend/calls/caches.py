@@ -101,15 +101,15 @@ def _from_outside(tracer: Interpreter, f: Any, args: Any, kwargs: Any) -> Any:
 
 def _call(tracer: Interpreter, f: Cached, args: Any, kwargs: Any) -> Any:
     known = all(map(_is_plain, (*args, *kwargs.values())))
-    given = (len(args), *args, *(x for pair in sorted(kwargs.items()) for x in pair))
-    key = tuple((type(x), x) for x in given) if known else None
-    found = f.kept.get(key)
-    if found is None or not found.is_there(tracer.recorder):
-        place = given if known else None  # 2 and 2.0 are one key of Python's
-        found = _traced(tracer, f, args, kwargs, place, key)
+    key_arguments = (len(args), *args, *(x for pair in sorted(kwargs.items()) for x in pair))
+    key = tuple((type(x), x) for x in key_arguments) if known else None
+    kept_result = f.kept.get(key)
+    if kept_result is None or not kept_result.is_there(tracer.recorder):
+        place = key_arguments if known else None  # 2 and 2.0 are one key of Python's
+        kept_result = _traced(tracer, f, args, kwargs, place, key)
     for returned in tracer.inline.kept.returned:
-        returned.update(_values_inside(found.value))
-    return found.value
+        returned.update(_values_inside(kept_result.value))
+    return kept_result.value
 
 
 CALLED[Cached] = _call
@@ -139,10 +139,10 @@ def _traced(tracer: Interpreter, f: Cached, args: Any, kwargs: Any, place: Any, 
         own = kept.returned.pop()
     if recorder.block is not block:  # it is left in the middle of one of its branches
         raise UntraceableError(_READS, tracer.position.location())
-    made = block.ops[begin:]
-    if recorder.journal.have_changed(before) or _writes_outside(recorder, made):
+    new_ops = block.ops[begin:]
+    if recorder.journal.have_changed(before) or _writes_outside(recorder, new_ops):
         raise UntraceableError(_WRITES, tracer.position.location())
-    _keeps_its_result(tracer, f, made, own, value)
+    _keeps_its_result(tracer, f, new_ops, own, value)
     found = _Kept(value, block, len(block.ops), block.ops[-1] if block.ops else None)
     if key is not None:
         f.kept[key] = found
@@ -169,8 +169,10 @@ def _keeps_its_result(
     if read & varying or any(_may_write(recorder, op, owners - inside) for op in written):
         raise UntraceableError(_READS, tracer.position.location())
     recorder.unwritten |= owners
-    held = [c for c in _containers(value) if recorder.journal.is_own(c)]
-    recorder.unchanged.append((recorder.journal.contents_of(held), tracer.position.location()))
+    containers = [c for c in _containers(value) if recorder.journal.is_own(c)]
+    recorder.unchanged.append(
+        (recorder.journal.contents_of(containers), tracer.position.location())
+    )
 
 
 def check_results(recorder: Recorder) -> None:
@@ -186,7 +188,7 @@ def _may_write(recorder: Recorder, op: Op, arrays: set[Value]) -> bool:
 
 def _read_by(function: Any) -> list[Any]:
     """What a function sees: names of enclosing functions, contents of containers and functions."""
-    found: list[Any] = []
+    values: list[Any] = []
     known: set[int] = set()
     waiting = [function]
     while waiting:
@@ -202,14 +204,14 @@ def _read_by(function: Any) -> list[Any]:
                     if isinstance(container, dict)
                     else list(container)
                 )
-                found.extend((len(inside), *inside))
+                values.extend((len(inside), *inside))
                 waiting.extend(inside)
         elif id(x) not in known:
             known.add(id(x))
             inside = list(_names_of(x))
-            found.extend(inside)
+            values.extend(inside)
             waiting.extend(inside)
-    return found
+    return values
 
 
 def _names_of(function: Closure) -> Iterator[Any]:
@@ -258,11 +260,11 @@ def _writes_outside(recorder: Recorder, ops: list[Op]) -> bool:
 
 def _values_inside(x: Any) -> set[Value]:
     """The values in a result or among arguments, and in their containers."""
-    found = {x.value} if type(x) is Symbol else set()
+    symbols_found = {x.value} if type(x) is Symbol else set()
     for held in _containers(x):
         inside = held.values() if isinstance(held, dict) else held
-        found.update(v.value for v in _flat(inside) if type(v) is Symbol)
-    return found | {v.value for v in _flat((x,)) if type(v) is Symbol}
+        symbols_found.update(v.value for v in _flat(inside) if type(v) is Symbol)
+    return symbols_found | {v.value for v in _flat((x,)) if type(v) is Symbol}
 
 
 def _flat(items: Any) -> Iterator[Any]:
@@ -275,14 +277,14 @@ def _flat(items: Any) -> Iterator[Any]:
 
 def _containers(x: Any) -> list[Any]:
     """The containers that can be reached from a value."""
-    found: dict[int, Any] = {}
+    by_identity: dict[int, Any] = {}
     waiting = list(_flat((x,)))
     while waiting:
         container = container_of(waiting.pop())
-        if container is not None and id(container) not in found:
-            found[id(container)] = container
+        if container is not None and id(container) not in by_identity:
+            by_identity[id(container)] = container
             waiting.extend(_flat(container.values() if isinstance(container, dict) else container))
-    return list(found.values())
+    return list(by_identity.values())
 
 
 def _is_plain(x: Any) -> bool:

@@ -76,9 +76,9 @@ class Calls:
             return self.call(f.function, (f.owner, *args), kwargs)
         if isinstance(f, functools.partial):
             self.outside.guard(("partial", f), held_by_partial(f))
-            given = {key: self.outside.bound(x, key) for key, x in f.keywords.items()}
+            bound_keywords = {key: self.outside.bound(x, key) for key, x in f.keywords.items()}
             first = [self.outside.bound(x, "a") for x in f.args]
-            return self.call(f.func, (*first, *args), {**given, **kwargs})
+            return self.call(f.func, (*first, *args), {**bound_keywords, **kwargs})
         if kwargs:
             args, kwargs = by_position(f, args, kwargs)
         if growing_arrays.is_among(args, kwargs):

@@ -45,8 +45,8 @@ def sealed(recorder: Recorder, checkpoint: Checkpoint, run: Callable[[], Any]) -
         changes = region.changes()
         region.undo()
     leaves, tree = flatten(y if _is_plain(y) else ())
-    kept = raised is not None or changes or not _is_plain(y) or _calls_unfinished(block, set())
-    if kept or _returns_memory(block, leaves):
+    inline = raised is not None or changes or not _is_plain(y) or _calls_unfinished(block, set())
+    if inline or _returns_memory(block, leaves):
         recorder.adopt(block.ops)
         for o, _, now in changes:
             recorder.journal.touch(o)
@@ -97,8 +97,8 @@ def _returns_memory(block: Block, leaves: list[Any]) -> bool:
     """Whether a call returns an array from outside that it writes into."""
     roots, written = _written(block)
     inside = all_inside(block)
-    given = [x.value for x in leaves if type(x) is Symbol and x.is_array]
-    return any((roots.get(v, {v}) & written) - inside for v in given)
+    outer_values = [x.value for x in leaves if type(x) is Symbol and x.is_array]
+    return any((roots.get(v, {v}) & written) - inside for v in outer_values)
 
 
 def _copied(v: Value, block: Block) -> Value:

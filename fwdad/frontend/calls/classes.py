@@ -64,12 +64,12 @@ class ClassCalls:
         if isinstance(class_attribute(cls, "__getattribute__"), types.FunctionType):
             self.attributes.refuse_getattribute(cls)
         if isinstance(new, types.FunctionType) and find_source(new) is not None:
-            made = self.tracer.call(new, (cls, *args), kwargs)
-            if isinstance(made, cls) and issubclass(type(made), cls):
-                init = type(made).__init__  # of a subclass, where __new__ has made one
-            if isinstance(made, cls) and isinstance(init, types.FunctionType):
-                self.tracer.call(init, (made, *args), kwargs)
-            return made
+            instance = self.tracer.call(new, (cls, *args), kwargs)
+            if isinstance(instance, cls) and issubclass(type(instance), cls):
+                init = type(instance).__init__  # of a subclass, where __new__ has made one
+            if isinstance(instance, cls) and isinstance(init, types.FunctionType):
+                self.tracer.call(init, (instance, *args), kwargs)
+            return instance
         if isinstance(init, types.FunctionType) and find_source(init) is not None:
             if new is not object.__new__:
                 message = (
@@ -77,21 +77,21 @@ class ClassCalls:
                     "outside, and pass it as an argument"
                 )
                 raise UntraceableError(message, self.position.location())
-            made = self._blank(cls)
+            instance = self._blank(cls)
             known = not mentions_symbols((args, kwargs))
             if known and is_library_file(init.__code__.co_filename):
-                native(lambda: init(made, *args, **kwargs))  # a library's object of constants
-                self.operations.renew(made.__dict__)
-                self.recorder.journal.own(made.__dict__, namespace=True)
-                return made
-            self.recorder.journal.own(made.__dict__, namespace=True)
-            self.tracer.call(init, (made, *args), kwargs)
-            return made
+                native(lambda: init(instance, *args, **kwargs))  # a library's object of constants
+                self.operations.renew(instance.__dict__)
+                self.recorder.journal.own(instance.__dict__, namespace=True)
+                return instance
+            self.recorder.journal.own(instance.__dict__, namespace=True)
+            self.tracer.call(init, (instance, *args), kwargs)
+            return instance
         if has_slots(cls) and (new, init) == (object.__new__, object.__init__):
             native(lambda: cls(*args, **kwargs))  # whether it can be made of these
-            made = self._blank(cls)
-            self.recorder.journal.own(vars(made), namespace=True)
-            return made
+            instance = self._blank(cls)
+            self.recorder.journal.own(vars(instance), namespace=True)
+            return instance
         parameters = getattr(cls, "__dataclass_params__", None)
         if parameters is not None and parameters.init:
             return self._make_dataclass(cls, args, kwargs)
@@ -101,7 +101,7 @@ class ClassCalls:
         for x in (*args, *kwargs.values()):
             self.outside.read_whole(x)
         try:
-            made = native(lambda: cls(*args, **kwargs))
+            instance = native(lambda: cls(*args, **kwargs))
         except AlwaysRaises as raised:
             if not mentions_symbols((args, kwargs)):
                 raise
@@ -110,18 +110,18 @@ class ClassCalls:
                 f"{raised.exception}"
             )
             raise UntraceableError(message, self.position.location()) from raised
-        if namespace_of(made) is not None:
-            self.operations.renew(made.__dict__)
-            self.recorder.journal.own(made.__dict__, namespace=True)
-        if isinstance(made, CONTAINERS):
-            self.recorder.journal.own(made)
-        return made
+        if namespace_of(instance) is not None:
+            self.operations.renew(instance.__dict__)
+            self.recorder.journal.own(instance.__dict__, namespace=True)
+        if isinstance(instance, CONTAINERS):
+            self.recorder.journal.own(instance)
+        return instance
 
     def _blank(self, cls: type) -> Any:
         """An object that has no attributes yet."""
         new: Any = cls.__new__
-        made = native(new, cls)  # not of an abstract class
-        return traced_object(cls) if has_slots(cls) else made
+        instance = native(new, cls)  # not of an abstract class
+        return traced_object(cls) if has_slots(cls) else instance
 
     def _make_dataclass(self, cls: Any, args: Any, kwargs: Any) -> Any:
         """The instance that a generated ``__init__`` makes."""
@@ -132,23 +132,23 @@ class ClassCalls:
                 "make the object outside"
             )
             raise UntraceableError(message, self.position.location())
-        made = self._blank(cls)
-        self.recorder.journal.own(vars(made), namespace=True)
+        instance = self._blank(cls)
+        self.recorder.journal.own(vars(instance), namespace=True)
         signature = inspect.signature(cls)
-        given = native(lambda: signature.bind(*args, **kwargs)).arguments
+        bound_arguments = native(lambda: signature.bind(*args, **kwargs)).arguments
         frozen = cls.__dataclass_params__.frozen
         store = self.attributes.set_plain_attribute if frozen else self.attributes.set_attribute
         for field in dataclasses.fields(cls):
-            if field.init and field.name in given:
-                value = given[field.name]
+            if field.init and field.name in bound_arguments:
+                value = bound_arguments[field.name]
             elif field.default_factory is not dataclasses.MISSING:
                 value = self.tracer.call(field.default_factory, (), {})
             elif field.default is not dataclasses.MISSING:
                 value = self.outside.bound(field.default, field.name)
             else:
                 continue
-            store(made, field.name, value)
+            store(instance, field.name, value)
         finish = getattr(cls, "__post_init__", None)
         if finish is not None:
-            self.tracer.call(finish, (made,), {})
-        return made
+            self.tracer.call(finish, (instance,), {})
+        return instance

@@ -37,14 +37,14 @@ def call_method(tracer: Tracer, owner: Any, name: str, args: Any, kwargs: Any) -
         args = tuple(a if isinstance(a, CONTAINERS) else _items(tracer, a) for a in args)
     if name in ("insert", "pop", "rotate", "setdefault", "get") and args:
         args = (tracer.values.known(args[0]), *args[1:])
-    found = native(lambda: _in_c(owner, name)(*args, **kwargs))
-    return tracer.values.made(found) if name == "copy" or base is set else found
+    result = native(lambda: _in_c(owner, name)(*args, **kwargs))
+    return tracer.values.made(result) if name == "copy" or base is set else result
 
 
 def _in_c(owner: Any, name: str) -> Any:
     """The method in C, which a user's class may override."""
-    held = (t.__dict__[name] for t in type(owner).__mro__ if name in t.__dict__)
-    return next(m for m in held if not isinstance(m, types.FunctionType)).__get__(owner)
+    methods = (t.__dict__[name] for t in type(owner).__mro__ if name in t.__dict__)
+    return next(m for m in methods if not isinstance(m, types.FunctionType)).__get__(owner)
 
 
 def _items(tracer: Tracer, x: Any) -> Any:
@@ -56,15 +56,15 @@ def _items(tracer: Tracer, x: Any) -> Any:
 
 @builtin(dict.fromkeys)
 def _fromkeys(tracer: Tracer, keys: Any, value: Any = None) -> Any:
-    held = [tracer.values.known(key) for key in iteration.items(tracer, keys)]
-    return tracer.recorder.journal.fresh(native(dict.fromkeys, held, value))
+    known_keys = [tracer.values.known(key) for key in iteration.items(tracer, keys)]
+    return tracer.recorder.journal.fresh(native(dict.fromkeys, known_keys, value))
 
 
 def _made_of_items(cls: type) -> None:
     @builtin(cls)
     def make(tracer: Tracer, *args: Any, **kwargs: Any) -> Any:
-        given = tuple(_items(tracer, a) for a in args[:1]) + args[1:]
-        return tracer.recorder.journal.fresh(native(lambda: cls(*given, **kwargs)))
+        with_items = tuple(_items(tracer, a) for a in args[:1]) + args[1:]
+        return tracer.recorder.journal.fresh(native(lambda: cls(*with_items, **kwargs)))
 
 
 for _cls in (deque, frozenset, OrderedDict):
@@ -86,18 +86,17 @@ class Factory:
         self.function = function
 
     def __call__(self) -> Any:
-        message = (
+        raise UntraceableError(
             "a function defined inside the traced one is called by C code, which cannot be traced"
         )
-        raise UntraceableError(message)
 
 
 def missing(tracer: Tracer, o: defaultdict[Any, Any], key: Any) -> Any:
     """The item that a ``defaultdict`` makes for a missing key."""
-    made = o.default_factory
-    if made is None:
+    factory = o.default_factory
+    if factory is None:
         raise AlwaysRaises(KeyError, (key,))
-    return tracer.call(made.function if isinstance(made, Factory) else made, (), {})
+    return tracer.call(factory.function if isinstance(factory, Factory) else factory, (), {})
 
 
 @builtin(sorted)

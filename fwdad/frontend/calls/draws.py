@@ -53,11 +53,11 @@ def _made_by(cls: Any) -> None:
                 "the function, and pass them as an argument"
             )
             raise UntraceableError(message, tracer.position.location())
-        made = native(cls, seed)
+        bits = native(cls, seed)
         outside = isinstance(seed, (*GENERATORS, np.random.BitGenerator))
         if not outside or id(seed) in tracer.recorder.generators:
-            tracer.recorder.generators[id(made)] = (made, _here(tracer))
-        return made
+            tracer.recorder.generators[id(bits)] = (bits, _here(tracer))
+        return bits
 
 
 for _cls in (np.random.default_rng, *GENERATORS, *_BITS):

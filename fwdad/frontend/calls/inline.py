@@ -331,9 +331,9 @@ class InlineCalls:
 
 def _missing(name: str, missing: list[str], positional: list[str]) -> str:
     """Python's message for missing arguments, positional ones first."""
-    found = [p for p in missing if p in positional]
-    kind = "positional" if found else "keyword-only"
-    names = [repr(p) for p in found or missing]
+    positional_missing = [p for p in missing if p in positional]
+    kind = "positional" if positional_missing else "keyword-only"
+    names = [repr(p) for p in positional_missing or missing]
     said = " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])}, and {names[-1]}"
     s = "s" * (len(names) != 1)
     return f"{name}() missing {len(names)} required {kind} argument{s}: {said}"

@@ -95,10 +95,10 @@ def _raising(tracer: Tracer, rows: Any) -> Any:
 
 @builtin(reversed)
 def _reversed(tracer: Tracer, x: Any) -> Any:
-    held = iteration.sequence(x)
-    if held is None:
+    items = iteration.sequence(x)
+    if items is None:
         return Reversed(x)
-    return Iterator(tracer, iter(held[::-1]))
+    return Iterator(tracer, iter(items[::-1]))
 
 
 @builtin(iter)
@@ -179,11 +179,11 @@ def _sum(tracer: Tracer, xs: Any, start: Any = 0) -> Any:
 
 
 def _extreme(name: str, better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    own = getattr(builtins, name)
+    function = getattr(builtins, name)
 
     def handle(tracer: Tracer, *args: Any, key: Any = None, **kwargs: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], Items):
-            return extreme(tracer, own, args[0], key, kwargs)
+            return extreme(tracer, function, args[0], key, kwargs)
         values = iteration.items(tracer, args[0]) if len(args) == 1 else list(args)
         if not values:
             if "default" in kwargs:
@@ -191,7 +191,7 @@ def _extreme(name: str, better: Callable[[Any, Any], Any]) -> Callable[..., Any]
             raise AlwaysRaises(ValueError, (f"{name}() arg is an empty sequence",))
         keys = [v if key is None else tracer.call(key, (v,), {}) for v in values]
         if not mentions_symbols(keys):
-            return values[keys.index(own(keys))]
+            return values[keys.index(function(keys))]
         best, best_key = values[0], keys[0]
         for value, k in zip(values[1:], keys[1:], strict=True):
             wins = tracer.truth(tracer.binary(better, k, best_key))
@@ -218,17 +218,17 @@ def _all(tracer: Tracer, xs: Any) -> Any:
 
 
 def _joined(tracer: Tracer, xs: Any, function: Any, *, start: bool) -> Any:
-    found: Any = start
+    joined: Any = start
     for x in iteration.items(tracer, xs):
-        held = tracer.truth(x)
-        if type(held) is not Symbol:
-            if held is not start:
-                return held
-        elif found is start:
-            found = held
+        condition = tracer.truth(x)
+        if type(condition) is not Symbol:
+            if condition is not start:
+                return condition
+        elif joined is start:
+            joined = condition
         else:
-            found = tracer.recorder.apply(function, (found, held), {})
-    return tracer.values.python_bool(found)
+            joined = tracer.recorder.apply(function, (joined, condition), {})
+    return tracer.values.python_bool(joined)
 
 
 @builtin(tuple.__new__)

@@ -72,9 +72,13 @@ def mentions_symbols(x: Any) -> bool:
         return mentions_symbols((x.start, x.stop, x.step))
     if isinstance(x, np.ndarray):
         return True
-    held = namespace_of(x)
-    if isinstance(held, dict) and not isinstance(x, (type, types.ModuleType)) and not callable(x):
-        return any(isinstance(item, (Symbol, Closure, Method)) for item in held.values())
+    namespace = namespace_of(x)
+    if (
+        isinstance(namespace, dict)
+        and not isinstance(x, (type, types.ModuleType))
+        and not callable(x)
+    ):
+        return any(isinstance(item, (Symbol, Closure, Method)) for item in namespace.values())
     return False
 
 

@@ -166,12 +166,12 @@ def _index_expression(_tracer: Tracer, o: Any, item: Any) -> Any:
 
 @builtin(np.array)
 def _array(tracer: Interpreter, x: Any, *args: Any, ndmin: Any = 0, **options: Any) -> Any:
-    made = tracer.operations.call_native(np.array, (x, *args), options)
+    array = tracer.operations.call_native(np.array, (x, *args), options)
     if not mentions_symbols(ndmin) and not ndmin:
-        return made
-    while made.type.ndim < tracer.values.known(ndmin):
-        made = tracer.recorder.load(made, (None, Ellipsis))
-    return made
+        return array
+    while array.type.ndim < tracer.values.known(ndmin):
+        array = tracer.recorder.load(array, (None, Ellipsis))
+    return array
 
 
 def _of_vectors(function: Any) -> Callable[..., Any]:
@@ -180,10 +180,10 @@ def _of_vectors(function: Any) -> Callable[..., Any]:
     def call(tracer: Interpreter, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
         a, b = _as_value(tracer, a), _as_value(tracer, b)
         names = ("axisa", "axisb")
-        given = dict(zip((*names, "axisc", "axis"), args, strict=False)) | kwargs
+        options_by_name = dict(zip((*names, "axisc", "axis"), args, strict=False)) | kwargs
         for x, name in zip((a, b), names, strict=True):
-            axis = given.get("axis")
-            axis = tracer.values.known(given.get(name, -1) if axis is None else axis)
+            axis = options_by_name.get("axis")
+            axis = tracer.values.known(options_by_name.get(name, -1) if axis is None else axis)
             if type(x) is Symbol and x.is_array and x.type.ndim:
                 tracer.recorder.lengths.known_length(x, axis % x.type.ndim)
         return tracer.operations.call_native(function, (a, b, *args), kwargs)

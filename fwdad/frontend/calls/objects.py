@@ -32,11 +32,11 @@ def _setattr(tracer: Interpreter, o: Any, name: str, value: Any) -> None:
 
 @builtin(object.__new__)
 def _new(tracer: Tracer, cls: type, *_args: Any, **_kwargs: Any) -> Any:
-    made = native(object.__new__, cls)
+    instance = native(object.__new__, cls)
     if has_slots(cls):
-        made = traced_object(cls)
-    tracer.recorder.journal.own(vars(made), namespace=True)
-    return made
+        instance = traced_object(cls)
+    tracer.recorder.journal.own(vars(instance), namespace=True)
+    return instance
 
 
 @builtin(type.__call__)
@@ -54,14 +54,14 @@ def _update_wrapper(
 ) -> Any:
     if not isinstance(wrapper, Closure):
         return native(functools.update_wrapper, wrapper, wrapped, assigned, updated)
-    held = wrapper.held
+    wrapper_names = wrapper.held
     for name in ("__module__", "__name__", "__doc__"):
         if name in assigned:
-            tracer.recorder.journal.bind(held, name, tracer.attribute(wrapped, name))
-    own = wrapped.held if isinstance(wrapped, Closure) else namespace_of(wrapped) or {}
-    for name in list(own) if updated else []:
-        tracer.recorder.journal.bind(held, name, tracer.attribute(wrapped, name))
-    tracer.recorder.journal.bind(held, "__wrapped__", wrapped)
+            tracer.recorder.journal.bind(wrapper_names, name, tracer.attribute(wrapped, name))
+    attributes = wrapped.held if isinstance(wrapped, Closure) else namespace_of(wrapped) or {}
+    for name in list(attributes) if updated else []:
+        tracer.recorder.journal.bind(wrapper_names, name, tracer.attribute(wrapped, name))
+    tracer.recorder.journal.bind(wrapper_names, "__wrapped__", wrapped)
     return wrapper
 
 
@@ -73,9 +73,9 @@ def _copy(tracer: Tracer, x: Any) -> Any:
     special = tracer.values.python_method(x, "__copy__")
     if special is not None:
         return tracer.call(special, (x,), {})
-    made = _of_array(tracer, x)
-    if made is not None:
-        return made
+    array_copy = _of_array(tracer, x)
+    if array_copy is not None:
+        return array_copy
     if type(x) in (list, dict, set):
         return tracer.recorder.journal.fresh(x.copy())
     if _is_plain(tracer, x):
@@ -94,26 +94,26 @@ def _deep(tracer: Tracer, x: Any, memo: dict[int, Any]) -> Any:
     special = tracer.values.python_method(x, "__deepcopy__")
     if special is not None:
         return _noted(memo, x, tracer.call(special, (x, memo), {}))
-    made = _of_array(tracer, x)
-    if made is not None:
-        return _noted(memo, x, made)
+    duplicate = _of_array(tracer, x)
+    if duplicate is not None:
+        return _noted(memo, x, duplicate)
     if type(x) is list:
-        made = _noted(memo, x, tracer.recorder.journal.fresh([]))
-        made.extend(_deep(tracer, item, memo) for item in x)
-        return made
+        duplicate = _noted(memo, x, tracer.recorder.journal.fresh([]))
+        duplicate.extend(_deep(tracer, item, memo) for item in x)
+        return duplicate
     if type(x) is dict:
-        made = _noted(memo, x, tracer.recorder.journal.fresh({}))
-        made.update({_deep(tracer, k, memo): _deep(tracer, v, memo) for k, v in x.items()})
-        return made
+        duplicate = _noted(memo, x, tracer.recorder.journal.fresh({}))
+        duplicate.update({_deep(tracer, k, memo): _deep(tracer, v, memo) for k, v in x.items()})
+        return duplicate
     if isinstance(x, tuple):
         parts = [_deep(tracer, item, memo) for item in x]
         if all(a is b for a, b in zip(parts, x, strict=True)):
             return x
         return _noted(memo, x, type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts))
     if _is_plain(tracer, x):
-        made = _noted(memo, x, _object(tracer, x, {}))
-        vars(made).update({name: _deep(tracer, v, memo) for name, v in vars(x).items()})
-        return made
+        duplicate = _noted(memo, x, _object(tracer, x, {}))
+        vars(duplicate).update({name: _deep(tracer, v, memo) for name, v in vars(x).items()})
+        return duplicate
     return tracer.values.made(native(copy.deepcopy, x))
 
 
@@ -137,9 +137,12 @@ def _is_plain(tracer: Tracer, x: Any) -> bool:
     if not is_object(x):
         return False
     for name in ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__"):
-        own = getattr(type(x), name, None)
-        if own is not getattr(object, name, None):
-            if type(x) is types.SimpleNamespace or getattr(own, "__module__", "") == "dataclasses":
+        method = getattr(type(x), name, None)
+        if method is not getattr(object, name, None):
+            if (
+                type(x) is types.SimpleNamespace
+                or getattr(method, "__module__", "") == "dataclasses"
+            ):
                 continue
             if mentions_symbols(x):
                 message = f"copying {type_in_words(x)}, which defines {name}, cannot be traced"
@@ -149,36 +152,36 @@ def _is_plain(tracer: Tracer, x: Any) -> bool:
 
 
 def _object(tracer: Tracer, like: Any, held: dict[str, Any]) -> Any:
-    made = new_object(type(like))
-    vars(made).update(held)
-    tracer.recorder.journal.own(vars(made), namespace=True)
-    return made
+    new = new_object(type(like))
+    vars(new).update(held)
+    tracer.recorder.journal.own(vars(new), namespace=True)
+    return new
 
 
 # -- objects that call
 
 
 def _itemgetter(tracer: Tracer, f: Any, args: Any, _kwargs: Any) -> Any:
-    found = tuple(tracer.subscript(args[0], key) for key in f.__reduce__()[1])
-    return found if len(found) > 1 else found[0]
+    items = tuple(tracer.subscript(args[0], key) for key in f.__reduce__()[1])
+    return items if len(items) > 1 else items[0]
 
 
 def _attrgetter(tracer: Tracer, f: Any, args: Any, _kwargs: Any) -> Any:
-    found = []
+    attributes = []
     for path in f.__reduce__()[1]:
         x = args[0]
         for name in path.split("."):
             x = tracer.attribute(x, name)
-        found.append(x)
-    return tuple(found) if len(found) > 1 else found[0]
+        attributes.append(x)
+    return tuple(attributes) if len(attributes) > 1 else attributes[0]
 
 
 def _methodcaller(tracer: Tracer, f: Any, args: Any, _kwargs: Any) -> Any:
     reduced: Any = f.__reduce__()
     made, given = reduced  # made is a ``partial`` if there are keyword arguments
-    found: list[Any] = [*getattr(made, "args", ()), *given]
-    handle = tracer.attribute(args[0], found[0])
-    return tracer.call(handle, tuple(found[1:]), getattr(made, "keywords", {}))
+    results: list[Any] = [*getattr(made, "args", ()), *given]
+    handle = tracer.attribute(args[0], results[0])
+    return tracer.call(handle, tuple(results[1:]), getattr(made, "keywords", {}))
 
 
 CALLED[operator.itemgetter] = _itemgetter

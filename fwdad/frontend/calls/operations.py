@@ -140,25 +140,25 @@ class OperationCalls:
 
     def renew(self, held: dict[str, Any]) -> None:
         """Make arrays in the namespace of an object made at tracing time anew at each run."""
-        made: dict[int, Symbol] = {}
+        renewed: dict[int, Symbol] = {}
         for name, x in held.items():
             if type_of(x) is not None and isinstance(x, np.ndarray):
-                if id(x) not in made:
-                    made[id(x)] = self.constants(x)
-                held[name] = made[id(x)]
+                if id(x) not in renewed:
+                    renewed[id(x)] = self.constants(x)
+                held[name] = renewed[id(x)]
             elif type(x) is not Symbol:
                 self.outside.made_arrays.extend(arrays_inside(x))
 
     def _computed(self, f: Any, args: Any, kwargs: Any) -> Any:
         """The result of a library function that only reads its arguments, all of them known."""
-        found = native(lambda: f(*args, **kwargs))
-        if not are_plain(found):
+        result = native(lambda: f(*args, **kwargs))
+        if not are_plain(result):
             message = (
-                f"{function_name(f)} returns {type_in_words(found)}, which cannot be traced: call "
+                f"{function_name(f)} returns {type_in_words(result)}, which cannot be traced: call "
                 "it outside, and pass what you need of its result as an argument"
             )
             raise UntraceableError(message, self.position.location())
-        return self.constants(found)
+        return self.constants(result)
 
     def refuse_impure(self, f: Any) -> None:
         """Refuse a function that depends on more than its arguments, to be called at each run."""
@@ -203,8 +203,8 @@ class OperationCalls:
             return tuple(x.tolist()) if x.ndim else x.item()
         if type(x) in (list, tuple):
             return type(x)([self._known_option(item) for item in x])
-        found = self.values.known(x)
-        return int(found) if isinstance(found, np.integer) else found
+        known_value = self.values.known(x)
+        return int(known_value) if isinstance(known_value, np.integer) else known_value
 
     def _lengths(self, shape: Any) -> Any:
         """A shape, which may be an array, as a number or a tuple of numbers."""
@@ -212,9 +212,9 @@ class OperationCalls:
             shape = self.recorder.as_symbol(shape)
         if type(shape) is not Symbol or not shape.is_array:
             return shape
-        found = self.recorder.examples.forced(shape.value)
-        if found is not UNBOUND:
-            return tuple(found.tolist()) if found.ndim else found.item()
+        lengths = self.recorder.examples.forced(shape.value)
+        if lengths is not UNBOUND:
+            return tuple(lengths.tolist()) if lengths.ndim else lengths.item()
         if not shape.type.ndim:
             return self.recorder.load(shape, ())
         rank = self.recorder.lengths.known_length(shape, 0)

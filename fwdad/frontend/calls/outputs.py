@@ -43,11 +43,11 @@ def emit(tracer: Tracer, function: Callable[..., Any], args: Any, kwargs: Any) -
     """Write an effect into the program that is traced."""
     if isinstance(function, types.FunctionType) and args and isinstance(args[0], logging.Logger):
         function, args = types.MethodType(function, args[0]), args[1:]
-    given = tuple([_operand(tracer, function, a) for a in args])
+    operands = tuple([_operand(tracer, function, a) for a in args])
     named = {key: _operand(tracer, function, a) for key, a in kwargs.items()}
     recorder = tracer.recorder
     recorder.prints = True
-    recorder.emit(Effect(put_out, (function, given, named), location=tracer.position.location()))
+    recorder.emit(Effect(put_out, (function, operands, named), location=tracer.position.location()))
 
 
 def _operand(tracer: Tracer, function: Any, x: Any) -> Any:
@@ -134,8 +134,8 @@ def _warn(
         return
     if isinstance(message, Warning):
         category = type(message)
-    given = (message, category or UserWarning, place.filename, place.line)
-    emit(tracer, warnings.warn_explicit, given, {})
+    warning_arguments = (message, category or UserWarning, place.filename, place.line)
+    emit(tracer, warnings.warn_explicit, warning_arguments, {})
 
 
 def _calling_place(tracer: Tracer, level: int) -> Location | None:

@@ -178,11 +178,11 @@ class Outside:
         kind = kind_of(x)
         if kind == INPUT or mentions_symbols(x):
             return
-        held = getattr(x, "__dict__", None)
+        attributes = getattr(x, "__dict__", None)
         if self.recorder.journal.is_own(x) or (
-            held is not None and self.recorder.journal.is_own(held)
+            attributes is not None and self.recorder.journal.is_own(attributes)
         ):
-            items = held.values() if held is not None else ()
+            items = attributes.values() if attributes is not None else ()
             for item in (*items, *_items(x)):
                 self.read_whole(item)
         elif isinstance(x, tuple):
@@ -205,8 +205,8 @@ class Outside:
         if isinstance(x, np.ndarray):
             self.bound_arrays.append(x)
             return self.recorder.as_symbol(x)
-        own = any(map(self.recorder.journal.is_own, x if isinstance(x, tuple) else (x,)))
-        if own or _is_of_trace(x):
+        is_own = any(map(self.recorder.journal.is_own, x if isinstance(x, tuple) else (x,)))
+        if is_own or _is_of_trace(x):
             return x
         kind = kind_of(x)
         if kind == INPUT:

@@ -135,7 +135,7 @@ class Programs:
             return
         message = (
             f"the types that {definition.program.name} returns change from one recursive call to "
-            "the next, which cannot be traced"
+            "the next: let all calls return the same types"
         )
         raise UntraceableError(message, self.position.location())
 
@@ -144,15 +144,15 @@ class Programs:
             return new
         if len(old) != len(new):
             message = (
-                f"{name} returns values of different structure on different paths, which cannot "
-                "be traced"
+                f"{name} returns values of different structure on different paths: let all return "
+                "as many values, nested alike"
             )
             raise UntraceableError(message, self.position.location())
         joined = [join(a, b) for a, b in zip(old, new, strict=True)]
         if any(t is None for t in joined):
             message = (
-                f"{name} returns values of different types on different paths, which cannot be "
-                "traced"
+                f"{name} returns values of different types on different paths: convert them to "
+                "one type"
             )
             raise UntraceableError(message, self.position.location())
         return [t for t in joined if t is not None]
@@ -211,11 +211,11 @@ def _close(definition: _Definition) -> None:
 
 
 def _operands(block: Block) -> list[Operand]:
-    found: list[Operand] = list(block.results)
+    operands: list[Operand] = list(block.results)
     for op in walk(block):
-        found.extend(op.operands())
-        found.extend(r for inner in op.blocks() for r in inner.results)
-    return found
+        operands.extend(op.operands())
+        operands.extend(r for inner in op.blocks() for r in inner.results)
+    return operands
 
 
 def _replace(block: Block, f: Callable[[Value], Operand]) -> None:

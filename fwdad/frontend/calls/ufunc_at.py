@@ -35,10 +35,10 @@ def updated_at(tracer: Tracer, f: Any, a: Any, index: Any, others: tuple[Any, ..
         several = isinstance(index, tuple)
         if several and not all(isinstance(i, (list, Symbol, np.ndarray)) for i in index):
             return False
-        made = [tracer.call(np.asarray, (i,), {}) for i in (index if several else [index])]
-        if not made or any(_kind(i) not in "iu" or (several and i.ndim != 1) for i in made):
+        arrays = [tracer.call(np.asarray, (i,), {}) for i in (index if several else [index])]
+        if not arrays or any(_kind(i) not in "iu" or (several and i.ndim != 1) for i in arrays):
             return False
-        index = tuple(made) if several else made[0]
+        index = tuple(arrays) if several else arrays[0]
     elif kind not in "iu":
         return False
     tracer.call(call_at if others else call_at_alone, (f.__self__, a, index, *others), {})

@@ -42,8 +42,8 @@ def _vectorize(tracer: Tracer, pyfunc: Any = None, *args: Any, **kwargs: Any) ->
         _refuse(tracer, "with options that are unknown at trace time")
     if pyfunc is None:
         return Decorator(native(lambda: np.vectorize(**kwargs)))
-    made = pyfunc if not isinstance(pyfunc, (Closure, Method, OfTrace)) else _stands_for_it
-    options = native(lambda: np.vectorize(made, *args, **kwargs))
+    stand_in = pyfunc if not isinstance(pyfunc, (Closure, Method, OfTrace)) else _stands_for_it
+    options = native(lambda: np.vectorize(stand_in, *args, **kwargs))
     return Vectorized(pyfunc, options)
 
 
@@ -78,11 +78,11 @@ class _Rest(OfTrace):
 
 
 def _call_rest(tracer: Tracer, f: _Rest, args: Any, _kwargs: Any) -> Any:
-    held = list(f.args)
+    positional = list(f.args)
     for place, x in zip(f.places, args, strict=False):
-        held[place] = x
+        positional[place] = x
     named = dict(zip(f.names, args[len(f.places) :], strict=True))
-    return tracer.call(f.function, tuple(held), {**f.kwargs, **named})
+    return tracer.call(f.function, tuple(positional), {**f.kwargs, **named})
 
 
 CALLED[_Rest] = _call_rest
@@ -104,10 +104,10 @@ def _call(tracer: Tracer, function: Any, options: Any, args: Any, kwargs: Any) -
     if dtypes is not None and any(t.kind not in _PYTHON for t in dtypes):
         _refuse(tracer, "whose results are not numbers")
     if options.signature is not None:
-        found = _by_parts(tracer, function, options, arrays, dtypes)
+        results = _by_parts(tracer, function, options, arrays, dtypes)
     else:
-        found = _by_elements(tracer, function, options, arrays, dtypes)
-    return tuple(found) if len(found) != 1 else found[0]
+        results = _by_elements(tracer, function, options, arrays, dtypes)
+    return tuple(results) if len(results) != 1 else results[0]
 
 
 def _by_elements(tracer: Tracer, function: Any, options: Any, arrays: Any, dtypes: Any) -> Any:
@@ -116,11 +116,11 @@ def _by_elements(tracer: Tracer, function: Any, options: Any, arrays: Any, dtype
     if dtypes is None:
         first = _first(tracer, function, rows, known=False)
         dtypes = [_dtype(tracer, x) for x in first]
-    given = first if options.cache else ()
+    known_first = first if options.cache else ()
     kinds = tuple(_PYTHON[a.dtype.kind] for a in arrays)
     one = _Numbers(function, len(dtypes))
     return tracer.call(
-        vectorized.over_elements, (one, rows, shape, kinds, tuple(dtypes), given), {}
+        vectorized.over_elements, (one, rows, shape, kinds, tuple(dtypes), known_first), {}
     )
 
 
@@ -179,8 +179,8 @@ def _by_parts(tracer: Tracer, function: Any, options: Any, arrays: Any, dtypes: 
         )
     shapes = [tracer.attribute(a, "shape")[:axes] for a in over]
     tracer.call(vectorized.check_apart_from_core, (shapes,), {})
-    for held in lengths.values():
-        tracer.call(vectorized.check_lengths, (held,), {})
+    for first_parts in lengths.values():
+        tracer.call(vectorized.check_lengths, (first_parts,), {})
     counted = [len(core) for core in outputs]
     one = _Numbers(function, len(outputs), tuple(counted))
     if not axes:
@@ -192,15 +192,15 @@ def _by_parts(tracer: Tracer, function: Any, options: Any, arrays: Any, dtypes: 
         ]
         n = tracer.recorder.length(arrays[looped.index(True)], 0)
         tracer.call(vectorized.check_some, (n,), {})
-        held = [
+        first_parts = [
             tracer.subscript(a, 0) if goes else a for a, goes in zip(arrays, looped, strict=True)
         ]
-        first = _first(tracer, one, held, known=dtypes is not None, whole=True)
+        first = _first(tracer, one, first_parts, known=dtypes is not None, whole=True)
     first = tuple(tracer.call(np.asarray, (x,), {}) for x in first)
     for x, core in zip(first, outputs, strict=True):
         note(x, core)
-    for held in lengths.values():
-        tracer.call(vectorized.check_lengths, (held,), {})
+    for first_parts in lengths.values():
+        tracer.call(vectorized.check_lengths, (first_parts,), {})
     types = tuple(dtypes or [x.dtype for x in first])
     if not axes:
         return [
@@ -217,9 +217,9 @@ def _first(
     recorder = tracer.recorder
     before, widened = len(recorder.block.ops), recorder.widened
     if whole:
-        found = tracer.call(function, tuple(rows), {})
+        result = tracer.call(function, tuple(rows), {})
     else:
-        found = tracer.call(vectorized.first_result, (function, rows), {})
+        result = tracer.call(vectorized.first_result, (function, rows), {})
     run = Block(ops=recorder.block.ops[before:])
     if not known and (recorder.widened != widened or any(map(_mixes, walk(run)))):
         _refuse(
@@ -228,7 +228,7 @@ def _first(
             "trace time; give `otypes=[float]`) of a function that returns, or computes with, "
             "ints on one path and floats on another",
         )
-    return found if isinstance(found, tuple) else (found,)
+    return result if isinstance(result, tuple) else (result,)
 
 
 def _mixes(op: Any) -> bool:
@@ -257,5 +257,4 @@ def _dtype(tracer: Tracer, x: Any) -> Any:
 
 
 def _refuse(tracer: Tracer, what: str) -> None:
-    message = f"`np.vectorize` {what} cannot be traced"
-    raise UntraceableError(message, tracer.position.location())
+    raise UntraceableError(f"`np.vectorize` {what} cannot be traced", tracer.position.location())

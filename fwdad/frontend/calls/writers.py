@@ -101,11 +101,11 @@ def _copyto(
 @builtin(np.nan_to_num)
 def _nan_to_num(tracer: Tracer, x: Any, copy: Any = True, *numbers: Any, **options: Any) -> Any:
     options |= dict(zip(("nan", "posinf", "neginf"), numbers, strict=False))
-    made = tracer.recorder.apply(np.nan_to_num, (x,), options)
+    result = tracer.recorder.apply(np.nan_to_num, (x,), options)
     if tracer.values.known(copy) or not (_is_array(x) or isinstance(x, np.ndarray)):
-        return made
+        return result
     into = tracer.recorder.as_symbol(x)
-    tracer.recorder.store(into, Ellipsis, made)
+    tracer.recorder.store(into, Ellipsis, result)
     return into
 
 
@@ -114,8 +114,8 @@ def _sort(
     tracer: Tracer, a: Symbol, axis: int = -1, kind: Any = None, order: Any = None, **options: Any
 ) -> None:
     options |= {key: x for key, x in (("kind", kind), ("order", order)) if x is not None}
-    made = tracer.recorder.apply(np.sort, (a, axis), options)
-    tracer.recorder.store(a, Ellipsis, made)
+    result = tracer.recorder.apply(np.sort, (a, axis), options)
+    tracer.recorder.store(a, Ellipsis, result)
 
 
 @method("partition")
@@ -128,8 +128,8 @@ def _partition(
     order: Any = None,
 ) -> None:
     options = {} if order is None else {"order": order}
-    made = tracer.recorder.apply(np.partition, (a, kth, axis, kind), options)
-    tracer.recorder.store(a, Ellipsis, made)
+    result = tracer.recorder.apply(np.partition, (a, kth, axis, kind), options)
+    tracer.recorder.store(a, Ellipsis, result)
 
 
 def _mask_of(tracer: Tracer, function: Any, into: Symbol, mask: Any) -> Any:
@@ -249,9 +249,9 @@ def _put_along_axis(tracer: Tracer, arr: Any, indices: Any, values: Any, axis: i
         return
     index = []
     for k in range(rank):
-        own = recorder.apply(np.arange, (recorder.length(into, k),), {})
+        positions = recorder.apply(np.arange, (recorder.length(into, k),), {})
         shape = tuple(-1 if j == k else 1 for j in range(rank))
-        index.append(recorder.apply(np.reshape, (own, shape), {}))
+        index.append(recorder.apply(np.reshape, (positions, shape), {}))
     index[axis] = at
     recorder.store(into, tuple(index), value)
 

@@ -69,8 +69,8 @@ def push_in_chunks(
             for x, w, s in zip(own, written, seeds, strict=True)
         ]
         primals, found = push_block(recorder, block, width, given)
-    results = [_Answer(recorder, p, count) for p in primals]
-    columns = [_Answer(recorder, t, count) for t in found]
+    results = [_Stacked(recorder, p, count) for p in primals]
+    columns = [_Stacked(recorder, t, count) for t in found]
     try:
         for each in (*results, *columns):
             each.allocate()
@@ -96,7 +96,7 @@ def _some(recorder: Recorder, seed: Any, lanes: Symbol, n: int) -> Any:
     return recorder.apply(np.where, (is_one, 1.0, 0.0), {})
 
 
-class _Answer:
+class _Stacked:
     """One result of each iteration, in an array with an axis for the iterations."""
 
     def __init__(self, recorder: Recorder, x: Any, count: int) -> None:
@@ -110,8 +110,8 @@ class _Answer:
         if type(self.x) is Symbol:
             shape = [self.recorder.length_symbol(d) if isinstance(d, Size) else d
                      for d in self.x.type.shape]  # fmt: skip
-            made = ((self.count, *shape), self.x.type.dtype)
-            self.array = self.recorder.apply(np.empty, made, {})
+            shape_and_dtype = ((self.count, *shape), self.x.type.dtype)
+            self.array = self.recorder.apply(np.empty, shape_and_dtype, {})
 
     def store(self, k: Symbol) -> None:
         """Store the result of an iteration."""

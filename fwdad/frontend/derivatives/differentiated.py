@@ -82,8 +82,7 @@ class Differentiated:
             self.trees.append((tree, slice(len(self.leaves), len(self.leaves) + len(found))))
             self.leaves.extend(found)
         if not any(dtype_of(x).kind in "fc" for x in self.leaves):
-            message = "; ".join(_no_tangent(k, args[k]) for k in self.argnums)
-            raise UnsupportedTypeError(message)
+            raise UnsupportedTypeError("; ".join(_no_tangent(k, args[k]) for k in self.argnums))
 
     def check_numbers(self) -> None:
         """Raise for ints among the floats of a list that is differentiated."""
@@ -240,11 +239,11 @@ class Differentiated:
         if not recorder.derives:  # lanes of an inner derivative stay as they are
             recorder.split += split_arrays(Program("", block)).in_loops
         recorder.derives |= derives
-        given = [x.value for x, w in zip(outer, written, strict=True) if w]
+        written_values = [x.value for x, w in zip(outer, written, strict=True) if w]
         outside = written_outside(block)
-        changed = [*given, *outside]
+        changed = [*written_values, *outside]
         self._check_apart(changed)
-        self._check_one_name(given, outside, block)
+        self._check_one_name(written_values, outside, block)
         check_orders(recorder, self.f, block, changed)
         self._check_kept(block, outside)
         recorder.alone.update(changed)
@@ -302,10 +301,9 @@ class Differentiated:
         places = tree(list(range(count)))
         if not isinstance(places, tuple) or len(places) != 2:
             what = "number or array" if isinstance(places, int) else type(places).__name__
-            message = (
+            raise NoOutputError(
                 f"has_aux=True: {function_name(self.f)} must return (y, aux); it returned a {what}"
             )
-            raise NoOutputError(message)
         return set(flatten(places[0], records=True)[0])
 
     def result(self, tree: Tree, primals: list[Any], derivative: Any) -> Any:
@@ -316,8 +314,8 @@ class Differentiated:
 
     def tangent(self, tree: Tree, leaves: list[Any]) -> Any:
         """Tangents of leaves, in the structure of y."""
-        made = tree.tangent(leaves)
-        return made[0] if self.has_aux else made
+        chunks = tree.tangent(leaves)
+        return chunks[0] if self.has_aux else chunks
 
     def stays(self, v: Value) -> bool:
         """Whether an array from outside keeps f's writes: it must not be memory of an argument."""
@@ -345,17 +343,17 @@ class Differentiated:
     def _check_kept(self, block: Block, outside: list[Value]) -> None:
         """Raise if f reads in memory from outside what its last derivative call left there."""
         recorder = self.tracer.recorder
-        given = recorder.blocks[0].params  # the caller's, who passes them anew at each call
-        kept = [
+        params = recorder.blocks[0].params  # the caller's, who passes them anew at each call
+        outside_values = [
             v
             for v in outside
-            if recorder.definitions.made_by(v) is None and v not in given and self.stays(v)
+            if recorder.definitions.made_by(v) is None and v not in params and self.stays(v)
         ]
         wrt = [p for p in block.params if p.type.dtype.kind in "fc"]
-        found = read_before_written(block, wrt, kept) if kept else None
-        if found is None:
+        read_early = read_before_written(block, wrt, outside_values) if outside_values else None
+        if read_early is None:
             return
-        a, place = found
+        a, place = read_early
         name = "an array from outside the function"
         name = f"`{a.name}`, {name}," if a.name else name
         message = (
@@ -392,8 +390,10 @@ class Differentiated:
         in_order = sorted(zip(self.argnums, self.trees, strict=True), key=lambda pair: pair[0])
         mutated = [tree(inner[part]) for _, (tree, part) in in_order if any(written[part])]
         if not mutated:
-            message = f"{function_name(self.f)} writes into none of its arguments"
-            raise NoOutputError(message)
+            raise NoOutputError(
+                f"{function_name(self.f)} writes into none of its arguments: differentiate what it "
+                'returns, with outputs="returned"'
+            )
         changed: Any = mutated[0] if len(mutated) == 1 else tuple(mutated)
         return changed if self.outputs == "mutated" else (y, changed)
 

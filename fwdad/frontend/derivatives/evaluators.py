@@ -111,8 +111,7 @@ def _jvp(
     like = like[0] if at.single else like
     directions, _ = flatten(_in_structure(like, v), records=True)
     if len(directions) != len(at.leaves):
-        message = f"v has {len(directions)} leaves, x has {len(at.leaves)}"
-        raise SeedError(message)
+        raise SeedError(f"v has {len(directions)} leaves, x has {len(at.leaves)}")
     recorder = tracer.recorder
     symbols = [recorder.as_symbol(d) for d in directions]
     leaves = [recorder.as_symbol(leaf) for leaf in at.leaves]
@@ -133,16 +132,14 @@ def _in_structure(x: Any, v: Any) -> Any:
     """A direction with its parts in the argument's order; raises if the structures differ."""
     if isinstance(x, dict) and isinstance(v, dict):
         if set(x) != set(v):
-            message = f"the seed has the keys {list(v)}, the argument {list(x)}"
-            raise SeedError(message)
+            raise SeedError(f"the seed has the keys {list(v)}, the argument {list(x)}")
         return {key: _in_structure(part, v[key]) for key, part in x.items()}
     if isinstance(x, (tuple, list, dict)):
         if type(x) is not type(v) or len(x) != len(v):
-            message = (
+            raise SeedError(
                 f"the seed must be {with_article(type(x).__name__)} of length {len(x)}, like the "
                 f"argument; got {kind_in_words(v)}"
             )
-            raise SeedError(message)
         parts = [_in_structure(part, own) for part, own in zip(x, v, strict=True)]
         return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
     if type(x) is Symbol or isinstance(x, (np.ndarray, np.generic, float, complex)):
@@ -156,8 +153,7 @@ def _stacked(tracer: Tracer, v: Symbol, x: Symbol, *, single: bool) -> Any:
         return ZERO
     recorder, rank = tracer.recorder, x.type.ndim
     if v.type.ndim != rank + (not single):
-        message = f"a direction has rank {v.type.ndim}, x has rank {rank}"
-        raise SeedError(message)
+        raise SeedError(f"a direction has rank {v.type.ndim}, x has rank {rank}")
     if not v.is_array:
         return recorder.apply(np.array, ([v],), {})
     v = _of_shape(tracer, v, x)
@@ -278,10 +274,10 @@ def _stacked_columns(
     rows = []
     for k, (p, t) in enumerate(zip(primals, lanes, strict=True)):
         if k in chosen and dtype_of(p).kind in "fc":
-            found = recorder.as_symbol(t)
-            rank = found.type.ndim - 1
-            last = found if not rank else found.transpose((*range(1, rank + 1), 0))
-            n = recorder.length(found, 0)
+            symbol = recorder.as_symbol(t)
+            rank = symbol.type.ndim - 1
+            last = symbol if not rank else symbol.transpose((*range(1, rank + 1), 0))
+            n = recorder.length(symbol, 0)
             rows.append(recorder.apply(np.reshape, (last, (-1, n)), {}))
     return rows[0] if len(rows) == 1 else recorder.apply(np.concatenate, (rows,), {})
 

@@ -43,11 +43,11 @@ def read_before_written(
     watched = {v for v in outside if structure.activity.is_active(v)}
     if not watched:
         return None
-    found = _Reads(structure, watched)
+    reads = _Reads(structure, watched)
     written: _Written = set()
-    found.block(block, written)
-    found.read(block.results, written, None)
-    return found.first
+    reads.block(block, written)
+    reads.read(block.results, written, None)
+    return reads.first
 
 
 _Element = tuple[Value, tuple[int, ...]]
@@ -143,5 +143,5 @@ class _Reads:
         self.first = self.first or (array, location)
 
     def _memory(self, operands: Operand) -> set[Value]:
-        found = {r for v in values_in(operands) for r in self.structure.roots(v)}
-        return found & self.watched
+        roots = {r for v in values_in(operands) for r in self.structure.roots(v)}
+        return roots & self.watched

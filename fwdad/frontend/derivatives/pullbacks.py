@@ -28,7 +28,7 @@ from fwdad.ir.rewrite import all_inside, all_used, written_outside
 from fwdad.ir.symbol import Symbol, kind_in_words
 from fwdad.ir.types import Number
 from fwdad.rules.core.registry import function_name
-from fwdad.tangents.seeds import check_one_array
+from fwdad.tangents.seeds import ONE_OR_SEVERAL, check_one_array
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
 from fwdad.transforms.forward import push_block
 from fwdad.transforms.passes import inline, optimise
@@ -94,8 +94,8 @@ class Point(OfTrace):
     def pull(self, y_bar: Any) -> Any:
         """The cotangents of the arguments for one cotangent of the value, or for K of them."""
         bars, count = self._bars(y_bar)
-        found = self._pulled(bars) if count is None else self._pulled_many(bars, count)
-        parts = cotangents(self.at, found) if count is None else self._stacked(found, count)
+        bars_of_x = self._pulled(bars) if count is None else self._pulled_many(bars, count)
+        parts = cotangents(self.at, bars_of_x) if count is None else self._stacked(bars_of_x, count)
         return made_of(self.at, parts[0] if self.at.single else tuple(parts))
 
     def rows(self, k: int) -> list[Any]:
@@ -133,17 +133,16 @@ class Point(OfTrace):
 
     def _bars(self, y_bar: Any) -> tuple[dict[int, Any], int | None]:
         """The cotangents of y's leaves that have one, as symbols, and their number (None: one)."""
-        given = _leaf_by_leaf(self.y, y_bar)
+        bar_leaves = _leaf_by_leaf(self.y, y_bar)
         bars, extra = {}, set()
-        for k, bar in zip(self.leaves, given, strict=True):
+        for k, bar in zip(self.leaves, bar_leaves, strict=True):
             if dtype_of(self.primals[k]).kind not in "fc" or isinstance(bar, Zero):
                 continue
             if bar is None or bar is NoTangent:
-                message = (
+                raise SeedError(
                     f"got {bar} as the cotangent of a value that needs one: pass fwdad.ZERO for a "
                     "zero cotangent"
                 )
-                raise SeedError(message)
             check_one_array(bar, "cotangent")
             if isinstance(bar, list):
                 bar = self.at.tracer.call(np.asarray, (bar,), {})
@@ -152,12 +151,11 @@ class Point(OfTrace):
             bars[k] = made
             extra.add(made.type.ndim - y.type.ndim)
         if extra - {0, 1} or len(extra) > 1:
-            message = (
-                "one cotangent has the value's shape, K of them have (K, *shape): got ranks "
-                f"{[b.type.ndim for b in bars.values()]} for values of ranks "
-                f"{[self.recorder.as_symbol(self.primals[k]).type.ndim for k in bars]}"
+            raise SeedError(
+                f"got cotangents of ranks {[b.type.ndim for b in bars.values()]} for values of "
+                f"ranks {[self.recorder.as_symbol(self.primals[k]).type.ndim for k in bars]}: "
+                f"{ONE_OR_SEVERAL}"
             )
-            raise SeedError(message)
         if extra != {1}:
             return bars, None
         return bars, self.recorder.lengths.known_length(next(iter(bars.values())), 0)
@@ -165,11 +163,9 @@ class Point(OfTrace):
     @staticmethod
     def _check_dtype(bar: Symbol, y: Symbol) -> None:
         if bar.dtype.kind == "c" and y.dtype.kind != "c":
-            message = f"got a complex cotangent for a real value of dtype {y.dtype}"
-            raise SeedError(message)
+            raise SeedError(f"got a complex cotangent for a real value of dtype {y.dtype}")
         if bar.dtype.kind not in "biufc":
-            message = f"expected a float array; got a cotangent of dtype {bar.dtype}"
-            raise SeedError(message)
+            raise SeedError(f"expected a float array; got a cotangent of dtype {bar.dtype}")
 
     def _own(self, bar: Symbol, like: Symbol, *, count: int | None = None) -> Symbol:
         """A cotangent in its value's type, in memory of its own, with its lengths checked."""
@@ -206,8 +202,8 @@ class Point(OfTrace):
             ]
 
         active = [dtype_of(x).kind in "fc" for x in self.at.leaves]
-        given = [self._copy(x) for x in self.given]
-        return pull_block(self.recorder, self._block(), given, active, seeds)[1]
+        copies = [self._copy(x) for x in self.given]
+        return pull_block(self.recorder, self._block(), copies, active, seeds)[1]
 
     def _pulled_many(self, bars: dict[int, Any], count: int) -> list[Any]:
         """Several cotangents, pushed as tangents through the (linear) reverse pass of one."""
@@ -222,12 +218,12 @@ class Point(OfTrace):
             block.results = [recorder.operand(x) for x in leaves]
         recorder.lengths.forget(mark)
         inline(Program("", block))
-        given = []
+        stacked = []
         for k, y in likes.items():
             zero = recorder.apply(np.zeros_like, (y,), {}) if y.is_array else y.dtype.type(0)
             mark_of = recorder.as_symbol(zero)
-            given.append((mark_of, self._own(bars[k], y, count=count)))
-        return push_block(recorder, block, count, given)[1]
+            stacked.append((mark_of, self._own(bars[k], y, count=count)))
+        return push_block(recorder, block, count, stacked)[1]
 
     def _stacked(self, lanes: list[Any], count: int) -> list[Any]:
         """K stacked cotangents of the arguments, in their structures."""
@@ -252,30 +248,26 @@ def _leaf_by_leaf(y: Any, y_bar: Any) -> list[Any]:
         return [y_bar] * len(flatten(y, records=True)[0])
     if isinstance(y, (tuple, list, dict)):
         if type(y) is not type(y_bar) or len(y) != len(y_bar):
-            message = (
+            raise SeedError(
                 f"the cotangent must be {with_article(type(y).__name__)} of length {len(y)}, like "
                 f"the value; got {kind_in_words(y_bar)}"
             )
-            raise SeedError(message)
         if isinstance(y, dict) and set(y) != set(y_bar):
-            message = f"the cotangent has the keys {list(y_bar)}, the value {list(y)}"
-            raise SeedError(message)
+            raise SeedError(f"the cotangent has the keys {list(y_bar)}, the value {list(y)}")
         keys: Any = y if isinstance(y, dict) else range(len(y))
         return [leaf for key in keys for leaf in _leaf_by_leaf(y[key], y_bar[key])]
     found, given = flatten(y, records=True)[0], flatten(y_bar, records=True)[0]
     if len(found) != len(given):
-        message = f"the cotangent has {len(given)} leaves, the value {len(found)}"
-        raise SeedError(message)
+        raise SeedError(f"the cotangent has {len(given)} leaves, the value {len(found)}")
     return given
 
 
 def pull(point: Point, y_bar: Any) -> Any:
     """The result of a pullback, which is defined only while its program is traced."""
-    message = (
+    raise RuntimeError(
         f"the pullback of {function_name(point.at.f)} was made in a traced function, and can be "
         "called only there"
     )
-    raise RuntimeError(message)
 
 
 @builtin(pull)

@@ -98,8 +98,7 @@ def _traced_pullback(
 
     def chosen_bars(chosen: list[Any]) -> list[Any]:
         if len(chosen) != len(bars_given):
-            message = f"the cotangent has {len(bars_given)} leaves, the value {len(chosen)}"
-            raise SeedError(message)
+            raise SeedError(f"the cotangent has {len(bars_given)} leaves, the value {len(chosen)}")
         return [b if dtype_of(b).kind in "fc" else None for b in bars_given]
 
     _, parts = _value_and_pullback(tracer, f, argnums, (given, kwargs), options, chosen_bars)
@@ -173,11 +172,10 @@ def check_scalar(y: Any, f: Any) -> None:
         plain = all(type(n) is int for n in shape)
         what = f"shape {shape}" if plain else f"an array of rank {known.ndim}"
     if what:
-        message = (
+        raise NonScalarOutputError(
             f"a gradient needs a function that returns one real number; {name} returned {what}. "
             "Use jacobian or jvp"
         )
-        raise NonScalarOutputError(message)
     if dtype_of(y).kind == "c":
         message = f"a gradient needs a real value; {name} returned a complex number"
         raise NonScalarOutputError(message)

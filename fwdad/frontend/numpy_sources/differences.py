@@ -52,8 +52,8 @@ def gradient(f, *varargs, axis=None, edge_order=1):
         steps = list(varargs)
     else:
         raise TypeError("invalid number of arguments")
-    found = [_slope(f, h, k, order) for h, k in zip(steps, axes, strict=True)]
-    return found[0] if len(found) == 1 else tuple(found)
+    slopes = [_slope(f, h, k, order) for h, k in zip(steps, axes, strict=True)]
+    return slopes[0] if len(slopes) == 1 else tuple(slopes)
 
 
 def _slope(f, h, axis, order):

@@ -208,9 +208,9 @@ def _with_margins(array, axis, widths, fills):
         shape[axis] = width
         parts.append(np.full_like(array, fill, shape=tuple(shape), order="A"))
     before, after = widths
-    held = [parts[0], array] if before else [array]
-    held = [*held, parts[1]] if after else held
-    return np.concatenate(held, axis=axis) if len(held) > 1 else array.copy()
+    joined = [parts[0], array] if before else [array]
+    joined = [*joined, parts[1]] if after else joined
+    return np.concatenate(joined, axis=axis) if len(joined) > 1 else array.copy()
 
 
 @stands_for(np.trim_zeros)

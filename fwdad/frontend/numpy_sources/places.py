@@ -7,15 +7,15 @@ from fwdad.frontend.numpy_sources.table import stands_for
 
 @stands_for(np.ix_)
 def ix_(*args):
-    made = []
+    grids = []
     for k, given in enumerate(args):
         a = np.asarray(given)
         if a.ndim != 1:
             raise ValueError("Cross index must be 1 dimensional")
         if a.dtype.kind == "b":
             a = np.flatnonzero(a)
-        made.append(a.reshape((1,) * k + (-1,) + (1,) * (len(args) - k - 1)))
-    return tuple(made)
+        grids.append(a.reshape((1,) * k + (-1,) + (1,) * (len(args) - k - 1)))
+    return tuple(grids)
 
 
 @stands_for(np.tri)

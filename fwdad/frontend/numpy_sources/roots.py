@@ -36,13 +36,13 @@ def _enter(newton: Any) -> None:
         if known(full_output) or fprime2 is not None or np.ndim(x0) != 0:
             refuse("scipy.optimize.newton with fprime2, full_output or arrays cannot be traced")
         options = (tol, maxiter, None, x1, rtol, False, disp)
-        found = stop_gradient(iterations(func, x0, fprime, args, *options))
-        y = found
+        root = stop_gradient(iterations(func, x0, fprime, args, *options))
+        y = root
         for _ in range(3):
-            value, slope = jvp(func, y, np.ones_like(found), args=args)
+            value, slope = jvp(func, y, np.ones_like(root), args=args)
             # where the slope is 0, the value stays, and the derivative looks like no number
             y = y - value * np.where(slope == 0, 1e300, np.divide(1.0, slope))
-        return found + (y - stop_gradient(y))
+        return root + (y - stop_gradient(y))
 
 
 when_imported("scipy.optimize.newton", _enter)

@@ -88,13 +88,13 @@ class Assignments:
         function = OPERATORS[type(node.op)].function
         target = node.target
         if isinstance(target, ast.Name):
-            held = self.tracer.evaluate(ast.copy_location(ast.Name(target.id, ast.Load()), target))
+            old = self.tracer.evaluate(ast.copy_location(ast.Name(target.id, ast.Load()), target))
             value = self.tracer.evaluate(node.value)
             self.position.at(node)
-            if _is_memory(held):
-                self.update(held, Ellipsis, function, value)
+            if _is_memory(old):
+                self.update(old, Ellipsis, function, value)
             else:
-                self.assign(target, self.augmented(function, held, value))
+                self.assign(target, self.augmented(function, old, value))
         elif isinstance(target, ast.Subscript):
             o, index = self.subscripts.parts_of(target)
             if _is_memory(o):
@@ -102,27 +102,27 @@ class Assignments:
                 self.position.at(node)
                 self.update(o, index, function, value)
                 return
-            held = self.tracer.subscript(o, index)
+            old = self.tracer.subscript(o, index)
             value = self.tracer.evaluate(node.value)
             self.position.at(node)
-            if not _is_memory(held):
-                self.subscripts.set_subscript(o, index, self.augmented(function, held, value))
+            if not _is_memory(old):
+                self.subscripts.set_subscript(o, index, self.augmented(function, old, value))
                 return
-            self.update(held, Ellipsis, function, value)
+            self.update(old, Ellipsis, function, value)
             if self.values.python_method(o, "__setitem__") is not None:
                 # as Python does: it may have been a copy
-                self.subscripts.set_subscript(o, index, held)
+                self.subscripts.set_subscript(o, index, old)
         else:
             assert isinstance(target, ast.Attribute)
             o, name = self.tracer.evaluate(target.value), self.position.frame.mangled(target.attr)
-            held = self.tracer.attribute(o, name)
+            old = self.tracer.attribute(o, name)
             value = self.tracer.evaluate(node.value)
             self.position.at(node)
-            if not _is_memory(held):
-                self.attributes.set_attribute(o, name, self.augmented(function, held, value))
+            if not _is_memory(old):
+                self.attributes.set_attribute(o, name, self.augmented(function, old, value))
                 return
-            self.update(held, Ellipsis, function, value)
-            self.attributes.set_updated(o, name, held)
+            self.update(old, Ellipsis, function, value)
+            self.attributes.set_updated(o, name, old)
 
     def augmented(self, function: Callable[..., Any], held: Any, value: Any) -> Any:
         """``held op= value`` for anything but an array."""
@@ -149,8 +149,8 @@ class Assignments:
         """``a[index] op= value`` for an array."""
         whole = function is operator.floordiv and a.dtype.kind == "f"  # of which no update is known
         if function is operator.matmul or whole:  # NumPy computes the whole product first
-            held = self.tracer.subscript(a, index)
-            self.recorder.store(a, index, self.augmented(function, held, value))
+            old = self.tracer.subscript(a, index)
+            self.recorder.store(a, index, self.augmented(function, old, value))
             return
         try:
             self.recorder.update(self.recorder.as_symbol(a), index, function, value)

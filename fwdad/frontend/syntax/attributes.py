@@ -242,25 +242,25 @@ class Attributes:
         if special is not None or isinstance(attribute, property):
             message = f"`del` of `{name}`, which the class defines itself, cannot be traced"
             raise UntraceableError(message, self.position.location())
-        held = self._attributes(o)
-        if held.get(name, UNBOUND) is UNBOUND:
+        namespace = self._attributes(o)
+        if namespace.get(name, UNBOUND) is UNBOUND:
             raise AlwaysRaises(AttributeError, (name,))
-        self.values.readable(held[name], name, held, (AttributeError, name))
-        self.recorder.journal.bind(held, name, UNBOUND)
+        self.values.readable(namespace[name], name, namespace, (AttributeError, name))
+        self.recorder.journal.bind(namespace, name, UNBOUND)
 
     def _attributes(self, o: Any) -> dict[str, Any]:
         """The attributes of an object, which must be one that the traced program may change."""
-        held = namespace_of(o)
-        if not isinstance(held, dict):
+        namespace = namespace_of(o)
+        if not isinstance(namespace, dict):
             message = f"attributes of {type_in_words(o)} cannot be changed in a traced function"
             raise UntraceableError(message, self.position.location())
-        if not self.recorder.journal.is_own(held):
+        if not self.recorder.journal.is_own(namespace):
             message = (
                 f"an attribute of {type_in_words(o)} that existed before the call is changed, "
                 "which cannot be traced: pass the object as an argument"
             )
             raise UntraceableError(message, self.position.location())
-        return held
+        return namespace
 
     def _symbol_attribute(self, o: Symbol, name: str) -> Any:
         t = o.type
@@ -331,22 +331,22 @@ class SuperOf:
         order = kind.__mro__
         for cls in order[order.index(self.cls) + 1 :]:
             if name in cls.__dict__:
-                found = cls.__dict__[name]
-                tracer.outside.guard_class(cls, name, found)
-                if isinstance(found, property):
-                    return tracer.call(found.fget, (self.owner,), {})
-                if isinstance(found, staticmethod):  # __new__ is one
-                    return found.__func__
-                if isinstance(found, classmethod):
+                descriptor = cls.__dict__[name]
+                tracer.outside.guard_class(cls, name, descriptor)
+                if isinstance(descriptor, property):
+                    return tracer.call(descriptor.fget, (self.owner,), {})
+                if isinstance(descriptor, staticmethod):  # __new__ is one
+                    return descriptor.__func__
+                if isinstance(descriptor, classmethod):
                     cls = self.owner if isinstance(self.owner, type) else type(self.owner)
-                    return Method(found.__func__, cls)
-                if isinstance(found, types.MemberDescriptorType):
+                    return Method(descriptor.__func__, cls)
+                if isinstance(descriptor, types.MemberDescriptorType):
                     return tracer.attribute(self.owner, name)
-                if found is object.__init__:
+                if descriptor is object.__init__:
                     return lambda: None
-                if isinstance(found, (types.FunctionType, *_DESCRIPTORS)):
-                    return Method(found, self.owner)
-                return found
+                if isinstance(descriptor, (types.FunctionType, *_DESCRIPTORS)):
+                    return Method(descriptor, self.owner)
+                return descriptor
         message = f"'super' object has no attribute {name!r}"
         raise AlwaysRaises(AttributeError, (message,))
 

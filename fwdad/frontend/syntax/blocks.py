@@ -42,12 +42,12 @@ class Blocks:
 
     def has_returned(self) -> None:
         """Bind the returned value as present, on a path where only ``return`` can have jumped."""
-        held = self.position.frame.locals
-        if held["$break"] is False and held["$continue"] is False:
-            value = held.get("$value")
-            self.recorder.journal.bind(held, "$return", True)
+        local_names = self.position.frame.locals
+        if local_names["$break"] is False and local_names["$continue"] is False:
+            value = local_names.get("$value")
+            self.recorder.journal.bind(local_names, "$return", True)
             if isinstance(value, Maybe):
-                self.recorder.journal.bind(held, "$value", value.value)
+                self.recorder.journal.bind(local_names, "$value", value.value)
 
     def any_of(self, flags: list[Any]) -> Any:
         """Whether any of several flags is set: a bool, or a symbol of one."""

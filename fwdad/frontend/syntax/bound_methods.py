@@ -32,5 +32,4 @@ def array_method(o: Symbol, name: str) -> BoundArrayMethod:
         return BoundArrayMethod(o, name)
     if isinstance(t, Number) and hasattr(_EXAMPLES[t.dtype.kind], name):
         return BoundArrayMethod(o, name)
-    message = f"'{name}' of a {t} cannot be traced"
-    raise UntraceableError(message, o.recorder.place())
+    raise UntraceableError(f"'{name}' of a {t} cannot be traced", o.recorder.place())

@@ -119,9 +119,9 @@ def open_point(
 
 def trailing(recorder: Recorder, depth: int) -> list[Point]:
     """The points that are open inside a region."""
-    found = [region.point for region in recorder.journal.regions[depth:]]
-    assert all(point is not None for point in found)
-    return found
+    points = [region.point for region in recorder.journal.regions[depth:]]
+    assert all(point is not None for point in points)
+    return points
 
 
 def reapply(recorder: Recorder, changes: Any) -> None:
@@ -211,8 +211,8 @@ def again(recorder: Recorder, value: Any, *, dead: bool) -> Any:
 
 def flags(recorder: Recorder) -> list[Any]:
     """For each exception that may have been raised on the paths that end here, whether it was."""
-    held = [x for c in recorder.catchers for x in c.held.values()]
-    return [x.flag if isinstance(x, Maybe) else True for x in held]
+    all_flags = [x for c in recorder.catchers for x in c.held.values()]
+    return [x.flag if isinstance(x, Maybe) else True for x in all_flags]
 
 
 def begin_iteration(recorder: Recorder) -> None:

@@ -106,8 +106,8 @@ class Conditions:
         if isinstance(op, (ast.Is, ast.IsNot)):
             return self._is(a, b, isinstance(op, ast.Is))
         if isinstance(op, (ast.In, ast.NotIn)):
-            found = self._contains(b, a)
-            return found if isinstance(op, ast.In) else self.negated(found)
+            contained = self._contains(b, a)
+            return contained if isinstance(op, ast.In) else self.negated(contained)
         function = OPERATORS[type(op)].function
         if function in (operator.eq, operator.ne) and Optional in (type(a), type(b)):
             return self._equals_optional(op, *((a, b) if type(a) is Optional else (b, a)))
@@ -169,12 +169,12 @@ class Conditions:
             container.refused("`in` of")
         open_items = isinstance(container, (list, tuple)) and Optional in map(type, container)
         if type(container) is Symbol or type(item) in (Symbol, Optional) or open_items:
-            held = iteration.sequence(container)
-            if held is None or isinstance(container, (set, dict)):
+            items = iteration.sequence(container)
+            if items is None or isinstance(container, (set, dict)):
                 message = "`in` on a value that is unknown until run time cannot be traced"
                 raise UntraceableError(message, self.position.location())
             found: Any = False
-            for x in held:
+            for x in items:
                 same = self.truth(self.compare(ast.Eq(), item, x))
                 if found is False:
                     found = same
@@ -203,12 +203,12 @@ class Conditions:
             return function(len(a), len(b))
         if len(a) == len(b) == 1:
             return self.truth(self.tracer.binary(function, a[0], b[0]))
-        found = self.truth(self.tracer.binary(strict, a[0], b[0]))
+        is_less = self.truth(self.tracer.binary(strict, a[0], b[0]))
         same = self.truth(self.tracer.binary(operator.eq, a[0], b[0]))
-        if found is True or same is False:
-            return found
+        if is_less is True or same is False:
+            return is_less
         rest = self.in_order(function, a[1:], b[1:])
-        return self._either(found, self._both(same, rest))
+        return self._either(is_less, self._both(same, rest))
 
     def _both(self, a: Any, b: Any) -> Any:
         if type(a) is Symbol and type(b) is Symbol:

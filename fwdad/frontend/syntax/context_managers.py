@@ -126,8 +126,8 @@ def _may_suppress(
     tracer: Tracer, leave: _Leave, wanted: tuple[type[BaseException], ...], ops: list[Op]
 ) -> bool:
     """Whether a manager suppresses what operations may raise, found by calling it."""
-    found = {e for op in ops if may_raise(op, wanted) for e in exceptions_of(op)}
-    for exception in found:
+    exceptions = {e for op in ops if may_raise(op, wanted) for e in exceptions_of(op)}
+    for exception in exceptions:
         if exception is Exception:  # or any other one
             return True
         with tracer.recorder.region(Block()) as region:
@@ -187,8 +187,8 @@ def _by_call(
     """A function that calls an ``__exit__``, and the exceptions that it may suppress."""
 
     def leave(raised: AlwaysRaises | None) -> Any:
-        given = (None, None, None) if raised is None else (*exception_of(raised), None)
-        return tracer.call(function, (*args, *given), {})
+        exit_arguments = (None, None, None) if raised is None else (*exception_of(raised), None)
+        return tracer.call(function, (*args, *exit_arguments), {})
 
     source = find_source(function) if isinstance(function, types.FunctionType) else None
     node: Any = function.node if isinstance(function, Closure) else source and source.node
@@ -295,8 +295,7 @@ def _of_stack(tracer: Tracer, stack: Stack, name: str) -> OfStack:
     """An attribute of a stack."""
     if name in ("enter_context", "callback", "push", "close"):
         return OfStack(stack, name)
-    message = f"`{name}` of an ExitStack cannot be traced"
-    raise UntraceableError(message, tracer.position.location())
+    raise UntraceableError(f"`{name}` of an ExitStack cannot be traced", tracer.position.location())
 
 
 ATTRIBUTES_OF[Stack] = _of_stack

@@ -122,11 +122,11 @@ def _raise_on_side(
     assert raised is not None
     location = raised.location or recorder.place()
     if not side.block.ops:
-        held = condition if wanted else negation(recorder, condition)
-        recorder.check(held, raised.exception, raised.arguments, location)
+        raising = condition if wanted else negation(recorder, condition)
+        recorder.check(raising, raised.exception, raised.arguments, location)
         return
-    given = recorder.exception_arguments(raised.arguments)
-    side.block.ops.append(Check(False, raised.exception, given, location=location))
+    arguments = recorder.exception_arguments(raised.arguments)
+    side.block.ops.append(Check(False, raised.exception, arguments, location=location))
     blocks = (Block(), side.block) if wanted else (side.block, Block())
     recorder.emit(Branch(condition.value, *blocks, location=here))
 
@@ -201,7 +201,7 @@ def _places(recorder: Recorder, first: Any, second: Any) -> list[tuple[Any, Any,
     """The places that changed on either path, with both contents."""
     one = {id(o): (o, before, now) for o, before, now in first}
     two = {id(o): (o, before, now) for o, before, now in second}
-    found: list[tuple[Any, Any, Any, Any]] = []
+    places: list[tuple[Any, Any, Any, Any]] = []
     for key in {**one, **two}:
         o, before, _ = one.get(key) or two[key]
         a = one[key][2] if key in one else before
@@ -212,8 +212,8 @@ def _places(recorder: Recorder, first: Any, second: Any) -> list[tuple[Any, Any,
             recorder.journal.touch(o)
             set_content(o, a)
         contents = [(p, *(content_at(x, p) for x in (before, a, b))) for p in names]
-        found.extend((o, p, x, y) for p, old, x, y in contents if not x is y is old)
-    return found
+        places.extend((o, p, x, y) for p, old, x, y in contents if not x is y is old)
+    return places
 
 
 def content_at(o: Any, key: Any) -> Any:
@@ -247,10 +247,10 @@ def converted(
     """One side's value of a leaf, as an operand of the joined type."""
     if isinstance(x, Missing):
         return Missing(t)
-    held = x.type if type(x) is Symbol else None
-    if held == t or not isinstance(t, Number):
+    condition_type = x.type if type(x) is Symbol else None
+    if condition_type == t or not isinstance(t, Number):
         return recorder.operand(x)
-    was = held if held is not None else number_type(x)
+    was = condition_type if condition_type is not None else number_type(x)
     if isinstance(was, Number) and was.dtype != t.dtype:
         recorder.widened += 1
     function: Any = t.dtype.type
@@ -260,7 +260,7 @@ def converted(
         try:
             return function(x)
         except OverflowError as error:
-            message = f"a name is {x} on one path and {t} on another, which cannot represent it"
+            message = f"a name is {x} on one path, which is too large for the {t} of another path"
             raise NotOneBodyError(message, recorder.place()) from error
     outer, recorder.block = recorder.block, block
     try:

@@ -33,7 +33,7 @@ class Definitions:
         while frame is not None:
             frame.captured = True
             frame = frame.outer
-        made = Closure(
+        closure = Closure(
             node,
             self.position.frame,
             tuple(self.tracer.evaluate(d) for d in a.defaults),
@@ -43,5 +43,5 @@ class Definitions:
                 if d is not None
             },
         )
-        self.recorder.journal.own(made.held, namespace=True)
-        return made
+        self.recorder.journal.own(closure.held, namespace=True)
+        return closure

@@ -144,19 +144,19 @@ class Exceptions:
 
     def _finally(self, statements: list[ast.stmt], *, keeps: bool) -> bool:
         """Execute ``finally``; returns whether it jumps. If it ``keeps`` jumps, it defers them."""
-        held = self.position.frame.locals
-        flags = {name: held[name] for name in FLOW}
-        value = held.get("$value")
+        local_names = self.position.frame.locals
+        flags = {name: local_names[name] for name in FLOW}
+        value = local_names.get("$value")
         if keeps:
             for name in FLOW:
-                self.recorder.journal.bind(held, name, False)
+                self.recorder.journal.bind(local_names, name, False)
         self.blocks.run_block(statements)
         jumps = self.blocks.stopped() is not False
         if keeps and not jumps:
             for name, flag in flags.items():
-                self.recorder.journal.bind(held, name, flag)
+                self.recorder.journal.bind(local_names, name, flag)
             if value is not None:
-                self.recorder.journal.bind(held, "$value", value)
+                self.recorder.journal.bind(local_names, "$value", value)
         return jumps
 
     def _handle(self, node: ast.Try, raised: AlwaysRaises) -> None:
@@ -166,9 +166,9 @@ class Exceptions:
             )
             if raised.is_a(wanted):
                 if handler.name:
-                    made = exception_of(raised)[1]
-                    self.recorder.journal.own(vars(made), namespace=True)
-                    self.recorder.journal.bind(self.position.frame.locals, handler.name, made)
+                    instance = exception_of(raised)[1]
+                    self.recorder.journal.own(vars(instance), namespace=True)
+                    self.recorder.journal.bind(self.position.frame.locals, handler.name, instance)
                 self.handled.append(raised)
                 try:
                     self.blocks.run_block(handler.body)

@@ -36,13 +36,13 @@ class Expressions:
         return node.value
 
     def _items(self, nodes: list[ast.expr]) -> list[Any]:
-        made = []
+        items = []
         for node in nodes:
             if isinstance(node, ast.Starred):
-                made.extend(iteration.items(self.tracer, self.tracer.evaluate(node.value)))
+                items.extend(iteration.items(self.tracer, self.tracer.evaluate(node.value)))
             else:
-                made.append(self.tracer.evaluate(node))
-        return made
+                items.append(self.tracer.evaluate(node))
+        return items
 
     def eval_Tuple(self, node: ast.Tuple) -> Any:
         return tuple(self._items(node.elts))
@@ -56,29 +56,29 @@ class Expressions:
         return self.recorder.journal.fresh(set(self._items(node.elts)))
 
     def eval_Dict(self, node: ast.Dict) -> Any:
-        made = {}
+        result = {}
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
-                made.update(self.tracer.evaluate(value))
+                result.update(self.tracer.evaluate(value))
             else:
-                made[self.values.known(self.tracer.evaluate(key))] = self.tracer.evaluate(value)
-        return self.recorder.journal.fresh(made)
+                result[self.values.known(self.tracer.evaluate(key))] = self.tracer.evaluate(value)
+        return self.recorder.journal.fresh(result)
 
     def eval_JoinedStr(self, node: ast.JoinedStr) -> Any:
         parts, unknown = [], False
-        made: list[Any] = []  # what the text is made of when the program runs
+        texts: list[Any] = []  # what the text is made of when the program runs
         for part in node.values:
             if isinstance(part, ast.Constant):
                 parts.append(str(part.value))
-                made.append(parts[-1])
+                texts.append(parts[-1])
                 continue
             assert isinstance(part, ast.FormattedValue)
             value = self.tracer.evaluate(part.value)
             if mentions_symbols(value):
                 unknown = True
                 parts.append(known_part(value))
-                given = self.eval_JoinedStr(part.format_spec) if part.format_spec else ""  # type: ignore[arg-type]
-                made.append((value, part.conversion, given))
+                format_spec = self.eval_JoinedStr(part.format_spec) if part.format_spec else ""  # type: ignore[arg-type]
+                texts.append((value, part.conversion, format_spec))
                 continue
             convert: Any = {115: str, 114: repr, 97: ascii}.get(part.conversion, lambda x: x)
             converted = convert(value)
@@ -86,12 +86,12 @@ class Expressions:
             if mentions_symbols(spec):
                 unknown = True
                 parts.append("…")
-                made.append((value, part.conversion, spec))
+                texts.append((value, part.conversion, spec))
                 continue
             parts.append(format(converted, spec))
-            made.append(parts[-1])
+            texts.append(parts[-1])
         text = "".join(parts)
-        return UnknownText(self.position.location(), text, (joined, *made)) if unknown else text
+        return UnknownText(self.position.location(), text, (joined, *texts)) if unknown else text
 
     def _appended_to(self, node: ast.Call) -> Any:
         """The list from outside in ``history.append(x)``; None for any other call."""

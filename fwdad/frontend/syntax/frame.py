@@ -63,9 +63,9 @@ class Frame:
 
     def find_builtin(self, name: str) -> Any:
         """A builtin name, or UNBOUND."""
-        held = self.globals.get("__builtins__", builtins)
-        held = held if isinstance(held, dict) else vars(held)
-        return held.get(name, UNBOUND)
+        builtin_names = self.globals.get("__builtins__", builtins)
+        builtin_names = builtin_names if isinstance(builtin_names, dict) else vars(builtin_names)
+        return builtin_names.get(name, UNBOUND)
 
 
 @dataclass
@@ -109,18 +109,18 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 def names_of(node: Definition) -> Names:
     """The names that a function binds, and those that it declares global or nonlocal."""
-    found = Names()
+    names = Names()
     a = node.args
     for parameter in [*a.posonlyargs, *a.args, *a.kwonlyargs]:
-        found.own.add(parameter.arg)
+        names.own.add(parameter.arg)
     for extra in (a.vararg, a.kwarg):
         if extra is not None:
-            found.own.add(extra.arg)
+            names.own.add(extra.arg)
     body = [node.body] if isinstance(node, ast.Lambda) else node.body
     for statement in body:
-        _collect(statement, found, inside=False)
-    found.own -= found.globals | found.nonlocals
-    return found
+        _collect(statement, names, inside=False)
+    names.own -= names.globals | names.nonlocals
+    return names
 
 
 def _collect(node: ast.AST, found: Names, *, inside: bool) -> None:

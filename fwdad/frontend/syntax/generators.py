@@ -103,8 +103,8 @@ class Generators:
 
     def _statement(self, node: ast.stmt) -> _Items:
         if isinstance(node, ast.If):
-            held = self.tracer.truth(self.tracer.evaluate(node.test))
-            yield from self._block(node.body if self._known(held, node) else node.orelse)
+            condition = self.tracer.truth(self.tracer.evaluate(node.test))
+            yield from self._block(node.body if self._known(condition, node) else node.orelse)
         elif isinstance(node, ast.For):
             yield from self._for(node)
         elif isinstance(node, ast.While):
@@ -141,15 +141,15 @@ class Generators:
 
     def _finally(self, statements: list[ast.stmt]) -> Generator[Any, Any, bool]:
         """Execute ``finally``, deferring an earlier jump; returns whether it jumps itself."""
-        held = self.position.frame.locals
-        flags = {name: held[name] for name in ("$break", "$continue", "$return")}
+        local_names = self.position.frame.locals
+        flags = {name: local_names[name] for name in ("$break", "$continue", "$return")}
         for name in flags:
-            self.recorder.journal.bind(held, name, False)
+            self.recorder.journal.bind(local_names, name, False)
         yield from self._block(statements)
         if self.blocks.stopped():
             return True
         for name, flag in flags.items():
-            self.recorder.journal.bind(held, name, flag)
+            self.recorder.journal.bind(local_names, name, flag)
         return False
 
     def _value(self, node: ast.expr) -> _Items:
@@ -192,9 +192,9 @@ class Generators:
         yield from self._end(node)
 
     def _end(self, node: ast.For | ast.While) -> _Items:
-        held = self.position.frame.locals
-        left = held["$break"] or held["$return"]
-        self.recorder.journal.bind(held, "$break", False)
+        local_names = self.position.frame.locals
+        left = local_names["$break"] or local_names["$return"]
+        self.recorder.journal.bind(local_names, "$break", False)
         if not left:
             yield from self._block(node.orelse)
 

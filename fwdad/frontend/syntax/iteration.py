@@ -89,8 +89,7 @@ def _over_range(_tracer: Tracer, x: Range) -> Steps:
 
 def _over_array(tracer: Tracer, x: Symbol) -> Steps:
     if not x.type.ndim:
-        message = "iteration over a 0-d array"
-        raise TypeError(message)
+        raise TypeError("iteration over a 0-d array")
     length = tracer.recorder.length(x, 0)
     return Steps(length, lambda k: tracer.recorder.load(x, k), (0, length, 1), one_body=True)
 
@@ -255,8 +254,8 @@ def listed(tracer: Tracer, x: Any) -> Any:
 def is_lazy(tracer: Tracer, x: Any) -> bool:
     """Whether the items of something are traced one by one."""
     begun = isinstance(x, ITERATORS) and x.begun is not None
-    own = tracer.values.python_method(x, "__iter__") is not None and not isinstance(x, Flat)
-    return isinstance(x, Iterator) or begun or own
+    has_iter = tracer.values.python_method(x, "__iter__") is not None and not isinstance(x, Flat)
+    return isinstance(x, Iterator) or begun or has_iter
 
 
 def walk(tracer: Tracer, x: Any) -> Any:
@@ -327,17 +326,17 @@ def items(tracer: Tracer, x: Any) -> list[Any]:
     ``UntraceableError`` if the length depends on values.
     """
     x = iterable(tracer, x)
-    held = sequence(x)
-    if held is not None:
-        return held
+    items_of_x = sequence(x)
+    if items_of_x is not None:
+        return items_of_x
     if isinstance(x, Iterator):
-        held = []
+        items_of_x = []
         for item in walk(tracer, x):
-            held.append(item)
-            if len(held) > MOST:
+            items_of_x.append(item)
+            if len(items_of_x) > MOST:
                 message = "an iterator without an end, or a very long one, cannot be traced"
                 raise UntraceableError(message, tracer.position.location())
-        return held
+        return items_of_x
     if isinstance(x, Flat):
         x = tracer.call(np.ravel, (x.array,), {})
     if isinstance(x, np.ndarray):

@@ -166,9 +166,9 @@ class Loops:
 
     def leaving(self) -> Any:
         """Whether to leave the loop after the body; ``continue`` is reset."""
-        held = self.position.frame.locals
-        flags = [held["$break"], held["$return"], held["$stop"]]
-        self.recorder.journal.bind(held, "$continue", False)
+        local_names = self.position.frame.locals
+        flags = [local_names["$break"], local_names["$return"], local_names["$stop"]]
+        self.recorder.journal.bind(local_names, "$continue", False)
         return self.blocks.any_of(flags)
 
     def left(self) -> Any:
@@ -183,12 +183,12 @@ class Loops:
         return self.blocks.any_of([self.leaving(), *catching.flags(recorder)])
 
     def _end_loop(self, orelse: list[ast.stmt]) -> None:
-        held = self.position.frame.locals
-        left = held["$break"]
-        self.recorder.journal.bind(held, "$break", False)
+        local_names = self.position.frame.locals
+        left = local_names["$break"]
+        self.recorder.journal.bind(local_names, "$break", False)
         if not orelse:
             return
-        jumped = self.blocks.any_of([left, held["$return"]])
+        jumped = self.blocks.any_of([left, local_names["$return"]])
         if jumped is False:
             self.blocks.run_block(orelse)
         elif jumped is not True:

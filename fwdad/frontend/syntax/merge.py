@@ -66,9 +66,9 @@ class Merger:
         key = (id(a), id(b))
         if key not in self._memo:
             self._kept.append((a, b))
-            made: list[Any] = []
+            merged: list[Any] = []
             # a container that is met again inside itself, or twice, is one container
-            self._memo[key] = lambda symbols: made[0] if made else _late(made, build, symbols)
+            self._memo[key] = lambda symbols: merged[0] if merged else _late(merged, build, symbols)
             build = self._merged(a, b)
             self._memo[key] = _once(build) if container_of(a) is not None else build
         return self._memo[key]
@@ -76,10 +76,10 @@ class Merger:
     def _may_be_one(self, a: Any, b: Any) -> bool:
         """Whether two containers of the same kind can become one new container."""
         for x, partner, fresh in ((a, b, self._fresh[0]), (b, a, self._fresh[1])):
-            held = id(container_of(x))
-            if held not in fresh and not (held in self._before and self._references(held) <= 1):
+            key = id(container_of(x))
+            if key not in fresh and not (key in self._before and self._references(key) <= 1):
                 return False
-            if self._partners.setdefault(held, id(container_of(partner))) != id(
+            if self._partners.setdefault(key, id(container_of(partner))) != id(
                 container_of(partner)
             ):
                 return False
@@ -111,9 +111,9 @@ class Merger:
         if s is not None and t is not None:
             return self._numbers(a, b, s, t)
         if type(a) is type(b):
-            made = self._alike(a, b)
-            if made is not None:
-                return made
+            merged = self._alike(a, b)
+            if merged is not None:
+                return merged
         reason = (
             f"it is {kind_in_words(a)} on one path and {kind_in_words(b)} on another; make it the "
             "same kind of value on every path"
@@ -143,15 +143,15 @@ class Merger:
             items = {key: self.pair(a[key], b[key]) for key in a}
             return lambda symbols: fresh({key: part(symbols) for key, part in items.items()})
         if is_object(a) and list(vars(a)) == list(vars(b)):
-            held = {key: self.pair(vars(a)[key], vars(b)[key]) for key in vars(a)}
-            return lambda symbols: self._instance(type(a), held, symbols)
+            attributes = {key: self.pair(vars(a)[key], vars(b)[key]) for key in vars(a)}
+            return lambda symbols: self._instance(type(a), attributes, symbols)
         return (lambda _: a) if not isinstance(a, (list, dict)) and _equal(a, b) else None
 
     def _instance(self, cls: Any, held: dict[str, Build], symbols: list[Any]) -> Any:
-        made = new_object(cls)
-        vars(made).update({key: part(symbols) for key, part in held.items()})
-        self.recorder.journal.own(vars(made), namespace=True)
-        return made
+        instance = new_object(cls)
+        vars(instance).update({key: part(symbols) for key, part in held.items()})
+        self.recorder.journal.own(vars(instance), namespace=True)
+        return instance
 
     def _type(self, x: Any) -> Type | None:
         if type(x) is Symbol:

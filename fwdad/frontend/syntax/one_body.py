@@ -107,7 +107,10 @@ def loop(
     finally:
         recorder.checkpoint = checkpoint
         recorder.in_checkpoint = outer
-    message = "the types of what this loop carries do not settle"
+    message = (
+        "the types of names that this loop changes differ from iteration to iteration: give each "
+        "its final type before the loop, such as 0.0 for a float"
+    )
     raise NotOneBodyError(message, recorder.place())
 
 
@@ -208,17 +211,17 @@ def _settle(recorder: Recorder, attempt: _Attempt, carried: _Carried) -> tuple[b
     for where, (o, key, initial) in attempt.before.items():
         first = len(merger.leaves)
         build = merger.place(initial, initial, attempt.now[where])
-        held = slice(first, len(merger.leaves))
-        leaves = merger.leaves[held]
-        own = [unsized(leaf.type) for leaf in leaves]
+        leaves_of_first = slice(first, len(merger.leaves))
+        leaves = merger.leaves[leaves_of_first]
+        unsized_types = [unsized(leaf.type) for leaf in leaves]
         old = carried.types[known[where].leaves] if where in known else []
-        if len(old) == len(own):
-            own = [
+        if len(old) == len(unsized_types):
+            unsized_types = [
                 _widened(a, b, leaf.first, attempt, carried)
-                for a, b, leaf in zip(old, own, leaves, strict=True)
+                for a, b, leaf in zip(old, unsized_types, leaves, strict=True)
             ]
-        places.append(_Place(o, key, initial, build, held))
-        types.extend(own)
+        places.append(_Place(o, key, initial, build, leaves_of_first))
+        types.extend(unsized_types)
     settled = list(known) == [p.where for p in places] and types == carried.types
     return settled, _Carried(places, merger.leaves, types, carried.since, carried.own)
 

@@ -28,20 +28,20 @@ class Scopes:
         """The content of a name, in Python's order of scopes."""
         home = self.position.frame.home(name)
         if home is not None:
-            held = home.locals.get(name, UNBOUND)
-            return self.values.readable(held, name, home.locals)
+            value = home.locals.get(name, UNBOUND)
+            return self.values.readable(value, name, home.locals)
         cell = self.position.frame.find_cell(name)
         if cell is not None:
             return self.outside.captured(cell.cell_contents, ("cell", cell), name)
-        held = self.position.frame.globals.get(name, UNBOUND)
-        if held is not UNBOUND:
+        value = self.position.frame.globals.get(name, UNBOUND)
+        if value is not UNBOUND:
             world = self.position.frame.globals.get(WORLD)
             path = ("item", self.position.frame.globals, name) if world is None else world(name)
-            return held if path is None else self.outside.captured(held, path, name)
-        held = self.position.frame.find_builtin(name)
-        if held is UNBOUND:
+            return value if path is None else self.outside.captured(value, path, name)
+        value = self.position.frame.find_builtin(name)
+        if value is UNBOUND:
             raise AlwaysRaises(NameError, (f"name {name!r} is not defined",))
-        return held
+        return value
 
     def bind_name(self, name: str, value: Any) -> None:
         """Bind a local name, or one of an enclosing traced function."""

@@ -46,16 +46,18 @@ class Subscripts:
         """An index, with slices."""
         if isinstance(node, ast.Slice):
             parts = [node.lower, node.upper, node.step]
-            held = [None if p is None else self._number(p) for p in parts]
-            return slice(*held)
+            numbers = [None if p is None else self._number(p) for p in parts]
+            return slice(*numbers)
         if isinstance(node, ast.Tuple):
-            found: list[Any] = []
+            known_index: list[Any] = []
             for item in node.elts:
                 if isinstance(item, ast.Starred):
-                    found.extend(iteration.items(self.tracer, self.tracer.evaluate(item.value)))
+                    known_index.extend(
+                        iteration.items(self.tracer, self.tracer.evaluate(item.value))
+                    )
                 else:
-                    found.append(self._index(item))
-            return tuple(found)
+                    known_index.append(self._index(item))
+            return tuple(known_index)
         return self._number(node)
 
     def _number(self, node: ast.expr) -> Any:

@@ -14,8 +14,7 @@ class Held:
     in_words = "what cannot be traced"
 
     def __bool__(self) -> bool:
-        message = f"{type_in_words(self)} is taken for a value"
-        raise TypeError(message)
+        raise TypeError(f"{type_in_words(self)} is taken for a value")
 
     def __eq__(self, other: object) -> bool:
         """Refuse comparisons, since C code that compares items would find nothing equal to this."""

@@ -62,12 +62,12 @@ def formatted(
     text: str, args: tuple[Any, ...], kwargs: dict[str, Any], place: Location | None
 ) -> str:
     """``text.format(…)`` for unknown values."""
-    given = [_Unknown(known_part(a)) if mentions_symbols(a) else a for a in args]
+    known_args = [_Unknown(known_part(a)) if mentions_symbols(a) else a for a in args]
     named = {
         key: _Unknown(known_part(a)) if mentions_symbols(a) else a for key, a in kwargs.items()
     }
     recipe = None if kwargs else (str.format, text, *args)
-    return UnknownText(place, known_part(text).format(*given, **named), recipe)
+    return UnknownText(place, known_part(text).format(*known_args, **named), recipe)
 
 
 def interpolated(text: str, values: Any, place: Location | None) -> str:

@@ -83,14 +83,14 @@ class Values:
         """The value of a symbol in the example, which the tape assumes from now on."""
         if type(x) is not Symbol:
             return x
-        found = self.recorder.examples.forced(x.value)
-        if found is UNBOUND:
+        forced = self.recorder.examples.forced(x.value)
+        if forced is UNBOUND:
             message = (
                 "a value computed at run time is needed at trace time, as a length, an axis, a "
                 "key or an option"
             )
             raise UntraceableError(message, self.position.location())
-        return found
+        return forced
 
     def refuse_text(self) -> NoReturn:
         """Refuse a text of unknown numbers, which may only be used in messages."""
@@ -105,8 +105,8 @@ class Values:
         """A special method that the user's class defines in Python, or None."""
         if isinstance(x, Refusing):
             return None
-        found = getattr(type(x), name, None)
-        if type(x) is Symbol or not isinstance(found, types.FunctionType):
+        method = getattr(type(x), name, None)
+        if type(x) is Symbol or not isinstance(method, types.FunctionType):
             return None
-        self.outside.guard_class(type(x), name, found)
-        return found
+        self.outside.guard_class(type(x), name, method)
+        return method

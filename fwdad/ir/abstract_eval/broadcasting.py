@@ -76,6 +76,5 @@ def _with_shape(made: Any, shape: tuple[Dimension, ...]) -> Any:
         return ArrayType(made.dtype, shape)
     found = number_type(made)
     if found is None:
-        message = f"it returns {type_in_words(made)}, not numbers or arrays"
-        raise CannotInferError(message)
+        raise CannotInferError(f"it returns {type_in_words(made)}, not numbers or arrays")
     return found

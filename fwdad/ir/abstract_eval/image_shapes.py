@@ -23,12 +23,11 @@ def _image(shape: Shape, names: str, *, default: Any = None) -> Any:
             return args[k] if len(args) > k else kwargs.get(name, otherwise)
 
         image, output = argument("input"), argument("output", default)
-        own = image.type.dtype if isinstance(image, Value) else np.asarray(image).dtype
+        image_dtype = image.type.dtype if isinstance(image, Value) else np.asarray(image).dtype
         if output is not None and not isinstance(output, (type, str, np.dtype)):
-            message = "`output` is neither an array nor a dtype"
-            raise CannotInferError(message)
-        dtype = own if output is None else np.dtype(output)
-        if own.kind == "c" and dtype.kind != "c":
+            raise CannotInferError("`output` is neither an array nor a dtype")
+        dtype = image_dtype if output is None else np.dtype(output)
+        if image_dtype.kind == "c" and dtype.kind != "c":
             dtype = np.promote_types(dtype, np.complex64)
         return ArrayType(dtype, shape(argument))
 
@@ -52,8 +51,7 @@ def _asked_for(argument: Callable[..., Any]) -> tuple[Dimension, ...]:
     if wanted is None:
         return _of_input(argument)
     if not isinstance(wanted, (tuple, list)):
-        message = "`output_shape` is not a tuple"
-        raise CannotInferError(message)
+        raise CannotInferError("`output_shape` is not a tuple")
     return tuple(Size() if isinstance(n, Value) else int(n) for n in wanted)
 
 

@@ -55,8 +55,7 @@ def _by_source(
     try:
         return _BY_SOURCE[0](function, args, kwargs, known, place)
     except CannotInferError as error:
-        message = f"{NOT_PURE} (its source cannot be traced: {error})"
-        raise CannotInferError(message) from error
+        raise CannotInferError(f"{NOT_PURE} (its source cannot be traced: {error})") from error
 
 
 def infer(
@@ -78,8 +77,7 @@ def infer(
         return broadcast(function, args, kwargs, known or {})
     record = record_of(function)
     if record.dtype_of_values or (record.complex_of_values and _is_real([args, kwargs])):
-        message = "the dtype of its result depends on values"
-        raise CannotInferError(message)
+        raise CannotInferError("the dtype of its result depends on values")
     special = BY_SHAPE.get(function) or BY_NAME.get(full_name(function))
     if special is not None:
         return special(args, kwargs)
@@ -195,11 +193,10 @@ def _type(first: Any, second: Any, dimensions: _Dimensions | None) -> Any:
         return type(first)(parts)
     if isinstance(first, np.ndarray):
         if first.ndim != np.ndim(second):
-            message = (
+            raise CannotInferError(
                 "the rank of its result depends on values, or on a length that is unknown until "
                 "run time"
             )
-            raise CannotInferError(message)
         pairs = zip(first.shape, second.shape, strict=True)
         dims = tuple(Size() if dimensions is None else dimensions.of(m, n) for m, n in pairs)
         return ArrayType(first.dtype, dims)
@@ -208,8 +205,7 @@ def _type(first: Any, second: Any, dimensions: _Dimensions | None) -> Any:
         return number
     if first is None or isinstance(first, (str, bytes, np.dtype, type)):
         return first
-    message = f"it returns {type_in_words(first)}"
-    raise CannotInferError(message)
+    raise CannotInferError(f"it returns {type_in_words(first)}")
 
 
 class _Dimensions:

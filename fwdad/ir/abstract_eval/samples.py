@@ -77,8 +77,7 @@ def run_on_sample(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     if not is_pure(function):
         raise CannotInferError(NOT_PURE)
     if not are_plain((args, kwargs)):
-        message = "one of its arguments is an object whose methods it may call"
-        raise CannotInferError(message)
+        raise CannotInferError("one of its arguments is an object whose methods it may call")
     return quietly(lambda: function(*args, **kwargs))
 
 

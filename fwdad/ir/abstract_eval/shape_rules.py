@@ -39,7 +39,7 @@ def _length(item: Operand) -> Dimension:
     return int(item) if item != -1 else Size()
 
 
-def _made(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
+def _new_array(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     shape = args[0] if args else kwargs["shape"]
     dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
     return ArrayType(np.dtype(float if dtype is None else dtype), _lengths(shape))
@@ -132,8 +132,7 @@ def _taken(args: Operand, kwargs: dict[str, Operand]) -> Type:
     if axis is None:
         axis, own = 0, (1,)
     elif not isinstance(axis, int) or not -len(own) <= axis < len(own):
-        message = f"axis {axis} is out of bounds for an array of rank {len(own)}"
-        raise CannotInferError(message)
+        raise CannotInferError(f"axis {axis} is out of bounds for an array of rank {len(own)}")
     axis %= len(own)
     shape = (*own[:axis], *_shape_of_any(indices), *own[axis + 1 :])
     return ArrayType(dtype, shape) if shape else Number(dtype, python=False)
@@ -146,8 +145,7 @@ def _windowed(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     dims, lengths = list(x.type.shape), _lengths(view)
     axes = range(len(dims)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     if len(axes) != len(lengths) or not all(-len(dims) <= k < len(dims) for k in axes):
-        message = "the window must have a length for each axis"
-        raise CannotInferError(message)
+        raise CannotInferError("the window must have a length for each axis")
     for k, m in zip(axes, lengths, strict=True):
         n = dims[k]
         dims[k] = n - m + 1 if isinstance(n, int) and isinstance(m, int) else Size()
@@ -204,9 +202,9 @@ BY_SHAPE: dict[Any, Callable[..., Any]] = {
     sparse.sparse_solve: _sparse_solve,
     sparse.scatter_add: _scattered,
     mapped: _mapped,
-    np.zeros: _made,
-    np.ones: _made,
-    np.empty: _made,
+    np.zeros: _new_array,
+    np.ones: _new_array,
+    np.empty: _new_array,
     np.full: _filled,
     np.reshape: _reshaped,
     np.broadcast_to: _reshaped,

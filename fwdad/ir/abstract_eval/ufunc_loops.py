@@ -31,8 +31,7 @@ def type_by_loops(
     """The type of a ufunc's result, or a tuple of types."""
     ufunc: Any = ufunc_of(function)
     if kwargs or len(args) != ufunc.nin:
-        message = "the loops of a ufunc give no result type for a call with options"
-        raise CannotInferError(message)
+        raise CannotInferError("the loops of a ufunc give no result type for a call with options")
     types = [_type_of(a) for a in args]
     given: list[Any] = [t.dtype for t in types]
     if ufunc is not function:  # Numba's compiles a loop for those it gets, and has no weak types
@@ -44,8 +43,7 @@ def type_by_loops(
     except TypeError as error:
         raise CannotInferError(reason_of(error)) from error
     if any(t.kind not in "biufc" for t in found):
-        message = f"it returns values of dtype {', '.join(map(str, found))}"
-        raise CannotInferError(message)
+        raise CannotInferError(f"it returns values of dtype {', '.join(map(str, found))}")
     shapes = _result_shapes(ufunc, [shape_of(a, known) for a in args])
     numbers = all(isinstance(t, Number) for t in types)
     made = tuple(
@@ -85,11 +83,10 @@ def _result_shapes(
     outer = []
     for shape, core in zip(shapes, cores, strict=True):
         if len(shape) < len(core) or any(not name.isidentifier() for name in core):
-            message = (
+            raise CannotInferError(
                 f"the lengths in its signature {ufunc.signature} cannot be determined from its "
                 "arguments"
             )
-            raise CannotInferError(message)
         split = len(shape) - len(core)
         outer.append(shape[:split])
         for name, n in zip(core, shape[split:], strict=True):

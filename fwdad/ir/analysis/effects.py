@@ -46,10 +46,10 @@ def risk(op: Op) -> Risk:
     if isinstance(op, (Store, Update)):
         return Risk.SHAPES
     if isinstance(op, (Branch, Loop)):
-        found = [risk(inner) for block in op.blocks() for inner in block.ops]
+        risks = [risk(inner) for block in op.blocks() for inner in block.ops]
         if isinstance(op, Loop) and op.span is not None and not is_nonzero(op.span[2]):
-            found.append(Risk.RAISES)
-        return max(found, default=Risk.QUIET)
+            risks.append(Risk.RAISES)
+        return max(risks, default=Risk.QUIET)
     return Risk.RAISES
 
 

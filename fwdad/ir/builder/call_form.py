@@ -23,12 +23,12 @@ def _parameters(function: Any) -> tuple[tuple[str, Any], ...] | None:
     if _is_operator(function):  # without options
         return None
     try:
-        found = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return None
-    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found):
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
         return None
-    return tuple((p.name, p.default) for p in found if p.kind is not p.KEYWORD_ONLY)
+    return tuple((p.name, p.default) for p in parameters if p.kind is not p.KEYWORD_ONLY)
 
 
 @lru_cache(maxsize=4096)
@@ -37,10 +37,10 @@ def _named_defaults(function: Any) -> dict[str, Any]:
     if not hasattr(function, "__name__"):
         return {}
     try:
-        found = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return {}
-    return {p.name: p.default for p in found if p.kind is p.KEYWORD_ONLY}
+    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
 def tidy(
@@ -92,10 +92,10 @@ def positional(function: Any) -> list[str]:
     if _is_operator(function):
         return []
     try:
-        found = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return []
-    return [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 def with_named_out(
@@ -108,12 +108,11 @@ def with_named_out(
             return args, kwargs
         if len(args) > function.nargs:
             name, most = function.__name__, function.nargs
-            message = (
+            raise TypeError(
                 f"{name}() takes from {n} to {most} positional arguments but {len(args)} were given"
             )
-            raise TypeError(message)
-        given = (*args[n:], *[None] * (function.nout - len(args) + n))
-        return args[:n], {**kwargs, "out": given}
+        completed = (*args[n:], *[None] * (function.nout - len(args) + n))
+        return args[:n], {**kwargs, "out": completed}
     text = getattr(function, "__text_signature__", None)  # of a C function, which is faster to read
     may_write = len(args) > 1 and (text is None or "out" in text)  # nobody's first argument
     names = positional(function) if may_write else []

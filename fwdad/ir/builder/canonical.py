@@ -122,8 +122,7 @@ def apply_out(
         if target is None:
             continue
         if not isinstance(target, np.ndarray) and not getattr(target, "is_array", False):
-            message = "return arrays must be of ArrayType"
-            raise TypeError(message)
+            raise TypeError("return arrays must be of ArrayType")
         into = recorder.as_symbol(target)
         if not np.can_cast(y.type.dtype, into.type.dtype, "same_kind"):
             message = (

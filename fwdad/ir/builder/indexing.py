@@ -96,8 +96,7 @@ class Indexing:
         """The type of ``a[at]``, and whether it is a view."""
         t = a.value.type
         if not isinstance(t, ArrayType):
-            message = f"a {t} cannot be indexed"
-            raise UntraceableError(message, self.recorder.place())
+            raise UntraceableError(f"a {t} cannot be indexed", self.recorder.place())
         check_index(at, t.ndim)
         if not all(is_basic(i) for i in at):
             return self._fancy(a, at), False

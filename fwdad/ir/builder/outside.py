@@ -35,15 +35,15 @@ def _stores(recorder: Recorder, left: dict[Value, Value]) -> list[Op]:
 
 
 def _before_exceptions(recorder: Recorder, ops: list[Op], left: dict[Value, Value]) -> None:
-    found: list[Op] = []
+    moved: list[Op] = []
     for op in ops:
         for block in op.blocks():
             _before_exceptions(recorder, block.ops, left)
         if isinstance(op, Check) and isinstance(op.condition, Value):
             raised = Check(False, op.exception, op.arguments, location=op.location)
             other = Block([], [*_stores(recorder, left), raised])
-            found.append(Branch(op.condition, Block(), other, location=op.location))
+            moved.append(Branch(op.condition, Block(), other, location=op.location))
         else:
-            found += _stores(recorder, left) if isinstance(op, Check) else []
-            found.append(op)
-    ops[:] = found
+            moved += _stores(recorder, left) if isinstance(op, Check) else []
+            moved.append(op)
+    ops[:] = moved

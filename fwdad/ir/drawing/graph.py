@@ -124,8 +124,8 @@ class _Labels:
     def condition(self, operand: Operand) -> str:
         """A condition, written out if it has no name."""
         text = self.text(operand)
-        made = self.made.get(operand) if isinstance(operand, Value) and text == "·" else None
-        return made or _shortened(text)
+        expression = self.made.get(operand) if isinstance(operand, Value) and text == "·" else None
+        return expression or _shortened(text)
 
     def _defined(self, op: Op, text: str) -> str:
         names = [self.name(v) for v in op.outputs]
@@ -190,12 +190,12 @@ class _Drawn:
             return
         if isinstance(operand, Missing):
             return
-        found = list(values_in(operand))
-        if not found:
+        values = list(values_in(operand))
+        if not values:
             constant = Node(_shortened(self.labels.text(operand)), "constant")
             cluster.items.insert(_before(cluster, target), constant)
             self.edge(constant, target, kind)
-        for v in found:
+        for v in values:
             self.edge(self.nodes[v], target, kind)
 
     def edge(self, source: Node, target: Node, kind: str) -> None:

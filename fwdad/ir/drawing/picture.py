@@ -85,12 +85,12 @@ class Layout:
 
     def _path(self, item: Node | Cluster) -> list[Any]:
         """An item and the frames around it, outermost first."""
-        found = []
+        path = []
         at: Any = item
         while at is not None:
-            found.append(at)
+            path.append(at)
             at = self._parents[at]
-        return found[::-1]
+        return path[::-1]
 
     def _lift(self) -> dict[Cluster, list[tuple[Any, Any, Edge]]]:
         """For each frame, the edges that cross it, with the items in it that they connect."""
@@ -112,8 +112,8 @@ class Layout:
         if isinstance(item, Node):
             box = Box(item, len(item.label) + 2.0, _HEIGHT)
         else:
-            made = {inner: self._measure(inner) for inner in item.items}
-            rows = self._rows(item, made)
+            boxes = {inner: self._measure(inner) for inner in item.items}
+            rows = self._rows(item, boxes)
             width, height = _arrange(rows, self._links)
             width = max(width, len(item.label) + 1.0)
             box = Box(item, width + 2 * _MARGIN, height + _TITLE + _MARGIN)

@@ -91,5 +91,5 @@ def most_of_unknown(p: int, places: int) -> int:
     Half of ``places``, since the reverse pass needs the others; 0 places mean as many as a loop of
     p iterations would keep.
     """
-    found = default_snapshots(p) if places == 0 else places
-    return max(found // 4 * 2, 2)
+    snapshots = default_snapshots(p) if places == 0 else places
+    return max(snapshots // 4 * 2, 2)

@@ -63,10 +63,10 @@ class Whole:
 
 def mistakes(program: Program) -> str:
     """The rules that could not be recorded because of a mistake of the library, one per line."""
-    found = {
+    lines = {
         f"\n  {function_name(op.function.function)} is run whole, because its rule "
         f"raised {op.function.reason}. {op.function.blame}"
         for op in program.walk()
         if isinstance(op, Apply) and isinstance(op.function, Whole) and op.function.mistaken
     }
-    return "".join(sorted(found))
+    return "".join(sorted(lines))

@@ -21,8 +21,7 @@ def _row(a: np.ndarray, start: int, stop: int, axis: int, others: tuple[int, ...
     row: np.ndarray = a[index]
     if stop > len(row):
         place = max(start, len(row))
-        message = f"index {place} is out of bounds for axis {axis} with size {len(row)}"
-        raise IndexError(message)
+        raise IndexError(f"index {place} is out of bounds for axis {axis} with size {len(row)}")
     return row[start:stop]
 
 
@@ -32,11 +31,11 @@ def _find(
 ) -> int:  # fmt: skip
     if start >= stop:
         return -1
-    found = _row(a, start, stop, axis, others)
-    best = extreme.reduce(found)  # NaN only if nothing else is there, as in the loop
+    row = _row(a, start, stop, axis, others)
+    best = extreme.reduce(row)  # NaN only if nothing else is there, as in the loop
     if not compare(best, begin):
         return -1
-    return start + int(np.argmax(found == best))
+    return start + int(np.argmax(row == best))
 
 
 def place_of_larger(

@@ -97,7 +97,7 @@ class RedoLog:
 def copied_together(arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Copies of arrays that share memory with each other as the originals do."""
     bounds = [_bounds(a) for a in arrays]
-    made: list[Any] = [None] * len(arrays)
+    copies: list[Any] = [None] * len(arrays)
     waiting = sorted(range(len(arrays)), key=bounds.__getitem__)
     while waiting:
         first, end = bounds[waiting[0]]
@@ -106,16 +106,16 @@ def copied_together(arrays: list[np.ndarray]) -> list[np.ndarray]:
             together.append(waiting.pop(0))
             end = max(end, bounds[together[-1]][1])
         if len(together) == 1:
-            made[together[0]] = alike(arrays[together[0]])
+            copies[together[0]] = alike(arrays[together[0]])
             continue
         # they are parts of one allocation, like everything between them
-        held = memoryview((ctypes.c_uint8 * (end - first)).from_address(first))
-        memory = np.frombuffer(held, np.uint8).copy()
+        allocation = memoryview((ctypes.c_uint8 * (end - first)).from_address(first))
+        memory = np.frombuffer(allocation, np.uint8).copy()
         for k in together:
             start = arrays[k].__array_interface__["data"][0] - first
             a = arrays[k]
-            made[k] = np.ndarray(a.shape, a.dtype, memory, start, a.strides)
-    return made
+            copies[k] = np.ndarray(a.shape, a.dtype, memory, start, a.strides)
+    return copies
 
 
 def _bounds(a: np.ndarray) -> tuple[int, int]:

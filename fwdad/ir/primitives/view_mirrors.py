@@ -58,9 +58,8 @@ op(give_back, memory=Memory.UNKNOWN, sees_strides=True)
 def _view(mirrored: Any, held: Any) -> Any:
     """The result of a function; an error unless it is a view of its argument."""
     if not np.may_share_memory(mirrored, held):
-        message = (
+        raise UntraceableError(
             "a view of an array that is not C-contiguous is written: copy the array first "
             "(np.ascontiguousarray)"
         )
-        raise UntraceableError(message)
     return mirrored

@@ -94,11 +94,10 @@ def transpose(
         transposes = TRANSPOSES.setdefault(function, {})
         if argnum in transposes and not override:
             code = inspect.unwrap(transposes[argnum]).__code__
-            message = (
+            raise DuplicateRuleError(
                 f"{function_name(function)} already has a transpose for argument {argnum}, "
                 f"registered at {code.co_filename}:{code.co_firstlineno}"
             )
-            raise DuplicateRuleError(message)
         of_user = not origin.startswith(PACKAGE)
         transposes[argnum] = _checked(body, function, argnum, origin) if of_user else body
         return body

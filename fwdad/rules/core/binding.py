@@ -59,13 +59,11 @@ class Binder:
                 a for a in argnums if not isinstance(a, str) and not -len(names) <= a < len(names)
             ]
             if far:
-                message = f"{name}{signature} has no parameter at position {far[0]}"
-                raise ValueError(message)
+                raise ValueError(f"{name}{signature} has no parameter at position {far[0]}")
             active = [a if isinstance(a, str) else names[a] for a in argnums]
         unknown = [a for a in active if a not in names]
         if unknown:
-            message = f"{name}{signature} has no parameter {unknown[0]!r}"
-            raise ValueError(message)
+            raise ValueError(f"{name}{signature} has no parameter {unknown[0]!r}")
         self.signature = signature
         self.variadic = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
         self.accepts_any_option = any(p.kind is p.VAR_KEYWORD for p in parameters)
@@ -114,26 +112,22 @@ class Binder:
         extra: tuple[Any, ...] = ()
         if len(args) > len(self.positional):
             if self.variadic is None:
-                message = (
+                raise TypeError(
                     f"{self.name}() takes {len(self.positional)} positional arguments "
                     f"but {len(args)} were given"
                 )
-                raise TypeError(message)
             extra = args[len(self.positional) :]
         values.update(zip(self.positional, args, strict=False))
         by_position = set(self.positional[: len(args)])
         for key, value in kwargs.items():
             if key in by_position:
-                message = f"{self.name}() got multiple values for argument {key!r}"
-                raise TypeError(message)
+                raise TypeError(f"{self.name}() got multiple values for argument {key!r}")
             if key not in self.options and key not in self.primals and not self.accepts_any_option:
-                message = f"{self.name}() got an unexpected keyword argument {key!r}"
-                raise TypeError(message)
+                raise TypeError(f"{self.name}() got an unexpected keyword argument {key!r}")
             values[key] = value
         missing = [p for p in (*self.primals, *self.options) if p not in values]
         if missing:
-            message = f"{self.name}() missing required argument {missing[0]!r}"
-            raise TypeError(message)
+            raise TypeError(f"{self.name}() missing required argument {missing[0]!r}")
         primals = tuple(values.pop(p) for p in self.primals)
         if self.variadic_active:
             primals += extra
@@ -204,11 +198,10 @@ def _own_signature(function: Callable[..., Any], name: str) -> inspect.Signature
     try:
         return inspect.signature(function)
     except (ValueError, TypeError) as error:
-        message = (
+        raise ValueError(
             f"the signature of {name} cannot be inspected: pass one, signature='(a, b, /, *, "
             "axis=-1)'"
-        )
-        raise ValueError(message) from error
+        ) from error
 
 
 class _LateBinder(Binder):

@@ -91,11 +91,10 @@ def apply_linear(
 def refuse_symbols(x: Any) -> None:
     """Raise if a value of a tape meets a function that takes plain arrays only."""
     if recorder_of(x) is not None:
-        message = (
+        raise UntraceableError(
             "compiled code that accepts only plain arrays gets a value that is not known during "
             "tracing"
         )
-        raise UntraceableError(message)
 
 
 def untouched(options: dict[str, Any]) -> dict[str, Any]:

@@ -31,10 +31,9 @@ def check_given(what: str, primals: Any, tangents: Any) -> int | None:
     """
     if not isinstance(tangents, (tuple, list)) or len(tangents) != len(primals):
         came = len(tangents) if isinstance(tangents, (tuple, list)) else type_in_words(tangents)
-        message = (
+        raise ChunkMismatchError(
             f"{what} takes a tuple of {len(primals)} tangents, one for each primal; got {came}"
         )
-        raise ChunkMismatchError(message)
     widths: list[int] = []
     for k, (x, t) in enumerate(zip(primals, tangents, strict=True)):
         _check_one(what, f"primals[{k}]", x, t, widths)
@@ -45,10 +44,9 @@ def _check_one(what: str, name: str, x: Any, t: Any, widths: list[int]) -> None:
     """Check one tangent against its primal, and its width against those before it."""
     if isinstance(t, Chunk):
         if widths and t.n != widths[0]:
-            message = (
+            raise ChunkMismatchError(
                 f"{what} got chunks of different widths: {widths[0]} lanes, and {t.n} for {name}"
             )
-            raise ChunkMismatchError(message)
         widths.append(t.n)
         fault = _misfit(x, t)
         if fault:
@@ -68,11 +66,10 @@ def _check_one(what: str, name: str, x: Any, t: Any, widths: list[int]) -> None:
         hint = ""
         if isinstance(t, (np.ndarray, np.generic, float, int, complex)):
             hint = ". Write N tangents as Chunk(lanes), with lanes of shape (N, *shape)"
-        message = (
+        raise ChunkMismatchError(
             f"{what} got {type_in_words(t)} as the tangent of {name}; expected a Chunk or "
             f"ZERO{hint}"
         )
-        raise ChunkMismatchError(message)
 
 
 def _has_own_structure(x: Any, t: Any) -> bool:
@@ -111,11 +108,10 @@ def may_agree(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
 def checked(rule: Rule, result: Any, primals: Any, n: int, options: Any = None) -> tuple[Any, Any]:
     """An frule's result ``(y, y_dot)`` for n lanes, after a check of all that it promises."""
     if not isinstance(result, (tuple, list)) or len(result) != 2:
-        message = (
+        raise ChunkMismatchError(
             f"{rule.place} returns {type_in_words(result)}; it must return (y, y_dot), with a "
             "Chunk or ZERO for each value"
         )
-        raise ChunkMismatchError(message)
     y, y_dot = result
     if type(y) is np.ndarray and isinstance(y_dot, Chunk):  # the commonest, and quickly
         if y_dot.n != n or y_dot.shape != y.shape or rule.contents:
@@ -154,11 +150,10 @@ def _check_tangents(rule: Rule, y: Any, y_dot: Any, n: int) -> None:
             or len(y_dot) != len(y)
             or isinstance(y, dict) != isinstance(y_dot, dict)
         ):
-            message = (
+            raise ChunkMismatchError(
                 f"{rule.place} returns {type_in_words(y)} of {len(y)} values, but its tangents "
                 f"({type_in_words(y_dot)}) have another structure"
             )
-            raise ChunkMismatchError(message)
         for key in y if isinstance(y, dict) else range(len(y)):
             if isinstance(y_dot, dict) and key not in y_dot:
                 message = f"{rule.place} returns no tangent for the value under {key!r}"
@@ -166,11 +161,10 @@ def _check_tangents(rule: Rule, y: Any, y_dot: Any, n: int) -> None:
             _check_tangents(rule, y[key], y_dot[key], n)
         return
     if not isinstance(y_dot, Chunk):
-        message = (
+        raise ChunkMismatchError(
             f"{rule.place} returns {type_in_words(y_dot)} as the tangent of {type_in_words(y)}; "
             "it must return (y, y_dot), with a Chunk or ZERO for each value"
         )
-        raise ChunkMismatchError(message)
     check_chunk(rule, y, y_dot, n)
 
 
@@ -194,11 +188,10 @@ def check_kind(rule: Rule, y: Any, y_dot: Chunk) -> None:
     kind = raw.dtype.kind if hasattr(raw, "dtype") else np.asarray(raw).dtype.kind
     if kind not in "fc":
         what = f"an array of {raw.dtype}" if isinstance(raw, np.ndarray) else type_in_words(raw)
-        message = (
+        raise ChunkMismatchError(
             f"{rule.place} returns a Chunk as the tangent of {what}, which has no tangent: "
             "return ZERO"
         )
-        raise ChunkMismatchError(message)
     if kind == "f" and y_dot.dtype.kind == "c":
         message = f"{rule.place} returns a complex tangent for a real value: take .real"
         raise ChunkMismatchError(message)
@@ -212,25 +205,22 @@ def _check_written(rule: Rule, y: Any, y_dot: Any, primals: Any) -> None:
             if part is y_dot and isinstance(part, Zero):
                 continue
             names = ", ".join(f"new_{rule.binder.primal_name(k)}" for k in rule.contents)
-            message = (
+            raise ChunkMismatchError(
                 f"{rule.place} says mutates={rule.contents!r} but returns {type_in_words(part)} "
                 f"as {name}: it must be a tuple of what the function returns, followed by the "
                 f"new contents ({name}, {names})"
             )
-            raise ChunkMismatchError(message)
     for k, new in zip(rule.contents, y[1:], strict=True):
         old, now = plain(primals[k]), plain(new)
         shape = tuple(now.shape) if hasattr(now, "shape") else np.shape(now)
         if not may_agree(shape, tuple(old.shape)):
-            message = (
+            raise ChunkMismatchError(
                 f"{rule.place} returns new contents of shape {shape} for "
                 f"`{rule.binder.primal_name(k)}` of shape {old.shape}"
             )
-            raise ChunkMismatchError(message)
         if old.dtype.kind != "c" and getattr(now, "dtype", old.dtype).kind == "c":
             name = rule.binder.primal_name(k)
-            message = f"{rule.place} returns complex contents for the real `{name}`"
-            raise ChunkMismatchError(message)
+            raise ChunkMismatchError(f"{rule.place} returns complex contents for the real `{name}`")
 
 
 def check_cotangent(place: str, x_bar: Any, space: Any, y_bar: Any) -> None:
@@ -243,11 +233,10 @@ def check_cotangent(place: str, x_bar: Any, space: Any, y_bar: Any) -> None:
         return
     if is_composite(space):
         if not is_composite(x_bar) or len(x_bar) != len(space):
-            message = (
+            raise ChunkMismatchError(
                 f"{place} returns {type_in_words(x_bar)} as the cotangent of an argument of "
                 f"{len(space)} parts: return one cotangent for each"
             )
-            raise ChunkMismatchError(message)
         for key in space if isinstance(space, dict) else range(len(space)):
             check_cotangent(place, x_bar[key], space[key], y_bar)
         return
@@ -263,10 +252,9 @@ def check_cotangent(place: str, x_bar: Any, space: Any, y_bar: Any) -> None:
         message = f"{place} returns {x_bar.n} cotangents for the {y_bar.n} that it got"
         raise ChunkMismatchError(message)
     if not may_agree(tuple(shape), tuple(space.shape)):
-        message = (
+        raise ChunkMismatchError(
             f"{place} returns a cotangent of shape {shape} for an argument of shape {space.shape}"
         )
-        raise ChunkMismatchError(message)
     if space.dtype.kind != "c" and x_bar.dtype.kind == "c":
         message = f"{place} returns a complex cotangent for a real argument: take .real"
         raise ChunkMismatchError(message)
@@ -358,6 +346,15 @@ def check_memory(rule: Rule, y: Any, inputs: Any, place: Location | None = None)
                 "function and its rule return copies"
             )
             raise RuleError(message, place)
+
+
+def option_is_active(name: str, option: str) -> str:
+    """The message for a derivative in what a rule takes as an option."""
+    return (
+        f"the frule of {name} takes `{option}` as an option, but here it carries a derivative. "
+        "Register a rule that has it among its primals, or pass "
+        f"fwdad.stop_gradient({option})"
+    )
 
 
 def view_is_written(rule: Rule) -> str:

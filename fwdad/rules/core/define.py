@@ -125,11 +125,9 @@ def _binder(function: Any, resolved: Any, signature: str | None, argnums: Any) -
 
 def _check_returns(returns: str, mutates: Any = ()) -> None:
     if returns not in ("new", "view", "either"):
-        message = f'returns must be "new", "view" or "either", not {returns!r}'
-        raise ValueError(message)
+        raise ValueError(f'returns must be "new", "view" or "either", not {returns!r}')
     if mutates != () and returns != "new":
-        message = f"a function that writes (mutates={mutates!r}) must return new memory"
-        raise ValueError(message)
+        raise ValueError(f"a function that writes (mutates={mutates!r}) must return new memory")
 
 
 def elementwise(
@@ -182,12 +180,11 @@ def elementwise(
         binder = _binder(function, resolved, signature, None)
         late = isinstance(function, str)  # its signature is not looked at yet
         if not late and binder.variadic is None and len(partials) != len(binder.primals):
-            message = (
+            raise TypeError(
                 f"{function_name(resolved)} has {len(binder.primals)} arguments, but got "
                 f"{len(partials)} partials: pass one for each, no_derivative(reason) where there "
                 "is none"
             )
-            raise TypeError(message)
 
         def body(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
             y = resolved(*primals, **options)
@@ -370,8 +367,7 @@ def call_rule(
     primals, tangents = tuple(primals), tuple(tangents)
     rule = find_rule(function)
     if rule is None:
-        message = f"no frule for {function_name(function)}"
-        raise MissingRuleError(message)
+        raise MissingRuleError(f"no frule for {function_name(function)}")
     bound, rest = rule.binder.bind(primals, options)
     if len(bound) != len(tangents):
         tangents = tangents + (ZERO,) * (len(bound) - len(tangents))

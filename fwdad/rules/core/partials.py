@@ -59,8 +59,7 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any, *, kept: bool = True) ->
         return float(d)
     if isinstance(d, (complex, np.complexfloating)):
         return complex(d)
-    message = f"a partial must be a number or an array, not {type(d).__name__}"
-    raise TypeError(message)
+    raise TypeError(f"a partial must be a number or an array, not {type(d).__name__}")
 
 
 def _among(raw: Any, primals: Sequence[Any]) -> bool:

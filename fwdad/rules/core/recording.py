@@ -312,11 +312,10 @@ def transposes_for(operation: Operation) -> dict[int, Any]:
     for k in sorted({path[0] for path, _ in operation.sources}):
         if k not in transposes:
             name = function_name(operation.function)
-            message = (
+            raise MissingTransposeError(
                 f"{name} has no transpose for its argument {k}: write one under its rule, "
                 f"@transpose({name}, argnum={k})"
             )
-            raise MissingTransposeError(message)
         needed[k] = transposes[k]
     return needed
 
@@ -336,8 +335,7 @@ def _accumulate(cotangents: dict[int, Any], tangent: RecordingTangent, x_bar: An
     if isinstance(x_bar, Zero):
         return
     if not same_shape(tuple(getattr(x_bar, "shape", (None,))), tuple(tangent.shape)):
-        message = f"a transpose returned {x_bar!r} as the cotangent of {tangent!r}"
-        raise ChunkOperationError(message)
+        raise ChunkOperationError(f"a transpose returned {x_bar!r} as the cotangent of {tangent!r}")
     before = cotangents.get(id(tangent))
     cotangents[id(tangent)] = x_bar if before is None else before + x_bar
 

@@ -224,8 +224,7 @@ def pure(function: Any) -> Any:
     10.0
     """
     if not callable(function):
-        message = f"pure takes a function; got {type_in_words(function)}"
-        raise UnsupportedTypeError(message)
+        raise UnsupportedTypeError(f"pure takes a function; got {type_in_words(function)}")
     try:
         _PURE.add(function)
     except TypeError:
@@ -288,21 +287,19 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
         rule.of_user = not origin.startswith(PACKAGE)
         stood_in = existing is not None and existing.stands_in
         if existing is not None and not override and not (stood_in and rule.kind == "frule"):
-            message = (
+            raise DuplicateRuleError(
                 f"{function_name(resolved)} already has a rule, registered at {existing.origin}; "
                 "pass override=True to replace it"
             )
-            raise DuplicateRuleError(message)
         if (
             existing is not None
             and stood_in
             and (rule.kind, rule.mutates) != ("frule", existing.mutates)
         ):
-            message = (
+            raise DuplicateRuleError(
                 f"{function_name(resolved)} has an rrule, registered at {existing.origin}: the "
                 f"only rule beside it can be an frule with the same mutates={existing.mutates!r}"
             )
-            raise DuplicateRuleError(message)
         RULES[resolved] = rule
         if existing is not None and existing.pure is not None:
             RULES.pop(existing.pure, None)
@@ -319,8 +316,7 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
     if not isinstance(function, str):
         register(function)
     elif function in _NAMED and not override:
-        message = f"{function} already has a rule; pass override=True to replace it"
-        raise DuplicateRuleError(message)
+        raise DuplicateRuleError(f"{function} already has a rule; pass override=True to replace it")
     else:
         _NAMED.add(function)
         when_imported(function, register)
@@ -331,11 +327,10 @@ def positions_written(mutates: Sequence[int] | int, binder: Binder | None) -> tu
     written = (mutates,) if isinstance(mutates, int) else tuple(mutates)
     if binder is not None and not binder.variadic_active:
         if any(not 0 <= k < len(binder.primals) for k in written):
-            message = (
+            raise ValueError(
                 f"mutates={mutates!r} is out of range: {binder.name} has {len(binder.primals)} "
                 "primals"
             )
-            raise ValueError(message)
     return written
 
 

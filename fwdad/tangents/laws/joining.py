@@ -18,13 +18,11 @@ from fwdad.tangents.laws.listing import axis_of, law
 def _join(chunks: Sequence[Any]) -> int:
     widths = {c.n for c in chunks if isinstance(c, Chunk)}
     if len(widths) != 1:
-        message = f"chunks of widths {sorted(widths)} meet in one operation"
-        raise ChunkMismatchError(message)
+        raise ChunkMismatchError(f"chunks of widths {sorted(widths)} meet in one operation")
     if not all(isinstance(c, Chunk) for c in chunks):
-        message = (
+        raise ChunkMismatchError(
             "a ZERO has no shape: make it an array of zeros with dense(x_dot, x, n) before joining"
         )
-        raise ChunkMismatchError(message)
     return widths.pop()
 
 

@@ -55,9 +55,17 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     return (axis_of(axis, ndim),)
 
 
-def given(option: Any, default: Any) -> Any:
+def or_default(option: Any, default: Any) -> Any:
     """An option's value; NumPy's own default for many options is the marker "no value"."""
     return default if option is np._NoValue else option
+
+
+def would_lose_it(dtype: np.dtype[Any]) -> str:
+    """The message for a value with a derivative that is converted to a dtype without any."""
+    return (
+        f"a value that carries a derivative would become {dtype} and lose it; write "
+        "fwdad.stop_gradient(x) if that is meant"
+    )
 
 
 def cast(x_dot: Any, dtype: Any) -> Any:
@@ -65,9 +73,5 @@ def cast(x_dot: Any, dtype: Any) -> Any:
     if dtype is None or not isinstance(x_dot, Chunk):
         return x_dot
     if np.dtype(dtype).kind not in "fc":
-        message = (
-            f"a value that carries a derivative would become {np.dtype(dtype)} and lose it; say "
-            "fwdad.stop_gradient(x) if that is meant"
-        )
-        raise DualLeakError(message)
+        raise DualLeakError(would_lose_it(np.dtype(dtype)))
     return x_dot if x_dot.dtype == dtype else x_dot.astype(dtype)

@@ -21,8 +21,7 @@ from fwdad.tangents.zero import ZERO, Zero
 def matmul(a: Any, b: Any) -> Chunk:
     """``a @ b``, one of them a chunk; ``linalg.py`` enters it, with NumPy's ``axes``."""
     if isinstance(a, Chunk) and isinstance(b, Chunk):
-        message = f"{a!r} @ {b!r}: a product of two tangents is not linear"
-        raise NonlinearTangentError(message)
+        raise NonlinearTangentError(f"{a!r} @ {b!r}: a product of two tangents is not linear")
     if isinstance(a, Zero) or isinstance(b, Zero):
         return ZERO  # type: ignore[return-value]
     if isinstance(b, Chunk):
@@ -91,8 +90,7 @@ def _einsum(subscripts: str, *operands: Any, **options: Any) -> Any:
     if any(isinstance(x, Zero) for x in operands):
         return ZERO
     if len(chunks) != 1:
-        message = "einsum of two tangents is not linear"
-        raise NonlinearTangentError(message)
+        raise NonlinearTangentError("einsum of two tangents is not linear")
     spec = subscripts.replace(" ", "")
     inputs, arrow, output = spec.partition("->")
     if not arrow:

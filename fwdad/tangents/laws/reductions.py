@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.tangents.chunk import LAWS, Chunk
-from fwdad.tangents.laws.listing import axes_of, axis_of, cast, given, law
+from fwdad.tangents.laws.listing import axes_of, axis_of, cast, law, or_default
 from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import apply, array_of, is_known
 from fwdad.tangents.zero import ZERO
@@ -27,7 +27,7 @@ def _sum(
     initial: Any = None,
     where: Any = True,
 ) -> Chunk:
-    keepdims, where = bool(given(keepdims, False)), given(where, True)
+    keepdims, where = bool(or_default(keepdims, False)), or_default(where, True)
     x_dot = cast(x_dot, dtype)
     if where is not True:
         x_dot = LAWS[np.where](where, x_dot, ZERO)
@@ -68,14 +68,14 @@ def _mean(
     where: Any = True,
 ) -> Chunk:
     total = _sum(x_dot, axis, dtype, out, keepdims, None, where)
-    if given(where, True) is True:
+    if or_default(where, True) is True:
         count = math.prod(x_dot.shape[a - 1] for a in axes_of(axis, x_dot.ndim))
         if not is_known(count):
             return total.scale(apply(float, apply(np.true_divide, 1.0, count)))
         # A Python float scales single precision without widening it; of no elements, it is inf.
         return total.scale(1 / count if count else math.inf)
     mask = np.broadcast_to(where, x_dot.shape)
-    counts = np.sum(mask, axis=axis, keepdims=bool(given(keepdims, False)))
+    counts = np.sum(mask, axis=axis, keepdims=bool(or_default(keepdims, False)))
     with np.errstate(all="ignore"):
         return total * (1 / counts.astype(total.dtype))
 

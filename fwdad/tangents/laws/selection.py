@@ -96,8 +96,7 @@ def _where(condition: Any, x_dot: Any, y_dot: Any) -> Any:
             message = "np.where(c, tangent, constant): the constant must be 0 for a linear rule"
             raise NonlinearTangentError(message)
     if len({c.n for c in chunks}) > 1:
-        message = f"chunks of widths {[c.n for c in chunks]} meet in numpy.where"
-        raise ChunkMismatchError(message)
+        raise ChunkMismatchError(f"chunks of widths {[c.n for c in chunks]} meet in numpy.where")
     shape = np.shape(condition)
     for c in chunks:
         if c.shape != shape:

@@ -63,8 +63,7 @@ def _reshape(x_dot: Chunk, shape: Any, order: str = "C", **_options: Any) -> Chu
 
 def _order(order: str) -> Any:
     if order not in ("F", "A", "K"):
-        message = f"order must be one of 'C', 'F', 'A', or 'K', got {order!r}"
-        raise ValueError(message)
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K', got {order!r}")
     return "F" if order == "F" else "C"
 
 
@@ -129,8 +128,7 @@ def _expand_dims(x_dot: Chunk, axis: Any) -> Chunk:
     rank = x_dot.ndim + len(axes)
     new_axes = {axis_of(a, rank) - 1 for a in axes}
     if len(new_axes) < len(axes):
-        message = "repeated axis"
-        raise ValueError(message)
+        raise ValueError("repeated axis")
     rest = iter(x_dot.shape)
     return _reshape(x_dot, tuple(1 if k in new_axes else next(rest) for k in range(rank)))
 

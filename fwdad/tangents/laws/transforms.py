@@ -55,8 +55,7 @@ def _sliding(f: Callable[..., Any], default: str) -> None:
     @law(f)
     def slide(a: Any, v: Any, mode: str = default) -> Chunk:
         if isinstance(a, Chunk) and isinstance(v, Chunk):
-            message = f"numpy.{f.__name__} of two tangents is not linear"
-            raise NonlinearTangentError(message)
+            raise NonlinearTangentError(f"numpy.{f.__name__} of two tangents is not linear")
         if isinstance(a, Chunk):
             return Chunk(np.stack([f(lane, v, mode) for lane in a.lanes]))
         return Chunk(np.stack([f(a, lane, mode) for lane in v.lanes]))

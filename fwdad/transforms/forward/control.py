@@ -87,13 +87,13 @@ class Control:
         """The scalings of a number's unit directions; None if it has other lanes."""
         if isinstance(r, Missing) or (isinstance(r, Value) and is_array(r)):
             return None
-        held = self.tangents.of(r)
-        if held is ZERO:
+        tangent = self.tangents.of(r)
+        if tangent is ZERO:
             return {}
-        own = {lanes: self.tangents.coefficient(d) for lanes, d in held.terms.items()}
-        same = all(getattr(d, "dtype", r.type.dtype) == r.type.dtype for d in own.values())
-        fit = same and held.dtype == r.type.dtype and all(lanes.placed for lanes in own)
-        return own if fit else None
+        scalings = {lanes: self.tangents.coefficient(d) for lanes, d in tangent.terms.items()}
+        same = all(getattr(d, "dtype", r.type.dtype) == r.type.dtype for d in scalings.values())
+        fit = same and tangent.dtype == r.type.dtype and all(lanes.placed for lanes in scalings)
+        return scalings if fit else None
 
     def _scaling(self, known: dict[Lanes, Any], lanes: Lanes, t: Type) -> Operand:
         d = known[lanes]

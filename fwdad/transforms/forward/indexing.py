@@ -48,10 +48,10 @@ class Indexing:
                 if broadcasts(d.shape, chunk.shape):
                     whole = np.broadcast_to(d, chunk.shape)
                 scaling = self.recorder.load(whole, index)
-            made = self._indexed_lanes(lanes, index, chunk.shape)
+            indexed = self._indexed_lanes(lanes, index, chunk.shape)
             if isinstance(t, Number) and scaling is None:
                 scaling = 1.0
-            add_term(terms, made, scaling)
+            add_term(terms, indexed, scaling)
         return Chunk.of(self.n, self.state.shape(t), terms)
 
     def _indexed_lanes(self, lanes: Lanes, index: tuple[Any, ...], shape: tuple[Any, ...]) -> Lanes:
@@ -106,8 +106,7 @@ def alignable(index: tuple[Any, ...]) -> None:
         or (type(index[k]) is Symbol and index[k].is_array)
     ]
     if arrays and advanced != list(range(advanced[0], advanced[-1] + 1)):
-        message = (
+        raise UntraceableError(
             "index arrays apart from each other, as in a[i, :, j], cannot be pushed through a "
             "tape: use numpy.take, or index in two steps"
         )
-        raise UntraceableError(message)

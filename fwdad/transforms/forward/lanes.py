@@ -38,8 +38,7 @@ def unit_lanes(n: int, k: int, dtype: Any = float) -> Any:
 def element_place(i: int, n: int, axis: int) -> int:
     """The position of an element along an axis of length n; i may count from the end."""
     if not -n <= i < n:
-        message = f"index {i} is out of bounds for axis {axis} with size {n}"
-        raise IndexError(message)
+        raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
     return i + n if i < 0 else i
 
 

@@ -66,24 +66,28 @@ class Memory:
 
     def look_through(self, op: Apply) -> None:
         """Mirror a view of memory that has shadows on the shadows."""
-        held = [v for o in aliased_arguments(op) for v in values_in(o)]
-        seen = [v for v in held if self.state.has_shadow(v)]
-        if not seen or not any(is_array(v) for v in op.outputs):
+        aliased = [v for o in aliased_arguments(op) for v in values_in(o)]
+        with_shadows = [v for v in aliased if self.state.has_shadow(v)]
+        if not with_shadows or not any(is_array(v) for v in op.outputs):
             return
-        if seen[0] in self.state.views and record_of(op.function).mirrored and len(op.outputs) == 1:
-            if self._may_copy(op, seen[0], rows=self.recorder.rows):
-                self.state.must_be_dense(seen[0])
-            self.view_tangents.through(op, seen[0])
-            if self._may_copy(op, seen[0]):
-                self._is_view(op, seen[0])
+        if (
+            with_shadows[0] in self.state.views
+            and record_of(op.function).mirrored
+            and len(op.outputs) == 1
+        ):
+            if self._may_copy(op, with_shadows[0], rows=self.recorder.rows):
+                self.state.must_be_dense(with_shadows[0])
+            self.view_tangents.through(op, with_shadows[0])
+            if self._may_copy(op, with_shadows[0]):
+                self._is_view(op, with_shadows[0])
             return
         mirrored: list[Symbol] = []
         if record_of(op.function).mirrored or is_rearranged(op):
-            if seen[0] in self.state.views:
-                self.state.must_be_dense(seen[0])
-            mirrored = self._mirrored(op, seen[0])
-            if len(mirrored) == 1 and self._may_copy(op, seen[0]):
-                mirrored = [self._beside(op, seen[0], *mirrored)]
+            if with_shadows[0] in self.state.views:
+                self.state.must_be_dense(with_shadows[0])
+            mirrored = self._mirrored(op, with_shadows[0])
+            if len(mirrored) == 1 and self._may_copy(op, with_shadows[0]):
+                mirrored = [self._beside(op, with_shadows[0], *mirrored)]
         if len(mirrored) == len(op.outputs):
             for v, lanes in zip(op.outputs, mirrored, strict=True):
                 self.state.tangent.pop(v, None)
@@ -95,8 +99,8 @@ class Memory:
         library = (getattr(called, "__module__", None) or "").split(".")[0]
         if library == "numpy" and self._is_written_later(op):
             message = (
-                f"{function_name(called)} may return a view of an array that is written "
-                "later, and that carries derivatives: say .copy(), or write it before"
+                f"{function_name(called)} may return a view of an array that is written later, and "
+                "that carries derivatives: call it on a .copy(), or write the array before"
             )
             raise UntraceableError(message, op.location)
 
@@ -121,38 +125,38 @@ class Memory:
     def _is_view(self, op: Apply, a: Value) -> None:
         """Record a check that a reshape is a view, which tangents in slots rely on."""
         (v,) = op.outputs
-        found = self.recorder.apply_typed(is_view, (self.state.here(v), self.state.here(a)), BOOL)
+        flag = self.recorder.apply_typed(is_view, (self.state.here(v), self.state.here(a)), BOOL)
         message = (
-            f"{function_name(op.function)} returns a copy of an array that does not lie row by "
-            "row, and it is written: derivatives by a tape would be wrong. Say .copy() before it"
+            f"{function_name(op.function)} returns a copy of an array that is not C-contiguous, "
+            "and it is written: derivatives by a tape would be wrong. Call it on a .copy()"
         )
-        self.recorder.check(found, ValueError, (message,), op.location)
+        self.recorder.check(flag, ValueError, (message,), op.location)
 
     def _mirrored(self, op: Apply, a: Value) -> list[Symbol]:
         """The same views of the shadow; empty if they are unknown."""
-        held = Chunk.of(self.n, self.state.shape(a.type), {Lanes(self.state.shadow[a]): None})
+        shadow = Chunk.of(self.n, self.state.shape(a.type), {Lanes(self.state.shadow[a]): None})
         if record_of(op.function).passes:
-            dots = [held] if len(op.args) == 1 and not op.kwargs else []
+            dots = [shadow] if len(op.args) == 1 and not op.kwargs else []
         elif op.function is np.broadcast_to:
-            dots = [held.broadcast_to(self.state.shape(op.outputs[0].type))]
+            dots = [shadow.broadcast_to(self.state.shape(op.outputs[0].type))]
         else:
             rule = find_rule(ruled_function(op))
             place = 1 if is_rearranged(op) else 0
             if rule is None or op.args[place] is not a:
                 return []
             bound, options = rule.binder.bind(*self.state.symbols((op.args, op.kwargs)))
-            given = [held if k == place else ZERO for k in range(len(bound))]
-            dots = written_down(rule, rule.body)(bound, tuple(given), **options)[1]
+            tangents = [shadow if k == place else ZERO for k in range(len(bound))]
+            dots = written_down(rule, rule.body)(bound, tuple(tangents), **options)[1]
             dots = list(dots) if isinstance(dots, (tuple, list)) else [dots]
-        found = []
+        views = []
         for t in dots:
             if not isinstance(t, Chunk) or len(t.terms) != 1:
                 return []
             ((lanes, d),) = t.terms.items()
             if d is not None or type(lanes.array) is not Symbol or lanes.array.ndim != t.ndim + 1:
                 return []
-            found.append(lanes.array)
-        return found
+            views.append(lanes.array)
+        return views
 
     def _is_written_later(self, op: Apply) -> bool:
         """Whether memory that the results of an operation may alias is written after it."""

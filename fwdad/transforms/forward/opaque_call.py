@@ -67,8 +67,8 @@ class PushWhole(Whole):
         bound, options = self.rule.binder.bind(args, kwargs)
         tangents, _ = self.rule.binder.bind(*dots)
         known = (Chunk, Zero, list, tuple, dict)
-        given = tuple([t if isinstance(t, known) else ZERO for t in tangents])
-        result = self.rule.body(bound, given, **options)
+        tangents_or_zero = tuple([t if isinstance(t, known) else ZERO for t in tangents])
+        result = self.rule.body(bound, tangents_or_zero, **options)
         return checked(self.rule, result, bound, self.n, options)
 
     def _built(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any]:
@@ -89,11 +89,10 @@ class PushWhole(Whole):
     def _parts(self, y: Any, y_dot: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
         values = list(leaves_in(y))
         if len(values) != len(self.types):
-            message = (
-                f"{self.__name__} returns {len(values)} values where {len(self.types)} are due"
+            raise ChunkMismatchError(
+                f"{self.__name__} returns {len(values)} values where {len(self.types)} are expected"
             )
-            raise ChunkMismatchError(message)
-        found = []
+        parts = []
         for k, (value, t, own) in enumerate(
             zip(values, _mirrored(y, y_dot), self.types, strict=True)
         ):
@@ -101,14 +100,13 @@ class PushWhole(Whole):
             if kind == "f" and own.dtype.kind == "c":
                 values[k] = value = value.astype(own.dtype)
             elif kind != own.dtype.kind:
-                message = (
+                raise UntraceableError(
                     f"{function_name(self.function)} returns dtype {value.dtype} here, and the "
                     f"program was traced for {own.dtype}: the dtype depends on values"
                 )
-                raise UntraceableError(message)
             if own.dtype.kind in "fc":
-                found.append(self._lanes(k, value, t, own, given))
-        return (*values, *found)
+                parts.append(self._lanes(k, value, t, own, given))
+        return (*values, *parts)
 
     def _lanes(self, k: int, value: Any, t: Any, own: Type, given: tuple[Any, ...]) -> Any:
         shape = (self.n, *np.shape(value))
@@ -120,8 +118,9 @@ class PushWhole(Whole):
         if lanes.dtype.kind == "c" and own.dtype.kind != "c":
             lanes = lanes.real
         if tuple(lanes.shape) != shape:
-            message = f"{self.__name__} returns lanes of shape {lanes.shape} where {shape} is due"
-            raise ChunkMismatchError(message)
+            raise ChunkMismatchError(
+                f"{self.__name__} returns lanes of shape {lanes.shape} where {shape} is expected"
+            )
         if hasattr(lanes, "__fwdad_tag__"):
             return lanes
         if lanes.dtype != own.dtype:

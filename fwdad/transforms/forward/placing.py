@@ -57,48 +57,48 @@ def indices(element: int, lane: int, steps: Any, size: int) -> tuple[np.ndarray,
 
 def places_meet(size: int, runs: Any) -> bool:
     """Whether several coefficients share an element of the lanes."""
-    found = [
+    elements = [
         indices(element, lane, steps, size)[0].ravel()
         for own in runs
         for element, lane, steps in own
     ]
-    return bool(found) and len(np.unique(np.concatenate(found))) < sum(map(len, found))
+    return bool(elements) and len(np.unique(np.concatenate(elements))) < sum(map(len, elements))
 
 
 def runs_of(places: np.ndarray) -> tuple[Run, ...]:
     """The places of a primal as runs."""
     flat = places.ravel()
     elements = np.flatnonzero(flat >= 0)
-    found: list[Run] = []
+    runs: list[Run] = []
     starts = list(zip(elements.tolist(), flat[elements].tolist(), strict=True))
     for (element, lane), step in _progressions(starts):
-        found.append((element, lane, (step,) if step[0] > 1 else ()))
+        runs.append((element, lane, (step,) if step[0] > 1 else ()))
     while True:
-        before = len(found)
-        found = _grouped(found)
-        if len(found) == before:
-            return tuple(found)
+        before = len(runs)
+        runs = _grouped(runs)
+        if len(runs) == before:
+            return tuple(runs)
 
 
 def _grouped(runs: list[Run]) -> list[Run]:
     """Neighbouring runs of the same form, merged into one run with an additional step."""
-    made: list[Run] = []
+    merged: list[Run] = []
     k = 0
     while k < len(runs):
         stop = k + 1
         while stop < len(runs) and runs[stop][2] == runs[k][2]:
             stop += 1
         for (element, lane), step in _progressions([run[:2] for run in runs[k:stop]]):
-            made.append((element, lane, ((step,) if step[0] > 1 else ()) + runs[k][2]))
+            merged.append((element, lane, ((step,) if step[0] > 1 else ()) + runs[k][2]))
         k = stop
-    return made
+    return merged
 
 
 def _progressions(
     points: list[tuple[int, int]],
 ) -> list[tuple[tuple[int, int], tuple[int, int, int]]]:
     """A list of points split into arithmetic progressions: first point, (count, step, step)."""
-    made = []
+    progressions = []
     last = len(points) - 1
     steps = [(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(points)]
     k = 0
@@ -109,9 +109,9 @@ def _progressions(
         if stop == k + 1 and stop + 1 < last and steps[stop] == steps[stop + 1]:
             stop = k  # a single point, before a longer progression
         step = steps[k] if stop > k else (0, 0)
-        made.append((points[k], (stop - k + 1, *step)))
+        progressions.append((points[k], (stop - k + 1, *step)))
         k = stop + 1
-    return made
+    return progressions
 
 
 class Placer:
@@ -214,7 +214,7 @@ def pulled_places(recorder: Recorder, of: tuple[Any, ...], lanes_bar: Any) -> li
     n, shape, _, runs = of
     size = math.prod(shape)
     flat = recorder.apply(np.reshape, (lanes_bar, (n * size,)), {})
-    found = []
+    pulled = []
     for own in runs:
         places = np.full(size, NOWHERE)
         for element, lane, steps in own:
@@ -226,8 +226,8 @@ def pulled_places(recorder: Recorder, of: tuple[Any, ...], lanes_bar: Any) -> li
         if not inside.all():
             inside_symbol = recorder.as_symbol(inside.reshape(shape))
             bar = recorder.apply(np.where, (inside_symbol, bar, 0.0), {})
-        found.append(bar)
-    return found
+        pulled.append(bar)
+    return pulled
 
 
 def _placed_again(n: int, outer: np.ndarray, runs: tuple[Run, ...]) -> np.ndarray:

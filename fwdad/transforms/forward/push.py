@@ -225,5 +225,4 @@ class _Pushforward:
             case Call():
                 self.calls.push(op)
             case _:
-                message = f"{type_in_words(op)} cannot be pushed forward"
-                raise UntraceableError(message, op.location)
+                raise UntraceableError(f"{type_in_words(op)} cannot be pushed forward", op.location)

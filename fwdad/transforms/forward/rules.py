@@ -25,7 +25,7 @@ from fwdad.ir.symbol import Length, Symbol, as_divisor, as_numpy_number
 from fwdad.ir.types import ArrayType, Number, Type
 from fwdad.ops import record_of
 from fwdad.rules.core.containers import rebuild
-from fwdad.rules.core.contract import checked, view_is_written
+from fwdad.rules.core.contract import checked, option_is_active, view_is_written
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
@@ -113,8 +113,7 @@ class Rules:
         if rule is None or not rule.of_user or rule.returns == "new":
             return
         if any(self.state.roots(v) & self.state.written for v in op.outputs if is_array(v)):
-            message = view_is_written(rule)
-            raise UntraceableError(message, op.location)
+            raise UntraceableError(view_is_written(rule), op.location)
 
     def _bound_terms(self, op: Apply) -> None:
         """Multiply out a number's tangent that is a sum of many lanes.
@@ -123,12 +122,12 @@ class Rules:
         would become ten times as long.
         """
         for v in op.outputs:
-            held = self.state.tangent.get(v)
-            if not isinstance(held, Chunk) or held.shape:
+            tangent = self.state.tangent.get(v)
+            if not isinstance(tangent, Chunk) or tangent.shape:
                 continue
-            free = sum(not lanes.placed and lanes.lane < 0 for lanes in held.terms)
+            free = sum(not lanes.placed and lanes.lane < 0 for lanes in tangent.terms)
             if free > max(_TERMS, self.n):
-                lanes = Lanes(self.tangents.multiplied(held))
+                lanes = Lanes(self.tangents.multiplied(tangent))
                 self.state.tangent[v] = Chunk.of(self.n, (), {lanes: 1.0})
 
     def _convert(self, op: Apply) -> None:
@@ -275,11 +274,7 @@ class Rules:
             if isinstance(t, (Chunk, Undefined)) or (
                 isinstance(t, (list, tuple)) and any(isinstance(part, Chunk) for part in t)
             ):
-                message = (
-                    f"the frule of {function_name(op.function)} takes `{name}` as an option, and "
-                    "here it carries a derivative. Register a rule that has it among its primals, "
-                    f"or say fwdad.stop_gradient({name})"
-                )
+                message = option_is_active(function_name(op.function), name)
                 raise MissingRuleError(message, op.location)
 
     def _whole(
@@ -307,16 +302,16 @@ class Rules:
             values = tuple(Value(v.type) for v in op.outputs)
         else:
             values = tuple(self.state.fresh(v) for v in op.outputs)
-        made = []
+        lanes_of_outputs = []
         for k, v in enumerate(op.outputs):
             if v.type.dtype.kind in "fc":
                 value = Value(self.state.lanes_type(v.type), f"{v.name}_dot" if v.name else None)
-                made.append(value)
+                lanes_of_outputs.append(value)
                 lanes_of_v = Symbol(value, self.recorder)
                 self.tangents.give_lanes(v, lanes_of_v, _Wanted(lanes_of_v, push, k))
         args = (self.state.operand(op.args), tuple(lanes))
         kwargs = {key: self.state.operand(a) for key, a in op.kwargs.items()}
-        self.recorder.emit(Apply(push, args, kwargs, outputs=(*values, *made)))
+        self.recorder.emit(Apply(push, args, kwargs, outputs=(*values, *lanes_of_outputs)))
 
     def _ravelled(self, op: Apply, order: str) -> None:
         self.state.copy(op)
@@ -343,7 +338,7 @@ class Rules:
         for v, p, t in zip(outputs, values, dots, strict=True):
             symbol = self._as_python(self.recorder.as_symbol(p), v.type)
             if not _agrees(symbol, v.type) or not _fits(getattr(t, "shape", v.type.shape), v.type):
-                message = f"a rule returns a {symbol.type} where a {v.type} is due"
+                message = f"a rule returns a {symbol.type} where a {v.type} is expected"
                 raise UntraceableError(message)
             if symbol.value.name is None:
                 symbol.value.name = v.name
@@ -381,7 +376,7 @@ class Rules:
 
 def nested_parts(parts: Any, ndim: int) -> list[tuple[tuple[int, ...], Any]]:
     """The items of nested lists, each with its index in the array made of them, of rank ndim."""
-    found: list[tuple[tuple[int, ...], Any]] = []
+    items: list[tuple[tuple[int, ...], Any]] = []
 
     def look(part: Any, at: tuple[int, ...]) -> None:
         if isinstance(part, (list, tuple)):
@@ -389,10 +384,10 @@ def nested_parts(parts: Any, ndim: int) -> list[tuple[tuple[int, ...], Any]]:
                 look(item, (*at, k))
         else:
             rank = part.type.ndim if isinstance(part, Value) else np.ndim(part)
-            found.append(((*(0,) * (ndim - len(at) - rank), *at), part))  # zeros for `ndmin`
+            items.append(((*(0,) * (ndim - len(at) - rank), *at), part))  # zeros for `ndmin`
 
     look(parts, ())
-    return found
+    return items
 
 
 def _has_tangent(op: Apply) -> bool:
@@ -407,10 +402,10 @@ def _tangent(t: Any) -> Any:
 
 def _agrees(symbol: Symbol, t: Type) -> bool:
     """Whether a symbol has the type that a value was traced with."""
-    found = symbol.type
-    same = isinstance(found, Number) == isinstance(t, Number) and found.dtype == t.dtype
-    python = getattr(found, "python", None) == getattr(t, "python", None)
-    return same and python and _fits(found.shape, t)
+    found_type = symbol.type
+    same = isinstance(found_type, Number) == isinstance(t, Number) and found_type.dtype == t.dtype
+    python = getattr(found_type, "python", None) == getattr(t, "python", None)
+    return same and python and _fits(found_type.shape, t)
 
 
 def _fits(shape: tuple[Any, ...], t: Type) -> bool:
@@ -424,15 +419,15 @@ def _retype(t: Chunk, v: Value) -> None:
     """Give lanes the lengths of their value's type, where these are equal."""
     for lanes in t.terms:
         if not lanes.placed and type(lanes.array) is Symbol:
-            held = lanes.array.value
-            n, *dims = held.type.shape
+            value = lanes.array.value
+            n, *dims = value.type.shape
             if len(dims) == v.type.ndim == len(t.shape):
                 sizes: tuple[Any, ...] = t.shape
                 shape = [
                     own if isinstance(s, Length) and s.size is d else d
                     for d, own, s in zip(dims, v.type.shape, sizes, strict=True)
                 ]
-                held.type = ArrayType(held.type.dtype, (n, *shape))
+                value.type = ArrayType(value.type.dtype, (n, *shape))
 
 
 def _has_source(function: Any) -> bool:

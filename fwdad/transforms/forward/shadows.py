@@ -37,8 +37,8 @@ class Shadows:
         if state.is_nested() or not all(type(m) is int for m in shape):
             return None
         view = View(Slots(state.recorder, state.n, shape, dtype, state.placer))
-        held = state.tangent.get(v)
-        return view if held is None or view.store((Ellipsis,), held) else None
+        tangent = state.tangent.get(v)
+        return view if tangent is None or view.store((Ellipsis,), tangent) else None
 
     def require(self, v: Value, t: Any) -> None:
         """Make the shadow of an array available, if a store of a tangent, or over one, needs it."""

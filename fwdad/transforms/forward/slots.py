@@ -72,14 +72,14 @@ class View:
         return array
 
     def _symbol(self, slot: Slot) -> Any:
-        made: Any = slot.array
+        symbol: Any = slot.array
         recorder = self.slots.recorder
         for function, args, kwargs in self.steps:
             if function is np.ndarray.__getitem__:
-                made = recorder.load(made, *args)
+                symbol = recorder.load(symbol, *args)
             else:
-                made = recorder.apply(function, (made, *args), kwargs)
-        return made
+                symbol = recorder.apply(function, (symbol, *args), kwargs)
+        return symbol
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -94,10 +94,10 @@ class View:
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> View | None:
         """The view that a function returns; None if it returns a copy."""
-        made = View(self.slots, (*self.steps, (function, args, kwargs)))
-        order = made._here(self.slots.order)
+        view = View(self.slots, (*self.steps, (function, args, kwargs)))
+        order = view._here(self.slots.order)
         if isinstance(order, np.ndarray) and np.shares_memory(order, self.slots.order):
-            return made
+            return view
         return None
 
     def chunk(self, *, copy: bool = True) -> Chunk:
@@ -177,11 +177,11 @@ def _terms(t: Chunk | None, shape: tuple[int, ...]) -> list[tuple[np.ndarray, An
         t = t.reshape(t.shape[1:])
     if not all(type(m) is int for m in t.shape):
         return None
-    made = []
+    terms = []
     for lanes, d in t.broadcast_to(shape).terms.items():
         if not isinstance(lanes, Placed):
             return None
         places = np.broadcast_to(lanes.places, shape)
         if (places >= 0).any():
-            made.append((places, d))
-    return made
+            terms.append((places, d))
+    return terms

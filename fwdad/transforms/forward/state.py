@@ -107,8 +107,8 @@ class State:
 
     def here(self, v: Value) -> Symbol:
         """A value's primal; a value from outside is itself."""
-        found = self.primal.get(v)
-        return found if found is not None else Symbol(v, self.recorder)
+        primal = self.primal.get(v)
+        return primal if primal is not None else Symbol(v, self.recorder)
 
     def operand(self, operand: Operand) -> Operand:
         """A structure of operands on the tape."""
@@ -122,9 +122,9 @@ class State:
         """Record the operation itself, on the primals."""
         outputs = tuple(self.fresh(v) for v in op.outputs)
         fields = {k: v for k, v in vars(op).items() if k not in ("outputs", "location")}
-        made = type(op)(**fields, outputs=outputs, location=op.location)
-        made.replace(lambda v: self.here(v).value)
-        self.recorder.block.ops.append(made)
+        copied = type(op)(**fields, outputs=outputs, location=op.location)
+        copied.replace(lambda v: self.here(v).value)
+        self.recorder.block.ops.append(copied)
 
     # -- what has a tangent
 

@@ -36,10 +36,10 @@ class Tangents:
                 return Chunk.of(self.n, self.state.shape(x.type), {Lanes(copy): None})
             if x in self.state.views:
                 return self.state.views[x].chunk()
-            found = self.state.tangent.get(x, ZERO)
-            if isinstance(found, Undefined):
-                found.use()
-            return found
+            tangent = self.state.tangent.get(x, ZERO)
+            if isinstance(tangent, Undefined):
+                tangent.use()
+            return tangent
         if isinstance(x, (list, tuple)) and any(self.state.is_active(v) for v in values_in(x)):
             return type(x)(self.of(item) for item in x)
         if isinstance(x, dict) and any(self.state.is_active(v) for v in values_in(x)):
@@ -66,13 +66,13 @@ class Tangents:
 
     def materialised(self, v: Value) -> Symbol:
         """A value's lanes in memory of their own."""
-        held = self.state.tangent.get(v)
-        if held is None:
+        tangent = self.state.tangent.get(v)
+        if tangent is None:
             return self.recorder.apply_typed(
                 zero_lanes, (self.n, self.state.here(v)), self.state.lanes_type(v.type)
             )
         # of the array's own dtype: the tangent of `x + 0j` is real, until something is stored
-        lanes = self._cast(self.multiplied(held), v.type)
+        lanes = self._cast(self.multiplied(tangent), v.type)
         # a plain copy of what is broadcast is not C-contiguous, and its reshape is a copy
         lanes = self.recorder.apply(np.ascontiguousarray, (lanes,), {})
         return self.recorder.apply(np.array, (lanes,), {})
@@ -134,8 +134,8 @@ class Tangents:
         places = np.where((places >= 0) & (places < self.n), places, NOWHERE)
         if isinstance(t, Number):
             dtype = np.dtype(np.result_type(t.dtype, np.float16))
-            held = Placed(self.n, places, dtype, self.state.placer)
-            return Chunk.of(self.n, (), {held: 1.0}) if places >= 0 else ZERO
+            placed = Placed(self.n, places, dtype, self.state.placer)
+            return Chunk.of(self.n, (), {placed: 1.0}) if places >= 0 else ZERO
         lanes = Placed(self.n, places, t.dtype, self.state.placer)
         return Chunk.of(self.n, self.state.shape(t), {lanes: None})
 

@@ -40,10 +40,10 @@ class ViewTangents:
             self.state.must_be_dense(a)  # one part of an element has no slot of its own
         if op.args[0] is not a or any(True for _ in values_in(rest)):
             self.state.must_be_dense(a)
-        made = self.state.views[a].through(op.function, op.args[1:], op.kwargs)
-        if made is not None:
+        view = self.state.views[a].through(op.function, op.args[1:], op.kwargs)
+        if view is not None:
             self.state.tangent.pop(v, None)
-            self.state.views[v] = made
+            self.state.views[v] = view
         elif op.function not in (np.reshape, np.ravel):  # these two may be copies
             self.state.must_be_dense(a)
 

@@ -152,17 +152,25 @@ class _Simplifier:
             if not isinstance(v, Value):
                 continue
             values.add(v)
-            made = self._definitions.get(v)
-            if isinstance(made, Apply) and made.function is operator.or_ and v.type == BOOL:
-                work.extend(made.args)
+            definition = self._definitions.get(v)
+            if (
+                isinstance(definition, Apply)
+                and definition.function is operator.or_
+                and v.type == BOOL
+            ):
+                work.extend(definition.args)
         return values
 
     def _is_flag(self, result: Operand, flags: set[Operand]) -> bool:
         """Whether a value is one of some flags, or ``bool`` of one."""
         if not isinstance(result, Value) or result in flags:
             return isinstance(result, Value)
-        made = self._definitions.get(result)
-        return isinstance(made, Apply) and made.function is bool and made.args[0] in flags
+        definition = self._definitions.get(result)
+        return (
+            isinstance(definition, Apply)
+            and definition.function is bool
+            and definition.args[0] in flags
+        )
 
 
 def _is_constant(p: Value, initial: Operand, result: Operand) -> bool:

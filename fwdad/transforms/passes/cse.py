@@ -49,8 +49,8 @@ class _Numbering:
         self.changed = False
         ops = list(walk(program.block))
         self._written = memory([op.writes() for op in ops], self.roots)
-        given = [op.args for op in ops if isinstance(op, Call)]
-        self._escaping = memory([*program.block.results, *given], self.roots)
+        arguments = [op.args for op in ops if isinstance(op, Call)]
+        self._escaping = memory([*program.block.results, *arguments], self.roots)
         self._known: list[dict[Hashable, tuple[Value, ...]]] = []  # a table for each open block
         self._version: dict[Value, int] = {}  # of the content of memory
         self._count = itertools.count(1)
@@ -62,21 +62,21 @@ class _Numbering:
         self._known.pop()
 
     def _ops(self, block: Block) -> None:
-        kept = []
+        ops = []
         for op in block.ops:
             if self.mapping:
                 op.replace(self._current)
             if self._is_known(op):
                 self.changed = True
                 continue
-            kept.append(op)
+            ops.append(op)
             if isinstance(op, Branch):
                 self._branch(op)
             elif isinstance(op, Loop):
                 self._loop(op)
             else:
                 self._change(writes(op, self.roots))
-        block.ops = kept
+        block.ops = ops
         if self.mapping:
             block.results = [map_values(self._current, r) for r in block.results]
 
@@ -110,12 +110,12 @@ class _Numbering:
         key = self._key(op)
         if key is None:
             return False
-        found = next((table[key] for table in reversed(self._known) if key in table), None)
-        if found is None or not all(map(self._mergeable, found, op.outputs)):
+        available = next((table[key] for table in reversed(self._known) if key in table), None)
+        if available is None or not all(map(self._mergeable, available, op.outputs)):
             if not self._written.intersection(op.outputs):
                 self._known[-1][key] = op.outputs
             return False
-        self.mapping.update(zip(op.outputs, found, strict=True))
+        self.mapping.update(zip(op.outputs, available, strict=True))
         return True
 
     def _mergeable(self, first: Value, second: Value) -> bool:

@@ -97,11 +97,11 @@ class _Marker:
 
     def _run(self) -> None:
         while self._work:
-            found = self._work.pop()
-            if isinstance(found, Value):
-                self._value(found)
-            elif found not in self.ops:
-                self._op(found)
+            item = self._work.pop()
+            if isinstance(item, Value):
+                self._value(item)
+            elif item not in self.ops:
+                self._op(item)
 
     def _value(self, value: Value) -> None:
         if value in self.values:
@@ -144,10 +144,10 @@ def _stays(op: Op) -> bool:
 
 
 def _sweep(block: Block, alive: _Marker) -> bool:
-    kept = [op for op in block.ops if op in alive.ops]
-    changed = len(kept) != len(block.ops)
-    block.ops = kept
-    for op in kept:
+    ops = [op for op in block.ops if op in alive.ops]
+    changed = len(ops) != len(block.ops)
+    block.ops = ops
+    for op in ops:
         changed |= _prune(op, alive)
         for inner in op.blocks():
             changed |= _sweep(inner, alive)
@@ -163,16 +163,16 @@ def _prune(op: Op, alive: _Marker) -> bool:
         return False
     if isinstance(op, Branch):
         for side in (op.then, op.other):
-            side.results = _kept(side.results, keep)
+            side.results = _selected(side.results, keep)
     else:
         heads = op.body.params[: len(op.body.params) - len(keep)]
-        op.body.params = [*heads, *_kept(op.carried, keep)]
-        op.initial = _kept(op.initial, keep)
-        op.body.results = [*_kept(op.body.results[: len(keep)], keep),
+        op.body.params = [*heads, *_selected(op.carried, keep)]
+        op.initial = _selected(op.initial, keep)
+        op.body.results = [*_selected(op.body.results[: len(keep)], keep),
                            *op.body.results[len(keep) :]]  # fmt: skip
-    op.outputs = tuple(_kept(op.outputs, keep))
+    op.outputs = tuple(_selected(op.outputs, keep))
     return True
 
 
-def _kept(items: Sequence[Any], keep: list[bool]) -> list[Any]:
+def _selected(items: Sequence[Any], keep: list[bool]) -> list[Any]:
     return [x for x, k in zip(items, keep, strict=True) if k]

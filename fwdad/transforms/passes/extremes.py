@@ -146,11 +146,11 @@ def _replaced(found: Found) -> list[Op]:
     load, (start, stop, _), counter = found.load, op.span, op.body.params[0]
     others = tuple(i for k, i in enumerate(load.index) if k != found.axis)
     place, is_found = Value(INT, counter.name), Value(BOOL)
-    given = (load.array, found.begin, start, stop, found.axis)
+    arguments = (load.array, found.begin, start, stop, found.axis)
     if found.comparison in _OF_FIRST:
-        asked = Apply(_OF_FIRST[found.comparison], (*given, *others))
+        asked = Apply(_OF_FIRST[found.comparison], (*arguments, *others))
     else:
-        asked = Apply(place_of_extreme, (*given, found.comparison, *others))
+        asked = Apply(place_of_extreme, (*arguments, found.comparison, *others))
     asked.outputs = (place,)
     test = Apply(operator.ge, (place, 0), outputs=(is_found,))
     index = tuple(place if k == found.axis else i for k, i in enumerate(load.index))

@@ -37,21 +37,21 @@ def fold(program: Program) -> bool:
 
 def _block(block: Block, mapping: Mapping) -> bool:
     """Fold operations in a block; return whether products were rewritten."""
-    kept = []
+    ops = []
     changed = False
     for op in block.ops:
         if isinstance(op, Apply) and len(op.outputs) == 1 and not op.mutated:
             if mapping:
                 op.replace(lambda v: mapping.get(v, v))
-            found = _folded(op)
-            if found is not _UNFOLDED:
-                mapping[op.outputs[0]] = found
+            folded = _folded(op)
+            if folded is not _UNFOLDED:
+                mapping[op.outputs[0]] = folded
                 continue
             changed |= _unscaled(op)
         for inner in op.blocks():
             changed |= _block(inner, mapping)
-        kept.append(op)
-    block.ops = kept
+        ops.append(op)
+    block.ops = ops
     return changed
 
 

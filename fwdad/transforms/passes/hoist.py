@@ -55,8 +55,8 @@ class _Hoister:
         self.roots = memory_of(program)
         ops = list(walk(program.block))
         self._written = set().union(*(memory(op.writes(), self.roots) for op in ops))
-        given = [op.args for op in ops if isinstance(op, Call)]
-        self._escaping = memory([*program.block.results, *given], self.roots)
+        arguments = [op.args for op in ops if isinstance(op, Call)]
+        self._escaping = memory([*program.block.results, *arguments], self.roots)
         self._partial = missing_on_some_way(program)
         self._quiet = program.quiet
         self._program = program
@@ -136,8 +136,8 @@ class _Hoister:
         if any(isinstance(i, (Check, Call, Effect, Loop)) for i in inner):
             return False
         arrays = [v for i in inner for v in i.outputs if is_array(v)]
-        kept = self._written | self._escaping
-        return not any(v in self.roots[v] and v in kept for v in arrays)
+        shared = self._written | self._escaping
+        return not any(v in self.roots[v] and v in shared for v in arrays)
 
     def _is_held(self, op: Op, loop: Loop, before: list[Op]) -> bool:
         """Whether a load reads an element used before a loop, which the loop does not write."""
@@ -150,8 +150,8 @@ class _Hoister:
         ):
             return False
         known = self._known = self._known or Places(self._program)
-        own = self._program.own and op.array in self._program.block.params
-        if not own and not has_own_elements(op.array, known):
+        unaliased = self._program.own and op.array in self._program.block.params
+        if not unaliased and not has_own_elements(op.array, known):
             return False
         for inner in (o for block in loop.blocks() for o in walk(block)):
             if not memory(inner.writes(), self.roots) & self.roots[op.array]:
@@ -186,12 +186,12 @@ class _Hoister:
 def _worthwhile(ops: list[Op]) -> list[Op]:
     """Calls of functions, operations on arrays, and what they depend on."""
     wanted: set[Value] = set()
-    kept: list[Op] = []
+    chosen: list[Op] = []
     for op in reversed(ops):
         if _costs(op) or wanted.intersection(op.outputs):
-            kept.append(op)
+            chosen.append(op)
             wanted |= all_used(op)
-    return kept[::-1]
+    return chosen[::-1]
 
 
 def _costs(op: Op) -> bool:

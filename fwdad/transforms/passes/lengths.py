@@ -34,14 +34,14 @@ def share_lengths_in(block: Block) -> bool:
 def _asked_of_operands(block: Block) -> bool:
     """Read lengths from what an array was computed from, so that the array itself may be dead."""
     asking = [op for op in walk(block) if isinstance(op, Apply) and op.function is length_of]
-    made = {v: op for op in walk(block) for v in op.outputs} if asking else {}
+    definitions = {v: op for op in walk(block) for v in op.outputs} if asking else {}
     changed = False
     for op in asking:
         array, axis = op.args
         if is_array(array):
-            found = same_length(array, axis, made)
-            changed |= found[0] is not array
-            op.args = found
+            source = same_length(array, axis, definitions)
+            changed |= source[0] is not array
+            op.args = source
     return changed
 
 
@@ -53,10 +53,10 @@ def same_length(array: Value, axis: int, made: dict[Value, Op]) -> tuple[Value, 
     d = array.type.shape[axis]
     op = made.get(array)
     while isinstance(d, Size) and isinstance(op, Apply) and not op.mutated:
-        found = next((a for a in op.args if is_array(a) and d in a.type.shape), None)
-        if found is None:
+        operand = next((a for a in op.args if is_array(a) and d in a.type.shape), None)
+        if operand is None:
             break
-        array, axis = found, found.type.shape.index(d)
+        array, axis = operand, operand.type.shape.index(d)
         op = made.get(array)
     return array, axis
 
@@ -150,9 +150,9 @@ def _broadcast(
     shapes: list[tuple[Dimension, ...]], known: tuple[Dimension, ...]
 ) -> tuple[Dimension, ...]:
     """The shape of a broadcast, as far as it is known now."""
-    made = list(known)
+    shape = list(known)
     for axis in range(1, len(known) + 1):
-        found = {s[-axis] for s in shapes if len(s) >= axis and s[-axis] != 1}
-        if len(found) == 1:
-            made[-axis] = found.pop()
-    return tuple(made)
+        lengths = {s[-axis] for s in shapes if len(s) >= axis and s[-axis] != 1}
+        if len(lengths) == 1:
+            shape[-axis] = lengths.pop()
+    return tuple(shape)

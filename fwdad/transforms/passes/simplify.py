@@ -264,9 +264,9 @@ class _Conditions:
     def _leave(self, op: Loop) -> None:
         """Strip ``bool`` from the leave condition."""
         last = op.body.results[-1]
-        made = self._definitions.get(last) if isinstance(last, Value) else None
-        if isinstance(made, Apply) and made.function is bool:
-            (x,) = made.args
+        definition = self._definitions.get(last) if isinstance(last, Value) else None
+        if isinstance(definition, Apply) and definition.function is bool:
+            (x,) = definition.args
             if isinstance(x, Value) and isinstance(x.type, Number) and x.type.dtype.kind == "b":
                 op.body.results[-1] = x
                 self.changed = True
@@ -325,9 +325,9 @@ def _merge_in(block: Block, roots: Roots) -> bool:
                 moved = _around(earlier, block.ops[start + 1 : position], op, roots)
                 if moved is not None:
                     before, after = moved
-                    made = _merged(earlier, op)
-                    block.ops[start : position + 1] = [*before, made, *after]
-                    last[op.condition] = made
+                    merged = _merged(earlier, op)
+                    block.ops[start : position + 1] = [*before, merged, *after]
+                    last[op.condition] = merged
                     changed = True
                     continue
             last[op.condition] = op

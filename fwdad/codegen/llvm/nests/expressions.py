@@ -134,8 +134,8 @@ class Expressions:
             return self.context.cast(self.builder, args[k], kinds[k], wanted)
 
         def several(ks: Sequence[int], wanted: Any) -> Any:
-            held = [one(k, t) for k, t in zip(ks, wanted, strict=True)]
-            return cgutils.make_anonymous_struct(self.builder, held)
+            values_of = [one(k, t) for k, t in zip(ks, wanted, strict=True)]
+            return cgutils.make_anonymous_struct(self.builder, values_of)
 
         if signature.pysig is None:
             given = [one(k, t) for k, t in enumerate(signature.args)]
@@ -153,10 +153,10 @@ class Expressions:
                     [one(k, t) for k, t in zip(ks, signature.args[index], strict=True)],
                 ),
             )
-        made = called(self.builder, given)
+        values = called(self.builder, given)
         self.context.add_linking_libs(getattr(called, "libs", ()))
         t = types.unliteral(signature.return_type)
-        return t, self.context.cast(self.builder, made, signature.return_type, t)
+        return t, self.context.cast(self.builder, values, signature.return_type, t)
 
     def _power(self, e: ast.BinOp) -> Any:
         n = whole_exponent(e)

@@ -59,9 +59,9 @@ def without_nests(
     ``types`` are those of the first function's variables, ``make`` turns a nest into what the
     source calls, and nests named in ``refused`` stay. Line numbers do not change.
     """
-    found: dict[str, Nest] = {}
+    nests: dict[str, Nest] = {}
     if "for " not in source.code:
-        return source, found
+        return source, nests
     lines = source.code.splitlines()
     known: dict[str, tuple[list[str], Mapping[str, Type]]]
     known = {c.name: (c.inner, c.types) for c in source.called}
@@ -70,20 +70,20 @@ def without_nests(
         if isinstance(function, ast.FunctionDef) and not function.decorator_list:
             cutter = _Cutter(function, source.namespace, *known.get(function.name, ((), {})))
             for body, live in cutter.nests():
-                nest, given, kept = cutter.nest(body, live, found)
+                nest, given, kept = cutter.nest(body, live, nests)
                 if nest.name in refused:
                     continue
-                found[nest.name] = nest
+                nests[nest.name] = nest
                 call = f"{nest.name}({', '.join(given)})"
                 if kept:
                     call = f"{', '.join(kept)} = {call}"
                 for k in [k for each in body for k in _lines(each)]:
                     lines[k] = ""
                 lines[body[-1].lineno - 1] = " " * body[-1].col_offset + call
-    if not found:
-        return source, found
-    namespace = source.namespace | {name: make(nest) for name, nest in found.items()}
-    return dataclasses.replace(source, code="\n".join(lines) + "\n", namespace=namespace), found
+    if not nests:
+        return source, nests
+    namespace = source.namespace | {name: make(nest) for name, nest in nests.items()}
+    return dataclasses.replace(source, code="\n".join(lines) + "\n", namespace=namespace), nests
 
 
 class _Cutter:
@@ -179,31 +179,42 @@ class _Cutter:
         kept_names = sorted(stored & live, key=lambda name: (self.bound[name], name))
         read = Live().block(body, set(kept_names))
         order = dict.fromkeys(n.id for n in _names(tree) if n.id in self.local)
-        own = {name: f"v{k}" for k, name in enumerate(order)}
-        given = [name for name in own if name in read]
+        parameters = {name: f"v{k}" for k, name in enumerate(order)}
+        parameters_read = [name for name in parameters if name in read]
         for n in _names(tree):
-            n.id = own.get(n.id, n.id)
+            n.id = parameters.get(n.id, n.id)
         text = "\n".join(map(ast.unparse, body))
         places = (place.partition(" ") for place in self.inner)  # `top + 2` is inside, too
-        inner = frozenset(own[name] + plus + k for name, plus, k in places if name in own)
-        params, results = tuple(own[n] for n in given), tuple(own[n] for n in kept_names)
-        stored_types = {own[name]: self.types[name] for name in sorted(stored & self.types.keys())}
+        inner = frozenset(
+            parameters[name] + plus + k for name, plus, k in places if name in parameters
+        )
+        params, results = (
+            tuple(parameters[n] for n in parameters_read),
+            tuple(parameters[n] for n in kept_names),
+        )
+        stored_types = {
+            parameters[name]: self.types[name] for name in sorted(stored & self.types.keys())
+        }
         kinds = [(v, t.dtype.str, t.ndim) for v, t in stored_types.items()]
         line = body[0].lineno if CHECK_BOUNDS else 0  # else several loops may be merged
         what = repr((text, params, results, sorted(inner), kinds, line))
         name = f"nest_{hashlib.sha256(what.encode()).hexdigest()[:16]}"
         if name in known:
-            return known[name], given, kept_names
-        made = ast.parse(text)
+            return known[name], parameters_read, kept_names
+        parsed = ast.parse(text)
         functions = {
             n.id: self.namespace.get(n.id, BUILTINS.get(n.id))
-            for n in _names(made)
-            if n.id not in own.values()
+            for n in _names(parsed)
+            if n.id not in parameters.values()
         }
         if CHECK_BOUNDS:  # errors report the line
-            for new, old in zip(ast.walk(made), ast.walk(tree), strict=True):
+            for new, old in zip(ast.walk(parsed), ast.walk(tree), strict=True):
                 ast.copy_location(new, old)
-        return Nest(name, made, params, results, inner, functions, stored_types), given, kept_names
+        return (
+            Nest(name, parsed, params, results, inner, functions, stored_types),
+            parameters_read,
+            kept_names,
+        )
 
     # -- what a nest may hold
 
@@ -310,12 +321,14 @@ class Live:
 
     def _loop(self, s: ast.For | ast.While, after: set[str]) -> set[str]:
         head = _read(s.iter if isinstance(s, ast.For) else s.test)
-        own = {s.target.id} if isinstance(s, ast.For) and isinstance(s.target, ast.Name) else set()
+        counters = (
+            {s.target.id} if isinstance(s, ast.For) and isinstance(s.target, ast.Name) else set()
+        )
         # liveness only grows while the enclosing loops are iterated to a fixed point
-        reached = after | (set() if own else head) | self._carried.get(s, set())
+        reached = after | (set() if counters else head) | self._carried.get(s, set())
         while True:
             self._ends.append(reached)
-            inside = self.block(s.body, reached) - own
+            inside = self.block(s.body, reached) - counters
             self._ends.pop()
             if inside <= reached:
                 self._carried[s] = inside

@@ -48,8 +48,7 @@ class Typed:
         self.of: dict[ast.AST, Any] = {}  # the types of expressions
         self.calls: dict[ast.AST, tuple[Any, Any]] = {}  # the function and signature of calls
         if not all(isinstance(t, (types.Array, types.Number, types.Boolean)) for t in self.given):
-            message = f"arguments {self.given}"
-            raise NestError(message)
+            raise NestError(f"arguments {self.given}")
         try:
             for s in nest.tree.body:
                 self._statement(s)
@@ -94,35 +93,33 @@ class Typed:
         assert isinstance(s.iter, ast.Call)
         assert isinstance(s.target, ast.Name)
         if any(self.type_of(x) != types.int64 for x in s.iter.args):
-            message = "a range of other numbers than int64"
-            raise NestError(message)
+            raise NestError("a range of other numbers than int64")
         self._assign(s.target, types.int64)
         self._block(s.body)
 
     def _assign(self, target: ast.expr, t: Any) -> None:
         if isinstance(target, ast.Subscript):
             item = self.type_of(target)
-            held = self.of[target.value]
-            if isinstance(item, types.Array) or isinstance(t, types.Array) or not held.mutable:
-                message = "a store of more than a number"
-                raise NestError(message)
+            target_type = self.of[target.value]
+            if (
+                isinstance(item, types.Array)
+                or isinstance(t, types.Array)
+                or not target_type.mutable
+            ):
+                raise NestError("a store of more than a number")
             if self.typing.can_convert(t, item) is None:
-                message = f"{t} stored as {item}"
-                raise NestError(message)
+                raise NestError(f"{t} stored as {item}")
             return
         assert isinstance(target, ast.Name)
         known = self.env.setdefault(target.id, t)
         wanted = self.nest.types.get(target.id)
         if wanted is not None and not agrees(t, wanted):
-            message = f"a name for {t}, which should be {wanted}"
-            raise NestError(message)
+            raise NestError(f"a name for {t}, which should be {wanted}")
         is_view = isinstance(t, types.Array)
         if known != t or (is_view and target.id in self.nest.params):
-            message = f"a name for {known} and {t}"
-            raise NestError(message)
+            raise NestError(f"a name for {known} and {t}")
         if is_view and target.id in self.nest.results:
-            message = "a view as a result"
-            raise NestError(message)
+            raise NestError("a view as a result")
 
     # -- expressions
 
@@ -149,17 +146,15 @@ class Typed:
             return self._resolve(e, OPERATORS[type(e.ops[0])], pair)
         if isinstance(e, ast.BoolOp):
             if any(self.type_of(x) != types.boolean for x in e.values):
-                message = "`and` of others than bools"
-                raise NestError(message)
+                raise NestError("`and` of others than bools")
             return types.boolean
         if isinstance(e, ast.IfExp):
             self.type_of(e.test)
             sides = [self.type_of(e.body), self.type_of(e.orelse)]
-            made = self.typing.unify_types(*sides)
-            if made is None or isinstance(made, types.Array):
-                message = f"a choice of {sides}"
-                raise NestError(message)
-            return made
+            unified = self.typing.unify_types(*sides)
+            if unified is None or isinstance(unified, types.Array):
+                raise NestError(f"a choice of {sides}")
+            return unified
         if isinstance(e, ast.Attribute):
             return self._attribute(e)
         if isinstance(e, ast.Subscript):
@@ -168,8 +163,7 @@ class Typed:
             return self._resolve(e, function_of(self.nest, e), [self._argument(x) for x in e.args])
         if isinstance(e, ast.Tuple):
             return types.Tuple([self.type_of(x) for x in e.elts])
-        message = type(e).__name__
-        raise NestError(message)
+        raise NestError(type(e).__name__)
 
     def _argument(self, e: ast.expr) -> Any:
         """The type of an argument; that of an int literal includes its value."""
@@ -197,29 +191,24 @@ class Typed:
             return t.underlying_float
         if isinstance(t, (types.Float, types.Integer)) and e.attr == "real":
             return t
-        message = f"the attribute {e.attr} of {t}"
-        raise NestError(message)
+        raise NestError(f"the attribute {e.attr} of {t}")
 
     def _item(self, e: ast.Subscript) -> Any:
         t = self.type_of(e.value)
         if isinstance(t, types.BaseTuple):
             k = known_int(e.slice)
             if k is None:
-                message = "an element of a tuple that is not known"
-                raise NestError(message)
+                raise NestError("an element of a tuple that is not known")
             return t[k]
         if not isinstance(t, types.Array):
-            message = f"an element of {t}"
-            raise NestError(message)
+            raise NestError(f"an element of {t}")
         parts = index_parts(e)
         for part in parts:
             for x in (part.lower, part.upper) if isinstance(part, ast.Slice) else (part,):
                 if x is not None and not isinstance(self.type_of(x), types.Integer):
-                    message = f"the index {ast.unparse(part)}"
-                    raise NestError(message)
+                    raise NestError(f"the index {ast.unparse(part)}")
         if len(parts) > t.ndim:
-            message = "too many indices"
-            raise NestError(message)
+            raise NestError("too many indices")
         rank = t.ndim - sum(not isinstance(part, ast.Slice) for part in parts)
         if not rank:
             return t.dtype
@@ -228,15 +217,13 @@ class Typed:
     def _resolve(self, node: ast.AST, function: Any, given: Sequence[Any]) -> Any:
         """The type of a call; records which function and signature it resolves to."""
         known = self.typing.resolve_value_type(function)
-        found = self.typing.resolve_function_type(known, tuple(given), {})
-        if found is None:
-            message = f"{function} of {given}"
-            raise NestError(message)
-        self.calls[node] = known, found
-        if isinstance(found.return_type, types.Array):
-            message = f"{function} returns an array"
-            raise NestError(message)
-        return types.unliteral(found.return_type)
+        resolved = self.typing.resolve_function_type(known, tuple(given), {})
+        if resolved is None:
+            raise NestError(f"{function} of {given}")
+        self.calls[node] = known, resolved
+        if isinstance(resolved.return_type, types.Array):
+            raise NestError(f"{function} returns an array")
+        return types.unliteral(resolved.return_type)
 
 
 def function_of(nest: Nest, e: ast.Call) -> Any:

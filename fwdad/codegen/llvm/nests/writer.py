@@ -69,8 +69,8 @@ class NestWriter:
             convention.return_value(self.builder, result)
         else:
             t = self.typed.result
-            made = self.context.make_tuple(self.builder, t, results)
-            result = self.context.get_return_value(self.builder, t, made)
+            packed = self.context.make_tuple(self.builder, t, results)
+            result = self.context.get_return_value(self.builder, t, packed)
             convention.return_value(self.builder, result)
 
     def _lengths_fit(self, t: Any, lengths: Sequence[Any]) -> None:
@@ -163,20 +163,20 @@ class NestWriter:
         So a view is of one kind with its base, whose elements are neighbours too.
         """
         kinds: list[tuple[Any, list[Any], bool]] = []
-        given: list[tuple[Any, Any]] = []  # Numba's types, LLVM's values
+        pairs: list[tuple[Any, Any]] = []  # Numba's types, LLVM's values
         values = [self.expressions.value(x) for x in loop.given]
         places = [_argument_of(v.data) for v in values if isinstance(v, Held)]
         for x, value in zip(loop.given, values, strict=True):
             t = self.typed.of[x]
             if not isinstance(value, Held):
                 kinds.append((t, [], False))
-                given.append((t, value))
+                pairs.append((t, value))
                 continue
             steps = all_steps(self.context, self.builder, value)
             known = [step.constant if isinstance(step, ir.Constant) else None for step in steps]
             kinds.append((t.copy(layout="A"), known, _is_apart(_argument_of(value.data), places)))
-            given.append((types.CPointer(t.dtype), value.data))
-            given += [(types.intp, n) for n, k in zip(steps, known, strict=True) if k is None]
+            pairs.append((types.CPointer(t.dtype), value.data))
+            pairs += [(types.intp, n) for n, k in zip(steps, known, strict=True) if k is None]
 
         def write(inside: Any, arguments: Sequence[Any]) -> Any:
             writer, rest = NestWriter(self.context, inside, self.typed, {}), iter(arguments)
@@ -206,8 +206,8 @@ class NestWriter:
             return self.context.get_dummy_value()
 
         name = hashlib.sha256(repr((loop.text, kinds)).encode()).hexdigest()[:16]
-        signature = types.none(*(t for t, _ in given))
-        parts = [x for _, x in given]
+        signature = types.none(*(t for t, _ in pairs))
+        parts = [x for _, x in pairs]
         call_apart(self.context, self.builder, f"loop_{name}", signature, parts, write)
 
     def lengths_of(self, name: str, rank: int) -> list[Any]:

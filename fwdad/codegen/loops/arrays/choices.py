@@ -21,34 +21,30 @@ def _chosen(w: Parts, op: Apply, pairs: Sequence[tuple[Any, Operand]], last: Ope
     """Write one loop: the choice of the first condition that holds, else the last value."""
     (out,) = op.outputs
     if not is_array(out) or not all(is_array(c) for c, _ in pairs):
-        message = "of numbers"
-        raise TypeError(message)
-    made = last
+        raise TypeError("whose conditions are numbers")
+    chosen = last
     for k, (condition, choice) in reversed(list(enumerate(pairs))):
-        args = (condition, choice, made)
+        args = (condition, choice, chosen)
         if not k:
             w.elements.write_loop(Apply(np.where, args, outputs=op.outputs, location=op.location))
             return
-        made = Value(ArrayType(out.type.dtype, infer(np.where, args, {}).shape))
-        w.elements.lazy[made] = Apply(np.where, args, outputs=(made,))
+        chosen = Value(ArrayType(out.type.dtype, infer(np.where, args, {}).shape))
+        w.elements.lazy[chosen] = Apply(np.where, args, outputs=(chosen,))
 
 
 @handles(np.select)
 def _select(w: Parts, op, condlist, choicelist, default=0):
     if len(condlist) != len(choicelist) or not condlist:
-        message = "of such lists"
-        raise TypeError(message)
+        raise TypeError("with lists of unequal lengths, or empty ones")
     _chosen(w, op, list(zip(condlist, choicelist, strict=True)), default)
 
 
 @handles(np.choose)
 def _choose(w: Parts, op, a, choices, mode="raise"):
     if mode != "raise" or not isinstance(choices, (list, tuple)) or len(choices) < 2:
-        message = "of such choices"
-        raise TypeError(message)
+        raise TypeError("with a mode, or choices that are no list of two or more")
     if not is_array(a) or a.type.dtype.kind not in "iu":
-        message = "by a number"
-        raise TypeError(message)
+        raise TypeError("by an index that is no array of ints")
     name = w.operands.array(a)
     with w.loops.nest(lengths_of(a, name)) as loop:
         w.code.line(f"if not 0 <= {name}[{subscript(loop)}] < {len(choices)}:")
@@ -76,14 +72,14 @@ def _true_places(w: Parts, op: Apply, a: Operand, items: Any, counter: str = "")
     """Write the indices of nonzero elements into new arrays."""
     if is_array(a) and a in w.elements.lazy:
         w.elements.materialize(a)  # it is read twice
-    made = [w.names.name(v) for v in op.outputs]
+    names = [w.names.name(v) for v in op.outputs]
     with reading(w, a) as (value, lengths, steps):
         write_where(
             w,
             lengths,
             lambda loop: cast(w.elements.element(value, loop, steps), np.dtype(bool)).text,
             items,
-            made,
+            names,
             INT64,
             counter,
         )
@@ -94,8 +90,7 @@ def _bincount(w: Parts, op, x, weights=None, minlength=0):
     (out,) = op.outputs
     x = as_array(w, x)
     if x.type.dtype.kind not in "iu" or x.type.ndim != 1:
-        message = "of such bins"
-        raise TypeError(message)
+        raise TypeError("of bins that are no vector of ints")
     name, made = w.operands.array(x), w.names.name(out)
     n = length_text(x.type.shape[0], name, 0)
     count = w.names.temporary("count")

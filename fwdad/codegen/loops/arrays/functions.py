@@ -129,12 +129,11 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """The axes that a reduction goes over, in order; raises if they are not constants."""
     if axis is None:
         return tuple(range(ndim))
-    given = axis if isinstance(axis, tuple) else (axis,)
-    for k in given:
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    for k in axes:
         if not isinstance(k, (int, np.integer)) or not -ndim <= k < ndim:
-            message = f"axis {k}"
-            raise TypeError(message)
-    return tuple(sorted(int(k) % ndim for k in given))
+            raise TypeError(f"along axis {k}: no int, or outside")
+    return tuple(sorted(int(k) % ndim for k in axes))
 
 
 # -- lanes of arrays
@@ -172,8 +171,8 @@ def _defined(w: Parts, op, x, bad, reason):
 
 def shape_text(w: Parts, shape: Operand) -> list[str]:
     """A shape that is an argument, as a list of sources."""
-    given = shape if isinstance(shape, (tuple, list)) else [shape]
-    return [w.operands.index_text(n) for n in given]
+    lengths = shape if isinstance(shape, (tuple, list)) else [shape]
+    return [w.operands.index_text(n) for n in lengths]
 
 
 def filled(w: Parts, op: Apply, lengths: list[str], fill: Operand) -> None:
@@ -257,8 +256,7 @@ def _arange(w: Parts, op, *bounds, dtype=None):
         _arange_of_floats(w, op, start, stop, step)
         return None
     if dtype != np.dtype(np.int64):
-        message = f"of {dtype}"
-        raise TypeError(message)
+        raise TypeError(f"into {dtype}: only int64 and float64 compile")
     texts = [w.operands.index_text(b) for b in (start, stop, step)]
     return f"np.arange({', '.join(texts)})"
 
@@ -286,8 +284,7 @@ def _arange_of_floats(w: Parts, op: Apply, *bounds: Operand) -> None:
 def _linspace(w: Parts, op, start, stop, num=50, endpoint=True):
     dtype = op.outputs[0].type.dtype
     if not isinstance(num, int) or op.outputs[0].type.ndim != 1 or dtype.kind != "f" or num < 2:
-        message = "of this kind"
-        raise TypeError(message)
+        raise TypeError("with a num that is no int or below 2, or with arrays as ends")
     ends = ((start, "a"), (stop, "b"))
     first, last = (w.operands.atom(cast(w.operands.term(x), dtype), t) for x, t in ends)
     name = w.names.name(op.outputs[0])
@@ -308,12 +305,10 @@ def _array(w: Parts, op, a, dtype=None, *, copy=...):  # noqa: ARG001
         anew = op.function is np.array if copy is ... else copy is True
         keep = not anew and a.type.dtype == out.type.dtype
         if copy is False and not keep:
-            message = "that must not copy"
-            raise TypeError(message)
+            raise TypeError("with copy=False where a copy is needed")
         if keep and (op.function is not np.ascontiguousarray or w.memory.is_written(a)):
             if op.function is np.ascontiguousarray:
-                message = "of an array that is written"
-                raise TypeError(message)
+                raise TypeError("of an array that is written")
             return w.operands.text(a)
     fill_new(w, w.names.name(out), out.type, a)
     return None
@@ -337,27 +332,26 @@ def fill_new(w: Parts, name: str, t: Any, a: Operand) -> None:
         source = w.operands.array(inner)
         lengths += lengths_of(inner, source)
     if len(lengths) != t.ndim:
-        message = "of a ragged list"
-        raise TypeError(message)
+        raise TypeError("of a ragged list")
     # items first: what they compute is written before the array that is being filled
     flat = list(_flat(w, a, ()))
     w.code.line(f"{name} = {w.arrays.empty(lengths, t.dtype)}")
     for at, item in flat:
         if is_array(item):
             source = w.operands.array(item)
-            own = lengths_of(item, source)
-            for n, wanted in zip(own, lengths[len(at) :], strict=True):
+            item_lengths = lengths_of(item, source)
+            for n, wanted in zip(item_lengths, lengths[len(at) :], strict=True):
                 if n != wanted:
                     w.code.line(f"if {n} != {wanted}:")
                     w.code.line("    raise ValueError('setting an array element with a sequence.')")
-            with w.loops.nest(own) as index:
+            with w.loops.nest(item_lengths) as index:
                 place = subscript([*map(str, at), *index])
                 text = w.operands.stored(w.elements.element(item, index), t.dtype)
                 w.code.line(f"{name}[{place}] = {text}")
         else:
             place = subscript([str(k) for k in at])
-            made = w.operands.converted(item, t.dtype, item=True)
-            w.code.line(f"{name}[{place}] = {w.operands.stored(made, t.dtype)}")
+            term = w.operands.converted(item, t.dtype, item=True)
+            w.code.line(f"{name}[{place}] = {w.operands.stored(term, t.dtype)}")
 
 
 def _flat(w: Parts, a: Operand, at: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Any]]:
@@ -389,6 +383,5 @@ def _copy(w: Parts, op, a, order="C"):  # noqa: ARG001
 @handles(np.ndarray.astype)
 def _astype(w: Parts, op, a, dtype, copy=True):
     if not copy or (a.type.dtype.kind == "c" and np.dtype(dtype).kind != "c"):
-        message = "without a copy"
-        raise TypeError(message)
+        raise TypeError("with copy=False, or from complex to real")
     fill_new(w, w.names.name(op.outputs[0]), op.outputs[0].type, a)

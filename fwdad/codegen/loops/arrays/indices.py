@@ -72,7 +72,7 @@ def _places(w: Parts, a: Value, index: Sequence[Operand], copied: bool = False) 
                 parts.append(_Part(axis, Leaf(name, i.type.shape, i), "", inside=False))
                 axis += 1
             else:
-                raise w.operands.cannot("this index")
+                raise w.operands.cannot("an index array that is neither of ints nor of bools")
             at.append(k)
         elif i is None or isinstance(i, slice):
             axis += 1
@@ -104,13 +104,13 @@ def _expanded(w: Parts, a: Value, index: Sequence[Operand]) -> list[Any]:
         if isinstance(i, (bool, np.bool_)) or (
             isinstance(i, Value) and i.type.dtype.kind == "b" and not i.type.shape
         ):
-            raise w.operands.cannot("this index")
+            raise w.operands.cannot("an index that is a bool")
     used = sum(_rank_used(i) for i in items)
     missing = a.type.ndim - used
     if Ellipsis in [i for i in items if i is Ellipsis]:
         k = next(k for k, i in enumerate(items) if i is Ellipsis)
         if not missing and any(map(is_array, items[:k])) and any(map(is_array, items[k + 1 :])):
-            raise w.operands.cannot("this index")
+            raise w.operands.cannot("an ellipsis between index arrays")
         items[k : k + 1] = [slice(None)] * missing
     else:
         items += [slice(None)] * missing
@@ -152,9 +152,9 @@ def _own_name(w: Parts, i: Value, written: Value | None) -> str:
     name = w.operands.array(i)
     if written is None or not w.memory.may_overlap(i, written):
         return str(name)
-    made = w.names.temporary("copy")
-    w.code.line(f"{made} = {name}.copy()")
-    return str(made)
+    copy = w.names.temporary("copy")
+    w.code.line(f"{copy} = {name}.copy()")
+    return str(copy)
 
 
 def _true_places(w: Parts, mask: Value, name: str, axis: int, lengths: list[str]) -> list[_Part]:
@@ -169,9 +169,9 @@ def _true_places(w: Parts, mask: Value, name: str, axis: int, lengths: list[str]
 
 def _check_mask(w: Parts, mask: Value, name: str, lengths: list[str]) -> None:
     for k, (d, n) in enumerate(zip(mask.type.shape, lengths, strict=True)):
-        own = length_text(d, name, k)
-        if own != n:
-            w.code.line(f"if {own} != {n}:")
+        length = length_text(d, name, k)
+        if length != n:
+            w.code.line(f"if {length} != {n}:")
             w.code.line("    raise IndexError('boolean index did not match indexed array')")
 
 
@@ -179,12 +179,14 @@ def _broadcast_dims(w: Parts, leaves: list[Leaf], rank: int) -> list[Dimension]:
     """What is known of the lengths to which index arrays broadcast."""
     lengths: list[Dimension] = []
     for axis in range(rank):
-        found = {
+        long_lengths = {
             w.facts.length_of(leaf.shape[axis - rank])
             for leaf in leaves
             if len(leaf.shape) >= rank - axis
         } - {1}
-        lengths.append(found.pop() if len(found) == 1 else Size() if found else 1)
+        lengths.append(
+            long_lengths.pop() if len(long_lengths) == 1 else Size() if long_lengths else 1
+        )
     return lengths
 
 
@@ -192,17 +194,17 @@ def _broadcast_dims(w: Parts, leaves: list[Leaf], rank: int) -> list[Dimension]:
 def _each(w: Parts, p: _Places) -> Iterator[tuple[list[str], str]]:
     """Loops over the result: their indices, and the selected element as source."""
     loop = w.loops.index_names(len(p.lengths), inner=True)
-    made: dict[int, str] = {}
+    indices: dict[int, str] = {}
     for depth in range(len(loop) + 1):
         if depth == p.first + p.rank:
-            own = loop[p.first : p.first + p.rank]
+            counters = loop[p.first : p.first + p.rank]
             for part in p.parts:
-                made[part.axis] = _place(w, p, part, own)
+                indices[part.axis] = _place(w, p, part, counters)
         if depth < len(loop):
             w.code.line(f"for {loop[depth]} in range({p.lengths[depth]}):")
             w.code.indent += 1
     rest = iter([*loop[: p.first], *loop[p.first + p.rank :]])
-    at = [made[k] if k in made else next(rest) for k in range(len(p.view.shape))]
+    at = [indices[k] if k in indices else next(rest) for k in range(len(p.view.shape))]
     yield loop, f"{p.view.name}[{subscript(at)}]"
     w.loops.close(loop)
 
@@ -215,10 +217,10 @@ def _place(w: Parts, p: _Places, part: _Part, loop: list[str]) -> str:
         text = f"{name}[{subscript(w.elements.index_into(name, shape, loop, p.steps))}]"
     if not part.inside:
         text = f"{w.helpers.use('place')}({text}, {p.view.name}.shape[{part.axis}])"
-    made = w.names.temporary("place")
-    w.loops.inside.append(made)
-    w.code.line(f"{made} = {text}")
-    return str(made)
+    place = w.names.temporary("place")
+    w.loops.inside.append(place)
+    w.code.line(f"{place} = {text}")
+    return str(place)
 
 
 # -- what is stored
@@ -398,8 +400,7 @@ def fancy_store(w: Parts, op: Store | Update) -> None:
 def _accumulate(w: Parts, op, a, at, value):
     index = at if isinstance(at, tuple) else (at,)
     if not any(map(is_index_array, index)):
-        message = "of such an index"
-        raise TypeError(message)
+        raise TypeError("at an index without arrays")
     ufunc = np.add if op.function == np.add.at else np.subtract
     _write(w, _places(w, a, index, copied=True), value, ufunc)
 
@@ -407,16 +408,13 @@ def _accumulate(w: Parts, op, a, at, value):
 @handles(np.take)
 def _take(w: Parts, op, a, indices, axis=None, mode="raise"):
     if not is_array(a) or mode != "raise" or not isinstance(axis, (int, type(None))):
-        message = "of such arguments"
-        raise TypeError(message)
+        raise TypeError("of a list, in another mode, or along an axis that is no int")
     kind = indices.type.dtype.kind if isinstance(indices, Value) else np.asarray(indices).dtype.kind
     if kind == "b":  # zeros and ones here
-        message = "at truth values"
-        raise TypeError(message)
+        raise TypeError("at truth values")
     (out,) = op.outputs
     if axis is None and a.type.ndim != 1:
-        message = "of a matrix as a vector"
-        raise TypeError(message)
+        raise TypeError("of a matrix without an axis")
     axis = (axis or 0) % a.type.ndim
     _gather(w, out, a, (*[slice(None)] * axis, as_array(w, indices)))
 
@@ -444,6 +442,5 @@ def _last_writes(w: Parts, op, a, index, values):  # noqa: ARG001 (they have the
 @handles(np.copyto)
 def _copyto(w: Parts, op, target, value, casting="same_kind", where=True):  # noqa: ARG001 (types are known)
     if where is not True or not is_array(target):
-        message = "under a mask"
-        raise TypeError(message)
+        raise TypeError("with where=")
     w.stores.write_over(target, value)

@@ -27,22 +27,20 @@ def _norm(w: Parts, op, a, ord=None, axis=None, keepdims=False):  # noqa: A002 (
             w, op, [np.maximum if ord > 0 else np.minimum], a, axis, keepdims, of=np.absolute
         )
     if not is_array(a) or a.type.dtype.kind not in "fc" or ord not in (None, 2) or keepdims:
-        message = "of this kind"
-        raise TypeError(message)
+        raise TypeError("of such an order, of ints, or with keepdims=")
     if ord == 2 and len(axes_of(axis, a.type.ndim)) != 1:
-        message = "of a matrix"
-        raise TypeError(message)
+        raise TypeError("of a matrix")
     dtype = op.outputs[0].type.dtype
     with reading(w, a) as (value, lengths, steps):
         axes = axes_of(axis, value.type.ndim)
-        kept = [k for k in range(value.type.ndim) if k not in axes]
+        remaining = [k for k in range(value.type.ndim) if k not in axes]
         index = w.loops.index_names(value.type.ndim)
         total = w.names.temporary("total", numpy_number(FLOAT64))
         item = w.names.temporary("item", numpy_number(value.type.dtype))
-        if kept:
-            made = w.arrays.empty([lengths[k] for k in kept], dtype)
-            w.code.line(f"{w.names.name(op.outputs[0])} = {made}")
-        with w.loops.over(index, lengths, kept):
+        if remaining:
+            norm = w.arrays.empty([lengths[k] for k in remaining], dtype)
+            w.code.line(f"{w.names.name(op.outputs[0])} = {norm}")
+        with w.loops.over(index, lengths, remaining):
             w.code.line(f"{total} = 0.0")
             with w.loops.over(index, lengths, axes):
                 w.code.line(f"{item} = {w.elements.element(value, index, steps).text}")
@@ -51,11 +49,11 @@ def _norm(w: Parts, op, a, ord=None, axis=None, keepdims=False):  # noqa: A002 (
                     square = f"{item}.real**2 + {item}.imag**2"
                 w.code.line(f"{total} += {square}")
             root = Term(f"math.sqrt({total})", ATOM, numpy_number(FLOAT64))
-            made = w.operands.stored(root, dtype)
-            if kept:
-                place = subscript([index[k] for k in kept])
-                w.code.line(f"{w.names.name(op.outputs[0])}[{place}] = {made}")
-    return None if kept else made
+            norm = w.operands.stored(root, dtype)
+            if remaining:
+                place = subscript([index[k] for k in remaining])
+                w.code.line(f"{w.names.name(op.outputs[0])}[{place}] = {norm}")
+    return None if remaining else norm
 
 
 @handles(np.linalg.solve)
@@ -63,8 +61,7 @@ def _solve(w: Parts, op, a, b):
     a, b = as_array(w, a), as_array(w, b)
     dtype = op.outputs[0].type.dtype
     if a.type.ndim < 2 or dtype.kind not in "fc":
-        message = "of such arrays"
-        raise TypeError(message)
+        raise TypeError("of a vector, or of ints")
     vector = b.type.ndim == 1
     solve = w.helpers.use("lu_solve_vector" if vector else "lu_solve_matrix")
     if a.type.ndim == 2 and b.type.ndim <= 2:
@@ -87,10 +84,10 @@ def _factors(w: Parts, a: Value, dtype: np.dtype[Any]) -> str:
     """The LU factors of a matrix, shared by all systems with it unless it is written to."""
     if (a, dtype) in w.facts.factors:
         return str(w.facts.factors[(a, dtype)])
-    made = _factorized(w, as_dtype(w, a, dtype))
+    factors = _factorized(w, as_dtype(w, a, dtype))
     if not w.memory.is_written(a):
-        w.facts.factors[(a, dtype)] = made
-    return made
+        w.facts.factors[(a, dtype)] = factors
+    return factors
 
 
 def _factorized(w: Parts, matrix: str) -> str:
@@ -101,13 +98,13 @@ def _factorized(w: Parts, matrix: str) -> str:
 
 @handles(np.linalg.inv, np.linalg.cholesky, np.linalg.det)
 def _of_matrices(w: Parts, op, a, upper=False):
-    wide, name = _wide(a, upper is False, op), f"np.linalg.{op.function.__name__}"
+    wide, name = _wide(a, upper is False), f"np.linalg.{op.function.__name__}"
     return _each(w, op, a, wide, name + "({})", [[0, 0]] if name[-3:] != "det" else [[]])
 
 
 @handles(np.linalg.eigvalsh, np.linalg.eigh)
 def _eigenvalues(w: Parts, op, a, UPLO="L"):
-    wide = _wide(a, UPLO in ("L", "U"), op)
+    wide = _wide(a, UPLO in ("L", "U"))
     if UPLO == "U" and op.function is np.linalg.eigh:
         return _each(w, op, a, wide, f"{w.helpers.use('eigh_upper')}({{}})", [[0], [0, 0]])
     turned = "{}" if UPLO == "L" else "{}.T" if wide.kind == "f" else "np.conj({}.T)"
@@ -117,12 +114,12 @@ def _eigenvalues(w: Parts, op, a, UPLO="L"):
 
 @handles(np.linalg.slogdet)
 def _slogdet(w: Parts, op, a):
-    return _each(w, op, a, _wide(a, True, op), "np.linalg.slogdet({})", [[], []])
+    return _each(w, op, a, _wide(a, True), "np.linalg.slogdet({})", [[], []])
 
 
 @handles(np.linalg.qr)
 def _qr(w: Parts, op, a, mode="reduced"):
-    wide = _wide(a, mode in ("reduced", "r"), op)
+    wide = _wide(a, mode in ("reduced", "r"))
     if mode == "r":
         return _each(w, op, a, wide, "np.linalg.qr({})[1]", [[MIN, 1]])
     return _each(w, op, a, wide, "np.linalg.qr({})", [[0, MIN], [MIN, 1]])
@@ -131,7 +128,7 @@ def _qr(w: Parts, op, a, mode="reduced"):
 @handles(np.linalg.svd)
 def _svd(w: Parts, op, a, full_matrices=True, compute_uv=True, hermitian=False):
     known = isinstance(full_matrices, bool) and isinstance(compute_uv, bool) and hermitian is False
-    wide = _wide(a, known, op)
+    wide = _wide(a, known)
     if not compute_uv:
         return _each(w, op, a, wide, "np.linalg.svd({}, 0)[1]", [[MIN]])
     cores: Any = [[0, 0], [MIN], [1, 1]] if full_matrices else [[0, MIN], [MIN], [MIN, 1]]
@@ -140,19 +137,19 @@ def _svd(w: Parts, op, a, full_matrices=True, compute_uv=True, hermitian=False):
 
 @handles(np.linalg.svdvals)
 def _svdvals(w: Parts, op, x):
-    return _each(w, op, x, _wide(x, True, op), "np.linalg.svd({}, 0)[1]", [[MIN]])
+    return _each(w, op, x, _wide(x, True), "np.linalg.svd({}, 0)[1]", [[MIN]])
 
 
 @handles(np.linalg.pinv)
 def _pinv(w: Parts, op, a, rcond=None, hermitian=False):
-    wide = _wide(a, hermitian is False and not is_array(rcond), op)
+    wide = _wide(a, hermitian is False and not is_array(rcond))
     cut = "1e-15" if rcond is None else w.operands.real(rcond).text
     return _each(w, op, a, wide, f"np.linalg.pinv({{}}, {cut})", [[1, 0]])
 
 
 @handles(cofactors)
 def _cofactors(w: Parts, op, a, determinant):
-    wide, index = _wide(a, True, op), w.loops.index_names(max(a.type.ndim - 2, 0))
+    wide, index = _wide(a, True), w.loops.index_names(max(a.type.ndim - 2, 0))
     if is_array(determinant):
         one = Term(f"{w.operands.array(determinant)}[{subscript(index)}]", ATOM,
                    numpy_number(determinant.type.dtype))  # fmt: skip
@@ -164,7 +161,7 @@ def _cofactors(w: Parts, op, a, determinant):
 
 @handles(np.linalg.matrix_power)
 def _matrix_power(w: Parts, op, a, n):
-    wide = _wide(a, not is_array(n), op)
+    wide = _wide(a, not is_array(n))
     call = f"{w.helpers.use('matrix_power')}({{}}, {w.operands.index_text(n)})"
     return _each(w, op, a, wide, call, [[0, 0]])
 
@@ -174,8 +171,7 @@ def _lstsq(w: Parts, op, a, b, rcond=None):
     a, b = as_array(w, a), as_array(w, b)
     dtype = np.dtype(np.result_type(a.type.dtype, b.type.dtype, np.float64))  # as in NumPy
     if a.type.ndim != 2 or dtype.kind not in "fc" or is_array(rcond):
-        message = "of such arrays"
-        raise TypeError(message)
+        raise TypeError("of stacks, of ints, or with an array rcond=")
     m, n = as_dtype(w, a, dtype), as_dtype(w, b, dtype)
     unit = float(np.finfo(np.float64).eps)
     cut = f"{unit!r} * max({m}.shape[0], {m}.shape[1])"
@@ -184,8 +180,7 @@ def _lstsq(w: Parts, op, a, b, rcond=None):
     x, residuals, rank, s = op.outputs
     name = w.names.temporary("rank")
     if any(v.type.dtype not in (dtype, np.float64) for v in (x, residuals, s)):
-        message = "in single precision"
-        raise TypeError(message)
+        raise TypeError("in single precision")
     names = f"{w.names.name(x)}, {w.names.name(residuals)}, {name}, {w.names.name(s)}"
     w.code.line(f"{names} = np.linalg.lstsq({m}, {n}, {cut})", op)
     text = w.operands.stored(Term(name, ATOM, numpy_number(np.int64)), rank.type.dtype)
@@ -222,9 +217,8 @@ def _each(
     return None
 
 
-def _wide(a: Any, known: bool, op: Any) -> np.dtype[Any]:
+def _wide(a: Any, known: bool) -> np.dtype[Any]:
     """The dtype that LAPACK computes in."""
     if not known or not is_array(a) or a.type.ndim < 2 or a.type.dtype.kind not in "fc":
-        message = f"of such arrays by {op.function.__name__}"
-        raise TypeError(message)
+        raise TypeError("of a vector, of ints, or with an option that has no compiled form")
     return np.dtype(np.result_type(a.type.dtype, np.float32))

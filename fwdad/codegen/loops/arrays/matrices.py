@@ -19,8 +19,7 @@ def _diag(w: Parts, op, a, k=0):
         _diagonal(w, op, a, k)
         return
     if not isinstance(k, int):
-        message = "at a place that is not known"
-        raise TypeError(message)
+        raise TypeError("on a diagonal that is no constant")
     out, name = w.names.name(op.outputs[0]), w.operands.array(a)
     (i,) = w.loops.index_names(1)
     n = length_text(a.type.shape[0], name, 0)
@@ -36,18 +35,19 @@ def _diagonal(w: Parts, op, a, offset=0, axis1=0, axis2=1):
     ndim, (out,) = a.type.ndim, op.outputs
     axes = [axis1 % ndim, axis2 % ndim]
     if not isinstance(offset, int) or w.memory.is_written_later(out):
-        message = "that is written into, or at a place that is not known"
-        raise TypeError(message)
+        raise TypeError("whose result is written, or on a diagonal that is no constant")
     name, matrix, made = w.names.name(out), w.operands.array(a), w.names.temporary("n")
     lengths = lengths_of(a, matrix)
     down, right = max(-offset, 0), max(offset, 0)
     rows, columns = f"{lengths[axes[0]]} - {down}", f"{lengths[axes[1]]} - {right}"
     shorter = f"{w.helpers.use('smaller')}({rows}, {columns})"
     w.code.line(f"{made} = {w.helpers.use('larger')}({shorter}, 0)", op)
-    kept = [k for k in range(ndim) if k not in axes]
-    w.code.line(f"{name} = {w.arrays.empty([*(lengths[k] for k in kept), made], a.type.dtype)}")
-    with w.loops.nest([*(lengths[k] for k in kept), made]) as index:
-        at = dict(zip(kept, index, strict=False))
+    remaining = [k for k in range(ndim) if k not in axes]
+    w.code.line(
+        f"{name} = {w.arrays.empty([*(lengths[k] for k in remaining), made], a.type.dtype)}"
+    )
+    with w.loops.nest([*(lengths[k] for k in remaining), made]) as index:
+        at = dict(zip(remaining, index, strict=False))
         at[axes[0]] = f"{index[-1]} + {down}" if down else index[-1]
         at[axes[1]] = f"{index[-1]} + {right}" if right else index[-1]
         w.code.line(
@@ -59,8 +59,7 @@ def _diagonal(w: Parts, op, a, offset=0, axis1=0, axis2=1):
 def _trace(w: Parts, op, a):
     dtype = op.outputs[0].type.dtype
     if a.type.ndim != 2:
-        message = "of a stack of matrices"
-        raise TypeError(message)
+        raise TypeError("of a stack of matrices")
     name = w.operands.array(a)
     total = w.names.temporary("total", numpy_number(dtype))
     (i,) = w.loops.index_names(1)
@@ -88,8 +87,7 @@ def _tri(w: Parts, op, N, M=None, k=0, dtype=None):  # noqa: ARG001 (the output 
 def _triangle(w: Parts, op, m, k=0):
     (out,) = op.outputs
     if not is_array(m) or m.type.ndim < 2:
-        message = "of a vector"
-        raise TypeError(message)
+        raise TypeError("of a vector")
     sign = "<=" if op.function is np.tril else ">="
     zero = literal(0, numpy_number(out.type.dtype))
     with reading(w, m) as (value, lengths, steps):

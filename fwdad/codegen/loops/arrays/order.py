@@ -41,8 +41,7 @@ def extreme(
         ndim = value.type.ndim
         axes = axes_of(axis, ndim)
         if value.type.dtype.kind not in "iuf":
-            message = f"of {value.type.dtype}"
-            raise TypeError(message)
+            raise TypeError(f"of {value.type.dtype}")
         start = None
         if initial is not None:
             start = w.operands.stored(w.operands.atom(w.operands.number(initial)), dtype)
@@ -94,14 +93,14 @@ def _rows(
     It stores the result, or returns it if the whole result is a number.
     """
     out, ndim = op.outputs[0], len(lengths)
-    kept = [k for k in range(ndim) if k not in axes]
-    if not kept and isinstance(out.type, Number):
+    remaining = [k for k in range(ndim) if k not in axes]
+    if not remaining and isinstance(out.type, Number):
         yield lambda text: text
         return
-    there = [k for k in range(ndim) if keepdims or k in kept]
+    there = [k for k in range(ndim) if keepdims or k in remaining]
     w.arrays.new(out, ["1" if k in axes else lengths[k] for k in there])
     index = w.loops.index_names(ndim)
-    with w.loops.over(index, lengths, kept):
+    with w.loops.over(index, lengths, remaining):
         at = first_of_row(index, axes)
         place = f"{w.names.name(out)}[{subscript([at[k] for k in there])}]"
         yield lambda text: w.code.line(f"{place} = {text}")
@@ -127,8 +126,7 @@ def _position(w: Parts, op, symbol, a, axis, keepdims):
     value = as_array(w, a)
     dtype, ndim = value.type.dtype, value.type.ndim
     if dtype.kind not in "biuf" or ndim == 0:
-        message = f"of {value.type}"
-        raise TypeError(message)
+        raise TypeError(f"of {value.type}")
     axes = axes_of(axis, ndim)
     with reading(w, value) as (value, lengths, steps):
         _not_empty(w, lengths, axes, "attempt to get argmax of an empty sequence")
@@ -170,8 +168,7 @@ def _argmin(w: Parts, op, a, axis=None, keepdims=False):
 def _sorted_rows(w: Parts, op: Apply, a: Operand, axis: Any, call: str) -> str | None:
     """Apply a function to each row along an axis."""
     if not is_array(a) or a.type.dtype.kind not in "iuf" or not isinstance(axis, int):
-        message = "of such arrays"
-        raise TypeError(message)
+        raise TypeError("of complex numbers, or along an axis that is no int")
     ((along,), ndim, out) = (axes_of(axis, a.type.ndim), a.type.ndim, op.outputs[0])
     name = w.operands.array(a)
     if ndim == 1:
@@ -193,8 +190,7 @@ def _sort(w: Parts, op, a, axis=-1):
 @handles(np.argsort)
 def _argsort(w: Parts, op, a, axis=-1, kind=None):
     if kind not in ("stable", "mergesort"):
-        message = "whose order of equal values is not told"
-        raise TypeError(message)
+        raise TypeError('without kind="stable"')
     return _sorted_rows(w, op, a, axis, "np.argsort({}, kind='mergesort')")
 
 
@@ -207,8 +203,7 @@ def _take_along_axis(w: Parts, op, arr, indices, axis=-1):
     arr, indices = as_array(w, arr), as_array(w, indices)
     ndim = arr.type.ndim
     if indices.type.ndim != ndim or indices.type.dtype.kind not in "iu" or axis is None:
-        message = "of such indices"
-        raise TypeError(message)
+        raise TypeError("with indices of another rank, or without an axis")
     (along,) = axes_of(axis, ndim)
     source, where = w.operands.array(arr), w.operands.array(indices)
     lengths = []
@@ -216,8 +211,7 @@ def _take_along_axis(w: Parts, op, arr, indices, axis=-1):
         own, its = length_text(d, source, k), length_text(e, where, k)
         if k != along and d != e:
             if 1 in (d, e):
-                message = "of lengths that are broadcast"
-                raise TypeError(message)
+                raise TypeError("of lengths that are broadcast")
             w.code.line(f"{w.helpers.use('equal_length')}({own}, {its})")
         lengths.append(its if k == along else own)
     w.arrays.new(out, lengths)
@@ -232,8 +226,7 @@ def _scatter_add(w: Parts, op, values, places, size):
     out = op.outputs[0]
     values, places = as_array(w, values), as_array(w, places)
     if values.type.ndim != 1 or places.type.ndim != 1 or places.type.dtype.kind not in "iu":
-        message = "of such places"
-        raise TypeError(message)
+        raise TypeError("with indices that are no vector of ints")
     m, n = w.operands.array(values), w.operands.array(places)
     w.arrays.new(out, [w.operands.index_text(size)], zeros=True)
     if values.type.shape != places.type.shape:

@@ -26,9 +26,9 @@ def as_dtype(w: Parts, a: Value, dtype: np.dtype[Any]) -> str:
     name = w.operands.array(a)
     if a.type.dtype == dtype:
         return name
-    made = w.names.temporary("a")
-    fill_new(w, made, ArrayType(dtype, a.type.shape), a)
-    return made
+    copy = w.names.temporary("a")
+    fill_new(w, copy, ArrayType(dtype, a.type.shape), a)
+    return copy
 
 
 def stack(
@@ -38,16 +38,16 @@ def stack(
 
     ``core`` are the ranks of the items.
     """
-    held = [
+    stacked = [
         (name, v, v.type.shape[: v.type.ndim - rank])
         for (name, v), rank in zip(arrays, core, strict=True)
     ]
-    ndim = max(len(shape) for _, _, shape in held)
-    lengths, steps = w.elements.lengths([Leaf(name, shape, v) for name, v, shape in held], ndim)
+    ndim = max(len(shape) for _, _, shape in stacked)
+    lengths, steps = w.elements.lengths([Leaf(name, shape, v) for name, v, shape in stacked], ndim)
     index = w.loops.index_names(ndim)
     parts = [
         f"{name}[{subscript(w.elements.index_into(name, shape, index, steps))}]" if shape else name
-        for name, _, shape in held
+        for name, _, shape in stacked
     ]
     return lengths, index, parts
 
@@ -59,8 +59,7 @@ def _matmul(w: Parts, op, a, b):
         return _dot(w, op, a, b)
     dtype = op.outputs[0].type.dtype
     if dtype.kind not in "fc" or min(a.type.ndim, b.type.ndim) < 1:
-        message = "of stacks of ints"
-        raise TypeError(message)
+        raise TypeError("of stacks of ints")
     m, n = as_dtype(w, a, dtype), as_dtype(w, b, dtype)
     if b.type.ndim <= 2:
         return _rows_times(a, m, n, b.type.ndim)
@@ -87,8 +86,7 @@ def _dot(w: Parts, op, a, b):
     a, b = as_array(w, a), as_array(w, b)
     ranks = (a.type.ndim, b.type.ndim)
     if not set(ranks) <= {1, 2}:
-        message = f"of ranks {ranks}"
-        raise TypeError(message)
+        raise TypeError(f"of ranks {ranks}")
     out = op.outputs[0]
     dtype = out.type.dtype
     if dtype.kind in "fc" and ranks != (1, 1):
@@ -107,13 +105,13 @@ def _dot(w: Parts, op, a, b):
     wide = WIDE.get(dtype, dtype)
     total = w.names.temporary("total", numpy_number(wide))
     i, j, k = w.loops.index_names(3)
-    kept = [(i, f"{m}.shape[0]")] if ranks[0] == 2 else []
-    kept += [(j, f"{n}.shape[1]")] if ranks[1] == 2 else []
+    lengths = [(i, f"{m}.shape[0]")] if ranks[0] == 2 else []
+    lengths += [(j, f"{n}.shape[1]")] if ranks[1] == 2 else []
     left = [i, k] if ranks[0] == 2 else [k]
     right = [k, j] if ranks[1] == 2 else [k]
-    if kept:
-        w.arrays.new(out, [length for _, length in kept])
-    for index, length in kept:
+    if lengths:
+        w.arrays.new(out, [length for _, length in lengths])
+    for index, length in lengths:
         w.code.line(f"for {index} in range({length}):")
         w.code.indent += 1
     first = len(w.code.lines)
@@ -125,11 +123,11 @@ def _dot(w: Parts, op, a, b):
     ])  # fmt: skip
     w.code.line("    " + SUM.step(w, total, item, wide))
     result = w.operands.stored(Term(total, ATOM, numpy_number(wide)), dtype)
-    if not kept:
+    if not lengths:
         spread(w, first, SUM, wide)
         return result
-    w.code.line(f"{w.names.name(out)}[{subscript([index for index, _ in kept])}] = {result}")
-    w.code.indent -= len(kept)
+    w.code.line(f"{w.names.name(out)}[{subscript([index for index, _ in lengths])}] = {result}")
+    w.code.indent -= len(lengths)
     return None
 
 
@@ -137,8 +135,7 @@ def _dot(w: Parts, op, a, b):
 def _outer(w: Parts, op, a, b):
     a, b = as_array(w, a), as_array(w, b)
     if (a.type.ndim, b.type.ndim) != (1, 1):
-        message = "of matrices"
-        raise TypeError(message)
+        raise TypeError("of matrices")
     dtype, name = op.outputs[0].type.dtype, w.names.name(op.outputs[0])
     m, n = w.operands.array(a), w.operands.array(b)
     lengths = [length_text(a.type.shape[0], m, 0), length_text(b.type.shape[0], n, 0)]
@@ -152,8 +149,7 @@ def _outer(w: Parts, op, a, b):
 def _inner(w: Parts, op, a, b):
     a, b = as_array(w, a), as_array(w, b)
     if (a.type.ndim, b.type.ndim) != (1, 1) or a.type.dtype.kind == "c":
-        message = "of such arrays"
-        raise TypeError(message)
+        raise TypeError("of matrices, or of complex vectors")
     return _dot(w, op, a, b)
 
 
@@ -168,15 +164,13 @@ def _letter_lengths(w: Parts, terms, types, names):
     letters = "".join(terms)
     for term, t, name in zip(terms, types, names, strict=True):
         if len(term) != t.ndim:
-            message = "with such subscripts"
-            raise TypeError(message)
+            raise TypeError("whose subscripts do not match the axes")
         for axis, (letter, d) in enumerate(zip(term, t.shape, strict=True)):
-            own = length_text(d, name, axis)
+            length = length_text(d, name, axis)
             if getattr(d, "may_be_one", False) and letters.count(letter) > 1:
-                message = "with axes that may be stretched"
-                raise TypeError(message)
-            if d != 1 and lengths.setdefault(letter, own) != own:
-                w.code.line(f"if {own} != {lengths[letter]}:")
+                raise TypeError("with axes that may be broadcast")
+            if d != 1 and lengths.setdefault(letter, length) != length:
+                w.code.line(f"if {length} != {lengths[letter]}:")
                 w.code.line("    raise ValueError('operands of einsum do not fit')")
     for letter in letters:
         lengths.setdefault(letter, "1")
@@ -189,13 +183,12 @@ def _einsum(
 ):
     """Loops over all letters: those of the result outside, the sums inside."""
     if dtype is not None or order not in ("K", "C") or casting != "safe":
-        message = "in another dtype or order"
-        raise TypeError(message)
+        raise TypeError("in another dtype or order")
     out = op.outputs[0]
     dtype = out.type.dtype
     plain = isinstance(subscripts, str) and "." not in subscripts
     if not plain or dtype.kind not in "iufc" or (optimize and len(operands) > 2):
-        message = "with such subscripts"
+        message = "with an ellipsis, subscripts in lists, or optimize= of three operands or more"
         raise TypeError(message)
     inputs, _, result = subscripts.replace(" ", "").partition("->")
     terms = inputs.split(",")
@@ -207,8 +200,7 @@ def _einsum(
     lengths = _letter_lengths(w, terms, [a.type for a in arrays], names)
     summed = [c for c in lengths if c not in result]
     if len(operands) == 1 and not summed and w.memory.is_written_later(out):
-        message = "that is a view, and is written"
-        raise TypeError(message)
+        raise TypeError("that is a view, and is written")
     index = dict(zip([*result, *summed], w.loops.index_names(len(lengths)), strict=True))
     wide = WIDE.get(dtype, dtype)
     total = w.names.temporary("total", numpy_number(wide))

@@ -58,26 +58,26 @@ def _reduce(
     with reading(w, a) as (value, lengths, steps):
         ndim = value.type.ndim
         axes = axes_of(axis, ndim)
-        kept = [k for k in range(ndim) if k not in axes]
+        remaining = [k for k in range(ndim) if k not in axes]
         count = count_of(lengths, axes)
         element = lambda index: _power(w, w.elements.element(value, index, steps), power)  # noqa: E731
         start = literal(fold.identity, numpy_number(wide))
-        if not kept:
+        if not remaining:
             total = w.names.temporary("total", numpy_number(wide))
             first = len(w.code.lines)
             w.code.line(f"{total} = {start}")
             with w.loops.nest(lengths, inner=True) as index:
                 w.code.line(fold.step(w, total, element(index), wide))
             spread(w, first, fold, wide)
-            made = _finish(w, Term(total, ATOM, numpy_number(wide)), count, dtype, mean)
+            finished = _finish(w, Term(total, ATOM, numpy_number(wide)), count, dtype, mean)
             if isinstance(out.type, Number):
-                return made
+                return finished
             name = w.names.name(out)
             w.code.line(f"{name} = {w.arrays.empty(['1'] * out.type.ndim, dtype)}")
-            w.code.line(f"{name}[{subscript(['0'] * out.type.ndim)}] = {made}")
+            w.code.line(f"{name}[{subscript(['0'] * out.type.ndim)}] = {finished}")
             return None
         rows = Rows(w, value, lengths, steps)
-        _Along(op, fold, axes, kept, keepdims, count, mean).write(w, rows, element, power)
+        _Along(op, fold, axes, remaining, keepdims, count, mean).write(w, rows, element, power)
     return None
 
 
@@ -116,8 +116,8 @@ class _Along:
                 add_rows(rows, name, place, index, self.axes, power)
             if self.mean:
                 with w.loops.over(index, lengths, self.kept):
-                    made = self._made(w, f"{name}[{place}]", self.dtype)
-                    w.code.line(f"{name}[{place}] = {made}")
+                    term = self._made(w, f"{name}[{place}]", self.dtype)
+                    w.code.line(f"{name}[{place}] = {term}")
             return
         wide = WIDE.get(self.dtype, self.dtype)
         first = len(w.code.lines)
@@ -205,8 +205,7 @@ def _variance(w: Parts, a, axis, ddof, keepdims):
         or keepdims
         or value.type.dtype.kind == "c"
     ):
-        message = "along an axis"
-        raise TypeError(message)
+        raise TypeError("along an axis")
     name = w.operands.array(value)
     lengths = lengths_of(value, name)
     mean, total = (w.names.temporary(t, numpy_number(FLOAT64)) for t in ("mean", "total"))
@@ -242,8 +241,7 @@ def _count_nonzero(w: Parts, op, a):
 def _cumulative(w: Parts, op, fold, a, axis):
     value = as_array(w, a)
     if axis is None and value.type.ndim != 1:
-        message = "of a flattened array"
-        raise TypeError(message)
+        raise TypeError("of a flattened array")
     out = op.outputs[0]
     dtype, ndim = out.type.dtype, value.type.ndim
     (at,) = axes_of(axis if axis is not None else 0, ndim)

@@ -30,8 +30,7 @@ def _reshaped(w: Parts, a: Value, shape: str) -> str:
     name = w.operands.array(a)
     if w.memory.is_written_later(a):
         if not w.arrays.is_in_order(a):
-            message = "of an array that is not C-contiguous and is written"
-            raise TypeError(message)
+            raise TypeError("of an array that is not C-contiguous and is written")
         return f"{_in_rows(w, a)}.reshape({shape})"  # only a view will do
     return f"np.ascontiguousarray({name}).reshape({shape})"
 
@@ -50,8 +49,7 @@ def _in_rows(w: Parts, a: Value) -> str:
 @handles(np.reshape)
 def _reshape(w: Parts, op, a, shape, order="C"):
     if order != "C" or isinstance(a, (list, tuple)):
-        message = f"in order {order}"
-        raise TypeError(message)
+        raise TypeError(f"in order {order}")
     lengths = shape_text(w, shape)
     if not is_array(a) or not a.type.ndim:
         dtype = op.outputs[0].type.dtype
@@ -71,14 +69,12 @@ def _ravel(w: Parts, op, a, order="C"):
     a = as_array(w, a)
     rows = w.memory.is_c_contiguous(a)
     if order != "C" and not (rows and order in ("K", "A")):
-        message = f"in order {order}"
-        raise TypeError(message)
+        raise TypeError(f"in order {order}")
     if w.memory.is_written(op.outputs[0]) and not w.memory.is_written_later(a) and a.type.ndim:
         return f"{_reshaped(w, a, '-1')}.copy()"  # the original is not written: a copy will do
     if w.memory.is_written(op.outputs[0]):
         if not rows:
-            message = "of an array that may not be C-contiguous, and is written"
-            raise TypeError(message)
+            raise TypeError("of an array that may not be C-contiguous, and is written")
         return f"{_in_rows(w, a)}.reshape(-1)"
     return _reshaped(w, a, "-1") if a.type.ndim else f"{w.operands.array(a)}.reshape(1)"
 
@@ -86,34 +82,32 @@ def _ravel(w: Parts, op, a, order="C"):
 @handles(view_or_zeros, view_or_copy)
 def _view_beside(w: Parts, op, mirrored, held, v, base):  # noqa: ARG001
     if not w.memory.is_c_contiguous(base):
-        message = "of an array that may not be C-contiguous"
-        raise TypeError(message)
+        raise TypeError("of an array that may not be C-contiguous")
     return w.operands.array(mirrored)
 
 
 @handles(give_back)
 def _give_back(w: Parts, op, held, own, order):  # noqa: ARG001
-    made = (o for o in w.program.walk() if own in o.outputs or held in o.outputs)
-    bases = [o.args[3] for o in made if isinstance(o, Apply) and o.function is view_or_zeros]
+    defining_ops = (o for o in w.program.walk() if own in o.outputs or held in o.outputs)
+    bases = [
+        o.args[3] for o in defining_ops if isinstance(o, Apply) and o.function is view_or_zeros
+    ]
     if not any(map(w.memory.is_c_contiguous, bases)):
-        message = "of an array that may not be C-contiguous"
-        raise TypeError(message)
+        raise TypeError("of an array that may not be C-contiguous")
     # a view: updates of it reach the array
 
 
 @handles(is_view)
 def _is_view(w: Parts, op, v, base):  # noqa: ARG001
     if not w.memory.is_c_contiguous(base):
-        message = "of an array that may not be C-contiguous"
-        raise TypeError(message)
+        raise TypeError("of an array that may not be C-contiguous")
     return "True"
 
 
 @handles(np.ndarray.flatten)
 def _flatten(w: Parts, op, a, order="C"):  # noqa: ARG001
     if order != "C" or not a.type.ndim:
-        message = f"in order {order}"
-        raise TypeError(message)
+        raise TypeError(f"in order {order}")
     return f"{w.operands.array(a)}.copy().reshape(-1)"
 
 
@@ -126,14 +120,13 @@ def _transpose(w: Parts, op, a, *axes, **options):
     if op.function is np.matrix_transpose:
         order[-2:] = order[:-3:-1]
     elif op.function is np.transpose:
-        given = axes[0] if axes else options.get("axes")
-        order = order[::-1] if given is None else [k % ndim for k in given]
+        permutation = axes[0] if axes else options.get("axes")
+        order = order[::-1] if permutation is None else [k % ndim for k in permutation]
     else:
         marked = op.function(np.empty(tuple(range(2, ndim + 2))), *axes, **options).shape
         order = [n - 2 for n in marked]
     if labels.ndim != len(order):
-        message = "of these axes"
-        raise TypeError(message)
+        raise TypeError("with axes that are no permutation")
     if order == list(range(ndim)):
         return w.operands.text(a)
     if order == list(range(ndim))[::-1]:
@@ -150,8 +143,7 @@ def _squeeze(w: Parts, op, a, axis=None):  # noqa: ARG001
     )
     if any(a.type.shape[k] != 1 for k in axes) or (axis is None and any(
         isinstance(d, Size) for d in a.type.shape)) or len(axes) == a.type.ndim:  # fmt: skip
-        message = "of axes whose lengths are not known"
-        raise TypeError(message)
+        raise TypeError("of axes whose lengths are not known")
     parts = ["0" if k in axes else ":" for k in range(a.type.ndim)]
     return f"{w.operands.array(a)}[{', '.join(parts)}]"
 
@@ -189,8 +181,7 @@ def _flip(w: Parts, op, a, axis=None):
 @handles(np.roll)
 def _roll(w: Parts, op, a, shift, axis=None):
     if isinstance(shift, tuple) or isinstance(axis, tuple) or (axis is None and a.type.ndim != 1):
-        message = "of several axes"
-        raise TypeError(message)
+        raise TypeError("of several axes")
     (along,) = axes_of(axis, a.type.ndim)
     name, source, lengths = w.names.name(op.outputs[0]), w.operands.array(a), lengths_like(w, a)
     n = name_text(w, lengths[along], "n")
@@ -244,8 +235,8 @@ def _join(w: Parts, op: Apply, parts: Sequence[Operand], axis: int, new: bool) -
     w.code.line(f"{name} = {w.arrays.empty(lengths, out.type.dtype)}")
     offset = "0"
     for k, (v, n) in enumerate(zip(values, names, strict=True)):
-        own = lengths_of(v, n)
-        with w.loops.nest(own) as index:
+        part_lengths = lengths_of(v, n)
+        with w.loops.nest(part_lengths) as index:
             if new:
                 place = [*index[:axis], str(k), *index[axis:]]
             else:
@@ -255,18 +246,16 @@ def _join(w: Parts, op: Apply, parts: Sequence[Operand], axis: int, new: bool) -
             text = w.operands.stored(w.elements.element(v, index), out.type.dtype)
             w.code.line(f"{name}[{subscript(place)}] = {text}")
         if not new:
-            moved = own[axis] if offset == "0" else f"{offset} + {own[axis]}"
+            moved = part_lengths[axis] if offset == "0" else f"{offset} + {part_lengths[axis]}"
             offset = name_text(w, moved, "offset") if k + 1 < len(values) else offset
     if not ndim and not new:
-        message = "of 0-d arrays"
-        raise TypeError(message)
+        raise TypeError("of 0-d arrays")
 
 
 def _default_cast(dtype, casting):
     """Refuse casting options other than the defaults that rules pass on."""
     if dtype is not None or casting != "same_kind":
-        message = "a dtype, or a rule for casts"
-        raise TypeError(message)
+        raise TypeError("with dtype= or casting=")
 
 
 @handles(np.concatenate)
@@ -274,8 +263,7 @@ def _concatenate(w: Parts, op, parts, axis=0, *, dtype=None, casting="same_kind"
     _default_cast(dtype, casting)
     ndim = op.outputs[0].type.ndim
     if axis is None:
-        message = "of flattened arrays"
-        raise TypeError(message)
+        raise TypeError("of flattened arrays")
     _join(w, op, parts, axes_of(axis, ndim)[0], new=False)
 
 
@@ -289,8 +277,7 @@ def _common_rank(parts):
     """The rank of arrays that are joined; raises if they differ."""
     ranks = {p.type.ndim for p in parts if is_array(p)}
     if len(ranks) != 1 or not all(is_array(p) for p in parts) or 0 in ranks:
-        message = "of numbers"
-        raise TypeError(message)
+        raise TypeError("of numbers, or of arrays of several ranks")
     return ranks.pop()
 
 
@@ -307,8 +294,7 @@ def _vstack(w: Parts, op, parts):
 @handles(np.diff)
 def _diff(w: Parts, op, a, n=1, axis=-1):
     if n != 1 or a.type.ndim != 1 or axis not in (-1, 0) or a.type.dtype.kind == "b":
-        message = "of higher order"
-        raise TypeError(message)
+        raise TypeError("of higher order, of a matrix, or of bools")
     name, out = w.operands.array(a), w.names.name(op.outputs[0])
     length = length_text(a.type.shape[0], name, 0)
     shorter = f"{w.helpers.use('larger')}({length} - 1, 0)"

@@ -29,22 +29,22 @@ _ROOM = 0 if CHECK_BOUNDS else 8192  # spare capacity of a stack that grows: unt
 @handles(new_stack)
 def _new_stack(w: Parts, op: Apply) -> None:
     (stack,) = op.outputs
-    held = w.stacks.held.get(stack)
-    if held is None:
+    layout = w.stacks.held.get(stack)
+    if layout is None:
         raise w.operands.cannot("a stack that nothing is pushed onto")
-    if held.name:
+    if layout.name:
         return
-    held.name = w.names.name(stack)
-    w.names.types[held.name] = ArrayType(held.type.dtype, (Size(),))
-    held.top = w.names.temporary(f"{held.name}_top", INT)
-    _note_inside(w, held)
-    w.code.line(f"{held.name} = {_memory(w, held.type)}", op)
+    layout.name = w.names.name(stack)
+    w.names.types[layout.name] = ArrayType(layout.type.dtype, (Size(),))
+    layout.top = w.names.temporary(f"{layout.name}_top", INT)
+    _note_inside(w, layout)
+    w.code.line(f"{layout.name} = {_memory(w, layout.type)}", op)
     # a callee is compiled once: for any int, not for a literal
-    w.code.line(f"{held.top} = {'np.int64(0)' if stack in w.stacks.handed else '0'}")
-    if isinstance(held.type, ArrayType) and held.type.ndim:
-        held.shapes = w.names.temporary(f"{held.name}_shapes")
-        w.code.line(f"{held.shapes} = {_memory(w, INT)}")
-        w.code.line(f"{held.shapes}_top = {'np.int64(0)' if stack in w.stacks.handed else '0'}")
+    w.code.line(f"{layout.top} = {'np.int64(0)' if stack in w.stacks.handed else '0'}")
+    if isinstance(layout.type, ArrayType) and layout.type.ndim:
+        layout.shapes = w.names.temporary(f"{layout.name}_shapes")
+        w.code.line(f"{layout.shapes} = {_memory(w, INT)}")
+        w.code.line(f"{layout.shapes}_top = {'np.int64(0)' if stack in w.stacks.handed else '0'}")
 
 
 def _memory(w: Parts, t: Type) -> str:
@@ -59,14 +59,14 @@ def unpack(w: Parts, stack: Value, name: str) -> None:
 
 def begun(w: Parts, stack: Value) -> list[str]:
     """The names of a stack that is a parameter: what :func:`parts` passes."""
-    held = w.stacks.held[stack]
-    held.name = w.names.name(stack)
-    w.names.types[held.name] = ArrayType(held.type.dtype, (Size(),))
-    held.top = w.names.temporary(f"{held.name}_top", INT)
-    _note_inside(w, held)
-    if isinstance(held.type, ArrayType) and held.type.ndim:
-        held.shapes = w.names.temporary(f"{held.name}_shapes")
-    return _parts(held).split(", ")
+    layout = w.stacks.held[stack]
+    layout.name = w.names.name(stack)
+    w.names.types[layout.name] = ArrayType(layout.type.dtype, (Size(),))
+    layout.top = w.names.temporary(f"{layout.name}_top", INT)
+    _note_inside(w, layout)
+    if isinstance(layout.type, ArrayType) and layout.type.ndim:
+        layout.shapes = w.names.temporary(f"{layout.name}_shapes")
+    return _parts(layout).split(", ")
 
 
 def _note_inside(w: Parts, held: Held) -> None:
@@ -81,10 +81,10 @@ def parts(w: Parts, stack: Value) -> list[str]:
 
 def part_types(w: Parts, stack: Value) -> list[Type]:
     """The types of :func:`parts`."""
-    held = w.stacks.held[stack]
-    buffer = ArrayType(held.type.dtype, (Size(),))
+    layout = w.stacks.held[stack]
+    buffer = ArrayType(layout.type.dtype, (Size(),))
     shapes: list[Type] = [ArrayType(INT.dtype, (Size(),)), INT]
-    return [buffer, INT, *(shapes if held.shapes else [])]
+    return [buffer, INT, *(shapes if layout.shapes else [])]
 
 
 def as_tuple(w: Parts, stack: Value) -> str:
@@ -105,27 +105,27 @@ def make_room(w: Parts, loop: Loop) -> None:
     ends = [type_of_operand(x) for x in (start, stop)]
     if step not in (1, -1) or isinstance(step, Value) or any(t.dtype.kind != "i" for t in ends):
         return
-    own: dict[Held, list[Apply]] = {}
+    raising: dict[Held, list[Apply]] = {}
     for op in loop.body.ops:
         if isinstance(op, Apply) and op.function is push:
-            held = w.stacks.held[op.args[0]]
-            if held.name and not isinstance(held.type, ArrayType):
-                own.setdefault(held, []).append(op)
+            layout = w.stacks.held[op.args[0]]
+            if layout.name and not isinstance(layout.type, ArrayType):
+                raising.setdefault(layout, []).append(op)
     raised = _pushes_in(w, loop)
-    found = {held: len(ops) for held, ops in own.items() if raised[held] == len(ops)}
-    if not found:
+    rooms = {layout: len(ops) for layout, ops in raising.items() if raised[layout] == len(ops)}
+    if not rooms:
         return
-    w.stacks.roomy.update(op for held in found for op in own[held])
+    w.stacks.roomy.update(op for layout in rooms for op in raising[layout])
     low, high = (start, stop) if step == 1 else (stop, start)
     first, last = w.operands.text(low, 6), w.operands.text(high, 5)  # the subtrahend is one term
     count = last if first == "0" else f"{last} - {first}"
-    if len(found) > 1 and not count.isidentifier():
+    if len(rooms) > 1 and not count.isidentifier():
         name = w.names.temporary("count", INT)
         w.code.line(f"{name} = {count}")
         count = name
-    for held, each in found.items():
+    for layout, each in rooms.items():
         factor = count if count.isidentifier() else f"({count})"
-        _grow(w, held, f"{each} * {factor}" if each != 1 else count)
+        _grow(w, layout, f"{each} * {factor}" if each != 1 else count)
 
 
 def _pushes_in(w: Parts, loop: Loop) -> Counter[Held]:
@@ -150,30 +150,30 @@ def _grow(w: Parts, held: Held, more: str) -> None:
 
 @handles(push)
 def _push(w: Parts, op: Apply, stack: Value, x: Any) -> None:
-    held = w.stacks.held[stack]
-    name, top, shapes = held.name, held.top, held.shapes
+    layout = w.stacks.held[stack]
+    name, top, shapes = layout.name, layout.top, layout.shapes
     t = w.operands.type_of(x)
     if not is_array(x) or not t.ndim:
         if is_array(x):
             text = f"{w.operands.array(x)}[()]"
         else:
             text = w.operands.stored(w.operands.number(x), t.dtype)
-        if op in held.begins and op not in w.stacks.roomy:
-            _grow(w, held, str(len(held.stacks)))
-        w.code.line(f"{held.place(stack)} = {text}", op)
-        if op in held.ends:
-            w.code.line(f"{top} += {len(held.stacks)}")
+        if op in layout.begins and op not in w.stacks.roomy:
+            _grow(w, layout, str(len(layout.stacks)))
+        w.code.line(f"{layout.place(stack)} = {text}", op)
+        if op in layout.ends:
+            w.code.line(f"{top} += {len(layout.stacks)}")
         return
     grown = w.helpers.use("grown")
     with reading(w, x) as (value, lengths, steps):
         size = w.names.temporary("size", INT)
         w.code.line(f"{size} = {' * '.join(lengths)}", op)
-        _grow(w, held, size)
-        kept = len(held.unknown)
-        if kept:
-            w.code.line(f"if {shapes}_top + {kept} > {shapes}.size:")
-            w.code.line(f"    {shapes} = {grown}({shapes}, {shapes}_top + {kept})")
-            _require_part(w, shapes, f"{shapes}_top", str(kept))
+        _grow(w, layout, size)
+        count = len(layout.unknown)
+        if count:
+            w.code.line(f"if {shapes}_top + {count} > {shapes}.size:")
+            w.code.line(f"    {shapes} = {grown}({shapes}, {shapes}_top + {count})")
+            _require_part(w, shapes, f"{shapes}_top", str(count))
         _require_part(w, name, top, size)
         w.code.line(f"{w.helpers.use('ahead')}({name}, {top}, {size}, 1)")
         view = w.names.temporary("view")
@@ -182,49 +182,49 @@ def _push(w: Parts, op: Apply, stack: Value, x: Any) -> None:
             item = w.operands.stored(w.elements.element(value, index, steps), t.dtype)
             w.code.line(f"{view}[{subscript(index)}] = {item}")
     w.code.line(f"{top} += {size}")
-    for k, axis in enumerate(held.unknown):
+    for k, axis in enumerate(layout.unknown):
         w.code.line(f"{shapes}[{shapes}_top + {k}] = {lengths[axis]}")
-    if kept:
-        w.code.line(f"{shapes}_top += {kept}")
+    if count:
+        w.code.line(f"{shapes}_top += {count}")
 
 
 @handles(pop)
 def _pop(w: Parts, op: Apply, stack: Value) -> str:
-    held = w.stacks.held[stack]
+    layout = w.stacks.held[stack]
     t = op.outputs[0].type
     if isinstance(t, ArrayType) and t.ndim:
-        if held.unknown:
-            w.code.line(f"{held.shapes}_top -= {len(held.unknown)}", op)
-            _require_part(w, held.shapes, f"{held.shapes}_top", str(len(held.unknown)))
-        lengths = _lengths_at(held, f"{held.shapes}_top")
+        if layout.unknown:
+            w.code.line(f"{layout.shapes}_top -= {len(layout.unknown)}", op)
+            _require_part(w, layout.shapes, f"{layout.shapes}_top", str(len(layout.unknown)))
+        lengths = _lengths_at(layout, f"{layout.shapes}_top")
         size = " * ".join(lengths)
-        w.code.line(f"{held.top} -= {size}")
-        w.code.line(f"{w.helpers.use('ahead')}({held.name}, {held.top}, {size}, -1)")
-        return _view(w, op, held.name, held.top, lengths)
-    if op in held.lowers:
-        w.code.line(f"{held.top} -= {len(held.stacks)}", op)
-    return _item(w, op, held.place(stack))
+        w.code.line(f"{layout.top} -= {size}")
+        w.code.line(f"{w.helpers.use('ahead')}({layout.name}, {layout.top}, {size}, -1)")
+        return _view(w, op, layout.name, layout.top, lengths)
+    if op in layout.lowers:
+        w.code.line(f"{layout.top} -= {len(layout.stacks)}", op)
+    return _item(w, op, layout.place(stack))
 
 
 @handles(top)
 def _top(w: Parts, op: Apply, stack: Value) -> str:
-    held = w.stacks.held[stack]
+    layout = w.stacks.held[stack]
     t = op.outputs[0].type
     if isinstance(t, ArrayType) and t.ndim:
-        lengths = _lengths_at(held, f"{held.shapes}_top - {len(held.unknown)}")
-        if held.unknown:
-            _require_part(w, held.shapes, f"{held.shapes}_top - {len(held.unknown)}", "1")
+        lengths = _lengths_at(layout, f"{layout.shapes}_top - {len(layout.unknown)}")
+        if layout.unknown:
+            _require_part(w, layout.shapes, f"{layout.shapes}_top - {len(layout.unknown)}", "1")
         start = w.names.temporary("start", INT)
-        w.code.line(f"{start} = {held.top} - {' * '.join(lengths)}", op)
-        return _view(w, op, held.name, start, lengths, ".copy()")
-    _require_part(w, held.name, f"{held.top} - 1", "1")
-    return _item(w, op, f"{held.name}[{held.top} - 1]")
+        w.code.line(f"{start} = {layout.top} - {' * '.join(lengths)}", op)
+        return _view(w, op, layout.name, start, lengths, ".copy()")
+    _require_part(w, layout.name, f"{layout.top} - 1", "1")
+    return _item(w, op, f"{layout.name}[{layout.top} - 1]")
 
 
 @handles(thin)
 def _thin(w: Parts, op: Apply, stack: Value) -> None:
-    held = w.stacks.held[stack]
-    name, height, shapes, t = held.name, held.top, held.shapes, held.type
+    layout = w.stacks.held[stack]
+    name, height, shapes, t = layout.name, layout.top, layout.shapes, layout.type
     if isinstance(t, ArrayType) and t.ndim:
         text = f"{w.helpers.use('thinned')}({name}, {shapes}, {shapes}_top, {t.ndim})"
         w.code.line(f"{height}, {shapes}_top = {text}", op)
@@ -235,8 +235,8 @@ def _thin(w: Parts, op: Apply, stack: Value) -> None:
 def _lengths_at(held: Held, at: str) -> list[str]:
     """The lengths of a stacked array; unknown ones are stored on the stack of shapes."""
     assert isinstance(held.type, ArrayType)
-    kept = {axis: f"{held.shapes}[{at} + {k}]" for k, axis in enumerate(held.unknown)}
-    return [kept.get(axis, str(d)) for axis, d in enumerate(held.type.shape)]
+    shapes = {axis: f"{held.shapes}[{at} + {k}]" for k, axis in enumerate(held.unknown)}
+    return [shapes.get(axis, str(d)) for axis, d in enumerate(held.type.shape)]
 
 
 def _require_part(w: Parts, name: str, start: str, size: str) -> None:

@@ -37,8 +37,7 @@ def _of_each(w: Parts, op: Any, v: Operand, call: Any) -> str | None:
 def _vector(w: Parts, a: Operand, kinds: str) -> Any:
     a = as_array(w, a)
     if a.type.ndim != 1 or a.type.dtype.kind not in kinds:
-        message = "of such arrays"
-        raise TypeError(message)
+        raise TypeError("of an array that is no vector, or whose dtype does not compile")
     return a
 
 
@@ -46,8 +45,7 @@ def _is_real(w: Parts, *xs: Operand) -> None:
     """Refuse numbers that have no order."""
     alone = [x for x in xs if not isinstance(x, (list, tuple))]
     if any(w.operands.type_of(x).dtype.kind not in "iuf" for x in alone):
-        message = "of such numbers"
-        raise TypeError(message)
+        raise TypeError("of numbers without an order")
 
 
 @handles(np.searchsorted)
@@ -90,8 +88,7 @@ def _convolve(w: Parts, op, a, v, mode=None):
     mode = ("valid" if turned else "full") if mode is None else mode
     dtype = op.outputs[0].type.dtype
     if mode not in _MODES or dtype.kind not in "fc":
-        message = f"of {dtype}"
-        raise TypeError(message)
+        raise TypeError(f"of {dtype}, or in an unknown mode")
     m, n = (as_dtype(w, _vector(w, x, "biufc"), dtype) for x in (a, v))
     start, length = w.names.temporary("start"), w.names.temporary("length")
     text = f"{m}.shape[0], {n}.shape[0], {_MODES[mode]}, {turned}"
@@ -108,8 +105,7 @@ def _unique(
 ):  # fmt: skip
     a = _vector(w, ar, "biuf")
     if axis not in (None, 0) or not sorted:
-        message = "of this kind"
-        raise TypeError(message)
+        raise TypeError("along an axis, or unsorted")
     parts = [w.names.temporary(t) for t in ("values", "first", "inverse", "counts")]
     call = f"{w.helpers.use('distinct')}({w.operands.array(a)}, {bool(equal_nan)})"
     w.code.line(f"{', '.join(parts)} = {call}", op)
@@ -122,8 +118,7 @@ def _repeat(w: Parts, op, a, repeats, axis=None):
     """``np.repeat`` by an array of counts; a single count is decomposed before."""
     a, counts = as_array(w, a), _vector(w, repeats, "iu")
     if axis not in (None, 0) or a.type.ndim != 1:
-        message = "along an axis"
-        raise TypeError(message)
+        raise TypeError("along an axis")
     source, by, name = w.operands.array(a), w.operands.array(counts), w.names.name(op.outputs[0])
     n = length_text(a.type.shape[0], source, 0)
     w.code.line(f"{w.helpers.use('equal_length')}({by}.shape[0], {n})", op)

@@ -53,8 +53,7 @@ def numpy_number(dtype: Any) -> Number:
 def check_dtype(dtype: np.dtype[Any]) -> None:
     """Refuse dtypes that Numba does not support (float16, longdouble, other byte orders)."""
     if dtype not in _DTYPES or not dtype.isnative:
-        message = f"values of dtype {dtype}"
-        raise CannotCompileError(message)
+        raise CannotCompileError(f"values of dtype {dtype}")
 
 
 def literal(x: Any, t: Number) -> str:
@@ -64,8 +63,7 @@ def literal(x: Any, t: Number) -> str:
         return repr(bool(x))
     if t.dtype.kind in "iu":
         if not -(2**63) <= int(x) < 2**63:
-            message = f"the int {x}"
-            raise CannotCompileError(message)
+            raise CannotCompileError(f"the int {x}")
         return repr(int(x)) if t.dtype == INT64 else f"np.{t.dtype}({int(x)})"
     if t.dtype.kind == "f":
         text = _float(float(x))
@@ -86,8 +84,7 @@ def constant(x: Any) -> Term:
     """A constant number as a term."""
     t = number_type(x)
     if t is None:
-        message = f"{type_in_words(x)} among numbers"
-        raise CannotCompileError(message)
+        raise CannotCompileError(f"{type_in_words(x)} among numbers")
     text = literal(x, t)
     bits = int(abs(x)).bit_length() if t.dtype.kind in "biu" else 64
     return Term(text, 7 if text.startswith("-") else ATOM, t, x, bits)
@@ -125,8 +122,7 @@ def number_cast(term: Term, dtype: np.dtype[Any]) -> Term:
     low, high = int(np.iinfo(dtype).min), min(int(np.iinfo(dtype).max), 2**63 - 1)
     if term.constant is not None:
         if not low <= term.constant <= high:
-            message = f"the int {term.constant} as {dtype}"
-            raise CannotCompileError(message)
+            raise CannotCompileError(f"the int {term.constant} as {dtype}")
         return cast(term, dtype)
     wanted = Number(dtype, python=False)
     return Term(f"np.{dtype}(int_within({term.text}, {low}, {high}))", ATOM, wanted, bits=term.bits)
@@ -145,8 +141,7 @@ def stored_cast(term: Term, dtype: np.dtype[Any], *, item: bool) -> Term:
     if (term.kind == "f" and (term.constant is not None or dtype == _UINT64)) or (
         term.type.dtype == _UINT64
     ):
-        message = f"{term.type} that is stored as {dtype}"
-        raise CannotCompileError(message)
+        raise CannotCompileError(f"{term.type} that is stored as {dtype}")
     as_int = Number(INT64, python=True)
     if term.kind == "f":
         return number_cast(Term(f"to_int({term.text})", ATOM, as_int), dtype)

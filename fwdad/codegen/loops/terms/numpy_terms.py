@@ -53,8 +53,8 @@ def needed_dtypes(ufunc: np.ufunc, types: Sequence[Any]) -> list[np.dtype[Any] |
     weak = [isinstance(t, Number) and t.python and t.dtype.kind == "i" for t in types]
     if not any(weak) or ufunc in COMPARISONS:
         return [None] * len(types)
-    given = [t if isinstance(t, Number) else numpy_number(t.dtype) for t in types]
-    wanted = loop_types(ufunc, given)
+    numbers = [t if isinstance(t, Number) else numpy_number(t.dtype) for t in types]
+    wanted = loop_types(ufunc, numbers)
     return [
         d if is_weak and d.kind in "iu" and d != INT64 else None
         for d, is_weak in zip(wanted, weak, strict=False)
@@ -112,8 +112,7 @@ def _numpy_text(ufunc: np.ufunc, terms: Sequence[Term], kind: str) -> tuple[str,
             return f"{terms[0].at(6)} / {terms[1].at(7)}", 6
         return f"divide({args})", ATOM
     if ufunc in ORDERINGS and kind == "c":
-        message = "an ordering of complex numbers"
-        raise CannotCompileError(message)
+        raise CannotCompileError("an ordering of complex numbers")
     if ufunc in SYMBOLS:
         symbol, level = SYMBOLS[ufunc]
         return f"{terms[0].at(level + (level == 0))} {symbol} {terms[1].at(level + 1)}", level
@@ -130,8 +129,7 @@ def _numpy_text(ufunc: np.ufunc, terms: Sequence[Term], kind: str) -> tuple[str,
     if ufunc in (np.floor_divide, np.remainder):
         prefix = {"f": "float", "i": "int"}.get(kind)
         if prefix is None:
-            message = f"np.{name} of unsigned ints"
-            raise CannotCompileError(message)
+            raise CannotCompileError(f"np.{name} of unsigned ints")
         return f"{prefix}_{name}({args})", ATOM
     if ufunc is np.fmod and kind in "if":
         return f"{'np.fmod' if kind == 'f' else 'int_fmod'}({args})", ATOM
@@ -153,8 +151,7 @@ def _numpy_text(ufunc: np.ufunc, terms: Sequence[Term], kind: str) -> tuple[str,
         wide = [cast(t, FLOAT64).text for t in terms]
         text = f"special_{name}({', '.join(wide)})"
         return f"np.float32({text})" if terms[0].type.dtype == np.float32 else text, ATOM
-    message = f"the function {name}"
-    raise CannotCompileError(message)
+    raise CannotCompileError(f"the function {name}")
 
 
 def _is_scipy(ufunc: np.ufunc) -> bool:
@@ -176,8 +173,7 @@ def bool_text(ufunc: np.ufunc, terms: Sequence[Term]) -> tuple[str, int]:
         return f"not {terms[0].at(1)}", -1
     if ufunc in (np.positive, np.absolute):
         return terms[0].text, terms[0].level
-    message = f"np.{ufunc.__name__} of bools"
-    raise CannotCompileError(message)
+    raise CannotCompileError(f"np.{ufunc.__name__} of bools")
 
 
 def _repeated(term: Term, n: int) -> str | None:
@@ -194,8 +190,7 @@ def _power_text(terms: Sequence[Term], kind: str) -> tuple[str, int]:
     if kind == "i":
         return f"numpy_int_power({base.text}, {exponent.text})", ATOM
     if kind != "f":
-        message = "powers of unsigned ints"
-        raise CannotCompileError(message)
+        raise CannotCompileError("powers of unsigned ints")
     if n is not None and n in (2, 3):
         repeated = _repeated(base, int(n))
         return (repeated, 6) if repeated else (f"{base.at(9)}**{int(n)}", 8)

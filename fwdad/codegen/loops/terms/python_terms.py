@@ -28,8 +28,7 @@ def python_term(ufunc: np.ufunc, terms: Sequence[Term], result: Number) -> Term:
     """An operator on Python's numbers, by Python's rules."""
     kinds = {t.kind for t in terms}
     if ufunc in ORDERINGS and "c" in kinds:
-        message = "an ordering of complex numbers"
-        raise CannotCompileError(message)
+        raise CannotCompileError("an ordering of complex numbers")
     if ufunc is np.logical_not:
         return Term(f"not {cast(terms[0], BOOL).at(1)}", -1, result, bits=1)
     if ufunc in COMPARISONS:
@@ -54,8 +53,7 @@ def python_term(ufunc: np.ufunc, terms: Sequence[Term], result: Number) -> Term:
     if ufunc in (np.floor_divide, np.remainder) and wide == FLOAT64:
         args = ", ".join(cast(t, wide).text for t in terms)
         return Term(f"python_{ufunc.__name__}({args})", ATOM, result)
-    message = f"the function {ufunc.__name__} of Python's numbers"
-    raise CannotCompileError(message)
+    raise CannotCompileError(f"the function {ufunc.__name__} of Python's numbers")
 
 
 def _python_power(terms: Sequence[Term], wide: np.dtype[Any], result: Number) -> Term:
@@ -108,8 +106,7 @@ def _python_int(ufunc: np.ufunc, terms: Sequence[Term], result: Number) -> Term:
         return Term(f"{terms[0].at(level)} {symbol} {terms[1].at(level + 1)}", level, result)
     if ufunc is np.invert:
         return Term(f"~{terms[0].at(7)}", 7, result)
-    message = f"the operator {ufunc.__name__} of Python's ints"
-    raise CannotCompileError(message)
+    raise CannotCompileError(f"the operator {ufunc.__name__} of Python's ints")
 
 
 # -- functions of one number that are no ufuncs

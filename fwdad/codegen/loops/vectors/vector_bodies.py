@@ -66,21 +66,21 @@ def vector_body(w: Parts, loop: Loop) -> Body | None:
     ops = loop.body.ops
     if not any(map(is_function, ops)):
         return None
-    made = {v: op for op in ops for v in op.outputs}
-    inside = {*loop.body.params, *made}
-    found = Body(Ahead(loop.span[0], made, loop.body.params[0], inside))
-    if not _adds_up(loop, found):
+    definitions = {v: op for op in ops for v in op.outputs}
+    inside = {*loop.body.params, *definitions}
+    body = Body(Ahead(loop.span[0], definitions, loop.body.params[0], inside))
+    if not _adds_up(loop, body):
         return None
-    carried = {*loop.carried, *(v for op in found.sums for v in op.outputs)}
-    if not all(_fits(w, found, op, carried) for op in ops):
+    carried = {*loop.carried, *(v for op in body.sums for v in op.outputs)}
+    if not all(_fits(w, body, op, carried) for op in ops):
         return None
-    stores = [op for op in found.shifts if isinstance(op, Store)]
+    stores = [op for op in body.shifts if isinstance(op, Store)]
     for k, store in enumerate(stores):
-        others = [op.array for op in found.shifts if isinstance(op, Load)]
+        others = [op.array for op in body.shifts if isinstance(op, Load)]
         others += [op.array for op in stores[:k]]
         if any(w.memory.may_overlap(store.array, a) for a in others):
             return None
-    return found
+    return body
 
 
 def _adds_up(loop: Loop, body: Body) -> bool:
@@ -126,8 +126,8 @@ def _fits(w: Parts, body: Body, op: Op, carried: set[Value]) -> bool:
         return False
     if op.function is push:
         stack, x = op.args
-        held = w.stacks.held[stack]
-        alone = len(held.stacks) == 1 and isinstance(held.type, Number) and op in w.stacks.roomy
+        layout = w.stacks.held[stack]
+        alone = len(layout.stacks) == 1 and isinstance(layout.type, Number) and op in w.stacks.roomy
         return alone and _is_double(x) and x not in carried
     if op in body.sums:
         return _is_double(op.args[1])
@@ -219,10 +219,10 @@ class _Writer:
 
     def _vector(self, x: Operand) -> str:
         """An operand as a vector."""
-        found = self._elements(x)
-        if found.is_vector:
-            return found.term.text
-        return f"vector_filled({self.width}, {found.term.text})"
+        terms = self._elements(x)
+        if terms.is_vector:
+            return terms.term.text
+        return f"vector_filled({self.width}, {terms.term.text})"
 
     def _op(self, op: Op) -> None:
         around = self.body.around
@@ -236,8 +236,8 @@ class _Writer:
             return
         assert isinstance(op, Apply)
         if op.function is push:
-            held = self.w.stacks.held[op.args[0]]
-            place = f"{held.top} + {self.n}, {held.name}, {held.top} + {self.k}"
+            layout = self.w.stacks.held[op.args[0]]
+            place = f"{layout.top} + {self.n}, {layout.name}, {layout.top} + {self.k}"
             self.line(f"vector_write({self._vector(op.args[1])}, {place})", op)
         elif op in self.body.sums:
             total, x = self.w.names.name(self.body.sums[op]), self._vector(op.args[1])
@@ -248,7 +248,7 @@ class _Writer:
             self._apply(op)
 
     def _apply(self, op: Apply) -> None:
-        given = [self._elements(a) for a in op.args]
+        terms = [self._elements(a) for a in op.args]
         if is_function(op):
             x = self._vector(op.args[0])
             name = library_name(op.function)
@@ -257,13 +257,13 @@ class _Writer:
             if check:
                 self.line(f"vector_{check}({self._vector(op.outputs[0])}, {x})", op)
         elif op.function in (float, np.float64):
-            self.held[op.outputs[0]] = given[0]
-        elif any(x.is_vector for x in given):
-            self._define(op, term_of(op, given, partial(self.w.draft.vector_atom, wanted="v")).text)
+            self.held[op.outputs[0]] = terms[0]
+        elif any(x.is_vector for x in terms):
+            self._define(op, term_of(op, terms, partial(self.w.draft.vector_atom, wanted="v")).text)
         else:
-            made = self.w.names.temporary("t")
-            self.line(f"{made} = {self.w.numbers.scalar(op).text}", op)
-            self.held[op.outputs[0]] = Elements(Term(made, ATOM, numpy_number(_DOUBLE)), False)
+            temporary = self.w.names.temporary("t")
+            self.line(f"{temporary} = {self.w.numbers.scalar(op).text}", op)
+            self.held[op.outputs[0]] = Elements(Term(temporary, ATOM, numpy_number(_DOUBLE)), False)
 
     def _define(self, op: Op, text: str) -> None:
         name = self.w.names.temporary("v")
@@ -277,7 +277,7 @@ def _check_of(op: Apply) -> str:
         return ""
     result = op.outputs[0].type
     assert isinstance(result, Number)
-    made = math_term(op.function.__name__, [Term("x", ATOM, numpy_number(_DOUBLE))], result)
-    assert made is not None
-    name = made.text.partition("(")[0]
+    term = math_term(op.function.__name__, [Term("x", ATOM, numpy_number(_DOUBLE))], result)
+    assert term is not None
+    name = term.text.partition("(")[0]
     return name if name in _CHECKED else ""

@@ -87,13 +87,13 @@ class Rows:
     def _elements(self, a: Operand, index: Sequence[str]) -> Elements:
         w = self.w
         if not is_array(a):
-            held = w.elements.terms.get(a) if isinstance(a, Value) else constant(a)
-            return Elements(held if held is not None else w.operands.term(a), False)
+            term = w.elements.terms.get(a) if isinstance(a, Value) else constant(a)
+            return Elements(term if term is not None else w.operands.term(a), False)
         if a in w.elements.lazy:
             op = w.elements.lazy[a]
-            given = [self._elements(x, index) for x in op.args]
-            if any(x.is_vector for x in given):
-                return Elements(vector_term(op, given, self.w.draft.vector_atom), True)
+            terms = [self._elements(x, index) for x in op.args]
+            if any(x.is_vector for x in terms):
+                return Elements(vector_term(op, terms, self.w.draft.vector_atom), True)
             return Elements(w.elements.element_of(op, index, self.steps), False)
         own = w.elements.index_into(w.operands.array(a), a.type.shape, index, self.steps)
         t = numpy_number(a.type.dtype)
@@ -164,11 +164,11 @@ def add_rows(
     w = rows.w
 
     def term() -> Term:
-        made = rows.at(index)
+        row = rows.at(index)
         if power == 2:
-            made = w.draft.vector_atom(made)
-            made = made._replace(text=f"{made.text} * {made.text}", level=6)
-        return made
+            row = w.draft.vector_atom(row)
+            row = row._replace(text=f"{row.text} * {row.text}", level=6)
+        return row
 
     there = f"{rows.stop}, {out}, {place}"
     along = f"for {index[-1]} in range(0, {rows.stop}, {rows.width}):"

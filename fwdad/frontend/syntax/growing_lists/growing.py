@@ -99,8 +99,8 @@ class Items(Refusing):
 
     def at(self, place: Any) -> Any:
         """The item at an index that is in bounds."""
-        found = self.tracer.subscript(self.rows(), place)
-        return _in_python(self.tracer, found) if self.python else found
+        row = self.tracer.subscript(self.rows(), place)
+        return _in_python(self.tracer, row) if self.python else row
 
     def not_empty(self, message: str) -> None:
         """Write the check that an empty list raises ``ValueError``."""
@@ -276,11 +276,11 @@ class Growing(Items):
         if at is None:  # it has another length in each iteration, or on one side
             self.refused("reading, while it grows, anything but the length or the latest item of")
         assert at is not None
-        found = self._unstacked.get(count.value)
-        if found is None or found.allocated not in block.ops:
-            found = self._unstacked[count.value] = self._taken_off(block, at + 1, count)
-            self._read.append(found)
-        return found.rows
+        unstacked = self._unstacked.get(count.value)
+        if unstacked is None or unstacked.allocated not in block.ops:
+            unstacked = self._unstacked[count.value] = self._taken_off(block, at + 1, count)
+            self._read.append(unstacked)
+        return unstacked.rows
 
     def read(self) -> list[tuple[Value, set[Op]]]:
         """The arrays that the items were read into, and the operations that fill each."""

@@ -63,10 +63,10 @@ class Tuples(Items):
 
     def item(self, index: Any) -> Any:
         """The item at an index, or the items of a slice."""
-        found = [column.item(index) for column in self.columns]
+        items = [column.item(index) for column in self.columns]
         if isinstance(index, slice):
-            return Tuples(self.tracer, self.kind, found)
-        return self.made(found)
+            return Tuples(self.tracer, self.kind, items)
+        return self.made(items)
 
     def at(self, place: Any) -> Any:
         """The item at an index that is in bounds."""

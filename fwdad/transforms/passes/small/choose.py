@@ -194,8 +194,8 @@ class Choice:
             for source in sources:
                 roots = memory(source, self._roots)
                 for r in roots:
-                    made = self._definitions.get(r)
-                    inside = made is not None and op in self._loops[made]
+                    definition = self._definitions.get(r)
+                    inside = definition is not None and op in self._loops[definition]
                     late = not isinstance(op, Loop) or (inside and r not in self._unclear)
                     if self._written_after({r}, end - 1 if late else start):
                         self._reject_all_of({r})
@@ -225,8 +225,10 @@ class Choice:
         for op in walk(self._program.block):
             if isinstance(op, Load):
                 continue
-            own = {*op.outputs}
-            shared = set().union(*(self._roots.get(v, set()) for v in own if is_array(v))) - own
+            outputs = {*op.outputs}
+            shared = (
+                set().union(*(self._roots.get(v, set()) for v in outputs if is_array(v))) - outputs
+            )
             if isinstance(op, (Loop, Branch)) or not shared:
                 continue
             self._reject_all_of(self._written_after(shared, self._span[op][0]))

@@ -88,9 +88,9 @@ def places_at(array: Value, index: tuple[Operand, ...]) -> Any:
 
 def loaded_places(op: Load) -> Any:
     """The flat indices of the elements that a load reads, or None."""
-    found = places_at(op.array, op.index)
+    read_places = places_at(op.array, op.index)
     t = op.outputs[0].type
-    return found if found is not None and np.shape(found) == t.shape else None
+    return read_places if read_places is not None and np.shape(read_places) == t.shape else None
 
 
 def taken(op: Load) -> Any:
@@ -200,11 +200,11 @@ def _ufunc_of(function: Any) -> Any:
 
 
 def _elementwise(op: Apply) -> Any:
-    found = element_function(op.function, op.args)
+    scalar_function = element_function(op.function, op.args)
     t = op.outputs[0].type
-    if found is None or op.kwargs or t.dtype.kind not in "bfc" or not _plain(op.args):
+    if scalar_function is None or op.kwargs or t.dtype.kind not in "bfc" or not _plain(op.args):
         return None
-    function, taken = found
+    function, taken = scalar_function
 
     def expand(writing: Writing) -> Elements:
         parts = np.broadcast_arrays(*[writing.elements(a) for a in op.args])
@@ -277,8 +277,8 @@ def _summed(op: Apply) -> Any:
         return None
 
     def expand(writing: Writing) -> Elements:
-        found = writing.elements(a)
-        rows = found.reshape(-1, 1) if axis is None else np.moveaxis(found, axis, 0)
+        elements = writing.elements(a)
+        rows = elements.reshape(-1, 1) if axis is None else np.moveaxis(elements, axis, 0)
         array = np.empty(rows.shape[1:] if axis is not None else (), object)
         columns = rows.reshape(len(rows), -1)
         totals = [_total(writing, list(columns[:, k]), t.dtype) for k in range(columns.shape[1])]
@@ -292,27 +292,27 @@ def _summed(op: Apply) -> Any:
 
 def _multiplied(op: Apply) -> Any:
     t = op.outputs[0].type
-    given = op.args[:2]
+    factors = op.args[:2]
     if len(op.args) != 2 or op.kwargs or t.dtype.kind not in "fc":
         return None
-    ranks = [a.type.ndim if is_array(a) else 0 for a in given]
+    ranks = [a.type.ndim if is_array(a) else 0 for a in factors]
     if not all(rank in (1, 2) for rank in ranks):
         return None
     if op.function is np.inner and ranks != [1, 1]:
         return None
-    sizes = [a.type.shape for a in given]
+    sizes = [a.type.shape for a in factors]
     if sizes[0][-1] != sizes[1][0]:
         return None  # the product raises
 
     def expand(writing: Writing) -> Elements:
-        a, b = (writing.elements(x) for x in given)
+        a, b = (writing.elements(x) for x in factors)
         rows, columns = a.reshape(-1, a.shape[-1]), b.reshape(b.shape[0], -1)
-        made = [
+        sums = [
             _folded(lambda x, y: writing.apply(operator.add, (x, y), number), products)
             for r in rows
             for products in (each(writing, operator.mul, [r, c], t.dtype) for c in columns.T)
         ]
-        return elements_of(made, (*a.shape[:-1], *b.shape[1:]))
+        return elements_of(sums, (*a.shape[:-1], *b.shape[1:]))
 
     number = Number(t.dtype, python=False)
     return expand
@@ -321,7 +321,7 @@ def _multiplied(op: Apply) -> Any:
 # -- arrays that are made
 
 
-def _made(op: Apply) -> Any:
+def _constant_array(op: Apply) -> Any:
     t = op.outputs[0].type
     if values_in(op.operands()) or op.kwargs.get("like") is not None:  # of a number: it raises
         return None
@@ -358,8 +358,8 @@ def _gathered(op: Apply) -> Any:
         return None  # a derivative would be lost: whoever looks for that finds one call
 
     def expand(writing: Writing) -> Elements:
-        found = writing.elements(op.args[0])
-        return elements_of([cast(writing, x, t.dtype) for x in found.ravel()], found.shape)
+        elements = writing.elements(op.args[0])
+        return elements_of([cast(writing, x, t.dtype) for x in elements.ravel()], elements.shape)
 
     return expand
 
@@ -389,8 +389,8 @@ def _joined(op: Apply) -> Any:
         return None
 
     def expand(writing: Writing) -> Elements:
-        found = op.function([writing.elements(p) for p in parts], *rest, **op.kwargs)
-        return elements_of([cast(writing, x, t.dtype) for x in found.ravel()], found.shape)
+        elements = op.function([writing.elements(p) for p in parts], *rest, **op.kwargs)
+        return elements_of([cast(writing, x, t.dtype) for x in elements.ravel()], elements.shape)
 
     return expand
 
@@ -417,7 +417,7 @@ def _expansion_of(function: Any) -> Callable[[Apply], Any] | None:
     if record.fill is not None and record.shape_only:
         return _made_alike
     if record.has_loop and not record.made_of_values:
-        return _made
+        return _constant_array
     if record.moves:
         return _moved
     return _joined if record.joins else _EXPANSIONS.get(function)

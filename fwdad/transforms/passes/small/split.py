@@ -150,10 +150,12 @@ class _Splitter:
 
     def _array(self, v: Value) -> Value:
         """A new array with the contents of a chosen one."""
-        found = self.elements(v)
-        value = self.apply(np.array, (list(found.ravel()),), ArrayType(v.type.dtype, (found.size,)))
-        if found.ndim > 1:
-            value = self.apply(np.reshape, (value, found.shape), v.type)
+        elements = self.elements(v)
+        value = self.apply(
+            np.array, (list(elements.ravel()),), ArrayType(v.type.dtype, (elements.size,))
+        )
+        if elements.ndim > 1:
+            value = self.apply(np.reshape, (value, elements.shape), v.type)
         value.name = v.name
         return value
 
@@ -192,13 +194,13 @@ class _Splitter:
             return
         at = places_at(op.array, op.index)
         root, own = self._views[op.array]
-        held = own.ravel()[at]
+        loaded_places = own.ravel()[at]
         if not is_array(out):
-            self._mapping[out] = self._held[root][held]
+            self._mapping[out] = self._held[root][loaded_places]
         elif op.view:
-            self._views[out] = (root, held)
+            self._views[out] = (root, loaded_places)
         else:
-            self._hold(out, self._held[root][held])
+            self._hold(out, self._held[root][loaded_places])
 
     def _store(self, op: Store | Update) -> None:
         root, own = self._views[op.array]
@@ -207,9 +209,9 @@ class _Splitter:
         new = stored_elements(self.elements(op.value), np.shape(at))
         if isinstance(op, Update):
             old = np.asarray(self._held[root][at], object)
-            found = element_function(op.function, (op.array, op.value))
-            assert found is not None
-            function, count = found
+            scalar_function = element_function(op.function, (op.array, op.value))
+            assert scalar_function is not None
+            function, count = scalar_function
             result = _common(op.array, op.value)
             new = each(self, function, [old, new][:count], result)
         copy = self._held[root].copy()
@@ -223,7 +225,7 @@ class _Splitter:
         before = dict(self._held)
         after = []
         new_results: list[list[Operand]] = []
-        kept = [k for k, v in enumerate(op.outputs) if v not in self._chosen]
+        unsplit = [k for k, v in enumerate(op.outputs) if v not in self._chosen]
         split = [v for v in op.outputs if v in self._chosen]
         for side in op.blocks():
             self._held = dict(before)
@@ -231,15 +233,15 @@ class _Splitter:
             self._block(side)
             outer, self._out = self._out, side.ops
             self._op = op
-            made = [self._plain(results[k]) for k in kept]
+            new_of_side = [self._plain(results[k]) for k in unsplit]
             for v, r in zip(op.outputs, results, strict=True):
                 if v in self._chosen:
-                    made.extend(self._elements_or_missing(r, v))
-            new_results.append(made)
+                    new_of_side.extend(self._elements_or_missing(r, v))
+            new_results.append(new_of_side)
             after.append(dict(self._held))
             self._out = outer
         self._held = dict(before)
-        outputs = [op.outputs[k] for k in kept]
+        outputs = [op.outputs[k] for k in unsplit]
         for v in split:
             outputs.extend(self._new(v))
         for root, old in before.items():
@@ -261,11 +263,11 @@ class _Splitter:
         carried, outputs, initial = op.carried, op.outputs, op.initial
         heads = op.body.params[: len(op.body.params) - len(carried)]
         results = list(op.body.results)
-        kept = [k for k, p in enumerate(carried) if p not in self._chosen]
+        unsplit = [k for k, p in enumerate(carried) if p not in self._chosen]
         split = [k for k, p in enumerate(carried) if p in self._chosen]
         written = self._written_in(op)
-        params = [carried[k] for k in kept]
-        op.initial = [self._plain(initial[k]) for k in kept]
+        params = [carried[k] for k in unsplit]
+        op.initial = [self._plain(initial[k]) for k in unsplit]
         for k in split:
             op.initial.extend(self._elements_or_missing(initial[k], carried[k]))
             params.extend(self._new(carried[k]))
@@ -279,14 +281,14 @@ class _Splitter:
         self._block(op.body)
         outer, self._out = self._out, op.body.ops
         self._op = op
-        op.body.results = [self._plain(results[k]) for k in kept]
+        op.body.results = [self._plain(results[k]) for k in unsplit]
         for k in split:
             op.body.results.extend(self._elements_or_missing(results[k], carried[k]))
         for root in written:
             op.body.results.extend(self._held[root])
         op.body.results.extend(self._plain(r) for r in results[len(carried) :])
         self._out = outer
-        op.outputs = tuple([outputs[k] for k in kept])
+        op.outputs = tuple([outputs[k] for k in unsplit])
         for v in (*(outputs[k] for k in split), *written):
             op.outputs += tuple(self._new(v))
         self._out.append(op)

@@ -63,7 +63,7 @@ def _candidates(block: Block) -> dict[Op, int]:
 
     With the number of operations that each would be unrolled to.
     """
-    found: dict[Op, int] = {}
+    sizes: dict[Op, int] = {}
 
     def survey(block: Block) -> int:  # how many operations it is written out as
         total = 0
@@ -73,13 +73,13 @@ def _candidates(block: Block) -> dict[Op, int]:
                 assert op.span is not None
                 written = inner * len(range(*op.span))
                 if written <= _MOST:
-                    found[op] = written
+                    sizes[op] = written
                     inner = written
             total += 1 + inner
         return total
 
     survey(block)
-    return found
+    return sizes
 
 
 def _is_short(op: Loop) -> bool:
@@ -114,8 +114,8 @@ def _write_out(program: Program, loops: set[Op]) -> None:
             if not share_lengths(program):
                 break
             fold(program)
-        found = _candidates(program.block)  # a range inside may be known now
-        new = {op: size for op, size in found.items() if op in writer.inside}
+        candidates = _candidates(program.block)  # a range inside may be known now
+        new = {op: size for op, size in candidates.items() if op in writer.inside}
         loops = set(new) if sum(new.values()) <= _MOST else set()
 
 
@@ -179,20 +179,20 @@ class _Iteration(Cloner):
 
     def fresh(self, value: Value) -> Value:
         """A value of the clone, with lengths of its own."""
-        made = super().fresh(value)
-        t = made.type
+        clone = super().fresh(value)
+        t = clone.type
         if isinstance(t, ArrayType):
-            made.type = ArrayType(t.dtype, tuple(map(self._length, t.shape)))
+            clone.type = ArrayType(t.dtype, tuple(map(self._length, t.shape)))
         elif t.size is not None:
-            made.type = replace(t, size=self._length(t.size))
-        return made
+            clone.type = replace(t, size=self._length(t.size))
+        return clone
 
     def _length(self, d: Any) -> Any:
         return self._lengths.get(d, d)
 
 
 def _sizes(values: set[Value]) -> set[Size]:
-    found: set[Dimension | None] = set()
+    dimensions: set[Dimension | None] = set()
     for v in values:
-        found.update(v.type.shape if isinstance(v.type, ArrayType) else (v.type.size,))
-    return {d for d in found if isinstance(d, Size)}
+        dimensions.update(v.type.shape if isinstance(v.type, ArrayType) else (v.type.size,))
+    return {d for d in dimensions if isinstance(d, Size)}
