@@ -246,7 +246,7 @@ def test_no_function_is_known_by_its_name():
         'def f(op):\n    return op.__name__ == "_identity"',
         'def f(op):\n    return getattr(op, "__qualname__", "") in {"sin", "length_of"}',
         'OURS = ("length_of", "_identity")\ndef f(op):\n    return own_function(op) not in OURS',
-        'OURS: dict = {"length_of": 1}\ndef f(op):\n    return OURS.get(getattr(op, "__name__", ""))',
+        'OURS: dict = {"length_of": 1}\ndef f(op):\n    return OURS.get(getattr(op, "__name__"))',
         'OURS = {"_identity": 1}\ndef f(op):\n    return OURS[op.__name__]',
     ],
 )
