@@ -171,11 +171,11 @@ def _is_name(node):
     """Whether an expression is the name of a function."""
     if isinstance(node, ast.Attribute):
         return node.attr in ("__name__", "__qualname__")
-    return (
-        isinstance(node, ast.Call)
-        and ast.unparse(node.func) in ("getattr", "own_function", "function_name")
-        and (len(node.args) == 1 or ast.unparse(node.args[1]) in ("'__name__'", "'__qualname__'"))
-    )
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return False
+    if node.func.id == "getattr":
+        return ast.unparse(node.args[1]) in ("'__name__'", "'__qualname__'")
+    return node.func.id in ("own_function", "function_name")
 
 
 def _texts(node):

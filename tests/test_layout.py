@@ -201,8 +201,13 @@ def parsed(package):
     }
 
 
-def test_registries_that_others_fill():
-    found = registries(parsed(ROOT / "fwdad"))
+@pytest.fixture(scope="module")
+def trees():
+    return parsed(ROOT / "fwdad")
+
+
+def test_registries_that_others_fill(trees):
+    found = registries(trees)
     assert found.keys() == PLUG_IN_POINTS.keys(), "import it, pass it, or say here what it is for"
 
 
@@ -236,8 +241,8 @@ def test_filled_registries_are_found(planted, filling):
     }
 
 
-def test_no_function_is_known_by_its_name():
-    assert named_functions(parsed(ROOT / "fwdad")) == []
+def test_no_function_is_known_by_its_name(trees):
+    assert named_functions(trees) == []
 
 
 @pytest.mark.parametrize(
