@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.getters import got_attributes, got_items, method_called
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.frontend.arguments import new_object, traced_object
 from fwdad.frontend.calls.kinds import mentions_symbols
@@ -159,26 +160,16 @@ def _object(tracer: Tracer, like: Any, held: dict[str, Any]) -> Any:
 
 
 def _itemgetter(tracer: Tracer, f: Any, args: Any, _kwargs: Any) -> Any:
-    found = tuple(tracer.subscript(args[0], key) for key in f.__reduce__()[1])
-    return found if len(found) > 1 else found[0]
+    return got_items(f, args[0], tracer.subscript)
 
 
 def _attrgetter(tracer: Tracer, f: Any, args: Any, _kwargs: Any) -> Any:
-    found = []
-    for path in f.__reduce__()[1]:
-        x = args[0]
-        for name in path.split("."):
-            x = tracer.attribute(x, name)
-        found.append(x)
-    return tuple(found) if len(found) > 1 else found[0]
+    return got_attributes(f, args[0], tracer.attribute)
 
 
 def _methodcaller(tracer: Tracer, f: Any, args: Any, _kwargs: Any) -> Any:
-    reduced: Any = f.__reduce__()
-    made, given = reduced  # made is a ``partial`` if there are keyword arguments
-    found: list[Any] = [*getattr(made, "args", ()), *given]
-    handle = tracer.attribute(args[0], found[0])
-    return tracer.call(handle, tuple(found[1:]), getattr(made, "keywords", {}))
+    name, given, options = method_called(f)
+    return tracer.call(tracer.attribute(args[0], name), given, options)
 
 
 CALLED[operator.itemgetter] = _itemgetter
