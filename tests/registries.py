@@ -18,15 +18,26 @@ def written(node):
     if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             if isinstance(target, ast.Subscript):
-                yield target.value, node
+                yield _container(target.value), node
             elif isinstance(target, ast.Attribute):
                 yield target, node
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr in MUTATORS:
-            yield node.func.value, ast.Tuple([*node.args, *node.keywords])
+            yield _container(node.func.value), ast.Tuple([*node.args, *node.keywords])
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.func.id in STORES and node.args:
             yield node.args[0], ast.Tuple(node.args[1:])
+
+
+def _container(node):
+    """What a part is of: T for ``T[k]`` and ``T.setdefault(k, {})``."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            return node
 
 
 def run_at_import(tree):

@@ -221,6 +221,7 @@ def test_registries_that_others_fill(trees):
         "from fwdad.tangents.chunk import calls\n@calls\ndef call(f): return f()",
         "from fwdad.tangents.chunk import calls\nfor f in (print,):\n    calls(f)",
         "from fwdad.tangents import chunk\nchunk.named(call=print)",
+        "from fwdad.tangents.chunk import CALL\nCALL[0].setdefault('a', []).append(print)",
     ],
 )
 def test_filled_registries_are_found(planted, filling):

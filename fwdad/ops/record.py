@@ -248,8 +248,8 @@ def also(*functions: Any, **columns: Any) -> None:
 def named(module: str, names: str, **columns: Any) -> None:
     """The same for functions of a module that is not imported for this."""
     for name in names.split():
-        homes = _NAMED.setdefault(name, {})
-        homes[module] = replace(homes.get(module, _UNKNOWN), **columns)
+        known = _NAMED.get(name, {}).get(module, _UNKNOWN)
+        _NAMED.setdefault(name, {})[module] = replace(known, **columns)
 
 
 def own_op(**columns: Any) -> Callable[[F], F]:
