@@ -13,13 +13,13 @@ import sys
 import sysconfig
 import threading
 import unicodedata
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
 from fwdad.core.generated_source import PLACES
+from fwdad.core.lifted_code import running_without_source
 from fwdad.core.reentrant_context import EnteredTwice
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -354,10 +354,6 @@ class NotHolomorphicError(FwdadError, ValueError):
     """``holomorphic=True`` was asked for, but J(iv) = iJ(v) does not hold."""
 
 
-WITHOUT_SOURCE: list[Callable[[FrameType | None], str]] = []
-"""What tells whether code without a source is running, in words that a message begins with."""
-
-
 class DualLeakError(FwdadError, TypeError):
     """A dual would lose its tangent: as an int, as a plain float, or in code written in C."""
 
@@ -365,7 +361,7 @@ class DualLeakError(FwdadError, TypeError):
 
     def __init__(self, message: str, location: Location | None = None) -> None:
         if location is None:  # with one it comes from a pickle, or has been looked at already
-            message = "".join(begin(sys._getframe(1)) for begin in WITHOUT_SOURCE) + message
+            message = running_without_source(sys._getframe(1)) + message
         super().__init__(message, location)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.file_list import file_list, summary
+from tests.registries import named_functions, registries
 
 ROOT = Path(__file__).parent.parent
 
@@ -158,6 +159,113 @@ def test_circles_are_found(planted):
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import build",
     )
     assert set(find_circles(planted.package)) >= {"fwdad.eager.build", "fwdad.eager.run"}
+
+
+# Registries that other modules fill when they are imported, and what they enter there. Through any
+# other one a module would know what imports it.
+PLUG_IN_POINTS = {
+    # what is known of a function, or done for it, by whoever knows the function
+    "fwdad.ops.record._RECORDS": "facts",
+    "fwdad.ops.record._NAMED": "facts of functions whose modules are not imported for this",
+    "fwdad.rules.core.adjoints.TRANSPOSES": "transposes",
+    "fwdad.rules.core.adjoints.TAKE_ARRAYS": "transposes that need arrays",
+    "fwdad.rules.core.registry._PENDING": "rules for modules that are not imported yet",
+    "fwdad.tangents.chunk.LAWS": "how a function acts on a chunk",
+    "fwdad.tangents.registrations._LAZY": "classes of modules that are not imported yet",
+    "fwdad.codegen.loops.arrays.functions.HANDLERS": "how a function is written as loops",
+    "fwdad.codegen.passes.decompositions._EXPANSIONS": "decompositions",
+    "fwdad.reversible.language.call_parser._CONTRACTS": "checks of calls of a function",
+    # what a call or a class means to lifted code, or to a trace
+    "fwdad.eager.calls.dispatch.HANDLERS": "calls of a function",
+    "fwdad.eager.calls.dispatch._BY_TYPE": "calls of objects of a class",
+    "fwdad.eager.lifting.lift._CELLS": "the hooks, which themselves call lifted code",
+    "fwdad.frontend.calls.tables.BUILTINS": "calls of a function",
+    "fwdad.frontend.calls.tables.CALLED": "calls of objects of a class",
+    "fwdad.frontend.calls.tables.METHODS_OF": "methods of a class",
+    "fwdad.frontend.calls.tables.ATTRIBUTES_OF": "attributes of a stand-in",
+    "fwdad.frontend.syntax.bound_methods.METHODS": "methods of arrays",
+    "fwdad.frontend.syntax.iteration.OVER": "loops over a stand-in",
+    "fwdad.frontend.numpy_sources.table.SOURCES": "sources of NumPy's functions",
+    # who is told of events
+    "fwdad.rules.core.registry._ON_CHANGE": "caches, which drop what was built from older rules",
+    "fwdad.rules.core.registry._ON_WRITER": "reverse rules of functions that write",
+    "fwdad.core.fallbacks._FOR_PROGRAMS": "functions that raise what the user's program would",
+    "fwdad.ir.abstract_eval.infer._BY_SOURCE": "the tracer, which infers types from sources",
+}
+
+
+def parsed(package):
+    return {
+        module_name(path, package): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(package.rglob("*.py"))
+    }
+
+
+@pytest.fixture(scope="module")
+def trees():
+    return parsed(ROOT / "fwdad")
+
+
+def test_registries_that_others_fill(trees):
+    found = registries(trees)
+    assert found.keys() == PLUG_IN_POINTS.keys(), "import it, pass it, or say here what it is for"
+
+
+@pytest.mark.parametrize(
+    "filling",
+    [
+        "from fwdad.tangents.chunk import CALL\nCALL[:] = [print]",
+        "from fwdad.tangents.chunk import CALL\nCALL.append(print)",
+        "from fwdad.tangents import chunk\nchunk.CALL[0] = print",
+        "from fwdad.tangents import chunk\nchunk.CALL = [print]",
+        "from fwdad.tangents.chunk import calls\n@calls\ndef call(f): return f()",
+        "from fwdad.tangents.chunk import calls\nfor f in (print,):\n    calls(f)",
+        "from fwdad.tangents import chunk\nchunk.named(call=print)",
+        "from fwdad.tangents.chunk import CALL\nCALL[0].setdefault('a', []).append(print)",
+    ],
+)
+def test_filled_registries_are_found(planted, filling):
+    planted(
+        "tangents/chunk.py",
+        "CALL = []\n"
+        "def calls(f):\n    CALL.append(f)\n    return f\n"
+        "def named(**calls):\n    CALL.extend(calls.values())\n"
+        "def kept(n):\n    key = (n,)\n    CALL.append(key)",
+    )
+    planted(
+        "eager/run.py", "from fwdad.tangents.chunk import kept\nkept(1)\nMINE = []\nMINE.append(1)"
+    )
+    assert registries(parsed(planted.package)) == {}
+    planted("eager/build.py", filling)
+    assert registries(parsed(planted.package)) == {
+        "fwdad.tangents.chunk.CALL": {"fwdad.eager.build"}
+    }
+
+
+def test_no_function_is_known_by_its_name(trees):
+    assert named_functions(trees) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'def f(op):\n    return op.__name__ == "_identity"',
+        'def f(op):\n    return getattr(op, "__qualname__", "") in {"sin", "length_of"}',
+        'OURS = ("length_of", "_identity")\ndef f(op):\n    return own_function(op) not in OURS',
+        'OURS: dict = {"length_of": 1}\ndef f(op):\n    return OURS.get(getattr(op, "__name__"))',
+        'OURS = {"_identity": 1}\ndef f(op):\n    return OURS[op.__name__]',
+    ],
+)
+def test_names_of_functions_are_found(planted, source):
+    planted(
+        "tangents/chunk.py", "def _identity(x): return x\n@own_op()\ndef length_of(x): return 1"
+    )
+    planted("eager/run.py", 'def f(op):\n    return op.__name__ == "sin" or op.kind == "_identity"')
+    assert named_functions(parsed(planted.package)) == []
+    planted("eager/build.py", source)
+    assert [place.partition(":")[0] for place in named_functions(parsed(planted.package))] == [
+        "fwdad.eager.build"
+    ]
 
 
 def test_arrows_inside_reversible():

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.core.tracebacks import public
-from fwdad.eager.calls.dispatch import HANDLERS, TRANSPARENT, python_inside
+from fwdad.eager.calls.dispatch import HANDLERS, python_inside
 from fwdad.eager.calls.refusals import REFUSED
+from fwdad.eager.calls.transparent import TRANSPARENT
 from fwdad.eager.lifting.lift import lift
 from fwdad.eager.lifting.why_missing import why_missing
 from fwdad.errors import UnsupportedTypeError, type_in_words

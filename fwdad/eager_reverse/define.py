@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.lifted_code import LIFTED
 from fwdad.eager.build import push_through_source
-from fwdad.eager.lifting.lift import LIFTED
 from fwdad.errors import (
     PACKAGE,
     DuplicateRuleError,

@@ -222,4 +222,4 @@ def _as_new(x: Any) -> Any:
     return x
 
 
-op(stop_gradient, constant=True)
+op(stop_gradient, constant=True, pure=True)

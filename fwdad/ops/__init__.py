@@ -29,6 +29,9 @@ from fwdad.ops.record import (
     record_of,
 )
 
+# isort: split
+from fwdad.ops import pure  # noqa: F401  (last, since it adds to records)
+
 __all__ = [
     "Algebra",
     "Cost",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fwdad.ops.record import Layout, Memory, Risk, named, op
+from fwdad.ops.record import Layout, Risk, named, op
 
 op(np.linalg.multi_dot, of_arrays=True)
 op(np.dot, np.inner, np.tensordot, np.outer, layout=Layout.C)
@@ -24,5 +24,5 @@ op(
 op(np.linalg.lstsq, lengths_of_values=True)
 op(np.roots, dtype_of_values=True, risk=Risk.RAISES)
 op(np.poly, np.polyfit, risk=Risk.RAISES)
-named("scipy.linalg.lstsq", memory=Memory.UNKNOWN, lengths_of_values=True)
-named("scipy.linalg.eig", "scipy.linalg.eigvals", memory=Memory.UNKNOWN, complex_of_values=True)
+named("scipy.linalg", "lstsq", lengths_of_values=True)
+named("scipy.linalg", "eig eigvals", complex_of_values=True)

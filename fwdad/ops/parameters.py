@@ -54,19 +54,18 @@ class Parameters:
         by_name = {name: self._converter(convert, role) for name, role in self.named.items()}
         by_position = tuple(by_name.values())
         other, option = convert[self.others], convert[Role.VALUE]
-        called = [k for k, role in enumerate(self.named.values()) if role in _CALLED]
-        absent = {list(self.named)[k]: None for k in called}
-        before = max(called, default=-1)
-
+        called = {name: k for k, name in enumerate(self.named) if self.named[name] in _CALLED}
+        absent = {name: f for name in called if (f := by_name[name](None)) is not None}
+        before = max(called.values(), default=-1)
         first, length = (*by_position, other)[0], len(by_position)
 
         def converted(
             args: tuple[Any, ...], kwargs: dict[str, Any]
         ) -> tuple[Sequence[Any], dict[str, Any]]:
-            if len(args) <= before:
-                kwargs = absent | kwargs
             if kwargs:
                 kwargs = {key: by_name.get(key, option)(x) for key, x in kwargs.items()}
+            if absent and len(args) <= before:
+                kwargs = absent | kwargs
             if len(args) == 1:  # the commonest call
                 return (first(args[0]),), kwargs
             turns = by_position if len(args) <= length else chain(by_position, repeat(other))

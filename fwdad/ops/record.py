@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -147,6 +148,8 @@ class Record:
         The position of the file that it writes.
     parameters : Parameters
         What it does with each argument, where it reads iterables, calls functions or changes lists.
+    pure : bool
+        It reads only its arguments, writes nothing, and calls or keeps none of them.
     special_method : str
         The method by which a class says what it does.
     """
@@ -198,6 +201,7 @@ class Record:
     reads_file: bool = False
     writes_file: int | None = None
     parameters: Parameters = UNKNOWN
+    pure: bool = False
     special_method: str = ""
 
     @property
@@ -222,8 +226,8 @@ class Record:
 
 
 _RECORDS: dict[Any, Record] = {}
-_NAMED: dict[str, Record] = {}
-"""Of functions in modules of SciPy's that are not imported for this."""
+_NAMED: dict[str, dict[str, Record]] = {}
+"""Of functions in modules that are not imported for this, by their names and these modules."""
 
 _UNKNOWN = Record(memory=Memory.UNKNOWN)
 
@@ -238,9 +242,17 @@ def op(*functions: Any, **columns: Any) -> None:
         _RECORDS[f] = record
 
 
-def named(*names: str, **columns: Any) -> None:
-    """Record what holds for functions with these full names."""
-    _NAMED.update(dict.fromkeys(names, Record(**columns)))
+def also(*functions: Any, **columns: Any) -> None:
+    """Add to what is known of functions; of one without a record, nothing else is known."""
+    for f in functions:
+        _RECORDS[f] = replace(_RECORDS.get(f, _UNKNOWN), **columns)
+
+
+def named(module: str, names: str, **columns: Any) -> None:
+    """The same for functions of a module that is not imported for this."""
+    for name in names.split():
+        known = _NAMED.get(name, {}).get(module, _UNKNOWN)
+        _NAMED.setdefault(name, {})[module] = replace(known, **columns)
 
 
 def own_op(**columns: Any) -> Callable[[F], F]:
@@ -273,7 +285,10 @@ def record_of(f: Any) -> Record:
         return _UNKNOWN
     if record is not None:
         return record
-    return _NAMED.get(full_name(f), _UNKNOWN)
+    for module, known in _NAMED.get(getattr(f, "__name__", ""), {}).items():
+        if getattr(sys.modules.get(module), f.__name__, None) is f:
+            return known
+    return _UNKNOWN
 
 
 def functions_with(holds: Callable[[Record], bool]) -> list[Any]:

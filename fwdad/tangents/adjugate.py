@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.ops.record import also
 from fwdad.tangents.plain import plain
 
 WELL_CONDITIONED = 1e4
@@ -110,3 +111,6 @@ def _adjugate_as_polynomial(s: Any) -> tuple[Any, Any]:
         else:
             adjugate = product + coefficient * np.eye(r)
     return (-1) ** (r - 1) * adjugate if r else adjugate, determinant
+
+
+also(cofactors, pure=True)

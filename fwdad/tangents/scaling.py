@@ -33,7 +33,7 @@ def _all_finite(d: Any) -> bool:
     return math.isfinite(abs(d))
 
 
-@own_op(layout=Layout.ELEMENTWISE)
+@own_op(layout=Layout.ELEMENTWISE, pure=True)
 def scale_lanes(d: Any, lanes: Any) -> Any:
     """Multiply lanes by a partial; an exactly zero lane element stays exactly zero.
 

@@ -18,8 +18,8 @@ import scipy.optimize
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
+from fwdad.core.lifted_code import LIFTED
 from fwdad.eager.activity import is_active, is_inert
-from fwdad.eager.lifting.lift import LIFTED
 from tests.cases.check import check_jacobian, programs, with_widths
 from tests.differences import central_differences
 

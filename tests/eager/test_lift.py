@@ -11,7 +11,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import fwdad
-from fwdad.eager.lifting.lift import _CACHE, LIFTED, lift
+from fwdad.core.lifted_code import LIFTED
+from fwdad.eager.lifting.lift import _CACHE, lift
 from tests.differences import central_differences
 
 SCALE = 2.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from fwdad.codegen.loops.assignments import Assignments
 from fwdad.codegen.loops.draft import Draft
@@ -114,9 +115,7 @@ class Numbers:
         assert isinstance(result, Number)
         if f in _OF_OURS:
             return self._of_ours(op, result)
-        if getattr(f, "__name__", "") == "normalize_axis_index" and not list(
-            values_in(op.operands())
-        ):
+        if f is normalize_axis_index and not values_in(op.operands()):
             return constant(f(*op.args, **op.kwargs))
         if getattr(f, "__module__", "") == checkpoint_schedule.__name__:
             args = ", ".join(self.operands.text(a) for a in op.args)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import bisect
 import builtins
-import heapq
-import itertools
-import math
 import operator
-import sys
 import types
 from typing import Any
-
-import numpy as np
 
 from fwdad.eager import hooks
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls import protocols
-from fwdad.eager.calls.dispatch import HANDLERS, TRANSPARENT, call, handler
+from fwdad.eager.calls.dispatch import HANDLERS, call, handler
 from fwdad.eager.duals import methods
 from fwdad.eager.duals.dual import OPAQUE, leak
 from fwdad.eager.duals.explicit import explicit
@@ -29,22 +22,6 @@ from fwdad.eager.run import STATE
 from fwdad.errors import DualLeakError
 from fwdad.ops import functions_with, record_of
 from fwdad.tangents.plain import plain
-
-TRANSPARENT.update(
-    {
-        abs, divmod, pow, round, repr, str, format, print, len, iter, next, bool, hash, id,
-        callable,
-        isinstance, issubclass, tuple, list, dict, set, frozenset, range, slice, zip,
-        enumerate, reversed, sorted, min, max, sum, any, all, type, object, super, ascii,
-        operator.itemgetter, operator.attrgetter, operator.methodcaller, operator.index,
-        math.floor, math.ceil, math.trunc, itertools.chain, itertools.product, itertools.repeat,
-        itertools.islice, itertools.zip_longest, itertools.count, itertools.cycle, itertools.tee,
-        itertools.combinations, itertools.permutations, sys.getsizeof, sys.getrefcount,
-        bisect.bisect, bisect.bisect_left, bisect.bisect_right, heapq.nlargest, heapq.nsmallest,
-        np.ndim, np.shape,
-    }
-)  # fmt: skip
-
 
 # -- conversions
 
@@ -222,7 +199,6 @@ for _function, _hook in hooks.OPERATORS.items():
     HANDLERS[_function] = _with_args(_hook)
 HANDLERS[operator.abs] = lambda args, _kwargs: call(abs, *args)
 HANDLERS[operator.contains] = lambda args, _kwargs: hooks.contains(args[1], args[0])
-TRANSPARENT.update({operator.truth, operator.not_, operator.is_, operator.is_not})
 HANDLERS[operator.getitem] = lambda args, _kwargs: hooks.getitem(*args)
 HANDLERS[operator.setitem] = lambda args, _kwargs: hooks.setitem(args[2], args[0], args[1])
 HANDLERS[operator.delitem] = lambda args, _kwargs: hooks.delitem(*args)

@@ -15,8 +15,9 @@ from fwdad.eager.activity import is_active
 from fwdad.eager.calls import effectful, numpy_calls, protocols
 from fwdad.eager.calls.callbacks import with_bound_callbacks
 from fwdad.eager.calls.classes import call_class
-from fwdad.eager.calls.dispatch import HANDLERS, TRANSPARENT, is_hashable, on_call
+from fwdad.eager.calls.dispatch import HANDLERS, is_hashable, on_call
 from fwdad.eager.calls.missing import missing_rule
+from fwdad.eager.calls.transparent import TRANSPARENT
 from fwdad.eager.duals import flat, methods
 from fwdad.eager.duals.explicit import explicit, with_explicit
 from fwdad.eager.duals.tags import isinstance_dual

@@ -5,11 +5,11 @@ from __future__ import annotations
 import types
 from typing import Any
 
+from fwdad.core.lifted_code import LIFTED
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.dual import leak
 from fwdad.eager.duals.explicit import explicit
-from fwdad.eager.lifting.lift import LIFTED
 from fwdad.eager.run import STATE
 from fwdad.errors import DualLeakError, is_library_file
 

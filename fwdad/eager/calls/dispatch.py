@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.lifted_code import LIFTED
 from fwdad.core.register_into import enter_into
 from fwdad.eager.activity import is_active, is_inert
 from fwdad.eager.calls import effectful, numpy_calls
 from fwdad.eager.calls.missing import missing_rule
+from fwdad.eager.calls.transparent import TRANSPARENT
 from fwdad.eager.duals import opaque
 from fwdad.eager.duals.dual import OPAQUE
 from fwdad.eager.duals.explicit import explicit, with_explicit
-from fwdad.eager.lifting.lift import LIFTED, lift, note_missing
+from fwdad.eager.lifting.lift import lift, note_missing
 from fwdad.eager.memory.draws import note_draw
 from fwdad.eager.memory.reach import check_reach, holds_state
 from fwdad.eager.memory.shadow import SHADOWED
@@ -39,9 +41,6 @@ _IN_C = (
 
 HANDLERS: dict[Any, Callable[[tuple[Any, ...], dict[str, Any]], Any]] = {}
 """Functions that the dispatcher treats in a way of their own: ``handler(args, kwargs)``."""
-
-TRANSPARENT: set[Any] = set()
-"""Builtins that work on duals by themselves, through the duals' own methods."""
 
 
 def handler(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -94,10 +94,10 @@ for _function in (min, max):
 @handler(sum)
 def _sum(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     start = kwargs.get("start", args[1] if len(args) > 1 else 0)
-    items = list(hooks.iterate(args[0]))
+    items, add = list(hooks.iterate(args[0])), hooks.OPERATORS[operator.add]
     total = start
     for item in items:
-        total = hooks.OPERATORS[operator.add](total, item)
+        total = add(total, item)
     # since Python 3.12 sum carries the rounding errors of floats along: the value is its own
     if type(plain(total)) in (float, complex) and _SUMMED.issuperset(map(type, (start, *items))):
         return _with_value(total, sum([plain(item) for item in items], plain(start)))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.getters import got_attributes, method_called
 from fwdad.eager.calls.dispatch import call, on_call
 from fwdad.eager.duals.dual import OPAQUE
 from fwdad.eager.duals.tags import isinstance_dual
@@ -73,21 +74,17 @@ def _identities(values: Any) -> tuple[Any, ...]:
     )
 
 
-@on_call(operator.attrgetter, operator.methodcaller)
-def _call_getter(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call ``operator.attrgetter`` or ``methodcaller``, which may reach the user's properties."""
+@on_call(operator.attrgetter)
+def _call_attrgetter(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call ``operator.attrgetter``, which may reach the user's properties."""
     if len(args) != 1 or kwargs:
         return f(*args, **kwargs)  # raises
-    (o,) = args
-    made, given = f.__reduce__()
-    if type(f) is operator.attrgetter:
-        found = []
-        for dotted in given:
-            value = o
-            for name in dotted.split("."):
-                value = attr(value, name)
-            found.append(value)
-        return found[0] if len(found) == 1 else tuple(found)
-    options = made.keywords if isinstance(made, functools.partial) else {}
-    name, *rest = (*made.args, *given) if isinstance(made, functools.partial) else given
-    return method(o, name, *rest, **options)
+    return got_attributes(f, args[0], attr)
+
+
+@on_call(operator.methodcaller)
+def _call_methodcaller(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if len(args) != 1 or kwargs:
+        return f(*args, **kwargs)  # raises
+    name, given, options = method_called(f)
+    return method(args[0], name, *given, **options)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.lifted_code import LIFTED
 from fwdad.eager.calls import protocols
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.calls.effectful import is_file
@@ -14,7 +15,6 @@ from fwdad.eager.duals import flat
 from fwdad.eager.duals.array import Array
 from fwdad.eager.duals.explicit import explicit
 from fwdad.eager.hooks.known_types import PLAIN
-from fwdad.eager.lifting.lift import LIFTED
 from fwdad.eager.memory import stale, store
 from fwdad.eager.memory.reach import check_reach
 from fwdad.eager.memory.shadow import SHADOWED, find_shadow

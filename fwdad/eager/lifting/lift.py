@@ -14,25 +14,20 @@ import copy
 import opcode
 import sys
 import threading
-from types import CellType, CodeType, FrameType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from fwdad.core.lifted_code import LIFTED, SOURCELESS
 from fwdad.eager.lifting.nodes import PREFIX
 from fwdad.eager.lifting.rewrite import rewrite
 from fwdad.eager.lifting.source import Definition, Source, find_source
-from fwdad.eager.lifting.why_missing import Missing, why_missing
-from fwdad.errors import WITHOUT_SOURCE
+from fwdad.eager.lifting.why_missing import why_missing
 from fwdad.rules.core.registry import function_name
 
 # -- from source to a function
 
 _CELLS: dict[str, CellType] = {}
-LIFTED: set[int] = set()
-"""ids of the code objects that are lifted already (kept alive by the cache)."""
-
 _CACHE: dict[int, tuple[CodeType, CodeType | None]] = {}
-_SOURCELESS: dict[int, tuple[str, Missing]] = {}
-"""By the ids of code that runs on duals as it is (kept alive by the cache): whose, and why."""
 _CACHE_KEPT = 8192
 _RAISES = (opcode.opmap["RAISE_VARARGS"], opcode.opmap["RERAISE"])
 _LOCK = threading.RLock()
@@ -87,19 +82,19 @@ def _lift_code(f: FunctionType) -> tuple[CodeType, CodeType | None]:
         source = find_source(f)
         lifted = None if source is None else _compile(f.__code__, source)
         if len(_CACHE) >= _CACHE_KEPT:
-            for table in (_CACHE, _LAST, LIFTED, _KEPT_ALIVE, _SOURCELESS):
+            for table in (_CACHE, _LAST, LIFTED, _KEPT_ALIVE, SOURCELESS):
                 table.clear()
         entry = _CACHE[id(f.__code__)] = (f.__code__, lifted)
         if lifted is not None:
             _mark(lifted)
         else:
-            _SOURCELESS[id(f.__code__)] = (function_name(f), why_missing(f))
+            SOURCELESS[id(f.__code__)] = (function_name(f), why_missing(f))
         return entry
 
 
 def note_missing(error: BaseException, f: FunctionType) -> None:
     """Add to an error raised by C code that f ran on duals because its source is missing."""
-    name, missing = _SOURCELESS.get(id(f.__code__), ("", None))
+    name, missing = SOURCELESS.get(id(f.__code__), ("", None))
     if missing is not None and not _is_raised_in_python(error):
         error.add_note(
             f"{name} has no source that can be read: {missing}. It was run unchanged, on values "
@@ -113,19 +108,6 @@ def _is_raised_in_python(error: BaseException) -> bool:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return trace is not None and trace.tb_frame.f_code.co_code[trace.tb_lasti] in _RAISES
-
-
-def _running_without_source(frame: FrameType | None) -> str:
-    """The beginning of a message where code that could not be lifted is running; or empty."""
-    while frame is not None and id(frame.f_code) not in LIFTED:
-        name, missing = _SOURCELESS.get(id(frame.f_code), ("", None))
-        if missing is not None:
-            return f"{name} has no source that can be read: {missing}. Run as it is, "
-        frame = frame.f_back
-    return ""
-
-
-WITHOUT_SOURCE[:] = [_running_without_source]
 
 
 _KEPT_ALIVE: list[CodeType] = []

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.getters import got_attributes, got_items, method_called
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.frontend.arguments import new_object, traced_object
 from fwdad.frontend.calls.kinds import mentions_symbols
@@ -162,26 +163,16 @@ def _object(tracer: Tracer, like: Any, held: dict[str, Any]) -> Any:
 
 
 def _itemgetter(tracer: Tracer, f: Any, args: Any, _kwargs: Any) -> Any:
-    items = tuple(tracer.subscript(args[0], key) for key in f.__reduce__()[1])
-    return items if len(items) > 1 else items[0]
+    return got_items(f, args[0], tracer.subscript)
 
 
 def _attrgetter(tracer: Tracer, f: Any, args: Any, _kwargs: Any) -> Any:
-    attributes = []
-    for path in f.__reduce__()[1]:
-        x = args[0]
-        for name in path.split("."):
-            x = tracer.attribute(x, name)
-        attributes.append(x)
-    return tuple(attributes) if len(attributes) > 1 else attributes[0]
+    return got_attributes(f, args[0], tracer.attribute)
 
 
 def _methodcaller(tracer: Tracer, f: Any, args: Any, _kwargs: Any) -> Any:
-    reduced: Any = f.__reduce__()
-    made, given = reduced  # made is a ``partial`` if there are keyword arguments
-    results: list[Any] = [*getattr(made, "args", ()), *given]
-    handle = tracer.attribute(args[0], results[0])
-    return tracer.call(handle, tuple(results[1:]), getattr(made, "keywords", {}))
+    name, given, options = method_called(f)
+    return tracer.call(tracer.attribute(args[0], name), given, options)
 
 
 CALLED[operator.itemgetter] = _itemgetter

@@ -13,6 +13,7 @@ from fwdad.ir.abstract_eval.samples import concrete, reason_of, run_on_sample, s
 from fwdad.ir.abstract_eval.shapes import joined_shapes, shape_of
 from fwdad.ir.ops import Operand, Value
 from fwdad.ir.types import ArrayType, CannotInferError, Dimension, Number, Size, number_type
+from fwdad.tangents.scaling import scale_lanes
 
 ELEMENTWISE = {
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
@@ -21,8 +22,8 @@ ELEMENTWISE = {
     abs,
 }  # fmt: skip
 
-# Functions whose arguments broadcast against each other; others say so by adding themselves.
-BROADCASTING: set[Any] = {*ELEMENTWISE, np.clip}
+BROADCASTING: set[Any] = {*ELEMENTWISE, np.clip, scale_lanes}
+"""Functions whose arguments broadcast against each other."""
 
 _ELEMENTS: dict[Any, Any] = {}
 _ELEMENTS_KEPT = 4096

@@ -9,6 +9,7 @@ import numpy as np
 
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number
+from fwdad.ops.record import also
 
 
 def spelled_out(index: Sequence[Any], ndim: int) -> list[Any]:
@@ -87,6 +88,9 @@ def sample_index(a: Any, at: tuple[Any, ...]) -> Any:
         for i in at
     ]
     return a[tuple(zero)]
+
+
+also(sample_index, pure=True)
 
 
 def is_plain(s: slice) -> bool:

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.ir.abstract_eval.broadcasting import BROADCASTING
 from fwdad.ir.types import ArrayType, Type
 from fwdad.ops.record import Layout, Risk, own_op
-from fwdad.tangents.scaling import scale_lanes
 
 
 @own_op(layout=Layout.C, shape_only=(1,), constant=True)
@@ -40,9 +38,6 @@ def element_place(i: int, n: int, axis: int) -> int:
     if not -n <= i < n:
         raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
     return i + n if i < 0 else i
-
-
-BROADCASTING.add(scale_lanes)
 
 
 @dataclass
