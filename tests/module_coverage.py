@@ -16,7 +16,7 @@ import pytest
 
 from tests.modules import FWDAD, TESTS, files_of
 
-SAMPLE = 12  # tests of a file
+SAMPLE = 60  # tests of a file
 ENOUGH = 0.5
 UNSEEN = ("codegen/runtime/", "codegen/test_parallel.py", "reversible/test_cuda.py")
 
