@@ -109,7 +109,7 @@ GROUPS = {
     "frontend/*": ("frontend/test_programs.py", "frontend/test_derivatives_of_objects.py"),
     "ir/abstract_eval/image_shapes": ("rules/test_scipy_ndimage.py",),
     "ir/abstract_eval/rule_trials": (
-        "rules/test_checked_tangents.py",
+        "rules/test_contract.py",
         "rules/test_returned_memory.py",
     ),
     "ir/abstract_eval/*": ("transforms/forward/test_rules.py",),
