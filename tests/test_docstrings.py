@@ -72,7 +72,7 @@ def test_classes(name):
 
 
 @pytest.mark.parametrize("name", [name for name, x in PUBLIC.items() if not callable(x)])
-def test_other_names_are_told(name):
+def test_other_names_are_reported(name):
     assert (type(PUBLIC[name]).__doc__ or "").strip()
 
 

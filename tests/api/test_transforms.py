@@ -162,7 +162,7 @@ def test_objects_without_a_tangent_type_lose_no_derivative(make, derivative):
         derivative(lambda x: make(x * 2, x.sum()), x)
 
 
-def test_objects_of_constants_may_be_answered_beside_a_value():
+def test_objects_of_constants_may_be_returned_beside_a_value():
     x, fitted = np.array([1.0, 2.0]), Fitted(np.ones(2), 3.0)
     (y, _), (y_dot, none) = fwdad.jvp(lambda x: (x * fitted.slope, fitted), x, x)
     assert_array_equal(y, y_dot)

@@ -118,7 +118,7 @@ def test_second_derivatives_and_callers_in_python():
     assert_allclose(H, central_differences(fwdad.grad(f), X), rtol=1e-7, atol=1e-8)
 
 
-NO_RULE = r"no frule for (tests\.test_njit\.)?(bump|reverse)"
+NO_RULE = r"no frule for (tests\.cases\.test_njit\.)?(bump|reverse)"
 
 
 @pytest.mark.parametrize("f", [bump, reverse, lambda x: bump(x)])

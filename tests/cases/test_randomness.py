@@ -166,7 +166,7 @@ def test_source_that_cannot_be_rewound(source, chunk):
 @pytest.mark.parametrize(
     "source", [lambda: secrets.randbits(40), lambda: random.SystemRandom().random()]
 )
-def test_what_the_system_answers_is_asked_once(source, chunk):
+def test_what_the_system_returns_is_asked_once(source, chunk):
     y, jacobian = fwdad.value_and_jacobian(lambda x: x * source(), X, chunk=chunk)
     assert_allclose(jacobian.diagonal() * X, y, rtol=1e-14)
 

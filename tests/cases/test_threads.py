@@ -40,6 +40,7 @@ def test_fresh_lambdas_are_lifted_once(monkeypatch):
     assert len(compiled) > 0
 
 
+@pytest.mark.slow
 def test_fresh_lambdas_keep_memory_flat():
     for i in range(500):
         solve_with_fresh_lambda(i)

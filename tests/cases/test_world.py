@@ -394,7 +394,7 @@ def test_arguments_are_as_they_were(chunk):
         assert_same([x, *args], list(arguments()))
 
 
-def test_populated_memo_never_answers_zero():
+def test_populated_memo_never_returns_zero():
     """A plain value is in the user's own dict: the derivative is right, or it raises."""
     memo = {}
 

@@ -128,7 +128,7 @@ def test_names_that_are_assigned_twice(monkeypatch):
     assert np.shares_memory(arrays["z"], arrays["w"])
 
 
-def test_a_loop_is_told_what_holds_at_all_its_calls():
+def test_a_loop_knows_what_holds_at_all_its_calls():
     """One function serves them."""
     one = [Given(1, is_apart=True), Given(0, is_apart=True), Given(None, is_apart=False)]
     other = [Given(1, is_apart=False), Given(1, is_apart=True), Given(None, is_apart=True)]

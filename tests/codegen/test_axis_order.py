@@ -130,7 +130,7 @@ def test_order(f, made):
     assert made in code if made else ".T" not in code and ".transpose" not in code
 
 
-def test_views_that_lie_apart_need_no_temporary():
+def test_views_that_are_disjoint_need_no_temporary():
     assert "np.empty" not in source(columns, M)
     assert "np.empty" in source(from_the_end, M)  # column -1 may be column 0
 
@@ -150,7 +150,7 @@ def test_values(f):
 @pytest.mark.parametrize(
     "f", every(2, [swept, swept_twice_answered, swept_with_a_view, swept_by_calls]),
 )  # fmt: skip
-def test_what_is_answered_lies_row_by_row(f):
+def test_what_is_returned_is_c_contiguous(f):
     jitted = fwdad.jit(f, backend="numba")
     for shape in [(5, 6), (3, 2), (1, 4), (4, 1), (0, 3), (3, 0)]:
         x = M.ravel()[: shape[0] * shape[1]].reshape(shape)
@@ -165,7 +165,7 @@ def test_what_is_answered_lies_row_by_row(f):
         assert y[0] is y[1] or np.shares_memory(y[0], y[1])
 
 
-def test_gradients_of_columns_lie_row_by_row():
+def test_gradients_of_columns_are_c_contiguous():
     def loss(x):
         q, t = swept(x)
         return np.sum(q * q) + t
@@ -176,7 +176,7 @@ def test_gradients_of_columns_lie_row_by_row():
     assert_allclose(found, fwdad.jacobian(loss, M, mode="forward"), rtol=1e-12)
 
 
-def test_copies_lie_as_numpys_do():
+def test_copies_have_numpys_layout():
     assert ".T" in source(copied, M)
     for found, wanted in zip(fwdad.jit(copied, backend="numba")(M), copied(M), strict=True):
         assert_array_equal(found, wanted)
@@ -209,6 +209,6 @@ def turned_onto_itself(x):
     return y + 0.5 * z
 
 
-def test_a_copy_of_what_is_turned_lies_row_by_row():
+def test_a_copy_of_what_is_turned_is_c_contiguous():
     x = np.arange(36.0).reshape(6, 6)
     assert_array_equal(fwdad.jit(turned_onto_itself)(x), turned_onto_itself(x))

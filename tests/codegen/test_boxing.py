@@ -44,7 +44,7 @@ def test_lengths_of_zero_and_long_arrays():
         assert double(x).shape == shape
 
 
-def test_two_answers_with_one_memory_still_share_it():
+def test_two_results_with_one_memory_still_share_it():
     def f(x):
         y = 2 * x
         return y, y[1:]

@@ -96,7 +96,7 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p[0].__name__)
-def test_answers_are_the_same(program):
+def test_results_are_the_same(program):
     f, args = program
     g = fwdad.jit(f)
     for _ in range(2):

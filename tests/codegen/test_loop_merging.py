@@ -117,7 +117,7 @@ def f(a, b, x, y):
     assert same_as_python(code, rng.normal(size=4), rng.normal(size=9), 2.5, -0.5) == 1
 
 
-def test_what_a_loop_answers_stays_in_it(rng):
+def test_what_a_loop_returns_stays_in_it(rng):
     code = """
 def f(a, b):
     s = 0.0

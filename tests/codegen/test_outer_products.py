@@ -79,7 +79,7 @@ def test_outer_products_are_added_in_place(f, shape):
     assert_allclose(fwdad.grad(f)(a), expected, rtol=1e-12, atol=1e-12)
 
 
-def test_memory_that_the_vectors_lie_in_is_not_written_while_it_is_read():
+def test_memory_of_the_vectors_is_not_written_while_it_is_read():
     def program(a):
         a = a.copy()
         a += a[0][:, None] * a[0]

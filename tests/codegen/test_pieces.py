@@ -81,7 +81,7 @@ def places(program):
 
 
 @pytest.mark.parametrize("k", range(len(CASES)), ids=[f.__name__ for f, _ in CASES])
-def test_wherever_a_program_is_cut_it_answers_the_same(k, monkeypatch):
+def test_wherever_a_program_is_cut_it_returns_the_same(k, monkeypatch):
     monkeypatch.setattr("fwdad.codegen.partition.pieces._CROSSING", 0.0)
     monkeypatch.setattr("fwdad.codegen.partition.pieces._ARGUMENT", 0.0)
     f, arguments = CASES[k]
@@ -193,7 +193,7 @@ def test_line_that_numba_refuses_is_left(monkeypatch, reports):
     reports.clear()
 
 
-def test_compiled_code_that_raises_where_numpy_answers_is_told(monkeypatch, reports):
+def test_compiled_code_that_raises_where_numpy_returns_is_reported(monkeypatch, reports):
     def handler(w, _op, _a, _b):
         w.code.line("raise ValueError('planted')")
         return "np.zeros((6, 6))"

@@ -307,7 +307,7 @@ def test_a_whole_array_as_one_row():
     assert_array_equal(njit(lambda a: a.reshape(-1))(a), a.reshape(-1))
 
 
-def test_arrays_that_lie_by_rows(rng):
+def test_arrays_that_are_c_contiguous(rng):
     compiled = njit(lambda a: np.ascontiguousarray(a))
     m = rng.standard_normal((4, 6))
     loose = np.lib.stride_tricks.as_strided  # of a type whose layout is open
@@ -399,7 +399,7 @@ def test_products(dtype, rng):
             product(a, a)
 
 
-def test_products_that_lie_differently_are_one_function(rng):
+def test_products_of_different_layouts_are_one_function(rng):
     program = trace(
         lambda a, b: (a @ b, a.T @ b, a @ b.T, a.T @ b.T), *rng.random((2, 3, 3))
     ).program

@@ -64,7 +64,7 @@ WAYS = {
 
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize("way", WAYS)
-def test_a_mistake_while_tracing_is_told(way, reports, monkeypatch):
+def test_a_mistake_while_tracing_is_reported(way, reports, monkeypatch):
     monkeypatch.setattr(jitted_function, "trace_optimised", planted)
     assert_allclose(WAYS[way](smooth), GRADIENT, rtol=1e-13)
     assert reports
@@ -83,7 +83,7 @@ def test_a_mistake_while_tracing_is_told(way, reports, monkeypatch):
      ("linearize", linearized, "Linearized"), ("linearize", linearized, "value_and_pullback"),
      ("linearize", linearized, "sweeps_of")],
 )  # fmt: skip
-def test_a_mistake_while_running_is_told(way, module, name, reports, monkeypatch):
+def test_a_mistake_while_running_is_reported(way, module, name, reports, monkeypatch):
     traced = name == "value_and_pullback"  # its source is read, as a program's
     monkeypatch.setattr(module, name, traced_and_raises if traced else planted)
     assert_allclose(WAYS[way](smooth), GRADIENT, rtol=1e-13)
@@ -113,14 +113,14 @@ def test_no_memory_is_no_mistake(way, reports, monkeypatch):
 
 
 @pytest.mark.usefixtures("fresh")
-def test_a_mistake_of_a_shortcut_is_told(reports, monkeypatch):
+def test_a_mistake_of_a_shortcut_is_reported(reports, monkeypatch):
     fwdad.grad(smooth)(X)
     monkeypatch.setattr(jitted_function.Jitted, "quickly", planted)
     assert_allclose(fwdad.grad(smooth)(X), GRADIENT, rtol=1e-13)
     assert "the tape of smooth" in only(reports)
 
 
-def test_each_place_is_told_once(reports):
+def test_each_place_is_reported_once(reports):
     for _ in range(2):
         for _ in range(3):
             fallbacks.report("a planted mistake", KeyError("planted"), "Nothing is done")
@@ -224,7 +224,7 @@ def cubes(x):
 
 
 @pytest.mark.parametrize("way", ["grad", "jacfwd"])
-def test_a_mistake_of_a_rule_is_told(way, reports):
+def test_a_mistake_of_a_rule_is_reported(way, reports):
     derivative = fwdad.jit(getattr(fwdad, way)(cubes), backend="numpy")
     assert_allclose(derivative(X), 3 * X * X, rtol=1e-13)
     message = only(reports)

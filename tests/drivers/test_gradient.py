@@ -78,7 +78,7 @@ def test_numbers_and_several_arguments(short):
     assert_allclose(x_bar, WEIGHTS)
 
 
-def test_answers_are_in_memory_of_their_own():
+def test_results_are_in_memory_of_their_own():
     gradient = fwdad.grad(linear)
     for _ in range(5):
         x_bar = gradient(np.ones(2))
@@ -87,7 +87,7 @@ def test_answers_are_in_memory_of_their_own():
     assert_allclose(WEIGHTS, [2.0, 3.0])
 
 
-def test_arguments_that_share_memory_are_told_apart():
+def test_arguments_that_share_memory_are_distinguished():
     gradient = fwdad.grad(of_two, argnums=(0, 1))
     x = np.array([1.0, 2.0])
     for _ in range(4):

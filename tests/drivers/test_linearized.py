@@ -184,7 +184,7 @@ def recorded(f):
 @pytest.mark.parametrize(
     "f", [lambda x: (x, x), lambda x: [[x * 2]] * 2, lambda x: (x + 1, x * x, x + 2)]
 )
-def test_an_array_that_is_answered_twice(f, traced):
+def test_an_array_that_is_returned_twice(f, traced):
     """It has as many rows, on a tape or not, and its cotangents are added."""
     f = f if traced else recorded(f)
 

@@ -197,7 +197,7 @@ def test_what_changes_afterwards_does_not_matter(traced):
     assert_array_equal(bars[0], 1.0)
 
 
-def test_cotangents_and_answers_are_apart():
+def test_cotangents_and_results_are_apart():
     _, pullback = fwdad.vjp(lambda x, w: x + w, X, args=(W,), argnums=(0, 1))
     y_bar = np.ones(3)
     a, b = pullback(y_bar)

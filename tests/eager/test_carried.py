@@ -200,7 +200,7 @@ def test_workers_that_are_spawned(tmp_path):
     assert run(path) == "right\n"
 
 
-def test_a_function_alone_is_told(tmp_path):
+def test_a_function_alone_is_reported(tmp_path):
     """Nothing of ours is in its pickle: the error says what to do."""
     pytest.importorskip("cloudpickle")
     made = tmp_path / "made.pickle"

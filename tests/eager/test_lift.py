@@ -93,7 +93,7 @@ def test_defaults_are_not_evaluated_again():
     assert made == [1]
 
 
-def test_closures_over_one_code_are_told_apart():
+def test_closures_over_one_code_are_distinguished():
     def times(k):
         def f(x):
             return k * x

@@ -227,7 +227,7 @@ MAKERS = {
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 @pytest.mark.parametrize("cls", [Held, HeldAsAsked, HeldAnyhow])
 @pytest.mark.parametrize("stored", [False, True])
-def test_array_of_an_object_that_answers_its_own(cls, make, stored):
+def test_array_of_an_object_that_returns_its_own(cls, make, stored):
     """NumPy takes what it is returned for the copy that it asks for; NumPy 2.0 made one."""
 
     def f(x):

@@ -344,7 +344,7 @@ def sort_out(value):
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
-def test_match_answers_as_python_does(value):
+def test_match_returns_as_python_does(value):
     assert lift(sort_out)(value) == sort_out(value)
 
 

@@ -106,7 +106,7 @@ def test_operators_of_plain_numbers_that_are_called_by_name(name, mode):
     assert_allclose(found, central_differences(f, x), rtol=1e-8, atol=1e-8)
 
 
-def test_an_operator_of_a_plain_number_answers_its_class_s_number():
+def test_an_operator_of_a_plain_number_returns_its_class_s_number():
     for two in (2.0, np.float64(2.0)):
         assert type(two.__mul__(np.float64(1.5))) is type(two)
         value, tangent = fwdad.jvp(two.__mul__, np.float64(1.5), 1.0)

@@ -107,7 +107,7 @@ def test_what_has_to_go_the_general_way(x, v, args):
     assert one_array.push_array(same, x, v, args, None) is None
 
 
-def test_nothing_answered_is_the_callers():
+def test_nothing_returned_is_the_callers():
     x, v = X.copy(), V.copy()
     for directions in (v, v[0]):
         y, y_dot = fwdad.jvp(same, x, directions)

@@ -27,7 +27,7 @@ def test_one_direction():
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, None])
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
-def test_directions_and_answers_of_the_class(chunk, count):
+def test_directions_and_results_of_the_class(chunk, count):
     turn, time = np.arange(count) - 1.0, np.arange(count) ** 2 + 0.5
     y, y_dot = fwdad.jvp(
         lambda x: (x["a"].turned(x["t"]), x["a"].turned(2 * x["t"]).height()),
@@ -82,7 +82,7 @@ def test_jacobian_of_a_program_with_rotations_inside():
         assert_allclose(got, expected, rtol=1e-7, atol=1e-8)
 
 
-def test_jacobian_of_an_answer_of_the_class():
+def test_jacobian_of_a_result_of_the_class():
     x = np.array([0.4, -0.7, 1.1])
     columns = fwdad.jacobian(lambda x: Rotation.about(0.5 * x), x, chunk=2)
     assert columns.shape == (3,)
@@ -104,7 +104,7 @@ def test_seeds_and_scalings_of_the_chunk():
     assert_allclose(y_dot, math.cos(1.2))
 
 
-def test_an_answer_that_does_not_move():
+def test_a_result_that_does_not_move():
     _, y_dot = fwdad.jvp(lambda t: (Angle.of(1.0), t), 2.0, [1.0, 2.0])
     assert [turn.rate for turn in y_dot[0]] == [0.0, 0.0]
 

@@ -124,7 +124,7 @@ def half(a):
         lambda a_dot: fwdad.Chunk(np.append(a_dot.lanes, a_dot.lanes)),
     ],
 )
-def test_rules_that_answer_another_tangent(y_dot):
+def test_rules_that_return_another_tangent(y_dot):
     @fwdad.frule(half)
     def half_frule(primals, tangents):
         return half(primals[0]), y_dot(tangents[0])

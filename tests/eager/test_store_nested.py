@@ -151,7 +151,7 @@ def root_frule(primals, tangents):
 
 
 @pytest.mark.parametrize("overwritten", [False, True])
-def test_rule_that_takes_derivatives_of_what_lies_in_memory(overwritten):
+def test_rule_that_takes_derivatives_of_what_is_stored_in_memory(overwritten):
     def f(x):
         a = np.empty(3)
         a[:] = x * x

@@ -98,7 +98,7 @@ def test_program_in_a_file_at_standard_input(tmp_path, dash):
         assert run(*dash, stdin=file) == "right\n"
 
 
-def test_program_from_a_pipe_is_told():
+def test_program_from_a_pipe_is_reported():
     error = run("-", input=PROGRAM + CHECK)
     wanted = (
         "f has no source that can be read: the program was read from standard input, which "

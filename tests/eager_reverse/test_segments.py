@@ -210,6 +210,7 @@ def test_less_is_kept():
     assert inputs < 3 * 12 * x.nbytes  # what each call was given, and what was restored
 
 
+@pytest.mark.slow
 def test_less_is_kept_of_calls_inside_of_calls():
     def outer(u, w):
         for k in range(6):

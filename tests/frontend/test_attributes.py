@@ -298,7 +298,7 @@ def test_a_metaclass_that_is_called():
     assert_array_equal(fwdad.jacrev(f)(X), 2 * np.eye(3))
 
 
-def test_a_class_that_answers_for_its_attributes():
+def test_a_class_that_looks_its_attributes_up():
     reference = central_differences(found_by_the_class, X)
     for mode in ("forward", "reverse"):
         found = fwdad.jacobian(found_by_the_class, X, mode=mode)

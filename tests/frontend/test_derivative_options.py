@@ -103,7 +103,7 @@ def test_complex_steps_do_not_look_at_what_comes_beside():
         (fwdad.jacfwd(lambda x: None), "returned None"),
     ],
 )
-def test_what_is_not_there_is_said(f, said):
+def test_what_is_not_there_is_named(f, said):
     with pytest.raises(fwdad.errors.NoOutputError, match=said):
         fwdad.jit(f, backend="numpy")(X)
     with pytest.raises(fwdad.errors.NoOutputError):

@@ -36,7 +36,7 @@ def test_gradient():
     assert np.array_equal(alone.x, gradient.x)
 
 
-def test_value_and_tangent_of_a_function_that_answers_one():
+def test_value_and_tangent_of_a_function_that_returns_one():
     def pushed(c):
         return fwdad.jvp(lambda c: moved(BODY, c), c, 1.0)
 

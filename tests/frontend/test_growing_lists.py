@@ -84,7 +84,7 @@ def tuples(x, n):
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
-def test_answers_of_tuples(backend):
+def test_results_of_tuples(backend):
     found = fwdad.jit(tuples, backend=backend)
     for n in (0, 1, 7):
         answer, wanted = found(X, n), tuples(X, n)
@@ -100,7 +100,7 @@ def test_answers_of_tuples(backend):
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
-def test_answers(backend):
+def test_results(backend):
     found = fwdad.jit(numbers, backend=backend)
     for n in (0, 1, 7):
         assert found(X, n) == numbers(X, n)

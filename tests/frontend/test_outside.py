@@ -125,7 +125,7 @@ def test_an_object_outside_is_not_changed_in_silence():
     assert model.k == 2.0
 
 
-def test_the_answer_may_be_an_argument_itself():
+def test_the_result_may_be_an_argument_itself():
     def f(s, x):
         s.append(x)
         return s, [s]

@@ -43,7 +43,7 @@ def test_of_an_object(call):
     assert (s.mass, list(s.position)) == (0.75, [0.5, -1.25])
 
 
-def test_answers_are_of_the_class_itself():
+def test_results_are_of_the_class_itself():
     f = fwdad.jit(slots.answered, backend="numpy")
     (o, loose, again), body, pair = f(2.0)
     assert o is again

@@ -140,7 +140,7 @@ def _is_sequence(x):
         lambda x: [x[0]],
     ],
 )
-def test_a_number_is_told_from_a_sequence(of):
+def test_a_number_is_distinguished_from_a_sequence(of):
     def f(x):
         return x * (2.0 if _is_sequence(of(x)) else 1.0) * (3.0 if np.iterable(of(x)) else 1.0)
 

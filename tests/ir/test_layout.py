@@ -61,7 +61,7 @@ def applicable(f, x):
 
 @pytest.mark.parametrize("look", every(2, LOOKERS.values()), ids=LOOKERS)
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_a_tape_answers_what_numpy_answers(make, look):
+def test_a_tape_returns_what_numpy_returns(make, look):
     f = composed(make, look)
     found = fwdad.jit(f, backend="numpy")
     for x in ARGUMENTS.values():
@@ -129,7 +129,7 @@ COMPILED = [
 
 
 @pytest.mark.parametrize(("make", "look"), COMPILED)
-def test_compiled_code_answers_what_numpy_answers(make, look):
+def test_compiled_code_returns_what_numpy_returns(make, look):
     pytest.importorskip("numba")
     f = composed(MAKERS[make], LOOKERS[look])
     found = fwdad.jit(f, backend="numba")
@@ -140,7 +140,7 @@ def test_compiled_code_answers_what_numpy_answers(make, look):
         assert_allclose(mine, theirs)
 
 
-def test_derivatives_of_what_lies_by_rows_are_compiled_as_a_whole():
+def test_derivatives_of_what_is_c_contiguous_are_compiled_as_a_whole():
     pytest.importorskip("numba")
 
     def f(x):
@@ -276,7 +276,7 @@ def test_only_what_is_looked_at_is_left_to_numpy():
     assert {op.function.__name__ for op in layout.Orders(program).unlike()} >= {"reshape", "mul"}
 
 
-def test_copies_lie_as_what_they_are_taken_of():
+def test_copies_keep_the_layout():
     rng = np.random.default_rng(0)
     steps = [slice(None), slice(None, None, 2), slice(None, None, -1), slice(1, None), slice(0, 1)]
     for axes in itertools.permutations(range(3)):

@@ -185,7 +185,7 @@ def test_each_item_has_a_test(title, tests):
 
 
 @shows(DIFFERS, "Compiled code lays the arrays that it makes and returns row by row")
-def test_order_of_what_is_answered():
+def test_order_of_what_is_returned():
     pytest.importorskip("numba")
     a = np.arange(6.0).reshape(2, 3)
     b, plain = fwdad.jit(programs.columns, backend="numba")(a), programs.columns(a)
@@ -261,7 +261,7 @@ def test_views():
 
 
 @shows(ASSUMED, "In forward mode on a tape the lanes of an array that is written are C-contiguous")
-def test_lanes_lie_row_by_row():
+def test_lanes_are_c_contiguous():
     f = programs.lanes_row_by_row
     assert_allclose(fwdad.jit(fwdad.jacfwd(f), backend="numpy")(X), fwdad.jacfwd(f)(X), rtol=1e-13)
     with pytest.raises(UntraceableError, match="C-contiguous"):

@@ -327,7 +327,7 @@ def test_a_ufunc_of_anybody_is_typed_by_its_loops():
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_the_type_of_a_function_with_a_rule_is_told_by_its_source(n):
+def test_the_type_of_a_function_with_a_rule_is_inferred_from_its_source(n):
     x = np.arange(1.0, n + 1)
 
     def f(x):

@@ -179,7 +179,7 @@ def test_checks_can_be_off_and_only_then_are():
         partly(1.0, 2.0)
 
 
-def test_arguments_are_updated_in_place_if_told_so_and_kept_if_it_fails():
+def test_arguments_are_updated_in_place_on_request_and_kept_if_it_fails():
     x = np.ones(3)
     scaled(x, np.ones(3), 2.0)
     assert np.array_equal(x, np.ones(3))

@@ -144,7 +144,7 @@ def test_digits_are_kept_at_the_ends(f, x, derivative):
         for side in (0.0, -0.0)
     ],
 )
-def test_on_a_branch_cut_the_side_is_told_by_the_sign_of_zero(f, point, side):
+def test_on_a_branch_cut_the_side_is_chosen_by_the_sign_of_zero(f, point, side):
     """Along the cut the function is smooth on either side: differences of the primal see it."""
 
     def at(t):

@@ -133,7 +133,7 @@ def test_transpose(case, argnum, rng):
     check_transpose(case.function, *case.args, argnum=argnum, rng=rng, **case.options)
 
 
-def test_where_of_a_condition_alone_answers_places():
+def test_where_of_a_condition_alone_returns_indices():
     y, y_dot = call_rule(np.where, (np.array([0.0, 2.0]), None, None), (ZERO, ZERO, ZERO))
     assert_array_equal(y[0], [1])
     assert y_dot is ZERO

@@ -136,7 +136,7 @@ def test_a_library_without_the_symbols_is_not_used(monkeypatch):
     assert numpy_lapack() is None
 
 
-def test_a_library_that_answers_otherwise_is_not_used(library):
+def test_a_library_that_returns_otherwise_is_not_used(library):
     class Wrong:
         def __getattr__(self, name):
             return getattr(library, name)

@@ -77,7 +77,7 @@ def test_a_running_result_stands_still_at_nan(f, plain):
 
 
 @pytest.mark.filterwarnings("ignore:All-NaN", "ignore:Mean of empty", "ignore:Degrees of freedom")
-def test_nothing_but_nan_answers_as_numpy_does():
+def test_nothing_but_nan_returns_as_numpy_does():
     x = np.array([[np.nan, np.nan], [1.0, 2.0]])
     x_dot = Chunk(np.eye(4).reshape(4, 2, 2))
     for f in PLAIN:

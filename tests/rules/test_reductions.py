@@ -233,7 +233,7 @@ def test_products_with_zeros_are_exact():
     assert_array_equal(_jacobian(np.prod, [1e-200, 1e-200, 0.5])[1], [5e-201, 5e-201, 0.0])
 
 
-def test_empty_arrays_answer_or_raise_as_numpy_does():
+def test_empty_arrays_return_or_raise_as_numpy_does():
     empty = np.zeros((0,))
     for f, y in ((np.sum, 0.0), (np.prod, 1.0)):
         value, y_dot = call_rule(f, (empty,), (Chunk(np.zeros((2, 0))),))

@@ -167,7 +167,7 @@ def raises_rule_error(match, f, x=X):
 
 @pytest.mark.parametrize("mode", [*MODES, *TRACED])
 @pytest.mark.parametrize("program", [write_the_result, write_neither])
-def test_a_view_that_is_not_told(mode, program):
+def test_a_view_that_is_not_declared(mode, program):
     head = viewing("new")
     derivative = {**MODES, **TRACED}[mode]
     raises_rule_error(
@@ -211,7 +211,7 @@ def test_on_a_tape_such_a_rule_is_given_a_copy(mode):
 
 
 @pytest.mark.parametrize("mode", ["jvp", "recorded", "jacrev"])
-def test_a_copy_that_is_told_to_be_a_view(mode):
+def test_a_copy_that_is_declared_to_be_a_view(mode):
     head = viewing("view", front_copied, front_copied_frule)
     raises_rule_error("shares no memory", lambda x: MODES[mode](lambda x: head(x) * 1.0, x))
 

@@ -217,7 +217,7 @@ def ten_times(x):
 
 
 @pytest.mark.parametrize("jit", [False, True])
-def test_several_answers_and_nested_arguments(jit):
+def test_several_results_and_nested_arguments(jit):
     f = smooth(0 if jit else "a")
 
     def program(x, f):

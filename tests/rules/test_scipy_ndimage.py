@@ -258,7 +258,7 @@ def test_arrays_outside_are_written_as_by_a_plain_call():
     assert_allclose(found, matrix(lambda x: ndimage.correlate1d(x, [1.0, 2.0]), np.ones(3)))
 
 
-def test_one_of_several_whole_numbers_that_a_library_answers_is_an_axis():
+def test_one_of_several_whole_numbers_that_a_library_returns_is_an_axis():
     from scipy.ndimage import _ni_support  # noqa: PLC0415  (a function of a library, not traced)
 
     def f(x):

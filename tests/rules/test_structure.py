@@ -41,7 +41,7 @@ def test_frule(case, rng):
     check_frule(case.function, *case.args, rng=rng, **case.check, **case.options)
 
 
-def test_every_answer_of_the_constant_functions_is_without_a_tangent():
+def test_every_result_of_the_constant_functions_is_without_a_tangent():
     for case in CASES:
         if find_rule(case.function).kind == "constant":
             tangents = tuple(Chunk(np.ones((2, *np.shape(a)))) for a in case.args)

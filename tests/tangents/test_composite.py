@@ -392,7 +392,7 @@ def test_jacobian_of_and_with_respect_to_containers(width):
 
 
 @pytest.mark.parametrize("y", [(), [], {}, [(), {}]], ids=str)
-def test_an_empty_answer(y):
+def test_an_empty_result(y):
     value, tangent = fwdad.jvp(lambda _: copy.deepcopy(y), 1.0, 1.0)
     assert value == tangent == y
 

@@ -32,7 +32,7 @@ def test_every_law_has_a_case():
 
 @pytest.mark.parametrize("value", [A, V, C, np.float64(2.0)])
 @pytest.mark.parametrize("query", sorted(QUERIES, key=lambda f: f.__name__))
-def test_queries_answer_for_the_primal(query, value):
+def test_queries_hold_for_the_primal(query, value):
     assert query(Chunk(seeds(5, value))) == query(value)
     if np.ndim(value):
         assert np.size(Chunk(seeds(5, value)), 0) == np.size(value, 0)

@@ -99,7 +99,7 @@ def test_wrong_rules_of_functions_that_write(planted, check):
 
 
 @pytest.mark.parametrize("written", [(), (1,)])
-def test_writes_that_are_not_told(written):
+def test_writes_that_are_not_declared(written):
     def adds(x, y):
         x += y
         return np.sum(x)
@@ -128,7 +128,7 @@ def test_an_option_that_is_written():
     assert "option log" in fails("writes", lambda: check_frule(adds, X.copy(), log=np.zeros(2)))
 
 
-def test_an_rrule_of_writes_that_are_not_told():
+def test_an_rrule_of_writes_that_are_not_declared():
     rule = writing(
         fwdad.rrule, lambda primals: (np.sum(primals[0] ** 2), lambda y_bar: (None, None))
     )
@@ -197,7 +197,7 @@ def copied_frule(primals, tangents):
         ("either", copied, copied_frule),
     ],
 )
-def test_memory_that_is_told(returns, function, rule):
+def test_memory_that_is_declared(returns, function, rule):
     check_frule(ruled(returns, function, rule), X.copy())
 
 

@@ -192,7 +192,7 @@ def test_no_rule():
         check_rrule(np.sin, X)
 
 
-def test_kinks_are_told_apart_from_mistakes():
+def test_kinks_are_distinguished_from_mistakes():
     def f(x):
         return np.abs(x)
 

@@ -51,7 +51,7 @@ def test_what_carries_no_derivative_may_become_whole(f):
         assert_allclose(call(X), want, rtol=1e-8)
 
 
-def test_what_is_said_to_be_meant():
+def test_what_is_meant_is_declared():
     def f(x):
         return np.sum(np.asarray(fwdad.stop_gradient(x), int) * x)
 

@@ -129,7 +129,7 @@ def test_places_counted_from_the_end_in_a_loop():
         assert_allclose(found, expected, rtol=1e-14)
 
 
-def test_a_rule_that_answers_a_number_of_numpy_s_is_written_out_for_python_s():
+def test_a_rule_that_returns_a_number_of_numpy_s_is_written_out_for_python_s():
     def root(a):
         x = a
         while abs(x * x - a) > 1e-14 * a:

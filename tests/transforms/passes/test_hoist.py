@@ -142,7 +142,7 @@ def test_arrays_that_are_written_are_made_anew():
     assert inside(tape, np.zeros_like) == 1
 
 
-def test_arrays_that_are_answered_are_made_anew():
+def test_arrays_that_are_returned_are_made_anew():
     def f(x, n):
         a, b = x, x
         for _ in range(n):

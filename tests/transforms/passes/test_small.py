@@ -276,7 +276,7 @@ def test_what_is_only_handed_on_is_not_taken_apart():
     assert arrays(tape.program) == before
 
 
-def test_branch_that_answers_nothing_on_one_side():
+def test_branch_that_returns_nothing_on_one_side():
     def f(p, n):
         for k in range(n):
             if k == 0:

@@ -44,5 +44,5 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("f", [answered, answered_and_written, in_a_row])
-def test_what_a_pullback_answers_is_no_memory_of_its_cotangent(f, way):
+def test_what_a_pullback_returns_is_no_memory_of_its_cotangent(f, way):
     assert_allclose(WAYS[way](f), central_differences(f, X), atol=1e-8)

@@ -128,7 +128,7 @@ def another_length_on_each_side(u, n):
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
 @pytest.mark.parametrize("f", [another_length_each_time, another_length_on_each_side])
-def test_lengths_of_what_a_loop_or_branch_answers(f, n):
+def test_lengths_of_what_a_loop_or_branch_returns(f, n):
     """The length of the last iteration's array was asked where no iteration may have been."""
     x = np.arange(10.0) / 5
     wanted = fwdad.jacobian(lambda x: f(x, n), x, mode="forward")

@@ -71,7 +71,7 @@ def test_gradient(f):
     assert_allclose(gradient, expected, rtol=1e-12, atol=1e-13)
 
 
-def test_memory_that_lies_otherwise():
+def test_memory_that_has_another_layout():
     """What is ravelled there is a copy, as it is for the plain program."""
     x = np.asfortranarray(X)
     value, gradient = fwdad.jit(fwdad.value_and_grad(ravelled), backend="numpy")(x)
@@ -108,7 +108,7 @@ def pulled_back_to_a_transposed_array(x):
     return fwdad.vjp(fills_a_copy, (x * 1.5).T)[1](1.0)
 
 
-def test_every_way_copies_arguments_as_they_lie():
+def test_every_way_copies_arguments_in_their_layout():
     x, v = WITH_GAPS, np.cos(np.arange(6.0)).reshape(2, 3)
 
     def written_out(x):
@@ -135,7 +135,7 @@ def test_every_way_copies_arguments_as_they_lie():
     "g",
     [of_a_transposed_array, of_columns, directions_of_columns, pulled_back_to_a_transposed_array],
 )
-def test_what_is_differentiated_inside_may_lie_otherwise(g):
+def test_what_is_differentiated_inside_may_have_another_layout(g):
     """A copy on a tape would be C-contiguous: refused there, and recorded as it runs."""
     x = np.ascontiguousarray(WITH_GAPS)
     with pytest.raises(UntraceableError, match=r"copy of it"):
@@ -146,13 +146,13 @@ def test_what_is_differentiated_inside_may_lie_otherwise(g):
     assert fwdad.grad(lambda x: np.sum(g(x) ** 2))(x)[1, 1] == pytest.approx(slope, rel=1e-7)
 
 
-def test_what_is_differentiated_inside_and_lies_row_by_row():
+def test_what_is_differentiated_inside_and_is_c_contiguous():
     g = lambda x: fwdad.grad(fills_a_copy)(x * 2.0)  # noqa: E731
     x = np.ascontiguousarray(WITH_GAPS)
     assert_allclose(fwdad.jit(g, backend="numpy")(x), g(x), rtol=1e-13)
 
 
-def test_a_tape_for_arguments_that_lie_otherwise():
+def test_a_tape_for_arguments_that_have_another_layout():
     tape = fwdad.trace(fwdad.grad(fills_a_copy), np.ascontiguousarray(WITH_GAPS))
     with pytest.raises(TypeError):
         tape(WITH_GAPS)
