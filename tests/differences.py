@@ -1,19 +1,17 @@
 """Derivatives to compare with: finite differences and complex steps of the plain program.
 
 Differences are central ones with Richardson extrapolation (``fwdad.testing.differences``, which
-shares no code with the rules) at the step with the least estimated error. That estimate must be
-below ``ACCURACY``, relative to the largest derivative or to 1; for smooth functions it is about
-1e-11. At a kink they raise instead of returning one of its sides.
+shares no code with the rules) at the step with the least estimated error. That estimate, without
+the rounding of f itself, must be below 1e-7, relative to the largest derivative or to 1; for smooth
+functions it is about 1e-11. At a kink they raise instead of returning one of its sides.
 """
 
 import numpy as np
 
 from fwdad.testing.differences import directional
 
-ACCURACY = 1e-7
 
-
-def central_differences(f, x, least=1.0):
+def central_differences(f, x, *, least=1.0, accuracy=1e-7):
     """The Jacobian of f at an array x, of shape ``y.shape + x.shape``; f may write into x.
 
     The first step is a thousandth of |x|, or of ``least`` where that is more.
@@ -27,7 +25,7 @@ def central_differences(f, x, least=1.0):
             z[index] += t
             return f(z)
 
-        columns.append(_at_zero(moved, max(least, abs(float(x[index])))))
+        columns.append(_at_zero(moved, max(least, abs(float(x[index]))), accuracy))
     if not columns:
         return np.zeros((*np.shape(f(x.copy())), *x.shape))
     return np.stack(columns, axis=-1).reshape(*columns[0].shape, *x.shape)
@@ -50,9 +48,9 @@ def complex_step(f, x, step=1e-40):
     return np.stack(columns, axis=-1).reshape(*columns[0].shape, *x.shape)
 
 
-def _at_zero(f, scale):
+def _at_zero(f, scale, accuracy=1e-7):
     values, errors = directional(lambda t: {"y": np.array(f(t))}, scale)
     value, error = values["y"], errors["y"]
-    if not error <= ACCURACY * max(1.0, float(np.max(np.abs(value), initial=0.0))):
+    if not error <= accuracy * max(1.0, float(np.max(np.abs(value), initial=0.0))):
         raise ArithmeticError(f"differences are accurate to {error:.1e} only: {value}")
     return value
