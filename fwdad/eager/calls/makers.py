@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import importlib
 import inspect
 import types
 from typing import Any
@@ -307,7 +308,9 @@ class _PlainConverter:
         return made[()] if to_scalar and np.ndim(plain(made)) == 0 else made
 
 
-_array_converter: Any = getattr(np._core._multiarray_umath, "_array_converter", None)
+_array_converter: Any = getattr(
+    importlib.import_module("numpy._core._multiarray_umath"), "_array_converter", None
+)
 if _array_converter is not None:
 
     @handler(_array_converter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from fwdad.eager.activity import is_active
 from fwdad.eager.calls.dispatch import call, handler
 
 # NumPy's own functions: of one row, and of rows that are short.
-_OWN = np.nanmedian.__wrapped__.__globals__
+_OWN = inspect.unwrap(np.nanmedian).__globals__
 _of_row, _of_short_rows = (_OWN.get(name) for name in ("_nanmedian1d", "_nanmedian_small"))
 
 

@@ -36,6 +36,8 @@ class Array(Dual):
 
     __slots__ = ("__weakref__", "_elements", "base_dual", "held", "p", "tag")
     _elements: dict[int, Any] | None
+    ndim: int  # as all of an array's attributes, from the tables of methods.py
+    shape: tuple[int, ...]
 
     def __init__(self, p: Any, t: Any, tag: Tag, base: Array | None = None) -> None:
         self.p = p

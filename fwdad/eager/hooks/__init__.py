@@ -23,6 +23,19 @@ from fwdad.eager.hooks.subscripts import aug_setitem, delitem, getitem, setitem
 from fwdad.eager.lifting.lift import install_hooks
 from fwdad.eager.memory.stale import revive
 
+__all__ = [
+    "OPERATORS",
+    "attr",
+    "contains",
+    "del_attr",
+    "delitem",
+    "getitem",
+    "iterate",
+    "method",
+    "set_attr",
+    "setitem",
+]
+
 install_hooks(
     {
         "slice": slice,

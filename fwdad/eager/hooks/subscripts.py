@@ -118,7 +118,7 @@ def aug_setitem(o: Any, index: Any, old: Any, new: Any) -> None:
 
 
 def _shares(o: Any, view: Any) -> bool:
-    a, b = store.plain(o), store.plain(view)
+    a, b = plain(o), plain(view)
     base = b.base
     return base is not None and (base is a or base is a.base or np.may_share_memory(a, b))
 
