@@ -47,7 +47,7 @@ def _well_formed(make, programs):
 jitted_function.trace_optimised = _well_formed(
     jitted_function.trace_optimised, lambda t: [t.program]
 )
-residual_store.cut = _well_formed(residual_store.cut, lambda halves: [halves.forward, halves.back])
+residual_store.cut = _well_formed(residual_store.cut, lambda cut: [cut.forward, cut.reverse])
 
 
 @pytest.fixture

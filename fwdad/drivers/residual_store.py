@@ -19,7 +19,7 @@ from fwdad.ir.types import Number, Type
 from fwdad.tangents.alike import alike
 from fwdad.transforms.forward import push_forward
 from fwdad.transforms.passes import optimise
-from fwdad.transforms.reverse.split_passes import Cut, Halves, Stacked, cut
+from fwdad.transforms.reverse.split_passes import Cut, SplitPasses, Stacked, cut
 from fwdad.transforms.reverse.swap_log import Log, swapping
 
 _LESS = 16  # a copy must have this many times the bytes of a log, since copying is faster
@@ -35,7 +35,7 @@ class Sweeps:
         self.rebuild = made.tape.rebuild
         self.backend = made.backend
         known = made.tape.cut or Cut([], 0)  # none of a function that always raises
-        self.halves: Halves = cut(made.tape.program, known)
+        self.passes: SplitPasses = cut(made.tape.program, known)
         self.bars: list[Type] = known.bars
         self.results = len(made.tape.program.block.results)
         self._pushed: dict[int, Any] = {}
@@ -45,12 +45,12 @@ class Sweeps:
     @functools.cached_property
     def forward(self) -> Runner:
         """The forward pass."""
-        return Runner(self.halves.forward, self.backend)
+        return Runner(self.passes.forward, self.backend)
 
     @functools.cached_property
-    def back(self) -> _WayBack:
+    def reverse(self) -> _ReversePass:
         """The reverse pass."""
-        return _WayBack(self.halves.back, self.backend, self.halves.stacks)
+        return _ReversePass(self.passes.reverse, self.backend, self.passes.stacks)
 
     def pushed(self, width: int) -> Any:
         """The reverse pass of ``width`` cotangents together, its program, and its constants.
@@ -66,30 +66,30 @@ class Sweeps:
             return self._pushed[width]
 
     def _push(self, width: int) -> Any:
-        program = self.halves.back
+        program = self.passes.reverse
         first = len(program.block.params) - len(self.bars)
         active = [k >= first for k in range(len(program.block.params))]
         made, constants = push_forward(program, width, list(active))
         made.block.results = made.block.results[len(program.block.results) :]
         optimise(made)
-        return _WayBack(made, self.backend, self.halves.stacks), made, constants
+        return _ReversePass(made, self.backend, self.passes.stacks), made, constants
 
-    def swapping(self, program: Program) -> tuple[_WayBack, list[Log]] | None:
+    def swapping(self, program: Program) -> tuple[_ReversePass, list[Log]] | None:
         """A reverse pass that logs what it overwrites, and its logs; None where it cannot.
 
         ``program`` is that of :attr:`back` or of one of :meth:`pushed`.
         """
         with self._lock:
             if program not in self._swapping:
-                swapped = swapping(program, self.halves.written)
+                swapped = swapping(program, self.passes.written)
                 self._swapping[program] = swapped and (
-                    _WayBack(swapped.program, self.backend, self.halves.stacks), swapped.logs
+                    _ReversePass(swapped.program, self.backend, self.passes.stacks), swapped.logs
                 )  # fmt: skip
             return self._swapping[program]
 
     def copied(self, leaves: list[Any]) -> list[int]:
         """The positions of the inputs that a pullback copies, since its reverse pass reads them."""
-        return [k for k in self.halves.read if isinstance(leaves[k], np.ndarray)]
+        return [k for k in self.passes.read if isinstance(leaves[k], np.ndarray)]
 
     def run(self, leaves: list[Any], *, copied: bool = True) -> tuple[Any, Kept]:
         """The value for the inputs of the whole tape, and what is kept for the reverse pass.
@@ -97,24 +97,24 @@ class Sweeps:
         Without ``copied``, the caller promises not to change the arrays that the reverse pass
         reads.
         """
-        halves = self.halves
+        passes = self.passes
         values, kept = self._run(leaves, copied=copied)[1:]
-        for k in halves.hollow:
+        for k in passes.hollow:
             kept[k] = _hollow(kept[k])
-        y, _ = self.rebuild([*values, *[None] * (self.results - halves.values)])
+        y, _ = self.rebuild([*values, *[None] * (self.results - passes.values)])
         return y, Kept(self, kept)
 
     def _run(
         self, leaves: list[Any], *, copied: bool = True
     ) -> tuple[list[Any], list[Any], list[Any]]:
         """The value as the forward pass returns it, the value in its own memory, what is kept."""
-        halves = self.halves
+        passes = self.passes
         own = list(leaves)
         for k in self.copied(leaves) if copied else ():
             own[k] = alike(own[k])
         outputs = list(self.forward(*own))
-        values, kept = outputs[: halves.values], outputs[halves.values :]
-        return values, _apart(values, [*own, *(values[k] for k in halves.shared)]), kept
+        values, kept = outputs[: passes.values], outputs[passes.values :]
+        return values, _apart(values, [*own, *(values[k] for k in passes.shared)]), kept
 
     def copied_values(self, leaves: list[Any]) -> list[np.ndarray]:
         """The arrays of the value that are copies, because the caller may change them."""
@@ -122,11 +122,11 @@ class Sweeps:
         return [
             v
             for k, (v, old) in enumerate(zip(values, found, strict=True))
-            if isinstance(v, np.ndarray) and (v is not old or k in self.halves.apart)
+            if isinstance(v, np.ndarray) and (v is not old or k in self.passes.apart)
         ]
 
 
-class _WayBack:
+class _ReversePass:
     """A reverse pass that takes stacks (``stacks``, by input) as the forward pass left them."""
 
     def __init__(self, program: Program, backend: str, stacks: dict[int, Stacked]) -> None:
@@ -168,7 +168,7 @@ class Kept:
         """The bytes that are kept, numbers excluded; memory that is held twice counts once."""
         arrays: dict[int, int] = {}
         total = 0
-        hollow = {id(self.values[k]) for k in self.sweeps.halves.hollow}
+        hollow = {id(self.values[k]) for k in self.sweeps.passes.hollow}
         for x in self.values:
             if id(x) in hollow:
                 continue
@@ -187,7 +187,7 @@ class Kept:
         ``bars`` has one for each leaf of the value, in its type, in memory that may be written.
         """
         sweeps = self.sweeps
-        return self._rebuilt(self._run(sweeps.back, sweeps.halves.back, bars))
+        return self._rebuilt(self._run(sweeps.reverse, sweeps.passes.reverse, bars))
 
     def pull_many(self, bars: list[Any], count: int, width: int) -> Any:
         """The result of :meth:`pull` for ``count`` cotangents, ``width`` at a time.
@@ -199,7 +199,7 @@ class Kept:
         if pushed is None:
             for k in range(count):
                 row = [_typed(b[k], t) for b, t in zip(bars, sweeps.bars, strict=True)]
-                parts.append(self._run(sweeps.back, sweeps.halves.back, row))
+                parts.append(self._run(sweeps.reverse, sweeps.passes.reverse, row))
             return self._rebuilt([np.stack(rows) for rows in zip(*parts, strict=True)])
         run, program, constants = pushed
         for start in range(0, count, width):
@@ -213,7 +213,7 @@ class Kept:
             parts.append(self._run(run, program, [*marks, *lanes, *constants]))
         return self._rebuilt([np.concatenate(rows)[:count] for rows in zip(*parts, strict=True)])
 
-    def _run(self, run: _WayBack, program: Program, given: list[Any]) -> list[Any]:
+    def _run(self, run: _ReversePass, program: Program, given: list[Any]) -> list[Any]:
         """The result of a reverse pass in memory of its own, with what is kept left unchanged.
 
         What the reverse pass restores is swapped with the present content, and swapped back when it
@@ -230,7 +230,7 @@ class Kept:
             own = self._copies()
         return _apart(run(*own, *given), own)
 
-    def _run_swapping(self, run: _WayBack, made: list[Any], given: list[Any]) -> list[Any]:
+    def _run_swapping(self, run: _ReversePass, made: list[Any], given: list[Any]) -> list[Any]:
         """The result of :meth:`_run`, by logs."""
         self._undo()
         self._logs = [RedoLog(*each) for each in made]
@@ -259,12 +259,12 @@ class Kept:
             log.undo()
         self._logs = []
 
-    def _logs_for(self, program: Program) -> tuple[_WayBack, list[Any]] | None:
+    def _logs_for(self, program: Program) -> tuple[_ReversePass, list[Any]] | None:
         """A swapping reverse pass, and the arrays, dtype and capacity of each of its logs.
 
         None where nothing is restored, or where copying everything is faster.
         """
-        written = [self.values[k] for k in self.sweeps.halves.written]
+        written = [self.values[k] for k in self.sweeps.passes.written]
         arrays = [a for a in written if isinstance(a, np.ndarray)]  # a branch may leave one out
         in_one_piece = all(a.flags.forc for a in arrays)
         swapped = self.sweeps.swapping(program) if arrays and in_one_piece else None
@@ -296,19 +296,19 @@ class Kept:
 
     def _own(self, *, copied: bool) -> list[Any]:
         """What is kept: stacks to pop from and, if ``copied``, arrays to restore into."""
-        halves = self.sweeps.halves
+        passes = self.sweeps.passes
         values = list(self.values)
         if copied:
-            written = [k for k in halves.written if isinstance(values[k], np.ndarray)]
+            written = [k for k in passes.written if isinstance(values[k], np.ndarray)]
             for k, own in zip(written, copied_together([values[k] for k in written]), strict=True):
                 values[k] = own
-        for k, use in halves.stacks.items():
+        for k, use in passes.stacks.items():
             values[k] = _own_stack(values[k], use)
         return values
 
     def _rebuilt(self, results: list[Any]) -> Any:
         """The results of a reverse pass, in the structures of f's arguments."""
-        _, x_bar = self.sweeps.rebuild([*[None] * self.sweeps.halves.values, *results])
+        _, x_bar = self.sweeps.rebuild([*[None] * self.sweeps.passes.values, *results])
         return x_bar
 
 

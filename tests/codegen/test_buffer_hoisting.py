@@ -143,7 +143,7 @@ def test_results_do_not_share_memory_between_calls():
         assert_array_equal(a, b)
 
 
-def test_lengths_that_a_loop_leaves_smaller_are_asked_for_inside_the_way_back():
+def test_lengths_that_a_loop_leaves_smaller_are_asked_for_inside_the_reverse_pass():
     def f(x):
         return np.sum(np.sin(np.diff(x, 2)))
 

@@ -152,7 +152,7 @@ def test_what_a_tape_cannot_push():
     assert_allclose(J.T @ np.eye(4), expected.T, rtol=1e-13, atol=1e-15)
 
 
-def test_without_a_way_back_on_a_tape(monkeypatch):
+def test_without_a_reverse_pass_on_a_tape(monkeypatch):
     """All directions, then."""
     monkeypatch.setattr(
         linearized, "tape_at",

@@ -236,7 +236,7 @@ def test_raising_in_the_middle():
     assert_allclose(pullback(np.ones(3)), [8 * X[0], 8 * X[1], W[2]])
 
 
-def test_raising_on_the_way_back():
+def test_raising_in_the_reverse_pass():
     fail = []
 
     def twice(x):

@@ -55,14 +55,14 @@ class Stacked(NamedTuple):
     grows: bool
 
 
-class Halves(NamedTuple):
-    """The two halves of a program.
+class SplitPasses(NamedTuple):
+    """The forward and the reverse pass of a program.
 
     Attributes
     ----------
     forward : Program
         Takes the parameters of the whole; returns the value, then what is kept.
-    back : Program
+    reverse : Program
         Takes what is kept, then the cotangents.
     values : int
         How many results of ``forward`` are the value's.
@@ -81,7 +81,7 @@ class Halves(NamedTuple):
     """
 
     forward: Program
-    back: Program
+    reverse: Program
     values: int
     read: list[int]
     shared: list[int]
@@ -91,7 +91,7 @@ class Halves(NamedTuple):
     stacks: dict[int, Stacked]
 
 
-def cut(program: Program, known: Cut) -> Halves:
+def cut(program: Program, known: Cut) -> SplitPasses:
     """Cut a program where its reverse pass begins, at the mark that tracing has left there."""
     block = program.block
     bars = [Value(t, "y_bar") for t in known.bars]
@@ -116,10 +116,10 @@ def cut(program: Program, known: Cut) -> Halves:
     lasting = memory([kept[k] for k in arrays], roots)
     lasting |= memory([op.args[1] for op in _calls(front, push)], roots)
     together = _together(kept, arrays, roots, written)
-    reverse_pass = _program(program, "back", [*kept, *bars], back, cotangents, together)
+    reverse_pass = _program(program, "reverse", [*kept, *bars], back, cotangents, together)
     made_by = definitions(program)
     reverse_pass.absent = {v for v in kept if may_be_missing(v, made_by)}
-    return Halves(
+    return SplitPasses(
         _program(program, "forward", list(block.params), front, [*results, *kept]),
         reverse_pass,
         values,

@@ -297,7 +297,7 @@ def test_a_rule_that_calls_the_pullback_that_runs_it(swap, monkeypatch):
     monkeypatch.setattr(residual_store, "_LESS", 0 if swap else np.inf)
     rows = fwdad.jacfwd(overwriting)(X)
     _, pullback = fwdad.vjp(overwriting, X)
-    assert (pullback._kept._logs_for(pullback._kept.sweeps.halves.back) is not None) == swap
+    assert (pullback._kept._logs_for(pullback._kept.sweeps.passes.reverse) is not None) == swap
     _, J = fwdad.linearize(overwriting, X)
     for pull in (pullback, J.rmatvec):
         found = []
@@ -327,7 +327,7 @@ def test_threads_of_which_one_swaps_and_one_copies(monkeypatch):
     logs = kept._logs_for
 
     def only_single(program):
-        return logs(program) if program is kept.sweeps.halves.back else None
+        return logs(program) if program is kept.sweeps.passes.reverse else None
 
     monkeypatch.setattr(residual_store, "_LESS", 0)
     monkeypatch.setattr(kept, "_logs_for", only_single)

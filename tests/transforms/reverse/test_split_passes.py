@@ -143,13 +143,13 @@ def test_random_programs(seed):
 @pytest.mark.parametrize("f", [filled, overwritten, layered, in_place])
 def test_both_are_well_formed(f):
     _, pullback = fwdad.vjp(f, X)
-    halves = pullback._kept.sweeps.halves
-    check_program(halves.forward)
-    check_program(halves.back)
-    assert any(s.deep for s in halves.stacks.values()) == (
+    passes = pullback._kept.sweeps.passes
+    check_program(passes.forward)
+    check_program(passes.reverse)
+    assert any(s.deep for s in passes.stacks.values()) == (
         f is layered
     )  # it writes into what lies on one
-    assert bool(halves.written) == (f is overwritten)
+    assert bool(passes.written) == (f is overwritten)
 
 
 def test_forward_once(monkeypatch):

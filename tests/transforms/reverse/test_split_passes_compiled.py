@@ -50,8 +50,8 @@ def test_again_and_for_many(compiled, expected):
     pullback = pullback_of(compiled)
     sweeps = pullback._kept.sweeps
     assert sweeps.forward.explain() == "Numba"
-    assert {type(pullback._kept.values[k]) for k in sweeps.halves.stacks} == {tuple}
-    assert {use.rank for use in sweeps.halves.stacks.values()} == {0, 1}
+    assert {type(pullback._kept.values[k]) for k in sweeps.passes.stacks} == {tuple}
+    assert {use.rank for use in sweeps.passes.stacks.values()} == {0, 1}
     for k in (0, 3, 0):
         assert_allclose(pullback(np.eye(N)[k]), expected[k], rtol=1e-12, atol=1e-14)
     assert_allclose(pullback(np.eye(N)[:3]), expected[:3], rtol=1e-12, atol=1e-14)
@@ -66,7 +66,7 @@ def test_under_derivatives(compiled, expected):
     assert_allclose(x_bar_dot, v @ expected, rtol=1e-11, atol=1e-13)
 
 
-def test_a_way_back_that_numba_refuses(compiled, expected, monkeypatch):
+def test_a_reverse_pass_that_numba_refuses(compiled, expected, monkeypatch):
     pullback = pullback_of(compiled)
     monkeypatch.setattr(Runner, "serves", lambda *_: False)
     for k in (1, 4):

@@ -134,7 +134,7 @@ def always(monkeypatch):
 def memory(pullback):
     """What a reverse pass writes into, copied."""
     kept = pullback._kept
-    found = [kept.values[k] for k in kept.sweeps.halves.written]
+    found = [kept.values[k] for k in kept.sweeps.passes.written]
     return [a.copy() for a in found if a is not None]  # a branch may leave one out
 
 
@@ -170,7 +170,7 @@ def test_compiled(always, monkeypatch):
     _, pullback = fwdad.vjp(f, X)
     kept = pullback._kept
     check(pullback, fwdad.jacobian(branching, X, mode="forward"), counts=(3,))
-    run, _ = kept.sweeps.swapping(kept.sweeps.halves.back)
+    run, _ = kept.sweeps.swapping(kept.sweeps.passes.reverse)
     assert run._run.explain() == "Numba"
     assert any(always)
     before, elements = memory(pullback), kept._elements
@@ -197,7 +197,7 @@ def test_copies_are_together(f, monkeypatch):
     """Where the arrays are copied, the copies share memory as they do."""
     monkeypatch.setattr(residual_store, "_LESS", np.inf)
     _, pullback = fwdad.vjp(f, X)
-    assert pullback._kept.sweeps.halves.back.together
+    assert pullback._kept.sweeps.passes.reverse.together
     check(pullback, fwdad.jacobian(f, X, mode="forward"), counts=(2,))
 
 
@@ -312,7 +312,7 @@ def test_what_is_overwritten_as_a_whole_is_copied():
 
     _, pullback = fwdad.vjp(f, X)
     assert len(memory(pullback)) == 1
-    assert pullback._kept._logs_for(pullback._kept.sweeps.halves.back) is None
+    assert pullback._kept._logs_for(pullback._kept.sweeps.passes.reverse) is None
     check(pullback, fwdad.jacobian(f, X, mode="forward"), counts=(2,))
 
 
@@ -400,5 +400,5 @@ def test_from_two_threads(always):
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_well_formed(f):
     _, pullback = fwdad.vjp(f, X)
-    halves = pullback._kept.sweeps.halves
-    check_program(swap_log.swapping(halves.back, halves.written).program)
+    passes = pullback._kept.sweeps.passes
+    check_program(swap_log.swapping(passes.reverse, passes.written).program)
