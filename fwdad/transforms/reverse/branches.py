@@ -34,8 +34,8 @@ class Branches:
     def reverse(self, op: Branch) -> None:
         """Reverse a branch as a branch."""
         bars = [self._bar_of_output(v) for v in op.outputs]
-        held = [v for k, v in enumerate(op.outputs) if self._is_chosen(op, k)]
-        chosen = {v: self.view_cotangents.memory_of(v) for v in held}
+        chosen_outputs = [v for k, v in enumerate(op.outputs) if self._is_chosen(op, k)]
+        chosen = {v: self.view_cotangents.memory_of(v) for v in chosen_outputs}
         if all(b is None for b in bars) and not chosen and not self.structure.writes_inside(op):
             return
         sides = [Region(block, Block(), self.sweep.region, op) for block in (op.then, op.other)]
@@ -48,9 +48,11 @@ class Branches:
                     elif v in chosen and self._is_own(r, side.source):
                         self.cotangents.become(r, chosen[v])
                 self.blocks.reverse(side)
-            found = [v for v in side.bars if not is_array(v)]
+            active_numbers = [v for v in side.bars if not is_array(v)]
             numbers.update(
-                dict.fromkeys(v for v in found if self.structure.home[v] is not side.source)
+                dict.fromkeys(
+                    v for v in active_numbers if self.structure.home[v] is not side.source
+                )
             )
         self._joined(op, sides, list(numbers))
 
@@ -58,18 +60,18 @@ class Branches:
         """Record the branch, which returns the cotangents of numbers from outside."""
         for side in sides:
             with self.sweep.writing(side):
-                found = [self.cotangents.current(v) for v in numbers]
+                bars = [self.cotangents.current(v) for v in numbers]
                 side.block.results = [
                     self.recorder.operand(self.spaces.whole(v, x))
-                    for v, x in zip(numbers, found, strict=True)
+                    for v, x in zip(numbers, bars, strict=True)
                 ]
         outputs = tuple(self.spaces.bar_value(v) for v in numbers)
         then, other = (side.block for side in sides)
         self.recorder.block.ops.append(
             Branch(op.condition, then, other, outputs=outputs, location=op.location)
         )
-        for v, made in zip(numbers, outputs, strict=True):
-            self.sweep.region.bars[v] = Symbol(made, self.recorder)
+        for v, bar in zip(numbers, outputs, strict=True):
+            self.sweep.region.bars[v] = Symbol(bar, self.recorder)
 
     def _bar_of_output(self, v: Value) -> object:
         """The cotangent of an output of a branch; None if it has none of its own."""

@@ -83,9 +83,9 @@ class Cotangents:
         if region.is_loop:
             if v not in region.imports:
                 name = f"{v.name}_bar" if v.name else None
-                made = Value(Number(bar_dtype(v), python=False), name)
-                region.imports[v] = made
-                region.bars[v] = Symbol(made, self.recorder)
+                param = Value(Number(bar_dtype(v), python=False), name)
+                region.imports[v] = param
+                region.bars[v] = Symbol(param, self.recorder)
             return region.bars[v]
         return self.current(v, region.parent)
 
@@ -112,17 +112,17 @@ class Cotangents:
         with self.sweep.writing(home):
             known = home.bars.get(v)
             if known is None:
-                made = self.spaces.zeros(v)
+                buffer = self.spaces.zeros(v)
             elif type(known) is Symbol and known.is_array:
-                made = self.recorder.apply(np.ndarray.copy, (known,), {})
+                buffer = self.recorder.apply(np.ndarray.copy, (known,), {})
             else:
-                made = self.spaces.whole(v, known)
-        if v.type.dtype.kind == "c" != made.dtype.kind:  # of its real part, until now
+                buffer = self.spaces.whole(v, known)
+        if v.type.dtype.kind == "c" != buffer.dtype.kind:  # of its real part, until now
             with self.sweep.writing(home):
-                made = self.recorder.apply(np.ndarray.astype, (made, v.type.dtype), {})
-        home.bars[v] = made
+                buffer = self.recorder.apply(np.ndarray.astype, (buffer, v.type.dtype), {})
+        home.bars[v] = buffer
         home.owned.add(v)
-        return made
+        return buffer
 
     def take(self, v: Value) -> Any:
         """The cotangent of a value when its definition is reached; None if it has none."""
@@ -166,14 +166,14 @@ class Cotangents:
     def _begun(self, v: Value, x_bar: Any) -> Symbol:
         """Memory that is initialised with a contribution."""
         if type(x_bar) is not Symbol or not x_bar.is_array:
-            made = self.spaces.whole(v, x_bar)
+            memory = self.spaces.whole(v, x_bar)
         elif v.type.ndim and self.spaces.has_shape_of(v, x_bar):  # NumPy's sums are no memory
-            made = self.recorder.apply(np.ndarray.copy, (x_bar,), {})
+            memory = self.recorder.apply(np.ndarray.copy, (x_bar,), {})
         else:
-            made = self.spaces.zeros(v)
-            self.recorder.update(made, Ellipsis, operator.add, x_bar)
-        made.value.name = f"{v.name}_bar" if v.name else None
-        return made
+            memory = self.spaces.zeros(v)
+            self.recorder.update(memory, Ellipsis, operator.add, x_bar)
+        memory.value.name = f"{v.name}_bar" if v.name else None
+        return memory
 
     def add_element(self, array: Value, index: tuple[Any, ...], x_bar: Any) -> None:
         """Add to an array's cotangent at an index, by way of an array of zeros."""

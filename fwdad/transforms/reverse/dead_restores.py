@@ -23,15 +23,15 @@ def hidden_stores(structure: Structure, stores: Iterable[Op], reads: Iterable[Re
         for b, holder in structure.chain(read.block):
             places.setdefault((read.place.root, id(b)), []).append(at)
             at = structure.position[holder] if holder is not None else 0
-    found = list(stores)
+    candidates = list(stores)
     whole: dict[tuple[Value, int], list[int]] = {}
-    for op in found:
+    for op in candidates:
         target = target_of(op)
         filled = None if target is None else _whole(structure, target.array, target.at)
         if filled is not None:
             block = structure.block_of[op]
             whole.setdefault((filled, id(block)), []).append(structure.position[op])
-    return {op for op in found if _is_hidden(structure, op, whole, places)}
+    return {op for op in candidates if _is_hidden(structure, op, whole, places)}
 
 
 def _is_hidden(

@@ -85,7 +85,7 @@ def _along(
     structure: Structure,
 ) -> bool | None:
     """Over the iterations of one loop: True if never, False if only within one, None if unknown."""
-    found: bool | None = None
+    verdict: bool | None = None
     for r, w in zip(read, written, strict=True):
         # later stores are higher: what was read ends at r.high, what is written begins at w.low
         end, begin = (r.high, w.low) if step > 0 else (w.high, r.low)
@@ -95,8 +95,8 @@ def _along(
             if end.offset <= begin.offset:
                 return True
         if r == w and _single(r, counter):
-            found = False
-    return found
+            verdict = False
+    return verdict
 
 
 def _single(r: Interval, counter: Value) -> bool:

@@ -28,18 +28,18 @@ class Kept:
 
     def _returned(self, v: Value, region: Region, branch: Branch) -> Value:
         """Keep a value of a side of a branch, as an additional output of the branch."""
-        made = Value(v.type, v.name)
+        output = Value(v.type, v.name)
         for side in (branch.then, branch.other):
             side.results.append(v if side is region.source else Missing(v.type))
-        branch.outputs = (*branch.outputs, made)
-        self.structure.define(made, branch)
-        self.structure.memory[made] = self.structure.roots(v)
-        return made
+        branch.outputs = (*branch.outputs, output)
+        self.structure.define(output, branch)
+        self.structure.memory[output] = self.structure.roots(v)
+        return output
 
     def _pushed(self, v: Value, region: Region) -> Value:
         """Keep a value of a loop's body, on a stack."""
         stack = self.sweep.new_stack(stack_type(v.type), f"saved_{v.name}" if v.name else "saved")
-        made = Value(v.type, v.name)
+        popped = Value(v.type, v.name)
         block = region.source
         definition = self.structure.definition.get(v)
         pushing = Apply(push, (stack, v), mutated=(0,))
@@ -55,8 +55,8 @@ class Kept:
         else:
             pushing.location = definition.location
             block.ops.insert(block.ops.index(definition) + 1, pushing)
-        region.heads.append(Apply(pop, (stack,), mutated=(0,), outputs=(made,)))
-        return made
+        region.heads.append(Apply(pop, (stack,), mutated=(0,), outputs=(popped,)))
+        return popped
 
     def _ends_here(self, v: Value, region: Region) -> bool:
         """Whether no later iteration writes into an array; in a program that is called all end."""
@@ -70,16 +70,16 @@ class Kept:
         """A length of an array of the region's source block, as a number that can be kept."""
         if (array, axis) not in self._lengths:
             structure = self.structure
-            made = Value(t)
+            number = Value(t)
             definition = structure.definition.get(array)
             # what a branch or a loop returns may not be there
             plain = isinstance(definition, (Apply, Load))
             plain = plain and not may_be_missing(array, structure.definition)
-            asked = Apply(length_of if plain else length_if_any, (array, axis), outputs=(made,))
+            asked = Apply(length_of if plain else length_if_any, (array, axis), outputs=(number,))
             at, position = 0, -1
             if definition is not None:
                 at = region.source.ops.index(definition) + 1
                 position = structure.position[definition]
             structure.insert(region.source, at, [asked], position)
-            self._lengths[array, axis] = made
+            self._lengths[array, axis] = number
         return self._lengths[array, axis]

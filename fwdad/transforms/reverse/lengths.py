@@ -28,11 +28,11 @@ def equal_lengths(block: Block) -> dict[Size, Size]:
 
     Only operations directly in the block count, since those inside it need not run.
     """
-    found: dict[Size, Size] = {}
+    equal: dict[Size, Size] = {}
 
     def leader(d: Size) -> Size:
-        while d in found:
-            d = found[d]
+        while d in equal:
+            d = equal[d]
         return d
 
     for op in block.ops:
@@ -41,8 +41,8 @@ def equal_lengths(block: Block) -> dict[Size, Size]:
         for lengths in _together(op):
             sure = [leader(d) for d in lengths if isinstance(d, Size) and not d.may_be_one]
             first = min(sure, key=lambda d: d.number, default=None)
-            found.update((d, first) for d in sure if first is not None and d is not first)
-    return {d: leader(d) for d in found}
+            equal.update((d, first) for d in sure if first is not None and d is not first)
+    return {d: leader(d) for d in equal}
 
 
 def _is_product(op: Apply) -> bool:

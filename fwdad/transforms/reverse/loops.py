@@ -109,9 +109,9 @@ class Loops:
             self._begin(op, carried, region, params)
             self.blocks.reverse(region)
             results = self._results(op, carried, region)
-        for v, made in region.imports.items():
-            params.append(made)
-            outputs.append(Value(made.type, made.name))
+        for v, param in region.imports.items():
+            params.append(param)
+            outputs.append(Value(param.type, param.name))
             known = self.cotangents.current(v)
             initial.append(self.recorder.operand(self.spaces.whole(v, known)))
             results.append(self.recorder.operand(region.bars[v]))
@@ -129,20 +129,20 @@ class Loops:
 
     def _ends(self, op: Loop, carried: Carried) -> list[Operand]:
         """What the reverse pass starts with: the cotangents of the loop's outputs."""
-        made: list[Operand] = []
+        ends: list[Operand] = []
         for k in (*carried.numbers, *carried.arrays):
             v = op.outputs[k]
             bar = self.spaces.whole(v, self.cotangents.take(v))
-            made.append(self.recorder.operand(bar))
-        made.extend(self.view_cotangents.memory_of(op.outputs[k]).value for k in carried.memory)
-        made.extend(op.outputs[k] for k in carried.threaded)
-        return made
+            ends.append(self.recorder.operand(bar))
+        ends.extend(self.view_cotangents.memory_of(op.outputs[k]).value for k in carried.memory)
+        ends.extend(op.outputs[k] for k in carried.threaded)
+        return ends
 
     def _bar_params(self, op: Loop, carried: Carried) -> Iterator[tuple[Value, Value]]:
         """For each carried cotangent and array, a value for the start and the end of the loop."""
         bars = (*carried.numbers, *carried.arrays, *carried.memory)
-        made = [(k, self.spaces.bar_value(op.outputs[k])) for k in bars]
-        for k, v in (*made, *((k, op.outputs[k]) for k in carried.threaded)):
+        bar_values = [(k, self.spaces.bar_value(op.outputs[k])) for k in bars]
+        for k, v in (*bar_values, *((k, op.outputs[k]) for k in carried.threaded)):
             ends, starts = self._at_end(op, k, v.type), self._at_start(op, k, v.type)
             yield Value(ends, v.name), Value(starts, v.name)
 
@@ -177,23 +177,23 @@ class Loops:
 
     def _results(self, op: Loop, carried: Carried, region: Region) -> list[Operand]:
         """The cotangents of the values with which an iteration begins."""
-        made: list[Operand] = []
+        results: list[Operand] = []
         start = len(region.block.ops)
         for k in (*carried.numbers, *carried.arrays):
             p = op.carried[k]
-            made.append(self.recorder.operand(self.spaces.whole(p, region.bars.pop(p, None))))
-        made.extend(self.view_cotangents.memory_of(op.carried[k]).value for k in carried.memory)
-        made.extend(op.carried[k] for k in carried.threaded)
-        self.residuals.end_segment(region, start, -1, tuple(made))
-        return made
+            results.append(self.recorder.operand(self.spaces.whole(p, region.bars.pop(p, None))))
+        results.extend(self.view_cotangents.memory_of(op.carried[k]).value for k in carried.memory)
+        results.extend(op.carried[k] for k in carried.threaded)
+        self.residuals.end_segment(region, start, -1, tuple(results))
+        return results
 
-    def _end(self, op: Loop, carried: Carried, region: Region, found: Iterator[Symbol]) -> None:
+    def _end(self, op: Loop, carried: Carried, region: Region, outputs: Iterator[Symbol]) -> None:
         """Add the cotangents of the loop's initial values."""
-        values = [next(found) for _ in (*carried.numbers, *carried.arrays)]
-        memory = [next(found) for _ in carried.memory]
-        arrays = [next(found) for _ in carried.threaded]
+        values = [next(outputs) for _ in (*carried.numbers, *carried.arrays)]
+        memory = [next(outputs) for _ in carried.memory]
+        arrays = [next(outputs) for _ in carried.threaded]
         for v in region.imports:
-            self.sweep.region.bars[v] = next(found)
+            self.sweep.region.bars[v] = next(outputs)
         # what the loop begins with may be a number that it also reads from outside
         for k, bar in zip((*carried.numbers, *carried.arrays), values, strict=True):
             if isinstance(op.initial[k], Value):
@@ -203,7 +203,7 @@ class Loops:
         for k, array in zip(carried.threaded, arrays, strict=True):
             self._restore_initial(op, k, array)
 
-    def _restore_initial(self, op: Loop, k: int, found: Symbol) -> None:
+    def _restore_initial(self, op: Loop, k: int, array: Symbol) -> None:
         """Restore into a loop's initial array if each iteration has another array."""
         first = op.initial[k]
         if op.body.results[k] in op.carried or not isinstance(first, Value):
@@ -213,7 +213,7 @@ class Loops:
         stores = [s for s, target in inside if structure.roots(target.array) & roots]
         if stores:
             with self.restores.only_for(stores):
-                self.recorder.store(Symbol(first, self.recorder), Ellipsis, found)
+                self.recorder.store(Symbol(first, self.recorder), Ellipsis, array)
 
     # -- how often
 

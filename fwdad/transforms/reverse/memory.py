@@ -192,8 +192,8 @@ class Memory:
         load = recorder.block.ops[-1]
         old = Symbol(Value(y.type), recorder)  # which nobody has read
         partials = [p(old, value, y) for p, on in zip(rule.partials, active, strict=True) if on]
-        made = recorder.block.ops[start:]
-        used = {v for o in made for v in all_used(o)}
+        recorded = recorder.block.ops[start:]
+        used = {v for o in recorded for v in all_used(o)}
         own = {p.value for p in partials if type(p) is Symbol}
         if old.value in used | own or (y.is_array and y.value in own):
             del recorder.block.ops[start:]
@@ -214,20 +214,20 @@ class Memory:
             return self._old[op]
         target: Any = target_of(op)
         block = self.structure.block_of[op]
-        found, is_view = self.recorder.indexing.type_of(
+        old_type, is_view = self.recorder.indexing.type_of(
             Symbol(target.array, self.recorder), self.sweep.symbols(target.at)
         )
-        made = Value(found, f"{target.array.name}_old" if target.array.name else None)
+        old = Value(old_type, f"{target.array.name}_old" if target.array.name else None)
         before: list[Any] = [
-            Load(target.array, target.at, is_view, outputs=(made,), location=op.location)
+            Load(target.array, target.at, is_view, outputs=(old,), location=op.location)
         ]
         if is_view:
-            view, made = made, Value(found, made.name)
+            view, old = old, Value(old_type, old.name)
             view.name = None
-            before.append(Apply(np.ndarray.copy, (view,), outputs=(made,), location=op.location))
+            before.append(Apply(np.ndarray.copy, (view,), outputs=(old,), location=op.location))
         self.structure.insert(block, block.ops.index(op), before, self.structure.position[op])
-        self._old[op] = made
-        return made
+        self._old[op] = old
+        return old
 
     def _restore(self, op: Op) -> None:
         """Restore what a store has overwritten, if that turns out to be read."""
@@ -237,14 +237,19 @@ class Memory:
         old = self._old_content(op)
         array, index = Symbol(target.array, self.recorder), self.sweep.symbols(target.at)
         with self.restores.only_for([op]):
-            made = self.structure.definition[old.value]
-            if isinstance(made, Apply) and made.function is np.ndarray.copy:  # of a view
+            definition = self.structure.definition[old.value]
+            if (
+                isinstance(definition, Apply) and definition.function is np.ndarray.copy
+            ):  # of a view
                 array, index = self.recorder.load(array, index), Ellipsis
             self.recorder.store(array, index, old)
 
     def take_out_old(self, restored: set[Op]) -> None:
         """Remove the loads of old contents that are not needed."""
         for op in self._old.keys() - restored - self._partials_use:
-            ops, made = self.structure.block_of[op].ops, self.structure.definition[self._old[op]]
-            at = ops.index(made)
-            del ops[at - isinstance(made, Apply) : at + 1]
+            ops, definition = (
+                self.structure.block_of[op].ops,
+                self.structure.definition[self._old[op]],
+            )
+            at = ops.index(definition)
+            del ops[at - isinstance(definition, Apply) : at + 1]

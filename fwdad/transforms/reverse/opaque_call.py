@@ -46,8 +46,8 @@ class PullWhole(Whole):
     def run(self, args: tuple[Any, ...], bars: tuple[Any, ...], /, **kwargs: Any) -> Any:
         """The cotangents of the active arguments."""
         x_bars = _pull(self.function, args, kwargs, self.active, self.given, bars)
-        found = [_as_type(x, own) for x, own in zip(x_bars, self.types, strict=True)]
-        return found[0] if len(found) == 1 else tuple(found)
+        converted = [_as_type(x, own) for x, own in zip(x_bars, self.types, strict=True)]
+        return converted[0] if len(converted) == 1 else tuple(converted)
 
     def pushed(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any] | None:
         """Cotangents and their tangents by one recorded run, if only cotangents have tangents.
@@ -65,12 +65,12 @@ class PullWhole(Whole):
             more = t.lanes if isinstance(t, Chunk) else np.zeros((n, *first.shape[1:]), first.dtype)
             wide.append(Chunk(np.concatenate([first, more])))
         x_bars = _pull(self.function, own, kwargs, self.active, self.given, tuple(wide))
-        found, tangents = [], []
+        primals, tangents = [], []
         for x, t in zip(x_bars, self.types, strict=True):
             first = x.lanes[0] if isinstance(x, Chunk) else x
-            found.append(_as_type(first, t))
+            primals.append(_as_type(first, t))
             tangents.append(Chunk(x.lanes[1:]) if isinstance(x, Chunk) else ZERO)
-        return (found[0], tangents[0]) if len(found) == 1 else (tuple(found), tuple(tangents))
+        return (primals[0], tangents[0]) if len(primals) == 1 else (tuple(primals), tuple(tangents))
 
 
 def _carries(dots: Any) -> bool:

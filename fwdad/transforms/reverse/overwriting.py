@@ -52,17 +52,17 @@ class Overwriting:
 
         Includes calls of programs, which count as writing all of an array.
         """
-        found: list[tuple[Op, Target]] = []
+        stores: list[tuple[Op, Target]] = []
         for inner in blocks_of(block):
             for op in inner.ops:
                 if op not in self.structure.program:
                     continue
                 if isinstance(op, Call):  # and on stacks, which are not the program's
                     written = [v for v in op.writes() if v in self.structure.home]
-                    found.extend((op, Target(v, (Ellipsis,))) for v in written)
+                    stores.extend((op, Target(v, (Ellipsis,))) for v in written)
                 elif (target := target_of(op)) is not None:
-                    found.append((op, target))
-        return found
+                    stores.append((op, target))
+        return stores
 
     @functools.cached_property
     def stores(self) -> list[tuple[Op, Target]]:
@@ -72,11 +72,11 @@ class Overwriting:
     @functools.cached_property
     def _stores_by_memory(self) -> dict[Value, list[tuple[Op, Target]]]:
         """The same by the memory that they may write."""
-        found: dict[Value, list[tuple[Op, Target]]] = {}
+        by_memory: dict[Value, list[tuple[Op, Target]]] = {}
         for store, target in self.stores:
             for root in self.structure.roots(target.array):
-                found.setdefault(root, []).append((store, target))
-        return found
+                by_memory.setdefault(root, []).append((store, target))
+        return by_memory
 
     def is_untouched(self, op: Load) -> bool:
         """Whether a load gives the same value when the reverse pass repeats it."""
@@ -103,10 +103,10 @@ class Overwriting:
     def is_stored_at_once(self, op: Store, v: Value) -> bool:
         """Whether nothing writes where a value is stored between its definition and the store."""
         structure = self.structure
-        made = structure.definition.get(v)
-        if made is None or structure.block_of.get(made) is not structure.block_of[op]:
+        definition = structure.definition.get(v)
+        if definition is None or structure.block_of.get(definition) is not structure.block_of[op]:
             return False
-        block, start = structure.block_of[op], structure.position[made]
+        block, start = structure.block_of[op], structure.position[definition]
         roots = structure.roots(op.array)
         return not any(
             self.is_before(block, start, store)

@@ -250,7 +250,7 @@ class Pullback:
         self.reverse(region)
         params = [symbol.value for symbol in self.given]
         active = self.structure.activity.is_active
-        found = [self.cotangents.take(p) if active(p) else None for p in params]
+        x_bars = [self.cotangents.take(p) if active(p) else None for p in params]
         self.finish()
         sink_updates(back)
         recorder.block, recorder.lengths.same = outer_block, outer_same
@@ -259,7 +259,7 @@ class Pullback:
         if stays:
             leave_outside(recorder, self.outside, stays, self.first)
         outer_block.ops += [*turned, *back.ops]
-        return found
+        return x_bars
 
     def pulled(
         self,
@@ -280,9 +280,9 @@ class Pullback:
         with recorder.lengths.own_lengths():
             inner = Pullback(recorder, block, given, active, roots, natural, setting=setting)
             turns, recorder.turns = recorder.turns, False  # it is not the program's end
-            found = inner.pull(bars, begin, alike=True)
+            x_bars = inner.pull(bars, begin, alike=True)
             recorder.turns = turns
-        return found
+        return x_bars
 
     def written_results(self) -> list[int]:
         """The results that are memory which the program writes."""
@@ -371,9 +371,9 @@ def write_block(
     if left is not None:
         left.update(outside)
     for op in block.ops:
-        made = cloner.op(op)
-        recorder.block.ops.append(made)
-        for v in defined_by(made):
+        written = cloner.op(op)
+        recorder.block.ops.append(written)
+        for v in defined_by(written):
             recorder.lengths.measure(v)
     return [_symbols(recorder, cloner.operand(r)) for r in block.results]
 

@@ -55,15 +55,15 @@ class Reads:
         """Note what operations of the reverse pass read, at a position."""
         for op in ops:
             if isinstance(op, Load) and (op.view or op in self.certain):
-                found = [] if op in self.certain else self.places_of([op.array])
-                if found:  # a view of a view: all of it
-                    self.views[op.outputs[0]] = [Place(p.root, None, None) for p in found]
+                places = [] if op in self.certain else self.places_of([op.array])
+                if places:  # a view of a view: all of it
+                    self.views[op.outputs[0]] = [Place(p.root, None, None) for p in places]
                 continue
             if isinstance(op, Apply) and op.outputs and is_array(op.outputs[0]):
-                found = self.places_of(aliased_arguments(op))
-                if found:
+                places = self.places_of(aliased_arguments(op))
+                if places:
                     for v in op.outputs:
-                        self.views[v] = [Place(p.root, None, None) for p in found]
+                        self.views[v] = [Place(p.root, None, None) for p in places]
             used = op.operands() if isinstance(op, (Branch, Loop)) else list(read_by(op))
             if not (isinstance(op, Apply) and op.function is view_or_zeros):  # needs addresses
                 for v in values_in(used):
@@ -88,13 +88,13 @@ class Reads:
 
     def places_of(self, operands: list[Operand]) -> list[Place]:
         """The memory of the program that arrays among operands are."""
-        found: list[Place] = []
+        places: list[Place] = []
         for v in values_in(operands):
             if v in self.views:
-                found.extend(self.views[v])
+                places.extend(self.views[v])
             elif v in self.structure.home and is_array(v):
-                found.extend(place_of(v, self.structure))
-        return found
+                places.extend(place_of(v, self.structure))
+        return places
 
 
 def read_by(op: Op) -> Iterator[Value]:

@@ -80,12 +80,12 @@ class Passes:
         self.own: list[Value] = []
         self.stacks: list[Value] = []
         params = program.block.params
-        held = [is_array(p) for p, is_on in zip(params, active, strict=True) if is_on]
+        memory = [is_array(p) for p, is_on in zip(params, active, strict=True) if is_on]
         # and the stacks, as soon as they are known
         self.forward.written = list(program.written)
         again = self.interface.arguments(program.written)
         returned = sum(self.interface.returned)
-        self.reverse.written = [*again, *[False] * returned, *[True] * sum(held)]
+        self.reverse.written = [*again, *[False] * returned, *[True] * sum(memory)]
 
 
 class Group:
@@ -96,12 +96,12 @@ class Group:
 
     def finish(self) -> None:
         """Give each program the stacks that it uses, and pass them on to those that it calls."""
-        found = list(self.passes.values())
-        by_program = {id(p): passes for passes in found for p in (passes.forward, passes.reverse)}
-        for passes in found:
+        every = list(self.passes.values())
+        by_program = {id(p): passes for passes in every for p in (passes.forward, passes.reverse)}
+        for passes in every:
             reached = {id(p) for p in called_from(passes.forward)}
-            passes.stacks = [s for w in found if id(w.forward) in reached for s in w.own]
-        for passes in found:
+            passes.stacks = [s for w in every if id(w.forward) in reached for s in w.own]
+        for passes in every:
             for program in (passes.forward, passes.reverse):
                 own = {stack: Value(stack.type, stack.name) for stack in passes.stacks}
                 for op in walk(program.block):
@@ -110,7 +110,7 @@ class Group:
                         op.args.extend(own[s] for s in by_program[id(op.program)].stacks)
                 program.block.params.extend(own.values())
                 program.written = [False] * len(program.block.params)
-        programs = [p for passes in found for p in (passes.forward, passes.reverse)]
+        programs = [p for passes in every for p in (passes.forward, passes.reverse)]
         while any(_note_written(program) for program in programs):
             pass
 
@@ -213,8 +213,8 @@ class Recursion:
             if bars[k] is not None or v.type.dtype.kind in "fc":
                 bars[k] = self.spaces.of_own_dtype(v, self.spaces.whole(v, bars[k]))
         args = [self.sweep.symbols(a) for a in op.args]
-        found = op.adjoint(args, [self.sweep.symbols(v) for v in op.outputs], bars)
-        for a, bar in zip(op.args, found, strict=False):
+        x_bars = op.adjoint(args, [self.sweep.symbols(v) for v in op.outputs], bars)
+        for a, bar in zip(op.args, x_bars, strict=False):
             if isinstance(a, Value) and bar is not None:
                 self.cotangents.add(a, bar)
 
@@ -239,9 +239,9 @@ class Recursion:
         ]
         marks = zip(args, pattern, interface.is_stack, strict=True)
         places = [(a, stacked) for a, is_on, stacked in marks if is_on and is_array(a)]
-        held = [self.bar_stacks.of(a) if stacked else self._place(a) for a, stacked in places]
+        bar_memory = [self.bar_stacks.of(a) if stacked else self._place(a) for a, stacked in places]
         again = interface.arguments(args)
-        operands = [*again, *(self.recorder.operand(x) for x in (*given, *held))]
+        operands = [*again, *(self.recorder.operand(x) for x in (*given, *bar_memory))]
         numbers = [a for a, is_on in zip(args, pattern, strict=True) if is_on and not is_array(a)]
         outputs = tuple(Value(self.spaces.bar_type(a)) for a in numbers)
         back = Call(Program(name, Block()), operands, outputs=outputs, location=op.location)
@@ -253,7 +253,7 @@ class Recursion:
         self._calls.append(ReversedCall(op, back, pattern, only_restores))
         for a, v in zip(numbers, outputs, strict=True):
             self.cotangents.add(a, Symbol(v, self.recorder))
-        for (a, _), x in zip(places, held, strict=True):
+        for (a, _), x in zip(places, bar_memory, strict=True):
             if self.structure.is_memory(a) and not self.view_cotangents.is_followed(a):
                 self.cotangents.add(a, x)
 
@@ -291,12 +291,12 @@ class Recursion:
             if key not in self.group.passes:
                 self._define(self.group, key, program)
             return self.group.passes[key], self.group
-        found = self._groups.get(key)
-        if found is None:
-            found = self._groups[key] = Group()
-            self._define(found, key, program)
-            found.finish()
-        return found.passes[key], found
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group()
+            self._define(group, key, program)
+            group.finish()
+        return group.passes[key], group
 
     def _define(self, group: Group, key: Any, program: Program) -> None:
         passes = group.passes[key] = Passes(program, *key[1:])
@@ -326,19 +326,19 @@ class Recursion:
         ]
         on = [p for p, is_on in zip(params, passes.active, strict=True) if is_on]
         arrays = [p for p in on if is_array(p)]
-        held = [self.spaces.bar_value(p) for p in arrays]
+        bar_memory = [self.spaces.bar_value(p) for p in arrays]
         region.parent = Region(Block(), Block())  # what it needs of the forward pass is kept
         region.resolved.update(zip(params, again, strict=True))
         region.block = recorder.block = Block()
         for op in source.ops:
             for v in defined_by(op):
                 recorder.lengths.measure(v)
-        for v in (*bars, *held):
+        for v in (*bars, *bar_memory):
             recorder.lengths.measure(v)
         stacks = {
             p for p, stacked in zip(params, passes.interface.is_stack, strict=True) if stacked
         }
-        pairs = list(zip(arrays, held, strict=True))
+        pairs = list(zip(arrays, bar_memory, strict=True))
         self.bar_stacks.give({p: v for p, v in pairs if p in stacks})
         self.cotangents.share({p: Symbol(v, recorder) for p, v in pairs if p not in stacks})
         bar = iter(bars)
@@ -350,14 +350,14 @@ class Recursion:
         self.blocks.reverse(region)
         start = len(region.block.ops)
         numbers = [p for p in on if not is_array(p)]
-        found = [self.spaces.whole(p, self.cotangents.take(p)) for p in numbers]
-        x_bars = [recorder.operand(x_bar) for x_bar in found]
+        x_bars_of_numbers = [self.spaces.whole(p, self.cotangents.take(p)) for p in numbers]
+        x_bars = [recorder.operand(x_bar) for x_bar in x_bars_of_numbers]
         self.residuals.end_segment(region, start, -1, tuple(x_bars))
         region.block.results = x_bars
         self.blocks.finish()
         passes.own = [op.outputs[0] for op in self.sweep.stacks]
         passes.forward.block = Block(params, list(source.ops), list(results))
-        taken = [*passes.interface.arguments(again), *bars, *held]
+        taken = [*passes.interface.arguments(again), *bars, *bar_memory]
         passes.reverse.block = Block(taken, region.block.ops, region.block.results)
         recorder.block = forward
 
@@ -370,17 +370,17 @@ def _type_of(x: Operand) -> Type:
 def _stacks(program: Program) -> set[Value]:
     """The stacks that a program is given, or creates."""
     programs = called_from(program)
-    found: set[Value] = set()
+    stacks: set[Value] = set()
     size = -1
-    while size < len(found):
-        size = len(found)
+    while size < len(stacks):
+        size = len(stacks)
         for op in (op for each in programs for op in each.walk()):
             if isinstance(op, Apply) and op.function in (push, pop, top, thin):
-                found.add(op.args[0])
+                stacks.add(op.args[0])
             elif isinstance(op, Call):
                 pairs = zip(op.args, op.program.block.params, strict=True)
-                found.update(a for a, p in pairs if p in found)
-    return found
+                stacks.update(a for a, p in pairs if p in stacks)
+    return stacks
 
 
 def _may_be_argument(op: Call, v: Value) -> bool:

@@ -63,8 +63,8 @@ class Resolver:
 
     def take(self) -> list[Op]:
         """The operations recorded since the last call."""
-        made, self.made = self.made, []
-        return made
+        ops, self.made = self.made, []
+        return ops
 
     def operand(self, operand: Operand) -> Operand:
         """A structure of operands, resolved."""
@@ -105,16 +105,16 @@ class Resolver:
 
     def _wanted(self, numbers: Iterable[Value]) -> set[Value]:
         """The values that must be kept in order to recompute numbers, perhaps these themselves."""
-        found: set[Value] = set()
+        wanted: set[Value] = set()
         for v in numbers:
             op = self.structure.definition.get(v)
             if self._plan(v, _CHEAP) is not None:
                 continue
             if isinstance(op, Apply) and (self._cost(op, v) or 20) <= _CHEAP:
-                found |= self._wanted(values_in(op.operands()))
+                wanted |= self._wanted(values_in(op.operands()))
             else:
-                found.add(v)
-        return found
+                wanted.add(v)
+        return wanted
 
     def _found(self, v: Value) -> bool:
         """Find memory itself, since restoring into a copy has no effect; whether it was found."""
@@ -123,14 +123,14 @@ class Resolver:
         if v in choices.meant:
             number = self.value(choices.number[v])
             (_, first), *others = choices.meant[v].items()
-            found = self.value(first)
+            array = self.value(first)
             for k, origin in others:
                 is_meant = Value(BOOL)
                 self.made.append(Apply(operator.eq, (number, k), outputs=(is_meant,)))
-                found = self._one_of(v, is_meant, self.value(origin), found)
+                array = self._one_of(v, is_meant, self.value(origin), array)
         elif isinstance(op, Branch) and (sides := sides_of(v, structure)) is not None:
             then, other = (self.value(r) for r in sides)
-            found = self._one_of(v, self.operand(op.condition), then, other)
+            array = self._one_of(v, self.operand(op.condition), then, other)
         elif (isinstance(op, Load) and op.view) or (
             isinstance(op, Apply) and structure.roots(v) != {v}
         ):
@@ -140,14 +140,14 @@ class Resolver:
             return True
         else:
             return False
-        self.region.resolved[v] = found
+        self.region.resolved[v] = array
         return True
 
     def _one_of(self, v: Value, condition: Operand, then: Operand, other: Operand) -> Value:
-        made = Value(v.type, v.name)
+        output = Value(v.type, v.name)
         sides = (Block(results=[then]), Block(results=[other]))
-        self.made.append(Branch(condition, *sides, outputs=(made,)))
-        return made
+        self.made.append(Branch(condition, *sides, outputs=(output,)))
+        return output
 
     def length(self, op: Apply) -> None:
         """Resolve a length of an array, which is kept as a number if the array is not available."""
@@ -163,10 +163,10 @@ class Resolver:
         if self._hangs_on_one_number(array) and self._is_read_again(array):
             op.args = (region.resolved[array], axis)
             return
-        held = self.kept.length(array, axis, op.outputs[0].type, region)
-        if held not in region.resolved:
-            region.resolved[held] = self.kept.keep(held, region)
-        op.function, op.args = identity, (region.resolved[held],)
+        number = self.kept.length(array, axis, op.outputs[0].type, region)
+        if number not in region.resolved:
+            region.resolved[number] = self.kept.keep(number, region)
+        op.function, op.args = identity, (region.resolved[number],)
 
     # -- computing again
 
@@ -182,10 +182,10 @@ class Resolver:
         for op in region.source.ops:
             if not isinstance(op, Store) or op.value is not v or op not in structure.program:
                 continue
-            found, _ = self.sweep.recorder.indexing.type_of(
+            loaded, _ = self.sweep.recorder.indexing.type_of(
                 Symbol(op.array, self.sweep.recorder), self.sweep.symbols(op.index)
             )
-            if found != v.type or is_array(v) or not self.overwriting.stays_written(op):
+            if loaded != v.type or is_array(v) or not self.overwriting.stays_written(op):
                 continue
             if not self.overwriting.is_stored_at_once(op, v):
                 continue
@@ -266,8 +266,8 @@ class Resolver:
         region = self.region
         for op in plan:
             cloner = Cloner({})
-            made = cloner.op(op)
-            made.replace(lambda v: region.resolved.get(v, v))
-            self.made.append(made)
-            for old, new in zip(defined_by(op), defined_by(made), strict=True):
+            copy = cloner.op(op)
+            copy.replace(lambda v: region.resolved.get(v, v))
+            self.made.append(copy)
+            for old, new in zip(defined_by(op), defined_by(copy), strict=True):
                 region.resolved[old] = new

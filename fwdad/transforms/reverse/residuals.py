@@ -71,17 +71,17 @@ class Residuals:
     def _resolve(self, region: Region, segment: Segment) -> Resolver:
         """Resolve what one segment uses; return what has resolved it."""
         outer, self.sweep.op = self.sweep.op, segment.op
-        made, position = region.block.ops, segment.position
+        resolved, position = region.block.ops, segment.position
         resolver = Resolver(self.sweep, self.overwriting, self.kept, region, position)
         for op in segment.ops:
             for block in op.blocks():
                 if id(block) in region.inside:
                     self.resolve(region.inside[id(block)])
             _rewrite(op, resolver)
-            made += [*resolver.take(), op]
+            resolved += [*resolver.take(), op]
         for v in segment.bars:  # which the region may return as they are
             resolver.value(v)
-            made += resolver.take()
+            resolved += resolver.take()
         self.sweep.op = outer
         return resolver
 
@@ -91,8 +91,8 @@ class Residuals:
         alive.update(symbol.value for symbol in self.view_cotangents.refs.values())
         inner: Region | None = region
         while inner is not None:
-            held = [*inner.bars.values(), *inner.buffers.values()]
-            alive.update(x.value for x in held if type(x) is Symbol)
+            symbols = [*inner.bars.values(), *inner.buffers.values()]
+            alive.update(x.value for x in symbols if type(x) is Symbol)
             inner = inner.parent
         kept: list[Op] = []
         gone: set[Value] = set()

@@ -139,8 +139,8 @@ class Rules:
     def _placed_lanes(self, op: Apply, y_bar: Any) -> None:
         (v,) = op.outputs
         lanes_bar = self.spaces.as_symbol(v, self.spaces.whole(v, y_bar))
-        found = pulled_places(self.recorder, op.args[:4], lanes_bar)
-        for d, d_bar in zip(op.args[4:], found, strict=True):
+        bars = pulled_places(self.recorder, op.args[:4], lanes_bar)
+        for d, d_bar in zip(op.args[4:], bars, strict=True):
             if self.activity.is_active(d):
                 self.cotangents.add(d, d_bar)
 
@@ -168,7 +168,7 @@ class Rules:
         self._only_primals(op, rule)
         mark = len(self.recorder.block.ops), self.recorder.lengths.mark()
         try:
-            found = attempt(op, function, rule, bars)
+            contributions = attempt(op, function, rule, bars)
         except (MissingRuleError, DualLeakError, NotReversibleError):
             raise
         except Exception as error:  # noqa: BLE001  (reported, if it is no refusal)
@@ -177,7 +177,7 @@ class Rules:
             self._whole(op, bars, error)
             return
         free_products(self.recorder.block.ops[mark[0] :])
-        for v, x_bar in found:
+        for v, x_bar in contributions:
             self.cotangents.add(v, x_bar)
 
     def _by_itself(self, op: Apply, rule: Any, bars: list[Any]) -> None:
@@ -209,7 +209,7 @@ class Rules:
         if ruled_function(op) is np.true_divide:
             numbers[1] = as_divisor(numbers[1], dtype)
         result = as_numpy_number(self.sweep.symbols(y), dtype)
-        found = []
+        contributions = []
         others = [a for a in args if not isinstance(a, Value)]
         if self.activity.any_active([others, *options.values()]):
             self.sweep.fail(
@@ -225,8 +225,8 @@ class Rules:
                     is_array(y) and shape not in ((), self.spaces.shape(y))
                 ):
                     y_bar = self.spaces.whole(y, y_bar)
-                found.append((a, self.spaces.scaled(d, y_bar)))
-        return found
+                contributions.append((a, self.spaces.scaled(d, y_bar)))
+        return contributions
 
     def _is_transposed(self, op: Apply, function: Any, rule: Any) -> bool:
         """Whether a function has transposes for all its active arguments."""
@@ -247,7 +247,7 @@ class Rules:
         values, _ = rule.binder.bind(op.args, op.kwargs)
         if function not in TRANSPOSES:
             return self._recorded(op, function, rule, bars)
-        found: list[Any] = []
+        contributions: list[Any] = []
         for k, value in enumerate(values):
             if not self.activity.any_active(value):
                 continue
@@ -257,8 +257,8 @@ class Rules:
                 message = f"{function_name(function)} has no transpose for its argument {k}"
                 raise UntraceableError(message)
             result = TRANSPOSES[function][k](y_bar, *bound[:k], spaces, *bound[k + 1 :], **options)
-            found.extend((v, pick(result, path)) for path, v in active.items())
-        return found
+            contributions.extend((v, pick(result, path)) for path, v in active.items())
+        return contributions
 
     def _spaced(self, active: dict[Any, Value]) -> Any:
         """Replaces the active parts of a transpose's linear argument by spaces."""
@@ -278,8 +278,8 @@ class Rules:
             lanes = self.recorder.apply_typed(
                 zero_lanes, (1, Symbol(x, self.recorder)), lanes_type(x.type, 1)
             )
-            held = Chunk.of(1, self.spaces.shape(x), {Lanes(lanes): None if is_array(x) else 1.0})
-            inputs.append((x, RecordingTangent(held)))
+            chunk = Chunk.of(1, self.spaces.shape(x), {Lanes(lanes): None if is_array(x) else 1.0})
+            inputs.append((x, RecordingTangent(chunk)))
             return inputs[-1][1]
 
         bound, options = rule.binder.bind(
@@ -338,14 +338,14 @@ class Rules:
         types = [v.type for v in active]
         pull = PullWhole(ruled_function(op), marks, given, types)
         pull.because(reason, op.location)
-        made = [Value(t) for t in types]
+        x_bars = [Value(t) for t in types]
         args = (
             self.recorder.operand(self.sweep.symbols(op.args)),
             tuple(self.recorder.operand(b) for b in bars if b is not None),
         )
         kwargs = {key: self.recorder.operand(self.sweep.symbols(a)) for key, a in op.kwargs.items()}
-        self.recorder.emit(Apply(pull, args, kwargs, outputs=tuple(made)))
-        for v, x_bar in zip(active, made, strict=True):
+        self.recorder.emit(Apply(pull, args, kwargs, outputs=tuple(x_bars)))
+        for v, x_bar in zip(active, x_bars, strict=True):
             self.cotangents.add(v, Symbol(x_bar, self.recorder))
 
 

@@ -66,9 +66,9 @@ class Spaces:
         """Zeros of an array's shape."""
         shape, dtype = self._lengths(v), bar_dtype(v)
         options = (dtype,) if dtype != np.float64 else ()
-        made = self.recorder.apply_typed(np.zeros, (shape, *options), self.bar_type(v))
-        made.value.name = f"{v.name}_bar" if v.name else None
-        return made
+        zeros = self.recorder.apply_typed(np.zeros, (shape, *options), self.bar_type(v))
+        zeros.value.name = f"{v.name}_bar" if v.name else None
+        return zeros
 
     def whole(self, v: Value, x_bar: Any) -> Any:
         """A cotangent as an array, where it is one number for all elements, or None for zero."""
@@ -77,9 +77,9 @@ class Spaces:
         if not is_array(v) or (type(x_bar) is Symbol and x_bar.is_array):
             return x_bar
         value = self._number(v, x_bar)
-        made = self.recorder.apply_typed(np.full, (self._lengths(v), value), self.bar_type(v))
-        made.value.name = f"{v.name}_bar" if v.name else None
-        return made
+        filled = self.recorder.apply_typed(np.full, (self._lengths(v), value), self.bar_type(v))
+        filled.value.name = f"{v.name}_bar" if v.name else None
+        return filled
 
     def as_symbol(self, v: Value, x_bar: Any) -> Symbol:
         """A cotangent that rules can distinguish from a constant, with a dtype and a shape."""
@@ -91,9 +91,9 @@ class Spaces:
         """The cotangent of an array in the array's dtype: that of a real part may still be real."""
         if not is_array(v) or bar.dtype == bar_dtype(v):
             return bar
-        made = self.zeros(v)
-        self.recorder.store(made, Ellipsis, bar)
-        return made
+        converted = self.zeros(v)
+        self.recorder.store(converted, Ellipsis, bar)
+        return converted
 
     # -- contributions
 

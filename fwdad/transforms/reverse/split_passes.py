@@ -146,14 +146,14 @@ def _program(
     whole: Program, word: str, params: list[Value], ops: list[Op], results: list[Operand],
     together: Sequence[int] = (),
 ) -> Program:  # fmt: skip
-    made = Program(f"{whole.name}_{word}", Block(params, ops, list(results)), whole.filename)
-    made.together = list(together)
-    made.quiet, made.parallel = whole.quiet, whole.parallel
+    program = Program(f"{whole.name}_{word}", Block(params, ops, list(results)), whole.filename)
+    program.together = list(together)
+    program.quiet, program.parallel = whole.quiet, whole.parallel
     stacks = {op.args[0] for op in _calls(ops, pop, top)}  # compiled code has its own kind
-    made.written = [
-        w or p in stacks for w, p in zip(written_parameters(made), params, strict=True)
+    program.written = [
+        w or p in stacks for w, p in zip(written_parameters(program), params, strict=True)
     ]  # fmt: skip
-    return made
+    return program
 
 
 def _handed_over(
@@ -200,15 +200,15 @@ def _written(ops: list[Op], roots: Roots) -> set[Value]:
 
 def _together(kept: list[Value], arrays: list[int], roots: Roots, written: set[Value]) -> list[int]:
     """For each value, the first one that it may alias; empty if no written memory is shared."""
-    found = list(range(len(kept)))
+    groups = list(range(len(kept)))
     owners: dict[Value, int] = {}
     for k in arrays:
         for root in roots.get(kept[k], {kept[k]}):
-            pair = found[owners.setdefault(root, k)], found[k]
-            found = [min(pair) if f in pair else f for f in found]
-    changed = {found[k] for k in arrays if roots.get(kept[k], {kept[k]}) & written}
-    found = [f if f in changed else k for k, f in enumerate(found)]
-    return [] if found == list(range(len(kept))) else found
+            pair = groups[owners.setdefault(root, k)], groups[k]
+            groups = [min(pair) if f in pair else f for f in groups]
+    changed = {groups[k] for k in arrays if roots.get(kept[k], {kept[k]}) & written}
+    groups = [f if f in changed else k for k, f in enumerate(groups)]
+    return [] if groups == list(range(len(kept))) else groups
 
 
 def _is_hollow(v: Value, back: list[Op], cotangents: list[Operand]) -> bool:
@@ -223,19 +223,19 @@ def _is_hollow(v: Value, back: list[Op], cotangents: list[Operand]) -> bool:
 
 
 def _calls(ops: list[Op], *functions: object) -> list[Apply]:
-    found = walk(Block(ops=ops))
-    return [op for op in found if isinstance(op, Apply) and op.function in functions]
+    walked = walk(Block(ops=ops))
+    return [op for op in walked if isinstance(op, Apply) and op.function in functions]
 
 
 def _use_of(stack: Value, back: list[Op], roots: Roots, written: set[Value]) -> Stacked:
     """How the reverse pass uses a stack; what is passed to another program may be written."""
-    taken, found, handed = _taken(stack, back), {stack}, False
+    taken, arrays, handed = _taken(stack, back), {stack}, False
     for op in walk(Block(ops=back)):
         if isinstance(op, Call) and stack in op.args:
             handed = True
             for a, p in zip(op.args, op.program.block.params, strict=True):
-                if a is stack and p not in found:
-                    taken += _taken_inside(p, op.program, found)
+                if a is stack and p not in arrays:
+                    taken += _taken_inside(p, op.program, arrays)
     return Stacked(
         max((v.type.ndim for v in taken if isinstance(v.type, ArrayType)), default=0),
         handed or any(roots.get(v, set()) & written for v in taken),

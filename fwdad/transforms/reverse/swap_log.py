@@ -50,10 +50,10 @@ def swapping(program: Program, written: list[int]) -> Swapping | None:
     ``written`` are the positions of the parameters that it writes, and that must be left unchanged.
     """
     block = Cloner({}).block(program.block)
-    made = Program(program.name, block, program.filename, list(program.written))
-    made.quiet, made.parallel = program.quiet, program.parallel
-    made.together = list(program.together)
-    stores = _stores(made, {block.params[k] for k in written})
+    logged = Program(program.name, block, program.filename, list(program.written))
+    logged.quiet, logged.parallel = program.quiet, program.parallel
+    logged.together = list(program.together)
+    stores = _stores(logged, {block.params[k] for k in written})
     if stores is None:
         return None
     positions = {p: k for k, p in enumerate(block.params)}
@@ -69,8 +69,8 @@ def swapping(program: Program, written: list[int]) -> Swapping | None:
         inner.ops = [x for op in inner.ops for x in (noting.get(op), op) if x is not None]
     for own in parts.values():
         block.params += own
-        made.written += [True] * len(own)
-    return Swapping(made, list(logs.values()))
+        logged.written += [True] * len(own)
+    return Swapping(logged, list(logs.values()))
 
 
 _UNKNOWN = object()
@@ -87,7 +87,7 @@ def _stores(program: Program, kept: set[Value]) -> dict[Store, Any] | None:
         for root in roots[p]:
             dtypes.setdefault(root, set()).add(p.type.dtype)
     homes = {v: (op, around) for op, around in _walk(block) for v in defined_by(op)}
-    found: dict[Store, Any] = {}
+    origins: dict[Store, Any] = {}
     for op, around in _walk(block):
         owners = {root for v in op.writes() for root in roots.get(v, {v})} & dtypes.keys()
         if not owners:
@@ -96,8 +96,8 @@ def _stores(program: Program, kept: set[Value]) -> dict[Store, Any] | None:
             return None
         if any(dtypes[root] != {op.array.type.dtype} for root in owners):
             return None  # two logs would have to be read together
-        found[op] = _origin(op, around, homes, block.params)
-    return None if _UNKNOWN in found.values() else found
+        origins[op] = _origin(op, around, homes, block.params)
+    return None if _UNKNOWN in origins.values() else origins
 
 
 def _origin(

@@ -102,6 +102,6 @@ class Sweep:
 
     def new_stack(self, of: Type, name: str | None) -> Value:
         """A stack, of a type of stacks, that exists before the forward pass begins."""
-        made = Value(of, name)
-        self.stacks.append(Apply(new_stack, (), outputs=(made,)))
-        return made
+        stack = Value(of, name)
+        self.stacks.append(Apply(new_stack, (), outputs=(stack,)))
+        return stack

@@ -84,14 +84,14 @@ class ViewCotangents:
         number = self.choices.number[v]
         with self.sweep.writing(self.sweep.home_of(v)):
             (_, first), *others = self.choices.meant[v].items()
-            found = self.memory_of(first).value
+            bar = self.memory_of(first).value
             for k, origin in others:
-                held = self.memory_of(origin).value
+                memory = self.memory_of(origin).value
                 is_meant = self.recorder.apply(operator.eq, (self.sweep.symbols(number), k), {})
-                sides = (Block(results=[held]), Block(results=[found]))
-                found = Value(held.type, f"{v.name}_bar" if v.name else None)
-                self.recorder.emit(Branch(is_meant.value, *sides, outputs=(found,)))
-        self.refs[v] = Symbol(found, self.recorder)
+                sides = (Block(results=[memory]), Block(results=[bar]))
+                bar = Value(memory.type, f"{v.name}_bar" if v.name else None)
+                self.recorder.emit(Branch(is_meant.value, *sides, outputs=(bar,)))
+        self.refs[v] = Symbol(bar, self.recorder)
         return self.refs[v]
 
     def _chosen(self, op: Branch, v: Value) -> Symbol:
@@ -111,10 +111,10 @@ class ViewCotangents:
                 self.recorder.block = outer
                 side.results.append(chosen.value)
                 sides.append(side)
-            made = self.spaces.bar_value(v)
-            self.recorder.block.ops.append(Branch(op.condition, *sides, outputs=(made,)))
-            self.recorder.lengths.measure(made)
-        self.refs[v] = Symbol(made, self.recorder)
+            bar = self.spaces.bar_value(v)
+            self.recorder.block.ops.append(Branch(op.condition, *sides, outputs=(bar,)))
+            self.recorder.lengths.measure(bar)
+        self.refs[v] = Symbol(bar, self.recorder)
         return self.refs[v]
 
     def _mirrored(self, op: Apply) -> Symbol:
@@ -129,8 +129,8 @@ class ViewCotangents:
         return self._same_view(op, base)
 
     def _same_view(self, op: Apply, base: Value) -> Symbol:
-        held = self.memory_of(base)
-        args = tuple(held if a is base else self.sweep.symbols(a) for a in op.args)
+        bar = self.memory_of(base)
+        args = tuple(bar if a is base else self.sweep.symbols(a) for a in op.args)
         kwargs = {key: self.sweep.symbols(a) for key, a in op.kwargs.items()}
         return self.recorder.apply(op.function, args, kwargs)
 
@@ -140,8 +140,8 @@ class ViewCotangents:
         home = self.sweep.home_of(v)
         if v not in home.buffers:
             with self.sweep.writing(home):
-                mirrored, held = self._same_view(op, base), self.memory_of(base)
-                args = (mirrored, held, *self.sweep.symbols((v, base)))
+                mirrored, bar = self._same_view(op, base), self.memory_of(base)
+                args = (mirrored, bar, *self.sweep.symbols((v, base)))
                 home.buffers[v] = self.recorder.apply_typed(view_or_zeros, args, mirrored.type)
         return home.buffers[v]
 
@@ -151,18 +151,18 @@ class ViewCotangents:
         home = self.sweep.home_of(v)
         if v not in home.buffers:
             with self.sweep.writing(home):
-                mirrored, held, *alike = op.args
+                mirrored, bar, *alike = op.args
                 first = self.memory_of(mirrored)
-                args = (first, self.memory_of(held), *self.sweep.symbols(tuple(alike)))
+                args = (first, self.memory_of(bar), *self.sweep.symbols(tuple(alike)))
                 home.buffers[v] = self.recorder.apply_typed(view_or_zeros, args, first.type)
         return home.buffers[v]
 
     def gave_back(self, op: Apply) -> None:
         """Reverse :func:`give_back`: the cotangent that was added gets that of the sum."""
-        held, own, order = op.args
+        bar, own, order = op.args
         if not self.is_followed(own):
             self.sweep.fail("a view of an array that is written cannot be followed")
-        args = (self.memory_of(own), self.memory_of(held), order)
+        args = (self.memory_of(own), self.memory_of(bar), order)
         self.recorder.mutate(give_back, args, {})
 
     def give_back(self, op: Apply) -> None:

@@ -92,7 +92,7 @@ class Called:
                 inner.become(results[k], bar)
 
         roots = {v: set(self.structure.roots(v)) for v in outside}
-        found = self.inner.pulled(block, active, roots, [], bars, begin)
-        for v, bar in zip(state.free_numbers, found, strict=False):
+        x_bars = self.inner.pulled(block, active, roots, [], bars, begin)
+        for v, bar in zip(state.free_numbers, x_bars, strict=False):
             if bar is not None:
                 self.sweep.region.bars[v] = bar

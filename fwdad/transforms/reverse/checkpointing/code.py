@@ -49,10 +49,10 @@ class Code:
 
     def latest(self, stack: Value, t: Type, function: Any) -> Symbol:
         """The latest value on a stack, which ``pop`` removes and ``top`` leaves there."""
-        made = Value(t)
+        value = Value(t)
         mutated = (0,) if function is pop else ()
-        self.recorder.emit(Apply(function, (stack,), mutated=mutated, outputs=(made,)))
-        return Symbol(made, self.recorder)
+        self.recorder.emit(Apply(function, (stack,), mutated=mutated, outputs=(value,)))
+        return Symbol(value, self.recorder)
 
     def number(self, f: Any, *args: Any, t: Type = INT) -> Any:
         """Record a function of numbers."""
@@ -74,8 +74,8 @@ class Code:
         outer, mark = recorder.block, recorder.lengths.mark()
         for run in (then, other):
             recorder.block = Block()
-            found = run()
-            recorder.block.results = [recorder.operand(x) for x in found]
+            results = run()
+            recorder.block.results = [recorder.operand(x) for x in results]
             sides.append(recorder.block)
             recorder.block = outer
             recorder.lengths.forget(mark)

@@ -99,10 +99,10 @@ class Checkpoints:
     def _can_run_again(self, op: Loop, state: State) -> bool:
         """Whether copies of what a loop carries are as good as the arrays themselves."""
         if op.sealed:  # what it returns is made inside
-            made = [op.body.results[k] for k in state.written]
-            return len(set(made)) == len(made) and all(
+            arrays = [op.body.results[k] for k in state.written]
+            return len(set(arrays)) == len(arrays) and all(
                 self.structure.home.get(r) is op.body and self.structure.roots(r) == {r}
-                for r in made
+                for r in arrays
             )
         if any(isinstance(op.initial[k], Missing) for k in state.written):
             return False

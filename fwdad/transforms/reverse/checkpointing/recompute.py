@@ -63,26 +63,26 @@ class Rerun:
             states.divide(states.default(count) if states.saved is None else states.saved)
         cotangents = {v: self.cotangents.in_memory(v) for v in state.free_arrays}
         initial = [count, Symbol(states.used, recorder), *self._bars(source), *self._running()]
-        end, held = Value(INT, "end"), Value(INT, "snapshots")
+        end, count_left = Value(INT, "end"), Value(INT, "snapshots")
         bars = [self.spaces.bar_value(source.outputs[k]) for k in self._active()]
         numbers = [self.spaces.bar_value(v) for v in state.free_numbers]
-        params = [end, held, *bars, *numbers]
+        params = [end, count_left, *bars, *numbers]
 
         def body() -> list[Any]:
-            p, left, carried = self._advanced(source, end, held)
-            found = self._leaf(source, p, end, carried, bars, numbers, cotangents)
-            return [p, self._dropped(p, left), *found]
+            p, left, carried = self._advanced(source, end, count_left)
+            x_bars = self._leaf(source, p, end, carried, bars, numbers, cotangents)
+            return [p, self._dropped(p, left), *x_bars]
 
         def goes_on() -> Any:
             return self.code.number(operator.gt, Symbol(end, recorder), 0, t=BOOL)
 
-        made = iter(self._while(params, initial, goes_on, body)[2:])
+        outputs = iter(self._while(params, initial, goes_on, body)[2:])
         self._restore()
-        values = [next(made) for _ in (*state.numbers, *state.arrays)]
+        values = [next(outputs) for _ in (*state.numbers, *state.arrays)]
         for k in state.memory:
-            self.cotangents.become(source.initial[k], next(made))
+            self.cotangents.become(source.initial[k], next(outputs))
         for v in state.free_numbers:
-            self.sweep.region.bars[v] = next(made)
+            self.sweep.region.bars[v] = next(outputs)
         # what the loop begins with may be a number that it also reads from outside
         for k, bar in zip((*state.numbers, *state.arrays), values, strict=True):
             if isinstance(source.initial[k], Value):
@@ -101,8 +101,8 @@ class Rerun:
         recorder.lengths.forget(mark)
         outputs = tuple(Value(v.type, v.name) for v in params)
         given = [recorder.operand(x) for x in initial]
-        made = Loop(None, given, blocks[1], blocks[0], outputs=outputs, location=self.op.location)
-        recorder.emit(made)
+        loop = Loop(None, given, blocks[1], blocks[0], outputs=outputs, location=self.op.location)
+        recorder.emit(loop)
         return [Symbol(v, recorder) for v in outputs]
 
     def _running(self) -> list[Any]:
@@ -117,8 +117,8 @@ class Rerun:
         """The cotangents of the loop's outputs."""
         state, outputs = self.state, source.outputs
         values = [outputs[k] for k in (*state.numbers, *state.arrays)]
-        made = [self.spaces.whole(v, self.cotangents.take(v)) for v in values]
-        return [*made, *(self.view_cotangents.memory_of(outputs[k]) for k in state.memory)]
+        bars = [self.spaces.whole(v, self.cotangents.take(v)) for v in values]
+        return [*bars, *(self.view_cotangents.memory_of(outputs[k]) for k in state.memory)]
 
     def _iterations(self, source: Loop, low: Any, high: Any, initial: list[Any]) -> Loop:
         """Some iterations of the loop, from a state."""
@@ -144,25 +144,25 @@ class Rerun:
         """The value of the loop's counter in an iteration."""
         start, step = (Symbol(x, self.recorder) if isinstance(x, Value) else x
                        for x in (start, step))  # fmt: skip
-        found: Any = Symbol(it, self.recorder)
+        counter: Any = Symbol(it, self.recorder)
         if not (type(step) is int and step == 1):
-            found = self.code.number(operator.mul, found, step)
+            counter = self.code.number(operator.mul, counter, step)
         if not (type(start) is int and start == 0):
-            found = self.code.number(operator.add, found, start)
-        return found.value
+            counter = self.code.number(operator.add, counter, start)
+        return counter.value
 
     def _restored(self, source: Loop) -> list[Any]:
         """The carried values of the latest state; written arrays get their content back."""
         recorder, state = self.recorder, self.state
         for stack, v in zip(self.states.kept, state.kept, strict=True):
             recorder.store(Symbol(v, recorder), Ellipsis, self.code.latest(stack, v.type, top))
-        found = [
+        carried = [
             self.code.latest(stack, p.type, top)
             for stack, p in zip(self.states.stacks, source.carried, strict=True)
         ]
-        return [self.code.own(x.value) if k in state.written else x for k, x in enumerate(found)]
+        return [self.code.own(x.value) if k in state.written else x for k, x in enumerate(carried)]
 
-    def _advanced(self, source: Loop, end: Value, held: Value) -> tuple[Any, Any, list[Any]]:
+    def _advanced(self, source: Loop, end: Value, snapshots: Value) -> tuple[Any, Any, list[Any]]:
         """Run from the latest state to the leaf before the end, saving further states."""
         recorder, states, last = self.recorder, self.states, Symbol(end, self.recorder)
         params = [Value(INT, "at"), Value(INT, "snapshots"),
@@ -189,7 +189,7 @@ class Rerun:
             return [stop, count, *reached]
 
         first = self.code.latest(states.positions, INT, top)
-        initial = [first, Symbol(held, recorder), *self._restored(source)]
+        initial = [first, Symbol(snapshots, recorder), *self._restored(source)]
         at, count, *reached = self._while(params, initial, lambda: is_far(p), body)
         return at, count, reached
 
@@ -224,12 +224,12 @@ class Rerun:
                 inner.become(results[k], Symbol(by_place[k], recorder))
 
         roots = {v: set(structure.roots(v)) for v in outside}
-        found = self.inner.pulled(block, active, roots, [p.value], results, begin)
-        returned = [(given[k], found[k]) for k in self._active()]
-        returned += zip(state.free_numbers, found[len(given) :], strict=False)
+        x_bars = self.inner.pulled(block, active, roots, [p.value], results, begin)
+        returned = [(given[k], x_bars[k]) for k in self._active()]
+        returned += zip(state.free_numbers, x_bars[len(given) :], strict=False)
         return [self.spaces.whole(v, x_bar) for v, x_bar in returned]
 
-    def _dropped(self, p: Any, held: Any) -> Any:
+    def _dropped(self, p: Any, snapshots: Any) -> Any:
         """Drop the latest state if everything after it is reversed; return how many are left."""
         latest = self.code.latest(self.states.positions, INT, top)
         is_latest = self.code.number(operator.eq, latest, p, t=BOOL)
@@ -239,9 +239,9 @@ class Rerun:
         def drop() -> list[Any]:
             for stack, t in self.states.all_stacks():
                 self.code.latest(stack, t, pop)
-            return [self.code.number(operator.sub, held, 1)]
+            return [self.code.number(operator.sub, snapshots, 1)]
 
-        (left,) = self.code.branch(both, [INT], drop, lambda: [held])
+        (left,) = self.code.branch(both, [INT], drop, lambda: [snapshots])
         return left
 
     def _restore(self) -> None:

@@ -90,22 +90,22 @@ class Choices:
             ]
             if not gone:
                 return
-            self._slots = {v: held for v, held in self._slots.items() if held[0] not in gone}
+            self._slots = {v: slot for v, slot in self._slots.items() if slot[0] not in gone}
 
     def _merge(self) -> None:
         """Find the branches that select among arrays defined before them."""
         self._merged = {}
         while True:
-            found = {
+            merged = {
                 v: (then, other)
                 for op, v in self._branches
                 if v not in self._merged
                 and self._is_from_outside(then := op.then.results[op.outputs.index(v)], op.then)
                 and self._is_from_outside(other := op.other.results[op.outputs.index(v)], op.other)
             }
-            if not found:
+            if not merged:
                 return
-            self._merged.update(found)
+            self._merged.update(merged)
 
     def _is_from_outside(self, r: Operand, side: Block) -> bool:
         if not isinstance(r, Value):
@@ -131,11 +131,11 @@ class Choices:
             sources = list(self._merged[v])
         else:
             return [v]
-        found: dict[Value, None] = {}
+        origins: dict[Value, None] = {}
         for r in sources:
             if isinstance(r, Value):
-                found.update(dict.fromkeys(self._origins(r, seen)))
-        return list(found)
+                origins.update(dict.fromkeys(self._origins(r, seen)))
+        return list(origins)
 
     def _number_of(self, origin: Value) -> int:
         return self._count.setdefault(origin, len(self._count))
@@ -163,14 +163,14 @@ class Choices:
         if v not in self._merged:
             return self._number_of(v)
         branch: Any = self.structure.definition[v]
-        made = Value(INT)
-        self.structure.define(made, branch)
-        self.number[v] = made
+        number = Value(INT)
+        self.structure.define(number, branch)
+        self.number[v] = number
         sides = (branch.then, branch.other)
         for block, r in zip(sides, self._merged[v], strict=True):
             block.results.append(self._number(r))
-        branch.outputs = (*branch.outputs, made)
-        return made
+        branch.outputs = (*branch.outputs, number)
+        return number
 
 
 def sides_of(v: Value, structure: Structure) -> tuple[Value, Value] | None:
@@ -199,33 +199,33 @@ def threaded(loop: Loop, structure: Structure) -> set[int]:
     """The positions of arrays that are the previous iteration's, or new, and have no other name."""
     carried = loop.carried
     results = loop.body.results
-    found = {k for k in written(loop, structure) if _is_simple(loop, k, structure)}
+    positions = {k for k in written(loop, structure) if _is_simple(loop, k, structure)}
     while True:
         others = {
             v
             for k, r in enumerate(results[: len(carried)])
-            if k not in found and is_array(r)
+            if k not in positions and is_array(r)
             for v in _means(r, structure)
         }
         kept = {
             k
-            for k in found
-            if (results[k] not in carried or carried.index(results[k]) in found)
+            for k in positions
+            if (results[k] not in carried or carried.index(results[k]) in positions)
             and carried[k] not in others
         }
-        if kept == found:
-            return found
-        found = kept
+        if kept == positions:
+            return positions
+        positions = kept
 
 
 def _means(v: Value, structure: Structure) -> set[Value]:
     """An array, and those that branches and loops make it from."""
-    found, work = set(), [v]
+    arrays, work = set(), [v]
     while work:
         v = work.pop()
-        if v in found:
+        if v in arrays:
             continue
-        found.add(v)
+        arrays.add(v)
         op = structure.definition.get(v)
         if isinstance(op, Branch) and v in op.outputs:
             at = op.outputs.index(v)
@@ -233,7 +233,7 @@ def _means(v: Value, structure: Structure) -> set[Value]:
         elif isinstance(op, Loop) and v in op.outputs:
             at = op.outputs.index(v)
             work += [r for r in (op.initial[at], op.body.results[at]) if is_array(r)]
-    return found
+    return arrays
 
 
 def _is_simple(loop: Loop, k: int, structure: Structure) -> bool:

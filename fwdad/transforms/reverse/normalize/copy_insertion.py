@@ -41,9 +41,9 @@ def insert_copies(block: Block) -> None:
                 structure = Structure(block, [])
                 if _begin_apart(structure, home, op):
                     structure = Structure(block, [])
-                made = [k for k in _open(op, structure) if _is_chosen(op, k)]
-                if made:
-                    _try(block, home, op, made)
+                chosen = [k for k in _open(op, structure) if _is_chosen(op, k)]
+                if chosen:
+                    _try(block, home, op, chosen)
 
 
 def _changes(op: Loop, k: int) -> bool:
@@ -54,8 +54,8 @@ def _changes(op: Loop, k: int) -> bool:
 def _open(op: Loop, structure: Structure) -> list[int]:
     """The positions of arrays that may be made in the loop, and are not distinguished."""
     inside = all_inside(op.body)
-    found = written(op, structure) - threaded(op, structure)
-    return [k for k in sorted(found) if structure.roots(op.carried[k]) & inside]
+    positions = written(op, structure) - threaded(op, structure)
+    return [k for k in sorted(positions) if structure.roots(op.carried[k]) & inside]
 
 
 def _begin_apart(structure: Structure, home: Block, op: Loop) -> bool:
@@ -126,8 +126,8 @@ def _store(
 
 
 def _copied(v: Value, op: Loop) -> Apply:
-    made = Value(v.type, v.name)
-    return Apply(np.ndarray.copy, (v,), outputs=(made,), location=op.location)
+    copy = Value(v.type, v.name)
+    return Apply(np.ndarray.copy, (v,), outputs=(copy,), location=op.location)
 
 
 def _is_moved(structure: Structure, op: Loop, copies: dict[int, Apply]) -> bool:

@@ -57,10 +57,10 @@ def _copy(home: Block, op: Loop, k: int, roots: Roots) -> None:
 
 
 def _copied(block: Block, position: int, v: Value, op: Loop) -> Value:
-    made = Value(v.type, v.name)
-    call = Apply(np.ndarray.copy, (v,), outputs=(made,), location=op.location)
+    copy = Value(v.type, v.name)
+    call = Apply(np.ndarray.copy, (v,), outputs=(copy,), location=op.location)
     block.ops.insert(position, call)
-    return made
+    return copy
 
 
 class _Reads:

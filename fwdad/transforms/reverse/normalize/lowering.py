@@ -22,17 +22,17 @@ from fwdad.transforms.forward.rule_table import ruled_function
 
 def lower(recorder: Recorder, block: Block) -> None:
     """Lower the updates in a block that have no reverse pass of their own, in place."""
-    made: list[Op] = []
+    lowered: list[Op] = []
     for op in block.ops:
         for inner in op.blocks():
             lower(recorder, inner)
         if isinstance(op, Loop) and op.test is not None:
             _complete(op.test, op.body)
         if isinstance(op, Update) and _is_lowered(op):
-            made.extend(_lowered(recorder, op))
+            lowered.extend(_lowered(recorder, op))
         else:
-            made.append(op)
-    block.ops[:] = made
+            lowered.append(op)
+    block.ops[:] = lowered
 
 
 def _complete(test: Block, body: Block) -> None:
@@ -47,12 +47,12 @@ def _complete(test: Block, body: Block) -> None:
 def _needed(test: Block, body: Block) -> list[Op]:
     """The operations of a test whose values are used in a body."""
     wanted = {v for op in body.ops for v in all_used(op)} | set(values_in(body.results))
-    found: list[Op] = []
+    needed: list[Op] = []
     for op in reversed(test.ops):
         if wanted.intersection(defined_by(op)):
-            found.append(op)
+            needed.append(op)
             wanted |= all_used(op)
-    return found[::-1]
+    return needed[::-1]
 
 
 def _is_lowered(op: Update) -> bool:

@@ -32,9 +32,9 @@ def store_over(op: Loop, k: int, chosen: Value, local: Roots) -> bool:
     one iteration may be.
     """
     p = op.carried[k]
-    found = list(_choices(op.body, chosen))
-    new = [c for c in found if c.side.results[c.at] is not p and not _is_nested(c)]
-    if len(new) == sum(not _is_nested(c) for c in found):  # another array in each iteration
+    choices = list(_choices(op.body, chosen))
+    new = [c for c in choices if c.side.results[c.at] is not p and not _is_nested(c)]
+    if len(new) == sum(not _is_nested(c) for c in choices):  # another array in each iteration
         return False
     source = memory([chosen], local)
     inside = all_inside(op.body) - set(op.body.params)
@@ -42,13 +42,13 @@ def store_over(op: Loop, k: int, chosen: Value, local: Roots) -> bool:
         t = choice.side.results[choice.at]
         if not isinstance(t, Value) or t.type != p.type or not memory([t], local) <= inside:
             return False
-    for choice in found:
+    for choice in choices:
         if choice.home is not op.body and _is_used_behind(choice, source, local):
             return False
     for choice in new:
         store = Store(p, (Ellipsis,), choice.side.results[choice.at], location=op.location)
         choice.side.ops.append(store)
-    for owner, at, home in {id(c.owner): (c.owner, c.at, c.home) for c in found}.values():
+    for owner, at, home in {id(c.owner): (c.owner, c.at, c.home) for c in choices}.values():
         substitute(home, {owner.outputs[at]: p})
         owner.outputs = (*owner.outputs[:at], *owner.outputs[at + 1 :])
         for side in owner.blocks():

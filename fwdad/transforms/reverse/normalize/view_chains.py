@@ -109,13 +109,13 @@ class View(NamedTuple):
 
     def written(self, v: Value, location: Any) -> list[Op]:
         """The operations that take the view and bind it to a value."""
-        made: list[Op] = []
+        ops: list[Op] = []
         of = self.base
         for step in self.steps[:-1]:
             out = Value(step.made, step.of.name)
-            made.append(step.written(of, out, location))
+            ops.append(step.written(of, out, location))
             of = out
-        return [*made, self.steps[-1].written(of, v, location)]
+        return [*ops, self.steps[-1].written(of, v, location)]
 
 
 def whole(v: Value) -> View:
@@ -131,7 +131,7 @@ def chain(
 
     ``lies_by_rows`` returns whether an array is known to be C-contiguous.
     """
-    found: list[View] = []
+    views: list[View] = []
     steps: tuple[Step, ...] = ()
     v = r
     while len(steps) < _MOST:
@@ -139,8 +139,8 @@ def chain(
         if step is None:
             break
         steps, v = (step, *steps), step.of
-        found.append(View(v, steps))
-    return [*found, whole(r)]
+        views.append(View(v, steps))
+    return [*views, whole(r)]
 
 
 def _step(op: Op | None, v: Value, lies_by_rows: Callable[[Value], bool]) -> Step | None:
@@ -179,7 +179,7 @@ def _is_reshape(call: Apply) -> bool:
 
 def _parts(op: Load) -> tuple[Operand, ...] | None:
     """A basic index with one part for each axis; None if a slice has a negative step."""
-    found: list[Operand] = []
+    parts: list[Operand] = []
     for i in spelled_out(op.index, op.array.type.ndim):
         if type(i) is slice:
             step = 1 if i.step is None else i.step
@@ -190,8 +190,8 @@ def _parts(op: Load) -> tuple[Operand, ...] | None:
             i = int(i)
         elif i is not None and not (type(i) is int or _is_int(i)):
             return None
-        found.append(i)
-    return tuple(found)
+        parts.append(i)
+    return tuple(parts)
 
 
 def _is_int(i: Operand) -> bool:

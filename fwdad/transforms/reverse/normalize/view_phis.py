@@ -146,15 +146,17 @@ class _Writer:
         """Add a result to a branch."""
         one, other = results
         kind = either(one.type, other.type) if is_array(one) else INT
-        made = Value(kind, getattr(one, "name", None))
+        output = Value(kind, getattr(one, "name", None))
         for side, r in zip((op.then, op.other), results, strict=True):
             side.results.append(r)
-        op.outputs = (*op.outputs, made)
-        self.definition[made] = op
+        op.outputs = (*op.outputs, output)
+        self.definition[output] = op
         if all(is_array(r) and self._lies_by_rows(r) for r in results):
-            self.in_rows.add(made)
-        self.roots[made] = {root for r in results if is_array(r) for root in self.roots.get(r, {r})}
-        return made
+            self.in_rows.add(output)
+        self.roots[output] = {
+            root for r in results if is_array(r) for root in self.roots.get(r, {r})
+        }
+        return output
 
     def _chosen(self, op: Branch, first: View, second: View) -> tuple[Operand, ...]:
         """The numbers of a view that is one of two."""
@@ -215,8 +217,8 @@ class _Writer:
             return True
         if self.roots.get(base, {base}) & within:
             return False
-        made = self.definition.get(base)
-        return base is not p and (base in op.carried or isinstance(made, (Branch, Loop)))
+        definition = self.definition.get(base)
+        return base is not p and (base in op.carried or isinstance(definition, (Branch, Loop)))
 
     def _leaves(self, r: Any, seen: set[Value], names: dict[Value, None]) -> Iterator[Any]:
         """The arrays that branches and loops select from, except what it was before."""
@@ -329,12 +331,12 @@ class _Writer:
 
 def _carry(op: Loop, first: Operand) -> Value:
     """Let a loop carry one more number; its next value is set later."""
-    made = Value(INT)
+    param = Value(INT)
     op.body.results.insert(len(op.carried), None)
     op.initial.append(first)
-    op.body.params.append(made)
+    op.body.params.append(param)
     op.outputs = (*op.outputs, Value(INT))
-    return made
+    return param
 
 
 def _forget(op: Loop, k: int) -> None:
