@@ -57,7 +57,7 @@ def explain(f: Any, *args: Any, **kwargs: Any) -> str:
         reverse mode: whether a tape is run, and run backwards, or g is recorded as it runs; then
         with the line and the reason that keep it from being traced. Of forward mode: whether a tape
         is run with tangents, or g on duals. Mistakes of the library that a slower way makes good
-        are told, too.
+        are reported, too.
 
     Raises
     ------

@@ -49,7 +49,7 @@ class Kept:
     kind : str
         ``"saved"``: values kept for the reverse pass, and what a state of a loop has; ``"copy"``:
         of an argument that the function writes into; ``"array"``: an array that the program makes
-        and writes, and that the reverse pass reads where it lies; ``"cotangent"``; ``"held"``:
+        and writes, and that the reverse pass reads in place; ``"cotangent"``; ``"held"``:
         copies that ``vjp`` makes besides, of the arguments and captured arrays that its reverse
         pass reads, and of what is no memory of its own in the value, and arrays that it keeps
         because it computes the value, too; ``"linearized"``: those that ``linearize`` makes;
@@ -224,7 +224,9 @@ def _numpy_tape(evaluate: Any, f: Function, argnums: Any, args: Any, kwargs: Any
     return tape_of(Jitted(Reversed(evaluate, f, argnums, options), "numpy"), args, kwargs)
 
 
-def _kept_by_pullback(f: Function, argnums: Any, args: Any, kwargs: Any, told: int) -> list[Kept]:
+def _kept_by_pullback(
+    f: Function, argnums: Any, args: Any, kwargs: Any, counted: int
+) -> list[Kept]:
     """The copies that a pullback of ``vjp`` makes, and what it keeps beyond a gradient."""
     at = _numpy_tape(value_and_pullback, f, argnums, args, kwargs)
     if isinstance(at, Untraced):
@@ -243,7 +245,7 @@ def _kept_by_pullback(f: Function, argnums: Any, args: Any, kwargs: Any, told: i
     ]
     _, kept = sweeps.run(on_copies(made.tape, leaves))
     values = [a.nbytes for a in sweeps.copied_values(on_copies(made.tape, leaves))]
-    more = kept.nbytes - sum(nbytes for _, nbytes in held) - sum(values) - told
+    more = kept.nbytes - sum(nbytes for _, nbytes in held) - sum(values) - counted
     if more > 0:  # a gradient computes them in the reverse pass, where nobody asks for the value
         held.append(("arrays that the value is computed from, too", more))
     held += [("the value", nbytes) for nbytes in values]

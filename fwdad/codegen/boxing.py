@@ -123,11 +123,11 @@ def _unbox_array(typ: Any, obj: Any, c: Any) -> Any:
     failed = builder.call(function, [obj, builder.bitcast(place, _pointer), itemsize])
     array = builder.load(place)
 
-    def let_go() -> None:
+    def release() -> None:
         owner = builder.extract_value(array, 0)
         context.nrt.decref(builder, types.MemInfoPointer(types.voidptr), owner)
 
-    return NativeValue(array, is_error=failed, cleanup=let_go)
+    return NativeValue(array, is_error=failed, cleanup=release)
 
 
 @box(ReturnedArray)
@@ -137,10 +137,10 @@ def _box_array(typ: Any, val: Any, c: Any) -> Any:
     dtype = c.env_manager.read_const(c.env_manager.add_const(numpy_support.as_dtype(typ.dtype)))
     result = cgutils.alloca_once(builder, _pointer)
     size = builder.mul(array.nitems, array.itemsize)
-    with builder.if_else(_can_be_copied(builder, typ, array, size)) as (copied, handed_over):
+    with builder.if_else(_can_be_copied(builder, typ, array, size)) as (copied, owned):
         with copied:
             builder.store(_box_copy(c, typ, array, dtype, size), result)
-        with handed_over:
+        with owned:
             builder.store(_box_without_copy(c, typ, val, dtype), result)
     context.nrt.decref(builder, typ, val)
     return builder.load(result)

@@ -44,7 +44,7 @@ def value_and_gradient(
     """Value and gradient of a function whose value is one real number.
 
     The ``options`` are ``has_aux``, whether f returns ``(y, aux)``, and ``value``, whether the
-    value is wanted: if not, a tape skips what only the value needs, and None is returned in its
+    value is asked for: if not, a tape skips what only the value needs, and None is returned in its
     place.
     """
     if kwargs or SHADOWED or is_watched():

@@ -156,7 +156,7 @@ class Jitted(Carrier):
 
     @property
     def backend(self) -> str:
-        """What runs its tapes, as :func:`jit` was told."""
+        """What runs its tapes, as it was given to :func:`jit`."""
         return self._backend
 
     @property

@@ -145,8 +145,8 @@ def _key(f: Any) -> Any:
         if not f.__kwdefaults__ and all(
             isinstance(d, (int, float, str, type(None))) for d in defaults
         ):
-            told = tuple((type(d), repr(d)) for d in defaults)  # 1 == 1.0 == True, 0.0 == -0.0
-            return (f.__code__, id(f.__globals__), told)
+            typed = tuple((type(d), repr(d)) for d in defaults)  # 1 == 1.0 == True, 0.0 == -0.0
+            return (f.__code__, id(f.__globals__), typed)
     if isinstance(f, types.MethodType):
         return (id(f.__func__), id(f.__self__))
     return id(f)

@@ -12,7 +12,7 @@ import numpy as np
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.array import Array
 from fwdad.eager.duals.tags import isinstance_dual
-from fwdad.eager.memory.shadow import keep, let_go, owner_of
+from fwdad.eager.memory.shadow import keep, owner_of, release
 from fwdad.eager.run import Tag
 from fwdad.eager_reverse.memory import Allocated, Memory, stored_bytes
 from fwdad.eager_reverse.operations import Call, Combination, Gathered, Indexed, Terms
@@ -220,7 +220,7 @@ class Record:
         arrays, self.kept = self.kept, {}
         while arrays:
             _, (owner, calls) = arrays.popitem()
-            if not let_go(owner, calls):  # written meanwhile, and copied then
+            if not release(owner, calls):  # written meanwhile, and copied then
                 continue
             if copies and _references(owner, calls) > _OUR_REFERENCES:
                 copied: dict[int, Any] = {}

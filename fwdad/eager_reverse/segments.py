@@ -21,7 +21,7 @@ import numpy as np
 from fwdad.eager.build import Run
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.effects import Journal
-from fwdad.eager.memory.shadow import keep, let_go, owner_of
+from fwdad.eager.memory.shadow import keep, owner_of, release
 from fwdad.eager.run import STATE
 from fwdad.eager_reverse.fingerprints import Fingerprint, created
 from fwdad.eager_reverse.surroundings import Changed, NotRepeatableError, Surroundings
@@ -81,7 +81,7 @@ class Segment:
         """Stop copying the arrays of the call's operations before they are written."""
         arrays, self.kept = self.kept, {}
         for owner, calls in arrays.values():
-            let_go(owner, calls)
+            release(owner, calls)
 
 
 def run_segment(record: Any, f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -169,7 +169,7 @@ class Again:
         """Give up repeating the call."""
         mine = self.surroundings
         for a in mine.arrays():
-            let_go(owner_of(a), [mine])
+            release(owner_of(a), [mine])
 
     # -- backward
 

@@ -122,7 +122,7 @@ class Tape:
         return any(sum(np.may_share_memory(a, b) for b in arrays) > 1 for a in written)
 
     def lies_otherwise(self, leaves: list[Any]) -> bool:
-        """Whether an input that is copied, and written, lies as its copy does not."""
+        """Whether an input that is copied and written has another layout than its copy."""
         return not lie_by_rows([leaves[k] for k in self.copied])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -48,7 +48,7 @@ class Names:
         self.give(value, self.name(like))
 
     def unique(self, wanted: str) -> str:
-        """A new name: the one that is wanted, with a number if it is taken."""
+        """A new name: the one asked for, with a number if it is taken."""
         wanted = wanted if wanted.isidentifier() else "t"
         while True:
             self._used[wanted] += 1

@@ -59,7 +59,7 @@ op(
 )  # fmt: skip
 op(np.einsum, np.meshgrid, memory=Memory.MAYBE, of_arrays=True)
 
-# -- the argument itself, if it is as it is wanted
+# -- the argument itself, if it already is what is asked for
 op(
     np.array,
     memory=Memory.MAYBE, layout=Layout.KEPT, by_layout=True, gathers=True, passes=True,

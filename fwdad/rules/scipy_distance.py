@@ -123,9 +123,11 @@ def _slopes(u: Any, y: Any, metric: str, options: dict[str, Any]) -> Any:
     if name == "minkowski" and np.isinf(p):
         name = "chebyshev"
     if name is None or p < 1 or (name == "chebyshev" and w is not None):
-        told = "".join(f", {key}=…" if key == "w" else f", {key}={options[key]}" for key in options)
+        shown = "".join(
+            f", {key}=…" if key == "w" else f", {key}={options[key]}" for key in options
+        )
         raise MissingRuleError(
-            f"the distance {metric!r}{told} has no derivative here. Use one of "
+            f"the distance {metric!r}{shown} has no derivative here. Use one of "
             f"{', '.join(_NAMES)} (minkowski with p >= 1, chebyshev without w)"
         )
     w = 1.0 if w is None else np.asarray(w, np.float64)

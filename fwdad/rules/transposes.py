@@ -73,12 +73,12 @@ def divide_transpose(y_bar, x1, x2):
 def getitem_transpose(y_bar, x, index):
     """Put a cotangent back where ``x[index]`` took it from; elements taken twice add up."""
     if not is_known(y_bar, index, *x.shape):
-        return _put_back(y_bar, x, index if type(index) is tuple else (index,))
+        return _scattered(y_bar, x, index if type(index) is tuple else (index,))
     taken = np.arange(x.size).reshape(x.shape)[index].ravel()
     return into(x, np.bincount(taken, y_bar.reshape(-1), minlength=x.size).reshape(x.shape))
 
 
-def _put_back(y_bar, x, index):
+def _scattered(y_bar, x, index):
     """The same where a tape does not know the lengths, or the index."""
     if any(np.ndim(i) for i in index if i is not None and not isinstance(i, slice)):
         return scatter_add(y_bar, places_of(x)[index], x)

@@ -28,7 +28,7 @@ class Lanes:
     """
 
     __slots__ = ("_array", "_finite", "_parts", "basis", "hot", "lane", "shape")
-    placed = False  # whether each element has one lane or none, told by its place
+    placed = False  # whether each element has one lane or none, known by its place
 
     def __init__(self, array: Any = None, *, basis: Any = None, hot: Any = None) -> None:
         self._array = array

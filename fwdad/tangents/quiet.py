@@ -19,7 +19,7 @@ _INSIDE: contextvars.ContextVar[bool] = contextvars.ContextVar("fwdad_quiet", de
 
 
 # NumPy copies a short row that is multiplied into many lanes side by side until its buffer is full,
-# 8192 elements unless told. For rows of 1000 the copies cost half as much as the product.
+# 8192 elements by default. For rows of 1000 the copies cost half as much as the product.
 _BUFFER = 1024
 
 

@@ -236,7 +236,7 @@ class Trial:
         hint: str,
         atol: float = 0.0,
     ) -> None:
-        """Fail where lanes differ by more than ``rtol`` times the size of what is wanted."""
+        """Fail where lanes differ by more than ``rtol`` times the size of what is expected."""
         for path, b in want.items():
             if path not in got:
                 self.fail(check, f"{where}: result{describe(path)} has no tangent", hint)

@@ -82,7 +82,7 @@ def test_references_are_given_back():
     assert max(b - a for a, b in zip(before, after, strict=True)) < 100
 
 
-def test_arguments_are_let_go_of():
+def test_arguments_are_released():
     @fwdad.jit(backend="numba")
     def first(x, m, k):
         if k < 0:

@@ -9,13 +9,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad.codegen.numpy_backend.liveness import let_go
+from fwdad.codegen.numpy_backend.liveness import free_dead_arrays
 
 
 def written(code, arrays):
     code = textwrap.dedent(code).lstrip()
     count = len(code.splitlines())
-    made, places = let_go(code, list(range(count)), arrays)
+    made, places = free_dead_arrays(code, list(range(count)), arrays)
     lines = made.splitlines()
     assert len(lines) == len(places)
     kept = [line for line, place in zip(lines, places, strict=True) if place is not None]
@@ -108,7 +108,7 @@ def written(code, arrays):
         ),
     ],
 )
-def test_where_arrays_are_let_go(code, lines):
+def test_where_arrays_are_freed(code, lines):
     assert written(code, {"a", "b", "c"})[0] == lines
 
 

@@ -63,7 +63,7 @@ class Operands:
             return constant(operand)
         if is_array(operand):
             if operand.type.ndim:
-                raise self.cannot("an array where a number is wanted")
+                raise self.cannot("an array where a number is expected")
             if operand in self.deferred.lazy:
                 return self.deferred.item(operand)
             return Term(f"{self.array(operand)}[()]", ATOM, numpy_number(operand.type.dtype))

@@ -13,7 +13,7 @@ from collections.abc import Container
 from typing import Any
 
 
-def let_go(code: str, places: list[Any], arrays: Container[str]) -> tuple[str, list[Any]]:
+def free_dead_arrays(code: str, places: list[Any], arrays: Container[str]) -> tuple[str, list[Any]]:
     """Insert ``del`` after the last use of each of a function's arrays; returns code and places.
 
     ``arrays`` are names in the first function of ``code``. ``places`` are the user's locations, one

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.codegen.numpy_backend.liveness import let_go
+from fwdad.codegen.numpy_backend.liveness import free_dead_arrays
 from fwdad.codegen.passes.outer_products import without_outer_sums
 from fwdad.codegen.source_comments import annotated
 from fwdad.core.generated_source import define
@@ -125,7 +125,7 @@ def compiled(source: Source, run: Callable[..., Any] | None = None) -> Callable[
     changed to free arrays when they are no longer needed.
     """
     if run is None and source.quiet:
-        code, places = let_go(source.code, source.places, source.arrays)
+        code, places = free_dead_arrays(source.code, source.places, source.arrays)
         source = replace(source, code=code, places=places)
     function, name = run or defined(source), filename(source)
 

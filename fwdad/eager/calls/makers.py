@@ -47,7 +47,7 @@ def _trusts() -> bool:
     return np.may_share_memory(np.array(given), given.array)
 
 
-_TRUSTS_ANSWERS = _trusts()
+_TRUSTS_COPIES = _trusts()
 
 
 def _copies(kwargs: dict[str, Any]) -> bool:
@@ -58,7 +58,7 @@ def _copies(kwargs: dict[str, Any]) -> bool:
 
 def _asked_for_a_copy(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The user's ``__array__`` that NumPy asks for a copy, and trusts; or None."""
-    if not (_TRUSTS_ANSWERS and function is np.array and args and _copies(kwargs)):
+    if not (_TRUSTS_COPIES and function is np.array and args and _copies(kwargs)):
         return None
     method = getattr(type(args[0]), "__array__", None)
     if type(method) is not types.FunctionType or type(args[0]) is Flat or isinstance_dual(args[0]):
@@ -99,7 +99,7 @@ def _creation(function: Any) -> None:
         method = getattr(type(args[0]), "__array__", None) if args else None
         if isinstance(method, types.FunctionType) and not isinstance_dual(args[0]):
             given = call(method, args[0])
-            copied = function is np.array and _copies(kwargs) and not _TRUSTS_ANSWERS
+            copied = function is np.array and _copies(kwargs) and not _TRUSTS_COPIES
             if type(args[0]) is not Flat or copied:
                 return call(function, given, *args[1:], **kwargs)
             # NumPy takes its result for a copy, which it is not

@@ -35,11 +35,11 @@ def _call_cached(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if key not in run.memo:
         value = call(f.__wrapped__, *args, **kwargs)
         run.memo[key] = (value, f, args, kwargs)
-        _answers_as_before(f, args, kwargs, value)
+        _returns_the_same(f, args, kwargs, value)
     return run.memo[key][0]
 
 
-def _answers_as_before(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+def _returns_the_same(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
     """Raise if equal values with other tangents give another result than Python's cache would."""
     arguments = (*args, *(x for pair in sorted(kwargs.items()) for x in pair))
     bare, value = list(map(plain, arguments)), plain(result)
@@ -48,7 +48,7 @@ def _answers_as_before(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], re
         return
     if not all(x is None or isinstance(x, (*numbers, str)) for x in bare):
         return  # arrays are no keys: Python raises
-    key = ("answer", id(f), len(args), *((type(x), x) for x in bare))
+    key = ("result", id(f), len(args), *((type(x), x) for x in bare))
     first = STATE.run.memo.setdefault(key, copy.copy(value))
     alike = np.shape(first) == np.shape(value)
     if not (alike and np.allclose(first, value, rtol=1e-12, atol=0.0, equal_nan=True)):

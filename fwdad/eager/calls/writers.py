@@ -68,8 +68,9 @@ def _place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     numbers = np.zeros(plain(flat_values).size)
     np.place(np.empty(plain(a).shape), mask, numbers)  # NumPy's own error
     chosen = np.flatnonzero(mask)
-    lies = all(isinstance(v, np.ndarray) and plain(v).flags.carray for v in (a, values))
-    if lies and plain(a).ndim and flat.reads_while_it_writes(a, values):  # else NumPy copies first
+    contiguous = all(isinstance(v, np.ndarray) and plain(v).flags.carray for v in (a, values))
+    # else NumPy copies first
+    if contiguous and plain(a).ndim and flat.reads_while_it_writes(a, values):
         flat.store_in_order(a, np.unravel_index(chosen, plain(a).shape), values)
         return None
     if chosen.size:

@@ -177,6 +177,6 @@ def _is_module_by_value(name: str) -> bool:
     """Whether cloudpickle was asked to pickle a module, or its package, by value."""
     for home in ("cloudpickle", "joblib.externals.cloudpickle"):
         listed = getattr(sys.modules.get(home), "list_registry_pickle_by_value", None)
-        if listed is not None and any(f"{name}.".startswith(f"{told}.") for told in listed()):
+        if listed is not None and any(f"{name}.".startswith(f"{package}.") for package in listed()):
             return True
     return False

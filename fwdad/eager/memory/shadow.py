@@ -95,7 +95,7 @@ class Shadow:
 
 
 KEPT: dict[int, list[Any]] = {}
-"""id of the owner of a piece of memory -> what reads it later, and is told before it is written."""
+"""id of the owner of a piece of memory -> what reads it later, and is notified before a write."""
 _KEPT_LOCK = threading.Lock()
 
 
@@ -105,19 +105,19 @@ def keep(owner: Any, keeper: Any) -> None:
         KEPT.setdefault(id(owner), []).append(keeper)
 
 
-def let_go(owner: Any, keepers: list[Any]) -> bool:
+def release(owner: Any, keepers: list[Any]) -> bool:
     """Remove registered readers; whether they were still registered, so nothing was written."""
     mine = set(map(id, keepers))
     with _KEPT_LOCK:
-        told = KEPT.get(id(owner))
-        if told is None:
+        registered = KEPT.get(id(owner))
+        if registered is None:
             return False
-        rest = [keeper for keeper in told if id(keeper) not in mine]
+        rest = [keeper for keeper in registered if id(keeper) not in mine]
         if rest:
             KEPT[id(owner)] = rest
         else:
             del KEPT[id(owner)]
-        return len(rest) < len(told)
+        return len(rest) < len(registered)
 
 
 def before_write(owner: Any) -> None:

@@ -179,19 +179,19 @@ class OperationCalls:
         rule = find_rule(f)
         users = rule is not None and rule.of_user  # a float array is no axis, whatever its name
 
-        def told(name: str | None, value: Any) -> Any:
+        def converted(name: str | None, value: Any) -> Any:
             if users and type(value) is Symbol and value.is_array and value.dtype.kind in "fc":
                 return value
             if name in static:
                 return self._known_option(value)
             return self._lengths(value) if name in SHAPES else value
 
-        made = {key: told(key, value) for key, value in kwargs.items()}
+        made = {key: converted(key, value) for key, value in kwargs.items()}
         if any(type(a) in _OPTIONS for a in args):
             names: tuple[str | None, ...] = tuple(positional(f)) or _NAMES.get(f, ())
             if names and names[0] not in SHAPES:  # a function's first argument is not an option
                 names = (None, *names[1:])
-            args = tuple(told(name, a) for a, name in zip_longest(args, names[: len(args)]))
+            args = tuple(converted(name, a) for a, name in zip_longest(args, names[: len(args)]))
         return args, made
 
     def _known_option(self, x: Any) -> Any:

@@ -120,8 +120,8 @@ class _Reads:
     def _uses(self, op: Op) -> list[Operand]:
         """The operands whose content matters for the derivative; views are visited where used."""
         if isinstance(op, Store):
-            put_back = isinstance(op.value, Value) and self.copies.get(op.value) is op.array
-            return [] if put_back else [op.value]
+            is_restored = isinstance(op.value, Value) and self.copies.get(op.value) is op.array
+            return [] if is_restored else [op.value]
         if isinstance(op, Update):
             return [op.array, op.value]
         if isinstance(op, Load):

@@ -239,7 +239,7 @@ def _is_not(recorder: Recorder, a: Symbol, b: Symbol) -> bool:
 def _assume_not(recorder: Recorder, flag: Symbol) -> None:
     """On the path on which a flag is not set, resolve what depends on the flag."""
 
-    def told(x: Any) -> Any:
+    def resolved(x: Any) -> Any:
         if type(x) is not Symbol:
             return x
         if x.value is flag.value:
@@ -251,8 +251,8 @@ def _assume_not(recorder: Recorder, flag: Symbol) -> None:
             continue
         for key, content in list(o.items()):
             if isinstance(content, Maybe):
-                known = told(content.flag)
+                known = resolved(content.flag)
                 if known is True or known is False:
                     recorder.journal.bind(o, key, content.value if known else UNBOUND)
-            elif told(content) is not content:
-                recorder.journal.bind(o, key, told(content))
+            elif resolved(content) is not content:
+                recorder.journal.bind(o, key, resolved(content))

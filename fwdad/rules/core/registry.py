@@ -193,7 +193,7 @@ def pure(function: Any) -> Any:
 
     Nothing of a program is ever called with values that nobody passed, but for functions that are
     known to be pure: NumPy's, those of ``math``, many of SciPy's. To write a program down, the
-    type of what each function returns has to be known. Of a function in Python it is told from
+    type of what each function returns has to be known. Of a function in Python it is known from
     its source. A function of which the source cannot be read or traced (one in C, one that calls
     into a library through ``ctypes``, one with loops that values end) has no tape, unless it is
     said to be pure: then it is called on a few small arrays of ones, of lengths up to 19, and what
@@ -417,7 +417,7 @@ def changed() -> None:
 
 def registering_place() -> str:
     """The file and line that registers a rule."""
-    frame = sys._getframe(1)  # noqa: SLF001  (who registers is told in errors)
+    frame = sys._getframe(1)  # noqa: SLF001  (errors name who registers)
     while frame.f_back is not None and "REGISTERS_FOR_OTHERS" in frame.f_globals:
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

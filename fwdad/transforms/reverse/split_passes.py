@@ -1,7 +1,7 @@
 """The split of a program into forward and reverse pass: one keeps what the other one uses.
 
 Both are traced and optimised as one program, and cut where the reverse pass begins. What the
-reverse pass uses of the forward pass is handed over: numbers, arrays, stacks. A view of an array is
+reverse pass uses of the forward pass is kept: numbers, arrays, stacks. A view of an array is
 taken again; other arrays that may alias, where their memory is written, are declared to do so.
 """
 
@@ -106,7 +106,7 @@ def cut(program: Program, known: Cut) -> SplitPasses:
     front, back = _begun_late(ops[:at], ops[at + 1 :])
     values = len(block.results) - known.cotangents
     results, cotangents = block.results[:values], block.results[values:]
-    kept, again = _handed_over(front, block.params, back, cotangents)
+    kept, again = _residuals(front, block.params, back, cotangents)
     roots = memory_of(program)
     back = [*again, *back]
     written = _written(back, roots)
@@ -156,7 +156,7 @@ def _program(
     return program
 
 
-def _handed_over(
+def _residuals(
     front: list[Op], params: list[Value], back: list[Op], cotangents: list[Operand]
 ) -> tuple[list[Value], list[Op]]:
     """What the reverse pass uses of the forward pass, and the views that it takes again."""

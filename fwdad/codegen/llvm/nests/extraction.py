@@ -24,7 +24,7 @@ from fwdad.ir.types import Type
 MOST_LOOPS = 3
 """Loops without a loop inside that one function of LLVM's holds."""
 
-_ANSWER_ARRAYS = {"by_rows", "grown", "growing", "loose"}
+_ARRAY_FUNCTIONS = {"by_rows", "grown", "growing", "loose"}
 _USES = "fwdad_uses"  # the attribute of a node that caches which names it reads and assigns
 _NAMES = "fwdad_names"  # and the one that caches its names in order
 _CHECKS = {"check_length", "check_shape", "equal_length"}
@@ -270,7 +270,7 @@ class _Cutter:
     def _calls(self, f: ast.expr) -> bool:
         if isinstance(f, ast.Name):
             known = f.id in self.namespace or f.id in BUILTINS
-            return known and f.id not in self.local and f.id not in _ANSWER_ARRAYS
+            return known and f.id not in self.local and f.id not in _ARRAY_FUNCTIONS
         if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name):
             if f.value.id in self.local:
                 return False
