@@ -13,6 +13,9 @@ from fwdad.codegen.numba_support import CHECK_BOUNDS
 from fwdad.core import fallbacks
 from fwdad.drivers import jitted_function, residual_store
 from fwdad.ir.check import check_program
+from fwdad.rules.core.adjoints import TRANSPOSES
+from fwdad.rules.core.define import frule
+from fwdad.rules.core.registry import RULES
 
 # how long an example takes says how busy the machine is, and which one is the first to be lifted
 settings.register_profile("untimed", deadline=None)
@@ -113,3 +116,19 @@ def pytest_runtest_call():
         lines = "\n".join(logging.Formatter().format(r) for r in _REPORTS.records)
         pytest.fail(f"mistakes that were made good:\n{lines}", pytrace=False)
     return found
+
+
+@pytest.fixture
+def plant():
+    """Register a rule for a fresh function, and take it away again."""
+    planted = []
+
+    def register(function, body, **options):
+        frule(function, **options)(body)
+        planted.append(function)
+        return function
+
+    yield register
+    for function in planted:
+        RULES.pop(function)
+        TRANSPOSES.pop(function, None)

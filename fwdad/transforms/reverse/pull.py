@@ -70,7 +70,7 @@ from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
 
 class Pullback:
-    """A block, which becomes a part of a tape, to be reversed.
+    """A block, cloned into a tape, to be reversed.
 
     Values from outside are constants. The block may write into its arguments, ``given``; ``active``
     says which of these carry derivatives. ``roots`` and ``natural`` are those of
@@ -92,11 +92,11 @@ class Pullback:
     ) -> None:
         self.outside = _on_copies(recorder, block)
         values = [s.value for s in given]
-        arguments = zip(block.params, values, strict=True)
-        substitute(block, {**{p: v for p, v in arguments if p is not v}, **self.outside})
+        cloner = Cloner({**dict(zip(block.params, values, strict=True)), **self.outside})
         self.first = len(recorder.block.ops)
         # active values may be stored into the copies, too
-        source = Block([*values, *self.outside.values()], block.ops, block.results)
+        source = Block([*values, *self.outside.values()], cloner.ops(block.ops))
+        source.results = [cloner.operand(r) for r in block.results]
         copy_views(source)
         share_lengths_in(source)
         wrt = [s.value for s, is_on in zip(given, active, strict=True) if is_on]
