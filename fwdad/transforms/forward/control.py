@@ -134,6 +134,9 @@ class Control:
             self.recorder.lengths.forget(inside)
         self.recorder.block = body
         self.blocks.push(op.body)
+        for k, r in enumerate(op.body.results[: len(op.carried)]):
+            if k not in active:
+                self.state.refuse_unpredicted(r)
         next_lanes = [
             self.recorder.operand(self.tangents.lanes(op.body.results[k], op.carried[k].type))
             for k in active

@@ -213,9 +213,10 @@ class Memory:
             return
         stack = op.args[0]
         if op.function is push:
-            if stack not in self.state.shadowed:
-                return
             x = op.args[1]
+            if stack not in self.state.shadowed:
+                self.state.refuse_unpredicted(x)
+                return
             t = type_of_operand(x)
             lanes = self.tangents.lanes(x, t)
             self.recorder.mutate(push, (self.state.shadow[stack], lanes), {})

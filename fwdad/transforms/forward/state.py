@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from fwdad.errors import UntraceableError
 from fwdad.ir.analysis.alias import with_companions
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Block, Op, Operand, Program, Value, is_array, map_values, walk
@@ -147,6 +148,12 @@ class State:
     def is_shadowed(self, v: Value) -> bool:
         """Whether an array's memory has shadows: active values may be stored into it."""
         return is_array(v) and not self.shadowed.isdisjoint(self.roots(v))
+
+    def refuse_unpredicted(self, x: Operand) -> None:
+        """Raise if a value has a tangent where the activity analysis left no room for one."""
+        if self.is_active(x):
+            message = "a derivative appears where the activity analysis expects none"
+            raise UntraceableError(message, self.op.location if self.op is not None else None)
 
     def must_be_dense(self, v: Value) -> NoReturn:
         """Give up places for the tangent of some memory."""
