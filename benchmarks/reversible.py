@@ -23,6 +23,7 @@ from benchmarks.table import duration, size, table
 from fwdad.examples.reversible import bundle, orbits, sparse
 from fwdad.examples.reversible import embedding as layouts
 from fwdad.examples.reversible import mixture as mixtures
+from fwdad.reversible import reversible
 
 TARGETS = {
     "bundle": 6.0,
@@ -46,7 +47,7 @@ class Case:
 
 def unchecked(f: Any) -> Any:
     """The same program without run-time checks, as the published figures are without."""
-    return fwdad.reversible(f.__wrapped__, check=False)
+    return reversible(f.__wrapped__, check=False)
 
 
 def columns(a: Any) -> tuple[Any, ...]:

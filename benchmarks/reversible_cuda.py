@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-import fwdad
-from fwdad import ancilla, compute, copy_out
+from fwdad.reversible import ancilla, compute, copy_out, cuda_kernel, reversible
 
 INSTANCES = 1_000_000
 STEPS = 200
@@ -27,7 +26,7 @@ STEP = 1e-3
 ROUNDS = 5
 
 
-@fwdad.reversible
+@reversible
 def pendulum(x: Any, v: Any, g: Any, h: Any, steps: Any) -> None:
     """Go ``steps`` steps of a time ``h``; g is gravity over length."""
     for _ in range(steps):
@@ -128,7 +127,7 @@ def main() -> int:
     show("by hand, Numba", "program", base, base)
     show("by hand, Numba", "adjoint", median_time(adjoint_by_hand), base)
 
-    kernel = fwdad.cuda_kernel(pendulum)
+    kernel = cuda_kernel(pendulum)
     new = kernel(*there, STEP, STEPS)
     bars = (*ones, None, None, None)
     pulled = [a.copy_to_host() for a in kernel.adjoint(new, bars)[:3]]

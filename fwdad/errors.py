@@ -22,6 +22,16 @@ from fwdad.core.generated_source import PLACES
 from fwdad.core.lifted_code import running_without_source
 from fwdad.core.reentrant_context import EnteredTwice
 
+__all__ = [
+    "AliasedArgumentError", "BoundsError", "CapacityError", "ChunkMismatchError",
+    "ChunkOperationError", "DeadDualError", "DualLeakError", "DuplicateRuleError", "FwdadError",
+    "InternalError", "InvertibilityError", "IrreversibleError", "MissingRuleError",
+    "MissingTransposeError", "NoOutputError", "NonScalarOutputError",
+    "NondeterministicFunctionError", "NonlinearTangentError", "NotHolomorphicError", "RuleError",
+    "SeedError", "StaleValueError", "UndefinedDerivativeError", "UnsupportedTypeError",
+    "UntraceableError",
+]  # fmt: skip
+
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _EXAMPLES = os.path.join(PACKAGE, "examples") + os.sep
 _LIBRARIES = tuple(

@@ -171,7 +171,7 @@ for k in range(2):
 
 try:
     x_dot * x_dot
-except fwdad.NonlinearTangentError as error:
+except fwdad.errors.NonlinearTangentError as error:
     print(type(error).__name__, "·", error.msg)
 
 # %% [markdown]

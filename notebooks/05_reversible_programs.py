@@ -36,9 +36,9 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 import fwdad
-from fwdad import ancilla, compute, cond, copy_out, free
 from fwdad.examples.reversible.coupling import layers, negative_log_density, two_moons
 from fwdad.examples.reversible.orbits import leapfrog
+from fwdad.reversible import ancilla, bennett, compute, cond, copy_out, free, reversible
 
 # %% [markdown]
 # ## 1. Statements that lose nothing
@@ -48,7 +48,7 @@ from fwdad.examples.reversible.orbits import leapfrog
 
 
 # %%
-@fwdad.reversible
+@reversible
 def shuffle(a, b):
     a, b = b, a
     a += np.sin(b)
@@ -71,8 +71,8 @@ def loses(x, y):
 
 
 try:
-    fwdad.reversible(loses)
-except fwdad.IrreversibleError as error:
+    reversible(loses)
+except fwdad.errors.IrreversibleError as error:
     message = error.msg
 print(message)
 assert "'x'" in message
@@ -85,7 +85,7 @@ assert "'x'" in message
 
 
 # %%
-@fwdad.reversible
+@reversible
 def norm(y, x):
     with compute():
         square = ancilla(0.0)
@@ -95,7 +95,7 @@ def norm(y, x):
             y += np.sqrt(square)
 
 
-@fwdad.reversible
+@reversible
 def forgets(y, x):
     t = ancilla(0.0)
     t += x
@@ -108,7 +108,7 @@ assert_allclose(norm(0.0, x)[0], np.sqrt(14.0))
 assert_allclose(fwdad.grad(norm, argnums=1)(0.0, x), x / np.sqrt(14.0))
 try:
     forgets(0.0, 3.0)
-except fwdad.InvertibilityError as error:
+except fwdad.errors.InvertibilityError as error:
     message = error.msg
 print(message)
 assert "'t' is 3.0" in message
@@ -121,7 +121,7 @@ assert "'t' is 3.0" in message
 
 
 # %%
-@fwdad.reversible
+@reversible
 def countdown(n, steps):
     while cond(n > 1, steps > 0):
         steps += 1
@@ -199,7 +199,7 @@ assert peaks[1][2] > 2 * peaks[1][0]
 # the like for ordinary programs, by keeping states to begin again from.
 
 # %%
-logistic = fwdad.bennett(lambda x: 3.6 * x * (1 - x), k=4)
+logistic = bennett(lambda x: 3.6 * x * (1 - x), k=4)
 
 
 def iterated(x, n):

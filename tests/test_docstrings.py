@@ -9,12 +9,15 @@ import textwrap
 import pytest
 
 import fwdad
+import fwdad.errors
+import fwdad.reversible
 import fwdad.testing
 
 PUBLIC = {
     f"{module.__name__}.{name}": getattr(module, name)
-    for module in (fwdad, fwdad.testing)
+    for module in (fwdad, fwdad.errors, fwdad.reversible, fwdad.testing)
     for name in module.__all__
+    if not inspect.ismodule(getattr(module, name))
 }
 FUNCTIONS = {name: x for name, x in PUBLIC.items() if inspect.isfunction(x)}
 CLASSES = {

@@ -69,8 +69,8 @@ def supported(f: Callable[..., Any]) -> Support:
     The result is about ``f`` itself. A function without a rule whose source is Python is
     differentiated through that source, and then True says only that the source was found: what it
     calls is not looked at, because whether a call needs a rule depends on whether an argument of
-    it carries a derivative. A missing one raises :class:`~fwdad.MissingRuleError` when ``f`` runs,
-    at the line of the call.
+    it carries a derivative. A missing one raises :class:`~fwdad.errors.MissingRuleError` when
+    ``f`` runs, at the line of the call.
 
     Examples
     --------

@@ -46,7 +46,8 @@ def bennett(step: Callable[..., Any], k: int = 2) -> Reversible:
     Examples
     --------
     >>> import fwdad
-    >>> logistic = fwdad.bennett(lambda x: 3.6 * x * (1 - x), k=4)
+    >>> from fwdad.reversible import bennett
+    >>> logistic = bennett(lambda x: 3.6 * x * (1 - x), k=4)
     >>> slope = fwdad.grad(logistic, argnums=1)(0.0, 0.3, 20)
     """
     if k < 2:

@@ -48,13 +48,13 @@ def cuda_kernel(f: Reversible) -> CudaKernel:
     --------
     ::
 
-        kernel = fwdad.cuda_kernel(step)
+        kernel = cuda_kernel(step)
         x, v, h = kernel(x, v, 0.1)  # x, v of shape (n,): step(x[i], v[i], 0.1) for each i
         x, v, h = kernel.inverse(x, v, h)
         x_bar, v_bar, h_bar = kernel.adjoint((x, v, h), (x_bar, v_bar, None))
     """
     if not isinstance(f, Reversible):
-        message = f"expected a function under @fwdad.reversible; got {type_in_words(f)}"
+        message = f"expected a function under @reversible; got {type_in_words(f)}"
         raise UnsupportedTypeError(message)
     return CudaKernel(f)
 

@@ -23,9 +23,9 @@ from fwdad.reversible.language.syntax import placed_at
 
 @reversible
 def insert(d, key, v):  # type: ignore[no-untyped-def]
-    """Move a number into a :class:`Dict`: ``fwdad.insert(d, key, v)`` leaves zero in v.
+    """Move a number into a :class:`Dict`: ``insert(d, key, v)`` leaves zero in v.
 
-    ``delete`` is its inverse: ``fwdad.delete(d, key, v)`` moves the number under the key to v.
+    ``delete`` is its inverse: ``delete(d, key, v)`` moves the number under the key to v.
 
     Parameters
     ----------

@@ -150,7 +150,7 @@ def check_gradient(
 def _unbound(f: Any, args: tuple[Any, ...]) -> tuple[Reversible, tuple[Any, ...]]:
     """A method as a function, with its object as the first argument."""
     if not isinstance(f, (Reversible, Bound)):
-        message = f"expected a function under @fwdad.reversible; got {type_in_words(f)}"
+        message = f"expected a function under @reversible; got {type_in_words(f)}"
         raise UnsupportedTypeError(message)
     return (f.function, (f.owner, *args)) if isinstance(f, Bound) else (f, args)
 

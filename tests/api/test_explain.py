@@ -136,7 +136,7 @@ def test_options_of_evaluators():
     ],
 )
 def test_what_cannot_be_asked(given, said):
-    with pytest.raises(fwdad.UnsupportedTypeError, match=said):
+    with pytest.raises(fwdad.errors.UnsupportedTypeError, match=said):
         fwdad.explain(*given)
 
 
@@ -153,7 +153,7 @@ def test_what_a_derivative_raises():
         assert "and it raises ValueError: no" in fwdad.explain(evaluator, raising, X)
     with pytest.raises(ValueError, match="no"):
         fwdad.explain(fwdad.jvp, raising, X)
-    with pytest.raises(fwdad.NoOutputError):
+    with pytest.raises(fwdad.errors.NoOutputError):
         fwdad.explain(fwdad.linearize, returning_nothing, X)
 
 

@@ -246,7 +246,7 @@ def test_what_cannot_be_traced_is_refused_with_its_line():
     def f(x):
         return np.random.default_rng().standard_normal() * x
 
-    with pytest.raises(fwdad.UntraceableError, match="random") as caught:
+    with pytest.raises(fwdad.errors.UntraceableError, match="random") as caught:
         fwdad.jit(f, backend="numpy")(1.0)
     assert caught.value.filename == __file__
     assert "default_rng" in caught.value.text

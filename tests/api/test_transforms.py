@@ -29,7 +29,7 @@ def test_grad_and_value_and_grad():
 
 @pytest.mark.parametrize("f", [cubes, lambda x: x[:1], lambda x: 1j * x[0], lambda _: "a"])
 def test_gradient_of_something_else(f):
-    with pytest.raises(fwdad.NonScalarOutputError):
+    with pytest.raises(fwdad.errors.NonScalarOutputError):
         fwdad.grad(f)(X)
 
 
@@ -158,7 +158,7 @@ class Fitted:
 )
 def test_objects_without_a_tangent_type_lose_no_derivative(make, derivative):
     x = np.array([1.0, 2.0])
-    with pytest.raises(fwdad.UnsupportedTypeError, match=r"attribute '(slope|at)' carries"):
+    with pytest.raises(fwdad.errors.UnsupportedTypeError, match=r"attribute '(slope|at)' carries"):
         derivative(lambda x: make(x * 2, x.sum()), x)
 
 

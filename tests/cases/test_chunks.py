@@ -199,7 +199,7 @@ def test_store_through_one_field_is_seen_through_the_other():
 
 def test_unequal_seeds_for_a_shared_leaf_raise():
     seed = Fields([np.ones(2), np.ones(1)], [np.ones(2), np.zeros(1)])
-    with pytest.raises(fwdad.SeedError, match=r"(?i)shared|same|twice"):
+    with pytest.raises(fwdad.errors.SeedError, match=r"(?i)shared|same|twice"):
         fwdad.jvp(lambda p: np.sum(p.left[0]), shared_fields(), seed)
 
 
@@ -222,9 +222,9 @@ def test_store_into_an_aliased_argument_raises(argnums, chunk):
         return a * b
 
     x = np.array([2.0, 3.0, 4.0])
-    with pytest.raises(fwdad.AliasedArgumentError):
+    with pytest.raises(fwdad.errors.AliasedArgumentError):
         fwdad.jacobian(f, x, args=(x,), argnums=argnums, chunk=chunk)
-    with pytest.raises(fwdad.AliasedArgumentError):
+    with pytest.raises(fwdad.errors.AliasedArgumentError):
         fwdad.jacobian(f, x[:2], args=(x[1:],), argnums=argnums, chunk=chunk)
     assert_array_equal(x, [2.0, 3.0, 4.0])
     fwdad.jacobian(f, x[:1], args=(x[1:],), argnums=argnums, chunk=chunk)  # these do not overlap
@@ -456,7 +456,7 @@ def test_seed_is_cast_to_the_dtype_of_x():
     ],
 )
 def test_seed_of_wrong_shape_or_structure(x, v):
-    with pytest.raises(fwdad.SeedError):
+    with pytest.raises(fwdad.errors.SeedError):
         fwdad.jvp(lambda x: 1.0, x, v)
 
 
@@ -473,6 +473,6 @@ def test_resized_argument_is_a_clear_error():
         return x * 2.0
 
     x = np.ones(3)
-    with pytest.raises((fwdad.FwdadError, ValueError), match="resize"):
+    with pytest.raises((fwdad.errors.FwdadError, ValueError), match="resize"):
         fwdad.jacobian(f, x)
     assert_array_equal(x, np.ones(3))

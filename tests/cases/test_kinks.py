@@ -339,5 +339,5 @@ def test_eigenvalues_of_a_repeated_eigenvalue(chunk):
     x = np.eye(3)
     trace = grad(lambda a: np.sum(np.linalg.eigh(a)[0]), chunk=chunk)(x)
     assert_allclose(trace, np.eye(3), atol=1e-15)
-    with pytest.raises(fwdad.UndefinedDerivativeError):
+    with pytest.raises(fwdad.errors.UndefinedDerivativeError):
         jacobian(lambda a: np.linalg.eigh(a)[1] * 2.0, x, chunk=chunk)

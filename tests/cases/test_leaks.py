@@ -26,7 +26,7 @@ X = np.array([0.5, 1.5, 2.5])
 
 def leaks(f, x=X, chunk=2):
     """F raises, at a place in this file; and what came and what to do are said."""
-    with pytest.raises(fwdad.DualLeakError) as caught:
+    with pytest.raises(fwdad.errors.DualLeakError) as caught:
         fwdad.jacobian(f, x, chunk=chunk)
     error = caught.value
     assert error.filename == __file__
@@ -52,11 +52,11 @@ def leaks(f, x=X, chunk=2):
     ids=line_of,
 )
 def test_int_of_a_dual(f, chunk):
-    with pytest.raises((fwdad.DualLeakError, IndexError, TypeError)) as caught:
+    with pytest.raises((fwdad.errors.DualLeakError, IndexError, TypeError)) as caught:
         fwdad.jacobian(f, X, chunk=chunk)
     with contextlib.suppress(Exception):  # where the primal raises as well, the primal's error
         f(X)
-        assert isinstance(caught.value, fwdad.DualLeakError)
+        assert isinstance(caught.value, fwdad.errors.DualLeakError)
 
 
 def test_int_of_a_dual_says_so():
@@ -211,7 +211,7 @@ def test_leaving_for_c(f, chunk):
 )
 def test_function_in_c(f, chunk):
     """A leak or a missing rule: in either case the line, and what to do."""
-    with pytest.raises(fwdad.FwdadError) as caught:
+    with pytest.raises(fwdad.errors.FwdadError) as caught:
         fwdad.jacobian(f, X, chunk=chunk)
     assert caught.value.filename == __file__
     assert caught.value.lineno == f.__code__.co_firstlineno
@@ -240,7 +240,7 @@ def test_leaving_for_c_without_source(text, chunk):
     Which error it is, is C's to say: `struct` makes its own of ours.
     """
     f = sourceless(text)
-    with pytest.raises((fwdad.FwdadError, TypeError, BufferError, struct.error)):
+    with pytest.raises((fwdad.errors.FwdadError, TypeError, BufferError, struct.error)):
         fwdad.jacobian(f, X, chunk=chunk)
 
 
@@ -248,7 +248,7 @@ def test_series_of_pandas_times_a_dual():
     pandas = pytest.importorskip("pandas")
     series = pandas.Series([1.0, 2.0, 3.0])
     for f in (lambda x: (series * x[0]).sum(), lambda x: (x * series).sum()):
-        with pytest.raises((fwdad.DualLeakError, fwdad.MissingRuleError)):
+        with pytest.raises((fwdad.errors.DualLeakError, fwdad.errors.MissingRuleError)):
             fwdad.jacobian(f, X)
 
 
@@ -403,7 +403,7 @@ def test_dual_that_outlives_its_call(use):
     values = []
     fwdad.jacobian(keep_unseen(values), X)
     if values:
-        with pytest.raises((fwdad.DeadDualError, fwdad.DualLeakError)):
+        with pytest.raises((fwdad.errors.DeadDualError, fwdad.errors.DualLeakError)):
             use(values[0])
     else:  # it was seen and taken back
         assert fwdad.jacobian(keep_unseen(values), X) is not None
@@ -422,7 +422,7 @@ def test_dual_in_an_exception_outlives_its_call():
     if type(carried) is np.ndarray and not hasattr(carried, "__fwdad_tag__"):
         assert_array_equal(carried, X * 2.0)  # taken down to its value on the way out
     else:
-        with pytest.raises(fwdad.DeadDualError):
+        with pytest.raises(fwdad.errors.DeadDualError):
             carried * 2.0
 
 
@@ -436,5 +436,5 @@ def test_dual_in_a_generator_that_outlives_its_call():
     exec("def f(x):\n    g = values(x)\n    keep(g)\n    return next(g)\n", namespace)
     assert_array_equal(fwdad.jacobian(namespace["f"], X), [2.0, 0.0, 0.0])
     if left:
-        with pytest.raises(fwdad.DeadDualError):
+        with pytest.raises(fwdad.errors.DeadDualError):
             next(left[0]) * 1.0

@@ -54,7 +54,7 @@ def test_memory_with_tangents_that_compiled_code_has_frozen():
         return x * read(0)
 
     for read in (reads, calls):
-        with pytest.raises(fwdad.DualLeakError, match="carries derivatives"):
+        with pytest.raises(fwdad.errors.DualLeakError, match="carries derivatives"):
             fwdad.jacobian(f, np.ones(2), args=(read,))
 
 
@@ -123,9 +123,9 @@ NO_RULE = r"no frule for (tests\.cases\.test_njit\.)?(bump|reverse)"
 
 @pytest.mark.parametrize("f", [bump, reverse, lambda x: bump(x)])
 def test_a_ufunc_of_numba_has_no_rule_of_its_own(f):
-    with pytest.raises(fwdad.MissingRuleError, match=NO_RULE):
+    with pytest.raises(fwdad.errors.MissingRuleError, match=NO_RULE):
         fwdad.jacobian(f, X)
-    with pytest.raises(fwdad.MissingRuleError, match=NO_RULE):
+    with pytest.raises(fwdad.errors.MissingRuleError, match=NO_RULE):
         fwdad.jit(fwdad.jacfwd(f), backend="numpy")(X)
     assert_allclose(fwdad.jit(f, backend="numpy")(X), f(X))  # its value needs none
     if f is not bump and f is not reverse:
@@ -158,10 +158,10 @@ def test_a_jitclass_is_refused_at_the_line_that_calls_it():
     def f(x):
         return model.value(x)
 
-    with pytest.raises(fwdad.MissingRuleError, match=r"Model\.value") as raised:
+    with pytest.raises(fwdad.errors.MissingRuleError, match=r"Model\.value") as raised:
         fwdad.jacobian(f, X)
     assert raised.value.filename == __file__
-    with pytest.raises(fwdad.UntraceableError, match=r"Model\.value") as raised:
+    with pytest.raises(fwdad.errors.UntraceableError, match=r"Model\.value") as raised:
         fwdad.jit(f)(X)
     assert raised.value.filename == __file__
 

@@ -154,7 +154,7 @@ COUNTER = itertools.count()
     ],
 )
 def test_source_that_cannot_be_rewound(source, chunk):
-    with pytest.raises(fwdad.NondeterministicFunctionError) as caught:
+    with pytest.raises(fwdad.errors.NondeterministicFunctionError) as caught:
         fwdad.jacobian(lambda x: x * source(), X, chunk=chunk)
     assert caught.value.filename == __file__
     # in one chunk nothing has to agree

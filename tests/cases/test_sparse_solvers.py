@@ -112,5 +112,5 @@ def test_a_singular_matrix_is_scipy_s_warning():
 
 @pytest.mark.skipif(not NEW, reason="it was Python before")
 def test_triangles_are_solved_in_c():
-    with pytest.raises(fwdad.MissingRuleError, match="gstrs"):
+    with pytest.raises(fwdad.errors.MissingRuleError, match="gstrs"):
         fwdad.jvp(lambda k: spl.spsolve_triangular(laplacian(k).tocsr(), HEAT), CONDUCTIVITY)

@@ -149,7 +149,7 @@ def test_program_that_starts_threads_itself(chunk):
 
     try:
         jacobian = fwdad.jacobian(f, X, chunk=chunk)
-    except fwdad.FwdadError as error:
+    except fwdad.errors.FwdadError as error:
         assert error.filename == __file__  # noqa: PT017 - either way is right
     else:
         assert_array_equal(jacobian, np.diag(2 * X))

@@ -10,6 +10,7 @@ from scipy import interpolate
 
 import fwdad
 from fwdad.errors import type_in_words
+from fwdad.reversible import Stack, check_gradient, check_inverse, cuda_kernel
 
 X = np.array([1.0, 2.0])
 
@@ -129,7 +130,7 @@ MISTAKES = {
     ),
     "a complex point, by rows": (
         lambda: fwdad.jacrev(pair)(X + 0j),
-        fwdad.NotHolomorphicError,
+        fwdad.errors.NotHolomorphicError,
         "(jvp, derivative, jacobian, jacfwd, linearize)",
     ),
     "argnums out of range": (
@@ -160,7 +161,7 @@ MISTAKES = {
     ),
     "jit without a source": (
         lambda: fwdad.jit(WITHOUT_SOURCE)(X),
-        fwdad.UntraceableError,
+        fwdad.errors.UntraceableError,
         "has no source that can be read, so it cannot be traced: it was made by exec",
     ),
     "show of a plain function": (
@@ -185,14 +186,14 @@ MISTAKES = {
         "a partial is a function of primals and y; got a float",
     ),
     "inverse of a plain function": (
-        lambda: fwdad.check_inverse(pair, X),
+        lambda: check_inverse(pair, X),
         TypeError,
-        "expected a function under @fwdad.reversible; got a function",
+        "expected a function under @reversible; got a function",
     ),
     "gradient check of a plain function": (
-        lambda: fwdad.check_gradient(pair, X),
+        lambda: check_gradient(pair, X),
         TypeError,
-        "expected a function under @fwdad.reversible",
+        "expected a function under @reversible",
     ),
     "a rule of no function": (
         lambda: fwdad.frule(3),
@@ -211,17 +212,17 @@ MISTAKES = {
     ),
     "a set under jit": (
         lambda: fwdad.jit(lambda a, s: a * len(s))(X, {1}),
-        fwdad.UntraceableError,
+        fwdad.errors.UntraceableError,
         "a set as an argument cannot be traced: give a list or an array",
     ),
     "a function that is returned under jit": (
         lambda: fwdad.jit(returns_a_function)(X),
-        fwdad.UntraceableError,
+        fwdad.errors.UntraceableError,
         "cannot be returned: return what it computes",
     ),
     "a class made under jit": (
         lambda: fwdad.jit(makes_a_class)(X),
-        fwdad.UntraceableError,
+        fwdad.errors.UntraceableError,
         "a `class` statement cannot be traced: define it outside",
     ),
     "a rule that returns no tangent": (
@@ -250,9 +251,9 @@ MISTAKES = {
         "signature='(x' is not a signature: write it as in '(a, b, /, *, axis=-1)'",
     ),
     "a kernel of what is not reversible": (
-        lambda: fwdad.cuda_kernel(total),
+        lambda: cuda_kernel(total),
         TypeError,
-        "expected a function under @fwdad.reversible; got a function",
+        "expected a function under @reversible; got a function",
     ),
     "argnums of names": (
         lambda: fwdad.grad(total, argnums=("x",)),
@@ -291,7 +292,7 @@ MISTAKES = {
     ),
     "an async function under jit": (
         lambda: fwdad.jit(waits)(X),
-        fwdad.UntraceableError,
+        fwdad.errors.UntraceableError,
         "waits is an `async def`, which cannot be traced: write a `def`",
     ),
     "a frule that is no function": (
@@ -309,7 +310,7 @@ MISTAKES = {
         TypeError,
         "supported takes a function; got a str",
     ),
-    "a negative capacity": (lambda: fwdad.Stack(-1), ValueError, "the capacity is -1"),
+    "a negative capacity": (lambda: Stack(-1), ValueError, "the capacity is -1"),
 }
 
 
@@ -355,14 +356,16 @@ def test_message(name):
     wrong, kind, message = MISTAKES[name]
     with pytest.raises(kind, match=re.escape(message)) as raised:
         wrong()
-    located = isinstance(raised.value, fwdad.FwdadError)
-    if located and kind is not fwdad.UntraceableError:  # under test, jit is called by conftest.py
+    located = isinstance(raised.value, fwdad.errors.FwdadError)
+    if (
+        located and kind is not fwdad.errors.UntraceableError
+    ):  # under test, jit is called by conftest.py
         assert raised.value.filename == __file__
         assert raised.value.lineno
 
 
 def test_the_rule_to_write_is_for_a_name_that_can_be_imported():
-    with pytest.raises(fwdad.MissingRuleError) as raised:
+    with pytest.raises(fwdad.errors.MissingRuleError) as raised:
         fwdad.jacobian(spline, X)
     home, _, name = re.search(r"@fwdad\.frule\((.*)\)", str(raised.value))[1].rpartition(".")
     assert callable(getattr(importlib.import_module(home), name))

@@ -323,7 +323,7 @@ def test_world_after_an_exception_of_the_functions_own(make, chunk):
     assert_same(state(), after)
     assert x.tobytes() == X.tobytes()
     f, state = make()
-    with pytest.raises(fwdad.FwdadError):
+    with pytest.raises(fwdad.errors.FwdadError):
         fwdad.jacobian(refused, x, chunk=chunk)
     assert_same(state(), before)
 
@@ -343,7 +343,7 @@ def test_a_later_chunk_that_raises(chunk):
     def fails_now():
         return next(runs) == 2
 
-    with pytest.raises((ArithmeticError, fwdad.NondeterministicFunctionError)):
+    with pytest.raises((ArithmeticError, fwdad.errors.NondeterministicFunctionError)):
         fwdad.jacobian(f, X, chunk=chunk)
     assert seen == []
 
@@ -406,7 +406,7 @@ def test_populated_memo_never_returns_zero():
     f(2.0)
     try:
         slope = fwdad.derivative(f, 2.0)
-    except fwdad.FwdadError:
+    except fwdad.errors.FwdadError:
         slope = 12.0
     assert slope == 12.0
     assert_same(memo, {2.0: 8.0})

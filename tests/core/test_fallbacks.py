@@ -180,8 +180,8 @@ def test_of_what_the_way_that_stands_in_raises(reports):
     with pytest.raises(KeyError), Untraced(smooth, mistake).instead():
         raise KeyError  # the same class, in another line
     assert "KeyError" in only(reports)
-    refusal = fwdad.DualLeakError("a")
-    with pytest.raises(fwdad.DualLeakError), Untraced(smooth, caught(planted)).instead():
+    refusal = fwdad.errors.DualLeakError("a")
+    with pytest.raises(fwdad.errors.DualLeakError), Untraced(smooth, caught(planted)).instead():
         raise refusal
     assert "KeyError" in only(reports)
 

@@ -55,10 +55,10 @@ WAYS = {
 def test_strict(way, reports, monkeypatch):
     monkeypatch.setenv("FWDAD_STRICT", "1")
     monkeypatch.setattr(jitted_function, "trace_optimised", planted)
-    with pytest.raises(fwdad.InternalError, match="please report") as raised:
+    with pytest.raises(fwdad.errors.InternalError, match="please report") as raised:
         WAYS[way](smooth)
     cause = raised.value.__cause__
-    while isinstance(cause, fwdad.InternalError):
+    while isinstance(cause, fwdad.errors.InternalError):
         cause = cause.__cause__
     assert type(cause) is KeyError
     assert "raised at planted.py:2" in str(raised.value)
@@ -92,7 +92,9 @@ def test_refusals_and_the_programs_own_are_not_raised_as_mistakes():
 def test_a_mistake_in_jit_says_so_although_nothing_makes_it_good(reports, monkeypatch):
     monkeypatch.setattr(jitted_function, "trace_optimised", planted)
     for f in (fwdad.jit(smooth), fwdad.jit(fwdad.grad(smooth))):
-        with pytest.raises(fwdad.InternalError, match="under jit failed: KeyError") as raised:
+        with pytest.raises(
+            fwdad.errors.InternalError, match="under jit failed: KeyError"
+        ) as raised:
             f(X)
         assert type(raised.value.__cause__) is KeyError
     reports.clear()  # of the gradient that was tried without jit
@@ -101,7 +103,7 @@ def test_a_mistake_in_jit_says_so_although_nothing_makes_it_good(reports, monkey
 def test_wrong_arguments_of_a_function_under_jit_are_no_mistake_of_ours():
     with pytest.raises(TypeError) as raised:
         fwdad.jit(smooth)(X, X)
-    assert not isinstance(raised.value, fwdad.FwdadError)
+    assert not isinstance(raised.value, fwdad.errors.FwdadError)
 
 
 # -- whose an exception is, the place tells, not the class

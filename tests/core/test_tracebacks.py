@@ -82,7 +82,7 @@ def chain(error):
 @pytest.mark.parametrize(
     ("g", "cls", "last"),
     [(f, ValueError, ["f", "helper"]), (outside, IndexError, ["outside"]),
-     (leaks, fwdad.DualLeakError, ["leaks"])],
+     (leaks, fwdad.errors.DualLeakError, ["leaks"])],
 )  # fmt: skip
 def test_the_users_frames_and_no_others(way, g, cls, last):
     error = raised(way, g)
@@ -92,7 +92,9 @@ def test_the_users_frames_and_no_others(way, g, cls, last):
     # conftest.py checks the tapes that are made
     assert {file for file, _ in found} <= {Path(__file__).name, "conftest.py"}
     names = [name for _, name in found]
-    if "jit" not in way or cls is not fwdad.DualLeakError:  # which is found before anything runs
+    if (
+        "jit" not in way or cls is not fwdad.errors.DualLeakError
+    ):  # which is found before anything runs
         assert names[-len(last) :] == last or getattr(error, "__notes__", None)
     shown = "".join(traceback.format_exception(error))
     assert g.__code__.co_filename in shown
@@ -122,7 +124,7 @@ WRONG = {
 
 @pytest.mark.parametrize("call", WRONG.values(), ids=WRONG)
 def test_wrong_arguments_end_at_the_callers_line(call):
-    with pytest.raises(fwdad.FwdadError) as caught:
+    with pytest.raises(fwdad.errors.FwdadError) as caught:
         call()
     assert [name for _, name in frames(caught.value)][1:] == ["<lambda>"]
     assert caught.value.lineno == call.__code__.co_firstlineno

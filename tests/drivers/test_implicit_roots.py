@@ -120,13 +120,13 @@ def test_a_double_root_has_no_derivative():
     def f(x):
         return optimize.newton(lambda t: x * t**2, 0.0, fprime=lambda t: 2 * x * t + 1.0)
 
-    with pytest.raises(fwdad.UndefinedDerivativeError, match="own derivative is 0"):
+    with pytest.raises(fwdad.errors.UndefinedDerivativeError, match="own derivative is 0"):
         fwdad.jvp(f, 2.0, 1.0)
 
     def g(x):
         return optimize.fsolve(lambda t: np.array([t[0] - t[1], t[0] - t[1]]) * x, np.zeros(2))
 
-    with pytest.raises(fwdad.UndefinedDerivativeError, match="singular"):
+    with pytest.raises(fwdad.errors.UndefinedDerivativeError, match="singular"):
         fwdad.jvp(g, 2.0, 1.0)
 
 
@@ -135,7 +135,7 @@ def test_what_has_not_converged_has_no_derivative():
         found = optimize.newton(lambda t: t**2 + x, 1.5, maxiter=5, full_output=True, disp=False)
         return found[0]
 
-    with pytest.raises(fwdad.UndefinedDerivativeError, match="has not converged"):
+    with pytest.raises(fwdad.errors.UndefinedDerivativeError, match="has not converged"):
         fwdad.jvp(f, 2.0, 1.0)
 
 
@@ -166,7 +166,7 @@ MINIMA = {
 @pytest.mark.parametrize("name", MINIMA)
 @pytest.mark.parametrize("way", [fwdad.jacobian, lambda f, x: fwdad.vjp(f, x)[0]])
 def test_minima_have_no_derivative_through_their_iterations(name, way):
-    with pytest.raises(fwdad.MissingRuleError, match="root of the gradient"):
+    with pytest.raises(fwdad.errors.MissingRuleError, match="root of the gradient"):
         way(MINIMA[name], X)
 
 

@@ -101,5 +101,5 @@ def test_auto_keeps_imaginary_parts():
 
 @pytest.mark.parametrize("mode", ["forward", "reverse", "auto"])
 def test_complex_arguments_are_asked_about(mode):
-    with pytest.raises(fwdad.NotHolomorphicError, match="holomorphic=True"):
+    with pytest.raises(fwdad.errors.NotHolomorphicError, match="holomorphic=True"):
         fwdad.jacobian(lambda z: z * np.conj(z), _C, mode=mode)

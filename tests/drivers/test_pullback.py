@@ -257,7 +257,7 @@ def test_raising_in_the_reverse_pass():
 
     fail.append(True)
     x = X.copy()
-    with pytest.raises((OSError, fwdad.FwdadError)):
+    with pytest.raises((OSError, fwdad.errors.FwdadError)):
         fwdad.vjp(f, x)[1](np.ones(3))
     assert_array_equal(x, X)
 

@@ -86,7 +86,9 @@ def test_arguments_without_derivatives_under_jit(x, message, way):
 def test_nothing_beside_the_value(add, what, way, caplog):
     f = way(lambda x: add(np.sum(x * x)), has_aux=True)
     for g in (f, fwdad.jit(f, backend="numpy")):
-        with pytest.raises(fwdad.NoOutputError, match=f"must return .y, aux.; it returned {what}"):
+        with pytest.raises(
+            fwdad.errors.NoOutputError, match=f"must return .y, aux.; it returned {what}"
+        ):
             g(X)
     assert not caplog.records
 
@@ -104,7 +106,7 @@ def test_masked_directions():
 
 
 def test_linearize_is_not_traced():
-    with pytest.raises(fwdad.UntraceableError, match=r"use jvp for J @ v, vjp for J\.T @ v"):
+    with pytest.raises(fwdad.errors.UntraceableError, match=r"use jvp for J @ v, vjp for J\.T @ v"):
         fwdad.jit(lambda x: fwdad.linearize(np.sin, x)[1] @ x)(X)
 
 

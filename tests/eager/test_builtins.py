@@ -98,7 +98,7 @@ def test_over_an_array(function, written):
 
 def test_int_and_range_raise():
     for f in (lambda x: x * int(x[0]), lambda x: x * len(range(x[1])), lambda x: x.astype(int)):
-        with pytest.raises((fwdad.DualLeakError, TypeError)):
+        with pytest.raises((fwdad.errors.DualLeakError, TypeError)):
             fwdad.jacobian(f, X)
 
 

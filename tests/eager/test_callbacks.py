@@ -149,7 +149,7 @@ def test_arange_has_numpys_values():
     ids=line_of,
 )
 def test_solvers_in_c_over_closures_say_so(f):
-    with pytest.raises((fwdad.DualLeakError, fwdad.MissingRuleError)) as found:
+    with pytest.raises((fwdad.errors.DualLeakError, fwdad.errors.MissingRuleError)) as found:
         fwdad.jacobian(f, X)
     assert found.value.filename == __file__
     assert found.value.lineno == f.__code__.co_firstlineno

@@ -211,7 +211,7 @@ import fwdad, pickle, sys, numpy as np
 f = pickle.load(open(sys.argv[1], "rb"))
 try:
     fwdad.grad(f)(np.ones(2))
-except fwdad.DualLeakError as error:
+except fwdad.errors.DualLeakError as error:
     print(error.msg)
 """
     said = run("-c", load, made)
@@ -242,7 +242,7 @@ import fwdad, pickle, sys, numpy as np
 for derivative in pickle.load(open(sys.argv[1], "rb")):
     try:
         print(derivative(np.ones(2)))
-    except fwdad.MissingRuleError as error:
+    except fwdad.errors.MissingRuleError as error:
         print(error.msg)
 """
     said = run("-c", load, made).splitlines()
@@ -276,7 +276,7 @@ def test_tracebacks_show_the_lines():
     name = "<a cell of another process>"
     text = "import math\n\ndef f(x):\n    y = math.sin(x[0])\n    return int(x[1]) * y\n"
     derivative = lost(fwdad.grad(from_text(text, name)), name)
-    with pytest.raises(fwdad.DualLeakError) as caught:
+    with pytest.raises(fwdad.errors.DualLeakError) as caught:
         derivative(X)
     assert (caught.value.filename, caught.value.lineno) == (name, 5)
     assert caught.value.text == "    return int(x[1]) * y\n"
@@ -288,7 +288,7 @@ def test_another_file_of_the_same_name(tmp_path):
     path = tmp_path / "same.py"
     derivative = lost(fwdad.grad(from_text(SINE.replace("float", "int"), str(path))), str(path))
     path.write_text("# another file\n" * 9)
-    with pytest.raises(fwdad.DualLeakError) as caught:
+    with pytest.raises(fwdad.errors.DualLeakError) as caught:
         derivative(X)
     assert caught.value.filename == f"<pickled {path}>"
     assert caught.value.text == "    return math.sin(x[0]) * int(x[1])\n"

@@ -50,14 +50,14 @@ PROGRAMS = [memo, by_tuples, comprehension, get, pop, setdefault]
 @pytest.mark.parametrize("v", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.3, 0.4, 0.5]], ids=str)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_equal_numbers_with_other_derivatives_are_refused(f, v):
-    with pytest.raises(fwdad.DualLeakError, match="equal key"):
+    with pytest.raises(fwdad.errors.DualLeakError, match="equal key"):
         fwdad.jvp(f, X, np.array(v))
 
 
 @pytest.mark.parametrize("chunk", [1, 2, None])
 @pytest.mark.parametrize("f", [f for f in PROGRAMS if f is not comprehension])
 def test_in_every_chunk(f, chunk):
-    with pytest.raises(fwdad.DualLeakError, match="equal key"):
+    with pytest.raises(fwdad.errors.DualLeakError, match="equal key"):
         fwdad.jacobian(f, X, chunk=chunk)
 
 

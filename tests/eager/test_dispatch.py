@@ -353,7 +353,7 @@ def test_error_in_a_thread_reaches_the_caller():
         worker.join()
         return out * x
 
-    with pytest.raises(fwdad.DualLeakError):
+    with pytest.raises(fwdad.errors.DualLeakError):
         fwdad.jacobian(f, X)
 
 

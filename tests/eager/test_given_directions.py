@@ -323,5 +323,5 @@ def test_a_number_that_stands_still_is_no_constant(v):
         table = {x[0]: x[2] * x[0]}
         return table[x[1]]
 
-    with pytest.raises(fwdad.DualLeakError, match="equal key"):
+    with pytest.raises(fwdad.errors.DualLeakError, match="equal key"):
         fwdad.jvp(f, x, v)

@@ -426,7 +426,7 @@ def test_swallowed_errors_come_out():
             k = 5
         return x * k
 
-    with pytest.raises(fwdad.DualLeakError, match="int"):
+    with pytest.raises(fwdad.errors.DualLeakError, match="int"):
         fwdad.jacobian(f, X)
 
 
@@ -437,7 +437,7 @@ def test_eval_over_written_arrays_is_refused(expression):
         a[:] = x
         return x * eval(expression, {"a": a, "np": np})
 
-    with pytest.raises(fwdad.DualLeakError, match="eval"):
+    with pytest.raises(fwdad.errors.DualLeakError, match="eval"):
         fwdad.jacobian(f, X)
 
 

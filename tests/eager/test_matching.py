@@ -416,7 +416,7 @@ def fails_in_a_pattern(x):
 
 
 def test_errors_keep_the_users_line():
-    with pytest.raises(fwdad.MissingRuleError, match="PyFloat_AsDouble") as found:
+    with pytest.raises(fwdad.errors.MissingRuleError, match="PyFloat_AsDouble") as found:
         fwdad.jacobian(fails_in_a_pattern, X)
     line = fails_in_a_pattern.__code__.co_firstlineno + 4
     assert found.value.lineno == line

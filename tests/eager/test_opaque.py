@@ -235,7 +235,7 @@ def test_a_cached_function_that_reads_what_has_changed(n):
     assert f(1.5) == 9.0
     x = np.array([1.5, 2.0])
     for mode in ("forward", "reverse"):
-        with pytest.raises(fwdad.NondeterministicFunctionError, match="first result"):
+        with pytest.raises(fwdad.errors.NondeterministicFunctionError, match="first result"):
             fwdad.jacobian(lambda x: f(x[0]), x, chunk=n, mode=mode)
 
 

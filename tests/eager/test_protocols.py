@@ -263,7 +263,7 @@ def view_of(x):
     ids=line_of,
 )
 def test_buffers_and_pickles_are_refused(f):
-    with pytest.raises(fwdad.DualLeakError) as found:
+    with pytest.raises(fwdad.errors.DualLeakError) as found:
         fwdad.jacobian(f, X)
     assert found.value.filename == __file__
 

@@ -284,7 +284,7 @@ def test_memoryview_made_before_the_store_is_refused():
         y[:] = x
         return x * bytes_of_y[0]
 
-    with pytest.raises(fwdad.DualLeakError):
+    with pytest.raises(fwdad.errors.DualLeakError):
         fwdad.jacobian(f, X)
 
 
@@ -298,7 +298,7 @@ def test_subclass_on_shadowed_memory_is_refused():
         y[:] = x
         return x * s.sum()
 
-    with pytest.raises(fwdad.UnsupportedTypeError, match="Sub"):
+    with pytest.raises(fwdad.errors.UnsupportedTypeError, match="Sub"):
         fwdad.jacobian(f, X)
 
 
@@ -309,5 +309,5 @@ def test_write_through_bytes_is_refused():
         y.view(np.uint8)[:] = 0
         return y + x
 
-    with pytest.raises(fwdad.DualLeakError, match="uint8"):
+    with pytest.raises(fwdad.errors.DualLeakError, match="uint8"):
         fwdad.jacobian(f, X)

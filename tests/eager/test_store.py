@@ -155,7 +155,7 @@ def test_integer_array_is_refused():
         y[0] = x[0]
         return y
 
-    with pytest.raises(fwdad.DualLeakError, match="int64"):
+    with pytest.raises(fwdad.errors.DualLeakError, match="int64"):
         fwdad.jacobian(f, X)
 
 

@@ -132,7 +132,7 @@ def test_program(program, chunk):
     ids=["take", "concatenate", "record", "np_copy"],
 )
 def test_whole_records_are_refused(f):
-    with pytest.raises(fwdad.UnsupportedTypeError, match="field"):
+    with pytest.raises(fwdad.errors.UnsupportedTypeError, match="field"):
         fwdad.jacobian(lambda x: product(f(table(x))), X)
 
 
@@ -142,7 +142,7 @@ def test_record_arrays_are_refused():
         y.a = x
         return y.a
 
-    with pytest.raises(fwdad.UnsupportedTypeError, match="recarray"):
+    with pytest.raises(fwdad.errors.UnsupportedTypeError, match="recarray"):
         fwdad.jacobian(f, X)
 
 

@@ -156,7 +156,7 @@ def test_form_feeds_inside_an_archive(tmp_path):
 
 def test_leak_inside_an_archive_shows_its_line(tmp_path):
     module = archive(tmp_path, "leaks_in_an_archive", "def f(x):\n    return int(x[0]) * x[1]\n")
-    with pytest.raises(fwdad.DualLeakError) as caught:
+    with pytest.raises(fwdad.errors.DualLeakError) as caught:
         fwdad.grad(module.f)(X)
     assert (caught.value.filename, caught.value.lineno) == (module.f.__code__.co_filename, 2)
     assert caught.value.text == "    return int(x[0]) * x[1]\n"
@@ -165,7 +165,7 @@ def test_leak_inside_an_archive_shows_its_line(tmp_path):
 
 def test_compiled_module_inside_an_archive(tmp_path):
     module = archive(tmp_path, "only_compiled", PROGRAM, compiled=True)
-    with pytest.raises(fwdad.DualLeakError) as caught:
+    with pytest.raises(fwdad.errors.DualLeakError) as caught:
         fwdad.grad(module.f)(X)
     wanted = f"only_compiled.f has no source that can be read: only its compiled file {tmp_path}"
     assert caught.value.msg.startswith(wanted)

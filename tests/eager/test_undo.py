@@ -55,7 +55,7 @@ def test_a_refusal_leaves_it_as_it_was(way):
         return np.sum(np.array([x[0]], dtype=object).astype(int))
 
     before = state()
-    with pytest.raises(fwdad.FwdadError):
+    with pytest.raises(fwdad.errors.FwdadError):
         WAYS[way](f)
     assert state() == before
 
@@ -91,7 +91,7 @@ def test_what_code_without_a_source_adds_to_a_library_stays(monkeypatch):
         library.add()
         return np.sum(np.array([x[0]], dtype=object).astype(int))
 
-    with pytest.raises(fwdad.FwdadError):
+    with pytest.raises(fwdad.errors.FwdadError):
         fwdad.jvp(f, X, X)
     assert library.ADDED == 2.0
 

@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from fwdad.reversible import reversible
 
 X = np.array([0.5, 0.7])
 TEXT = "import math\ndef f(x):\n    return math.sin(x[0]) * float(x[1])\n"
@@ -30,10 +31,14 @@ ways = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 
 
 def says(way, f, reason):
-    with pytest.raises((fwdad.DualLeakError, fwdad.UntraceableError)) as caught:
+    with pytest.raises((fwdad.errors.DualLeakError, fwdad.errors.UntraceableError)) as caught:
         way(f)
     first, _, rest = caught.value.msg.partition(": ")
-    end = ", so it cannot be traced" if isinstance(caught.value, fwdad.UntraceableError) else ""
+    end = (
+        ", so it cannot be traced"
+        if isinstance(caught.value, fwdad.errors.UntraceableError)
+        else ""
+    )
     assert first.endswith(f"f has no source that can be read{end}")
     assert rest.startswith(reason)
     return rest
@@ -127,7 +132,7 @@ def test_helpers_with_a_source_above():
     """A leak of a function with a source has its own words, whoever has called it."""
     f = executed("def f(x, call=None):\n    return call(x)\n")
     f.__defaults__ = (fwdad.grad(lambda x: int(x[0]) * x[1]),)
-    with pytest.raises(fwdad.DualLeakError, match=r"^a value that carries a derivative"):
+    with pytest.raises(fwdad.errors.DualLeakError, match=r"^a value that carries a derivative"):
         f(X)
 
 
@@ -160,5 +165,7 @@ def test_supported_says_why():
 
 def test_reversible_says_why():
     f = executed("def f(x):\n    x += 1.0\n")
-    with pytest.raises(fwdad.IrreversibleError, match=r"that of f is not found: it was made by"):
-        fwdad.reversible(f)
+    with pytest.raises(
+        fwdad.errors.IrreversibleError, match=r"that of f is not found: it was made by"
+    ):
+        reversible(f)

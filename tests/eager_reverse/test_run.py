@@ -408,7 +408,7 @@ def test_undefined_derivatives_raise_as_in_forward_mode():
     def f(a):
         return np.linalg.eigh(a)[1]
 
-    with pytest.raises(fwdad.UndefinedDerivativeError):
+    with pytest.raises(fwdad.errors.UndefinedDerivativeError):
         record(f, np.eye(2))
     outcome = record(np.linalg.eigvalsh, np.diag([1.0, 2.0]))
     assert_array_equal(outcome.pull([np.array([1.0, 3.0])])[0], np.diag([1.0, 3.0]))

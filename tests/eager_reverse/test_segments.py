@@ -316,7 +316,9 @@ def test_another_result(g, tmp_path):
     (tmp_path / "number").write_text("3.0")
     FACTORS[0] = 3.0
     try:
-        with pytest.raises(fwdad.NondeterministicFunctionError, match=f"{g.__name__} is run again"):
+        with pytest.raises(
+            fwdad.errors.NondeterministicFunctionError, match=f"{g.__name__} is run again"
+        ):
             outcome.pull([1.0])
     finally:
         FACTORS[0] = 2.0

@@ -322,7 +322,7 @@ def nearest(x):
 
 def test_an_object_that_a_value_chooses_is_refused(caplog):
     """Of several, or of none: said in words, and no failure of ours."""
-    with pytest.raises(fwdad.UntraceableError, match="which Ball it is") as refused:
+    with pytest.raises(fwdad.errors.UntraceableError, match="which Ball it is") as refused:
         fwdad.jit(nearest)(X)
     assert "met.centre" in refused.value.text
     for x in (X, -X):  # it is recorded as it runs
@@ -351,7 +351,9 @@ def test_an_object_is_not_asked_for_what_a_message_says():
     def f(x):
         return np.add(x, Asking())
 
-    with pytest.raises(fwdad.UntraceableError, match="an Asking is used as a value") as refused:
+    with pytest.raises(
+        fwdad.errors.UntraceableError, match="an Asking is used as a value"
+    ) as refused:
         fwdad.jit(f)(np.ones(2))
     assert "return np.add(x, Asking())" in str(refused.value)
 
@@ -363,6 +365,6 @@ def test_what_a_list_from_outside_holds_is_refused_where_it_is_read():
         factor = table[0]
         return x * factor
 
-    with pytest.raises(fwdad.UntraceableError, match=r"in `table`, .* a set ") as refused:
+    with pytest.raises(fwdad.errors.UntraceableError, match=r"in `table`, .* a set ") as refused:
         fwdad.jit(f)(np.ones(2))
     assert refused.value.text.strip() == "factor = table[0]"

@@ -248,7 +248,7 @@ def test_what_python_keeps_although_it_has_changed(f):
         assert_allclose(fwdad.jacobian(f, x, chunk=n), slope, rtol=1e-7, atol=1e-8)
     for compiled in (fwdad.jit(fwdad.grad(f), backend="numpy"), fwdad.jit(f, backend="numpy")):
         if f in REFUSED:
-            with pytest.raises(fwdad.UntraceableError, match="first result"):
+            with pytest.raises(fwdad.errors.UntraceableError, match="first result"):
                 compiled(x)
         else:
             expected = slope if np.ndim(compiled(x)) else f(x.copy())

@@ -136,7 +136,7 @@ def test_argnums_are_checked(derive, argnums):
     def f(x, y):
         return np.sum(x * y)
 
-    with pytest.raises(fwdad.UnsupportedTypeError, match="argnums"):
+    with pytest.raises(fwdad.errors.UnsupportedTypeError, match="argnums"):
         fwdad.jit(derive(f, argnums=argnums), backend="numpy")(np.ones(3), np.ones(3))
 
 

@@ -69,7 +69,7 @@ def test_nothing_is_copied_that_nobody_writes():
 def test_other_lengths_are_refused(derivative, shape):
     """One element was taken for all."""
     tape = fwdad.jit(lambda x, v: derivative(smooth, x, v), backend="numpy")
-    with pytest.raises(fwdad.SeedError):
+    with pytest.raises(fwdad.errors.SeedError):
         tape(X, np.ones(shape))
 
 
@@ -80,5 +80,5 @@ def test_computed_lengths_are_compared_when_it_runs():
     tape = fwdad.jit(f, backend="numpy")
     assert_allclose(tape(X, 4), f(X, 4))
     for k in (1, 3):
-        with pytest.raises(fwdad.SeedError, match="the shape of a direction"):
+        with pytest.raises(fwdad.errors.SeedError, match="the shape of a direction"):
             tape(X, k)

@@ -121,6 +121,6 @@ def test_refused(f, args):
     lines, first = inspect.getsourcelines(f)
     k, line = next((k, line) for k, line in enumerate(lines) if "# here: " in line)
     reason = line.split("# here: ")[1].strip()
-    with pytest.raises(fwdad.UntraceableError, match=reason) as caught:
+    with pytest.raises(fwdad.errors.UntraceableError, match=reason) as caught:
         fwdad.trace(f, *args)
     assert caught.value.lineno == first + k

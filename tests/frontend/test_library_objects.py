@@ -123,7 +123,7 @@ def test_arrays_further_inside_are_not_written(nested, part):
         a *= p
         return np.sum(a**2)
 
-    with pytest.raises(fwdad.UntraceableError, match="held by a library object") as caught:
+    with pytest.raises(fwdad.errors.UntraceableError, match="held by a library object") as caught:
         fwdad.jit(f, backend="numpy")(X)
     assert caught.value.text.strip() == "a *= p"
     for _ in range(2):

@@ -69,7 +69,7 @@ def test_numbers_in_r_widen_as_numpy_says(number):
 
 
 def test_directives_are_refused():
-    with pytest.raises(fwdad.UntraceableError, match=r"directive.*concatenate"):
+    with pytest.raises(fwdad.errors.UntraceableError, match=r"directive.*concatenate"):
         fwdad.trace(lambda x: np.r_["0,2", x, x], X)
 
 

@@ -267,7 +267,7 @@ def test_values_types_and_exceptions_of_many_arrays(f):
         try:
             expected = f(a)
         except Exception as error:
-            with pytest.raises((type(error), fwdad.UntraceableError)):
+            with pytest.raises((type(error), fwdad.errors.UntraceableError)):
                 fwdad.jit(f, backend="numpy")(a)
             continue
         found = fwdad.jit(f, backend="numpy")(a)

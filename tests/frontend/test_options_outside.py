@@ -117,7 +117,7 @@ def test_an_array_that_says_a_shape_is_not_written_in_the_program():
         shape[0] = 3
         return np.sum(b) * shape[0]
 
-    with pytest.raises(fwdad.UntraceableError, match="serve as a shape or as axes"):
+    with pytest.raises(fwdad.errors.UntraceableError, match="serve as a shape or as axes"):
         fwdad.jit(f)(A)
     assert_allclose(fwdad.grad(f)(A), np.full(A.shape, 3.0))
 

@@ -145,7 +145,7 @@ def test_as_it_runs(name):
 
 
 def test_results_that_are_rounded_have_no_derivative():
-    with pytest.raises(fwdad.DualLeakError, match="int32"):
+    with pytest.raises(fwdad.errors.DualLeakError, match="int32"):
         fwdad.grad(lambda x: np.sum(np.vectorize(lambda v: v * 1.5, otypes="i")(x) * x))(X)
 
 

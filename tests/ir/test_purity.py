@@ -38,7 +38,7 @@ TRANSFORMS = {
 
 def tried(transform, f):
     """Run a transform, which may refuse f."""
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(fwdad.FwdadError):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(fwdad.errors.FwdadError):
         TRANSFORMS[transform](f)
 
 
@@ -272,7 +272,7 @@ def test_filters_of_images_do_not_crash(name):
     double = fwdad.jit(lambda a: 2 * f(a), backend="numpy")
     assert_allclose(double(1j * IMAGE + 1) if name == "shift" else double(IMAGE),
                     2 * (f(1j * IMAGE + 1) if name == "shift" else expected))  # fmt: skip
-    with contextlib.suppress(fwdad.MissingRuleError):
+    with contextlib.suppress(fwdad.errors.MissingRuleError):
         fwdad.grad(lambda a: np.sum(f(a)))(IMAGE)
 
 
@@ -280,13 +280,13 @@ def test_a_callback_of_an_image_is_refused_or_right():
     def f(a):
         return scipy.ndimage.geometric_transform(a, lambda at: (at[0], at[1] + 0.5))
 
-    with pytest.raises(fwdad.UntraceableError):
+    with pytest.raises(fwdad.errors.UntraceableError):
         fwdad.jit(f)(IMAGE)
 
 
 def test_splines_do_not_damage_the_heap():
     t = np.linspace(0, 1, 6)
-    with pytest.raises(fwdad.UntraceableError) as raised:
+    with pytest.raises(fwdad.errors.UntraceableError) as raised:
         fwdad.jit(lambda y: make_interp_spline(t, y)(0.33))(np.sin(t))
     assert raised.value.filename == __file__
 
@@ -299,7 +299,7 @@ def test_pure_lets_a_function_be_tried():
         return float(f"{np.sum(x)}")
 
     f = fwdad.jit(lambda x: 2.0 * compiled(x), backend="numpy")
-    with pytest.raises(fwdad.UntraceableError):
+    with pytest.raises(fwdad.errors.UntraceableError):
         f(X)
     assert not calls
 
@@ -308,13 +308,13 @@ def test_pure_lets_a_function_be_tried():
         (x,), (x_dot,) = primals, tangents
         return compiled(x), np.sum(x_dot)
 
-    with pytest.raises(fwdad.UntraceableError, match=r"fwdad\.pure"):
+    with pytest.raises(fwdad.errors.UntraceableError, match=r"fwdad\.pure"):
         f(X)
     assert not calls
     assert fwdad.pure(compiled) is compiled
     assert f(X) == 14.0
     assert len(calls) > 1
-    with pytest.raises(fwdad.UnsupportedTypeError):
+    with pytest.raises(fwdad.errors.UnsupportedTypeError):
         fwdad.pure(3)
 
 

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-import fwdad
-from fwdad import ancilla, compute, cond, copy_out, free
+from fwdad.reversible import ancilla, compute, cond, copy_out, free, reversible, rotate
 
 
-@fwdad.reversible
+@reversible
 def norm(y, r2, x):
     for i in range(len(x)):
         r2 += x[i] ** 2
@@ -14,7 +13,7 @@ def norm(y, r2, x):
     return y, r2, x
 
 
-@fwdad.reversible
+@reversible
 def dot(s, x, y):
     with compute():
         t = ancilla(0.0)
@@ -24,14 +23,14 @@ def dot(s, x, y):
             s += np.exp(t)
 
 
-@fwdad.reversible
+@reversible
 def copied(x, y):
     t = ancilla(y)
     x += t
     free(t, y)
 
 
-@fwdad.reversible
+@reversible
 def fibonacci(out, n):
     with compute():
         n1 = ancilla(0)
@@ -46,22 +45,22 @@ def fibonacci(out, n):
                 fibonacci(out, n2)
 
 
-@fwdad.reversible
+@reversible
 def until(x, y):
     while cond(x < 100, x > 0):
         x += y
 
 
-@fwdad.reversible
+@reversible
 def moves(a, b, x):
     a, b = b, a
     x[0], x[1] = x[1], x[0]
     a = -a
-    fwdad.rotate(x[0], x[1], b)
+    rotate(x[0], x[1], b)
     (~dot)(a, x[:2], x[2:])
 
 
-@fwdad.reversible
+@reversible
 def backwards(x, y):
     for i in range(len(x) - 1, -1, -1):
         k = len(x) - 1 - i
@@ -72,18 +71,18 @@ def backwards(x, y):
         y[0] += v * v
 
 
-@fwdad.reversible
+@reversible
 def apply(y, x, f, g):
     y += f(x)
     g(y, x, 2.0 * x)
 
 
-@fwdad.reversible
+@reversible
 def scaled(y, x, c):
     y += c * x
 
 
-@fwdad.reversible
+@reversible
 def matrix(y, a, x):
     y += a @ np.tanh(x)
     a[:, 0] += x[0] * y

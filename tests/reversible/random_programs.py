@@ -5,12 +5,13 @@ import random
 
 import numpy as np
 
-import fwdad
+from fwdad.reversible import reversible
 
 SCALARS = ("a", "b", "c")
 ARRAYS = ("x", "y")
 HEADER = (
-    "import numpy as np\nimport fwdad\nfrom fwdad import ancilla, compute, cond, copy_out, free\n"
+    "import numpy as np\n"
+    "from fwdad.reversible import ancilla, compute, cond, copy_out, free, rotate\n"
 )
 
 
@@ -105,7 +106,7 @@ class Generator:
         self.note("instruction")
         a, b = self.random.sample(SCALARS, 2)
         inverse = self.random.random() < 0.5
-        name = "(~fwdad.rotate)" if inverse else "fwdad.rotate"
+        name = "(~rotate)" if inverse else "rotate"
         self.line(f"{name}({a}, {b}, {self.expression(SCALARS)})")
 
     def loop(self, size):
@@ -195,7 +196,7 @@ def make(seed, **options):
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     space = {"__name__": f"random_{seed}"}
     exec(compile(text, filename, "exec"), space)
-    return fwdad.reversible(space["program"], **options), text, g.kinds
+    return reversible(space["program"], **options), text, g.kinds
 
 
 def arguments(seed):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad import ancilla, free
+from fwdad.reversible import ancilla, bennett, check_gradient, free, reversible
 from tests.tiers import every
 
 
@@ -21,7 +21,7 @@ def repeated(x, n):
 @pytest.mark.parametrize("n", [1, 2, 7, 20])
 @pytest.mark.parametrize("k", every(2, [2, 3, 5]))
 def test_iterates_and_undoes(n, k):
-    f = fwdad.bennett(logistic, k)
+    f = bennett(logistic, k)
     there = f(0.0, 0.3, n)
     assert there == (repeated(0.3, n), 0.3, n)
     assert (~f)(*there) == (0.0, 0.3, n)
@@ -30,7 +30,7 @@ def test_iterates_and_undoes(n, k):
 
 
 def test_arrays_and_compiled():
-    f = fwdad.bennett(lambda x: np.sin(x) + 0.1 * x[::-1], 3)
+    f = bennett(lambda x: np.sin(x) + 0.1 * x[::-1], 3)
     x = np.array([0.1, 0.5, 0.9])
 
     def plain(x, n):
@@ -44,35 +44,35 @@ def test_arrays_and_compiled():
 
 
 def test_a_reversible_step():
-    @fwdad.reversible
+    @reversible
     def step(y, x):
         y += logistic(x)
 
-    f = fwdad.bennett(step, 4)
+    f = bennett(step, 4)
     assert f(0.0, 0.3, 9)[0] == repeated(0.3, 9)
     with pytest.raises(ValueError, match="2 parts"):
-        fwdad.bennett(step, 1)
+        bennett(step, 1)
 
 
-@fwdad.reversible
+@reversible
 def adds(x, n):
     x += n
 
 
-@fwdad.reversible
+@reversible
 def counts(x, n):
     n += 1
     x += n
 
 
 def test_a_name_may_be_given_to_a_call_that_leaves_it():
-    @fwdad.reversible
+    @reversible
     def leaves(x, n):
         m = n + 1
         adds(x, m)
         adds(x, n)
 
-    @fwdad.reversible
+    @reversible
     def moves(x, n):
         m = n + 1
         x += m
@@ -80,12 +80,12 @@ def test_a_name_may_be_given_to_a_call_that_leaves_it():
 
     assert leaves(1.0, 2) == (6.0, 2)
     assert (~leaves)(6.0, 2) == (1.0, 2)
-    with pytest.raises(fwdad.IrreversibleError, match="'n' is updated by this call"):
+    with pytest.raises(fwdad.errors.IrreversibleError, match="'n' is updated by this call"):
         moves(1.0, 2)
 
 
 def test_functions_that_call_one_another():
-    @fwdad.reversible
+    @reversible
     def even(x, n):
         if n > 0:
             m = ancilla(0)
@@ -93,7 +93,7 @@ def test_functions_that_call_one_another():
             odd(x, m)
             free(m, n - 1)
 
-    @fwdad.reversible
+    @reversible
     def odd(x, n):
         x += np.sin(x_of(n))
         if n > 0:
@@ -110,7 +110,7 @@ def test_functions_that_call_one_another():
     np.testing.assert_allclose((~even)(expected, 4)[0], 0.5, rtol=1e-15)
 
 
-@fwdad.reversible
+@reversible
 def halves(y, x):
     if len(x) == 1:
         y += np.sin(x[0])
@@ -129,13 +129,13 @@ def test_recursion_on_parts_of_an_array():
 
 
 def test_no_step_complex_states_and_fewer_than_none():
-    f = fwdad.bennett(lambda z: z * z + 0.1j, k=2)
+    f = bennett(lambda z: z * z + 0.1j, k=2)
     z = 0.1 + 0.2j
     assert f(0j, z, 0)[0] == z
     expected = z
     for _ in range(7):
         expected = expected * expected + 0.1j
     np.testing.assert_allclose(f(0j, z, 7)[0], expected, rtol=1e-14)
-    fwdad.check_gradient(f, 0j, z, 7)
+    check_gradient(f, 0j, z, 7)
     with pytest.raises(ValueError, match="0 times or more"):
         f(0j, z, -1)

@@ -13,10 +13,10 @@ pytest.importorskip("numba")
 PROGRAM = """
 import numpy as np
 import fwdad
-from fwdad import ancilla, compute, copy_out
+from fwdad.reversible import ancilla, compute, copy_out, cuda_kernel, reversible
 
 
-@fwdad.reversible
+@reversible
 def push(v, x, h):
     with compute():
         f = ancilla(0.0)
@@ -25,14 +25,14 @@ def push(v, x, h):
             v -= h * f
 
 
-@fwdad.reversible
+@reversible
 def step(x, v, h, n):
     for _ in range(n):
         push(v, x, h)
         x += h * v
 
 
-@fwdad.reversible
+@reversible
 def norm(y, a):
     with compute():
         s = ancilla(0.0)
@@ -45,14 +45,14 @@ def norm(y, a):
 rng = np.random.default_rng(0)
 for count in (1, 5, 300):
     x, v = rng.normal(size=count), rng.normal(size=count)
-    kernel = fwdad.cuda_kernel(step)
+    kernel = cuda_kernel(step)
     new = kernel(x, v, 0.1, 4)
     alone = [step(a, b, 0.1, 4) for a, b in zip(x, v)]
     np.testing.assert_allclose(new[0], [r[0] for r in alone], rtol=1e-13)
     np.testing.assert_allclose(new[1], [r[1] for r in alone], rtol=1e-13)
     back = kernel.inverse(*new)
     np.testing.assert_allclose(back[0], x, rtol=1e-12, atol=1e-13)
-    assert np.array_equal(fwdad.cuda_kernel(~step)(*new)[0], back[0])
+    assert np.array_equal(cuda_kernel(~step)(*new)[0], back[0])
 
     x_bar, v_bar, h_bar, none = kernel.adjoint(new, (np.cos(x), np.ones(count), None, None))
     assert none is None
@@ -71,13 +71,13 @@ for count in (1, 5, 300):
             np.testing.assert_allclose(mine, forward, rtol=1e-11)
 
 a = rng.normal(size=(7, 3))
-y, same = fwdad.cuda_kernel(norm)(np.zeros(7), a)
+y, same = cuda_kernel(norm)(np.zeros(7), a)
 np.testing.assert_allclose(y, np.linalg.norm(a, axis=1), rtol=1e-14)
-_, a_bar = fwdad.cuda_kernel(norm).adjoint((y, a), (np.ones(7), None))
+_, a_bar = cuda_kernel(norm).adjoint((y, a), (np.ones(7), None))
 np.testing.assert_allclose(a_bar, a / y[:, None], rtol=1e-13)
 
 
-@fwdad.reversible
+@reversible
 def cyclic(y, x):
     with compute():
         t = ancilla(np.zeros(3))
@@ -88,16 +88,16 @@ def cyclic(y, x):
                 y += np.sin(t[i])
 
 
-y, same = fwdad.cuda_kernel(cyclic)(np.zeros(7), a)
+y, same = cuda_kernel(cyclic)(np.zeros(7), a)
 by_hand = a * np.roll(a, -1, axis=1)
 np.testing.assert_allclose(y, np.sin(by_hand).sum(axis=1), rtol=1e-13)
-_, a_bar = fwdad.cuda_kernel(cyclic).adjoint((y, a), (np.ones(7), None))
+_, a_bar = cuda_kernel(cyclic).adjoint((y, a), (np.ones(7), None))
 slopes = np.cos(by_hand)
 expected = slopes * np.roll(a, -1, axis=1) + np.roll(slopes * a, 1, axis=1)
 np.testing.assert_allclose(a_bar, expected, rtol=1e-12)
 
 
-@fwdad.reversible
+@reversible
 def unknown(y, x, n):
     with compute():
         t = ancilla(np.zeros(n))
@@ -107,14 +107,14 @@ def unknown(y, x, n):
 
 
 try:
-    fwdad.cuda_kernel(unknown)(np.zeros(7), a, 3)
-except fwdad.UnsupportedTypeError as error:
+    cuda_kernel(unknown)(np.zeros(7), a, 3)
+except fwdad.errors.UnsupportedTypeError as error:
     assert "'zeros': the length of an array in a kernel is a number" in str(error)
 else:
     raise AssertionError
 
 
-@fwdad.reversible
+@reversible
 def whole(y, x):
     with compute():
         t = ancilla(np.zeros(len(x)))
@@ -126,18 +126,18 @@ def whole(y, x):
 
 for length in (3, 40):
     b = rng.normal(size=(7, length))
-    y, same = fwdad.cuda_kernel(whole)(np.zeros(7), b)
+    y, same = cuda_kernel(whole)(np.zeros(7), b)
     by_hand = 2.0 * np.sin(b) * b
     by_hand[:, 1:] -= b[:, :-1] * b[:, 1:]
     np.testing.assert_allclose(y, by_hand.sum(axis=1), rtol=1e-12)
-    _, b_bar = fwdad.cuda_kernel(whole).adjoint((y, b), (np.ones(7), None))
+    _, b_bar = cuda_kernel(whole).adjoint((y, b), (np.ones(7), None))
     slopes = 2.0 * np.cos(b) * b + 2.0 * np.sin(b)
     slopes[:, 1:] -= b[:, :-1]
     slopes[:, :-1] -= b[:, 1:]
     np.testing.assert_allclose(b_bar, slopes, rtol=1e-12, atol=1e-13)
 try:
-    fwdad.cuda_kernel(step)(0.5, v, 0.1, 4)
-except fwdad.UnsupportedTypeError as error:
+    cuda_kernel(step)(0.5, v, 0.1, 4)
+except fwdad.errors.UnsupportedTypeError as error:
     assert "give an array" in str(error)
 else:
     raise AssertionError
@@ -157,22 +157,22 @@ def swish_rule(primals, tangents):
     return scale * x * s, scale * s * (1.0 + x * (1.0 - s)) * x_dot
 
 
-@fwdad.reversible
+@reversible
 def activated(y, x):
     y += swish(x)
 
 
 x = rng.normal(size=5)
-y, _ = fwdad.cuda_kernel(activated)(np.zeros(5), x)
+y, _ = cuda_kernel(activated)(np.zeros(5), x)
 np.testing.assert_allclose(y, swish(x), rtol=1e-14)
-_, x_bar = fwdad.cuda_kernel(activated).adjoint((y, x), (np.ones(5), None))
+_, x_bar = cuda_kernel(activated).adjoint((y, x), (np.ones(5), None))
 np.testing.assert_allclose(x_bar, fwdad.grad(lambda x: np.sum(swish(x)))(x), rtol=1e-13)
 
 # arrays on the device stay there
 from numba import cuda
 
 x, v = rng.normal(size=9), rng.normal(size=9)
-kernel = fwdad.cuda_kernel(step)
+kernel = cuda_kernel(step)
 there = cuda.to_device(x), cuda.to_device(v)
 new = kernel(*there, 0.1, 4)
 assert hasattr(new[0], "copy_to_host") and hasattr(new[1], "copy_to_host")
@@ -187,12 +187,12 @@ assert np.array_equal(x_bar.copy_to_host(), expected[0])
 assert np.array_equal(v_bar.copy_to_host(), expected[1]) and h_bar == expected[2]
 try:
     kernel.adjoint(new, (cuda.to_device(np.ones(3)), None, None, None))
-except fwdad.UnsupportedTypeError as error:
+except fwdad.errors.UnsupportedTypeError as error:
     assert "shape" in str(error)
 else:
     raise AssertionError
 reversed_columns = cuda.to_device(np.asfortranarray(a))
-y, _ = fwdad.cuda_kernel(norm)(np.zeros(7), reversed_columns)
+y, _ = cuda_kernel(norm)(np.zeros(7), reversed_columns)
 np.testing.assert_allclose(y.copy_to_host(), np.linalg.norm(a, axis=1), rtol=1e-14)
 empty = kernel(np.zeros(0), np.zeros(0), 0.1, 4)
 assert empty[0].shape == (0,)
@@ -218,16 +218,17 @@ np.rint(3 * x) * z  np.trunc(-2 * x) * z
 def elementwise():
     """A program that compares each expression and its partials with NumPy and differences."""
     lines = ["import math", "import numpy as np", "import fwdad"]
+    lines += ["from fwdad.reversible import cuda_kernel, reversible"]
     lines += ["def helper(a, b):", "    return np.exp(-a) * b + np.square(b)"]
     expressions = [e for line in EXPRESSIONS.split("\n") for e in line.split("  ") if e.strip()]
     assert len(expressions) > 50
     for k, e in enumerate(expressions):
-        lines += ["@fwdad.reversible", f"def f{k}(y, x, z):", f"    y += {e}"]
+        lines += ["@reversible", f"def f{k}(y, x, z):", f"    y += {e}"]
         lines += [f"def g{k}(x, z):", f"    return {e}"]
     lines += [
         "x, z = np.array([0.52, 1.31, 2.12, 3.03]), np.array([0.7, 1.1, 2.9, 0.4])",
         f"for f, g in [{', '.join(f'(f{k}, g{k})' for k in range(len(expressions)))}]:",
-        "    kernel = fwdad.cuda_kernel(f)",
+        "    kernel = cuda_kernel(f)",
         "    y = kernel(np.zeros(4), x, z)[0]",
         "    name = g.__code__.co_firstlineno",
         "    value = [g(a, b) for a, b in zip(x, z)]",
@@ -238,13 +239,13 @@ def elementwise():
         "    by_z = [(g(a, b + h) - g(a, b - h)) / (2 * h) for a, b in zip(x, z)]",
         "    np.testing.assert_allclose(x_bar, by_x, rtol=1e-7, atol=1e-8, err_msg=str(name))",
         "    np.testing.assert_allclose(z_bar, by_z, rtol=1e-7, atol=1e-8, err_msg=str(name))",
-        "@fwdad.reversible",
+        "@reversible",
         "def f(y, x):",
         "    y += math.gamma(x)",
         "try:",
-        "    kernel = fwdad.cuda_kernel(f)",
+        "    kernel = cuda_kernel(f)",
         "    kernel.adjoint((kernel(x, x)[0], x), (x, None))",
-        "except fwdad.UnsupportedTypeError as error:",
+        "except fwdad.errors.UnsupportedTypeError as error:",
         "    assert 'psi has no form for a GPU' in str(error), error",
         "else:",
         "    raise AssertionError",
@@ -271,7 +272,7 @@ def compiled():
         f"    {names.removesuffix(':')}[::4]:",
         "        for adjoint in (False, True):",
         "            values = [x] * (6 if adjoint else 3)",
-        "            kernel = fwdad.cuda_kernel(f)",
+        "            kernel = cuda_kernel(f)",
         "            made = kernel._kernel((real,) * 3, values, False, adjoint, cuda)",
         "            signature = of_numba.void(*map(typeof, values))",
         "            assembly = cuda.compile_ptx(made.py_func, signature, cc=(8, 0))[0]",

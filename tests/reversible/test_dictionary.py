@@ -4,27 +4,29 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad import (
+from fwdad.errors import InvertibilityError, IrreversibleError
+from fwdad.reversible import (
     Dict,
-    InvertibilityError,
-    IrreversibleError,
     Stack,
     ancilla,
+    check_gradient,
+    cond,
     contains,
     delete,
     free,
     insert,
     pop,
     push,
+    reversible,
 )
 
 
-@fwdad.reversible
+@reversible
 def histogram(d, x, bins, fresh):
     """Add x to the numbers under its bins; note which bins are new, to tell the reverse pass."""
     for i in range(len(x)):
         t = ancilla(0.0)
-        if fwdad.cond(contains(d, bins[i]), not fresh[i]):
+        if cond(contains(d, bins[i]), not fresh[i]):
             delete(d, bins[i], t)
         else:
             fresh[i] = not fresh[i]
@@ -33,7 +35,7 @@ def histogram(d, x, bins, fresh):
         free(t, 0.0)
 
 
-@fwdad.reversible
+@reversible
 def gathered(y, x, keys):
     d = ancilla(Dict(6))
     for i in range(len(x)):
@@ -53,7 +55,7 @@ def gathered(y, x, keys):
     free(d, Dict(6))
 
 
-@fwdad.reversible
+@reversible
 def scaled(d, c):
     for j in range(d.count):
         t = ancilla(0.0)
@@ -122,17 +124,17 @@ def test_ancillas_are_handed_on():
     np.testing.assert_allclose((~gathered)(y, x, keys)[0], 0.0, atol=1e-13)
     gradient = fwdad.grad(gathered, argnums=1)(0.0, x, keys)
     np.testing.assert_allclose(gradient, fwdad.jacobian(plain, x), rtol=1e-13)
-    assert fwdad.check_gradient(gathered, 0.3, x, keys) < 1e-8
+    assert check_gradient(gathered, 0.3, x, keys) < 1e-8
     text = fwdad.show(~gathered)
     assert "delete" in text or "(~insert)" in text
 
 
-@fwdad.reversible
+@reversible
 def moves(d, key, v):
     insert(d, key, v)
 
 
-@fwdad.reversible
+@reversible
 def takes(d, key, v):
     delete(d, key, v)
 
@@ -162,14 +164,14 @@ def test_what_breaks_a_dictionary_raises(f, args, variable, says):
         assert caught.value.filename == __file__
 
 
-@fwdad.reversible
+@reversible
 def fills(s, x):
     for i in range(len(x)):
         push(s, x[i])
 
 
 def test_a_stack_that_is_an_ancilla_is_handed_on():
-    @fwdad.reversible
+    @reversible
     def turned(y, x):
         s = ancilla(Stack(5))
         fills(s, x)
@@ -194,7 +196,7 @@ def twice(x):
     free(s, Stack(2))
 
 
-@fwdad.reversible
+@reversible
 def both(a, b):
     push(a, b.values[0])
 
@@ -214,4 +216,4 @@ def part(x):
 @pytest.mark.parametrize(("f", "says"), [(twice, "share memory"), (freed, "s"), (part, "s")])
 def test_refused_when_defined_or_called(f, says):
     with pytest.raises((IrreversibleError, InvertibilityError), match=says):
-        fwdad.reversible(f)(np.ones(2))
+        reversible(f)(np.ones(2))

@@ -16,6 +16,7 @@ from fwdad.examples.reversible.mixture import mixture
 from fwdad.examples.reversible.orbits import leapfrog
 from fwdad.examples.reversible.sparse import sparse_dot, sparse_product
 from fwdad.examples.reversible.wave import wave
+from fwdad.reversible import Logarithmic, check_gradient, check_inverse, reversible
 
 RNG = np.random.default_rng(3)
 
@@ -31,7 +32,7 @@ def test_sparse_dot():
     b = scipy.sparse.random_array((30, 20), density=0.3, random_state=RNG, format="csc")
     args = (0.5, *parts(a), *parts(b))
     np.testing.assert_allclose(sparse_dot(*args)[0], 0.5 + a.multiply(b).sum(), rtol=1e-13)
-    assert fwdad.check_inverse(sparse_dot, *args) < 1e-12
+    assert check_inverse(sparse_dot, *args) < 1e-12
     gradient = fwdad.grad(sparse_dot, argnums=1)(*args)
     expected = b.toarray()[a.toarray() != 0]
     found = scipy.sparse.csc_array((gradient, *parts(a)[1:]), shape=a.shape).toarray()
@@ -81,7 +82,7 @@ def test_embedding(k):
     gradient = fwdad.grad(embedding, argnums=1)(0.0, x, *pairs)
     expected = fwdad.jacobian(loss_of_layout, x, args=pairs)
     np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-11)
-    assert fwdad.check_inverse(embedding, 0.5, x, *pairs) < 1e-10
+    assert check_inverse(embedding, 0.5, x, *pairs) < 1e-10
 
 
 def test_hessian_of_the_embedding():
@@ -119,7 +120,7 @@ def test_mixture():
         RNG.normal(size=(6, d)),
     )
     np.testing.assert_allclose(mixture(0.0, *args)[0], log_likelihood(*args), rtol=1e-12)
-    assert fwdad.check_gradient(mixture, 0.0, *args) < 1e-8
+    assert check_gradient(mixture, 0.0, *args) < 1e-8
     gradient = fwdad.grad(mixture, argnums=3)(0.0, *args)
     expected = fwdad.jacobian(lambda f: mixture(0.0, args[0], args[1], f, args[3])[0], args[2])
     np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-11)
@@ -143,7 +144,7 @@ def test_leapfrog():
     x, v, m, h = ORBIT
     new_x, new_v, *_ = leapfrog(x, v, m, h, 200)
     assert abs(energy(new_x, new_v, m) / energy(x, v, m) - 1) < 1e-5
-    assert fwdad.check_inverse(leapfrog, x, v, m, h, 200, rtol=1e-9) < 1e-9
+    assert check_inverse(leapfrog, x, v, m, h, 200, rtol=1e-9) < 1e-9
 
     def distance(v):
         return np.sum(leapfrog(x, v, m, h, 40)[0][1] ** 2)
@@ -169,7 +170,7 @@ def test_wave():
     angle = 2 * np.arcsin(0.5 * np.sin(np.pi / (2 * (n - 1))))
     u, _, *_ = wave(start, start * np.cos(angle), c, steps)
     np.testing.assert_allclose(u, start * np.cos(steps * angle), atol=1e-12)
-    assert fwdad.check_inverse(wave, start, 0.9 * start, c, steps, rtol=1e-8, atol=1e-12) < 1e-6
+    assert check_inverse(wave, start, 0.9 * start, c, steps, rtol=1e-8, atol=1e-12) < 1e-6
 
     def loss(c):
         return np.sum(wave(start, start, c, steps)[0][:10] ** 2)
@@ -204,7 +205,7 @@ def test_coupling_layers():
     np.testing.assert_allclose(by_scale, scale_forward, rtol=1e-11)
 
 
-@fwdad.reversible
+@reversible
 def power(y, x, n):
     for _ in range(n):
         y *= x
@@ -221,7 +222,7 @@ def peak(call):
 
 def test_peaks_are_flat():
     """``tracemalloc`` sees the memory of NumPy, and of compiled code."""
-    one, base = fwdad.Logarithmic(1.0), fwdad.Logarithmic(1.01)
+    one, base = Logarithmic(1.0), Logarithmic(1.01)
     x, v, m, h = ORBIT
 
     def last(v, steps):

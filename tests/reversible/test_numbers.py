@@ -9,13 +9,22 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad import Fixed, InvertibilityError, IrreversibleError, Logarithmic, ancilla, free
-from fwdad.errors import UnsupportedTypeError
+from fwdad.errors import InvertibilityError, IrreversibleError, UnsupportedTypeError
+from fwdad.reversible import (
+    Fixed,
+    Logarithmic,
+    ancilla,
+    check_gradient,
+    check_inverse,
+    free,
+    reversible,
+    rotate,
+)
 
 F = Fixed(43)
 
 
-@fwdad.reversible
+@reversible
 def pendulum(q, p, n, h):
     for _ in range(n):
         p -= h * np.sin(q) * np.exp(-0.1 * q * q)
@@ -28,7 +37,7 @@ class Body:
     v: object
 
 
-@fwdad.reversible
+@reversible
 def moves(y, x, b, w):
     y += np.sin(x) * w
     y[0] -= x[1] ** 2
@@ -49,13 +58,13 @@ def moves(y, x, b, w):
     y = -y
 
 
-@fwdad.reversible
+@reversible
 def power(x, y, n):
     for _ in range(n):
         x *= y
 
 
-@fwdad.reversible
+@reversible
 def products(s, x, y, w):
     x *= np.exp(w) * y
     x[0] /= w[1]
@@ -154,7 +163,7 @@ def test_steps_are_undone_to_the_last_bit():
     again = fwdad.jit(~pendulum)(*there)
     assert np.array_equal(again[0].stored, many[0].stored)
     assert np.array_equal(again[1].stored, many[1].stored)
-    assert fwdad.check_inverse(pendulum, q, p, 100, 0.01) == 0.0
+    assert check_inverse(pendulum, q, p, 100, 0.01) == 0.0
 
 
 def test_gradient_of_many_steps_is_that_of_floats():
@@ -212,12 +221,12 @@ def flat(parts):
 
 def test_arguments_that_are_such_numbers_have_floats_for_cotangents():
     args = F(np.ones(3)), X, Body(F(0.3), F(0.4)), W
-    assert fwdad.check_inverse(moves, *args) == 0.0
-    assert fwdad.check_gradient(moves, *args) < 1e-8
-    assert fwdad.check_gradient(~moves, *moves(*args)) < 1e-8
+    assert check_inverse(moves, *args) == 0.0
+    assert check_gradient(moves, *args) < 1e-8
+    assert check_gradient(~moves, *moves(*args)) < 1e-8
     exact = 0.0, Logarithmic(X), Logarithmic(1.7), W
-    assert fwdad.check_gradient(products, *exact) < 1e-8
-    assert fwdad.check_gradient(~products, *products(*exact)) < 1e-8
+    assert check_gradient(products, *exact) < 1e-8
+    assert check_gradient(~products, *products(*exact)) < 1e-8
 
     def squares(x, y, w):
         a = x * np.exp(w) * y
@@ -265,27 +274,27 @@ def test_zero_stays_zero_and_has_a_derivative():
     assert fwdad.grad(lambda v: 3.0 * Logarithmic(v).value)(0.0) == 3.0
 
 
-@fwdad.reversible
+@reversible
 def adds(x, y):
     x += y
 
 
-@fwdad.reversible
+@reversible
 def adds_all(x, y):
     x -= y
 
 
-@fwdad.reversible
+@reversible
 def scales(x, y):
     x *= y
 
 
-@fwdad.reversible
+@reversible
 def divides(x, y):
     x /= y
 
 
-@fwdad.reversible
+@reversible
 def leaks(x, y):
     t = ancilla(F(0.0))
     t += 2.0**-43
@@ -293,7 +302,7 @@ def leaks(x, y):
     free(t, F(0.0))
 
 
-@fwdad.reversible
+@reversible
 def starts(x, y):
     t = ancilla(Logarithmic(y))
     x += t
@@ -327,14 +336,14 @@ def test_raises_when_it_runs(f, args, variable, compiled):
     assert caught.value.filename == __file__
 
 
-@fwdad.reversible
+@reversible
 def negates(x):
     x = -x
 
 
-@fwdad.reversible
+@reversible
 def rotates(x, y):
-    fwdad.rotate(x, y, 0.5)
+    rotate(x, y, 0.5)
 
 
 @pytest.mark.parametrize(

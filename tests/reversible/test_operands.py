@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad import InvertibilityError, IrreversibleError
+from fwdad.errors import InvertibilityError, IrreversibleError
+from fwdad.reversible import check_gradient, reversible
 from tests.reversible.programs import flat
 
 
 def test_an_array_that_is_broadcast():
-    @fwdad.reversible
+    @reversible
     def spread(y, x):
         y += x
 
@@ -20,7 +21,7 @@ def test_an_array_that_is_broadcast():
     np.testing.assert_allclose(gradient, 8 * (1 + x))
 
 
-@fwdad.reversible
+@reversible
 def counted(n, m, a, k):
     n *= m
     a *= k
@@ -49,7 +50,7 @@ def test_ints_are_multiplied_where_that_is_exact():
             counted(*bad)
         assert caught.value.variable == variable
 
-    @fwdad.reversible
+    @reversible
     def halved(n, x):
         n *= x
 
@@ -57,7 +58,7 @@ def test_ints_are_multiplied_where_that_is_exact():
         halved(3, 0.5)
 
 
-@fwdad.reversible
+@reversible
 def parts(z, w, x):
     z.real += x * w.imag[0]
     w[1].imag -= np.sin(x)
@@ -77,8 +78,8 @@ def test_real_and_imaginary_parts_are_places():
     x += w.real.sum() * w[0].real
     np.testing.assert_allclose(flat(there), flat((z, w, x)), rtol=1e-14)
     np.testing.assert_allclose(flat((~parts)(*there)), flat(args), rtol=1e-13, atol=1e-15)
-    assert fwdad.check_gradient(parts, *args) < 1e-8
-    assert fwdad.check_gradient(~parts, *there) < 1e-8
+    assert check_gradient(parts, *args) < 1e-8
+    assert check_gradient(~parts, *there) < 1e-8
 
     def loss(x):
         z, w, y = parts(args[0] * x, args[1] + 1j * x, x)
@@ -87,7 +88,7 @@ def test_real_and_imaginary_parts_are_places():
     for run in (fwdad.grad(loss), fwdad.jit(fwdad.grad(loss))):
         np.testing.assert_allclose(run(0.4), fwdad.derivative(loss, 0.4), rtol=1e-12)
 
-    @fwdad.reversible
+    @reversible
     def wrong(z, w):
         z.real += w
 
@@ -98,11 +99,11 @@ def test_real_and_imaginary_parts_are_places():
         z.real += z.real * z.imag
 
     with pytest.raises(IrreversibleError, match="own update"):
-        fwdad.reversible(own)
+        reversible(own)
 
 
 def test_attributes_and_methods_of_arrays_are_read():
-    @fwdad.reversible
+    @reversible
     def reads(y, x):
         y += x.sum() * x.T[0] + x.mean() * x.max()
 
@@ -114,11 +115,11 @@ def test_attributes_and_methods_of_arrays_are_read():
         x[0] += x.sum()
 
     with pytest.raises(IrreversibleError, match="own update"):
-        fwdad.reversible(own)
+        reversible(own)
 
 
 def test_a_gather_is_read():
-    @fwdad.reversible
+    @reversible
     def gathers(y, x, at):
         y += x[at]
         y -= x[at[0]] * x[at[::-1]]
@@ -126,7 +127,7 @@ def test_a_gather_is_read():
     x, at = np.array([1.0, 2.0, 4.0]), np.array([2, 2])
     y, *_ = gathers(np.zeros(2), x, at)
     np.testing.assert_allclose(y, x[at] - x[2] * x[at[::-1]])
-    assert fwdad.check_gradient(gathers, y, x, at) < 1e-8
+    assert check_gradient(gathers, y, x, at) < 1e-8
 
     def loss(x):
         return np.sum(np.array([1.0, 3.0]) * gathers(np.zeros(2), x, at)[0])
@@ -143,6 +144,6 @@ def test_a_namespace_without_a_name():
     linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
     namespace = {"np": np}
     exec(compile(code, name, "exec"), namespace)
-    rotate = fwdad.reversible(namespace["rotate"])
+    rotate = reversible(namespace["rotate"])
     gradient = fwdad.grad(lambda y: rotate(0.5, y)[0])(1.2)
     assert gradient == pytest.approx(np.cos(1.2), rel=1e-15)

@@ -6,18 +6,27 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad import InvertibilityError, IrreversibleError, ancilla, compute, copy_out, free
+from fwdad.errors import InvertibilityError, IrreversibleError
+from fwdad.reversible import (
+    ancilla,
+    check_gradient,
+    check_inverse,
+    compute,
+    copy_out,
+    free,
+    reversible,
+)
 
 # -- an element beside a slice
 
 
-@fwdad.reversible
+@reversible
 def forward_substitution(x, a):
     for i in range(len(x)):
         x[i] -= np.dot(a[i, :i], x[:i])
 
 
-@fwdad.reversible
+@reversible
 def backward_substitution(x, a):
     for i in range(len(x) - 1, -1, -1):
         x[i] -= np.sum(a[i, i + 1 :] * x[i + 1 :])
@@ -33,18 +42,18 @@ def test_an_element_beside_a_slice(f, triangle):
     a, x = rng.normal(size=(4, 4)), rng.normal(size=4)
     m = triangle(a) - np.diag(np.diag(a)) + np.eye(4)
     np.testing.assert_allclose(f(x, a)[0], np.linalg.solve(m, x), rtol=1e-12)
-    fwdad.check_inverse(f, x, a)
-    fwdad.check_gradient(f, x, a)
+    check_inverse(f, x, a)
+    check_gradient(f, x, a)
     gradient = fwdad.jit(fwdad.grad(lambda x: np.sum(f(x, a)[0])))(x)
     np.testing.assert_allclose(gradient, np.linalg.solve(m.T, np.ones(4)), rtol=1e-12)
 
 
 def test_an_element_that_a_slice_contains_raises():
-    @fwdad.reversible
+    @reversible
     def behind(x, i):
         x[i] += np.sum(x[i + 1 :])
 
-    @fwdad.reversible
+    @reversible
     def before(x, i):
         x[i + 2] += np.sum(x[:i])
 
@@ -64,7 +73,7 @@ def test_an_element_that_a_slice_contains_raises():
 
 
 def test_what_is_complex_is_not_added_to_real_elements():
-    @fwdad.reversible
+    @reversible
     def f(x, z):
         x[0] += z
 
@@ -73,7 +82,7 @@ def test_what_is_complex_is_not_added_to_real_elements():
 
 
 def test_an_array_of_indices_is_refused():
-    @fwdad.reversible
+    @reversible
     def f(x):
         x[[0, 1]] += 1.0
 
@@ -90,7 +99,7 @@ class Waves:
     w: np.ndarray
 
 
-@fwdad.reversible
+@reversible
 def in_expressions(y, z, waves):
     t = ancilla(z.real)
     y += t * t
@@ -114,12 +123,12 @@ def in_expressions(y, z, waves):
 
 def test_parts_of_complex_numbers_in_expressions():
     args = (0.3, 1.2 + 0.4j, Waves(0.2 - 0.7j, np.array([0.1 + 0.2j, 0.5 - 0.3j])))
-    fwdad.check_inverse(in_expressions, *args)
-    fwdad.check_gradient(in_expressions, *args)
-    fwdad.check_gradient(in_expressions, args[0], -args[1], args[2])
+    check_inverse(in_expressions, *args)
+    check_gradient(in_expressions, *args)
+    check_gradient(in_expressions, args[0], -args[1], args[2])
 
 
-@fwdad.reversible
+@reversible
 def parts_of_real(y, x):
     y += x.real**2 + x.imag
 
@@ -130,9 +139,11 @@ def test_parts_of_real_numbers():
 
 
 def test_a_part_is_not_swapped():
-    @fwdad.reversible
+    @reversible
     def f(z, x):
         z.real, x = x, z.real
 
-    with pytest.raises(fwdad.UnsupportedTypeError, match=r"(?s)'z\.real'.*\+= and -=.*line \d+"):
+    with pytest.raises(
+        fwdad.errors.UnsupportedTypeError, match=r"(?s)'z\.real'.*\+= and -=.*line \d+"
+    ):
         f(1j, 1.0)

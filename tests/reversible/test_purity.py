@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import fwdad
+from fwdad.reversible import reversible
 
 rng = np.random.default_rng(0)
 
@@ -36,13 +37,15 @@ def test_refused(which):
 
     body = {"rand": rand, "generator": generator, "clock": clock, "random": drawn,
             "helper": helper}[which]  # fmt: skip
-    with pytest.raises(fwdad.IrreversibleError, match="give the body what it returns") as raised:
-        fwdad.reversible(body)(x)
+    with pytest.raises(
+        fwdad.errors.IrreversibleError, match="give the body what it returns"
+    ) as raised:
+        reversible(body)(x)
     assert "test_purity.py" in str(raised.value)
 
 
 def test_given_numbers():
-    @fwdad.reversible
+    @reversible
     def step(x, n):
         x += n * np.sin(2.0)
 

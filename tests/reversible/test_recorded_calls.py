@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad import ancilla, compute, copy_out
 from fwdad.examples.reversible.orbits import leapfrog
+from fwdad.reversible import ancilla, compute, copy_out, reversible
 from fwdad.reversible.recorded_calls import Undone
 from fwdad.tangents.chunk import Chunk
 from tests.eager_reverse.pulling import jacobian_of, record
@@ -13,7 +13,7 @@ from tests.eager_reverse.pulling import jacobian_of, record
 X = np.array([0.3, -1.2, 0.7])
 
 
-@fwdad.reversible
+@reversible
 def mixed(y, x, w, n):
     with compute():
         t = ancilla(0.0)
@@ -91,7 +91,7 @@ def test_steps_are_not_recorded():
 
 
 def test_what_a_function_argument_brings_is_not_lost():
-    @fwdad.reversible
+    @reversible
     def applied(y, x, g):
         y += g(x)
 
@@ -103,7 +103,7 @@ def test_what_a_function_argument_brings_is_not_lost():
 
 
 def test_complex_numbers():
-    @fwdad.reversible
+    @reversible
     def product(y, a, x):
         y += a * x
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad import InvertibilityError, IrreversibleError, ancilla, cond, free
+from fwdad.errors import InvertibilityError, IrreversibleError
+from fwdad.reversible import ancilla, cond, free, reversible, unchecked
 from tests.reversible.programs import scaled
 
 
@@ -89,12 +90,12 @@ def early(x):
 )
 def test_refused_when_defined(f, line, variable):
     with pytest.raises(IrreversibleError, match=re.escape(variable)) as caught:
-        fwdad.reversible(f)
+        reversible(f)
     assert caught.value.lineno == f.__code__.co_firstlineno + line
     assert caught.value.filename == __file__
 
 
-@fwdad.reversible
+@reversible
 def leaks(x, y):
     t = ancilla(0.0)
     t += y
@@ -102,31 +103,31 @@ def leaks(x, y):
     free(t, 0.0)
 
 
-@fwdad.reversible
+@reversible
 def branches(x):
     if x > 1:
         x -= 1
 
 
-@fwdad.reversible
+@reversible
 def begun(x, y):
     while cond(x < 100, x > -10):
         x += y
 
 
-@fwdad.reversible
+@reversible
 def grows(n, x):
     for _ in range(n):
         n += 1
         x += 1.0
 
 
-@fwdad.reversible
+@reversible
 def one_place(x, i, j):
     x[i] += 2.0 * x[j]
 
 
-@fwdad.reversible
+@reversible
 def neighbours(x):
     for i in range(len(x)):
         x[i] += 0.5 * x[i - 1]
@@ -156,16 +157,16 @@ def test_raises_when_it_runs(f, args, line, variable, expected, found, compiled)
 
 
 def test_checks_can_be_off_and_only_then_are():
-    @fwdad.reversible(check=False)
+    @reversible(check=False)
     def leaks(x, y):
         t = ancilla(0.0)
         t += y
         x += t
         free(t, 0.0)
 
-    @fwdad.reversible
+    @reversible
     def partly(x, y):
-        with fwdad.unchecked():
+        with unchecked():
             t = ancilla(0.0)
             t += y
             x += t
@@ -188,7 +189,7 @@ def test_arguments_are_updated_in_place_on_request_and_kept_if_it_fails():
     with pytest.raises(InvertibilityError):
         one_place(x, 1, 1, inplace=True)
     assert np.array_equal(x, 3 * np.ones(3))
-    with pytest.raises(fwdad.AliasedArgumentError):
+    with pytest.raises(fwdad.errors.AliasedArgumentError):
         scaled(x, x, 2.0)
 
 
@@ -197,4 +198,4 @@ def test_slices_that_may_meet_are_refused():
         x[:n] += x[n + 1 :]
 
     with pytest.raises(IrreversibleError, match="read by its own update"):
-        fwdad.reversible(f)
+        reversible(f)

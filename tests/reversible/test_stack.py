@@ -4,21 +4,23 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad import (
-    CapacityError,
-    InvertibilityError,
+from fwdad.errors import CapacityError, InvertibilityError
+from fwdad.reversible import (
+    Dict,
     Stack,
     ancilla,
     compute,
     cond,
     copy_out,
     free,
+    insert,
     pop,
     push,
+    reversible,
 )
 
 
-@fwdad.reversible
+@reversible
 def halved(s, x, n):
     while cond(x > 1.0, n > 0):
         t = ancilla(0.0)
@@ -29,7 +31,7 @@ def halved(s, x, n):
         n += 1
 
 
-@fwdad.reversible
+@reversible
 def turned(x, y):
     s = ancilla(Stack(4))
     for k in range(len(x)):
@@ -40,12 +42,12 @@ def turned(x, y):
     free(s, Stack(4))
 
 
-@fwdad.reversible
+@reversible
 def pops(s, v):
     pop(s, v)
 
 
-@fwdad.reversible
+@reversible
 def pushes(s, v):
     push(s, v)
 
@@ -111,7 +113,7 @@ def test_what_breaks_a_stack_raises():
 # -- growing
 
 
-@fwdad.reversible
+@reversible
 def many(s, n):
     for i in range(n):
         t = ancilla(0.0)
@@ -120,7 +122,7 @@ def many(s, n):
         free(t, 0.0)
 
 
-@fwdad.reversible
+@reversible
 def kept(y, x, n):
     with compute():
         s = ancilla(Stack())
@@ -134,12 +136,12 @@ def kept(y, x, n):
                 y += s.values[i]
 
 
-@fwdad.reversible
+@reversible
 def two(s, d, n):
     for i in range(n):
         t = ancilla(0.0)
         t += i + 1
-        fwdad.insert(d, -i, t)
+        insert(d, -i, t)
         free(t, 0.0)
         many(s, 1)
 
@@ -163,8 +165,8 @@ def test_a_capacity_is_a_limit():
     with pytest.raises(CapacityError, match=r"(?s)'s', which does not grow .* is 10; .*line \d+"):
         many(Stack(10), 11)
     with pytest.raises(CapacityError, match=r"the dictionary 'd'.* is 90;"):
-        two(Stack(), fwdad.Dict(90), 91)
-    s, d, _ = two(Stack(), fwdad.Dict(), 91)
+        two(Stack(), Dict(90), 91)
+    s, d, _ = two(Stack(), Dict(), 91)
     assert (len(s), len(d)) == (91, 91)
     assert [d[-i] for i in range(91)] == list(range(1, 92))
 

@@ -54,10 +54,10 @@ def test_a_module_without_the_function_yet_is_waited_for(late):
 def test_a_second_rule_by_name_is_refused_before_and_after_the_import(late):
     name = "fwdad_test_late.square"
     fwdad.frule(name, signature="(x)")(square_frule)
-    with pytest.raises(fwdad.DuplicateRuleError, match="override=True"):
+    with pytest.raises(fwdad.errors.DuplicateRuleError, match="override=True"):
         fwdad.frule(name, signature="(x)")(lambda primals, tangents: None)
     sys.modules[late.__name__] = late
-    with pytest.raises(fwdad.DuplicateRuleError, match="override=True"):
+    with pytest.raises(fwdad.errors.DuplicateRuleError, match="override=True"):
         fwdad.frule(name, signature="(x)")(lambda primals, tangents: None)
     assert find_rule(late.square).body is square_frule
 

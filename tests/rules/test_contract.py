@@ -58,7 +58,7 @@ WRONG = {
 def test_tangents_that_are_given(door, wrong):
     if door == "call_rule" and len(WRONG[wrong]) < 2:
         pytest.skip("tangents left out are ZERO there")
-    with pytest.raises(fwdad.ChunkMismatchError) as caught:
+    with pytest.raises(fwdad.errors.ChunkMismatchError) as caught:
         DOORS[door]((X, X), WRONG[wrong])
     assert caught.value.filename == __file__
 
@@ -76,7 +76,7 @@ def test_scalars_of_different_widths():
     """They were added up as terms of one sum, and the first width was taken."""
     for f in (by_source, lambda a, b: np.sin(a) * b, lambda a, b: np.array([a, b])):
         for n, m in ((3, 2), (1, 3), (3, 1)):
-            with pytest.raises(fwdad.ChunkMismatchError, match=f"{n} lanes, and {m}"):
+            with pytest.raises(fwdad.errors.ChunkMismatchError, match=f"{n} lanes, and {m}"):
                 fwdad.build_frule(f)((1.0, 2.0), (lanes(n), lanes(m)))
 
 
@@ -96,7 +96,7 @@ def test_nested_tangents():
         {"a": lanes(2, 2), "c": [ZERO]},
         [lanes(2, 2), [ZERO]],
     ):
-        with pytest.raises((fwdad.ChunkMismatchError, fwdad.SeedError)):
+        with pytest.raises((fwdad.errors.ChunkMismatchError, fwdad.errors.SeedError)):
             rule(primals, (wrong,))
 
 
@@ -105,7 +105,7 @@ def test_nested_tangents():
 
 @pytest.mark.parametrize("wrong", [None, 1.0, "ab", ["a"], [[1.0], [2.0, 3.0]]])
 def test_lanes_that_are_none(wrong):
-    with pytest.raises(fwdad.ChunkMismatchError):
+    with pytest.raises(fwdad.errors.ChunkMismatchError):
         Chunk(wrong)
 
 
@@ -128,7 +128,7 @@ def test_lanes_that_are_none(wrong):
 @pytest.mark.parametrize("widths", [(3, 1), (1, 3), (3, 2)])
 def test_widths_do_not_broadcast(meet, widths):
     n, m = widths
-    with pytest.raises(fwdad.ChunkMismatchError):
+    with pytest.raises(fwdad.errors.ChunkMismatchError):
         meet(lanes(n, 2), lanes(m, 2))
 
 
@@ -138,21 +138,21 @@ def test_widths_do_not_broadcast(meet, widths):
 )
 def test_sums_of_tangents_of_one_value(a, b):
     for p, q in ((a, b), (b, a)):
-        with pytest.raises((fwdad.ChunkMismatchError, fwdad.SeedError)):
+        with pytest.raises((fwdad.errors.ChunkMismatchError, fwdad.errors.SeedError)):
             fwdad.add_tangents(p, q)
 
 
 @pytest.mark.parametrize("wrong", [None, 1.0, np.ones((3, 2))])
 def test_map_lanes_of_no_tangent(wrong):
-    with pytest.raises(fwdad.ChunkMismatchError, match="takes a Chunk or ZERO"):
+    with pytest.raises(fwdad.errors.ChunkMismatchError, match="takes a Chunk or ZERO"):
         fwdad.map_lanes(np.sin, wrong)
     assert fwdad.map_lanes(np.sin, ZERO) is ZERO
 
 
 def test_map_lanes_of_other_shapes():
-    with pytest.raises(fwdad.ChunkMismatchError, match=r"\(1,\), \(2,\)"):
+    with pytest.raises(fwdad.errors.ChunkMismatchError, match=r"\(1,\), \(2,\)"):
         fwdad.map_lanes(lambda lane: np.ones(int(lane)), Chunk(np.array([1.0, 2.0])))
-    with pytest.raises(fwdad.ChunkMismatchError, match="None"):
+    with pytest.raises(fwdad.errors.ChunkMismatchError, match="None"):
         fwdad.map_lanes(lambda lane: None, lanes(3, 2))
 
 
@@ -160,7 +160,7 @@ def test_map_lanes_of_other_shapes():
 @pytest.mark.parametrize("wrong", [np.ones(3), None, 1.0, "a", np.ones((2, 1, 1)), 1j * X, ZERO])
 def test_vectors_of_an_operator(method, wrong):
     _, operator = fwdad.linearize(np.sin, X)
-    with pytest.raises(fwdad.SeedError) as caught:
+    with pytest.raises(fwdad.errors.SeedError) as caught:
         getattr(operator, method)(wrong)
     assert caught.value.filename == __file__
 
@@ -211,7 +211,7 @@ def test_tangents_that_rules_return(mode, wrong):
     def double_frule(primals, tangents):
         return RETURNED[wrong](primals[0], tangents[0])
 
-    with pytest.raises(fwdad.ChunkMismatchError) as caught:
+    with pytest.raises(fwdad.errors.ChunkMismatchError) as caught:
         MODES[mode](lambda x: double(x), X)
     assert "double (" in caught.value.msg
     assert "test_contract.py:" in caught.value.msg
@@ -230,7 +230,9 @@ def test_another_number_of_lanes(mode, n):
 
     if mode == "traced jacfwd":
         assert n != 2
-    with pytest.raises(fwdad.ChunkMismatchError, match=f"{n} lanes; its arguments have [23]"):
+    with pytest.raises(
+        fwdad.errors.ChunkMismatchError, match=f"{n} lanes; its arguments have [23]"
+    ):
         MODES[mode](lambda x: double(x), X)
 
 
@@ -245,9 +247,9 @@ def test_lengths_that_a_tape_does_not_know():
         return plus(*primals), tangents[1]
 
     f = fwdad.jit(fwdad.jacfwd(lambda x: plus(x, x[1:])), backend="numpy")
-    with pytest.raises(fwdad.ChunkMismatchError, match="returns a tangent"):
+    with pytest.raises(fwdad.errors.ChunkMismatchError, match="returns a tangent"):
         f(X)
-    with pytest.raises(fwdad.ChunkMismatchError, match="returns a tangent"):
+    with pytest.raises(fwdad.errors.ChunkMismatchError, match="returns a tangent"):
         f(np.ones(5))
 
 
@@ -267,7 +269,7 @@ def test_tangents_of_several_values():
         def parts_frule(primals, tangents, answer=answer):
             return answer
 
-        with pytest.raises(fwdad.ChunkMismatchError, match="parts"):
+        with pytest.raises(fwdad.errors.ChunkMismatchError, match="parts"):
             fwdad.jvp(parts, X, X)
 
 
@@ -291,7 +293,9 @@ def test_cotangents_that_transposes_return(wrong):
     fwdad.linear(double)
     fwdad.transpose(double)(wrong)
     for mode in ("pullback", "recorded"):
-        with pytest.raises(fwdad.ChunkMismatchError, match=r"the transpose of .*double") as caught:
+        with pytest.raises(
+            fwdad.errors.ChunkMismatchError, match=r"the transpose of .*double"
+        ) as caught:
             MODES[mode](lambda x: double(x), X)
         assert "test_contract.py:" in caught.value.msg
 
@@ -318,7 +322,9 @@ def test_cotangents_that_pullbacks_return(mode, wrong):
     def double_rrule(primals):
         return 2 * primals[0], wrong
 
-    with pytest.raises(fwdad.ChunkMismatchError, match=r"the pullback of the rrule of .*double"):
+    with pytest.raises(
+        fwdad.errors.ChunkMismatchError, match=r"the pullback of the rrule of .*double"
+    ):
         MODES[mode](lambda x: double(x), X)
 
 

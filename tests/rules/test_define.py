@@ -54,7 +54,7 @@ def test_an_inactive_call_writes_once(chunk):
 
 
 def test_a_second_rule_names_the_first():
-    with pytest.raises(fwdad.DuplicateRuleError, match=r"test_define\.py:\d+") as caught:
+    with pytest.raises(fwdad.errors.DuplicateRuleError, match=r"test_define\.py:\d+") as caught:
         fwdad.frule(scale_rows, mutates=(0,))(lambda primals, tangents: None)
     assert "override=True" in str(caught.value)
 
@@ -67,6 +67,6 @@ def test_an_active_option_is_refused():
     def shifted_frule(primals, tangents, *, by):
         return primals[0] + by, tangents[0]
 
-    with pytest.raises(fwdad.MissingRuleError, match="`by`"):
+    with pytest.raises(fwdad.errors.MissingRuleError, match="`by`"):
         fwdad.jacobian(lambda x: shifted(x, by=x[0]), np.ones(2))
     assert_array_equal(fwdad.jacobian(lambda x: shifted(x, by=2.0), np.ones(2)), np.eye(2))

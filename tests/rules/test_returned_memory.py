@@ -133,7 +133,7 @@ def test_derivatives(program, returns, function, rule):
     for mode, derivative in TRACED.items():
         try:
             got = derivative(f, X, backend="numpy")
-        except fwdad.UntraceableError:
+        except fwdad.errors.UntraceableError:
             assert returns != "new", mode
             assert program is not write_neither, mode
         else:
@@ -150,7 +150,9 @@ def test_compiled():
         got = fwdad.jit(fwdad.jacfwd(lambda x, p=program: p(head, x)))(X)
         assert_allclose(got, want, rtol=1e-8, atol=1e-8)
     view = viewing("view")
-    with pytest.raises(fwdad.UntraceableError, match="returns='view', and that memory is written"):
+    with pytest.raises(
+        fwdad.errors.UntraceableError, match="returns='view', and that memory is written"
+    ):
         fwdad.jit(fwdad.jacfwd(lambda x: write_the_result(view, x)))(X)
 
 
@@ -158,7 +160,7 @@ def test_compiled():
 
 
 def raises_rule_error(match, f, x=X):
-    with pytest.raises(fwdad.RuleError, match=match) as caught:
+    with pytest.raises(fwdad.errors.RuleError, match=match) as caught:
         f(x)
     assert "test_returned_memory.py:" in caught.value.msg  # where the rule is
     assert caught.value.filename == __file__  # where it is called

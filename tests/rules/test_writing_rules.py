@@ -408,13 +408,17 @@ def test_two_arguments_that_share_memory(write):
         return np.sum(y)
 
     for mode in ("jvp", "grad", "vjp", "traced grad", "traced jacfwd"):
-        with pytest.raises(fwdad.AliasedArgumentError, match="`target`, which may share memory"):
+        with pytest.raises(
+            fwdad.errors.AliasedArgumentError, match="`target`, which may share memory"
+        ):
             FIRST[mode](f, X)
 
 
 @pytest.mark.parametrize("mode", ["jvp", "grad", "traced grad"])
 def test_what_is_written_is_an_array(mode, write):
-    with pytest.raises((fwdad.UnsupportedTypeError, fwdad.UntraceableError), match="`x`"):
+    with pytest.raises(
+        (fwdad.errors.UnsupportedTypeError, fwdad.errors.UntraceableError), match="`x`"
+    ):
         FIRST[mode](lambda x: write(x[0], 2.0), X)
 
 
@@ -430,7 +434,7 @@ def test_wrong_registrations():
     with pytest.raises(ValueError, match="'old'"):
         fwdad.frule(f, returns="old")
     fwdad.frule(f, mutates=(0,))(lambda primals, tangents: None)
-    with pytest.raises(fwdad.DuplicateRuleError, match=r"mutates=\(0,\), but the rrule"):
+    with pytest.raises(fwdad.errors.DuplicateRuleError, match=r"mutates=\(0,\), but the rrule"):
         fwdad.rrule(f)(lambda primals: None)
 
 
@@ -439,7 +443,7 @@ def test_an_rrule_first():
         x += y
 
     fwdad.rrule(f, mutates=(0,))(lambda primals: None)
-    with pytest.raises(fwdad.DuplicateRuleError, match=r"same mutates=\(0,\)"):
+    with pytest.raises(fwdad.errors.DuplicateRuleError, match=r"same mutates=\(0,\)"):
         fwdad.frule(f)(lambda primals, tangents: None)
 
 
@@ -466,6 +470,6 @@ def test_rules_that_return_something_else(answer, message):
         return np.sum(y)
 
     for mode in ("jvp", "grad", "traced jacfwd"):
-        with pytest.raises(fwdad.ChunkMismatchError, match=message) as caught:
+        with pytest.raises(fwdad.errors.ChunkMismatchError, match=message) as caught:
             FIRST[mode](f, X)
         assert "test_writing_rules.py:" in caught.value.msg

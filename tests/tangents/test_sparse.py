@@ -274,7 +274,7 @@ def test_a_direction_has_the_pattern_of_its_matrix():
         (np.ones((4, 5)), r"argument of shape \(8,\)"),
         (1j * BASE.data, "complex seed"),
     ]:
-        with pytest.raises(fwdad.SeedError, match=message):
+        with pytest.raises(fwdad.errors.SeedError, match=message):
             fwdad.jvp(lambda A: A @ b, BASE, seed)
 
 
@@ -290,7 +290,7 @@ def test_a_matrix_among_other_arguments():
 
 
 def test_integer_elements_have_no_tangent():
-    with pytest.raises(fwdad.UnsupportedTypeError):
+    with pytest.raises(fwdad.errors.UnsupportedTypeError):
         fwdad.jvp(lambda A: A @ b, sp.csr_array(PATTERN))
 
 
@@ -319,11 +319,11 @@ def test_complex_elements():
 @pytest.mark.parametrize(
     ("f", "error", "message"),
     [
-        (lambda A: sp.csr_matrix(A).sum(axis=0), fwdad.UnsupportedTypeError, "csr_array"),
-        (lambda A: sp.csr_matrix(A).todense(), fwdad.UnsupportedTypeError, "numpy.matrix"),
-        (lambda A: np.asmatrix(A.data), fwdad.UnsupportedTypeError, "numpy.matrix"),
-        (lambda A: spl.splu((A @ A.T).tocsc()).solve(c), fwdad.MissingRuleError, "gstrf"),
-        (np.sum, fwdad.DualLeakError, "lose it"),
+        (lambda A: sp.csr_matrix(A).sum(axis=0), fwdad.errors.UnsupportedTypeError, "csr_array"),
+        (lambda A: sp.csr_matrix(A).todense(), fwdad.errors.UnsupportedTypeError, "numpy.matrix"),
+        (lambda A: np.asmatrix(A.data), fwdad.errors.UnsupportedTypeError, "numpy.matrix"),
+        (lambda A: spl.splu((A @ A.T).tocsc()).solve(c), fwdad.errors.MissingRuleError, "gstrf"),
+        (np.sum, fwdad.errors.DualLeakError, "lose it"),
     ],
 )
 def test_unsupported(f, error, message):
@@ -340,13 +340,13 @@ def test_unsupported(f, error, message):
     ],
 )
 def test_code_in_c_gets_no_plain_numbers(f):
-    with pytest.raises((TypeError, fwdad.MissingRuleError)):
+    with pytest.raises((TypeError, fwdad.errors.MissingRuleError)):
         fwdad.jvp(f, BASE, BASE)
 
 
 @pytest.mark.parametrize("layout", ["dok", "lil"])
 def test_formats_without_an_array_of_elements(layout):
-    with pytest.raises(fwdad.UnsupportedTypeError):
+    with pytest.raises(fwdad.errors.UnsupportedTypeError):
         fwdad.jvp(lambda A: A @ b, BASE.asformat(layout))
 
 

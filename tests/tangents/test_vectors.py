@@ -218,15 +218,15 @@ def test_different_structures_are_named():
 
 
 def test_chunks_of_other_widths_do_not_multiply():
-    with pytest.raises(fwdad.ChunkMismatchError):
+    with pytest.raises(fwdad.errors.ChunkMismatchError):
         inner_product(Chunk(np.ones((2, 3))), Chunk(np.ones((3, 3))))
-    with pytest.raises(fwdad.ChunkMismatchError):
+    with pytest.raises(fwdad.errors.ChunkMismatchError):
         inner_product(Chunk(np.ones((2, 3))), np.ones(3))
 
 
 def test_an_undefined_tangent_raises_where_it_is_multiplied():
     bad = (undefined("of a repeated eigenvalue"), 1.0)
-    with pytest.raises(fwdad.UndefinedDerivativeError, match="repeated"):
+    with pytest.raises(fwdad.errors.UndefinedDerivativeError, match="repeated"):
         inner_product(bad, (1.0, 1.0))
 
 

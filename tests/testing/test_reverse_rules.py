@@ -188,7 +188,7 @@ def test_a_rule_that_writes():
 
 
 def test_no_rule():
-    with pytest.raises(fwdad.MissingRuleError, match="has no rrule: register one with @"):
+    with pytest.raises(fwdad.errors.MissingRuleError, match="has no rrule: register one with @"):
         check_rrule(np.sin, X)
 
 

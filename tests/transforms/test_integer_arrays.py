@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad import DualLeakError
+from fwdad.errors import DualLeakError
 from tests.differences import central_differences
 
 X = np.array([1.5, 2.5, 3.5])

@@ -9,11 +9,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-import fwdad
-from fwdad import ancilla, compute, copy_out
+from fwdad.reversible import ancilla, compute, copy_out, reversible
 
 
-@fwdad.reversible
+@reversible
 def bessel(y, nu, z, terms):
     """Add J_nu(z) to ``y``, from the first terms of its series; z and nu are positive.
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 import fwdad
-from fwdad import ancilla, compute, copy_out
+from fwdad.reversible import ancilla, compute, copy_out, reversible
 
 
-@fwdad.reversible
+@reversible
 def turn(out, axis, x):
     """Add ``x``, turned about ``axis`` by the angle that is its length (Rodrigues), to ``out``.
 
@@ -46,7 +46,7 @@ def turn(out, axis, x):
         add_cross(out, 1.0, axis, x)
 
 
-@fwdad.reversible
+@reversible
 def add_scaled(out, factor, a):
     """Add a multiple of a vector."""
     out[0] += factor * a[0]
@@ -54,7 +54,7 @@ def add_scaled(out, factor, a):
     out[2] += factor * a[2]
 
 
-@fwdad.reversible
+@reversible
 def add_cross(out, factor, a, b):
     """Add a multiple of a cross product."""
     out[0] += factor * (a[1] * b[2] - a[2] * b[1])
@@ -62,7 +62,7 @@ def add_cross(out, factor, a, b):
     out[2] += factor * (a[0] * b[1] - a[1] * b[0])
 
 
-@fwdad.reversible
+@reversible
 def reprojection(error, camera, point, weight, feature):
     """Add the weighted difference of where a camera sees a point and ``feature`` to ``error``.
 
@@ -99,7 +99,7 @@ def reprojection(error, camera, point, weight, feature):
             error[1] += weight * (v * stretch * camera[6] + camera[8] - feature[1])
 
 
-@fwdad.reversible
+@reversible
 def bundle_adjustment(errors, cameras, points, weights, pairs, features):
     """Add the errors of all observations.
 

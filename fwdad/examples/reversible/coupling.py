@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-import fwdad
+from fwdad.reversible import reversible
 
 
-@fwdad.reversible
+@reversible
 def layers(z, inner, offsets, outer):
     """Move points through the layers; each moves one coordinate by a function of the other.
 
@@ -29,7 +29,7 @@ def layers(z, inner, offsets, outer):
             z[:, 0] += np.tanh(np.outer(z[:, 1], inner[k]) + offsets[k]) @ outer[k]
 
 
-@fwdad.reversible
+@reversible
 def negative_log_density(loss, z, inner, offsets, outer, scales):
     """Add minus the mean log-density of points, up to a constant.
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-import fwdad
-from fwdad import ancilla, compute, copy_out
+from fwdad.reversible import ancilla, compute, copy_out, reversible
 
 
-@fwdad.reversible
+@reversible
 def embedding(loss, x, edges, others):
     """Add the loss of a layout.
 

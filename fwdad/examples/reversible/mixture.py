@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-import fwdad
-from fwdad import ancilla, compute, copy_out
+from fwdad.reversible import ancilla, compute, copy_out, reversible
 
 
-@fwdad.reversible
+@reversible
 def mixture(loss, alphas, means, factors, x):
     """Add the log-likelihood.
 
@@ -51,7 +50,7 @@ def mixture(loss, alphas, means, factors, x):
                     loss -= 0.5 * factors[k, j] ** 2
 
 
-@fwdad.reversible
+@reversible
 def point(loss, alphas, means, factors, logs, diagonal, x):
     """Add what one point contributes."""
     d = len(x)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-import fwdad
-from fwdad import ancilla, compute, copy_out
+from fwdad.reversible import ancilla, compute, copy_out, reversible
 
 
-@fwdad.reversible
+@reversible
 def kick(v, x, m, h):
     """Change velocities by what gravity does in a time ``h``."""
     for i in range(len(m)):
@@ -23,7 +22,7 @@ def kick(v, x, m, h):
                             v[i, k] += h * m[j] * (x[j, k] - x[i, k]) / (square * np.sqrt(square))
 
 
-@fwdad.reversible
+@reversible
 def leapfrog(x, v, m, h, steps):
     """Go ``steps`` steps of a time ``h``; the gravitational constant is 1.
 

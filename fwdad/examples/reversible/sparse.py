@@ -6,11 +6,10 @@ A matrix is ``data``, ``rows`` and ``starts``: what SciPy's ``csc_array`` calls 
 
 from __future__ import annotations
 
-import fwdad
-from fwdad import ancilla, compute, cond, copy_out
+from fwdad.reversible import ancilla, compute, cond, copy_out, reversible
 
 
-@fwdad.reversible
+@reversible
 def sparse_dot(s, a, rows_a, starts_a, b, rows_b, starts_b):
     """Add the sum of a's entries times b's to ``s``.
 
@@ -44,7 +43,7 @@ def sparse_dot(s, a, rows_a, starts_a, b, rows_b, starts_b):
                 s += t
 
 
-@fwdad.reversible
+@reversible
 def sparse_product(y, data, rows, starts, x):
     """Add the matrix times ``x`` to ``y``; real or complex."""
     for j in range(len(x)):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import fwdad
+from fwdad.reversible import reversible
 
 
-@fwdad.reversible
+@reversible
 def wave(u, before, c, steps):
     """Go ``steps`` time steps; ``u`` and ``before`` are the present and the last state.
 

@@ -12,16 +12,16 @@ from fwdad.reversible.containers.container import Container
 class Dict(Container):
     """A dictionary of numbers under ints, for data that values decide about.
 
-    In a reversible program ``fwdad.insert(d, key, v)`` moves the number v into the dictionary d
-    and leaves zero, ``fwdad.delete(d, key, v)`` moves the number under the key to v, which must be
-    zero, and ``fwdad.contains(d, key)`` asks. A dictionary is a parameter, or an ancilla:
-    ``d = fwdad.ancilla(fwdad.Dict())``, which is freed empty by ``fwdad.free(d, fwdad.Dict())``.
+    In a reversible program ``insert(d, key, v)`` moves the number v into the dictionary d and
+    leaves zero, ``delete(d, key, v)`` moves the number under the key to v, which must be zero, and
+    ``contains(d, key)`` asks. A dictionary is a parameter, or an ancilla: ``d = ancilla(Dict())``,
+    which is freed empty by ``free(d, Dict())``.
 
     Parameters
     ----------
     capacity : int, optional
         How many numbers it can hold: one more raises ``CapacityError``. Without one it grows as a
-        :class:`fwdad.Stack` does.
+        :class:`Stack` does.
     dtype : dtype, default float
         That of its numbers.
 
@@ -48,8 +48,8 @@ class Dict(Container):
 
     Examples
     --------
-    >>> import fwdad
-    >>> d, key, v = fwdad.insert(fwdad.Dict(4), 7, 0.5)
+    >>> from fwdad.reversible import Dict, insert
+    >>> d, key, v = insert(Dict(4), 7, 0.5)
     >>> float(d[7]), float(v)
     (0.5, 0.0)
     """

@@ -8,10 +8,9 @@ from fwdad.reversible.containers.container import Container
 class Stack(Container):
     """A stack of numbers for traces whose length depends on values.
 
-    In a reversible program ``fwdad.push(s, v)`` moves the number v onto the stack s and leaves
-    zero, and ``fwdad.pop(s, v)`` moves the latest one to v, which must be zero. A stack is a
-    parameter, or an ancilla: ``s = fwdad.ancilla(fwdad.Stack())``, which is freed empty, by
-    ``fwdad.free(s, fwdad.Stack())``.
+    In a reversible program ``push(s, v)`` moves the number v onto the stack s and leaves zero, and
+    ``pop(s, v)`` moves the latest one to v, which must be zero. A stack is a parameter, or an
+    ancilla: ``s = ancilla(Stack())``, which is freed empty, by ``free(s, Stack())``.
 
     Parameters
     ----------

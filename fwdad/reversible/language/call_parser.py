@@ -49,7 +49,7 @@ class CallParser:
 
     def allocate(self, node: ast.Assign, target: ast.expr, value: ast.Call) -> Statement | Block:
         """``v = ancilla(value)``."""
-        (began,) = self.scope.arguments(keywords.ancilla, value, "fwdad.ancilla takes one value")
+        (began,) = self.scope.arguments(keywords.ancilla, value, "ancilla takes one value")
         if not isinstance(target, ast.Name):
             message = f"an ancilla must be a name of its own; '{text(target)}' is not"
             raise self.scope.refuse(message, target)
@@ -98,7 +98,7 @@ class CallParser:
         return allocations
 
     def _free(self, node: ast.Expr, call: ast.Call) -> Statement | Block:
-        message = "fwdad.free takes an ancilla and the value that it must have: free(t, 0.0)"
+        message = "free takes an ancilla and the value that it must have: free(t, 0.0)"
         ends, value = self.scope.arguments(keywords.free, call, message)
         if not isinstance(ends, ast.Name):
             raise self.scope.refuse(message, call)
@@ -240,6 +240,6 @@ class Contains(ast.NodeTransformer):
         self.generic_visit(node)
         if self.scope.meaning(node.func) is not keywords.contains:
             return node
-        message = "fwdad.contains takes a dictionary and a key: contains(d, key)"
+        message = "contains takes a dictionary and a key: contains(d, key)"
         d, key = self.scope.arguments(keywords.contains, node, message)
         return placed_at(contains_key(lambda name: field_of(d, name), key), node)

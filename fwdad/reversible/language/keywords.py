@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 
 
 def _outside(word: str, *_given: Any) -> NoReturn:
-    message = f"fwdad.{word} has a meaning only inside a function under @fwdad.reversible"
+    message = f"{word} of fwdad.reversible has a meaning only inside a function under @reversible"
     raise RuntimeError(message)
 
 
 def ancilla(value: Any) -> Any:
-    """Begin a local variable: ``t = fwdad.ancilla(0.0)``.
+    """Begin a local variable: ``t = ancilla(0.0)``.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def ancilla(value: Any) -> Any:
 
 
 def free(variable: Any, value: Any) -> None:
-    """End a local variable: ``fwdad.free(t, 0.0)``.
+    """End a local variable: ``free(t, 0.0)``.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def free(variable: Any, value: Any) -> None:
 
 
 def cond(pre: Any, post: Any) -> Any:
-    """Give a branch or a loop its second condition: ``if fwdad.cond(x > 0, y > 0):``.
+    """Give a branch or a loop its second condition: ``if cond(x > 0, y > 0):``.
 
     Parameters
     ----------
@@ -94,11 +94,11 @@ def compute() -> AbstractContextManager[None]:
     --------
     ::
 
-        with fwdad.compute():
-            t = fwdad.ancilla(0.0)
+        with compute():
+            t = ancilla(0.0)
             for i in range(len(x)):
                 t += x[i] * x[i]
-            with fwdad.copy_out():
+            with copy_out():
                 y += np.sqrt(t)
     """
     _outside("compute")
@@ -116,7 +116,7 @@ def copy_out() -> AbstractContextManager[None]:
 
 
 def push(stack: Any, variable: Any) -> None:
-    """Move a number onto a :class:`fwdad.Stack`: ``fwdad.push(s, v)`` leaves zero in v.
+    """Move a number onto a :class:`Stack`: ``push(s, v)`` leaves zero in v.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def push(stack: Any, variable: Any) -> None:
 
 
 def pop(stack: Any, variable: Any) -> None:
-    """Move the latest number of a :class:`fwdad.Stack` to a place that is zero.
+    """Move the latest number of a :class:`Stack` to a place that is zero.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def pop(stack: Any, variable: Any) -> None:
 
 
 def contains(dictionary: Any, key: int) -> Any:
-    """Whether a :class:`fwdad.Dict` has a key, in any expression: ``if fwdad.contains(d, k):``.
+    """Whether a :class:`Dict` has a key, in any expression: ``if contains(d, k):``.
 
     Parameters
     ----------

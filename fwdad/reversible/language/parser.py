@@ -138,7 +138,7 @@ class _Parser:
         if left:
             message = (
                 f"ancilla '{next(iter(left))}' is not freed at the end of this block: add "
-                "fwdad.free"
+                "fwdad.reversible.free"
             )
             raise self.scope.refuse(message, node)
         return block
@@ -189,7 +189,7 @@ class _Parser:
             if self.scope.has_value(target.id):
                 message = (
                     f"assigning to '{target.id}' loses its value: write '{target.id} += ...', or "
-                    "begin another variable with fwdad.ancilla"
+                    "begin another variable with fwdad.reversible.ancilla"
                 )
                 raise self.scope.refuse(message, node)
             return Define(node, Variable(target.id), value, [])
@@ -298,10 +298,10 @@ class _Parser:
         if meant is keywords.compute:
             return self._compute(node)
         if meant is keywords.copy_out:
-            message = "fwdad.copy_out() must be the last statement of a block under fwdad.compute()"
+            message = "copy_out() must be the last statement of a block under compute()"
             raise self.scope.refuse(message, node)
         message = (
-            "in a reversible function 'with' opens fwdad.compute(), copy_out() or unchecked(), "
+            "in a reversible function 'with' opens compute(), copy_out() or unchecked(), "
             "without 'as'"
         )
         raise self.scope.refuse(message, node)

@@ -30,7 +30,7 @@ from fwdad.reversible.language.program import (
 def show_program(program: Program) -> str:
     """A program, or its inverse, as the source of a reversible function."""
     lines = [
-        "@fwdad.reversible",
+        "@reversible",
         f"def {program.name}({', '.join(program.params)}):",
         *_block(program.body),
     ]
@@ -48,7 +48,7 @@ def _head(line: str, block: Block) -> list[str]:
 
 def _condition(pre: ast.expr, post: ast.expr) -> str:
     same = text(pre) == text(post)
-    return text(pre) if same else f"fwdad.cond({text(pre)}, {text(post)})"
+    return text(pre) if same else f"cond({text(pre)}, {text(post)})"
 
 
 def _if(s: If) -> list[str]:
@@ -70,8 +70,8 @@ def _define(s: Define) -> list[str]:
 
 
 def _compute(s: Compute) -> list[str]:
-    inside = _head("with fwdad.copy_out():", s.inside) if s.inside else []
-    return [*_head("with fwdad.compute():", s.body), *(f"    {line}" for line in inside)]
+    inside = _head("with copy_out():", s.inside) if s.inside else []
+    return [*_head("with compute():", s.body), *(f"    {line}" for line in inside)]
 
 
 def _called(s: Call | Instruct) -> list[str]:
@@ -87,8 +87,8 @@ _LINES: dict[type[Statement], Any] = {
     Update: lambda s: [f"{text(s.place)} {s.op}= {text(s.value)}"],
     Swap: lambda s: [f"{text(s.a)}, {text(s.b)} = {text(s.b)}, {text(s.a)}"],
     Flip: lambda s: [f"{text(s.place)} = {s.op}{text(s.place)}"],
-    Allocate: lambda s: [f"{s.variable.name} = fwdad.ancilla({text(s.value)})"],
-    Free: lambda s: [f"fwdad.free({s.variable.name}, {text(s.value)})"],
+    Allocate: lambda s: [f"{s.variable.name} = ancilla({text(s.value)})"],
+    Free: lambda s: [f"free({s.variable.name}, {text(s.value)})"],
     Define: _define,
     If: _if,
     While: lambda s: _head(f"while {_condition(s.pre, s.post)}:", s.body),
@@ -97,5 +97,5 @@ _LINES: dict[type[Statement], Any] = {
     Instruct: _called,
     Compute: _compute,
     Require: lambda _: [],  # a part of what stands beside it
-    Unchecked: lambda s: _head("with fwdad.unchecked():", s.body),
+    Unchecked: lambda s: _head("with unchecked():", s.body),
 }

@@ -97,9 +97,7 @@ class Scope:
     def conditions(self, test: ast.expr) -> tuple[ast.expr, ast.expr]:
         """The conditions before and after a branch or loop."""
         if isinstance(test, ast.Call) and self.meaning(test.func) is keywords.cond:
-            message = (
-                "fwdad.cond takes the condition before and the condition after: cond(pre, post)"
-            )
+            message = "cond takes the condition before and the condition after: cond(pre, post)"
             pre, post = self.arguments(keywords.cond, test, message)
             return pre, post
         return test, test

@@ -160,7 +160,7 @@ class _Checker:
                 else:
                     message = (
                         f"{detail} read by its own update, which has no inverse: give the value a "
-                        "name of its own first (fwdad.ancilla)"
+                        "name of its own first (fwdad.reversible.ancilla)"
                     )
                 raise self.refuse(message, s.node)
             if shared:
@@ -191,7 +191,7 @@ class _Checker:
             if root in changed:
                 message = (
                     f"'{name}' stands for '{text(s.value)}' until the end of its block, but "
-                    f"'{text(place)}' is changed there: use fwdad.ancilla"
+                    f"'{text(place)}' is changed there: use fwdad.reversible.ancilla"
                 )
                 raise self.refuse(message, s.node)
         self.live.add(name)

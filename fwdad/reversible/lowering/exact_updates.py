@@ -173,8 +173,9 @@ def _described(kind: Exact) -> str:
     if kind.is_log:
         return "a Logarithmic number, which is multiplied and divided only"
     return (
-        f"a number of {kind.format!r}, whose products are rounded; fwdad.Logarithmic numbers are "
-        "multiplied exactly, and an ancilla can hold a product"
+        f"a number of {kind.format!r}, whose products are rounded; "
+        "fwdad.reversible.Logarithmic "
+        "numbers are multiplied exactly, and an ancilla can hold a product"
     )
 
 

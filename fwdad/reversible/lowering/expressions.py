@@ -226,7 +226,7 @@ def _infer(block: Block, expressions: Expressions) -> None:
                 if kind.active and any(k.active for _, k in read):
                     message = (
                         f"'{s.variable.name}' depends on numbers that are differentiated: begin it "
-                        "as fwdad.ancilla(...)"
+                        "as fwdad.reversible.ancilla(...)"
                     )
                     raise builder.refuse(message, s)
             builder.kinds[s.variable] = builder.env[s.variable.name] = kind

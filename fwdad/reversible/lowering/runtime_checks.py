@@ -123,6 +123,6 @@ class RuntimeChecks:
             if k in updated and root_of(a) in self.fixed:
                 message = (
                     f"'{text(a)}' is updated by this call, but a name stands for its value here, "
-                    "or a loop goes through it: use fwdad.ancilla"
+                    "or a loop goes through it: use fwdad.reversible.ancilla"
                 )
                 raise self.builder.refuse(message, s)

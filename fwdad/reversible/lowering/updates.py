@@ -52,7 +52,7 @@ class Updates:
         if op in "*/":
             message = (
                 f"'{text(s.place)} {op}= ...' is not exact for {kind.dtype} numbers: use "
-                "fwdad.Logarithmic numbers, or compute the product in an ancilla"
+                "fwdad.reversible.Logarithmic numbers, or compute the product in an ancilla"
             )
             raise self.builder.refuse(message, s)
         if not kind.active:

@@ -10,7 +10,7 @@ from fwdad.reversible.numbers.grid import ExactNumber, Grid, on_grid, real_value
 
 
 class Fixed(Grid):
-    """A fixed-point format: ``F = fwdad.Fixed(43)``, numbers ``F(0.5)``, arrays ``F(np.zeros(3))``.
+    """A fixed-point format: ``F = Fixed(43)``, numbers ``F(0.5)``, arrays ``F(np.zeros(3))``.
 
     In a reversible program ``x += e`` and ``x -= e`` of such numbers undo each other to the last
     bit: what is added is e, rounded to a multiple of ``2**-bits``, and the sum is exact. A read of
@@ -43,8 +43,8 @@ class Fixed(Grid):
 
     Examples
     --------
-    >>> import fwdad
-    >>> F = fwdad.Fixed(8)
+    >>> from fwdad.reversible import Fixed
+    >>> F = Fixed(8)
     >>> F(0.3)
     Fixed(8)(0.30078125)
     """

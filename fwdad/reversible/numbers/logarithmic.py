@@ -91,8 +91,8 @@ class Logarithmic(ExactNumber):
 
     Examples
     --------
-    >>> import fwdad
-    >>> print(f"{fwdad.Logarithmic(2.0).value:.10f}")
+    >>> from fwdad.reversible import Logarithmic
+    >>> print(f"{Logarithmic(2.0).value:.10f}")
     2.0000000000
     """
 

@@ -227,7 +227,7 @@ def of_a_work_array(read):
 def test_arrays(read, make, way):
     f = make(read)
     fwdad.jvp(f, X, X)
-    with pytest.raises(fwdad.StaleValueError):
+    with pytest.raises(fwdad.errors.StaleValueError):
         WAYS[way](f, X)
     f(X)
 
@@ -244,7 +244,7 @@ def test_lists_of_numbers(read, way):
         return read(history)
 
     fwdad.jvp(f, X, X)
-    with pytest.raises(fwdad.StaleValueError):
+    with pytest.raises(fwdad.errors.StaleValueError):
         WAYS[way](f, X)
 
 

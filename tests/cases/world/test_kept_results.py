@@ -99,7 +99,7 @@ MEMOS = [by_attribute, by_global_names, by_key, by_history]
 def test_a_kept_result(make, first, second):
     f = make()
     first(f, X)
-    with pytest.raises(fwdad.StaleValueError, match="stop_gradient") as caught:
+    with pytest.raises(fwdad.errors.StaleValueError, match="stop_gradient") as caught:
         second(f, X)
     assert caught.value.filename == __file__
     assert_allclose(f(X), 14.0)  # the plain function may
@@ -160,7 +160,7 @@ KEPT_IN_ARRAYS = [in_a_work_array, in_one_array, beside_what_is_written, with_wh
 def test_a_kept_result_in_a_work_array(make, first, second):
     f = make()
     WAYS[first](f, X)
-    with pytest.raises(fwdad.StaleValueError):
+    with pytest.raises(fwdad.errors.StaleValueError):
         WAYS[second](f, X)
     assert_allclose(f(X), 14.0)
 
@@ -169,7 +169,7 @@ def test_a_kept_result_in_a_work_array(make, first, second):
 def test_a_kept_result_in_a_work_array_under_jit(make):
     f = make()
     for way in (fwdad.jit(fwdad.grad(f)), fwdad.jit(fwdad.jacfwd(f)), fwdad.jit(fwdad.jacrev(f))):
-        with pytest.raises(fwdad.UntraceableError, match="before it writes there") as caught:
+        with pytest.raises(fwdad.errors.UntraceableError, match="before it writes there") as caught:
             way(X)
         assert caught.value.filename == __file__
     assert_allclose(fwdad.jit(f)(X), make()(X))
@@ -374,7 +374,7 @@ def test_what_is_changed_outside_is_a_constant():
         return value
 
     assert_array_equal(fwdad.jacobian(f, X, mode="forward"), np.zeros(3))
-    with pytest.raises(fwdad.StaleValueError):
+    with pytest.raises(fwdad.errors.StaleValueError):
         fwdad.jacobian(f, X, mode="forward")
     kept.u[:] = 7.0
     assert_array_equal(fwdad.jacobian(f, X, mode="forward"), np.full(3, 7.0))

@@ -50,7 +50,7 @@ def test_look(make, look, tmp_path):
     def looked(f):
         try:
             look(f, X.copy())
-        except fwdad.FwdadError:  # it may say that it cannot tell
+        except fwdad.errors.FwdadError:  # it may say that it cannot tell
             return
 
     _, before = world_after(make, tmp_path / "w", lambda _f: None)
@@ -156,7 +156,7 @@ def test_where_fwdad_refuses(transform):
         f.calls = 1
         return x[0] * int(x[1])
 
-    with pytest.raises(fwdad.DualLeakError):
+    with pytest.raises(fwdad.errors.DualLeakError):
         transform(f, X.copy())
     assert held == [1.0]
     assert work.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]

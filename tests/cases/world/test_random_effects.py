@@ -166,7 +166,7 @@ def check_compiled(program, ways):
     for name, way in ways.items():
         found, after = program.after(lambda f, way=way: way(f, X.copy()))
         said = f"{name}: {told(found)}\n{program.text}"
-        if isinstance(found, fwdad.FwdadError):
+        if isinstance(found, fwdad.errors.FwdadError):
             assert isinstance(found, fwdad.errors.UntraceableError), said
             assert found.filename in (program.code.co_filename, transforms.__file__), said
             same(after, before, name, program.text)

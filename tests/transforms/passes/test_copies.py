@@ -5,6 +5,7 @@ import pytest
 
 import fwdad
 from fwdad.ir.ops import Apply, Call
+from fwdad.reversible import reversible
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.transforms.passes import drop_copies, inline, optimise
 
@@ -60,7 +61,7 @@ def test_copies(f, left):
         assert not np.shares_memory(first, second)
 
 
-@fwdad.reversible
+@reversible
 def shift(x, c):
     for i in range(len(x)):
         x[i] += np.sin(c) * i

@@ -58,7 +58,7 @@ def test_all_ways_agree(seed):
                     f, args[0], args=args[1:], mode="forward", **WHERE
                 )
                 gradient = flat(fwdad.grad(f, **WHERE)(*copy.deepcopy(args)))
-            except (fwdad.MissingRuleError, fwdad.UnsupportedTypeError) as error:
+            except (fwdad.errors.MissingRuleError, fwdad.errors.UnsupportedTypeError) as error:
                 pytest.skip(error.msg)
             assert found == y, text
             J = flat(J)
@@ -71,12 +71,12 @@ def test_all_ways_agree(seed):
                 assert_allclose(traced(*given), y, rtol=1e-13, err_msg=text)
                 for p, q in zip(given, left, strict=True):
                     assert_allclose(p, q, rtol=1e-13, atol=1e-15, err_msg=text)
-            except fwdad.UntraceableError:
+            except fwdad.errors.UntraceableError:
                 continue
             for tape in with_derivatives.copy():
                 try:
                     found, parts = tape(*copy.deepcopy(args))
-                except fwdad.UntraceableError:
+                except fwdad.errors.UntraceableError:
                     with_derivatives.remove(tape)
                     continue
                 assert_allclose(found, y, rtol=1e-12, err_msg=text)
@@ -88,7 +88,7 @@ def test_what_the_programs_are_made_of():
     for seed in range(24):
         try:
             program = fwdad.trace(grown(seed)[0], *copy.deepcopy(RUNS[0])).program
-        except fwdad.UntraceableError:
+        except fwdad.errors.UntraceableError:
             continue
         kinds = {type(op) for op in program.walk()}
         counts["traced"] += 1

@@ -54,7 +54,7 @@ def test_gradient_of_programs_with_moving_names(start, count):
     for seed in range(start, start + count):
         try:
             check(seed, Moving)
-        except fwdad.UntraceableError:
+        except fwdad.errors.UntraceableError:
             refused += 1
             f, text = program(seed, Moving)
             expected = fwdad.jacobian(f, POINT, mode="forward")

@@ -213,7 +213,7 @@ def test_what_is_returned_may_be_an_argument_that_is_written():
     """Their cotangents would be one memory or two, by the way that the call takes."""
     expected = fwdad.jacobian(written_later, V, args=(2,), mode="forward")
     assert_allclose(fwdad.grad(written_later)(V, 2), expected, rtol=1e-13)
-    with pytest.raises(fwdad.UntraceableError, match="copy it"):
+    with pytest.raises(fwdad.errors.UntraceableError, match="copy it"):
         fwdad.jit(fwdad.grad(written_later), backend="numpy")(V, 2)
 
 

@@ -313,5 +313,5 @@ def returned(x):
 def test_what_is_returned_may_be_an_argument_that_is_written():
     expected = fwdad.jacobian(returned, X, mode="forward")
     assert_allclose(fwdad.grad(returned)(X), expected, rtol=1e-12)
-    with pytest.raises(fwdad.UntraceableError, match="copy it"):
+    with pytest.raises(fwdad.errors.UntraceableError, match="copy it"):
         fwdad.jit(fwdad.grad(returned), backend="numpy")(X)

@@ -274,7 +274,7 @@ def test_copies_that_are_read_when_their_source_has_changed(f):
     if f is views_in_a_loop:
         assert_allclose(gradient(x), expected, rtol=1e-12)
     else:
-        with pytest.raises(fwdad.UntraceableError, match="may be a copy"):
+        with pytest.raises(fwdad.errors.UntraceableError, match="may be a copy"):
             gradient(x)
 
 

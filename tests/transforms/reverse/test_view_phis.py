@@ -317,5 +317,5 @@ def test_what_somebody_could_tell(f):
     expected = fwdad.jacobian(f, X, mode="forward")
     assert_allclose(expected, central_differences(f, X), rtol=1e-6, atol=1e-6)
     assert_allclose(fwdad.grad(f)(X), expected, rtol=1e-12)
-    with pytest.raises(fwdad.UntraceableError, match="changes places"):
+    with pytest.raises(fwdad.errors.UntraceableError, match="changes places"):
         fwdad.jit(fwdad.grad(f), backend="numpy")(X)
