@@ -113,8 +113,8 @@ SYSTEMS = {
     "darwin": ["O_PATH"],
     "freebsd14": ["O_PATH"],
     "win32": [
-        "O_PATH", "O_NOFOLLOW", "O_DIRECTORY", "O_NONBLOCK", "geteuid", "getuid", "pread", "confstr",
-        "fork", "register_at_fork", "fchmod", "getpgid", "mkfifo",
+        "O_PATH", "O_NOFOLLOW", "O_DIRECTORY", "O_NONBLOCK", "geteuid", "getuid", "pread",
+        "confstr", "fork", "register_at_fork", "fchmod", "getpgid", "mkfifo",
     ],
 }  # fmt: skip
 
