@@ -11,13 +11,15 @@ ROOT = DOCS.parent
 EXTENSIONS = str(DOCS / "extensions")
 
 with (ROOT / "pyproject.toml").open("rb") as _file:
-    _project = tomllib.load(_file)["project"]
+    _hooks = tomllib.load(_file)["tool"]["hatch"]["metadata"]["hooks"]
 
 project = "fwdad"
 author = "The fwdad developers"
 project_copyright = author
 version = release = version_of("fwdad")
-repository_url = _project.get("urls", {}).get("Repository", "")
+repository_url = _hooks["custom"]["repository"]
+if ".invalid/" in repository_url:  # a placeholder leads nowhere
+    repository_url = ""
 
 # The kernels that run the pages inherit the environment: our helpers, our way to draw, one thread.
 sys.path.insert(0, EXTENSIONS)
