@@ -1,8 +1,8 @@
 """What other systems lack is taken away, one thing at a time, and derivatives stay what they are.
 
-`docs/reference/portability.md` has the table. Most of it is decided when fwdad is imported, so each case is a
-process of its own: it imports NumPy, SciPy and Numba as they are here, takes something away, and
-then imports fwdad.
+`docs/reference/portability.md` has the table. Most of it is decided when fwdad is imported, so each
+case is a process of its own: it imports NumPy, SciPy and Numba as they are here, takes something
+away, and then imports fwdad.
 """
 
 import importlib
