@@ -19,6 +19,7 @@ from fwdad.eager.run import STATE
 from fwdad.frontend.arguments import is_record
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.namespaces import namespace_of
+from fwdad.tangents.objects import attributes_of
 
 
 def call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -89,7 +90,7 @@ def _held_by_objects(values: Any, met: tuple[int, ...] = ()) -> bool:
         elif t is not np.ndarray and t is not Array and t is not Scalar and is_record(x):
             if id(x) in met:
                 continue
-            held = vars(x).values()
+            held = attributes_of(x).values()
             if is_active(held) or _held_by_objects(held, (*met, id(x))):
                 return True
     return False
@@ -125,7 +126,7 @@ class _DualArguments:
             return x.p
         if isinstance(x, (tuple, list)):
             items = [self._take(item) for item in x]
-            return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
+            return tuple.__new__(type(x), items) if isinstance(x, tuple) else type(x)(items)
         if isinstance(x, dict):
             return {key: self._take(item) for key, item in x.items()}
         if isinstance(x, (np.ndarray, bool, int, float, complex, np.generic)):

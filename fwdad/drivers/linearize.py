@@ -19,7 +19,8 @@ from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.evaluators import refuse_linearize
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.alike import alike
-from fwdad.tangents.composite import flatten, match, unflatten
+from fwdad.tangents.composite import flatten, unflatten
+from fwdad.tangents.matching import match
 from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape

@@ -27,8 +27,9 @@ from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.pullbacks import traced_vjp
 from fwdad.frontend.derivatives.pulled import pulled_value, value_alone, value_and_pullback
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.composite import flatten, gather, match, opaque_parts
+from fwdad.tangents.composite import flatten, opaque_parts
 from fwdad.tangents.linear_map import mapped
+from fwdad.tangents.matching import gather, match
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import (
     ONE_OR_SEVERAL,

@@ -55,7 +55,8 @@ from fwdad.rules.core.containers import rebuild
 from fwdad.rules.core.contract import check_given, checked
 from fwdad.rules.core.registry import Rule, find_rule, function_name
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.composite import lanes_of, map_tree, unzip
+from fwdad.tangents.composite import lanes_of, unzip
+from fwdad.tangents.matching import map_tree
 from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.zero import ZERO, NoTangent

@@ -11,9 +11,13 @@ import numpy as np
 
 from fwdad.errors import Location, UntraceableError, type_in_words, with_article
 from fwdad.frontend.guards import CONSTANT, OpaqueError, Same, contents, kind_of
-from fwdad.frontend.slots import attributes_of, has_slots, has_slots_as_argument, stand_in
+from fwdad.frontend.slots import has_slots, has_slots_as_argument, stand_in
 from fwdad.ir.types import ArrayType, Size, Type, number_type
+from fwdad.tangents import composite
+from fwdad.tangents.back_references import is_simple, reaches
+from fwdad.tangents.fields import has_finalizer, is_plain
 from fwdad.tangents.namespaces import namespace_of
+from fwdad.tangents.objects import attributes_of
 
 Build = Callable[[list[Any], dict[int, Any]], Any]
 
@@ -33,14 +37,39 @@ class Flattened:
         self.examples = examples
         self.leaves: list[Any] = []
         self.containers: list[Any] = []
+        self._holding: set[int] | None = None
         self._places: dict[int, int] = {}
-        self.key, self._build = self._take((args, tuple(kwargs.items())))
+        self._arrays: dict[int, int] = {}
+        self.key, self._build = self._of_call(args, tuple(kwargs.items()))
 
     def rebuild(self, leaves: list[Any]) -> tuple[Any, Any, list[Any]]:
         """Positional and keyword arguments with other leaves, and their containers in order."""
         rebuilt: dict[int, Any] = {}
         args, kwargs = self._build(leaves, rebuilt)
         return args, dict(kwargs), [rebuilt[k] for k in range(len(self.containers))]
+
+    def refers_back(self, x: Any) -> bool:
+        """Whether one of the lists, dicts, objects and arrays that hold numbers is met from x."""
+        if is_simple(x):
+            return False
+        if self._holding is None:
+            holding = {id(c) for c in self.containers if composite.flatten(c)[0]}
+            self._holding = holding | {id(a) for a in self.leaves if isinstance(a, np.ndarray)}
+        return reaches(x, self._holding)
+
+    def _of_call(self, *parts: tuple[Any, ...]) -> tuple[Hashable, Build]:
+        """Positional and keyword arguments: an array is one within an argument, not beyond."""
+        taken: list[list[tuple[Hashable, Build]]] = []
+        for part in parts:
+            taken.append([])
+            for x in part:
+                self._arrays.clear()
+                taken[-1].append(self._take(x))
+        keys = tuple(tuple(key for key, _ in pairs) for pairs in taken)
+        builds = [[build for _, build in pairs] for pairs in taken]
+        return keys, lambda leaves, made: tuple(
+            tuple(b(leaves, made) for b in row) for row in builds
+        )
 
     def _take(self, x: Any) -> tuple[Hashable, Build]:
         if number_type(x) is not None or isinstance(x, np.ndarray):
@@ -52,6 +81,9 @@ class Flattened:
                 k = self._places[id(x)]
                 return ("again", k), lambda _, made: made[k]
             return self._container(x)
+        if type(x) is types.MethodType and id(x.__self__) in self._places:
+            k, f = self._places[id(x.__self__)], x.__func__
+            return ("method", k, f), lambda _, made: types.MethodType(f, made[k])
         if isinstance(x, (set, bytearray, types.GeneratorType)):
             message = f"{type_in_words(x)} as an argument cannot be traced: give a list or an array"
             raise UntraceableError(message)
@@ -62,17 +94,25 @@ class Flattened:
             message = f"an array of dtype {x.dtype} cannot be traced: give an array of numbers"
             raise UntraceableError(message)
         refuse_subclass(x)
+        if id(x) in self._arrays:  # the same array again
+            first = self._arrays[id(x)]
+            return ("again", "array", first), lambda leaves, _: leaves[first]
         k = len(self.leaves)
         self.leaves.append(x)
+        if isinstance(x, np.ndarray):
+            self._arrays[id(x)] = k
         return leaf_key(x), lambda leaves, _: leaves[k]
 
     def _tuple(self, x: Any) -> tuple[Hashable, Build]:
         refuse_attributes(x)
         keys, builds = self._all(x)
         cls = type(x)
-        if hasattr(x, "_fields"):
-            return (cls, keys), lambda leaves, made: cls(*(b(leaves, made) for b in builds))
-        return (cls, keys), lambda leaves, made: cls(b(leaves, made) for b in builds)
+        if cls is tuple:
+            return (cls, keys), lambda leaves, made: tuple(b(leaves, made) for b in builds)
+        # a constructor of its own may take other arguments
+        return (cls, keys), lambda leaves, made: tuple.__new__(
+            cls, [b(leaves, made) for b in builds]
+        )
 
     def _container(self, x: Any) -> tuple[Hashable, Build]:
         cls = type(x)
@@ -158,6 +198,10 @@ def is_record(x: Any) -> bool:
         return False
     if not isinstance(namespace_of(x), dict):
         return has_slots_as_argument(x)
+    if is_plain(type(x)):
+        return True
+    if has_finalizer(type(x)):
+        return False
     own_new = getattr(type(x), "__new__", None) is not object.__new__
     if own_new and type(x) is not types.SimpleNamespace:
         return False

@@ -18,12 +18,13 @@ from fwdad.frontend.arguments import (
     refuse_subclass,
 )
 from fwdad.frontend.guards import OpaqueError, contents, held_by_partial
-from fwdad.frontend.slots import attributes_of, class_attribute
+from fwdad.frontend.slots import class_attribute
 from fwdad.ir.builder.array_contents import may_be_option
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Value
 from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.ir.types import ArrayType, Number, number_type
+from fwdad.tangents.objects import attributes_of
 
 _CAPTURED_AT_MOST = 512
 
@@ -186,14 +187,16 @@ def _place_of(path: Any) -> Any:
 
 def _find_leaves(x: Any, keys: tuple[Any, ...], found: list[Any], seen: set[int]) -> None:
     """Collect the leaves of a container with their keys, in the order of :class:`Flattened`."""
-    if number_type(x) is not None or isinstance(x, np.ndarray):
+    if number_type(x) is not None:
         found.append((keys, x))
         return
-    if isinstance(x, (list, dict)) or is_record(x):
+    if isinstance(x, (np.ndarray, list, dict)) or is_record(x):
         if id(x) in seen:
             return
         seen.add(id(x))
-    if isinstance(x, (list, tuple)):
+    if isinstance(x, np.ndarray):
+        found.append((keys, x))
+    elif isinstance(x, (list, tuple)):
         for k, item in enumerate(x):
             _find_leaves(item, (*keys, k), found, seen)
     elif isinstance(x, dict) or is_record(x):

@@ -24,7 +24,7 @@ import threading
 import types
 import typing
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from pathlib import PurePath
 from typing import Any
 
@@ -32,9 +32,9 @@ import numpy as np
 
 from fwdad.eager.build import generator_state
 from fwdad.errors import is_library_file, with_article
-from fwdad.frontend.slots import attributes_of, slots_of
 from fwdad.ir.abstract_eval.purity import FACTORS
 from fwdad.ir.types import number_type
+from fwdad.tangents.objects import attributes_of, has_fields
 
 INPUT, CONTAINER, CONSTANT, FIELDS, CONTENTS, OPAQUE = range(6)
 
@@ -71,7 +71,6 @@ _GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 _READS = ("__getitem__", "__iter__", "__len__", "__contains__", "__getattribute__", "__eq__", "get",
           "keys", "values", "items")  # fmt: skip
 _BASES = (list, dict, tuple, set, frozenset, deque)
-_MANAGED_DICT = 1 << 4
 
 
 class OpaqueError(Exception):
@@ -144,21 +143,6 @@ def is_callable_of_library(x: Any) -> bool:
         else None
     )
     return wrapped is not None or (module == "numpy" and type(x).__name__ == "vectorize")
-
-
-def _has_fields(cls: Any) -> bool:
-    if issubclass(cls, BaseException):
-        return False
-    size_of_fields = 8 * (
-        len(slots_of(cls)) + (cls.__weakrefoffset__ > 0) + (cls.__dictoffset__ > 0)
-    )
-    if cls.__flags__ & _MANAGED_DICT and cls.__dictoffset__ > 0:
-        size_of_fields -= 8
-    return bool(cls.__basicsize__ == object.__basicsize__ + size_of_fields)
-
-
-has_fields: Callable[[Any], bool] = functools.lru_cache(maxsize=1024)(_has_fields)
-"""Whether all that an object of a class holds are attributes: it has no state in C."""
 
 
 def contents(x: Any, arrays: list[Any] | None = None) -> Hashable:

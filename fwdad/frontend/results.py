@@ -11,7 +11,7 @@ import numpy as np
 
 from fwdad.errors import Location, UntraceableError, type_in_words
 from fwdad.frontend.arguments import new_object, refuse_attributes
-from fwdad.frontend.slots import attributes_of, delete_attribute, original, set_attributes
+from fwdad.frontend.slots import original
 from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
@@ -21,6 +21,7 @@ from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional, Poison
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Operand
 from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
+from fwdad.tangents.objects import attributes_of, delete_attribute, set_attributes
 
 
 class Run:
@@ -145,9 +146,7 @@ class Results:
             refuse_attributes(x, self.place)
             parts = [self._take(item) for item in x]
             cls = type(x)
-            if hasattr(x, "_fields"):
-                return lambda run: cls(*(p(run) for p in parts))
-            return lambda run: cls(p(run) for p in parts)
+            return lambda run: tuple.__new__(cls, [p(run) for p in parts])
         container = container_of(x) if type(x) is not dict and not isinstance(x, list) else x
         if container is None or not (
             self._recorder.journal.is_own(container) or id(container) in self._arguments

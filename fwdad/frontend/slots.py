@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import functools
 import sys
-import types
 from typing import Any
 
-from fwdad.tangents.namespaces import namespace_of
+from fwdad.tangents.objects import slots_of
 
 _STANDS_FOR = "__fwdad_stands_for__"
 
@@ -48,22 +47,6 @@ def original(cls: type) -> type:
 def is_stand_in(cls: type) -> bool:
     """Whether a class is a stand-in for another one."""
     return _STANDS_FOR in cls.__dict__
-
-
-def slots_of(cls: Any) -> tuple[str, ...]:
-    """The slots of a class, by Python's (mangled) names."""
-    return _slots_of(cls)
-
-
-@functools.lru_cache(maxsize=512)
-def _slots_of(cls: Any) -> tuple[str, ...]:
-    descriptors: dict[str, Any] = {}
-    for base in cls.__mro__:
-        declares_slots = "__slots__" in base.__dict__
-        for name, held in base.__dict__.items():
-            slot = declares_slots and isinstance(held, types.MemberDescriptorType)
-            descriptors.setdefault(name, held if slot else None)
-    return tuple(name for name, held in descriptors.items() if held is not None)
 
 
 def has_slots(cls: type) -> bool:
@@ -107,46 +90,6 @@ def may_have(cls: type, name: str) -> bool:
     """Whether an object of a stand-in can have an attribute of that name."""
     of = original(cls)
     return of.__dictoffset__ != 0 or name in slots_of(of)
-
-
-def attributes_of(x: Any) -> dict[str, Any]:
-    """The attributes of an object, from its slots and its ``__dict__``."""
-    namespace = namespace_of(x) or {}
-    names = () if is_stand_in(type(x)) else slots_of(type(x))
-    if not names:
-        return namespace
-    slot_values = {name: _slot(x, name).__get__(x) for name in names if _is_set(x, name)}
-    return {**slot_values, **namespace}
-
-
-def set_attributes(x: Any, content: dict[str, Any]) -> None:
-    """Give an object attributes."""
-    names = () if is_stand_in(type(x)) else slots_of(type(x))
-    for name, value in content.items():
-        if name in names:
-            _slot(x, name).__set__(x, value)
-        else:
-            vars(x)[name] = value
-
-
-def delete_attribute(x: Any, name: str) -> None:
-    """Delete an attribute of an object."""
-    if name in slots_of(type(x)):
-        _slot(x, name).__delete__(x)
-    else:
-        del vars(x)[name]
-
-
-def _slot(x: Any, name: str) -> Any:
-    return next(c.__dict__[name] for c in type(x).__mro__ if name in c.__dict__)
-
-
-def _is_set(x: Any, name: str) -> bool:
-    try:
-        _slot(x, name).__get__(x)
-    except AttributeError:
-        return False
-    return True
 
 
 _HEAP = 1 << 9  # of classes that a `class` statement has made, or C code as such a statement does

@@ -158,6 +158,7 @@ def _trace(
     recorder = Recorder()
     recorder.rows = rows
     recorder.threads = threads
+    recorder.refers_back = flat.refers_back
     recorder.assumes = True
     inputs = _inputs(recorder, flat, lengths, equal=equal)
     same_lengths = _equal_lengths(inputs)  # now: a length that becomes known is no `Size` any more

@@ -11,7 +11,8 @@ import numpy as np
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.tangents import vectors
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.composite import flatten, is_part, match_or_none, unflatten
+from fwdad.tangents.composite import flatten, is_part, unflatten
+from fwdad.tangents.matching import match_or_none
 from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.seeds import BasisSeeds, leaf_dtype, leaf_shape, random_seeds

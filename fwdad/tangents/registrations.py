@@ -35,7 +35,13 @@ _LAZY: dict[str, Callable[[], None]] = {}
 def register(cls: type, registration: Registration) -> None:
     """Enter a class whose instances are composites of leaves."""
     REGISTERED[cls] = registration
+    forget()
+
+
+def forget() -> None:
+    """Look all classes up anew: one was registered."""
     _find_registration.cache_clear()
+    registered_base.cache_clear()
 
 
 def register_lazily(package: str, enter: Callable[[], None]) -> None:
@@ -64,6 +70,12 @@ def _find_registration(cls: type) -> Registration | None:
         if registration is not None and (base is cls or registration.subclasses):
             return registration
     return None
+
+
+@functools.lru_cache(maxsize=1024)
+def registered_base(cls: type) -> type | None:
+    """The nearest base class that is registered, alone, without its subclasses; None if none is."""
+    return next((b for b in cls.__mro__[1:] if b in REGISTERED or b in OWN), None)
 
 
 @dataclass(frozen=True)

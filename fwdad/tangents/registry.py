@@ -7,6 +7,7 @@ with the chunk pushed to the leaves; everything else has ``NoTangent``.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import threading
 import types
 import typing
@@ -18,6 +19,7 @@ import numpy as np
 
 from fwdad.errors import DuplicateRuleError, UnsupportedTypeError, type_in_words
 from fwdad.tangents import vectors
+from fwdad.tangents.fields import is_plain, why_not_plain
 from fwdad.tangents.kinds import (
     AnyTangent,
     ArrayTangent,
@@ -161,14 +163,14 @@ def _of_generic(T: Any, origin: Any, n: int) -> TangentType:
 _NO_SPACE = (
     int, str, bytes, bytearray, np.generic, range, slice, type, np.dtype, np.ufunc,
     types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType,
-    type(Ellipsis),
+    type(Ellipsis), enum.Enum,
 )  # fmt: skip
 
 
 def _of_class(cls: type, n: int) -> TangentType:
     if cls in OWN:
         return OwnTangent(cls, n)
-    if registration_of(cls) is not None or dataclasses.is_dataclass(cls):
+    if registration_of(cls) is not None or dataclasses.is_dataclass(cls) or is_plain(cls):
         return CompositeTangent(cls, n, cls)
     if issubclass(cls, (float, complex, np.inexact)):
         return NumberTangent(cls, n)
@@ -178,9 +180,10 @@ def _of_class(cls: type, n: int) -> TangentType:
         return NoSpace(cls, n)
     reason = refusal(cls)
     if reason is None:
+        why = why_not_plain(cls)
         reason = (
-            f"{cls.__module__}.{cls.__qualname__}, whose parts fwdad does not know: register "
-            "them with register_tangent_type"
+            f"{cls.__module__}.{cls.__qualname__}, whose parts fwdad does not know"
+            f"{f' ({why})' if why else ''}: register them with register_tangent_type"
         )
     raise UnsupportedTypeError(f"no tangent type for {reason}")
 

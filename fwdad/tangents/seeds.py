@@ -9,8 +9,9 @@ import numpy as np
 
 from fwdad.errors import SeedError, type_in_words
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.composite import Structure, match
+from fwdad.tangents.composite import Structure
 from fwdad.tangents.lanes import basis_lanes, hot_lanes
+from fwdad.tangents.matching import match
 from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.zero import ZERO, NoTangent, Zero

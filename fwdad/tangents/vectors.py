@@ -13,9 +13,10 @@ import numpy as np
 
 from fwdad.errors import ChunkMismatchError, type_in_words
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.composite import flatten, is_leaf, match, unflatten
+from fwdad.tangents.composite import flatten, is_leaf, unflatten
+from fwdad.tangents.matching import match
 from fwdad.tangents.plain import plain
-from fwdad.tangents.registrations import OWN, REGISTERED, OwnTangents
+from fwdad.tangents.registrations import OWN, REGISTERED, OwnTangents, forget
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 from fwdad.tangents.zero import NoTangent, Undefined, Zero
 
@@ -26,6 +27,7 @@ def register_own(cls: type, operations: OwnTangents) -> None:
     """Enter a class whose tangents have a class of their own."""
     REGISTERED.pop(cls, None)
     OWN[cls] = operations
+    forget()
     _INNER[operations.tangent] = operations.inner
 
 

@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad.frontend.slots import slots_of, stand_in
+from fwdad.frontend.slots import stand_in
+from fwdad.tangents.objects import slots_of
 from tests.differences import central_differences, difference_along
 from tests.frontend import slots
 

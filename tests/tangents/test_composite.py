@@ -18,7 +18,8 @@ from scipy.optimize import OptimizeResult
 import fwdad
 from fwdad.errors import SeedError, UnsupportedTypeError
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.composite import flatten, lanes_of, map_tree, match, unflatten, unzip
+from fwdad.tangents.composite import flatten, lanes_of, unflatten, unzip
+from fwdad.tangents.matching import map_tree, match
 from fwdad.tangents.zero import ZERO, NoTangent
 from tests.tangents.classes import Slots
 

@@ -119,6 +119,7 @@ def test_nothing_is_kept_that_nobody_holds():
         (Body, CompositeTangent),
         (Box[float], CompositeTangent),
         (sp.csr_array, CompositeTangent),
+        (Unknown, CompositeTangent),
         (Any, AnyTangent),
         (float | None, AnyTangent),
     ],
@@ -141,7 +142,7 @@ def test_no_tangent(T):
 @pytest.mark.parametrize(
     ("T", "advice"),
     [
-        (Unknown, "register_tangent_type"),
+        (threading.Thread, "register_tangent_type"),
         (np.matrix, r"numpy\.asarray"),
         (np.ma.MaskedArray, r"x\.filled"),
         (ArrayType(object), "astype"),

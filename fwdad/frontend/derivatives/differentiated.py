@@ -33,6 +33,7 @@ from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number
 from fwdad.rules.core.registry import function_name
 from fwdad.rules.core.reverse_rules import RRULES
+from fwdad.tangents.back_references import READ_AS_CONSTANT
 from fwdad.transforms.forward import push_block
 from fwdad.transforms.passes import inline, optimise, split_arrays
 from fwdad.transforms.reverse.pull import pull_block
@@ -78,7 +79,10 @@ class Differentiated:
         self.leaves: list[Any] = []
         self.trees: list[tuple[Tree, slice]] = []
         for k in self.argnums:
-            found, tree = flatten(args[k], records=True)
+            found, tree = flatten(args[k], records=True, once=True)
+            if any(tracer.recorder.refers_back(x) for x in tree.constants):
+                message = f"argument {k}: {READ_AS_CONSTANT}"
+                raise UnsupportedTypeError(message)
             self.trees.append((tree, slice(len(self.leaves), len(self.leaves) + len(found))))
             self.leaves.extend(found)
         if not any(dtype_of(x).kind in "fc" for x in self.leaves):
@@ -199,14 +203,14 @@ class Differentiated:
             block.params.append(param)
             recorder.given[param] = symbol.value
             inner.append(Symbol(param, recorder))
-        args = list(self.args)
-        for k, (tree, part) in zip(self.argnums, self.trees, strict=True):
-            args[k] = tree(inner[part])
+        args = self._with(inner)
         mark = recorder.lengths.mark()
         derives, recorder.derives = recorder.derives, False
         differentiates, recorder.differentiates = recorder.differentiates, True
         raised, y = None, None
         with recorder.region(block) as region, recorder.alone_inside():
+            for k in self.argnums:  # f may change them: they are copies
+                made_in(recorder, args[k])
             try:
                 y = self.tracer.call(self.f, tuple(args), self.kwargs)
             except AlwaysRaises as error:
@@ -248,6 +252,13 @@ class Differentiated:
         self._check_kept(block, outside)
         recorder.alone.update(changed)
         return block, self._own(outer, block, written, lends=lends), tree
+
+    def _with(self, leaves: list[Any]) -> list[Any]:
+        """The arguments, with other leaves in those that are differentiated."""
+        args = list(self.args)
+        for k, (tree, part) in zip(self.argnums, self.trees, strict=True):
+            args[k] = tree(leaves[part])
+        return args
 
     def _own(
         self, given: list[Symbol], block: Block, written: list[bool], *, lends: bool

@@ -109,6 +109,8 @@ class Recorder:
         self.alone: set[Value] = set()  # inputs that must not share memory: a copy is written into
         self.copied: set[Value] = set()  # of those: inputs whose copy's layout is observable
         self.given: dict[Value, Value] = {}  # what stands for an argument that is differentiated
+        # whether a constant among the arguments refers to one that carries derivatives
+        self.refers_back: Callable[[Any], bool] = lambda _: False
         self.cut: Any = None  # what is known of a program that will be cut in two
         self.pulled_at = -1  # the depth of the call that is reversed; -1 if none is
         self.checkpoint: Checkpoint | None = None  # of the loops that are written now
