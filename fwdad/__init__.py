@@ -17,6 +17,7 @@ from fwdad.drivers.pullback import vjp
 from fwdad.eager.build import build_frule, call_rule
 from fwdad.eager_reverse.define import rrule
 from fwdad.evaluation.evaluators import derivative, jvp, stop_gradient
+from fwdad.evaluation.trees import ravel, tree_map
 from fwdad.frontend.syntax.loops import TraceWarning
 from fwdad.frontend.tape import Tape
 from fwdad.frontend.trace import trace
@@ -37,6 +38,7 @@ from fwdad.tangents.fields import constant_fields
 from fwdad.tangents.registry import register_tangent_type, tangent_type, typeof
 from fwdad.tangents.vectors import add_tangents, inner_product, scale_tangent, zero_tangent
 from fwdad.tangents.zero import ZERO, NoTangent, undefined
+from fwdad.testing.gradients import check_grads
 
 __all__ = [
     "ZERO",
@@ -50,6 +52,7 @@ __all__ = [
     "build_frule",
     "cache_info",
     "call_rule",
+    "check_grads",
     "checkpoint",
     "constant_fields",
     "derivative",
@@ -74,6 +77,7 @@ __all__ = [
     "multilinear",
     "no_derivative",
     "pure",
+    "ravel",
     "register_tangent_type",
     "reversible",
     "rrule",
@@ -84,6 +88,7 @@ __all__ = [
     "tangent_type",
     "trace",
     "transpose",
+    "tree_map",
     "typeof",
     "undefined",
     "value_and_grad",

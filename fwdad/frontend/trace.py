@@ -30,6 +30,7 @@ from fwdad.frontend.calls import (  # noqa: F401  (install themselves)
     objects,
     outputs,
     vectorize,
+    whole_trees,
     writers,
 )
 from fwdad.frontend.calls.kinds import mentions_symbols

@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import Location, UntraceableError
+from fwdad.errors import Location, SeedError, UntraceableError, with_article
 from fwdad.frontend.arguments import is_record, traced_object
 from fwdad.frontend.slots import original
 from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.iterators import Iterator
 from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
-from fwdad.ir.symbol import Symbol
+from fwdad.ir.symbol import Symbol, kind_in_words
 from fwdad.ir.types import ArrayType, Number, Type, number_type
 from fwdad.tangents.fields import constants_of, fields_of
 from fwdad.tangents.objects import attributes_of
-from fwdad.tangents.zero import NoTangent
+from fwdad.tangents.seeds import check_one_array
+from fwdad.tangents.zero import NoTangent, Zero
 
 _Build = Callable[[list[Any], bool, dict[int, Any]], Any]
 
@@ -39,6 +40,17 @@ class Tree:
     def __call__(self, leaves: list[Any]) -> Any:
         """The value with other leaves."""
         return self._build(leaves, False, {})
+
+    def by_leaf(self, parts: list[Any]) -> list[Any]:
+        """The part for each leaf, of one for each place; SeedError if two for a leaf differ."""
+        found: dict[int, Any] = {}
+        for k, part in zip(self.places, parts, strict=True):
+            if found.setdefault(k, part) is not part:
+                raise SeedError(
+                    "an array in two places of the argument has one tangent: the seed must have "
+                    "one array there, too"
+                )
+        return [found[k] for k in range(len(found))]
 
     def tangent(self, leaves: list[Any]) -> Any:
         """A tangent from its leaves; that of a number in a special format is a float."""
@@ -175,6 +187,74 @@ class _Flattening:
 def _kept(x: Any) -> _Build:
     """A part without a tangent."""
     return lambda _, t, __: NoTangent if t else x
+
+
+def matched(x: Any, v: Any, what: str = "seed", whose: str = "argument") -> list[Any]:
+    """The part of v at each place of a number or array of x, in the order of :func:`flatten`.
+
+    ``ZERO`` stands for zeros at all places of a composite. SeedError if the structures differ, or
+    if v differs where x is one list, dict or object in two places.
+    """
+    found: list[Any] = []
+    _match(x, v, (what, whose), found, {})
+    return found
+
+
+def _match(x: Any, v: Any, names: tuple[str, str], found: list[Any], seen: dict[int, Any]) -> None:
+    what, whose = names
+    if is_leaf(x):
+        check_one_array(v, what)
+        found.append(v)
+        return
+    if id(x) in seen:
+        if seen[id(x)] is not v:
+            raise SeedError(
+                f"the {whose} has {with_article(type(x).__name__)} in two places: the {what} must "
+                "have one object there, too"
+            )
+        return
+    if not isinstance(x, tuple):
+        seen[id(x)] = v
+    pairs = _pairs_of(x, v, names)
+    for part, given in pairs:
+        _match(part, given, names, found, seen)
+
+
+def _pairs_of(x: Any, v: Any, names: tuple[str, str]) -> list[tuple[Any, Any]]:
+    """The parts of a container or an object, each with the part of v at its place."""
+    what, whose = names
+    if not isinstance(x, (dict, tuple, list)):
+        return _fields_of_both(x, v, names) if is_record(x) else []
+    items = list(x.values() if isinstance(x, dict) else x)
+    if isinstance(v, Zero):
+        return [(item, v) for item in items]
+    if isinstance(x, dict) and isinstance(v, dict):
+        if set(x) != set(v):
+            raise SeedError(f"the {what} has the keys {list(v)}, the {whose} {list(x)}")
+        return [(item, v[key]) for key, item in x.items()]
+    if type(x) is not type(v) or len(x) != len(v):
+        raise SeedError(
+            f"the {what} must be {with_article(type(x).__name__)} of length {len(x)}, like the "
+            f"{whose}; got {kind_in_words(v)}"
+        )
+    return list(zip(items, v, strict=True))
+
+
+def _fields_of_both(x: Any, v: Any, names: tuple[str, str]) -> list[tuple[Any, Any]]:
+    what, whose = names
+    constants = constants_of(original(type(x)))
+    own = {name: part for name, part in fields_of(x).items() if name not in constants}
+    record = getattr(type(x), "__fwdad_record__", None)
+    if isinstance(v, Zero):
+        return [(part, v) for part in own.values()]
+    if record is not None and not is_record(v):  # the number that it stands for
+        return [(own[record], v)]
+    given = fields_of(v) if is_record(v) else {}
+    missing = [name for name, part in own.items() if name not in given and flatten(part)[0]]
+    if missing or set(given) - set(own) - constants:
+        came = f"the fields {list(given)}" if given else kind_in_words(v)
+        raise SeedError(f"the {what} is, or has, {came}; the {whose} has the fields {list(own)}")
+    return [(part, given[name]) for name, part in own.items() if name in given]
 
 
 def made_in(recorder: Any, x: Any) -> Any:

@@ -55,6 +55,11 @@ class Chunk:
     primal, ``@`` with a primal, indexing, and the NumPy functions of a closed list (sums, shapes,
     ``einsum``, ``fft``, …), each seen as if there were one tangent of the primal's shape.
 
+    To read it, take ``lanes``, the ``(N, *shape)`` array. Length, index and iteration are those of
+    one tangent, so that a rule is the textbook formula; ``np.asarray(x_dot)`` raises, since the
+    extra axis would broadcast to the right shape with wrong numbers. Only the chunk of a number,
+    which has no axes, reads like a tuple of N numbers: length, index, slice, iteration, unpacking.
+
     Parameters
     ----------
     lanes : array_like
@@ -77,6 +82,11 @@ class Chunk:
     >>> (np.array([3.0, 4.0]) * x_dot).lanes
     array([[3., 0.],
            [0., 4.]])
+    >>> x_dot[0].lanes  # of x[0]
+    array([1., 0.])
+    >>> first, second = Chunk([0.5, 2.0])  # of a number
+    >>> float(first), float(second)
+    (0.5, 2.0)
     """
 
     __slots__ = ("n", "shape", "terms")
@@ -144,9 +154,7 @@ class Chunk:
         return math.prod(self.shape)
 
     def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of an unsized object")
-        return self.shape[0]
+        return self.shape[0] if self.shape else self.n
 
     def __repr__(self) -> str:
         return f"Chunk({self.n} lanes of shape {self.shape})"
@@ -269,6 +277,9 @@ class Chunk:
 
     def __getitem__(self, index: Any) -> Any:
         if type(index) is not tuple:
+            if not self.shape and _is_of_lanes(index):  # a number has no axes
+                found = self.lanes[index]
+                return tuple(found) if type(index) is slice else found
             index = (index,)
         if len(index) == len(self.shape) and all(type(i) is int for i in index):
             return self.element(index)
@@ -410,6 +421,10 @@ class Chunk:
     def __array__(self, *_args: Any, **_kwargs: Any) -> Any:
         message = "a Chunk is not an array: use x_dot.lanes for the (N, *shape) array"
         raise ChunkOperationError(message)
+
+
+def _is_of_lanes(index: Any) -> bool:
+    return isinstance(index, (int, np.integer, slice)) and type(index) is not bool
 
 
 def _as_lanes(lanes: Any) -> np.ndarray:

@@ -69,8 +69,17 @@ def tangent_type(T: Any, n: int) -> TangentType | NoTangentType:
     Raises
     ------
     UnsupportedTypeError
-        For a class that fwdad does not know, or that carries no tangents (masked arrays, pandas
-        objects): the message tells what to write instead.
+        For a class whose instances hold more than their attributes (C code, ``__del__``, a base of
+        a library), or that carries no tangents (masked arrays, pandas objects): the message tells
+        what to write instead.
+
+    Notes
+    -----
+    Of numbers and arrays it is :class:`Chunk`. Of tuples, lists, dicts, dataclasses and plain
+    classes it is the same structure with a chunk at each leaf: a plain class is one whose instances
+    hold attributes only, in a ``__dict__`` or in slots, whatever its ``__init__`` checks. A part
+    that occurs twice, or in a cycle, is one part. :func:`constant_fields` excludes fields,
+    :func:`register_tangent_type` tells how other classes are taken apart.
 
     Examples
     --------
@@ -81,6 +90,26 @@ def tangent_type(T: Any, n: int) -> TangentType | NoTangentType:
     NoTangent
     >>> tangent_type(tuple[float, np.ndarray], 2).zero((1.0, np.ones(3)))
     (Chunk(2 lanes of shape ()), Chunk(2 lanes of shape (3,)))
+
+    The chunk of a number reads like a tuple of N numbers; that of an array has its lanes in front:
+
+    >>> of_a_number = tangent_type(float, 2).basis(1.0)
+    >>> len(of_a_number), [float(t) for t in of_a_number]
+    (2, [1.0, 0.0])
+    >>> of_an_array = tangent_type(np.ndarray, 2).basis(np.ones(3))
+    >>> of_an_array.lanes
+    array([[1., 0., 0.],
+           [0., 1., 0.]])
+
+    The tangent of an object is an object of the same class, made without ``__init__``, with the
+    tangents of its fields; a field that has none is ``NoTangent``:
+
+    >>> class Rod:
+    ...     def __init__(self, length, name):
+    ...         self.length, self.name = length, name
+    >>> zero = tangent_type(Rod, 2).zero(Rod(3.0, "left"))
+    >>> zero.length, zero.name
+    (Chunk(2 lanes of shape ()), NoTangent)
     """
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
         raise UnsupportedTypeError(f"the number of lanes must be a nonnegative integer, not {n!r}")
@@ -243,9 +272,10 @@ def register_tangent_type(
     inner: Callable[[Any, Any], float] | None = None,
     override: bool = False,
 ) -> None:
-    """Let the instances of a class have tangents.
+    """Let the instances of a class have tangents, or have them in a way of their own.
 
-    Either tell how they are flattened into parts that have tangents (``flatten``,
+    Dataclasses and plain classes have tangents field by field without it; see :func:`tangent_type`.
+    Either tell how the instances are flattened into parts that have tangents (``flatten``,
     ``unflatten``), or name the class of their tangents (``tangent``, ``zero``, ``inner``).
 
     Parameters

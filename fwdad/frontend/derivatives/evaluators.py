@@ -14,7 +14,6 @@ from fwdad.errors import (
     NotHolomorphicError,
     SeedError,
     UntraceableError,
-    with_article,
 )
 from fwdad.evaluation import evaluators as api
 from fwdad.evaluation.arguments import (
@@ -27,10 +26,10 @@ from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, RowsNeededError, dtype_of
 from fwdad.frontend.derivatives.pullbacks import Point
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.frontend.trees import Tree, flatten, made_in
+from fwdad.frontend.trees import Tree, flatten, made_in, matched
 from fwdad.ir.symbol import Symbol, kind_in_words
 from fwdad.ir.types import Number, Size
-from fwdad.tangents.seeds import check_one_array, random_seeds
+from fwdad.tangents.seeds import random_seeds
 from fwdad.tangents.zero import ZERO, NoTangent
 from fwdad.transforms.forward import Basis
 
@@ -106,12 +105,7 @@ def _jvp(
         primals, lanes, tree = _basis_run(at, options)
         dots = [_tangent(t, p) for t, p in zip(lanes, primals, strict=True)]
         return at.result(tree, primals, at.tangent(tree, dots))
-    given = (x, *args)
-    like = tuple(given[k] for k in at.argnums)
-    like = like[0] if at.single else like
-    directions, _ = flatten(_in_structure(like, v), records=True)
-    if len(directions) != len(at.leaves):
-        raise SeedError(f"v has {len(directions)} leaves, x has {len(at.leaves)}")
+    directions = _directions(at, v)
     recorder = tracer.recorder
     symbols = [recorder.as_symbol(d) for d in directions]
     leaves = [recorder.as_symbol(leaf) for leaf in at.leaves]
@@ -128,23 +122,19 @@ def _jvp(
     return at.result(tree, primals, at.tangent(tree, dots))
 
 
-def _in_structure(x: Any, v: Any) -> Any:
-    """A direction with its parts in the argument's order; raises if the structures differ."""
-    if isinstance(x, dict) and isinstance(v, dict):
-        if set(x) != set(v):
-            raise SeedError(f"the seed has the keys {list(v)}, the argument {list(x)}")
-        return {key: _in_structure(part, v[key]) for key, part in x.items()}
-    if isinstance(x, (tuple, list, dict)):
-        if type(x) is not type(v) or len(x) != len(v):
-            raise SeedError(
-                f"the seed must be {with_article(type(x).__name__)} of length {len(x)}, like the "
-                f"argument; got {kind_in_words(v)}"
-            )
-        parts = [_in_structure(part, own) for part, own in zip(x, v, strict=True)]
-        return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
-    if type(x) is Symbol or isinstance(x, (np.ndarray, np.generic, float, complex)):
-        check_one_array(v, "seed")
-    return v
+def _directions(at: Differentiated, v: Any) -> list[Any]:
+    """The part of v for each leaf of the arguments."""
+    seeds = (v,) if at.single else v
+    if not isinstance(seeds, (tuple, list)) or len(seeds) != len(at.argnums):
+        raise SeedError(
+            f"the seed must be a tuple of length {len(at.argnums)}, like the argument; got "
+            f"{kind_in_words(v)}"
+        )
+    found: list[Any] = []
+    for k, (tree, _), seed in zip(at.argnums, at.trees, seeds, strict=True):
+        parts = tree.by_leaf(matched(at.args[k], seed))
+        found += [at.tracer.call(np.asarray, (p,), {}) if type(p) is list else p for p in parts]
+    return found
 
 
 def _stacked(tracer: Tracer, v: Symbol, x: Symbol, *, single: bool) -> Any:

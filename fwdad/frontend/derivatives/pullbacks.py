@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 
 from fwdad.eager.arguments import check_outputs
-from fwdad.errors import NoOutputError, SeedError, returned_nothing, with_article
+from fwdad.errors import NoOutputError, SeedError, returned_nothing
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, dtype_of, made_of
-from fwdad.frontend.derivatives.pulled import cotangents
+from fwdad.frontend.derivatives.pulled import cotangents, cotangents_of_leaves
 from fwdad.frontend.syntax.symbols import OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.frontend.trees import flatten
+from fwdad.frontend.trees import flatten, matched
 from fwdad.ir.builder.outside import leave_outside
 from fwdad.ir.clone import Cloner
 from fwdad.ir.ops import Block, Program, Value, is_array, values_in
 from fwdad.ir.rewrite import all_inside, all_used, written_outside
-from fwdad.ir.symbol import Symbol, kind_in_words
+from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.seeds import ONE_OR_SEVERAL, check_one_array
@@ -133,7 +133,7 @@ class Point(OfTrace):
 
     def _bars(self, y_bar: Any) -> tuple[dict[int, Any], int | None]:
         """The cotangents of y's leaves that have one, as symbols, and their number (None: one)."""
-        bar_leaves = _leaf_by_leaf(self.y, y_bar)
+        bar_leaves = matched(self.y, y_bar, "cotangent", "value")
         bars, extra = {}, set()
         for k, bar in zip(self.leaves, bar_leaves, strict=True):
             if dtype_of(self.primals[k]).kind not in "fc" or isinstance(bar, Zero):
@@ -213,9 +213,8 @@ class Point(OfTrace):
         mark = recorder.lengths.mark()
         with recorder.region(block):
             own = {k: Symbol(p, recorder) for k, p in zip(bars, block.params, strict=True)}
-            parts = cotangents(self.at, self._pulled(own))
-            leaves = flatten(tuple(parts), records=True)[0]
-            block.results = [recorder.operand(x) for x in leaves]
+            bars_of_x = cotangents_of_leaves(self.at, self._pulled(own))
+            block.results = [recorder.operand(b) for b in bars_of_x if b is not NoTangent]
         recorder.lengths.forget(mark)
         inline(Program("", block))
         stacked = []
@@ -238,28 +237,6 @@ class Point(OfTrace):
                 value = recorder.apply(np.zeros, ((count, *shape), symbol.dtype), {})
             found.append(value)
         return [tree.tangent(found[part]) for tree, part in self.at.trees]
-
-
-def _leaf_by_leaf(y: Any, y_bar: Any) -> list[Any]:
-    """The cotangent of each leaf of a value."""
-    if isinstance(y, int):
-        return [y_bar]
-    if isinstance(y_bar, Zero):
-        return [y_bar] * len(flatten(y, records=True)[0])
-    if isinstance(y, (tuple, list, dict)):
-        if type(y) is not type(y_bar) or len(y) != len(y_bar):
-            raise SeedError(
-                f"the cotangent must be {with_article(type(y).__name__)} of length {len(y)}, like "
-                f"the value; got {kind_in_words(y_bar)}"
-            )
-        if isinstance(y, dict) and set(y) != set(y_bar):
-            raise SeedError(f"the cotangent has the keys {list(y_bar)}, the value {list(y)}")
-        keys: Any = y if isinstance(y, dict) else range(len(y))
-        return [leaf for key in keys for leaf in _leaf_by_leaf(y[key], y_bar[key])]
-    found, given = flatten(y, records=True)[0], flatten(y_bar, records=True)[0]
-    if len(found) != len(given):
-        raise SeedError(f"the cotangent has {len(given)} leaves, the value {len(found)}")
-    return given
 
 
 def pull(point: Point, y_bar: Any) -> Any:

@@ -183,6 +183,12 @@ def check_scalar(y: Any, f: Any) -> None:
 
 def cotangents(at: Differentiated, bars: list[Any]) -> list[Any]:
     """The cotangents of the arguments in their structures, with zeros written out."""
+    found = cotangents_of_leaves(at, bars)
+    return [tree.tangent(found[part]) for tree, part in at.trees]
+
+
+def cotangents_of_leaves(at: Differentiated, bars: list[Any]) -> list[Any]:
+    """The cotangents of the arguments' leaves, with zeros written out."""
     recorder = at.tracer.recorder
     found: list[Any] = []
     for x, b in zip(at.leaves, bars, strict=True):
@@ -198,7 +204,7 @@ def cotangents(at: Differentiated, bars: list[Any]) -> list[Any]:
             found.append(b)
         else:
             found.append(recorder.apply(np.full_like, (symbol, b), {}))
-    return [tree.tangent(found[part]) for tree, part in at.trees]
+    return found
 
 
 def _as_number(recorder: Any, x: Symbol, b: Any) -> Any:
