@@ -4,6 +4,7 @@
 from fwdad import errors as errors
 from fwdad import reversible as reversible
 from fwdad import rules as rules
+from fwdad.api.check_grads import check_grads
 from fwdad.api.checkpoint import checkpoint
 from fwdad.api.explain import explain
 from fwdad.api.jit import cache_info, jit, show
@@ -38,7 +39,6 @@ from fwdad.tangents.fields import constant_fields
 from fwdad.tangents.registry import register_tangent_type, tangent_type, typeof
 from fwdad.tangents.vectors import add_tangents, inner_product, scale_tangent, zero_tangent
 from fwdad.tangents.zero import ZERO, NoTangent, undefined
-from fwdad.testing.gradients import check_grads
 
 __all__ = [
     "ZERO",

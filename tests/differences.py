@@ -1,6 +1,6 @@
 """Derivatives to compare with: finite differences and complex steps of the plain program.
 
-Differences are central ones with Richardson extrapolation (``fwdad.testing.differences``, which
+Differences are central ones with Richardson extrapolation (``fwdad.evaluation.differences``, which
 shares no code with the rules) at the step with the least estimated error. That estimate, without
 the rounding of f itself, must be below 1e-7, relative to the largest derivative or to 1; for smooth
 functions it is about 1e-11. At a kink they raise instead of returning one of its sides.
@@ -8,7 +8,7 @@ functions it is about 1e-11. At a kink they raise instead of returning one of it
 
 import numpy as np
 
-from fwdad.testing.differences import directional
+from fwdad.evaluation.differences import directional
 
 
 def central_differences(f, x, *, least=1.0, accuracy=1e-7):

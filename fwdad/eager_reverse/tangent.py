@@ -13,7 +13,7 @@ from fwdad.ops import record_of
 from fwdad.rules.core.adjoints import Space
 from fwdad.rules.core.containers import rebuild
 from fwdad.rules.core.recording import OpaqueTangentError, Operation, RecordingTangent
-from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.chunk import Chunk, counts_lanes
 from fwdad.tangents.lanes import UNKNOWN
 from fwdad.tangents.plain import plain
 from fwdad.tangents.quiet import quietly
@@ -192,6 +192,8 @@ class Recorded(RecordingTangent):
         return self if shape == self.shape else Recorded.made(self.record, shape, self.terms)
 
     def __getitem__(self, index: Any) -> Recorded:
+        if not self.shape and counts_lanes(index):
+            return self.lanes[index]
         index = index if type(index) is tuple else (index,)
         node = self.settle()
         ints = all(type(i) is int for i in index)

@@ -20,7 +20,7 @@ from fwdad.ir.types import ArrayType, Number, Type, number_type
 from fwdad.tangents.fields import constants_of, fields_of
 from fwdad.tangents.objects import attributes_of
 from fwdad.tangents.seeds import check_one_array
-from fwdad.tangents.zero import NoTangent, Zero
+from fwdad.tangents.zero import NoTangent, NoTangentType, Zero
 
 _Build = Callable[[list[Any], bool, dict[int, Any]], Any]
 
@@ -203,7 +203,8 @@ def matched(x: Any, v: Any, what: str = "seed", whose: str = "argument") -> list
 def _match(x: Any, v: Any, names: tuple[str, str], found: list[Any], seen: dict[int, Any]) -> None:
     what, whose = names
     if is_leaf(x):
-        check_one_array(v, what)
+        if has_tangents(x):
+            check_one_array(v, what)
         found.append(v)
         return
     if id(x) in seen:
@@ -226,7 +227,7 @@ def _pairs_of(x: Any, v: Any, names: tuple[str, str]) -> list[tuple[Any, Any]]:
     if not isinstance(x, (dict, tuple, list)):
         return _fields_of_both(x, v, names) if is_record(x) else []
     items = list(x.values() if isinstance(x, dict) else x)
-    if isinstance(v, Zero):
+    if isinstance(v, (Zero, NoTangentType)):
         return [(item, v) for item in items]
     if isinstance(x, dict) and isinstance(v, dict):
         if set(x) != set(v):
@@ -245,16 +246,28 @@ def _fields_of_both(x: Any, v: Any, names: tuple[str, str]) -> list[tuple[Any, A
     constants = constants_of(original(type(x)))
     own = {name: part for name, part in fields_of(x).items() if name not in constants}
     record = getattr(type(x), "__fwdad_record__", None)
-    if isinstance(v, Zero):
+    if isinstance(v, (Zero, NoTangentType)):
         return [(part, v) for part in own.values()]
     if record is not None and not is_record(v):  # the number that it stands for
         return [(own[record], v)]
     given = fields_of(v) if is_record(v) else {}
-    missing = [name for name, part in own.items() if name not in given and flatten(part)[0]]
-    if missing or set(given) - set(own) - constants:
-        came = f"the fields {list(given)}" if given else kind_in_words(v)
+    # one without a tangent space need not be there
+    given = {name: NoTangent for name, part in own.items() if not _is_active(part)} | given
+    if set(own) - set(given) or set(given) - set(own) - constants:
+        came = f"the fields {list(fields_of(v))}" if is_record(v) else kind_in_words(v)
         raise SeedError(f"the {what} is, or has, {came}; the {whose} has the fields {list(own)}")
-    return [(part, given[name]) for name, part in own.items() if name in given]
+    return [(part, given[name]) for name, part in own.items()]
+
+
+def _is_active(x: Any) -> bool:
+    return any(has_tangents(leaf) for leaf in flatten(x, records=True, once=True)[0])
+
+
+def has_tangents(x: Any) -> bool:
+    """Whether a leaf has a tangent space."""
+    number = number_type(x)
+    dtype = x.dtype if isinstance(x, (Symbol, np.ndarray)) else number and number.dtype
+    return dtype is not None and dtype.kind in "fc"
 
 
 def made_in(recorder: Any, x: Any) -> Any:

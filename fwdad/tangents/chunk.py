@@ -277,9 +277,8 @@ class Chunk:
 
     def __getitem__(self, index: Any) -> Any:
         if type(index) is not tuple:
-            if not self.shape and _is_of_lanes(index):  # a number has no axes
-                found = self.lanes[index]
-                return tuple(found) if type(index) is slice else found
+            if not self.shape and counts_lanes(index):  # a number has no axes
+                return self.lanes[index] if type(index) is not slice else tuple(self.lanes[index])
             index = (index,)
         if len(index) == len(self.shape) and all(type(i) is int for i in index):
             return self.element(index)
@@ -423,7 +422,8 @@ class Chunk:
         raise ChunkOperationError(message)
 
 
-def _is_of_lanes(index: Any) -> bool:
+def counts_lanes(index: Any) -> bool:
+    """Whether an index of a number's chunk means lanes."""
     return isinstance(index, (int, np.integer, slice)) and type(index) is not bool
 
 

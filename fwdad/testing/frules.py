@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.evaluation.differences import directional
 from fwdad.rules.core.containers import rebuild, walk
 from fwdad.tangents.chunk import Chunk
-from fwdad.testing.differences import directional
 from fwdad.testing.memory import check_returned, check_written
 from fwdad.testing.modes import check_modes
 from fwdad.testing.nested import check_second_order

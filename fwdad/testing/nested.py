@@ -8,10 +8,10 @@ import numpy as np
 
 from fwdad.eager.build import build_frule
 from fwdad.errors import FwdadError, RuleError
+from fwdad.evaluation.differences import directional
 from fwdad.rules.core.containers import Path
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import is_leaf as is_dual_leaf
-from fwdad.testing.differences import directional
 from fwdad.testing.structure import is_leaf, lanes_of, result_tangents
 from fwdad.testing.trial import Trial
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from fwdad.drivers.pullback import vjp
 from fwdad.errors import FwdadError, MissingRuleError
+from fwdad.evaluation.differences import directional
 from fwdad.evaluation.evaluators import jvp
 from fwdad.rules.core.containers import Path, rebuild, walk
 from fwdad.rules.core.registry import RULES, function_name
 from fwdad.rules.core.reverse_rules import RRULES
-from fwdad.testing.differences import directional
 from fwdad.testing.frules import LINEARITY_RTOL, allowed
 from fwdad.testing.memory import check_returned, check_written
 from fwdad.testing.modes import attempt, called_by, compilers, leaves_of

@@ -7,6 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 
+import fwdad
+from fwdad.errors import ChunkOperationError, MissingTransposeError, NonlinearTangentError
+from fwdad.rules.core.registry import RULES
 from fwdad.tangents.chunk import Chunk, map_lanes
 from fwdad.tangents.laws.listing import listed
 from fwdad.tangents.scaling import MAX_ARRAY_TERMS, MAX_SCALAR_TERMS
@@ -40,8 +43,80 @@ def test_looks_like_its_primal(n, shape):
 
 def test_length_is_the_primals():
     assert len(Chunk(np.ones((5, 2, 3)))) == 2
-    with pytest.raises(TypeError, match="unsized"):
-        len(Chunk(np.ones(5)))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_the_chunk_of_a_number_reads_like_a_tuple(n):
+    numbers = np.arange(1.0, n + 1.0)
+    for x_dot in (Chunk(numbers), Chunk(numbers / 2) * 2.0, Chunk(numbers - 1) + Chunk(np.ones(n))):
+        assert len(x_dot) == n
+        assert tuple(x_dot) == tuple(numbers)
+        first, *others = x_dot
+        assert (first, others) == (1.0, list(numbers[1:]))
+        assert (x_dot[0], x_dot[-1], x_dot[np.int64(0)]) == (1.0, n, 1.0)
+        assert x_dot[:2] == tuple(numbers[:2])
+        assert x_dot[::-1] == tuple(numbers[::-1])
+        assert 1.0 in x_dot
+        for index in (n, -n - 1):
+            with pytest.raises(IndexError):
+                x_dot[index]
+
+
+def test_reading_does_not_change_what_a_rule_means():
+    """Indices of arrays are the primal's, and so are those of a number that are none of a tuple."""
+    x_dot = Chunk(np.arange(6.0).reshape(2, 3))
+    assert [t.shape for t in x_dot] == [(), (), ()]
+    assert tuple(x_dot[1]) == (1.0, 4.0)
+    number = Chunk(np.arange(2.0))
+    assert number[()].shape == number[...].shape == ()
+    assert number[None].shape == (1,)
+    with pytest.raises(IndexError):
+        number[0,]
+    for chunk in (x_dot, number):
+        with pytest.raises(ChunkOperationError, match="lanes"):
+            np.asarray(chunk)
+        with pytest.raises(NonlinearTangentError):
+            chunk == chunk  # noqa: B015, PLR0124
+
+
+def test_a_rule_that_reads_the_lanes_of_a_number_has_no_transpose(plant_rule):
+    """Reading looks into the lanes, as ``.lanes`` does: reverse mode refuses it."""
+    f = plant_rule(read(lambda t: list(t)))
+    assert fwdad.jvp(f, 3.0, 1.0) == (9.0, 6.0)
+    for read_lanes in (
+        list,
+        lambda t: [t[k] for k in range(t.n)],
+        lambda t: t[:],
+        lambda t: [t[-1]],
+    ):
+        f = plant_rule(read(read_lanes))
+        with pytest.raises(MissingTransposeError):
+            fwdad.grad(lambda x, f=f: f(x) * 1.0)(3.0)
+
+
+def read(lanes):
+    return lambda x, t: (x**2, Chunk(np.array([2.0 * x * lane for lane in lanes(t)])))
+
+
+@pytest.fixture
+def plant_rule():
+    """A function with a rule ``body(x, x_dot)``, for one test."""
+    made = []
+
+    def plant(body):
+        def square(x):
+            return x**2
+
+        def rule(primals, tangents):
+            return body(primals[0], tangents[0])
+
+        fwdad.frule(square)(rule)
+        made.append(square)
+        return square
+
+    yield plant
+    for f in made:
+        RULES.pop(f)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])

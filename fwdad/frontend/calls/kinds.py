@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.frontend.arguments import is_record
 from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional
 from fwdad.ir.symbol import Symbol, UnknownText
 from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule, is_declared_pure
 from fwdad.tangents.namespaces import namespace_of
+from fwdad.tangents.objects import attributes_of
 
 NUMPY_FUNCTION = type(np.sum)
 
@@ -62,24 +64,34 @@ def writes(f: Any) -> bool:
 
 def mentions_symbols(x: Any) -> bool:
     """Whether something holds values that are unknown when the program is traced."""
+    return _mentions(x, set())
+
+
+def _mentions(x: Any, seen: set[int], *, in_object: bool = False) -> bool:
     if isinstance(x, (Symbol, UnknownText, Maybe, Optional, Closure, Method, OfTrace)):
         return True
-    if isinstance(x, (list, tuple, set, frozenset, deque)):
-        return any(mentions_symbols(item) for item in x)
-    if isinstance(x, dict):
-        return any(mentions_symbols(item) for item in x.values())
-    if isinstance(x, slice):
-        return mentions_symbols((x.start, x.stop, x.step))
     if isinstance(x, np.ndarray):
-        return True
-    namespace = namespace_of(x)
-    if (
-        isinstance(namespace, dict)
-        and not isinstance(x, (type, types.ModuleType))
-        and not callable(x)
-    ):
-        return any(isinstance(item, (Symbol, Closure, Method)) for item in namespace.values())
-    return False
+        return not in_object
+    parts: Any = ()
+    if isinstance(x, (list, tuple, set, frozenset, deque)):
+        parts = x
+    elif isinstance(x, dict):
+        parts = x.values()
+    elif isinstance(x, slice):
+        parts = (x.start, x.stop, x.step)
+    elif is_record(x):
+        parts, in_object = attributes_of(x).values(), True
+    else:
+        namespace = namespace_of(x)
+        if isinstance(namespace, dict) and not isinstance(x, _NO_OBJECTS) and not callable(x):
+            return any(isinstance(item, (Symbol, Closure, Method)) for item in namespace.values())
+    if not parts or id(x) in seen:
+        return False
+    seen.add(id(x))
+    return any(_mentions(part, seen, in_object=in_object) for part in parts)
+
+
+_NO_OBJECTS = (type, types.ModuleType)
 
 
 def makes_arrays(f: Any) -> bool:

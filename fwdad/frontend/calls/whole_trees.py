@@ -11,9 +11,8 @@ from fwdad.errors import SeedError, UntraceableError
 from fwdad.evaluation.trees import Unravel, nth_tree, ravel, tree_map
 from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.frontend.trees import flatten, made_in, matched
+from fwdad.frontend.trees import flatten, has_tangents, made_in, matched
 from fwdad.ir.symbol import Symbol
-from fwdad.tangents.zero import NoTangent
 
 
 @builtin(tree_map)
@@ -23,7 +22,7 @@ def _tree_map(tracer: Tracer, f: Any, tree: Any, *rest: Any) -> Any:
     for k, other in enumerate(rest):
         columns.append(structure.by_leaf(matched(tree, other, nth_tree(k), "first tree")))
     made = [
-        tracer.call(f, row, {}) if _has_tangents(row[0]) else row[0]
+        tracer.call(f, row, {}) if has_tangents(row[0]) else row[0]
         for row in zip(*columns, strict=True)
     ]
     return made_in(tracer.recorder, structure(made))
@@ -32,14 +31,14 @@ def _tree_map(tracer: Tracer, f: Any, tree: Any, *rest: Any) -> Any:
 @builtin(ravel)
 def _ravel(tracer: Tracer, tree: Any) -> Any:
     leaves, structure = flatten(tree, records=True, once=True)
-    symbols = [tracer.recorder.as_symbol(x) for x in leaves if _has_tangents(x)]
+    symbols = [tracer.recorder.as_symbol(x) for x in leaves if has_tangents(x)]
     shapes = [
         tuple(tracer.recorder.lengths.known_length(s, axis) for axis in range(s.type.ndim))
         for s in symbols
     ]
     dtypes = [s.dtype for s in symbols]
     like = iter(np.broadcast_to(np.zeros((), d), n) for n, d in zip(shapes, dtypes, strict=True))
-    example = structure([next(like) if _has_tangents(x) else x for x in leaves])
+    example = structure([next(like) if has_tangents(x) else x for x in leaves])
     unravel = Unravel(example, shapes, dtypes)
     if not symbols:
         return np.zeros(0), unravel
@@ -60,12 +59,12 @@ def _unravel(tracer: Tracer, f: Unravel, args: Any, kwargs: Any) -> Any:
         shape = (_length(tracer, vector, f.count),)
     f.check(shape, vector.dtype)
     leaves, structure = flatten(f.example, records=True, once=True)
-    if sum(map(_has_tangents, leaves)) != len(f.shapes):
+    if sum(map(has_tangents, leaves)) != len(f.shapes):
         message = "unravel returns a structure with a part that cannot be traced, such as a sparse"
         raise UntraceableError(f"{message} array", tracer.position.location())
     parts = iter(f.parts(lambda g, *given: tracer.call(g, given, {}), vector))
     return made_in(
-        tracer.recorder, structure([next(parts) if _has_tangents(x) else x for x in leaves])
+        tracer.recorder, structure([next(parts) if has_tangents(x) else x for x in leaves])
     )
 
 
@@ -82,10 +81,3 @@ def _length(tracer: Tracer, vector: Symbol, count: int) -> int:
         message = f"unravel takes a vector of shape ({count},)"
         recorder.check(holds, SeedError, (message,), tracer.position.location())
         return count
-
-
-def _has_tangents(x: Any) -> bool:
-    if x is NoTangent:
-        return False
-    dtype = x.dtype if type(x) is Symbol or isinstance(x, (np.ndarray, np.generic)) else None
-    return isinstance(x, (float, complex)) if dtype is None else dtype.kind in "fc"

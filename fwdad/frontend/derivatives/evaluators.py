@@ -26,7 +26,7 @@ from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, RowsNeededError, dtype_of
 from fwdad.frontend.derivatives.pullbacks import Point
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.frontend.trees import Tree, flatten, made_in, matched
+from fwdad.frontend.trees import Tree, flatten, has_tangents, made_in, matched
 from fwdad.ir.symbol import Symbol, kind_in_words
 from fwdad.ir.types import Number, Size
 from fwdad.tangents.seeds import random_seeds
@@ -107,13 +107,15 @@ def _jvp(
         return at.result(tree, primals, at.tangent(tree, dots))
     directions = _directions(at, v)
     recorder = tracer.recorder
-    symbols = [recorder.as_symbol(d) for d in directions]
     leaves = [recorder.as_symbol(leaf) for leaf in at.leaves]
-    single = symbols[0].type.ndim == leaves[0].type.ndim
-    n = 1 if single else recorder.lengths.known_length(symbols[0], 0)
-    tangents = [
-        _stacked(tracer, s, leaf, single=single) for s, leaf in zip(symbols, leaves, strict=True)
+    pairs = [
+        (recorder.as_symbol(d), x) if has_tangents(x) and d is not ZERO else (None, x)
+        for d, x in zip(directions, leaves, strict=True)
     ]
+    first, x = next((d, x) for d, x in pairs if d is not None)
+    single = first.type.ndim == x.type.ndim
+    n = 1 if single else recorder.lengths.known_length(first, 0)
+    tangents = [ZERO if d is None else _stacked(tracer, d, x, single=single) for d, x in pairs]
     primals, lanes, tree = at.run(n, tangents, options.get("chunk", "auto"))
     dots = [
         _first(recorder, t, p) if single else _tangent(t, p)
@@ -134,6 +136,8 @@ def _directions(at: Differentiated, v: Any) -> list[Any]:
     for k, (tree, _), seed in zip(at.argnums, at.trees, seeds, strict=True):
         parts = tree.by_leaf(matched(at.args[k], seed))
         found += [at.tracer.call(np.asarray, (p,), {}) if type(p) is list else p for p in parts]
+    if not any(map(has_tangents, found)):
+        raise SeedError("the seed has no floats: they are the directions of the argument's floats")
     return found
 
 

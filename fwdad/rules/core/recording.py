@@ -20,7 +20,7 @@ from fwdad.rules.core.adjoints import TRANSPOSES, Space
 from fwdad.rules.core.binding import binder_for
 from fwdad.rules.core.containers import Path, pick, rebuild, walk
 from fwdad.rules.core.registry import find_rule, function_name
-from fwdad.tangents.chunk import LAWS, Chunk
+from fwdad.tangents.chunk import LAWS, Chunk, counts_lanes
 from fwdad.tangents.shapes import same_shape
 from fwdad.tangents.zero import Undefined, Zero
 
@@ -181,7 +181,12 @@ class RecordingTangent(Chunk):
     def __rmatmul__(self, other: Any) -> Any:
         return other if isinstance(other, Zero) else self._record(np.matmul, other, self)
 
+    def __len__(self) -> int:
+        return len(self.value) if self.shape else len(self.lanes)
+
     def __getitem__(self, index: Any) -> Any:
+        if not self.shape and counts_lanes(index):
+            return self.lanes[index]
         return self._recorded(self.value[index], operator.getitem, (self, index), {})
 
     def element(self, index: tuple[int, ...]) -> Any:
