@@ -83,7 +83,7 @@ EXAMPLES = {
     test.name: test
     for x in (*FUNCTIONS.values(), *CLASSES.values())
     for test in doctest.DocTestFinder(recurse=False).find(
-        x, globs=vars(inspect.getmodule(x)).copy()
+        x, globs=vars(inspect.getmodule(x)) | {"__name__": "__main__"}
     )
     if test.examples
 }
