@@ -265,9 +265,10 @@ def _is_active(x: Any) -> bool:
 
 def has_tangents(x: Any) -> bool:
     """Whether a leaf has a tangent space."""
+    if isinstance(x, (Symbol, np.ndarray)):
+        return x.dtype.kind in "fc"
     number = number_type(x)
-    dtype = x.dtype if isinstance(x, (Symbol, np.ndarray)) else number and number.dtype
-    return dtype is not None and dtype.kind in "fc"
+    return number is not None and number.dtype.kind in "fc"
 
 
 def made_in(recorder: Any, x: Any) -> Any:
