@@ -185,7 +185,7 @@ def elementwise(x, y):
         x * y + 2.0,
         np.exp(-(x**2)) / (1.0 + y * y),
         np.where(x > y, x, -y),
-        np.maximum(x, y) - np.clip(x, -1, 1),
+        np.maximum(x, y) - np.clip(x, -1, 1) + np.clip(y),
         (x > 0) & (y > 0),
         -x,
         x / y,

@@ -201,6 +201,8 @@ def _divmod(x1: Any, x2: Any) -> Any:
 @expands("numpy.clip")
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, **bounds: Any) -> Any:
     low, high = bounds.get("min", a_min), bounds.get("max", a_max)
+    if low is None and high is None:
+        return np.positive(a)
     if low is None:
         return np.minimum(a, high)
     return np.maximum(a, low) if high is None else np.minimum(np.maximum(a, low), high)
