@@ -1,5 +1,8 @@
 """Differentiate the NumPy program that you already have, N tangents at a time."""
 
+import importlib
+import typing
+
 # importing the rules and the laws registers them, importing `pages` speaks to malloc
 from fwdad import errors as errors
 from fwdad import reversible as reversible
@@ -9,8 +12,10 @@ from fwdad.api.checkpoint import checkpoint
 from fwdad.api.explain import explain
 from fwdad.api.jit import cache_info, jit, show
 from fwdad.api.memory_report import memory_report
+from fwdad.api.neighbours import spelling as _spelling
+from fwdad.api.second_derivatives import hessian, hvp
 from fwdad.api.support import Support, supported
-from fwdad.api.transforms import grad, hessian, hvp, jacfwd, jacrev, value_and_grad
+from fwdad.api.transforms import grad, jacfwd, jacrev, value_and_grad
 from fwdad.drivers import implicit_roots as implicit_roots
 from fwdad.drivers.jacobian import jacobian, value_and_jacobian
 from fwdad.drivers.linearize import linearize
@@ -40,6 +45,12 @@ from fwdad.tangents.registry import register_tangent_type, tangent_type, typeof
 from fwdad.tangents.vectors import add_tangents, inner_product, scale_tangent, zero_tangent
 from fwdad.tangents.zero import ZERO, NoTangent, undefined
 
+if typing.TYPE_CHECKING:
+    from fwdad import examples as examples
+    from fwdad import testing as testing
+
+    __version__: str
+
 __all__ = [
     "ZERO",
     "Chunk",
@@ -58,6 +69,7 @@ __all__ = [
     "derivative",
     "elementwise",
     "errors",
+    "examples",
     "explain",
     "frule",
     "grad",
@@ -86,6 +98,7 @@ __all__ = [
     "stop_gradient",
     "supported",
     "tangent_type",
+    "testing",
     "trace",
     "transpose",
     "tree_map",
@@ -96,3 +109,22 @@ __all__ = [
     "vjp",
     "zero_tangent",
 ]
+
+_WHEN_ASKED_FOR = ("examples", "testing")
+
+if not typing.TYPE_CHECKING:  # a type checker would take every name for one that is there
+
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            return importlib.import_module("fwdad.core.version").version()
+        if name in _WHEN_ASKED_FOR:
+            return importlib.import_module(f"fwdad.{name}")
+        message = f"module 'fwdad' has no attribute {name!r}"
+        instead = _spelling(name, (errors, reversible))
+        if instead is None:
+            raise AttributeError(message, name=name, obj=importlib.import_module("fwdad"))
+        raise AttributeError(f"{message}: {instead}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__all__", "__doc__", "__file__", "__name__", "__version__"])

@@ -4,6 +4,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from fwdad.core.version import version
+
 
 def positive(text: str) -> int:
     """Read a positive integer."""
@@ -19,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m fwdad", description="Derivatives of the NumPy program you already have."
     )
+    parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(dest="command", title="commands")
     demo = commands.add_parser(
         "demo",
@@ -33,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--repeat", type=positive, default=3, metavar="N", help="solves to time (default: 3)"
     )
     options = parser.parse_args(arguments)
+    if options.version:
+        print(f"fwdad {version()}")
+        return 0
     if options.command is None:
         parser.print_help()
         return 0

@@ -14,7 +14,8 @@ FWDAD = TESTS.parent / "fwdad"
 GROUPS = {
     "errors": ("cases/test_errors.py", "cases/test_user_errors.py"),
     "api/checkpoint": ("transforms/reverse/test_checkpoints.py",),
-    "api/support": ("cases/test_user_errors.py",),
+    "api/sample_calls": ("api/test_support.py",),
+    "api/second_derivatives": ("api/test_transforms.py", "evaluation/test_transformed.py"),
     "codegen/cache/*": ("codegen/test_disk_cache.py", "codegen/test_cache_trust.py"),
     "codegen/llvm/blas": ("codegen/test_linalg.py",),
     "codegen/llvm/nests/*": ("codegen/test_extraction.py",),
@@ -85,6 +86,7 @@ GROUPS = {
     "eager_reverse/fingerprints": ("eager_reverse/test_segments.py",),
     "eager_reverse/surroundings": ("eager_reverse/test_segments.py",),
     "eager_reverse/*": ("eager_reverse/test_rules.py", "eager_reverse/test_memory.py"),
+    "evaluation/signatures": ("typing/test_checkers.py",),
     "evaluation/*": ("cases/test_chunks.py", "api/test_public_surface.py"),
     "examples/reversible/*": ("reversible/test_examples.py",),
     "examples/*": ("test_main.py",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from fwdad.eager.run import STATE
 from fwdad.eager_reverse.segments import run_segment
 from fwdad.eager_reverse.surroundings import NotRepeatableError
 from fwdad.errors import type_in_words
+from fwdad.evaluation.signatures import P, R, Same
 from fwdad.frontend.calls.checkpointed_call import sealed
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.syntax.loops import TraceWarning
@@ -105,6 +106,14 @@ def _is_recorded_outside(run: Any) -> bool:
     return False
 
 
+@overload
+def checkpoint(
+    f: Callable[P, R], *, snapshots: int | None = None, memory: int | None = None
+) -> Callable[P, R]: ...
+@overload
+def checkpoint(
+    f: None = None, *, snapshots: int | None = None, memory: int | None = None
+) -> Same: ...
 @public
 def checkpoint(
     f: Callable[..., Any] | None = None, *, snapshots: int | None = None, memory: int | None = None

@@ -14,8 +14,9 @@ import numpy as np
 from fwdad.api.jit import explain as explain_jitted
 from fwdad.api.jit import jit, show
 from fwdad.api.memory_report import memory_report
+from fwdad.api.second_derivatives import hessian, hvp
 from fwdad.api.support import supported
-from fwdad.api.transforms import Transformed, grad, hessian, hvp, jacfwd, jacrev, value_and_grad
+from fwdad.api.transforms import grad, jacfwd, jacrev, value_and_grad
 from fwdad.codegen.numba_support import have_numba
 from fwdad.core.tracebacks import public
 from fwdad.drivers.gradient import in_trees
@@ -27,6 +28,7 @@ from fwdad.eager.build import unseen
 from fwdad.errors import UnsupportedTypeError, message_of, type_in_words
 from fwdad.evaluation.arguments import arguments_of
 from fwdad.evaluation.evaluators import derivative, jvp
+from fwdad.evaluation.transformed import Transformed
 from fwdad.frontend.trace import trace
 from fwdad.ir.primitives import opaque_call
 from fwdad.rules.core.registry import function_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, overload
 
 from fwdad.codegen.numpy_backend.source import numpy_source
 from fwdad.core.tracebacks import public
@@ -13,12 +13,20 @@ from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.jitted_on_duals import call_on_duals
 from fwdad.eager.calls.dispatch import on_call
 from fwdad.errors import UnsupportedTypeError, type_in_words
+from fwdad.evaluation.signatures import Backend, P, R
 from fwdad.frontend.tape import Tape
 from fwdad.ir.primitives import opaque_call
 from fwdad.ir.printer import show_program
 from fwdad.rules.core.registry import function_name
 
 on_call(Jitted)(call_on_duals)
+
+
+class Jit(Protocol):
+    """``jit()``, a decorator."""
+
+    def __call__(self, f: Callable[P, R], /) -> Jitted[P, R]:
+        """The function under ``jit``."""
 
 
 class CacheInfo(NamedTuple):
@@ -34,9 +42,15 @@ class CacheInfo(NamedTuple):
     hits: int
 
 
+@overload
+def jit(
+    f: Callable[P, R], *, backend: Backend = "auto", parallel: bool = False
+) -> Jitted[P, R]: ...
+@overload
+def jit(f: None = None, *, backend: Backend = "auto", parallel: bool = False) -> Jit: ...
 @public
 def jit(
-    f: Callable[..., Any] | None = None, *, backend: str = "auto", parallel: bool = False
+    f: Callable[..., Any] | None = None, *, backend: Backend = "auto", parallel: bool = False
 ) -> Any:
     """Trace a function once for each kind of arguments, and compile what was traced.
 
@@ -117,7 +131,7 @@ def jit(
     return f if isinstance(f, Jitted) else Jitted(f, backend, parallel=parallel)
 
 
-def _jitted(f: Any) -> Jitted:
+def _jitted(f: Any) -> Jitted[..., Any]:
     if not isinstance(f, Jitted):
         message = f"{function_name(f)} is not under jit: pass the function that jit(f) returns"
         raise TypeError(message)
@@ -148,7 +162,12 @@ def cache_info(f: Callable[..., Any]) -> CacheInfo:
 
 
 @public
-def show(f: Callable[..., Any], *args: Any, backend: str = "numpy", **kwargs: Any) -> str:
+def show(
+    f: Callable[..., Any],
+    *args: Any,
+    backend: Literal["numpy", "numba", "tape"] = "numpy",
+    **kwargs: Any,
+) -> str:
     """The source that runs for a function, with names derived from the user's.
 
     Lines that free arrays of a gradient under NumPy (``del``) are left out.

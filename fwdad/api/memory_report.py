@@ -23,7 +23,8 @@ from fwdad.drivers.tape_cache import Reversed, apart, on_copies, tape_of
 from fwdad.eager.build import unseen
 from fwdad.eager_reverse import run_recorded
 from fwdad.errors import UnsupportedTypeError, UntraceableError
-from fwdad.evaluation.arguments import Function, arguments_of
+from fwdad.evaluation.arguments import arguments_of
+from fwdad.evaluation.signatures import Function
 from fwdad.frontend.arguments import Flattened
 from fwdad.frontend.derivatives.pulled import measured_value, value_alone, value_and_pullback
 from fwdad.rules.core.registry import function_name

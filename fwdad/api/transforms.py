@@ -1,37 +1,90 @@
-"""Transformers, which take a function and return one with its signature: ``jacfwd``, ``grad``, ….
-
-Second derivatives are built from them: ``hessian`` and ``hvp``.
-"""
+"""Transformers, which take a function and return one with its signature: ``grad``, ``jacfwd``…."""
 
 from __future__ import annotations
 
-import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Concatenate, Literal, overload
 
-import numpy as np
-
-from fwdad.core.tracebacks import leave, public
+from fwdad.core.tracebacks import public
 from fwdad.drivers.gradient import value_and_gradient
-from fwdad.drivers.jacobian import jacobian
+from fwdad.drivers.jacobian import call_jacobian
 from fwdad.drivers.jitted_function import Jitted
-from fwdad.eager.lifting.reached import Carrier
-from fwdad.errors import UnsupportedTypeError, type_in_words
-from fwdad.evaluation.arguments import Argnums, Function, argument_numbers, check_chunk
-from fwdad.evaluation.evaluators import jvp
-from fwdad.frontend.calls.tables import CALLED
+from fwdad.evaluation.signatures import (
+    A,
+    Argnums,
+    Array,
+    ChunkSize,
+    Derivative,
+    Function,
+    Gradient,
+    GradientAndAux,
+    GradientOfBoth,
+    GradientOfSecond,
+    JacobianOfArray,
+    JacobianOfNumber,
+    Outputs,
+    P,
+    R,
+    ValueAndGradient,
+    ValueAndGradientOfBoth,
+    ValueAndGradientOfSecond,
+)
+from fwdad.evaluation.transformed import Transformed
 
 
+@overload
+def jacfwd(
+    f: Callable[Concatenate[Any, P], Array],
+    argnums: Literal[0] = 0,
+    *,
+    chunk: ChunkSize = "auto",
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    stack: bool = False,
+) -> JacobianOfArray[P]: ...
+@overload
+def jacfwd(
+    f: Callable[Concatenate[Any, P], float],
+    argnums: Literal[0] = 0,
+    *,
+    chunk: ChunkSize = "auto",
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    stack: bool = False,
+) -> JacobianOfNumber[P]: ...
+@overload
+def jacfwd(
+    f: Callable[Concatenate[Any, P], Any],
+    argnums: Literal[0] = 0,
+    *,
+    chunk: ChunkSize = "auto",
+    has_aux: bool = False,
+    outputs: Outputs = "returned",
+    holomorphic: bool = False,
+    stack: bool = False,
+) -> Derivative[P]: ...
+@overload
+def jacfwd(
+    f: Function,
+    argnums: Argnums,
+    *,
+    chunk: ChunkSize = "auto",
+    has_aux: bool = False,
+    outputs: Outputs = "returned",
+    holomorphic: bool = False,
+    stack: bool = False,
+) -> Function: ...
 @public
 def jacfwd(
     f: Function,
     argnums: Argnums = 0,
     *,
-    chunk: int | str | None = "auto",
+    chunk: ChunkSize = "auto",
     has_aux: bool = False,
-    outputs: str = "returned",
+    outputs: Outputs = "returned",
     holomorphic: bool = False,
     stack: bool = False,
-) -> Function:
+) -> Any:
     """Turn a function into one that returns its Jacobian, by forward mode.
 
     Parameters
@@ -79,16 +132,54 @@ def jacfwd(
     )
 
 
+@overload
+def jacrev(
+    f: Callable[Concatenate[Any, P], Array],
+    argnums: Literal[0] = 0,
+    *,
+    chunk: ChunkSize = "auto",
+    has_aux: Literal[False] = False,
+    stack: bool = False,
+) -> JacobianOfArray[P]: ...
+@overload
+def jacrev(
+    f: Callable[Concatenate[Any, P], float],
+    argnums: Literal[0] = 0,
+    *,
+    chunk: ChunkSize = "auto",
+    has_aux: Literal[False] = False,
+    stack: bool = False,
+) -> JacobianOfNumber[P]: ...
+@overload
+def jacrev(
+    f: Callable[Concatenate[Any, P], Any],
+    argnums: Literal[0] = 0,
+    *,
+    chunk: ChunkSize = "auto",
+    has_aux: bool = False,
+    outputs: Outputs = "returned",
+    stack: bool = False,
+) -> Derivative[P]: ...
+@overload
+def jacrev(
+    f: Function,
+    argnums: Argnums,
+    *,
+    chunk: ChunkSize = "auto",
+    has_aux: bool = False,
+    outputs: Outputs = "returned",
+    stack: bool = False,
+) -> Function: ...
 @public
 def jacrev(
     f: Function,
     argnums: Argnums = 0,
     *,
-    chunk: int | str | None = "auto",
+    chunk: ChunkSize = "auto",
     has_aux: bool = False,
-    outputs: str = "returned",
+    outputs: Outputs = "returned",
     stack: bool = False,
-) -> Function:
+) -> Any:
     """Turn a function into one that returns its Jacobian, by reverse mode: row by row.
 
     Parameters
@@ -127,10 +218,46 @@ def jacrev(
     )
 
 
+@overload
+def grad(
+    f: Callable[Concatenate[Any, P], Any],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[False] = False,
+    chunk: ChunkSize = "auto",
+) -> Gradient[P]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[Any, Any, P], Any],
+    argnums: Literal[1],
+    *,
+    has_aux: Literal[False] = False,
+    chunk: ChunkSize = "auto",
+) -> GradientOfSecond[P]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[Any, Any, P], Any],
+    argnums: tuple[Literal[0], Literal[1]],
+    *,
+    has_aux: Literal[False] = False,
+    chunk: ChunkSize = "auto",
+) -> GradientOfBoth[P]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[Any, P], tuple[Any, A]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    chunk: ChunkSize = "auto",
+) -> GradientAndAux[P, A]: ...
+@overload
+def grad(
+    f: Function, argnums: Argnums, *, has_aux: bool = False, chunk: ChunkSize = "auto"
+) -> Function: ...
 @public
 def grad(
-    f: Function, argnums: Argnums = 0, *, has_aux: bool = False, chunk: int | str | None = "auto"
-) -> Function:
+    f: Function, argnums: Argnums = 0, *, has_aux: bool = False, chunk: ChunkSize = "auto"
+) -> Any:
     """Turn a function with a real scalar value into one that returns its gradient.
 
     Parameters
@@ -174,13 +301,49 @@ def grad(
     >>> grad(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([ 3., 12.])
     """
-    return Transformed(_call_grad, _scalar(f), argnums, has_aux=has_aux, chunk=chunk)
+    return Transformed(_call_grad, scalar(f), argnums, has_aux=has_aux, chunk=chunk)
 
 
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[Any, P], R],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[False] = False,
+    chunk: ChunkSize = "auto",
+) -> ValueAndGradient[P, R]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[Any, Any, P], R],
+    argnums: Literal[1],
+    *,
+    has_aux: Literal[False] = False,
+    chunk: ChunkSize = "auto",
+) -> ValueAndGradientOfSecond[P, R]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[Any, Any, P], R],
+    argnums: tuple[Literal[0], Literal[1]],
+    *,
+    has_aux: Literal[False] = False,
+    chunk: ChunkSize = "auto",
+) -> ValueAndGradientOfBoth[P, R]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[Any, P], R],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    chunk: ChunkSize = "auto",
+) -> ValueAndGradient[P, R]: ...
+@overload
+def value_and_grad(
+    f: Function, argnums: Argnums, *, has_aux: bool = False, chunk: ChunkSize = "auto"
+) -> Function: ...
 @public
 def value_and_grad(
-    f: Function, argnums: Argnums = 0, *, has_aux: bool = False, chunk: int | str | None = "auto"
-) -> Function:
+    f: Function, argnums: Argnums = 0, *, has_aux: bool = False, chunk: ChunkSize = "auto"
+) -> Any:
     """Turn a function with a real scalar value into one that returns value and gradient.
 
     Parameters
@@ -210,104 +373,7 @@ def value_and_grad(
     >>> print(value, gradient)
     5.0 [2. 4.]
     """
-    return Transformed(_call_value_and_grad, _scalar(f), argnums, has_aux=has_aux, chunk=chunk)
-
-
-@public
-def hessian(
-    f: Function,
-    x: Any,
-    *,
-    chunk: int | str | None = "auto",
-    args: tuple[Any, ...] = (),
-    kwargs: dict[str, Any] | None = None,
-    argnums: Argnums = 0,
-) -> Any:
-    """The matrix of second derivatives of a function with a real scalar value.
-
-    Parameters
-    ----------
-    f, x, chunk, args, kwargs, argnums
-        See :func:`jacobian`.
-
-    Returns
-    -------
-    array or composite
-        ``x.shape + x.shape``.
-
-    Raises
-    ------
-    NonScalarOutputError
-        If f's value is not one real number.
-    UnsupportedTypeError
-        See :func:`jvp`.
-
-    Notes
-    -----
-    Forward over reverse: N directions at a time are pushed through the gradient, which costs a
-    gradient on duals for each chunk. At kinks see :func:`jvp`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> hessian(lambda x: x[0] ** 2 * x[1], np.array([1.0, 3.0]))
-    array([[6., 2.],
-           [2., 0.]])
-    """
-    gradient = grad(f, argnums)
-    return jacobian(gradient, x, chunk=chunk, args=args, kwargs=kwargs, argnums=argnums)
-
-
-@public
-def hvp(
-    f: Function,
-    x: Any,
-    v: Any,
-    *,
-    args: tuple[Any, ...] = (),
-    kwargs: dict[str, Any] | None = None,
-    chunk: int | str | None = "auto",
-) -> Any:
-    """The product of the Hessian of a real scalar function with a direction.
-
-    Parameters
-    ----------
-    f, x, args, kwargs
-        See :func:`jacobian`.
-    v : like x, or ``(K, *x.shape)``
-        The direction, or K of them.
-    chunk : int, "auto" or None, default "auto"
-        Directions per run of the gradient; see :func:`jacobian`.
-
-    Returns
-    -------
-    like x
-        ``H(x) v``; for K directions ``(K, *x.shape)``. SciPy's ``hessp`` is
-        ``lambda x, p: hvp(f, x, p)``.
-
-    Raises
-    ------
-    NonScalarOutputError
-        If f's value is not one real number.
-    SeedError
-        If v does not fit x.
-    UnsupportedTypeError
-        See :func:`jvp`.
-
-    Notes
-    -----
-    Forward over reverse: costs a gradient on duals for each chunk of directions. The Hessian is not
-    made.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> hvp(lambda x: x[0] ** 2 * x[1], np.array([1.0, 3.0]), np.array([1.0, 1.0]))
-    array([8., 2.])
-    """
-    check_chunk(chunk)
-    single = isinstance(x, np.ndarray) and np.ndim(v) == x.ndim  # the shortest way takes no chunk
-    return jvp(grad(f), x, v, args=args, kwargs=kwargs, chunk=None if single else chunk)[1]
+    return Transformed(_call_value_and_grad, scalar(f), argnums, has_aux=has_aux, chunk=chunk)
 
 
 # What transformed functions do; ``call`` calls an evaluator, at once or in a trace.
@@ -316,20 +382,13 @@ def hvp(
 def _call_jacfwd(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
-    return _call_jacobian(call, f, argnums, args, kwargs, {**options, "mode": "forward"})
+    return call_jacobian(call, f, argnums, args, kwargs, {**options, "mode": "forward"})
 
 
 def _call_jacrev(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
-    return _call_jacobian(call, f, argnums, args, kwargs, {**options, "mode": "reverse"})
-
-
-def _call_jacobian(
-    call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
-) -> Any:
-    arguments = {"args": args[1:], "kwargs": kwargs, "argnums": argnums, **options}
-    return call(jacobian, (f, args[0]), arguments)
+    return call_jacobian(call, f, argnums, args, kwargs, {**options, "mode": "reverse"})
 
 
 def _call_grad(
@@ -348,50 +407,9 @@ def _call_value_and_grad(
     return call(value_and_gradient, arguments, {})
 
 
-def _at_once(f: Any, args: Any, kwargs: Any) -> Any:
-    return f(*args, **kwargs)
-
-
-def _scalar(f: Function) -> Function:
+def scalar(f: Function) -> Function:
     """The function to take a gradient of: for a reversible function, its loss alone."""
     return getattr(f, "__loss__", f)
-
-
-class Transformed(Carrier):
-    """A transformed function: it has f's signature, and pickles when f does, with its source."""
-
-    def __init__(self, evaluate: Any, f: Function, argnums: Argnums, **options: Any) -> None:
-        if not callable(f):
-            raise UnsupportedTypeError(f"expected a function; got {type_in_words(f)}")
-        self._evaluate = evaluate
-        self._options = options
-        self.argnums = argument_numbers(argnums)
-        check_chunk(options["chunk"])
-        functools.update_wrapper(self, f, updated=())
-        self.__wrapped__ = f
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The derivative at some arguments of f."""
-        try:
-            return self.evaluate(_at_once, args, kwargs)
-        except BaseException as error:
-            leave(error)
-            raise
-
-    def __repr__(self) -> str:
-        return f"<fwdad.{self._evaluate.__name__.removeprefix('_call_')} of {self.__wrapped__!r}>"
-
-    def evaluate(self, call: Any, args: Any, kwargs: Any) -> Any:
-        """Call the evaluator by ``call``."""
-        if not args:
-            raise UnsupportedTypeError(
-                "the argument to differentiate with respect to must be positional: write "
-                "grad(f)(x), not grad(f)(x=x)"
-            )
-        return self._evaluate(call, self.__wrapped__, self.argnums, args, kwargs, self._options)
-
-    def _made_by(self) -> Any:
-        return (_restore, (self._evaluate, self.__wrapped__, self.argnums, self._options))
 
 
 def differentiated(f: Any) -> tuple[Any, Argnums]:
@@ -404,10 +422,3 @@ def differentiated(f: Any) -> tuple[Any, Argnums]:
         argnums = f.argnums if isinstance(f, Transformed) else argnums
         f = f.__wrapped__
     return f, argnums
-
-
-def _restore(evaluate: Any, f: Function, argnums: Argnums, options: dict[str, Any]) -> Transformed:
-    return Transformed(evaluate, f, argnums, **options)
-
-
-CALLED[Transformed] = lambda tracer, f, args, kwargs: f.evaluate(tracer.call, args, kwargs)

@@ -23,8 +23,9 @@ from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.eager_reverse import run_recorded, written_out, zeros_of
 from fwdad.errors import NOTE, MissingTransposeError
-from fwdad.evaluation.arguments import Argnums, Function, arguments_of
+from fwdad.evaluation.arguments import arguments_of
 from fwdad.evaluation.evaluators import value_and_columns
+from fwdad.evaluation.signatures import Argnums, Function
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.pulled import (
     check_scalar,

@@ -2,38 +2,93 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Concatenate, Literal, Unpack, overload
 
 from fwdad.core.fallbacks import Untraced
 from fwdad.core.tracebacks import public
 from fwdad.drivers.jacobian_rows import rows_pay, value_and_rows
 from fwdad.drivers.strategy import Candidate, first_that_can
-from fwdad.errors import UnsupportedTypeError
 from fwdad.evaluation.arguments import (
-    Argnums,
-    Function,
     argument_numbers,
     arguments_of,
     check_holomorphic,
     check_mode,
 )
 from fwdad.evaluation.evaluators import value_and_columns
+from fwdad.evaluation.signatures import (
+    AllJacobianOptions,
+    Argnums,
+    Array,
+    ChunkSize,
+    Derivative,
+    Function,
+    JacobianOfArray,
+    JacobianOfNumber,
+    JacobianOptions,
+    Mode,
+    Outputs,
+    P,
+    R,
+    RArray,
+    RFloat,
+    ValueAndJacobian,
+)
+from fwdad.evaluation.transformed import NOT_GIVEN, without_point
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.evaluators import traced_jacobian, traced_value_and_jacobian
+from fwdad.frontend.syntax.tracer import Tracer
 
 
+@overload
+def value_and_jacobian(
+    f: Callable[Concatenate[Any, P], R],
+    *,
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    chunk: ChunkSize = "auto",
+    mode: Mode = "auto",
+    holomorphic: bool = False,
+    stack: bool = False,
+) -> ValueAndJacobian[P, R]: ...
+@overload
+def value_and_jacobian(
+    f: Function,
+    *,
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    outputs: Outputs = "returned",
+    chunk: ChunkSize = "auto",
+    mode: Mode = "auto",
+    holomorphic: bool = False,
+    stack: bool = False,
+) -> Function: ...
+@overload
+def value_and_jacobian(
+    f: Callable[..., RArray], x: float | Array, **options: Unpack[JacobianOptions]
+) -> tuple[RArray, Array]: ...
+@overload
+def value_and_jacobian(
+    f: Callable[..., RFloat], x: float, **options: Unpack[JacobianOptions]
+) -> tuple[RFloat, float]: ...
+@overload
+def value_and_jacobian(
+    f: Callable[..., RFloat], x: Array, **options: Unpack[JacobianOptions]
+) -> tuple[RFloat, Array]: ...
+@overload
+def value_and_jacobian(f: Function, x: Any, **options: Unpack[AllJacobianOptions]) -> Any: ...
 @public
 def value_and_jacobian(
     f: Function,
-    x: Any,
+    x: Any = NOT_GIVEN,
     *,
-    chunk: int | str | None = "auto",
-    mode: str = "auto",
+    chunk: ChunkSize = "auto",
+    mode: Mode = "auto",
     argnums: Argnums = 0,
     args: tuple[Any, ...] = (),
     kwargs: dict[str, Any] | None = None,
     has_aux: bool = False,
-    outputs: str = "returned",
+    outputs: Outputs = "returned",
     holomorphic: bool = False,
     stack: bool = False,
 ) -> Any:
@@ -49,7 +104,8 @@ def value_and_jacobian(
     y : object
         ``f(x)``.
     J : array or composite
-        See :func:`jacobian`. With ``has_aux``, aux is a third result.
+        See :func:`jacobian`. With ``has_aux``, aux is a third result. Without x, a function that
+        returns both.
 
     Raises
     ------
@@ -57,6 +113,20 @@ def value_and_jacobian(
         See :func:`jacobian`.
     """
     check_mode(mode)
+    if x is NOT_GIVEN:
+        return without_point(
+            _call_value_and_jacobian,
+            f,
+            args,
+            kwargs,
+            argnums,
+            chunk=chunk,
+            mode=mode,
+            has_aux=has_aux,
+            outputs=outputs,
+            holomorphic=holomorphic,
+            stack=stack,
+        )
     arguments, single = arguments_of(f, x, args, kwargs, argnums)
     check_holomorphic(f, arguments, holomorphic, has_aux=has_aux, outputs=outputs)
     argnums = argument_numbers(argnums)
@@ -82,18 +152,74 @@ def value_and_jacobian(
     )
 
 
+@overload
+def jacobian(
+    f: Callable[Concatenate[Any, P], Array],
+    *,
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    chunk: ChunkSize = "auto",
+    mode: Mode = "auto",
+    holomorphic: bool = False,
+    stack: bool = False,
+) -> JacobianOfArray[P]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[Any, P], float],
+    *,
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    chunk: ChunkSize = "auto",
+    mode: Mode = "auto",
+    holomorphic: bool = False,
+    stack: bool = False,
+) -> JacobianOfNumber[P]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[Any, P], Any],
+    *,
+    argnums: Literal[0] = 0,
+    has_aux: bool = False,
+    outputs: Outputs = "returned",
+    chunk: ChunkSize = "auto",
+    mode: Mode = "auto",
+    holomorphic: bool = False,
+    stack: bool = False,
+) -> Derivative[P]: ...
+@overload
+def jacobian(
+    f: Function,
+    *,
+    argnums: Argnums,
+    has_aux: bool = False,
+    outputs: Outputs = "returned",
+    chunk: ChunkSize = "auto",
+    mode: Mode = "auto",
+    holomorphic: bool = False,
+    stack: bool = False,
+) -> Function: ...
+@overload
+def jacobian(
+    f: Callable[..., Array], x: float | Array, **options: Unpack[JacobianOptions]
+) -> Array: ...
+@overload
+def jacobian(f: Callable[..., float], x: float, **options: Unpack[JacobianOptions]) -> float: ...
+@overload
+def jacobian(f: Callable[..., float], x: Array, **options: Unpack[JacobianOptions]) -> Array: ...
+@overload
+def jacobian(f: Function, x: Any, **options: Unpack[AllJacobianOptions]) -> Any: ...
 @public
 def jacobian(
     f: Function,
-    x: Any = None,
+    x: Any = NOT_GIVEN,
     *,
-    chunk: int | str | None = "auto",
-    mode: str = "auto",
+    chunk: ChunkSize = "auto",
+    mode: Mode = "auto",
     argnums: Argnums = 0,
     args: tuple[Any, ...] = (),
     kwargs: dict[str, Any] | None = None,
     has_aux: bool = False,
-    outputs: str = "returned",
+    outputs: Outputs = "returned",
     holomorphic: bool = False,
     stack: bool = False,
 ) -> Any:
@@ -103,8 +229,8 @@ def jacobian(
     ----------
     f : callable
         ``f(x, *args, **kwargs)``; any NumPy program.
-    x : float, complex, array or composite
-        Where.
+    x : float, complex, array or composite, optional
+        Where. Without it, the Jacobian as a function of f's arguments is returned.
     chunk : int, "auto" or None, default "auto"
         Columns per run of f: a number, all at once (None), or as many as keep the lanes of one
         array of x's size near the cache, and at least eight.
@@ -122,7 +248,7 @@ def jacobian(
     -------
     array or composite
         ``y.shape + x.shape`` for arrays; for composites y's structure, and x's inside it. With
-        ``has_aux`` a tuple of this and aux.
+        ``has_aux`` a tuple of this and aux. Without x, a function that returns this.
 
     Raises
     ------
@@ -151,10 +277,20 @@ def jacobian(
     array([[4., 3.],
            [0., 8.]])
     """
-    if x is None:
-        raise UnsupportedTypeError(
-            "jacobian(f) needs a point, jacobian(f, x); for the Jacobian as a function, use "
-            "jacfwd(f)"
+    if x is NOT_GIVEN:
+        check_mode(mode)
+        return without_point(
+            call_jacobian,
+            f,
+            args,
+            kwargs,
+            argnums,
+            chunk=chunk,
+            mode=mode,
+            has_aux=has_aux,
+            outputs=outputs,
+            holomorphic=holomorphic,
+            stack=stack,
         )
     result = value_and_jacobian(
         f,
@@ -172,5 +308,32 @@ def jacobian(
     return result[1:] if has_aux else result[1]
 
 
-builtin(value_and_jacobian)(traced_value_and_jacobian)
-builtin(jacobian)(traced_jacobian)
+def call_jacobian(
+    call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    """What a Jacobian function does: ``call`` calls an evaluator, at once or in a trace."""
+    return call(jacobian, (f, args[0]), _arguments(argnums, args, kwargs, options))
+
+
+def _call_value_and_jacobian(
+    call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    return call(value_and_jacobian, (f, args[0]), _arguments(argnums, args, kwargs, options))
+
+
+def _arguments(argnums: Argnums, args: Any, kwargs: Any, options: Any) -> dict[str, Any]:
+    return {"args": args[1:], "kwargs": kwargs, "argnums": argnums, **options}
+
+
+@builtin(value_and_jacobian)
+def _traced_value_and_jacobian(tracer: Tracer, f: Any, x: Any = NOT_GIVEN, **options: Any) -> Any:
+    if x is NOT_GIVEN:
+        return value_and_jacobian(f, **options)
+    return traced_value_and_jacobian(tracer, f, x, **options)
+
+
+@builtin(jacobian)
+def _traced_jacobian(tracer: Tracer, f: Any, x: Any = NOT_GIVEN, **options: Any) -> Any:
+    if x is NOT_GIVEN:
+        return jacobian(f, **options)
+    return traced_jacobian(tracer, f, x, **options)

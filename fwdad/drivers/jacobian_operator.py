@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
+from fwdad.core.tracebacks import leave
 from fwdad.core.unpicklable import OfOneRun
 from fwdad.errors import SeedError, UnsupportedTypeError, type_in_words
-from fwdad.tangents.composite import flatten, leaf_order
+from fwdad.tangents.composite import flatten, leaf_order, match, unflatten
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import check_unmasked, leaf_dtype, leaf_shape
-from fwdad.tangents.zero import Zero
+from fwdad.tangents.zero import NoTangent, Zero
 
 
 class JacobianOperator(OfOneRun, LinearOperator):  # type: ignore[misc]
@@ -28,13 +29,41 @@ class JacobianOperator(OfOneRun, LinearOperator):  # type: ignore[misc]
 
     def __init__(self, at: Any, x: Any, y: Any) -> None:
         self._at = at
-        self._leaves, _ = flatten(x)
+        self._leaves, self._structure = flatten(x)
         leaves, structure = flatten(y)
+        self._structure_of_y = structure
+        self._python = [type(plain(leaf)) in (float, complex) for leaf in leaves]
         self._order = leaf_order(structure)
         self._outputs = outputs = [leaves[k] for k in self._order]
         n = sum(math.prod(leaf_shape(leaf)) for leaf in self._leaves)
         m = sum(math.prod(leaf_shape(leaf)) for leaf in outputs)
         super().__init__(dtype_of([*self._leaves, *outputs]), (m, n))
+
+    def __call__(self, v: Any) -> Any:
+        """The tangent of f(x) along v, which is like x; of a vector or matrix as ``J @ v``."""
+        try:
+            return self._along(v)
+        except BaseException as error:
+            leave(error)
+            raise
+
+    def _along(self, v: Any) -> Any:
+        if isinstance(v, np.ndarray) and not self._is_like_x(v):
+            return self @ v
+        rows = []
+        for own, leaf in zip(match(self._structure, v), self._leaves, strict=True):
+            check_unmasked(own, "direction")
+            row, shape = np.asarray(own), leaf_shape(leaf)
+            if row.shape != shape or row.dtype.kind not in "biufc":
+                came = f"one of shape {row.shape} and dtype {row.dtype}"
+                raise SeedError(f"expected a direction of floats of shape {shape}; got {came}")
+            rows.append(row[None])
+        dots = [lanes[0] for lanes in self._at.push(rows)]
+        dots = [t.item() if p else t for t, p in zip(dots, self._python, strict=True)]
+        return unflatten(self._structure_of_y, dots, lambda _: NoTangent)
+
+    def _is_like_x(self, v: np.ndarray) -> bool:
+        return self._structure.kind == "leaf" and v.shape == leaf_shape(self._leaves[0])
 
     def matvec(self, x: Any) -> np.ndarray:
         """The Jacobian times a direction."""

@@ -12,7 +12,8 @@ from fwdad.drivers.pullback import leaves_of_x, vjp
 from fwdad.drivers.tape_cache import tape_at, traced
 from fwdad.eager.activity import is_active
 from fwdad.eager.arguments import Arguments
-from fwdad.evaluation.arguments import Argnums, Function, arguments_of
+from fwdad.evaluation.arguments import arguments_of
+from fwdad.evaluation.signatures import Argnums, ChunkSize, Function, Outputs
 from fwdad.frontend.derivatives.pulled import value_alone
 from fwdad.tangents.composite import flatten, leaf_order, unflatten
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
@@ -26,12 +27,12 @@ def value_and_rows(
     f: Function,
     x: Any,
     *,
-    chunk: int | str | None,
+    chunk: ChunkSize,
     argnums: Argnums,
     args: tuple[Any, ...],
     kwargs: dict[str, Any] | None,
     has_aux: bool,
-    outputs: str,
+    outputs: Outputs,
     stack: bool,
 ) -> Any:
     """Value and Jacobian of a function in reverse mode; parameters as for :func:`jacobian`."""

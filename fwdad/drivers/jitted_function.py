@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from fwdad.drivers.executable import Runner
 from fwdad.eager.build import unseen
 from fwdad.eager.lifting.reached import Carrier
 from fwdad.errors import FwdadError
+from fwdad.evaluation.signatures import P, R
 from fwdad.frontend.arguments import Flattened, Lengths
 from fwdad.frontend.fast_path import MISS, key_of, never, shortcut
 from fwdad.frontend.specialise import Shapes, gaining, known_lengths, trace_optimised
@@ -26,6 +27,9 @@ from fwdad.frontend.tape import Tape
 from fwdad.rules.core.registry import function_name, when_changed
 from fwdad.transforms.forward import push_forward
 from fwdad.transforms.passes import optimise
+
+P2 = ParamSpec("P2")
+S = TypeVar("S")
 
 _KEPT = 256  # specialisations of one function
 _REWRITTEN = 16
@@ -67,7 +71,7 @@ class Specialisation:
         return () if shapes in self.tried else shapes
 
 
-class Jitted(Carrier):
+class Jitted(Carrier, Generic[P, R]):
     """A function that is traced once for each kind of arguments; made by :func:`jit`.
 
     Of a gradient, shortcuts are for arrays that share no memory, and what the tape returns goes
@@ -76,7 +80,7 @@ class Jitted(Carrier):
 
     def __init__(
         self,
-        f: Callable[..., Any],
+        f: Callable[P, R],
         backend: str = "auto",
         *,
         parallel: bool = False,
@@ -96,7 +100,7 @@ class Jitted(Carrier):
         self.last: Specialisation | None = None
         _ALL.add(self)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
         try:
             try:
@@ -164,6 +168,12 @@ class Jitted(Carrier):
         """How many calls have found their tape."""
         return self._hits[0]
 
+    @overload
+    def __get__(self, owner: None, _cls: Any = None) -> Jitted[P, R]: ...
+    @overload
+    def __get__(
+        self: Jitted[Concatenate[S, P2], R], owner: S, _cls: Any = None
+    ) -> Callable[P2, R]: ...
     def __get__(self, owner: Any, _cls: Any = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
 

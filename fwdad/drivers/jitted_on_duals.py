@@ -22,7 +22,7 @@ from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.objects import attributes_of
 
 
-def call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_on_duals(f: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of the traced program, pushed forward where an argument is active."""
     args = with_explicit(args)
     return first_that_can(
@@ -33,7 +33,7 @@ def call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     )
 
 
-def push_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def push_on_duals(f: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of the tape, pushed forward, or an :class:`Untraced` where it cannot be."""
     flat = _DualArguments(args, kwargs) if is_active((*args, *kwargs.values())) else None
     reason = _why_not_split(flat, args, kwargs)

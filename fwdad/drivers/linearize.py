@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +13,10 @@ from fwdad.drivers.pullback import Pullback, vjp
 from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.eager.arguments import check_read_again, copied
 from fwdad.eager.build import Repeated
-from fwdad.errors import NondeterministicFunctionError, NoOutputError
-from fwdad.evaluation.arguments import Function, arguments_of, check_holomorphic, width_of
+from fwdad.errors import NondeterministicFunctionError, NoOutputError, UnsupportedTypeError
+from fwdad.evaluation.arguments import arguments_of, check_holomorphic, width_of
 from fwdad.evaluation.evaluators import jvp
+from fwdad.evaluation.signatures import ChunkSize, Function, R
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.evaluators import refuse_linearize
 from fwdad.rules.core.registry import function_name
@@ -25,23 +27,28 @@ from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 
+if TYPE_CHECKING:
+    from fwdad.drivers.jacobian_operator import JacobianOperator
+
 
 @public
 def linearize(
-    f: Function,
+    f: Callable[..., R],
     x: Any,
-    *,
+    *more: Any,
     args: tuple[Any, ...] = (),
     kwargs: dict[str, Any] | None = None,
-    chunk: int | str | None = "auto",
+    chunk: ChunkSize = "auto",
     holomorphic: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[R, JacobianOperator]:
     """The value of a function, and its Jacobian as an operator.
 
     Parameters
     ----------
     f, x, args, kwargs, chunk, holomorphic
         See :func:`jacobian`.
+    *more
+        Refused: J is the Jacobian with respect to one argument.
 
     Returns
     -------
@@ -50,11 +57,13 @@ def linearize(
     J : JacobianOperator
         A ``scipy.sparse.linalg.LinearOperator``: ``J.matvec(v)`` pushes a direction forward,
         ``J.matmat`` many, in chunks; ``J.rmatvec`` pulls a cotangent back, ``J.rmatmat`` many.
+        ``J(v)`` of a direction in x's own shape or structure is the tangent in that of y, as the
+        function that JAX's ``linearize`` returns.
 
     Raises
     ------
     UnsupportedTypeError
-        If x is an integer or holds nothing to differentiate.
+        If x is an integer or holds nothing to differentiate, or there are several points.
     NotHolomorphicError
         If x is complex, and ``holomorphic`` is not said, or f is not.
     NoOutputError
@@ -84,6 +93,11 @@ def linearize(
         dtype_of,
     )
 
+    if more:
+        raise UnsupportedTypeError(
+            "linearize takes one argument of f to differentiate with respect to: write "
+            "linearize(lambda p: f(*p), (x, y)), or linearize(f, x, args=(y,)) for a constant y"
+        )
     arguments, _ = arguments_of(f, x, args, kwargs, 0)
     dtype_of(arguments.leaves)  # raises if it is none
     width_of(chunk, 1, arguments.leaves)  # raises if it is none
@@ -113,7 +127,7 @@ class RunAgain:
         f: Function,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        chunk: int | str | None,
+        chunk: ChunkSize,
         *,
         holomorphic: bool,
     ) -> None:
@@ -121,7 +135,7 @@ class RunAgain:
         self.x, *self.args = args
         self.kwargs = kwargs
         leaves, self._structure = flatten(self.x)
-        self._pull: Pullback | None = None
+        self._pull: Pullback[Any] | None = None
         check_read_again((self.x, *self.args, self.kwargs))
         still = [np.zeros((1, *leaf_shape(v)), leaf_dtype(v)) for v in leaves]
         self._runs = Repeated()
@@ -154,8 +168,8 @@ class RunAgain:
         """The value of f, and its tangents in K directions."""
         v, args = unflatten(self._structure, rows), tuple(self.args)
         return jvp(
-            self.f, self.x, v, chunk=self.chunk, args=args, kwargs=self.kwargs,
-            holomorphic=self.holomorphic,
+            self.f, self.x, (v,), chunk=self.chunk, args=args, kwargs=self.kwargs,
+            holomorphic=self.holomorphic, argnums=(0,),
         )  # fmt: skip
 
     def pull(self, rows: list[Any]) -> list[Any]:

@@ -18,7 +18,8 @@ from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.drivers.tape_cache import apart, tape_at
 from fwdad.eager.activity import is_active
 from fwdad.errors import SeedError
-from fwdad.evaluation.arguments import Function, width_of
+from fwdad.evaluation.arguments import width_of
+from fwdad.evaluation.signatures import Function
 from fwdad.frontend.arguments import Flattened
 from fwdad.frontend.calls.tables import CALLED
 from fwdad.frontend.derivatives.pulled import value_alone, value_and_pullback

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, Literal, Unpack, overload
 
 import numpy as np
 
@@ -22,7 +23,24 @@ from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager_reverse import Outcome, run_recorded, written_out
 from fwdad.errors import NoOutputError, SeedError, UntraceableError, message_of, type_in_words
-from fwdad.evaluation.arguments import Argnums, Function, argument_numbers, arguments_of, width_of
+from fwdad.evaluation.arguments import (
+    argument_numbers,
+    arguments_of,
+    width_of,
+    with_more,
+)
+from fwdad.evaluation.signatures import (
+    T2,
+    A,
+    Argnums,
+    ChunkedArguments,
+    ChunkSize,
+    Function,
+    Outputs,
+    R,
+    T,
+    VjpOptions,
+)
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.pullbacks import traced_vjp
 from fwdad.frontend.derivatives.pulled import pulled_value, value_alone, value_and_pullback
@@ -43,17 +61,35 @@ from fwdad.tangents.zero import ZERO, NoTangent, Zero
 _ROWS = 32  # of a Jacobian, pulled back at once
 
 
+@overload
+def vjp(
+    f: Callable[..., R], x: T, **options: Unpack[ChunkedArguments]
+) -> tuple[R, Pullback[T]]: ...
+@overload
+def vjp(
+    f: Callable[..., R], x: T, y: T2, /, **options: Unpack[ChunkedArguments]
+) -> tuple[R, Pullback[tuple[T, T2]]]: ...
+@overload
+def vjp(
+    f: Callable[..., tuple[R, A]],
+    x: T,
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[ChunkedArguments],
+) -> tuple[R, Pullback[T], A]: ...
+@overload
+def vjp(f: Function, x: Any, *more: Any, **options: Unpack[VjpOptions]) -> Any: ...
 @public
 def vjp(
     f: Function,
     x: Any,
-    *,
-    argnums: Argnums = 0,
+    *more: Any,
+    argnums: Argnums | None = None,
     args: tuple[Any, ...] = (),
     kwargs: dict[str, Any] | None = None,
     has_aux: bool = False,
-    outputs: str = "returned",
-    chunk: int | str | None = "auto",
+    outputs: Outputs = "returned",
+    chunk: ChunkSize = "auto",
 ) -> Any:
     """The value of a function, and the function that pulls cotangents back through it.
 
@@ -63,8 +99,11 @@ def vjp(
         ``f(x, *args, **kwargs)``; any NumPy program.
     x : float, array or composite
         Where.
-    argnums : int or tuple of int, default 0
-        The arguments to pull back to, counted in ``(x, *args)``.
+    *more : like x
+        Further arguments of f, as JAX takes them; x_bar is then a tuple.
+    argnums : int or tuple of int, optional
+        The arguments to pull back to, counted in ``(x, *more, *args)``. By default x, or ``(x,
+        *more)`` if there are more.
     args, kwargs
         Further arguments of f.
     has_aux : bool, default False
@@ -80,7 +119,8 @@ def vjp(
     y : object
         ``f(x)``.
     pullback : callable
-        ``pullback(y_bar)`` returns ``x_bar`` in x's structure (a tuple if ``argnums`` is one), with
+        ``pullback(y_bar)`` returns ``x_bar`` in x's structure (a tuple if ``argnums`` is one or
+        there are more; of x alone it is no tuple of one, which JAX returns), with
         Re<y_bar, J v> = Re<x_bar, v> for every v. Of K cotangents, ``(K, *y.shape)``, it returns
         ``(K, *x.shape)``. It can be called again, and gives the same result after the caller has
         changed x, y or anything that f reads.
@@ -114,13 +154,14 @@ def vjp(
     array([4., 3.])
     """
     check_outputs(outputs)
-    made = Pullback(
+    args, argnums = with_more(more, args, argnums)
+    made: Pullback[Any] = Pullback(
         f, x, args, kwargs or {}, argnums, {"has_aux": has_aux, "outputs": outputs}, chunk
     )
     return (made.y, made, made.aux) if has_aux else (made.y, made)
 
 
-class Pullback(OfOneRun):
+class Pullback(OfOneRun, Generic[T]):
     """Pulls cotangents of a function's value back to its arguments; made by :func:`vjp`.
 
     Attributes
@@ -141,7 +182,7 @@ class Pullback(OfOneRun):
         kwargs: dict[str, Any],
         argnums: Argnums,
         options: dict[str, Any],
-        chunk: int | str | None,
+        chunk: ChunkSize,
     ) -> None:
         self._arguments, self._single = arguments_of(f, x, args, kwargs, argnums)
         width_of(chunk, 1, self._arguments.leaves)  # raises if it is invalid
@@ -166,7 +207,7 @@ class Pullback(OfOneRun):
         self._leaves, self._structure = flatten(self.y)
         self._shapes = [leaf_shape(y) for y in self._leaves]
 
-    def __call__(self, y_bar: Any) -> Any:
+    def __call__(self, y_bar: Any) -> T:
         """The cotangent of x for one of y, or of K for K of them, stacked in front."""
         try:
             given = gather(self._structure, explicit_leaves(y_bar), "y", "cotangent")
@@ -446,7 +487,7 @@ def _like(bar: Any, y: Any) -> Any:
     return y.dtype.type(bar) if isinstance(y, np.generic) else type(y)(bar.item())
 
 
-def _width(chunk: int | str | None, count: int, leaves: list[Any]) -> int:
+def _width(chunk: ChunkSize, count: int, leaves: list[Any]) -> int:
     width = width_of(chunk, count, leaves)
     return width if isinstance(width, int) else width(None)
 

@@ -30,7 +30,8 @@ from fwdad.errors import (
     UntraceableError,
     message_of,
 )
-from fwdad.evaluation.arguments import Argnums, Function, positions_of
+from fwdad.evaluation.arguments import positions_of
+from fwdad.evaluation.signatures import Argnums, Function
 from fwdad.frontend.syntax.loops import WithoutWarnings
 from fwdad.rules.core.registry import when_changed
 from fwdad.tangents.alike import alike
@@ -68,12 +69,14 @@ class Tapes:
     """
 
     def __init__(self) -> None:
-        self._known: dict[Any, tuple[Any, Jitted | str]] = {}
+        self._known: dict[Any, tuple[Any, Jitted[..., Any] | str]] = {}
         self._single: dict[Any, Any] = {}  # of one object each, the latest at the end
         self._closures: dict[Any, int] = {}
         self._lock = threading.Lock()
 
-    def find(self, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Jitted | Untraced:
+    def find(
+        self, evaluate: Any, f: Function, argnums: Argnums, options: Any
+    ) -> Jitted[..., Any] | Untraced:
         """The function to be traced; no result where tracing does not pay or is impossible."""
         key = _joint_key(evaluate, f, argnums, options)
         with self._lock:
@@ -104,7 +107,7 @@ class Tapes:
             self._keep(key, f, tape)
         return tape
 
-    def _keep(self, key: Any, f: Function, made: Jitted | str) -> None:
+    def _keep(self, key: Any, f: Function, made: Jitted[..., Any] | str) -> None:
         """Keep a tape; one that keeps an object and all that it captures alive is dropped soon."""
         self._known[key] = (f, made)
         identity = key[-1]
@@ -157,7 +160,9 @@ def _joint_key(evaluate: Any, f: Function, argnums: Argnums, options: Any) -> An
     return (evaluate, numbers, *options.items(), _key(f))
 
 
-def tape_for(evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Jitted | Untraced:
+def tape_for(
+    evaluate: Any, f: Function, argnums: Argnums, options: Any
+) -> Jitted[..., Any] | Untraced:
     """The function whose tape reverse mode runs, if that pays and is possible."""
     return TAPES.find(evaluate, f, argnums, options)
 
@@ -205,7 +210,7 @@ def tape_at(
     return tape if isinstance(tape, Untraced) else tape_of(tape, args, kwargs)
 
 
-def tape_of(held: Jitted, args: Any, kwargs: Any) -> Any:
+def tape_of(held: Jitted[..., Any], args: Any, kwargs: Any) -> Any:
     """The result of :func:`tape_at` for a :class:`Reversed` function under ``jit``."""
     at = _why_not_real(held, args) or _traced_or_why_not(lambda: found(held, args, kwargs), held)
     if isinstance(at, Untraced):
@@ -217,7 +222,7 @@ def tape_of(held: Jitted, args: Any, kwargs: Any) -> Any:
     return at
 
 
-def _why_not_real(held: Jitted, args: Any) -> Untraced | None:
+def _why_not_real(held: Jitted[..., Any], args: Any) -> Untraced | None:
     """Why there is no tape for these arguments, if some are not real."""
     reverse = held.__wrapped__
     if all(is_real(args[k]) for k in positions_of(reverse.argnums, len(args))):
@@ -225,7 +230,7 @@ def _why_not_real(held: Jitted, args: Any) -> Untraced | None:
     return Untraced(reverse.f, reason="the argument does not consist of real floats only")
 
 
-def _traced_or_why_not(trace: Any, held: Jitted) -> Any:
+def _traced_or_why_not(trace: Any, held: Jitted[..., Any]) -> Any:
     """The result of tracing a function, or an :class:`Untraced` where it cannot be traced."""
     f = held.__wrapped__.f
     noted, NOTE.sink = NOTE.sink, None  # what is refused here is run in another way
@@ -249,7 +254,7 @@ def _traced_or_why_not(trace: Any, held: Jitted) -> Any:
         NOTE.sink = noted
 
 
-def found(held: Jitted, args: Any, kwargs: Any) -> Any:
+def found(held: Jitted[..., Any], args: Any, kwargs: Any) -> Any:
     """The specialisation for some arguments, its inputs and their containers."""
     with WithoutWarnings() as silent, silent:
         at = held.find(args, kwargs)

@@ -31,7 +31,7 @@ from fwdad.rules.core.registry import (
     positions_written,
     registering_place,
 )
-from fwdad.rules.core.reverse_rules import RRULES, ReverseBody, ReverseRule, give_to_contents
+from fwdad.rules.core.reverse_rules import RRULES, B, ReverseRule, give_to_contents
 from fwdad.tangents.symbolic import recorder_of
 from fwdad.tangents.zero import ZERO, Zero
 
@@ -45,7 +45,7 @@ def rrule(
     signature: str | None = None,
     mutates: Sequence[int] = (),
     override: bool = False,
-) -> Callable[[ReverseBody], ReverseBody]:
+) -> Callable[[B], B]:
     """Register the decorated function as the reverse rule of ``function``.
 
     Parameters
@@ -131,7 +131,7 @@ def rrule(
     written = positions_written(mutates, binder)
     origin = registering_place()
 
-    def register(body: ReverseBody) -> ReverseBody:
+    def register(body: B) -> B:
         if not callable(body):
             message = f"rrule(f) decorates the rule, a function; got {type_in_words(body)}"
             raise UnsupportedTypeError(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,11 @@ import numpy as np
 from fwdad.eager.arguments import Arguments, check_numbers
 from fwdad.eager.forward import run_forward
 from fwdad.errors import NotHolomorphicError, SeedError, UnsupportedTypeError, type_in_words
+from fwdad.evaluation.signatures import Argnums, Function
 from fwdad.tangents.composite import Structure
 from fwdad.tangents.lanes import BLOCK
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import GivenSeeds, leaf_dtype, leaf_shape, random_seeds
-
-Function = Callable[..., Any]
-Argnums = int | Sequence[int]
 
 # Lanes are chosen so that the lanes of one array stay near a core's cache, and never fewer than
 # eight, below which the work done once per run is not shared (benchmarks/README.md). The first run
@@ -57,6 +55,49 @@ def arguments_of(
     for k in () if seeded else positions:
         check_numbers(k, (x, *args)[k])
     return Arguments((x, *args), kwargs or {}, positions), not isinstance(argnums, (tuple, list))
+
+
+def with_more(more: tuple[Any, ...], args: Any, argnums: Argnums | None) -> tuple[Any, Argnums]:
+    """The ``args`` and ``argnums`` of a call ``vjp(f, x, *more)``."""
+    if not more:
+        return args, 0 if argnums is None else argnums
+    args = args if isinstance(args, tuple) else (args,)
+    return (*more, *args), tuple(range(1 + len(more))) if argnums is None else argnums
+
+
+def are_several(f: Any, x: Any, v: Any, args: Any, kwargs: Any, argnums: Any) -> bool:
+    """Whether ``jvp(f, x, v)`` with two tuples means several arguments, as in JAX.
+
+    It does where f cannot take x as one argument. Raises where it can take it as either.
+    """
+    if type(x) is not type(v) or type(x) not in (tuple, list) or not x:
+        return False
+    if args or kwargs or not isinstance(argnums, int):
+        return False
+    as_one, as_several = _takes(f, 1), _takes(f, len(x))
+    if not (as_one and as_several):
+        return as_several
+    kind = type(x).__name__
+    name = getattr(f, "__name__", "f")
+    parts = "a, da" if len(x) == 1 else "a, (da, db), args=(b,), argnums=(0, 1)"
+    raise UnsupportedTypeError(
+        f"x and v are {kind}s, and {name} could take x as one argument or its parts as several: "
+        f"write jvp(f, {parts}) for the parts, as JAX means it, and jvp(f, x, (v,), argnums=(0,)) "
+        f"for the {kind}"
+    )
+
+
+def _takes(f: Any, count: int) -> bool:
+    """Whether a function can be called with that many arguments, as far as can be told."""
+    if isinstance(f, np.ufunc):
+        return f.nin == count
+    try:
+        inspect.signature(f).bind(*[None] * count)
+    except TypeError:
+        return False
+    except ValueError:  # it has none
+        return True
+    return True
 
 
 def argument_numbers(argnums: Any) -> Argnums:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Unpack, overload
 
 import numpy as np
 
@@ -10,34 +11,64 @@ from fwdad.core.tracebacks import public
 from fwdad.eager.arguments import Arguments, explicit_leaves
 from fwdad.eager.forward import run_forward
 from fwdad.eager.one_array import push_array
-from fwdad.errors import UnsupportedTypeError
+from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluation.arguments import (
-    Argnums,
-    Function,
+    are_several,
     arguments_of,
     check_holomorphic,
     joint_structure,
     width_of,
 )
+from fwdad.evaluation.elementwise import NOT_ELEMENTWISE, directions, is_diagonal, other_shape
 from fwdad.evaluation.jacobian_layout import in_structures, stacked
+from fwdad.evaluation.signatures import (
+    Argnums,
+    Array,
+    ChunkSize,
+    DerivativeOptions,
+    Function,
+    HolomorphicArguments,
+    JvpOptions,
+    Outputs,
+    P,
+    R,
+    RArray,
+    T,
+)
+from fwdad.evaluation.transformed import NOT_GIVEN, without_point
 from fwdad.ops.record import op
-from fwdad.tangents.composite import flatten, unflatten
+from fwdad.tangents.composite import flatten, match, unflatten
 from fwdad.tangents.plain import plain
-from fwdad.tangents.seeds import BasisSeeds, GivenSeeds, leaf_shape
+from fwdad.tangents.seeds import BasisSeeds, GivenSeeds, leaf_dtype, leaf_shape
+from fwdad.tangents.zero import NoTangent
 
 
+@overload
+def jvp(
+    f: Callable[..., R], x: float, v: float, **options: Unpack[HolomorphicArguments]
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    f: Callable[..., RArray], x: Any, v: Any = None, **options: Unpack[HolomorphicArguments]
+) -> tuple[RArray, Array]: ...
+@overload
+def jvp(
+    f: Callable[..., R], x: Any, v: Any = None, **options: Unpack[HolomorphicArguments]
+) -> tuple[R, Any]: ...
+@overload
+def jvp(f: Function, x: Any, v: Any = None, **options: Unpack[JvpOptions]) -> Any: ...
 @public
 def jvp(
     f: Function,
     x: Any,
     v: Any = None,
     *,
-    chunk: int | str | None = None,
+    chunk: ChunkSize = None,
     argnums: Argnums = 0,
     args: tuple[Any, ...] = (),
     kwargs: dict[str, Any] | None = None,
     has_aux: bool = False,
-    outputs: str = "returned",
+    outputs: Outputs = "returned",
     holomorphic: bool = False,
 ) -> Any:
     """Push tangents forward through a function: ``y, y_dot = f(x), J(x) v``.
@@ -50,6 +81,7 @@ def jvp(
     x : float, complex, array or composite
         Where. Lists, tuples, dicts, dataclasses and registered classes of these are composites.
         An array that stands in two places of one has one tangent.
+        Where f needs several arguments, a tuple of them, and v a tuple like it, as in JAX.
     v : like x, or with a leading axis K, optional
         One direction, of x's shape, or K of them stacked in front, ``(K, *x.shape)``. None means
         every basis direction, in C order, leaf after leaf.
@@ -86,7 +118,9 @@ def jvp(
     SeedError
         If v does not fit x.
     UnsupportedTypeError
-        If x is an integer or holds nothing to differentiate.
+        If x is an integer or holds nothing to differentiate; if x and v are tuples or lists of
+        parts that f could take as one argument or as several: the message says how to write
+        either.
 
     Notes
     -----
@@ -111,6 +145,9 @@ def jvp(
         pushed = push_array(f, x, v, args, kwargs) if usual else None
         if pushed is not None:
             return pushed
+    if are_several(f, x, v, args, kwargs, argnums):
+        x, *args = x
+        v, args, argnums = tuple(v), tuple(args), tuple(range(1 + len(args)))
     arguments, single = arguments_of(f, x, args, kwargs, argnums, seeded=True)
     check_holomorphic(f, arguments, holomorphic, has_aux=has_aux, outputs=outputs)
     seeds: BasisSeeds | GivenSeeds
@@ -129,9 +166,9 @@ def value_and_columns(
     arguments: Arguments,
     *,
     single: bool,
-    chunk: int | str | None,
+    chunk: ChunkSize,
     has_aux: bool = False,
-    outputs: str = "returned",
+    outputs: Outputs = "returned",
     stack: bool = False,
 ) -> Any:
     """The value of a function and its Jacobian, by forward mode: a chunk of columns at a time."""
@@ -142,55 +179,104 @@ def value_and_columns(
     return (outcome.y, J, outcome.aux) if has_aux else (outcome.y, J)
 
 
+@overload
+def derivative(f: Callable[P, R], *, holomorphic: bool = False) -> Callable[P, R]: ...
+@overload
+def derivative(f: Callable[..., R], x: Any, **options: Unpack[DerivativeOptions]) -> R: ...
 @public
 def derivative(
     f: Function,
-    x: Any,
+    x: Any = NOT_GIVEN,
     *,
     args: tuple[Any, ...] = (),
     kwargs: dict[str, Any] | None = None,
     holomorphic: bool = False,
 ) -> Any:
-    """The derivative of a function of one number.
+    """The derivative of a function of one number, or element by element.
 
     Parameters
     ----------
     f : callable
-        ``f(x, *args, **kwargs)``; its value may have any shape or structure.
-    x : float or complex
-        Where. An int raises: write 2.0.
+        ``f(x, *args, **kwargs)``. Of a number, its value may have any shape or structure; of an
+        array, it works element by element: each array that it returns has x's shape, and each
+        element depends on that element of x alone.
+    x : float, complex or array, optional
+        Where. An int raises: write 2.0. Without it, the derivative as a function of f's arguments
+        is returned.
     args, kwargs, holomorphic
         See :func:`jvp`.
 
     Returns
     -------
     like f(x)
+        Of an array the diagonal of the Jacobian, in x's shape. Without x, a function that returns
+        this.
 
     Raises
     ------
     UnsupportedTypeError
-        If x is no number, or an integer.
+        If x is an integer, or no number or array; of an array, if f does not work element by
+        element there.
     MissingRuleError
         See :func:`jvp`.
 
     Notes
     -----
-    Costs one run of f, on duals.
+    Costs one run of f, on duals. Of an array of n elements, it carries about ``log2(n) + 2``
+    directions: one for the diagonal, and those that see whether any other element of the Jacobian
+    is not zero, however small. Where an elementwise derivative is NaN, its row is not looked at.
 
     Examples
     --------
     >>> import math
     >>> derivative(lambda x: math.sin(x) * x, 0.0)
     0.0
+    >>> import numpy as np
+    >>> derivative(np.square)(np.array([1.0, 2.0]))
+    array([2., 4.])
     """
-    if leaf_shape(x):
-        message = f"derivative takes a number; x has the shape {leaf_shape(x)}: use jacobian(f, x)"
+    if x is NOT_GIVEN:
+        return without_point(_call_derivative, f, args, kwargs, chunk=None, holomorphic=holomorphic)
+    if isinstance(x, (list, tuple, dict)):
+        message = f"derivative takes a number or an array; x is {type_in_words(x)}: use jacobian"
         raise UnsupportedTypeError(message)
+    of = derivative_of_array if leaf_shape(x) else derivative_of_number
+    return of(f, x, args=args, kwargs=kwargs, holomorphic=holomorphic)
+
+
+def derivative_of_number(f: Function, x: Any, **options: Any) -> Any:
+    """What ``derivative`` returns for a number."""
     one = 1.0 if not isinstance(x, np.ndarray) else np.ones(())
-    return jvp(f, x, one, args=args, kwargs=kwargs, holomorphic=holomorphic)[1]
+    return jvp(f, x, one, **options)[1]
 
 
-def stop_gradient(x: Any) -> Any:
+def derivative_of_array(f: Function, x: Any, **options: Any) -> Any:
+    """What ``derivative`` returns for an array: the diagonal of a diagonal Jacobian."""
+    shape = leaf_shape(x)
+    given = directions(shape, leaf_dtype(x))
+    y, y_dot = jvp(f, x, given, **options)
+    leaves, structure = flatten(y)
+    dots = []
+    for leaf, lanes in zip(leaves, match(structure, y_dot), strict=True):
+        if lanes is NoTangent:
+            dots.append(lanes)
+            continue
+        if leaf_shape(leaf) != shape:
+            raise UnsupportedTypeError(other_shape(shape, leaf_shape(leaf)))
+        if not is_diagonal(given, plain(lanes)):
+            raise UnsupportedTypeError(NOT_ELEMENTWISE)
+        dots.append(lanes[0])
+    return unflatten(structure, dots, lambda _: NoTangent)
+
+
+def _call_derivative(
+    call: Any, f: Function, _argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    arguments = {"args": args[1:], "kwargs": kwargs, "holomorphic": options["holomorphic"]}
+    return call(derivative, (f, args[0]), arguments)
+
+
+def stop_gradient(x: T) -> T:
     """The value of x without its tangents: a constant, whatever it was computed from.
 
     Parameters

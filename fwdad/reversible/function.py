@@ -7,7 +7,7 @@ import inspect
 import operator
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -253,6 +253,14 @@ class Loss:
         return loss.stored if isinstance(loss, ExactNumber) else loss
 
 
+@overload
+def reversible(
+    f: Callable[..., Any], *, check: bool = True, tolerance: float = 1e-8
+) -> Reversible: ...
+@overload
+def reversible(
+    f: None = None, *, check: bool = True, tolerance: float = 1e-8
+) -> Callable[[Callable[..., Any]], Reversible]: ...
 def reversible(
     f: Callable[..., Any] | None = None, *, check: bool = True, tolerance: float = 1e-8
 ) -> Any:

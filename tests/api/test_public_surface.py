@@ -299,8 +299,8 @@ def test_unusable_functions_and_modes():
         fwdad.jacobian(X, X)
     with pytest.raises(fwdad.errors.UnsupportedTypeError, match="function"):
         fwdad.grad(3.0)
-    with pytest.raises(fwdad.errors.UnsupportedTypeError, match="jacfwd"):
-        fwdad.jacobian(cubes)
+    with pytest.raises(fwdad.errors.UnsupportedTypeError, match="None"):
+        fwdad.jacobian(cubes, None)
     with pytest.raises(fwdad.errors.UnsupportedTypeError, match="positional"):
         fwdad.grad(energy)(x=X)
     assert_array_equal(fwdad.jacobian(cubes, X, mode="reverse"), np.diag(3 * X**2))
@@ -347,8 +347,7 @@ def test_not_supported():
     assert isinstance(answer, fwdad.Support)
     assert not fwdad.supported(compile)
     assert "no rule" in fwdad.supported(compile).reason
-    assert fwdad.supported(np.sum).transpose
-    assert not fwdad.supported(np.sin).transpose
+    assert fwdad.supported(np.sum).reverse
     assert fwdad.supported(np.floor).argnums == ()
 
 

@@ -13,6 +13,7 @@ from fwdad.eager.build import run_on_duals
 from fwdad.errors import (
     NotHolomorphicError,
     SeedError,
+    UnsupportedTypeError,
     UntraceableError,
 )
 from fwdad.evaluation import evaluators as api
@@ -20,9 +21,12 @@ from fwdad.evaluation.arguments import (
     COMPLEX_ARGUMENT,
     NOT_HOLOMORPHIC,
     REAL_ARGUMENT,
+    are_several,
     commutes_with_i,
 )
-from fwdad.frontend.calls.tables import builtin
+from fwdad.evaluation.elementwise import NOT_ELEMENTWISE, directions, is_diagonal, other_shape
+from fwdad.evaluation.transformed import NOT_GIVEN, Transformed
+from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, RowsNeededError, dtype_of
 from fwdad.frontend.derivatives.pullbacks import Point
 from fwdad.frontend.syntax.tracer import Tracer
@@ -99,6 +103,9 @@ def _jvp(
     holomorphic: bool = False,
     **options: Any,
 ) -> Any:
+    if are_several(f, x, v, args, kwargs, argnums):
+        x, *more = x
+        v, args, argnums = tuple(v), tuple(more), tuple(range(1 + len(more)))
     at = _at(tracer, f, (x, *args), kwargs, argnums, options)
     _check_holomorphic(at, holomorphic=holomorphic)
     if v is None:
@@ -139,6 +146,48 @@ def _directions(at: Differentiated, v: Any) -> list[Any]:
     if not any(map(has_tangents, found)):
         raise SeedError("the seed has no floats: they are the directions of the argument's floats")
     return found
+
+
+@builtin(api.derivative)
+def _derivative(
+    tracer: Tracer,
+    f: Any,
+    x: Any = NOT_GIVEN,
+    *,
+    args: tuple[Any, ...] = (),
+    kwargs: Any = None,
+    holomorphic: bool = False,
+) -> Any:
+    given = {"args": args, "kwargs": kwargs, "holomorphic": holomorphic}
+    if x is NOT_GIVEN:
+        return api.derivative(f, **given)
+    shaped = (
+        x.is_array and x.type.ndim if type(x) is Symbol else isinstance(x, np.ndarray) and x.ndim
+    )
+    if not shaped:
+        return tracer.call(api.derivative_of_number, (f, x), given)
+    at = _at(tracer, f, (x, *args), kwargs, 0, {})
+    _check_holomorphic(at, holomorphic=holomorphic)
+    recorder, location, shape = tracer.recorder, tracer.position.location(), at.shape(0)
+    moves = directions(shape, dtype_of(at.leaves[0]))
+    seeds = recorder.as_symbol(moves)
+    own = recorder.apply(np.ndarray.copy, (seeds,), {})  # f may write into x, and so into these
+    primals, lanes, tree = at.run(len(moves), [own])
+    dots: list[Any] = []
+    for p, t in zip(primals, lanes, strict=True):
+        if dtype_of(p).kind not in "fc":
+            dots.append(NoTangent)
+            continue
+        symbol = recorder.as_symbol(p)
+        rank = symbol.type.ndim if symbol.is_array else 0
+        of_value = tuple(recorder.lengths.known_length(symbol, axis) for axis in range(rank))
+        if of_value != shape:
+            raise UnsupportedTypeError(other_shape(shape, of_value), location)
+        t = recorder.as_symbol(t)
+        holds = tracer.call(is_diagonal, (seeds, t), {})
+        recorder.check(holds, UnsupportedTypeError, (NOT_ELEMENTWISE,), location)
+        dots.append(recorder.load(t, 0))
+    return made_in(recorder, at.tangent(tree, dots))
 
 
 def _stacked(tracer: Tracer, v: Symbol, x: Symbol, *, single: bool) -> Any:
@@ -315,3 +364,6 @@ def _shaped(recorder: Any, own: Any, rank: int, shape: tuple[int, ...], p: Any) 
 @builtin(run_on_duals)
 def _run_on_duals(tracer: Tracer, f: Any, args: Any, kwargs: Any) -> Any:
     return tracer.call(f, args, kwargs)
+
+
+CALLED[Transformed] = lambda tracer, f, args, kwargs: f.evaluate(tracer.call, args, kwargs)

@@ -15,6 +15,7 @@ import numpy as np
 
 from fwdad.eager.arguments import check_outputs
 from fwdad.errors import NoOutputError, SeedError, returned_nothing
+from fwdad.evaluation.arguments import with_more
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, dtype_of, made_of
 from fwdad.frontend.derivatives.pulled import cotangents, cotangents_of_leaves
@@ -256,8 +257,8 @@ def traced_vjp(
     tracer: Tracer,
     f: Any,
     x: Any,
-    *,
-    argnums: Any = 0,
+    *more: Any,
+    argnums: Any = None,
     args: tuple[Any, ...] = (),
     kwargs: Any = None,
     has_aux: bool = False,
@@ -266,6 +267,7 @@ def traced_vjp(
 ) -> Any:
     """:func:`fwdad.vjp` in a trace: the value, and a pullback to be called in the same trace."""
     check_outputs(outputs)
+    args, argnums = with_more(more, args, argnums)
     at = Differentiated(
         tracer, f, (x, *args), dict(kwargs or {}), argnums, outputs, has_aux=has_aux
     )

@@ -10,7 +10,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from fwdad.rules.core.contract import check_cotangent
 from fwdad.rules.core.lapack import lapack
 from fwdad.rules.core.registry import function_name, registering_place
 from fwdad.tangents.plain import plain
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 REGISTERS_FOR_OTHERS = True  # its callers are who registers a rule
 
@@ -57,9 +59,7 @@ class Space:
         return cls(tuple(np.shape(value)), np.asarray(value).dtype)
 
 
-def transpose(
-    function: Any, *, argnum: int = 0, override: bool = False
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def transpose(function: Any, *, argnum: int = 0, override: bool = False) -> Callable[[F], F]:
     """Register the adjoint of a linear primitive with respect to one argument.
 
     Parameters
@@ -90,7 +90,7 @@ def transpose(
     """
     origin = registering_place()
 
-    def register(body: Callable[..., Any]) -> Callable[..., Any]:
+    def register(body: F) -> F:
         transposes = TRANSPOSES.setdefault(function, {})
         if argnum in transposes and not override:
             code = inspect.unwrap(transposes[argnum]).__code__

@@ -13,7 +13,7 @@ from fwdad.rules.core.binding import Binder, binder_for
 from fwdad.rules.core.contract import check_given, checked
 from fwdad.rules.core.partials import NoDerivative, narrowed, partial_of
 from fwdad.rules.core.registry import (
-    Body,
+    B,
     Rule,
     enter,
     find_rule,
@@ -36,7 +36,7 @@ def frule(
     mutates: Sequence[int] = (),
     returns: str = "new",
     override: bool = False,
-) -> Callable[[Body], Body]:
+) -> Callable[[B], B]:
     """Register the decorated function as the forward rule of ``function``.
 
     Parameters
@@ -100,7 +100,7 @@ def frule(
         raise UnsupportedTypeError(message)
     _check_returns(returns, mutates)
 
-    def register(body: Body) -> Body:
+    def register(body: B) -> B:
         if not callable(body):
             message = f"frule(f) decorates the rule, a function; got {type_in_words(body)}"
             raise UnsupportedTypeError(message)

@@ -8,7 +8,7 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from fwdad.tangents.plain import plain
 REGISTERS_FOR_OTHERS = True  # its callers are who registers a rule
 
 Body = Callable[..., tuple[Any, Any]]
+B = TypeVar("B", bound=Body)
+F = TypeVar("F")
 
 # These take sequences of arrays; every other function of NumPy and SciPy makes arrays of lists.
 SEQUENCE_TAKERS = {
@@ -188,7 +190,7 @@ def find_rule(function: Any) -> Rule | None:
 _PURE: set[Any] = set()  # what somebody has said `pure` of
 
 
-def pure(function: Any) -> Any:
+def pure(function: F) -> F:
     """Say of a function that it reads nothing but its arguments, and changes nothing.
 
     Nothing of a program is ever called with values that nobody passed, but for functions that are

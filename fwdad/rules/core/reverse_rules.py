@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from fwdad.rules.core.binding import Binder
 from fwdad.rules.core.registry import Rule, function_name, when_writes
 
 ReverseBody = Callable[..., tuple[Any, Callable[[Any], Any]]]
+B = TypeVar("B", bound=ReverseBody)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,177 @@
+"""Second derivatives: ``hessian`` and ``hvp``, forward mode over reverse mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Concatenate, Literal, Unpack, overload
+
+import numpy as np
+
+from fwdad.api.transforms import grad, scalar
+from fwdad.core.tracebacks import public
+from fwdad.drivers.jacobian import jacobian
+from fwdad.errors import SeedError
+from fwdad.evaluation.arguments import check_chunk
+from fwdad.evaluation.evaluators import jvp
+from fwdad.evaluation.signatures import (
+    Argnums,
+    Array,
+    ChunkedArguments,
+    ChunkSize,
+    D,
+    Function,
+    Hessian,
+    HessianProduct,
+    P,
+)
+from fwdad.evaluation.transformed import NOT_GIVEN, without_point
+
+
+@overload
+def hessian(
+    f: Callable[Concatenate[Any, P], Any], *, chunk: ChunkSize = "auto", argnums: Literal[0] = 0
+) -> Hessian[P]: ...
+@overload
+def hessian(f: Function, *, chunk: ChunkSize = "auto", argnums: Argnums) -> Function: ...
+@overload
+def hessian(
+    f: Function, x: float, *, argnums: int = 0, **options: Unpack[ChunkedArguments]
+) -> float: ...
+@overload
+def hessian(
+    f: Function, x: Array, *, argnums: int = 0, **options: Unpack[ChunkedArguments]
+) -> Array: ...
+@overload
+def hessian(
+    f: Function, x: Any, *, argnums: Argnums = 0, **options: Unpack[ChunkedArguments]
+) -> Any: ...
+@public
+def hessian(
+    f: Function,
+    x: Any = NOT_GIVEN,
+    *,
+    chunk: ChunkSize = "auto",
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    argnums: Argnums = 0,
+) -> Any:
+    """The matrix of second derivatives of a function with a real scalar value.
+
+    Parameters
+    ----------
+    f, x, chunk, args, kwargs, argnums
+        See :func:`jacobian`.
+
+    Returns
+    -------
+    array or composite
+        ``x.shape + x.shape``. Without x, a function that returns this: SciPy's ``hess``.
+
+    Raises
+    ------
+    NonScalarOutputError
+        If f's value is not one real number.
+    UnsupportedTypeError
+        See :func:`jvp`.
+
+    Notes
+    -----
+    Forward over reverse: N directions at a time are pushed through the gradient, which costs a
+    gradient on duals for each chunk. At kinks see :func:`jvp`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hessian(lambda x: x[0] ** 2 * x[1], np.array([1.0, 3.0]))
+    array([[6., 2.],
+           [2., 0.]])
+    """
+    if x is NOT_GIVEN:
+        return without_point(_call_hessian, scalar(f), args, kwargs, argnums, chunk=chunk)
+    gradient = grad(f, argnums)
+    return jacobian(gradient, x, chunk=chunk, args=args, kwargs=kwargs, argnums=argnums)
+
+
+@overload
+def hvp(
+    f: Callable[Concatenate[Any, P], Any], *, chunk: ChunkSize = "auto"
+) -> HessianProduct[P]: ...
+@overload
+def hvp(f: Function, x: float, v: float, **options: Unpack[ChunkedArguments]) -> float: ...
+@overload
+def hvp(
+    f: Function, x: np.ndarray[Any, D], v: Array, **options: Unpack[ChunkedArguments]
+) -> np.ndarray[Any, D]: ...
+@overload
+def hvp(f: Function, x: Any, v: Any, **options: Unpack[ChunkedArguments]) -> Any: ...
+@public
+def hvp(
+    f: Function,
+    x: Any = NOT_GIVEN,
+    v: Any = NOT_GIVEN,
+    *,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    chunk: ChunkSize = "auto",
+) -> Any:
+    """The product of the Hessian of a real scalar function with a direction.
+
+    Parameters
+    ----------
+    f, x, args, kwargs
+        See :func:`jacobian`.
+    v : like x, or ``(K, *x.shape)``, optional
+        The direction, or K of them.
+    chunk : int, "auto" or None, default "auto"
+        Directions per run of the gradient; see :func:`jacobian`.
+
+    Returns
+    -------
+    like x
+        ``H(x) v``; for K directions ``(K, *x.shape)``. Without x and v, a function of ``(x, v)``
+        and f's further arguments that returns this: SciPy's ``hessp``.
+
+    Raises
+    ------
+    NonScalarOutputError
+        If f's value is not one real number.
+    SeedError
+        If v does not fit x.
+    UnsupportedTypeError
+        See :func:`jvp`.
+
+    Notes
+    -----
+    Forward over reverse: costs a gradient on duals for each chunk of directions. The Hessian is not
+    made.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hvp(lambda x: x[0] ** 2 * x[1], np.array([1.0, 3.0]), np.array([1.0, 1.0]))
+    array([8., 2.])
+    """
+    if x is NOT_GIVEN:
+        return without_point(_call_hvp, scalar(f), args, kwargs, chunk=chunk)
+    if v is NOT_GIVEN:
+        raise SeedError("hvp(f, x) needs a direction: write hvp(f, x, v), or hvp(f)(x, v)")
+    check_chunk(chunk)
+    single = isinstance(x, np.ndarray) and np.ndim(v) == x.ndim  # the shortest way takes no chunk
+    if isinstance(x, (tuple, list)):  # one argument of f, whatever jvp would take it for
+        return jvp(grad(f), x, (v,), args=args, kwargs=kwargs, chunk=chunk, argnums=(0,))[1]
+    return jvp(grad(f), x, v, args=args, kwargs=kwargs, chunk=None if single else chunk)[1]
+
+
+def _call_hessian(
+    call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    arguments = {"args": args[1:], "kwargs": kwargs, "argnums": argnums, **options}
+    return call(hessian, (f, args[0]), arguments)
+
+
+def _call_hvp(
+    call: Any, f: Function, _argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    if len(args) < 2:
+        raise SeedError("the function hvp(f) takes a point and a direction: write hvp(f)(x, v)")
+    return call(hvp, (f, *args[:2]), {"args": args[2:], "kwargs": kwargs, **options})

@@ -1,0 +1,60 @@
+"""What `import fwdad` gives, and what it says of names that it does not give."""
+
+import importlib
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import fwdad
+from fwdad import errors, reversible
+from fwdad.api.neighbours import SPELLINGS, spelling
+
+ROOT = Path(fwdad.__file__).parents[1]
+
+
+@pytest.mark.parametrize("name", [*SPELLINGS, "SeedError", "ancilla", "check_gradient"])
+def test_says_what_to_write(name):
+    with pytest.raises(AttributeError, match=re.escape(spelling(name, (errors, reversible)))):
+        getattr(fwdad, name)
+    assert not hasattr(fwdad, name)
+    with pytest.raises(ImportError):
+        exec(f"from fwdad import {name}", {})
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_what_it_says_is_there(name):
+    """A call with f is one of fwdad's functions, with arguments that it has."""
+    calls = re.findall(r"(\w+)\((?=[fl])", SPELLINGS[name])
+    known = [hasattr(fwdad, call) for call in calls if call not in ("f", "derivative_of")]
+    assert all(known), calls
+
+
+def test_other_names_are_compared_with_those_there_are():
+    code = "import fwdad; fwdad.jacobain"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "no attribute 'jacobain'. Did you mean: 'jacobian'?" in done.stderr
+
+
+def test_names_by_subject():
+    assert not set(fwdad.__all__) & {*errors.__all__, *reversible.__all__} - {"reversible"}
+    assert fwdad.reversible is reversible
+    assert fwdad.errors is errors
+    assert fwdad.testing is importlib.import_module("fwdad.testing")
+
+
+def test_dir_shows_public_names_only():
+    shown = {name for name in dir(fwdad) if not name.startswith("__")}
+    assert shown == set(fwdad.__all__)
+    assert all(hasattr(fwdad, name) for name in dir(fwdad))
+
+
+def test_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert fwdad.__version__ == project["version"]
+    command = [sys.executable, "-m", "fwdad", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"fwdad {project['version']}\n"
