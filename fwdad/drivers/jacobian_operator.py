@@ -11,7 +11,8 @@ from scipy.sparse.linalg import LinearOperator
 from fwdad.core.tracebacks import leave
 from fwdad.core.unpicklable import OfOneRun
 from fwdad.errors import SeedError, UnsupportedTypeError, type_in_words
-from fwdad.tangents.composite import flatten, leaf_order, match, unflatten
+from fwdad.tangents.composite import flatten, leaf_order, unflatten
+from fwdad.tangents.matching import match
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import check_unmasked, leaf_dtype, leaf_shape
 from fwdad.tangents.zero import NoTangent, Zero

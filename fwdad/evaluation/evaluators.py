@@ -37,7 +37,8 @@ from fwdad.evaluation.signatures import (
 )
 from fwdad.evaluation.transformed import NOT_GIVEN, without_point
 from fwdad.ops.record import op
-from fwdad.tangents.composite import flatten, match, unflatten
+from fwdad.tangents.composite import flatten, unflatten
+from fwdad.tangents.matching import match
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import BasisSeeds, GivenSeeds, leaf_dtype, leaf_shape
 from fwdad.tangents.zero import NoTangent
