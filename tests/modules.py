@@ -153,6 +153,8 @@ GROUPS = {
     "rules/scipy_*": ("rules/test_scipy_linalg.py",),
     "rules/spectra": ("rules/test_decompositions.py",),
     "rules/triangles": ("rules/test_decompositions.py",),
+    "scipy/derivatives": ("scipy/test_filling.py", "scipy/test_minimisation.py"),
+    "scipy/programs": ("scipy/test_minimisation.py", "scipy/test_constraints.py"),
     "tangents/adjugate": ("rules/test_linear_systems.py",),
     "tangents/alike": ("ir/test_layout.py",),
     "tangents/kinds": ("tangents/test_vectors.py", "tangents/test_registry.py"),

@@ -11,11 +11,12 @@ import pytest
 import fwdad
 import fwdad.errors
 import fwdad.reversible
+import fwdad.scipy
 import fwdad.testing
 
 PUBLIC = {
     f"{module.__name__}.{name}": getattr(module, name)
-    for module in (fwdad, fwdad.errors, fwdad.reversible, fwdad.testing)
+    for module in (fwdad, fwdad.errors, fwdad.reversible, fwdad.scipy, fwdad.testing)
     for name in module.__all__
     if not inspect.ismodule(getattr(module, name))
 }

@@ -32,6 +32,7 @@ LAYERS = {
     "drivers": 9,
     "api": 10,
     "reversible": 11,
+    "scipy": 11,
 }
 # These stand on the public API. Only they may import `fwdad` itself.
 USERS = {"": 12, "testing": 13, "examples": 13, "__main__": 14}

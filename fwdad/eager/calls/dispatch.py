@@ -152,6 +152,7 @@ _OWN_LIFTED = (
     os.path.join(PACKAGE, "examples") + os.sep,
     os.path.join(PACKAGE, "reversible", "numbers") + os.sep,
     os.path.join(PACKAGE, "testing", "programs.py"),
+    os.path.join(PACKAGE, "scipy", "programs.py"),
 )
 # what recording makes outlives the call, and must not be restored when the call ends; binding and
 # the contract look at values without their tangents

@@ -1,0 +1,213 @@
+"""A derivative as SciPy calls it: run as it is at first, and compiled where that pays.
+
+Compiling takes a second or so, and nobody knows beforehand how often a solver will ask. So the
+derivative runs as it is until its calls have taken as long as compiling it would have, and is
+compiled then: whatever comes, this takes at most twice as long as the better of the two ways. Calls
+for the same function are added up over several solves. A compiled derivative that turns out not to
+be faster is given up again.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import weakref
+from typing import Any
+
+import numpy as np
+
+from fwdad.api.jit import jit
+from fwdad.codegen.numba_support import have_numba
+from fwdad.core.fallbacks import Untraced
+from fwdad.drivers.jitted_function import Jitted
+from fwdad.drivers.strategy import Candidate, first_that_can
+from fwdad.eager.run import STATE
+from fwdad.errors import FwdadError
+from fwdad.frontend.syntax.loops import WithoutWarnings
+from fwdad.scipy.derivatives import Evaluated
+
+# Seconds. A Jacobian or gradient of some ten lines is traced and compiled in 0.4 to 1 s, and
+# importing Numba takes as long again (benchmarks/README.md).
+_COMPILING = 1.0
+_IMPORTING = 1.0
+_TRIED = 4  # compiled calls after which their time is compared; the first of them is not counted
+_COMPILED_KEPT = 8
+
+
+class Spent:
+    """What a derivative of one function has cost when it ran as it is."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.calls = 0
+        self.refused = ""  # why it is not compiled, if that was tried
+
+    def pays(self) -> bool:
+        """Whether it would have paid to compile it at once."""
+        price = _COMPILING + (0.0 if "numba" in sys.modules else _IMPORTING)
+        return self.seconds >= price and not self.refused
+
+
+_SPENT: weakref.WeakKeyDictionary[Any, dict[Any, Spent]] = weakref.WeakKeyDictionary()
+# these keep their functions alive, with all that they have captured, so there are few of them
+_COMPILED: dict[Any, Any] = {}
+
+
+def _spent_on(derivative: Evaluated) -> Spent:
+    """What calls for this function have taken, also in earlier solves."""
+    try:
+        return _SPENT.setdefault(derivative.f, {}).setdefault(derivative.kind, Spent())
+    except TypeError:  # it cannot be hashed, or referred to weakly
+        return Spent()
+
+
+def _key(derivative: Evaluated) -> Any:
+    return (derivative.kind, derivative.f)
+
+
+def _kept(derivative: Evaluated) -> Any:
+    """The compiled derivative of an earlier solve, or None."""
+    try:
+        found = _COMPILED.pop(_key(derivative), None)
+    except TypeError:
+        return None
+    if found is not None:
+        _keep(derivative, found)
+    return found
+
+
+def _keep(derivative: Evaluated, compiled: Any) -> None:
+    try:
+        _COMPILED[_key(derivative)] = compiled
+    except TypeError:
+        return
+    while len(_COMPILED) > _COMPILED_KEPT:
+        _COMPILED.pop(next(iter(_COMPILED)), None)
+
+
+class Derivative:
+    """A derivative that stands where SciPy wants a function.
+
+    Parameters
+    ----------
+    name : str
+        SciPy's name for it, such as ``jac``.
+    derivative : Evaluated
+        What it is.
+    instead : str
+        What to write for SciPy's own differences, for those whose function has no derivative.
+    """
+
+    def __init__(self, name: str, derivative: Evaluated, instead: str) -> None:
+        self.name = name
+        self.calls = 0
+        self._derivative = derivative
+        self._instead = instead
+        self._spent = _spent_on(derivative)
+        self._compiled: Any = _kept(derivative)
+        self._compiled_from = 1 if self._compiled is not None else 0
+        self._times: list[float] = []  # of compiled calls, until they are compared
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The derivative at a point."""
+        self.calls += 1
+        args = tuple(_float(x) if k in self._derivative.argnums else x for k, x in enumerate(args))
+        if STATE.run is not None:  # a solver inside a function that is being differentiated
+            return self._derivative(*args, **kwargs)
+        try:
+            return self._chosen(args, kwargs)
+        except FwdadError as error:
+            if error.refuses and self._instead not in getattr(error, "__notes__", ()):
+                error.add_note(self._instead)
+            raise
+
+    def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._compiled is None and self._is_to_be_compiled():
+            to_compile = self._derivative.to_compile()
+            if to_compile is not None:
+                self._compiled = jit(to_compile)
+                self._compiled_from = self.calls
+        if self._compiled is None:
+            return self._as_it_is(args, kwargs)
+        return first_that_can(
+            self.name,
+            self._derivative.f,
+            Candidate("compiled", lambda: self._by_machine_code(args, kwargs)),
+            Candidate("as it is", lambda: self._as_it_is(args, kwargs)),
+        )
+
+    def _is_to_be_compiled(self) -> bool:
+        """Whether it pays; what the user has compiled is compiled from the second call on."""
+        if not have_numba() or self._spent.refused or not self._spent.calls:
+            return False
+        return isinstance(self._derivative.f, Jitted) or self._spent.pays()
+
+    def _as_it_is(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        begin = time.perf_counter()
+        value = self._derivative(*args, **kwargs)
+        self._spent.seconds += time.perf_counter() - begin
+        self._spent.calls += 1
+        return value
+
+    def _by_machine_code(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        begin = time.perf_counter()
+        try:
+            with WithoutWarnings() as silent, silent:
+                value = self._compiled(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
+            untraced = Untraced(self._derivative.f, error)
+            self._give_up(untraced.reason)
+            return untraced
+        if len(self._times) < _TRIED:
+            self._times.append(time.perf_counter() - begin)
+            self._compare()
+        return value
+
+    def _compare(self) -> None:
+        """Keep what is compiled if it is faster."""
+        if len(self._times) < _TRIED:
+            return
+        compiled = min(self._times[1:])
+        plain = self._spent.seconds / max(self._spent.calls, 1)
+        if self._spent.calls and compiled > plain:
+            self._give_up(
+                f"compiled, a call takes {_seconds(compiled)}, and {_seconds(plain)} as it is"
+            )
+        else:
+            _keep(self._derivative, self._compiled)
+
+    def _give_up(self, reason: str) -> None:
+        self._compiled = None
+        self._compiled_from = 0
+        self._spent.refused = reason
+
+    def __str__(self) -> str:
+        if not self.calls:
+            return f"{self.name} was not asked for"
+        called = "1 call" if self.calls == 1 else f"{self.calls} calls"
+        return f"{self.name} is {self._derivative.how()}, {self._by()}; {called}"
+
+    def _by(self) -> str:
+        """What has run it."""
+        if self._compiled is not None:
+            later = f" from call {self._compiled_from} on" if self._compiled_from > 1 else ""
+            return f"compiled by Numba{later}"
+        if self._derivative.to_compile() is None:
+            return "not compiled"
+        if not have_numba():
+            return "not compiled (Numba is not installed)"
+        if self._spent.refused:
+            return f"not compiled ({self._spent.refused.splitlines()[0]})"
+        return f"not compiled (its calls took {_seconds(self._spent.seconds)} so far)"
+
+
+def _float(x: Any) -> Any:
+    """Ints as floats: SciPy hands on what the user has given as a first guess."""
+    kind = getattr(getattr(x, "dtype", None), "kind", "")
+    if isinstance(x, int) or kind in ("i", "u", "b"):
+        return np.asarray(x, float)[()]
+    return x
+
+
+def _seconds(t: float) -> str:
+    return f"{t:.3g} s" if t >= 1 else f"{t * 1e3:.3g} ms" if t >= 1e-3 else f"{t * 1e6:.3g} µs"
