@@ -8,6 +8,7 @@ from typing import Any, Concatenate, Literal, Unpack, overload
 from fwdad.core.fallbacks import Untraced
 from fwdad.core.tracebacks import public
 from fwdad.drivers.jacobian_rows import rows_pay, value_and_rows
+from fwdad.drivers.per_argument import per_argument
 from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.evaluation.arguments import (
     argument_numbers,
@@ -34,7 +35,7 @@ from fwdad.evaluation.signatures import (
     RFloat,
     ValueAndJacobian,
 )
-from fwdad.evaluation.transformed import NOT_GIVEN, without_point
+from fwdad.evaluation.transformed import NOT_GIVEN, at_once, without_point
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.evaluators import traced_jacobian, traced_value_and_jacobian
 from fwdad.frontend.syntax.tracer import Tracer
@@ -312,7 +313,10 @@ def call_jacobian(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
     """What a Jacobian function does: ``call`` calls an evaluator, at once or in a trace."""
-    return call(jacobian, (f, args[0]), _arguments(argnums, args, kwargs, options))
+    J = call(jacobian, (f, args[0]), _arguments(argnums, args, kwargs, options))
+    if call is at_once and not isinstance(argnums, int) and not options["has_aux"]:
+        return per_argument(J, [args[k] for k in argnums])
+    return J
 
 
 def _call_value_and_jacobian(

@@ -26,7 +26,8 @@ NOT_GIVEN: Final = NotGiven.NOT_GIVEN
 """The point of an evaluator that is called with a function alone."""
 
 
-def _at_once(f: Any, args: Any, kwargs: Any) -> Any:
+def at_once(f: Any, args: Any, kwargs: Any) -> Any:
+    """Call an evaluator outside of a trace."""
     return f(*args, **kwargs)
 
 
@@ -46,7 +47,7 @@ class Transformed(Carrier):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The derivative at some arguments of f."""
         try:
-            return self.evaluate(_at_once, args, kwargs)
+            return self.evaluate(at_once, args, kwargs)
         except BaseException as error:
             leave(error)
             raise

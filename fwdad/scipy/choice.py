@@ -50,7 +50,7 @@ class Spent:
 
 _SPENT: weakref.WeakKeyDictionary[Any, dict[Any, Spent]] = weakref.WeakKeyDictionary()
 # these keep their functions alive, with all that they have captured, so there are few of them
-_COMPILED: dict[Any, Any] = {}
+_COMPILED: dict[Any, tuple[Evaluated, Any]] = {}
 
 
 def _spent_on(derivative: Evaluated) -> Spent:
@@ -65,20 +65,21 @@ def _key(derivative: Evaluated) -> Any:
     return (derivative.kind, derivative.f)
 
 
-def _kept(derivative: Evaluated) -> Any:
-    """The compiled derivative of an earlier solve, or None."""
+def _kept(derivative: Evaluated) -> tuple[Evaluated, Any]:
+    """The same derivative of an earlier solve, and compiled, or this one and None."""
     try:
         found = _COMPILED.pop(_key(derivative), None)
     except TypeError:
-        return None
-    if found is not None:
-        _keep(derivative, found)
+        return derivative, None
+    if found is None:
+        return derivative, None
+    _keep(*found)
     return found
 
 
 def _keep(derivative: Evaluated, compiled: Any) -> None:
     try:
-        _COMPILED[_key(derivative)] = compiled
+        _COMPILED[_key(derivative)] = derivative, compiled
     except TypeError:
         return
     while len(_COMPILED) > _COMPILED_KEPT:
@@ -101,10 +102,9 @@ class Derivative:
     def __init__(self, name: str, derivative: Evaluated, instead: str) -> None:
         self.name = name
         self.calls = 0
-        self._derivative = derivative
         self._instead = instead
         self._spent = _spent_on(derivative)
-        self._compiled: Any = _kept(derivative)
+        self._derivative, self._compiled = _kept(derivative)
         self._compiled_from = 1 if self._compiled is not None else 0
         self._times: list[float] = []  # of compiled calls, until they are compared
 

@@ -194,9 +194,10 @@ class Filling:
         """The Jacobians at the points of a mesh."""
         return self.fill(name, PointwiseJacobian(f, parameters=parameters))
 
-    def boundary(self, name: str, bc: Any, *, parameters: bool) -> Any:
+    def boundary(self, name: str, bc: Any, *, parameters: bool, holomorphic: bool) -> Any:
         """The Jacobians of boundary conditions with respect to each of their arguments."""
-        whole = self.jacobian(name, bc, argnums=(0, 1, 2) if parameters else (0, 1))
+        argnums = (0, 1, 2) if parameters else (0, 1)
+        whole = self.jacobian(name, bc, argnums=argnums, holomorphic=holomorphic)
 
         def apart(*args: Any) -> tuple[Any, ...]:
             ends = np.cumsum([len(x) for x in args])[:-1]

@@ -154,7 +154,8 @@ def solve_bvp(
         if not filling.given("fun_jac", fun_jac):
             fun_jac = filling.pointwise("fun_jac", fun, parameters=parameters)
         if not filling.given("bc_jac", bc_jac):
-            bc_jac = filling.boundary("bc_jac", bc, parameters=parameters)
+            holomorphic = bool(np.iscomplexobj(y) or np.iscomplexobj(p))
+            bc_jac = filling.boundary("bc_jac", bc, parameters=parameters, holomorphic=holomorphic)
         return solve(
             scipy.integrate.solve_bvp, fun, bc, x, y, p=p, S=S, fun_jac=_or_none(fun_jac),
             bc_jac=_or_none(bc_jac), tol=tol, max_nodes=max_nodes, verbose=verbose, bc_tol=bc_tol,
