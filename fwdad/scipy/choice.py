@@ -26,8 +26,9 @@ from fwdad.errors import FwdadError
 from fwdad.frontend.syntax.loops import WithoutWarnings
 from fwdad.scipy.derivatives import Evaluated
 
-# Seconds. A Jacobian or gradient of some ten lines is traced and compiled in 0.4 to 1 s, and
-# importing Numba takes as long again (benchmarks/README.md).
+# Seconds of this thread's processor time, so that the load of the machine decides nothing. Tracing
+# and compiling a Jacobian or gradient of some lines takes 0.3 to 2 s, importing Numba half a second
+# (benchmarks/README.md).
 _COMPILING = 1.0
 _IMPORTING = 1.0
 _TRIED = 4  # compiled calls after which their time is compared; the first of them is not counted
@@ -35,7 +36,7 @@ _COMPILED_KEPT = 8
 
 
 class Spent:
-    """What a derivative of one function has cost when it ran as it is."""
+    """The processor time that a derivative of one function has taken as it is."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -48,9 +49,18 @@ class Spent:
         return self.seconds >= price and not self.refused
 
 
+class Compiled:
+    """A derivative that is compiled, and the times of its first calls."""
+
+    def __init__(self, derivative: Evaluated, function: Any) -> None:
+        self.derivative = derivative
+        self.function = function
+        self.times: list[float] = []
+
+
 _SPENT: weakref.WeakKeyDictionary[Any, dict[Any, Spent]] = weakref.WeakKeyDictionary()
 # these keep their functions alive, with all that they have captured, so there are few of them
-_COMPILED: dict[Any, tuple[Evaluated, Any]] = {}
+_COMPILED: dict[Any, Compiled] = {}
 
 
 def _spent_on(derivative: Evaluated) -> Spent:
@@ -61,29 +71,24 @@ def _spent_on(derivative: Evaluated) -> Spent:
         return Spent()
 
 
-def _key(derivative: Evaluated) -> Any:
-    return (derivative.kind, derivative.f)
-
-
-def _kept(derivative: Evaluated) -> tuple[Evaluated, Any]:
-    """The same derivative of an earlier solve, and compiled, or this one and None."""
+def _kept(derivative: Evaluated) -> Compiled | None:
+    """The same derivative of an earlier solve, which is the latest again."""
     try:
-        found = _COMPILED.pop(_key(derivative), None)
+        found = _COMPILED.pop((derivative.kind, derivative.f), None)
     except TypeError:
-        return derivative, None
-    if found is None:
-        return derivative, None
-    _keep(*found)
-    return found
+        return None
+    return found if found is None else _keep(found)
 
 
-def _keep(derivative: Evaluated, compiled: Any) -> None:
+def _keep(compiled: Compiled) -> Compiled:
+    """Keep a compiled derivative for the next solve, where its function can be found again."""
     try:
-        _COMPILED[_key(derivative)] = derivative, compiled
+        _COMPILED[compiled.derivative.kind, compiled.derivative.f] = compiled
     except TypeError:
-        return
+        return compiled
     while len(_COMPILED) > _COMPILED_KEPT:
         _COMPILED.pop(next(iter(_COMPILED)), None)
+    return compiled
 
 
 class Derivative:
@@ -104,9 +109,9 @@ class Derivative:
         self.calls = 0
         self._instead = instead
         self._spent = _spent_on(derivative)
-        self._derivative, self._compiled = _kept(derivative)
-        self._compiled_from = 1 if self._compiled is not None else 0
-        self._times: list[float] = []  # of compiled calls, until they are compared
+        self._compiled = _kept(derivative)
+        self._derivative = derivative if self._compiled is None else self._compiled.derivative
+        self._compiled_from = 1  # the number of the call
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The derivative at a point."""
@@ -125,14 +130,15 @@ class Derivative:
         if self._compiled is None and self._is_to_be_compiled():
             to_compile = self._derivative.to_compile()
             if to_compile is not None:
-                self._compiled = jit(to_compile)
+                self._compiled = _keep(Compiled(self._derivative, jit(to_compile)))
                 self._compiled_from = self.calls
-        if self._compiled is None:
+        compiled = self._compiled
+        if compiled is None:
             return self._as_it_is(args, kwargs)
         return first_that_can(
             self.name,
             self._derivative.f,
-            Candidate("compiled", lambda: self._by_machine_code(args, kwargs)),
+            Candidate("compiled", lambda: self._by_machine_code(compiled, args, kwargs)),
             Candidate("as it is", lambda: self._as_it_is(args, kwargs)),
         )
 
@@ -143,43 +149,45 @@ class Derivative:
         return isinstance(self._derivative.f, Jitted) or self._spent.pays()
 
     def _as_it_is(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        begin = time.perf_counter()
+        begin = time.thread_time()
         value = self._derivative(*args, **kwargs)
-        self._spent.seconds += time.perf_counter() - begin
+        self._spent.seconds += time.thread_time() - begin
         self._spent.calls += 1
         return value
 
-    def _by_machine_code(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        begin = time.perf_counter()
+    def _by_machine_code(
+        self, compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        begin = time.thread_time()
         try:
             with WithoutWarnings() as silent, silent:
-                value = self._compiled(*args, **kwargs)
+                value = compiled.function(*args, **kwargs)
         except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
             untraced = Untraced(self._derivative.f, error)
             self._give_up(untraced.reason)
             return untraced
-        if len(self._times) < _TRIED:
-            self._times.append(time.perf_counter() - begin)
-            self._compare()
+        if len(compiled.times) < _TRIED:
+            compiled.times.append(time.thread_time() - begin)
+            self._compare(compiled.times)
         return value
 
-    def _compare(self) -> None:
-        """Keep what is compiled if it is faster."""
-        if len(self._times) < _TRIED:
+    def _compare(self, times: list[float]) -> None:
+        """Give up what is compiled if it is no faster."""
+        if len(times) < _TRIED or not self._spent.calls:
             return
-        compiled = min(self._times[1:])
-        plain = self._spent.seconds / max(self._spent.calls, 1)
-        if self._spent.calls and compiled > plain:
+        compiled, plain = min(times[1:]), self._spent.seconds / self._spent.calls
+        if compiled > plain:
             self._give_up(
                 f"compiled, a call takes {_seconds(compiled)}, and {_seconds(plain)} as it is"
             )
-        else:
-            _keep(self._derivative, self._compiled)
 
     def _give_up(self, reason: str) -> None:
         self._compiled = None
-        self._compiled_from = 0
         self._spent.refused = reason
+        try:
+            _COMPILED.pop((self._derivative.kind, self._derivative.f), None)
+        except TypeError:
+            return
 
     def __str__(self) -> str:
         if not self.calls:

@@ -32,7 +32,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        monkeypatch.setattr(choice.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(choice.time, "thread_time", lambda: self.now)
 
 
 def valley(x):
@@ -170,6 +170,17 @@ def test_operators_are_not_compiled():
     jac = Derivative("jac", JacobianOperator(lambda x: x**2), "instead")
     assert_allclose(jac(X) @ X, 2 * X**2)
     assert str(jac).endswith("for each product, not compiled; 1 call")
+
+
+@needs_numba
+def test_few_compiled_functions_are_kept(monkeypatch):
+    monkeypatch.setattr(choice, "_COMPILING", 0.0)
+    monkeypatch.setattr(choice, "_COMPILED_KEPT", 2)
+    fs = [lambda x, k=k: np.sum(x**2) + k for k in range(3)]
+    for f in fs:
+        for _ in range(2):  # also where a solve asks only once
+            Derivative("jac", Gradient(f), "instead")(X)
+    assert [key[1] for key in choice._COMPILED] == fs[1:]
 
 
 def test_functions_are_not_kept():
