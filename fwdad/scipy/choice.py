@@ -1,6 +1,6 @@
 """A derivative as SciPy calls it: run as it is at first, and compiled where that pays.
 
-Compiling takes a second or so, and nobody knows beforehand how often a solver will ask. So the
+Compiling takes some tenths of a second, and nobody knows beforehand how often a solver will ask. So the
 derivative runs as it is until its calls have taken as long as compiling it would have, and is
 compiled then: whatever comes, this takes at most twice as long as the better of the two ways. Calls
 for the same function are added up over several solves. A compiled derivative that turns out not to
@@ -27,10 +27,9 @@ from fwdad.frontend.syntax.loops import WithoutWarnings
 from fwdad.scipy.derivatives import Evaluated
 
 # Seconds of this thread's processor time, so that the load of the machine decides nothing. Tracing
-# and compiling a Jacobian or gradient of some lines takes 0.3 to 2 s, importing Numba half a second
-# (benchmarks/README.md).
-_COMPILING = 1.0
-_IMPORTING = 1.0
+# and compiling takes 0.1 to 1 s, importing Numba 0.4 (`python -m benchmarks.scipy_door`).
+_COMPILING = 0.4
+_IMPORTING = 0.4
 _TRIED = 4  # compiled calls after which their time is compared; the first of them is not counted
 _COMPILED_KEPT = 8
 

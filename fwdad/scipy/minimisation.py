@@ -69,13 +69,14 @@ def minimize(
     A gradient costs a few runs of fun, however many unknowns there are; a Hessian a gradient on N
     tangents, a product with it one on one. At kinks see :func:`fwdad.jvp`.
 
-    A derivative runs without compilation at first. Once its calls have taken a second, those of
-    earlier solves with the same function included (two, where Numba is not imported yet), it is
-    compiled by :func:`fwdad.jit`, if Numba is installed and the function can be traced. So a solve
-    takes at most twice as long as with the better of both, and short ones never wait for a
-    compiler. The last bits of a derivative may change where it is compiled, and when that is
-    depends on the machine's load. For the same bits every time, compile the function yourself:
-    with ``fwdad.jit(fun)`` the derivatives are compiled from their second call on, and fun is, too.
+    A derivative runs without compilation at first. Once its calls have taken 0.4 s of processor
+    time, those of earlier solves with the same function included (0.8 s, where Numba is not
+    imported yet), it is compiled by :func:`fwdad.jit`, if Numba is installed and the function can
+    be traced. So a solve takes at most about twice as long as with the better of both, and short
+    ones never wait for a compiler. The last bits of a derivative may change where it is compiled,
+    and when that is depends on how fast the machine is. For the same bits every time, compile the
+    function yourself: with ``fwdad.jit(fun)`` the derivatives are compiled from their second call
+    on, and fun is, too.
 
     Examples
     --------

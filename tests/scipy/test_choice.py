@@ -24,6 +24,7 @@ def forgotten(monkeypatch):
     """What other tests have spent does not count."""
     monkeypatch.setattr(choice, "_SPENT", weakref.WeakKeyDictionary())
     monkeypatch.setattr(choice, "_COMPILED", {})
+    monkeypatch.setattr(choice, "_COMPILING", 1.0)
     monkeypatch.setattr(choice, "_IMPORTING", 0.0)
 
 
