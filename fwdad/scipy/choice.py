@@ -1,10 +1,10 @@
 """A derivative as SciPy calls it: run as it is at first, and compiled where that pays.
 
-Compiling takes some tenths of a second, and nobody knows beforehand how often a solver will ask. So the
-derivative runs as it is until its calls have taken as long as compiling it would have, and is
-compiled then: whatever comes, this takes at most twice as long as the better of the two ways. Calls
-for the same function are added up over several solves. A compiled derivative that turns out not to
-be faster is given up again.
+Compiling takes some tenths of a second, and nobody knows beforehand how often a solver will ask. So
+the derivative runs as it is until its calls have taken as long as compiling it would have, and is
+compiled then: whatever comes, this takes at most about twice as long as the better of the two ways.
+Calls for the same function are added up over several solves. A compiled derivative that turns out
+not to be faster is given up again.
 """
 
 from __future__ import annotations
