@@ -49,13 +49,17 @@ _THIRD_PARTY = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os
 
 @dataclass(frozen=True)
 class Location:
-    """A place in somebody's source: ``column`` counts from 1, in characters."""
+    """A place in somebody's source: ``column`` counts from 1, in characters.
+
+    Of an operation with ``reverse``: it belongs to the reverse pass of what stands there.
+    """
 
     filename: str
     line: int
     column: int
     end_line: int | None = None
     end_column: int | None = None
+    reverse: bool = False
 
     @property
     def text(self) -> str | None:

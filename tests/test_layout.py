@@ -19,6 +19,7 @@ ROOT = Path(__file__).parent.parent
 LAYERS = {
     "errors": 0,
     "core": 0,
+    "display": 1,
     "ops": 1,
     "tangents": 2,
     "rules": 3,

@@ -19,6 +19,7 @@ from fwdad.api.support import supported
 from fwdad.api.transforms import grad, jacfwd, jacrev, value_and_grad
 from fwdad.codegen.numba_support import have_numba
 from fwdad.core.tracebacks import public
+from fwdad.display.text import Text
 from fwdad.drivers.gradient import in_trees
 from fwdad.drivers.jacobian import jacobian, value_and_jacobian
 from fwdad.drivers.linearize import linearize
@@ -55,11 +56,11 @@ def explain(f: Any, *args: Any, **kwargs: Any) -> str:
     Returns
     -------
     str
-        Of a function: the backend, and the line that keeps a program from being compiled. Of
-        reverse mode: whether a tape is run, and run backwards, or g is recorded as it runs; then
-        with the line and the reason that keep it from being traced. Of forward mode: whether a tape
-        is run with tangents, or g on duals. Mistakes of the library that a slower way makes good
-        are reported, too.
+        Shown as it is, in a notebook too. Of a function: the backend, and the line that keeps a
+        program from being compiled. Of reverse mode: whether a tape is run, and run backwards, or g
+        is recorded as it runs; then with the line and the reason that keep it from being traced. Of
+        forward mode: whether a tape is run with tangents, or g on duals. Mistakes of the library
+        that a slower way makes good are reported, too.
 
     Raises
     ------
@@ -78,10 +79,10 @@ def explain(f: Any, *args: Any, **kwargs: Any) -> str:
     --------
     >>> import fwdad
     >>> fwdad.explain(fwdad.grad(lambda x: x * x), 2.0)
-    'the tape of <lambda>, forwards and backwards: 3 operations, run by NumPy (jit compiles it)'
+    the tape of <lambda>, forwards and backwards: 3 operations, run by NumPy (jit compiles it)
     """
     with unseen() as run, run:
-        return _explain(f, args, kwargs)
+        return Text(_explain(f, args, kwargs))
 
 
 def _explain(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

@@ -8,6 +8,8 @@ from typing import Any, Literal, NamedTuple, Protocol, overload
 
 from fwdad.codegen.numpy_backend.source import numpy_source
 from fwdad.core.tracebacks import public
+from fwdad.display.html import facts, framed
+from fwdad.display.text import SourceText
 from fwdad.drivers.executable import check_backend, uses_numba
 from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.jitted_on_duals import call_on_duals
@@ -40,6 +42,10 @@ class CacheInfo(NamedTuple):
 
     traces: int
     hits: int
+
+    def _repr_html_(self) -> str:
+        rows = (("traced", self.traces), ("calls that found their tape", self.hits))
+        return framed("cache", facts(rows))
 
 
 @overload
@@ -185,6 +191,7 @@ def show(
     Returns
     -------
     str
+        Shown as it is; in a notebook its loops and branches fold.
 
     Raises
     ------
@@ -199,16 +206,16 @@ def show(
     if backend not in ("numpy", "numba", "tape"):
         raise ValueError(f'backend must be "numpy", "numba" or "tape", not {backend!r}')
     if not args and not kwargs and hasattr(f, "__show__"):
-        return str(f.__show__())
+        return SourceText(f.__show__())
     program = _program_of(f, args, kwargs)
     if backend == "tape":
-        return show_program(program)
+        return SourceText(show_program(program))
     if backend == "numpy":
-        return numpy_source(program).text
+        return SourceText(numpy_source(program).text)
     uses_numba("numba")
     from fwdad.codegen.partition.glue import numba_text  # noqa: PLC0415  (imports Numba)
 
-    return numba_text(program)
+    return SourceText(numba_text(program))
 
 
 def _program_of(f: Any, args: Any, kwargs: Any) -> Any:

@@ -15,6 +15,8 @@ from fwdad.api.transforms import differentiated
 from fwdad.codegen.numpy_backend.source import numpy_source
 from fwdad.core.fallbacks import Untraced
 from fwdad.core.tracebacks import public
+from fwdad.display.html import bar, folded, framed, mono, noted, paragraph, table
+from fwdad.display.words import counted, file_in_words
 from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.linearized import copied
 from fwdad.drivers.memory_profiler import Found, MeasuredRun
@@ -72,8 +74,13 @@ class Kept:
     number: int
     nbytes: int
 
+    @property
+    def place(self) -> str:
+        """Where the line stands; nothing if there is none."""
+        return f"{file_in_words(self.filename)}:{self.line}" if self.line else ""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class MemoryReport:
     """What a gradient keeps; made by :func:`memory_report`.
 
@@ -116,7 +123,26 @@ class MemoryReport:
         """The bytes of cotangents that have names at the end."""
         return self.of("cotangent")
 
-    def __str__(self) -> str:
+    def _repr_html_(self) -> str:
+        most = max((k.nbytes for k in self.lines), default=0)
+        parts: list[object] = []
+        if self.recorded:
+            parts.append(paragraph(f"recorded as it runs, because {self.recorded}"))
+        for kind, words in _KINDS.items():
+            rows = [
+                (k.nbytes, bar(k.nbytes / most), counted(k.number, "value"), mono(k.text), k.place)
+                for k in self.lines
+                if k.kind == kind
+            ]
+            if rows:
+                head = f"{words}: {self.of(kind):,} bytes"
+                shown = table(("bytes", "", "", "line", ""), rows)
+                parts.append(folded(head, shown, opened=True))
+        if not parts:
+            parts.append(noted("nothing"))
+        return framed(f"{self.saved:,} bytes are kept for the reverse pass", *parts)
+
+    def __repr__(self) -> str:
         lines = [f"{self.saved:,} bytes are kept for the reverse pass"]
         if self.recorded:
             lines.append(f"recorded as it runs, because {self.recorded}")
@@ -126,7 +152,7 @@ class MemoryReport:
                 continue
             lines.append(f"{words}: {self.of(kind):,} bytes")
             for k in of_kind:
-                place = f"{k.filename}:{k.line}: {k.text}" if k.line else k.text
+                place = f"{k.place}: {k.text}" if k.line else k.text
                 lines.append(f"{k.nbytes:>15,}  {k.number:>9,} x  {place}".rstrip())
         return "\n".join(lines)
 

@@ -14,6 +14,7 @@ import numpy as np
 from fwdad.api.sample_calls import SampleCall, call_with, is_draw, may_be_called, sample_calls
 from fwdad.codegen.numba_support import have_numba
 from fwdad.core.tracebacks import public
+from fwdad.display.html import fields_framed
 from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.pullback import vjp
 from fwdad.eager.build import unseen
@@ -86,6 +87,9 @@ class Support:
         lines = [f"forward   {self.forward}", f"reverse   {self.reverse}",
                  f"compiled  {self.compiled}"]  # fmt: skip
         return "\n".join([*lines, f"tried with ({self.tried})"] if self.tried else lines)
+
+    def _repr_html_(self) -> str:
+        return fields_framed("can it be differentiated?", self)
 
 
 @public

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Any
 
+from fwdad.display.words import file_in_words
+
 
 def annotated(code: str, places: list[Any]) -> str:
     """Generated source with the user's lines as comments, as it is shown.
@@ -26,7 +28,7 @@ def annotated(code: str, places: list[Any]) -> str:
             made.append(line)
         else:
             last = mark
-            where = f"{PurePath(place.filename).name}:{place.line}"
+            where = f"{PurePath(file_in_words(place.filename)).name}:{place.line}"
             text = (place.text or "").strip()
             if not text or _plain(text) == line.strip():
                 made.append(f"{line}  # {where}")

@@ -9,6 +9,7 @@ from typing import Any
 
 from fwdad.codegen.numba_support import have_numba
 from fwdad.codegen.numpy_backend.source import compiled, numpy_source
+from fwdad.display.words import file_in_words
 from fwdad.ir.ops import Program
 
 
@@ -68,7 +69,7 @@ class Runner:
 
 def _place(error: Any) -> str:
     location = getattr(error, "location", None)
-    return "" if location is None else f"{location.filename}:{location.line}: "
+    return "" if location is None else f"{file_in_words(location.filename)}:{location.line}: "
 
 
 def check_backend(backend: str) -> None:

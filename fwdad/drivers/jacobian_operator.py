@@ -10,6 +10,8 @@ from scipy.sparse.linalg import LinearOperator
 
 from fwdad.core.tracebacks import leave
 from fwdad.core.unpicklable import OfOneRun
+from fwdad.display.html import facts, framed, mono
+from fwdad.display.words import value_in_words
 from fwdad.errors import SeedError, UnsupportedTypeError, type_in_words
 from fwdad.tangents.composite import flatten, leaf_order, unflatten
 from fwdad.tangents.matching import match
@@ -40,6 +42,7 @@ class JacobianOperator(OfOneRun, LinearOperator):  # type: ignore[misc]
         m = sum(math.prod(leaf_shape(leaf)) for leaf in outputs)
         super().__init__(dtype_of([*self._leaves, *outputs]), (m, n))
 
+<<<<<<< HEAD
     def __call__(self, v: Any) -> Any:
         """The tangent of f(x) along v, which is like x; of a vector or matrix as ``J @ v``."""
         try:
@@ -65,6 +68,27 @@ class JacobianOperator(OfOneRun, LinearOperator):  # type: ignore[misc]
 
     def _is_like_x(self, v: np.ndarray) -> bool:
         return self._structure.kind == "leaf" and v.shape == leaf_shape(self._leaves[0])
+=======
+    def __repr__(self) -> str:
+        m, n = self.shape
+        return f"<{m}x{n} JacobianOperator of {self._at.name} with dtype={self.dtype}>"
+
+    def _repr_html_(self) -> str:
+        m, n = self.shape
+        inputs, outputs = (
+            ", ".join(value_in_words(plain(leaf)) for leaf in leaves)
+            for leaves in (self._leaves, self._outputs)
+        )
+        forward, backward = self._at.ways
+        rows = [
+            ("x", mono(inputs)),
+            ("f(x)", mono(outputs)),
+            (mono("J @ v"), forward),
+            (mono("J.T @ w"), backward),
+        ]
+        title = f"Jacobian of {self._at.name}: {m:,} × {n:,}, {self.dtype}"
+        return framed(title, facts(rows), note="an operator, without the matrix")
+>>>>>>> b86d43e8 (What tapes, reports and functions show in a notebook; pictures by Graphviz)
 
     def matvec(self, x: Any) -> np.ndarray:
         """The Jacobian times a direction."""

@@ -15,6 +15,8 @@ from fwdad.codegen.numba_support import have_numba
 from fwdad.core.fallbacks import internal, is_own
 from fwdad.core.gc_pause import NoCollection
 from fwdad.core.tracebacks import leave
+from fwdad.display.html import Html, facts, folded, framed, joined, mono, noted
+from fwdad.display.words import counted, function_in_words, signature_in_words
 from fwdad.drivers.executable import Runner
 from fwdad.eager.build import unseen
 from fwdad.eager.lifting.reached import Carrier
@@ -24,6 +26,7 @@ from fwdad.frontend.arguments import Flattened, Lengths
 from fwdad.frontend.fast_path import MISS, key_of, never, shortcut
 from fwdad.frontend.specialise import Shapes, gaining, known_lengths, trace_optimised
 from fwdad.frontend.tape import Tape
+from fwdad.ir.drawing.listing import listed
 from fwdad.rules.core.registry import function_name, when_changed
 from fwdad.transforms.forward import push_forward
 from fwdad.transforms.passes import optimise
@@ -62,6 +65,13 @@ class Specialisation:
     def run(self) -> Runner:
         """The tape's program as a function."""
         return Runner(self.tape.program, self.backend)
+
+    def _shown(self) -> Html:
+        """Its tape, below what runs it, as HTML."""
+        head, lines = listed(self.tape.program)
+        by = self.run.explain() if "run" in vars(self) else "nothing yet"
+        runs = f"{counted(self.tape.count(), 'operation')}, run by {by}"
+        return folded(joined([mono(head), noted(f" — {runs}")]), lines)
 
     def left_to_others(self, leaves: list[Any]) -> Shapes:
         """The lengths of these inputs if no tape of their own was tried yet; else ``()``."""
@@ -157,6 +167,19 @@ class Jitted(Carrier, Generic[P, R]):
             return MISS
         self._latest = run
         return run(args)
+
+    def __repr__(self) -> str:
+        return f"<fwdad.jit of {function_in_words(self.__wrapped__)}>"
+
+    def _repr_html_(self) -> str:
+        made = self.specialisations()
+        rows = [
+            ("backend", mono(repr(self._backend)) if not self._parallel else "Numba's threads"),
+            ("calls", f"traced {self.traces}, found their tape {self.hits}"),
+        ]
+        title = f"jit({function_in_words(self.__wrapped__)}){signature_in_words(self)}"
+        tapes = (m._shown() for m in made)  # noqa: SLF001  (of this file)
+        return framed(mono(title), facts(rows), *tapes, note=counted(len(made), "tape"))
 
     @property
     def backend(self) -> str:

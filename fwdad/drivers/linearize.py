@@ -146,6 +146,16 @@ class RunAgain:
         y, self._structure_of_y = flatten(self.y)
         self._values = [alike(v) if isinstance(v, np.ndarray) else v for v in map(plain, y)]
 
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return function_name(self.f)
+
+    @property
+    def ways(self) -> tuple[str, str]:
+        """How it multiplies, in words: by a direction, and by a cotangent."""
+        return f"runs {self.name} on duals", f"runs {self.name} once, recorded, then backwards"
+
     def push(self, rows: list[Any]) -> list[Any]:
         """The tangents of the leaves of f(x) in K directions of those of x."""
         with self._runs.again() as run, run:

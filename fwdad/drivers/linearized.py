@@ -108,6 +108,18 @@ class Linearized:
         if self.complete:
             self._frozen.push(positions, 1)  # raises if the tape cannot be pushed forward
 
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return str(self._frozen.program.name)
+
+    @property
+    def ways(self) -> tuple[str, str]:
+        """How it multiplies, in words: by a direction, and by a cotangent."""
+        if self._kept is None:
+            return "runs the tape with tangents", "runs the tape forwards once, then backwards"
+        return "runs the tape with tangents", "runs the tape backwards"
+
     def _width(self, count: int) -> int:
         width = width_of(self._chunk, count, [self._leaves[k] for k in self._positions])
         return min(count, width if isinstance(width, int) else width(None))

@@ -13,6 +13,8 @@ import numpy as np
 from fwdad.core.fallbacks import Untraced
 from fwdad.core.tracebacks import leave, public
 from fwdad.core.unpicklable import OfOneRun
+from fwdad.display.html import facts, framed, mono
+from fwdad.display.words import function_in_words, value_in_words
 from fwdad.drivers.gradient import in_trees
 from fwdad.drivers.residual_store import sweeps_of
 from fwdad.drivers.strategy import Candidate, first_that_can
@@ -173,6 +175,17 @@ class Pullback(OfOneRun, Generic[T]):
     """
 
     made_by = "vjp(f, x)"
+
+    def __repr__(self) -> str:
+        return f"<pullback of {function_in_words(self._f)}>"
+
+    def _repr_html_(self) -> str:
+        inputs, outputs = (
+            ", ".join(value_in_words(plain(leaf)) for leaf in leaves)
+            for leaves in (self._arguments.leaves, self._leaves)
+        )
+        rows = [("takes cotangents of", mono(outputs)), ("returns cotangents of", mono(inputs))]
+        return framed(f"pullback of {function_in_words(self._f)}", facts(rows))
 
     def __init__(
         self,

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import enum
 import functools
+import inspect
 from typing import Any, Final
 
 from fwdad.core.tracebacks import leave
+from fwdad.display.html import facts, framed, mono
+from fwdad.display.words import function_in_words, signature_in_words
 from fwdad.eager.lifting.reached import Carrier
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluation.arguments import argument_numbers, check_chunk
 from fwdad.evaluation.signatures import Argnums, Function
+
+_USUAL = ("auto", False, "returned")  # options that need no mention
 
 
 class NotGiven(enum.Enum):
@@ -53,7 +58,23 @@ class Transformed(Carrier):
             raise
 
     def __repr__(self) -> str:
-        return f"<fwdad.{self._name} of {self.__wrapped__!r}>"
+        return f"<fwdad.{self._name} of {function_in_words(self.__wrapped__)}>"
+
+    def _repr_html_(self) -> str:
+        f = function_in_words(self.__wrapped__)
+        numbers = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
+        with_respect = ", ".join(map(self._parameter, numbers))
+        given = [(k, mono(repr(v))) for k, v in self._options.items() if v not in _USUAL]
+        rows = [("with respect to", mono(with_respect)), *given]
+        title = mono(f"{self._name}({f}){signature_in_words(self)}")
+        return framed(title, facts(rows), note="a derivative, taken when it is called")
+
+    def _parameter(self, k: int) -> str:
+        """The name of a parameter, if it has one."""
+        try:
+            return list(inspect.signature(self.__wrapped__).parameters)[k]
+        except (IndexError, TypeError, ValueError):  # of `*args`, or of C code
+            return f"argument {k}"
 
     @property
     def _name(self) -> str:

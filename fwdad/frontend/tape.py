@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from fwdad.codegen.numpy_backend.source import compiled, numpy_source
+from fwdad.display.html import folded, framed, mono, paragraph
 from fwdad.frontend.arguments import Flattened, leaf_key
 from fwdad.frontend.captures import COMPARED, Capture, fetch
 from fwdad.frontend.results import Results
-from fwdad.ir.drawing.graph import dot_source
-from fwdad.ir.drawing.picture import draw_program
+from fwdad.ir.drawing.listing import listed
+from fwdad.ir.drawing.picture import Drawing, drawn
 from fwdad.ir.ops import Op, Program
 from fwdad.ir.printer import show_program
 from fwdad.ir.symbol import UNBOUND
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Tape:
     """A traced function: prints as readable lines, and can be called.
 
@@ -76,8 +77,29 @@ class Tape:
     same_objects: list[tuple[Any, Any]] = field(default_factory=list)
     _run: Callable[..., Any] | None = None
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return show_program(self.program)
+
+    def _repr_html_(self) -> str:
+        head, lines = listed(self.program)
+        assumed = list(self.assumptions())
+        known = [folded(f"what it assumes ({len(assumed)})", *map(paragraph, assumed))]
+        legend = "[?] is an axis of any length" if "?" in head else ""
+        return framed(mono(head), lines, *known[: len(assumed)], note=legend)
+
+    def assumptions(self) -> Iterator[str]:
+        """What it was traced for beyond the types of its arguments, in words."""
+        names = [v.name or f"input {k}" for k, v in enumerate(self.program.block.params)]
+        for c in self.captures:
+            yield f"{c.value.name} is read from outside, at each call"
+        for k, axis, n in self.length_guards:
+            yield f"axis {axis} of {names[k]} has length {n}"
+        for k, axis, other, at in self.equal_lengths:
+            yield f"axis {axis} of {names[k]} is as long as axis {at} of {names[other]}"
+        for k, value in self.value_guards.items():
+            yield f"{names[k]} is {value!r}"
+        if self.rows is not None:
+            yield "all arrays are C-contiguous" if self.rows else "not all arrays are C-contiguous"
 
     def leaves(self, arguments: list[Any]) -> list[Any]:
         """The program's inputs: leaves of the arguments, and what is captured now."""
@@ -151,25 +173,21 @@ class Tape:
             self._run = compiled(numpy_source(self.program))
         return self.rebuild(self._run(*leaves), flat.containers)
 
-    def draw(self, format: str = "dot", *, ax: Any = None) -> Any:  # noqa: A002
-        """A picture of the tape: loops, branches and called programs as frames.
+    def draw(self) -> Drawing:
+        """A picture of the tape: its lines, and the values that flow between them.
 
-        Parameters
-        ----------
-        format : {"dot", "matplotlib"}
-            Text in Graphviz's language, or a picture.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw the picture (``"matplotlib"`` is then meant); else a figure is made.
+        Loops and branches are frames. Of a derivative in reverse mode the forward pass (blue) runs
+        down, and the reverse pass (orange) beside it runs up; dotted arrows lead from what is kept
+        to where it is used, dashed ones into the next iteration.
 
         Returns
         -------
-        str or matplotlib.axes.Axes
+        Drawing
+            A notebook shows it, ``save("tape.svg")`` writes it (also png, pdf, dot). It is a
+            ``str``, too: the source in Graphviz's language. The picture needs Graphviz's command
+            ``dot``; without it a notebook says what to install.
         """
-        if format not in ("dot", "matplotlib"):
-            raise ValueError(f'format is "dot" or "matplotlib", not {format!r}')
-        if ax is None and format == "dot":
-            return dot_source(self.program)
-        return draw_program(self.program, ax)
+        return drawn(self.program)
 
     def count(self, kind: Any = Op) -> int:
         """How many operations of a kind there are, those inside loops and branches once."""

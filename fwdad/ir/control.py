@@ -97,20 +97,25 @@ class Control:
         self._assign([v for v, _ in used], [r for _, r in used])
         self.statements.flush()
 
+    def assignments(
+        self, values: Sequence[Value], operands: Sequence[Operand]
+    ) -> list[tuple[list[int], str]]:
+        """The lines that assign in parallel, each with the positions of the values it assigns.
+
+        There is none for what has its name already.
+        """
+        names = [self.names.name(v) for v in values]
+        texts = [self.statements.assigned(n, x) for n, x in zip(names, operands, strict=True)]
+        left = [k for k, (n, t) in enumerate(zip(names, texts, strict=True)) if n != t]
+        if any(names[k] in words(texts[j]) for k in left for j in left if j > k):
+            both = (", ".join(each[k] for k in left) for each in (names, texts))
+            return [(left, " = ".join(both))]
+        return [([k], f"{names[k]} = {texts[k]}") for k in left]
+
     def _assign(self, values: Sequence[Value], operands: Sequence[Operand]) -> None:
         """Assign in parallel, without assignments of a name to itself."""
-        names = [self.names.name(v) for v in values]
-        texts = [(n, self.statements.assigned(n, x)) for n, x in zip(names, operands, strict=True)]
-        pairs = [(n, t) for n, t in texts if n != t]
-        if not pairs:
-            return
-        clash = any(n in words(t) for k, (n, _) in enumerate(pairs) for _, t in pairs[k + 1 :])
-        if clash:
-            left, right = ", ".join(n for n, _ in pairs), ", ".join(t for _, t in pairs)
-            self.code.line(f"{left} = {right}")
-        else:
-            for n, t in pairs:
-                self.code.line(f"{n} = {t}")
+        for _, line in self.assignments(values, operands):
+            self.code.line(line)
 
     # -- loops
 
@@ -123,7 +128,7 @@ class Control:
             code.line(f"{self.names.name(op.exec_count)} = 0")
         outer = code.indent
         if op.span is not None:
-            self._name_counter(op.body.params[0])
+            self.name_counter(op.body.params[0])
             self.statements.begin_range(op)
         else:
             self._begin_while(op)
@@ -158,7 +163,8 @@ class Control:
         self.code.line(f"for {counter} in {range_text(op.span, self.statements.text)}:", op)
         self.code.indent += 1
 
-    def _name_counter(self, counter: Value) -> None:
+    def name_counter(self, counter: Value) -> None:
+        """Give a loop's counter a name: ``_`` if nothing uses it."""
         names, usage = self.names, self.usage
         if counter in usage.groups:
             return

@@ -179,12 +179,17 @@ def _reads_memory(op: Op) -> bool:
     return isinstance(op, Load) or any(is_array(v) for o in op.operands() for v in values_in(o))
 
 
-def show_program(program: Program) -> str:
-    """A program as readable lines, with the types of its parameters."""
+def sketched(program: Program) -> Writer:
+    """The writer of a program as readable lines, with the types of its parameters."""
     writer = Writer(program, Style(sketch=True))
     params = [f"{writer.names.name(p)}: {p.type}" for p in program.block.params]
     writer.code.line(f"tape {program.name}({', '.join(params)}):")
     with writer.code.indented():
         writer.body(program.block)
         writer.code.line(f"return {', '.join(writer.text(r) for r in program.block.results)}")
-    return "\n".join(writer.code.lines)
+    return writer
+
+
+def show_program(program: Program) -> str:
+    """A program as readable lines, with the types of its parameters."""
+    return "\n".join(sketched(program).code.lines)

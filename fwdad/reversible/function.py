@@ -12,6 +12,8 @@ from typing import Any, overload
 import numpy as np
 
 from fwdad.core.tracebacks import leave
+from fwdad.display.html import beside, framed, mono
+from fwdad.display.source import listing, plain_lines
 from fwdad.errors import AliasedArgumentError, CapacityError, UnsupportedTypeError, type_in_words
 from fwdad.reversible.arguments.kinds import Kind, Record, kind_of
 from fwdad.reversible.arguments.records import (
@@ -70,6 +72,11 @@ class Reversible:
 
     def __repr__(self) -> str:
         return f"<reversible function {self.__name__}>"
+
+    def _repr_html_(self) -> str:
+        both = (listing(plain_lines(f.__show__())) for f in (self, self._other))
+        names = f"{self.__name__}, and beside it ~{self.__name__}"
+        return framed(mono(names), beside(*both), note="a reversible function and its inverse")
 
     def __get__(self, owner: Any, _cls: type | None = None) -> Any:
         return self if owner is None else Bound(self, owner)
@@ -228,6 +235,9 @@ class Bound:
 
     def __repr__(self) -> str:
         return f"<reversible method {self.function.__name__} of {self.owner!r}>"
+
+    def _repr_html_(self) -> str:
+        return self.function._repr_html_()
 
 
 class Loss:

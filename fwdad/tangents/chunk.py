@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.display.html import framed, mono, tag
 from fwdad.errors import (
     ChunkMismatchError,
     ChunkOperationError,
@@ -158,6 +159,11 @@ class Chunk:
 
     def __repr__(self) -> str:
         return f"Chunk({self.n} lanes of shape {self.shape})"
+
+    def _repr_html_(self) -> str:
+        array = multiplied_out(self.terms, self.n, self.shape)
+        shown = np.array2string(np.asarray(array), threshold=100, precision=4)
+        return framed(mono(repr(self)), tag("pre", shown), note=f"{self.dtype}, lane by lane")
 
     def __bool__(self) -> bool:
         message = "a Chunk has no truth value: a rule may branch on primals, not on tangents"

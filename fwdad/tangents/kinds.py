@@ -32,7 +32,7 @@ class ArrayType:
         return f"ndarray[{self.dtype}]"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TangentType:
     """The type of the N tangents of the values of one type T, ``primal``.
 
@@ -41,6 +41,10 @@ class TangentType:
 
     primal: Any
     n: int
+
+    def __repr__(self) -> str:
+        name = getattr(self.primal, "__name__", None) or repr(self.primal)
+        return f"<tangents of {name}, N = {self.n}>"
 
     def fits(self, x: Any) -> bool:
         """Whether a value is of the primal type."""
@@ -109,7 +113,7 @@ class ArrayTangent(TangentType):
         return isinstance(x, np.ndarray) and plain(x).dtype == self.primal.dtype
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CompositeTangent(TangentType):
     """Tangents of composites: the same structure, with the tangents at the leaves.
 
@@ -136,7 +140,7 @@ class CompositeTangent(TangentType):
         return all(self.parts[0].fits(v) for v in typing.cast("list[Any]", x))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AnyTangent(TangentType):
     """Tangents of values whose type is not known beforehand (``Any``, unions): structural.
 

@@ -1,4 +1,5 @@
-"""Drawings of programs: Graphviz source, or a matplotlib figure.
+"""What a program looks like: its lines as HTML, and its graph as a picture.
 
-In comes a program; out come Graphviz text, or a figure with a layout computed here.
+In comes a program. Out come a listing that folds, or source in Graphviz's language, which lays it
+out.
 """

@@ -1,52 +1,52 @@
-"""A program as a graph: data flow between operations, and the nesting of blocks.
+"""A program as a graph: its lines, and the values that flow between them.
 
-Loops, branches and called programs are frames around their operations. The Graphviz source is
-generated here; :mod:`fwdad.ir.drawing.picture` draws the same graph with matplotlib.
+A node is a line of the printed program. Loops and branches are frames; the forward and the reverse
+pass of a derivative are frames, too. What is kept for the reverse pass flows from the line that
+makes it to the lines that use it: the stacks between them are not drawn.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
 
 from fwdad.ir.analysis.alias import Roots, memory_of
-from fwdad.ir.analysis.effects import reads, writes
-from fwdad.ir.expressions import Expressions, range_text
-from fwdad.ir.inlining import Inlined, Usage
-from fwdad.ir.lines import Lines
-from fwdad.ir.literals import Globals, Literals
-from fwdad.ir.names import Names
-from fwdad.ir.notation import INFIX
+from fwdad.ir.analysis.effects import writes
+from fwdad.ir.expressions import range_text
 from fwdad.ir.ops import (
     Apply,
     Block,
     Branch,
     Call,
     Check,
-    Load,
     Loop,
-    Missing,
     Op,
     Operand,
     Program,
-    Store,
-    Update,
     Value,
+    is_array,
     values_in,
 )
+from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top, turn
+from fwdad.ir.printer import Style, Writer
 
-_LONGEST = 40  # characters of a label
+FORWARD, REVERSE = "forward", "reverse"
 
 
 @dataclass(eq=False)
 class Node:
-    """A node of the graph, with its text, its kind and the operation that it shows.
+    """A line of the program, or an input.
 
-    ``kind`` is ``"input"``, ``"constant"``, ``"carried"``, ``"apply"``, ``"store"``, ``"check"``,
-    ``"call"``, ``"condition"``, ``"merge"`` or ``"return"``.
+    ``kind`` is ``"input"``, ``"step"``, ``"store"``, ``"check"``, ``"call"``, ``"condition"`` or
+    ``"return"``; ``group`` is the pass that it belongs to, or nothing. ``op`` is the operation that
+    the line is written for: those of the expressions in it have no node of their own.
     """
 
     label: str
     kind: str
+    group: str = ""
     op: Op | None = None
 
 
@@ -54,26 +54,37 @@ class Node:
 class Cluster:
     """A frame around nodes and other frames, which are in program order.
 
-    ``kind`` is ``"program"``, ``"loop"``, ``"branch"`` or ``"side"``.
+    ``kind`` is ``"program"``, ``"pass"``, ``"loop"``, ``"branch"`` or ``"side"``.
     """
 
     label: str
     kind: str
+    group: str = ""
     items: list[Node | Cluster] = field(default_factory=list)
     op: Op | None = None
+
+    def nodes(self) -> Iterator[Node]:
+        """The nodes in it, also in the frames in it."""
+        for item in self.items:
+            if isinstance(item, Node):
+                yield item
+            else:
+                yield from item.nodes()
 
 
 @dataclass(frozen=True)
 class Edge:
-    """An edge from a source to a target.
+    """A value that flows from one line to another.
 
-    ``kind`` is ``"value"``, ``"write"`` from an array to its writer, ``"memory"`` from there to a
-    later reader of the array, ``"carried"`` from one iteration to the next, or ``"call"``.
+    ``kind`` is ``"value"``; ``"carried"`` into a later iteration; ``"kept"`` for the reverse pass;
+    or ``"call"``, to the program that is called. A value that a ``frame`` needs, for its condition
+    or its range, ends at the frame.
     """
 
     source: Node
     target: Node
     kind: str
+    frame: Cluster | None = None
 
 
 @dataclass(eq=False)
@@ -84,318 +95,312 @@ class Graph:
     edges: list[Edge]
 
 
-class _Labels:
-    """Operations as text, in which a value has the user's name or is a dot."""
+@dataclass(eq=False)
+class _Carried:
+    """What a loop's carried value comes from: before the loop, or an iteration before."""
 
-    def __init__(self, program: Program) -> None:
-        self.usage = Usage(program, coalesce=True)
-        self.names = Names(self.usage.groups)
-        literals = Literals(self.names, Globals())
-        inlined = Inlined(Lines())  # none here
-        self.expressions = Expressions(self.name, lambda _: "None", inlined, literals)
-        self.made: dict[Value, str] = {}  # what values without a name are made of
+    first: _Sources
+    again: _Sources = field(default_factory=dict)
 
-    def name(self, value: Value) -> str:
-        """The name in the printed tape, if it comes from the user."""
-        group = self.names.groups.get(value, [value])
-        return self.names.name(value) if any(v.name is not None for v in group) else "·"
 
-    def text(self, operand: Operand) -> str:
-        """An operand as source."""
-        return self.expressions.text(operand)
+@dataclass(eq=False)
+class _Stack:
+    """What is pushed onto a stack."""
 
-    def op(self, op: Op) -> str:
-        """An operation without the blocks inside it."""
-        if isinstance(op, (Apply, Load)):
-            return self._defined(op, self.expressions.operation(op)[0])
-        if isinstance(op, Store):
-            return f"{self.expressions.element(op)} = {self.text(op.value)}"
-        if isinstance(op, Update):
-            target = self.expressions.element(op)
-            return f"{target} {INFIX[op.function][0]}= {self.text(op.value)}"
-        if isinstance(op, Check):
-            exception = op.exception if isinstance(op.exception, type) else type(op.exception)
-            return f"{self.condition(op.condition)} or {exception.__name__}"
-        if isinstance(op, Call):
-            args = ", ".join(self.text(a) for a in op.args)
-            return self._defined(op, f"{op.program.name}({args})")
-        raise TypeError(type(op))
+    pushed: _Sources = field(default_factory=dict)
+    value: Operand = None
 
-    def condition(self, operand: Operand) -> str:
-        """A condition, written out if it has no name."""
-        text = self.text(operand)
-        expression = self.made.get(operand) if isinstance(operand, Value) and text == "·" else None
-        return expression or _shortened(text)
 
-    def _defined(self, op: Op, text: str) -> str:
-        names = [self.name(v) for v in op.outputs]
-        return text if set(names) <= {"·"} else f"{', '.join(names)} = {text}"
+_Source = Node | _Carried | _Stack
+_Sources = dict[_Source, None]
+
+
+def _nodes(sources: _Sources, kind: str, seen: set[_Source]) -> Iterator[tuple[Node, str]]:
+    """The nodes behind sources, and how their values get here."""
+    for source in sources:
+        if source in seen:
+            continue
+        seen.add(source)
+        if isinstance(source, Node):
+            yield source, kind
+        elif isinstance(source, _Carried):
+            yield from _nodes(source.first, kind, seen)
+            yield from _nodes(source.again, "carried" if kind == "value" else kind, seen)
+        else:
+            yield from _nodes(source.pushed, "kept", seen)
 
 
 class _Builder:
     """Builds the graph of a program and of those that it calls."""
 
     def __init__(self) -> None:
-        self.edges: dict[Edge, None] = {}
         self.clusters: list[Cluster] = []
-        self._entries: dict[int, Node] = {}  # of programs that are called
-        self._calls: list[tuple[Node, Program]] = []
+        self.uses: list[tuple[_Sources, Node, Cluster | None]] = []
+        self._called: list[tuple[Node, Program]] = []
+        self._frames: dict[int, Cluster] = {}
 
     def add(self, program: Program, title: str) -> None:
         """Add a program, then the programs that it calls and that are not drawn yet."""
-        params = program.block.params
-        drawn = _Drawn(self, program)
         cluster = Cluster(title, "program")
         self.clusters.append(cluster)
-        for p in params:
-            drawn.define(p, cluster, Node(f"{drawn.labels.name(p)}: {p.type}", "input"))
-        end = Node("return", "return")
-        self._entries[id(program)] = drawn.nodes[params[0]] if params else end
-        drawn.block(program.block, cluster)
-        cluster.items.append(end)
-        drawn.flow(program.block.results, end, cluster)
-        for v in values_in(program.block.results):
-            drawn.remember({*drawn.roots.get(v, ())}, end)
-        calls, self._calls = self._calls, []
-        for node, callee in calls:
-            if id(callee) not in self._entries:
+        self._frames[id(program)] = cluster
+        drawn = _Drawn(self, program)
+        drawn.program(cluster)
+        for callee in [p for node, p in drawn.calls if id(p) not in self._frames]:
+            if id(callee) not in self._frames:
                 self.add(callee, f"program {callee.name}")
-            self.edges[Edge(node, self._entries[id(callee)], "call")] = None
+        self._called += drawn.calls
 
-    def call(self, node: Node, program: Program) -> None:
-        """Note a call, whose callee gets a frame of its own."""
-        self._calls.append((node, program))
+    def graph(self) -> Graph:
+        """The graph, with the values' ways found."""
+        edges: dict[Edge, None] = {}
+        for sources, target, frame in self.uses:
+            inside = set() if frame is None else set(frame.nodes())
+            for source, kind in _nodes(sources, "value", set()):
+                to = None if source in inside else frame
+                edges[Edge(source, target, kind, to)] = None
+        for node, callee in self._called:
+            first = next(self._frames[id(callee)].nodes())
+            edges[Edge(node, first, "call")] = None
+        return Graph(self.clusters, list(edges))
 
 
 class _Drawn:
-    """One program while it is drawn; its edges go to ``builder``."""
+    """One program while it is drawn."""
 
     def __init__(self, builder: _Builder, program: Program) -> None:
         self.builder = builder
-        self.labels = _Labels(program)
+        self.block = program.block
+        self.writer = Writer(program, Style(sketch=True))
         self.roots: Roots = memory_of(program)
-        self.nodes: dict[Value, Node] = {}
-        self.writers: dict[Value, dict[Node, None]] = {}  # who wrote into some memory last
+        self.calls: list[tuple[Node, Program]] = []
+        self.sources: dict[Value, _Sources] = {}
+        self.written: dict[Value, _Sources] = {}  # what some memory holds since it was written
+        outputs = [v for op in program.walk() for v in op.outputs]
+        self._order = {v: k for k, v in enumerate([*program.block.params, *outputs])}
+        places = [op.location for op in program.walk() if op.location is not None]
+        self._two_passes = any(place.reverse for place in places)
+        self._group = FORWARD if self._two_passes else ""
 
-    def define(self, value: Value, cluster: Cluster, node: Node) -> None:
-        """Add the node that a value comes from."""
+    def program(self, cluster: Cluster) -> None:
+        """Draw all of it."""
+        inputs: list[Node | Cluster] = []
+        for p in self.block.params:
+            node = Node(f"{self.writer.names.name(p)}: {p.type}", "input")
+            self.sources[p] = {node: None}
+            inputs.append(node)
+        self.of_block(self.block, cluster)
+        text = ", ".join(self.writer.text(r) for r in self.block.results)
+        results = self.of(self.block.results)
+        self._node(f"return {text}", "return", results, cluster).group = ""
+        runs = groupby(cluster.items, lambda item: item.group)
+        passes = [(group, list(items)) for group, items in runs]
+        cluster.items = inputs
+        for group, items in passes:
+            if group:
+                cluster.items.append(Cluster(f"{group} pass", "pass", group, items))
+            else:
+                cluster.items += items
+
+    # -- where values come from
+
+    def of(self, operand: Operand) -> _Sources:
+        """The sources of the values in an operand; of memory that was written, who wrote it."""
+        found: _Sources = {}
+        for v in values_in(operand):
+            roots = self._ordered(self.roots.get(v, ()) if is_array(v) else ())
+            own = self.sources.get(v, {})
+            latest = [self.written[r] for r in roots if r in self.written]
+            if latest and v not in self.written:  # a view, which may have a line of its own
+                found.update((s, None) for s in own if isinstance(s, Node) and _makes(s, v))
+            for sources in latest or [own]:
+                found.update(sources)
+        return found
+
+    def _ordered(self, values: Iterable[Value]) -> list[Value]:
+        return sorted(values, key=lambda v: self._order.get(v, -1))
+
+    # -- nodes
+
+    def _node(
+        self, label: str, kind: str, sources: _Sources, cluster: Cluster, op: Op | None = None
+    ) -> Node:
+        node = Node(label, kind, self._group, op)
         cluster.items.append(node)
-        self.nodes[value] = node
+        self.builder.uses.append((sources, node, None))
+        return node
 
-    def flow(self, operand: Operand, target: Node, cluster: Cluster, kind: str = "value") -> None:
-        """Add edges from the values of an operand; constants become nodes of their own."""
-        if isinstance(operand, list):
-            for item in operand:
-                self.flow(item, target, cluster, kind)
-            return
-        if isinstance(operand, Missing):
-            return
-        values = list(values_in(operand))
-        if not values:
-            constant = Node(_shortened(self.labels.text(operand)), "constant")
-            cluster.items.insert(_before(cluster, target), constant)
-            self.edge(constant, target, kind)
-        for v in values:
-            self.edge(self.nodes[v], target, kind)
-
-    def edge(self, source: Node, target: Node, kind: str) -> None:
-        """Add an edge, unless it is there."""
-        self.builder.edges[Edge(source, target, kind)] = None
-
-    def remember(self, memory: set[Value], node: Node) -> None:
-        """Add edges from the last writers of the memory that a node reads."""
-        writers = {w: None for root in self.roots if root in memory for w in self.last(root)}
-        for writer in writers:
-            if writer is not node:
-                self.edge(writer, node, "memory")
-
-    def last(self, root: Value) -> dict[Node, None]:
-        """The last writers of some memory: more than one after a branch."""
-        return self.writers.get(root, {})
-
-    # -- operations
-
-    def block(self, block: Block, cluster: Cluster) -> None:
-        """Add every operation of a block."""
-        for op in block.ops:
+    def of_block(self, block: Block, cluster: Cluster) -> None:
+        """Draw every operation of a block."""
+        for k, op in enumerate(block.ops):
+            if self._two_passes and op.location is not None:
+                self._group = REVERSE if op.location.reverse else FORWARD
             if isinstance(op, Branch):
+                self._flush(cluster, op)
                 self._branch(op, cluster)
             elif isinstance(op, Loop):
+                self._flush(cluster, op)
                 self._loop(op, cluster)
-            else:
-                self._plain(op, cluster)
+            elif not self._stacked(op):
+                self._plain(op, block, k, cluster)
 
-    def _plain(self, op: Op, cluster: Cluster) -> None:
-        node = Node(_shortened(self.labels.op(op)), _kind(op), op)
-        cluster.items.append(node)
-        written = op.writes()
-        for v in values_in(op.operands()):
-            self.edge(self.nodes[v], node, "write" if v in written else "value")
-        memory = writes(op, self.roots)
-        self.remember(reads(op, self.roots) | memory, node)
-        for root in memory:
-            self.writers[root] = {node: None}
+    def _flush(self, cluster: Cluster, upto: Op | None = None) -> None:
+        """Draw the expressions that the writer puts on lines of their own now."""
+        self._written_out(lambda: self.writer.flush(upto), cluster)
+
+    def _written_out(self, write: Any, cluster: Cluster) -> list[str]:
+        """Let the writer write; draw what it puts on lines of its own, return the other lines."""
+        inlined, code = self.writer.inlined, self.writer.code
+        waiting, start = [v for v in inlined.pending if v in inlined.held], len(code.lines)
+        write()
+        lines = [line.strip() for line in code.lines[start:]]
+        out = [v for v in waiting if v not in inlined.held]
+        for v, line in zip(out, lines, strict=False):
+            self.sources[v] = {self._node(line, "step", self.sources[v], cluster): None}
+        return lines[len(out) :]
+
+    def _plain(self, op: Op, block: Block, k: int, cluster: Cluster) -> None:
+        read = op.operands_read() if isinstance(op, Apply) else op.operands()
+        sources = self.of([*read, *op.writes()])
+        lines = self._written_out(lambda: self.writer.operation(op, block, k), cluster)
+        if not lines:  # written where it is used, or not at all
+            self.sources.update((v, sources) for v in op.outputs)
+            return
+        kind = "check" if isinstance(op, Check) else "call" if isinstance(op, Call) else "step"
+        memory = self._ordered(writes(op, self.roots))
+        kind = "store" if memory and kind == "step" else kind
+        node = self._node("\n".join(lines), kind, sources, cluster, op)
+        self.sources.update((v, {node: None}) for v in op.outputs)
         for v in op.outputs:
-            self.nodes[v] = node
-            self.labels.made[v] = node.label
+            self.written.pop(v, None)  # new memory, in each iteration
+        self.written.update((root, {node: None}) for root in memory)
         if isinstance(op, Call):
-            self.builder.call(node, op.program)
+            self.calls.append((node, op.program))
+
+    def _stacked(self, op: Op) -> bool:
+        """Note what a stack holds; such operations are not drawn."""
+        if not isinstance(op, Apply) or op.function not in (new_stack, push, pop, top, thin, turn):
+            return False
+        if op.function is new_stack:
+            self.sources[op.outputs[0]] = {_Stack(): None}
+            return True
+        stacks = [s for s in self.of(op.args[:1]) if isinstance(s, _Stack)]
+        if op.function is push:
+            for v in values_in(op.args[1]):
+                self.writer.inlined.settle(v)
+            for stack in stacks:
+                stack.pushed.update(self.of(op.args[1]))
+                stack.value = op.args[1]
+        for v in op.outputs:
+            self.sources[v] = dict.fromkeys(stacks)
+            pushed = next((s.value for s in stacks if isinstance(s.value, Value)), None)
+            if pushed in self.writer.names.of and v not in self.writer.usage.groups:
+                self.writer.names.give(v, self.writer.names.of[pushed])
+        return True
+
+    def _assigned(
+        self, values: list[Value], operands: list[Operand], cluster: Cluster
+    ) -> list[_Sources]:
+        """Draw the lines that give values the names of others; return what the values come from."""
+        found = [self.of(operand) for operand in operands]
+        for places, line in self.writer.control.assignments(values, operands):
+            sources = {source: None for k in places for source in found[k]}
+            node = self._node(line, "step", sources, cluster)
+            for k in places:
+                found[k] = {node: None}
+        return found
+
+    def _framed(self, frame: Cluster, needed: _Sources, around: Cluster) -> None:
+        """Put a frame, unless it is empty, and lead what it needs to its first node."""
+        first = next(frame.nodes(), None)
+        if first is None:
+            return
+        around.items.append(frame)
+        self.builder.uses.append((needed, first, frame))
+
+    # -- branches and loops
 
     def _branch(self, op: Branch, cluster: Cluster) -> None:
-        text = self.labels.condition(op.condition)
-        frame = Cluster(f"if {text}", "branch", op=op)
-        cluster.items.append(frame)
-        condition = Node(f"{text} ?", "condition")
-        frame.items.append(condition)
-        for v in values_in(op.condition):
-            self.edge(self.nodes[v], condition, "value")
-        before, after = self.writers, []
-        sides = [Cluster("then", "side"), Cluster("else", "side")]
+        text, needed, group = self.writer.text(op.condition), self.of(op.condition), self._group
+        frame = Cluster(f"if {text}", "branch", group, op=op)
+        used = [k for k, v in enumerate(op.outputs) if self.writer.usage.count[v]]
+        outputs = [op.outputs[k] for k in used]
+        before, ends = self.written, []
+        results: dict[Value, _Sources] = {v: {} for v in outputs}
+        sides = [Cluster("then", "side", group), Cluster("else", "side", group)]
         for side, block in zip(sides, (op.then, op.other), strict=True):
-            self.writers = dict(before)
-            if block.ops:
-                frame.items.append(side)
-            self.block(block, side)
-            after.append(self.writers)
-        self.writers = _united(*after)
-        for v, *ways in zip(op.outputs, op.then.results, op.other.results, strict=True):
-            self.define(v, frame, Node(self.labels.name(v), "merge"))
-            for way in ways:
-                self.flow(way, self.nodes[v], frame)
+            self.written = dict(before)
+            self.of_block(block, side)
+            found = self._assigned(outputs, [block.results[k] for k in used], side)
+            for v, sources in zip(outputs, found, strict=True):
+                results[v] |= sources
+            self._flush(side)
+            ends.append(self.written)
+        self.written = {root: _both(ends, root) for end in ends for root in end}
+        filled = [side for side in sides if side.items]
+        if filled == sides[1:]:
+            frame.label = f"if not ({text})"
+        frame.items = list(filled) if len(filled) == 2 else [i for s in filled for i in s.items]
+        if not filled:  # a choice between values that have their names already
+            choice = self._node(f"if {text}", "condition", needed, cluster, op)
+            for v, sources in results.items():
+                self.builder.uses.append((sources, choice, None))
+                results[v] = {choice: None}
+        self._framed(frame, needed, cluster)
+        self.sources.update(results)
 
     def _loop(self, op: Loop, cluster: Cluster) -> None:
-        carried = op.carried
-        frame = Cluster(self._title(op), "loop", op=op)
+        names, group = self.writer.names, self._group
+        carried = list(map(_Carried, self._assigned(op.carried, op.initial, cluster)))
+        for p, v, c in zip(op.carried, op.outputs, carried, strict=True):
+            names.alias(v, p)
+            self.sources[p] = {c: None}
+        stacks = {v for v, s in self.sources.items() if any(isinstance(x, _Stack) for x in s)}
+        changed = {}
+        for root in self._ordered(writes(op, self.roots) - stacks):
+            known = self.written.get(root) or self.sources.get(root, {})
+            changed[root] = _Carried(known)
+            self.written[root] = {changed[root]: None}
+        frame = Cluster("while", "loop", group, op=op)
+        needed: _Sources = {}
         if op.span is not None:
-            counter = Node(self.labels.name(op.body.params[0]), "carried")
-            self.define(op.body.params[0], frame, counter)
-            for v in values_in(op.span):
-                self.edge(self.nodes[v], counter, "value")
-        for p, first in zip(carried, op.initial, strict=True):
-            self.define(p, frame, Node(self.labels.name(p), "carried"))
-            self.flow(first, self.nodes[p], cluster)
-        cluster.items.append(frame)
-        before = self.writers
+            counter = op.body.params[0]
+            self.writer.control.name_counter(counter)
+            needed, title = self.of(op.span), range_text(op.span, self.writer.text)
+            frame.label = f"for {names.name(counter)} in {title}"
         if op.test is not None:
-            side = Cluster("while", "side")
-            frame.items.append(side)
-            self.block(op.test, side)
-            self._condition(op.test.results[0], "while", side)
-        self.block(op.body, frame)
-        results = op.body.results
+            self.of_block(op.test, frame)
+            text, condition = self.writer.text(op.test.results[0]), self.of(op.test.results[0])
+            frame.label = f"while {text}"
+            needed = condition
+        self.of_block(op.body, frame)
+        results = op.body.results[: len(carried)]
+        for c, sources in zip(carried, self._assigned(op.carried, results, frame), strict=True):
+            c.again.update(sources)
         if op.leaves:
-            self._condition(results[-1], "break if", frame)
-        for p, r in zip(carried, results, strict=False):
-            if r is not p:
-                self.flow(r, self.nodes[p], frame, "carried")
-        self.writers = _united(before, self.writers)
-        self.nodes.update((v, self.nodes[p]) for v, p in zip(op.outputs, carried, strict=True))
-        if op.exec_count in self.labels.usage.count:
-            self.define(op.exec_count, frame, Node("exec_count", "carried"))
-
-    def _condition(self, operand: Operand, word: str, cluster: Cluster) -> None:
-        node = Node(f"{word} {self.labels.condition(operand)}", "condition")
-        cluster.items.append(node)
-        for v in values_in(operand):
-            self.edge(self.nodes[v], node, "value")
-
-    def _title(self, op: Loop) -> str:
-        if op.span is None:
-            return "while"
-        counter = self.labels.name(op.body.params[0])
-        return (
-            f"for {'_' if counter == '·' else counter} in {range_text(op.span, self.labels.text)}"
-        )
+            last = op.body.results[-1]
+            self._node(f"if {self.writer.text(last)}: break", "condition", self.of(last), frame)
+        self._flush(frame)
+        for root, c in changed.items():
+            c.again.update(self.written.get(root, {}))
+            self.written[root] = dict(c.again)
+        self._framed(frame, needed, cluster)
+        for v, c in zip(op.outputs, carried, strict=True):
+            self.sources[v] = c.again or c.first
+        self._group = group
 
 
-def _united(*states: dict[Value, dict[Node, None]]) -> dict[Value, dict[Node, None]]:
-    """The possible last writers where several paths meet."""
-    united: dict[Value, dict[Node, None]] = {}
-    for state in states:
-        for root, writers in state.items():
-            united[root] = {**united.get(root, {}), **writers}
-    return united
+def _makes(node: Node, value: Value) -> bool:
+    return node.op is not None and value in node.op.outputs
 
 
-def _before(cluster: Cluster, target: Node) -> int:
-    """The position of a constant: before its use if that is in the same frame, else at the end."""
-    return next((k for k, item in enumerate(cluster.items) if item is target), len(cluster.items))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-def _kind(op: Op) -> str:
-    kinds = {Check: "check", Call: "call"}
-    return "store" if op.writes() and not isinstance(op, Call) else kinds.get(type(op), "apply")
+def _both(ends: list[dict[Value, _Sources]], root: Value) -> _Sources:
+    """Who may have written some memory last, where two ways meet."""
+    return {source: None for end in ends for source in end.get(root, {})}
 
 
 def graph_of(program: Program) -> Graph:
     """The graph of a program and of those that it calls."""
     builder = _Builder()
     builder.add(program, f"tape {program.name}")
-    return Graph(builder.clusters, list(builder.edges))
-
-
-# -- Graphviz
-
-_NODE_STYLES = {
-    "input": 'shape=ellipse, style=filled, fillcolor="#dbe9f6"',
-    "constant": "shape=plaintext",
-    "carried": 'shape=ellipse, style=filled, fillcolor="#fdf2cc"',
-    "apply": "shape=box",
-    "store": 'shape=box, style="filled,bold", fillcolor="#f8d7d0", color="#b03a2e"',
-    "check": "shape=octagon",
-    "call": "shape=box, peripheries=2",
-    "condition": "shape=diamond",
-    "merge": 'shape=ellipse, style=filled, fillcolor="#fdf2cc"',
-    "return": 'shape=ellipse, style=filled, fillcolor="#dbe9f6"',
-}
-_EDGE_STYLES = {
-    "value": "",
-    "write": ' [color="#b03a2e", style=bold]',
-    "memory": ' [color="#b03a2e", style=dashed]',
-    "carried": ' [color="#9a7d0a", style=bold, constraint=false]',
-    "call": " [style=dotted]",
-}
-_CLUSTER_STYLES = {
-    "program": "style=rounded; color=gray40",
-    "loop": 'style="rounded,filled"; color="#9a7d0a"; fillcolor="#fffdf5"',
-    "branch": 'style="rounded,filled"; color=gray40; fillcolor="#f7f7f7"',
-    "side": 'style="rounded,filled"; color=gray70; fillcolor=white',
-}
-
-
-def dot_source(program: Program) -> str:
-    """A program in Graphviz's language."""
-    graph = graph_of(program)
-    lines = [f"digraph {_quoted(program.name)} {{", "  node [fontname=monospace, fontsize=10];"]
-    names: dict[Node, str] = {}
-    counts = iter(range(10**9))
-
-    def write(cluster: Cluster, indent: str) -> None:
-        lines.append(f"{indent}subgraph cluster_{next(counts)} {{")
-        style = _CLUSTER_STYLES[cluster.kind]
-        lines.append(f"{indent}  label={_quoted(cluster.label)}; labeljust=l; {style};")
-        for item in cluster.items:
-            if isinstance(item, Cluster):
-                write(item, f"{indent}  ")
-            else:
-                names[item] = f"n{len(names)}"
-                text = f"label={_quoted(item.label)}, {_NODE_STYLES[item.kind]}"
-                lines.append(f"{indent}  {names[item]} [{text}];")
-        lines.append(f"{indent}}}")
-
-    for cluster in graph.clusters:
-        write(cluster, "  ")
-    for edge in graph.edges:
-        style = _EDGE_STYLES[edge.kind]
-        lines.append(f"  {names[edge.source]} -> {names[edge.target]}{style};")
-    lines.append("}")
-    return "\n".join(lines)
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    return builder.graph()

@@ -12,6 +12,7 @@ decides what is restored, and values of inner blocks are recomputed or kept (``r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from fwdad.ir.ops import (
     Value,
     is_array,
     values_in,
+    walk,
 )
 from fwdad.ir.primitives.stacks import turn
 from fwdad.ir.rewrite import defined_by, substitute, written_outside
@@ -306,6 +308,14 @@ class Pullback:
         ]
 
 
+def _mark_reverse(block: Block, forward: list[Op]) -> None:
+    """Mark the locations of the operations behind the forward pass, which ends with ``forward``."""
+    begins = next((k + 1 for k, op in enumerate(block.ops) if op in forward), 0)
+    for op in walk(Block(ops=block.ops[begins:])):
+        if op.location is not None:
+            op.location = replace(op.location, reverse=True)
+
+
 def pull_block(
     recorder: Recorder,
     block: Block,
@@ -330,6 +340,7 @@ def pull_block(
         recorder.place = lambda: (pullback.sweep.op and pullback.sweep.op.location) or place()
         results = [_symbols(recorder, r) for r in pullback.results]
         primals = list(results)
+        forward = recorder.block.ops[-1:]
         for k in pullback.written_results():  # which the reverse pass may change
             primals[k] = recorder.apply(np.ndarray.copy, (results[k],), {})
         bars = pullback.pull(seeds(primals), stays=stays)
@@ -342,6 +353,7 @@ def pull_block(
         block = recorder.block
         block.ops[:] = [op for op in block.ops if copies.keys().isdisjoint(op.outputs)]
         substitute(block, copies)
+        _mark_reverse(block, forward)
         return _replaced(primals, copies), _replaced(bars, copies)
     finally:
         recorder.place, recorder.lengths.same = place, same
