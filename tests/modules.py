@@ -50,6 +50,7 @@ GROUPS = {
     "codegen/runtime/*": ("codegen/test_scalars.py", "codegen/test_registers.py"),
     "codegen/*": ("codegen/test_numba.py",),
     "core/*": ("frontend/test_programs.py",),
+    "display/text": ("display/test_source.py",),
     "drivers/executable": ("api/test_jit.py",),
     "drivers/jacobian": ("drivers/test_jacobian_rows.py",),
     "drivers/jacobian_operator": ("drivers/test_linearized.py",),

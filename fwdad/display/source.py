@@ -78,6 +78,12 @@ def _indentation(line: Line) -> int:
     return len(line.code) - len(line.code.lstrip())
 
 
+def _opens(code: str) -> bool:
+    """Whether a line is the head of a block, with a comment behind it or not."""
+    comments = (m.start() for m in _TOKENS.finditer(code) if m.lastgroup == "comment")
+    return code[: next(comments, len(code))].rstrip().endswith(":")
+
+
 def _blocks(lines: Sequence[Line], start: int) -> Iterator[list[Line]]:
     """Lines divided into statements: each has what is indented more deeply behind it."""
     while start < len(lines):
@@ -91,7 +97,7 @@ def _blocks(lines: Sequence[Line], start: int) -> Iterator[list[Line]]:
 
 def _block(block: list[Line], title: Callable[[str], str], *, opened: bool) -> Html:
     head, *inner = block
-    if not inner or not head.code.rstrip().endswith(":"):
+    if not inner or not _opens(head.code):
         return tag("pre", *(_shown(line, title) for line in block))
     count = "1 line" if len(inner) == 1 else f"{len(inner)} lines"
     note = tag("span", f"  … {count}", kind="fwdad-folded")

@@ -19,6 +19,7 @@ from fwdad.transforms.passes import optimise
 from tests.ir.programs import CASES
 from tests.ir.running import traced
 
+
 def tape_of(case):
     return traced(case.f, *case.runs[0])
 
