@@ -130,13 +130,13 @@ class MemoryReport:
             parts.append(paragraph(f"recorded as it runs, because {self.recorded}"))
         for kind, words in _KINDS.items():
             rows = [
-                (k.nbytes, bar(k.nbytes / most), counted(k.number, "value"), mono(k.text), k.place)
+                (k.nbytes, bar(k.nbytes / most), counted(k.number, "value"), k.place, mono(k.text))
                 for k in self.lines
                 if k.kind == kind
             ]
             if rows:
                 head = f"{words}: {self.of(kind):,} bytes"
-                shown = table(("bytes", "", "", "line", ""), rows)
+                shown = table((), rows)
                 parts.append(folded(head, shown, opened=True))
         if not parts:
             parts.append(noted("nothing"))

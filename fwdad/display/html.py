@@ -26,33 +26,34 @@ _STYLE = """
 .fwdad pre{margin:0;padding:0;background:none;color:inherit;line-height:1.5;overflow:visible;
  border:0;white-space:pre}
 .fwdad details{margin:0}
-.fwdad summary{cursor:pointer;list-style-position:outside}
+.fwdad summary{cursor:pointer;list-style-position:inside}
 .fwdad details.fwdad-part{margin:3px 0}
 .fwdad details.fwdad-part>summary{padding:1px 0}
 .fwdad details.fwdad-part>:not(summary){margin-left:1.1em}
-.fwdad-code{overflow-x:auto;padding:2px 0 2px 1.4em}
+.fwdad-code{max-width:900px;overflow-x:auto;padding:2px 0 2px 1.4em}
 .fwdad-line{display:flex;gap:1.5em}
 .fwdad-line>:first-child{flex:1 0 auto}
 .fwdad-line>.fwdad-at{opacity:.6;text-align:right;flex:0 0 auto;min-width:8em;user-select:none}
-.fwdad-line>.fwdad-at+.fwdad-at{min-width:4.5em}
+.fwdad-line>.fwdad-at+.fwdad-at{min-width:var(--fwdad-at)}
 .fwdad-line:hover{background:var(--fwdad-tint)}
 .fwdad-block>summary{list-style:none;position:relative}
 .fwdad-block>summary::-webkit-details-marker{display:none}
-.fwdad-block>summary>.fwdad-line>:first-child::before{content:"\\25be";position:absolute;left:-1.2em;
+.fwdad-block>summary>pre>.fwdad-line>:first-child::before{content:"\\25be";position:absolute;left:-1.2em;
  opacity:.7}
-.fwdad-block:not([open])>summary>.fwdad-line>:first-child::before{content:"\\25b8"}
+.fwdad-block:not([open])>summary>pre>.fwdad-line>:first-child::before{content:"\\25b8"}
 .fwdad-block[open]>summary .fwdad-folded{display:none}
 .fwdad-folded{opacity:.7}
 .fwdad-pass{border-left:3px solid var(--fwdad-rule);padding-left:.2em;margin:2px 0}
 .fwdad-pass>.fwdad-name{font-size:11px;opacity:.85;padding-left:.6em}
 .fwdad-forward{border-left-color:var(--fwdad-forward)}
 .fwdad-reverse{border-left-color:var(--fwdad-reverse)}
+.fwdad pre.fwdad-prose{white-space:pre-wrap}
 .fwdad-k{font-weight:600}.fwdad-c{opacity:.6;font-style:italic}
 .fwdad table{border-collapse:collapse;margin:2px 0;border:0;font-size:12px;table-layout:auto}
 .fwdad table th,.fwdad table td{border:0;padding:1px 14px 1px 0;text-align:left;
  vertical-align:top;max-width:none;white-space:nowrap;background:none;color:inherit}
 .fwdad table th{font-weight:400;opacity:.72}
-.fwdad table .fwdad-number{text-align:right;font-variant-numeric:tabular-nums}
+.fwdad table .fwdad-number{text-align:right;min-width:6em;font-variant-numeric:tabular-nums}
 .fwdad table tbody tr:nth-child(n){background:none}
 .fwdad table tbody tr:nth-child(n):hover{background:var(--fwdad-tint)}
 .fwdad-bar{display:inline-block;width:90px;height:.75em;background:var(--fwdad-tint)}
@@ -78,9 +79,11 @@ def joined(parts: Iterable[object]) -> Html:
     return Html("".join(map(text, parts)))
 
 
-def tag(name: str, *parts: object, kind: str = "", title: str = "") -> Html:
+def tag(name: str, *parts: object, kind: str = "", title: str = "", style: str = "") -> Html:
     """An element with a class, and a text that is shown where the pointer rests."""
     attributes = f' class="{kind}"' if kind else ""
+    if style:
+        attributes += f' style="{escape(style)}"'
     if title:
         attributes += f' title="{escape(title)}"'
     return Html(f"<{name}{attributes}>{joined(parts)}</{name}>")
@@ -141,7 +144,7 @@ def facts(rows: Iterable[tuple[object, object]]) -> Html:
 def bar(fraction: float) -> Html:
     """A bar of which a part is filled."""
     width = round(100 * min(max(fraction, 0.0), 1.0), 1)
-    return tag("span", Html(f'<span style="width:{width}%"></span>'), kind="fwdad-bar")
+    return tag("span", tag("span", style=f"width:{width}%"), kind="fwdad-bar")
 
 
 def beside(*parts: object) -> Html:

@@ -66,7 +66,8 @@ def listing(
             name = tag("div", f"{group} pass", kind="fwdad-name")
             shown = tag("div", name, shown, kind=f"fwdad-pass fwdad-{group}")
         parts.append(shown)
-    return tag("div", *parts, kind="fwdad-code")
+    width = max((len(line.place) for line in lines), default=0)
+    return tag("div", *parts, kind="fwdad-code", style=f"--fwdad-at:{width + 2}ch" if width else "")
 
 
 def plain_lines(source: str) -> list[Line]:
@@ -97,11 +98,13 @@ def _blocks(lines: Sequence[Line], start: int) -> Iterator[list[Line]]:
 
 def _block(block: list[Line], title: Callable[[str], str], *, opened: bool) -> Html:
     head, *inner = block
+    within = opened
     if not inner or not _opens(head.code):
         return tag("pre", *(_shown(line, title) for line in block))
+    opened = opened or head.code.startswith("def ")
     count = "1 line" if len(inner) == 1 else f"{len(inner)} lines"
     note = tag("span", f"  … {count}", kind="fwdad-folded")
-    parts = (_block(each, title, opened=opened) for each in _blocks(inner, 0))
+    parts = (_block(each, title, opened=within) for each in _blocks(inner, 0))
     summary = tag("pre", _shown(head, title, note))
     return folded(summary, *parts, opened=opened, kind="fwdad-block")
 

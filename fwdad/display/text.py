@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fwdad.display.html import framed, tag
+from fwdad.display.html import Html, framed, tag
 from fwdad.display.source import listing, plain_lines
 
 
@@ -10,24 +10,25 @@ class Text(str):
     """A text that is shown line by line; it is a ``str`` in all else."""
 
     __slots__ = ()
+    headline = "what runs it, and why"
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return framed(*self.parts())
+        return framed(self.headline, self.body())
 
-    def parts(self) -> tuple[object, ...]:
-        """Its headline, and what stands below it."""
-        head, *rest = self.split("\n")
-        return (head, tag("pre", "\n".join(rest))) if rest else (head,)
+    def body(self) -> Html:
+        """What stands below the headline."""
+        return tag("pre", str(self), kind="fwdad-prose")
 
 
 class SourceText(Text):
     """Python source."""
 
     __slots__ = ()
+    headline = "source"
 
-    def parts(self) -> tuple[object, ...]:
+    def body(self) -> Html:
         """The source, of which the blocks fold."""
-        return ("source", listing(plain_lines(self)))
+        return listing(plain_lines(self))

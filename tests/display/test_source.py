@@ -71,6 +71,5 @@ def test_texts_are_strings_that_show_as_they_are():
     said = text.Text("one\ntwo < 3")
     assert said == "one\ntwo < 3"
     assert repr(said) == "one\ntwo < 3"
-    assert read(said._repr_html_()).text == "onetwo < 3"
-    assert read(text.Text("one")._repr_html_()).text == "one"
+    assert read(said._repr_html_()).text.endswith("one\ntwo < 3")
     assert "for k in range(n):" in read(text.SourceText(EXAMPLE)._repr_html_()).text

@@ -10,7 +10,7 @@ import textwrap
 
 from fwdad.ir.drawing.graph import Cluster, Edge, Graph, Node
 
-_WIDEST = 38  # characters of a line of a label
+_WIDEST = 26  # characters of a line of a label
 _LINES = 4
 FONT = "Menlo, Consolas, DejaVu Sans Mono, monospace"
 # blue and orange are told apart by everybody
@@ -68,6 +68,12 @@ def dot_source(name: str, graph: Graph) -> str:
     for cluster in graph.clusters:
         write(cluster, "  ")
     lines += [f"  {_arrow(edge, names, frames, groups)};" for edge in graph.edges]
+    inputs = [node for node in groups if node.kind == "input"]
+    ends = [node for node in groups if node.kind == "return"]
+    if "reverse" in groups.values() and inputs:  # both are on top, the forward pass to the left
+        a, b = names[inputs[0]], names[ends[0]]
+        first = next(k for k, line in enumerate(lines) if "subgraph" in line) + 1
+        lines.insert(first, f"    {{ rank=same; {a} -> {b} [style=invis]; }}")
     lines.append("}")
     return "\n".join(lines)
 
@@ -90,11 +96,10 @@ def _arrow(
     """An edge; what flows up the page is written downwards, with its head behind."""
     a, b = edge.source, edge.target
     style, _ = _EDGES[edge.kind]
-    upwards = "reverse" in (groups[a], groups[b])
-    across = groups[a] != groups[b] and "forward" in (groups[a], groups[b]) and upwards
-    across = across or (a.kind == "input" and groups[b] == "reverse")
+    upwards = groups[a] == "reverse"
+    across = groups[b] == "reverse" and not upwards
     given = [style] if style else []
-    if across and "constraint" not in style:
+    if across and "constraint" not in style:  # the two passes stand beside one another
         given.append("constraint=false")
     if edge.frame is not None:
         given.append(f"{'ltail' if upwards else 'lhead'}={frames[edge.frame]}")

@@ -124,7 +124,8 @@ def _nodes(sources: _Sources, kind: str, seen: set[_Source]) -> Iterator[tuple[N
         if isinstance(source, Node):
             yield source, kind
         elif isinstance(source, _Carried):
-            yield from _nodes(source.first, kind, seen)
+            if kind != "kept" or not source.again:  # what is kept was mostly made in the loop
+                yield from _nodes(source.first, kind, seen)
             yield from _nodes(source.again, "carried" if kind == "value" else kind, seen)
         else:
             yield from _nodes(source.pushed, "kept", seen)
@@ -136,6 +137,7 @@ class _Builder:
     def __init__(self) -> None:
         self.clusters: list[Cluster] = []
         self.uses: list[tuple[_Sources, Node, Cluster | None]] = []
+        self.views: dict[Node, None] = {}  # lines that make views of memory that is written
         self._called: list[tuple[Node, Program]] = []
         self._frames: dict[int, Cluster] = {}
 
@@ -159,10 +161,20 @@ class _Builder:
             for source, kind in _nodes(sources, "value", set()):
                 to = None if source in inside else frame
                 edges[Edge(source, target, kind, to)] = None
+        self._without_detours(edges)
         for node, callee in self._called:
             first = next(self._frames[id(callee)].nodes())
             edges[Edge(node, first, "call")] = None
         return Graph(self.clusters, list(edges))
+
+    def _without_detours(self, edges: dict[Edge, None]) -> None:
+        """Leave out what a line uses through a view, where the view has a line of its own."""
+        flows = {(e.source, e.target) for e in edges if e.kind == "value"}
+        for e in list(edges):
+            if e.kind == "value" and any(
+                (e.source, view) in flows and (view, e.target) in flows for view in self.views
+            ):
+                del edges[e]
 
 
 class _Drawn:
@@ -212,7 +224,9 @@ class _Drawn:
             own = self.sources.get(v, {})
             latest = [self.written[r] for r in roots if r in self.written]
             if latest and v not in self.written:  # a view, which may have a line of its own
-                found.update((s, None) for s in own if isinstance(s, Node) and _makes(s, v))
+                views = [s for s in own if isinstance(s, Node) and _makes(s, v)]
+                self.builder.views.update(dict.fromkeys(views))
+                found.update(dict.fromkeys(views))
             for sources in latest or [own]:
                 found.update(sources)
         return found
