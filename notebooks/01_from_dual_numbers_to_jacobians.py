@@ -1,7 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
-#     formats: py:percent
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -15,7 +15,7 @@
 # # From a dual number to the Jacobian of a real model
 #
 # You have a function written with NumPy, and you want its derivatives: exact ones, without
-# touching the function. This notebook builds the idea from nothing, in four steps.
+# changing a line of it. This notebook starts from nothing and gets there in four steps.
 #
 # 1. A number that carries its derivative along.
 # 2. A number that carries N derivatives along, and why N is yours to choose.
@@ -37,6 +37,8 @@ from scipy.optimize import approx_fprime
 
 import fwdad
 from fwdad.examples.pollu import SPECIES, T_END, Y_END, Y_START, pollu
+
+plt.style.use("tableau-colorblind10")
 
 # %% [markdown]
 # ## 1. A number that carries its derivative along
@@ -101,11 +103,12 @@ def plain(x):
 steps = 10.0 ** np.arange(-15, 0.5, 0.5)
 errors = np.array([abs((plain(at + h) - plain(at)) / h - by_hand) for h in steps])
 
-figure, axes = plt.subplots(figsize=(5, 3))
-axes.loglog(steps, errors, "o-", label="difference quotient")
-axes.axhline(1e-16, color="C1", label="dual number")
+figure, axes = plt.subplots(figsize=(5.5, 3.2), layout="constrained")
+axes.loglog(steps, errors, "o-", ms=4)
+axes.axhline(1e-16, color="C1", ls="--")
+axes.annotate("difference quotient", (1e-8, 1e-5), ha="center")
+axes.annotate("dual number: below 10⁻¹⁵", (1e-8, 2e-16), ha="center", va="bottom")
 axes.set(xlabel="step $h$", ylabel="error of the derivative", ylim=(1e-17, 10))
-axes.legend()
 plt.show()
 assert 1e-11 < errors.min() < 1e-7  # at best; with a careless step it is far worse
 
@@ -164,11 +167,16 @@ assert careless.shape == (2, 3)
 # %%
 x_dot = fwdad.Chunk(lanes)
 z_dot = x_dot * y
-print(z_dot)
 assert z_dot.lanes.shape == (2, 2, 3)
 for k in range(2):
     assert_array_equal(z_dot.lanes[k], lanes[k] * y)
 
+z_dot
+
+# %% [markdown]
+# A product of two tangents is no tangent, so it is refused:
+
+# %%
 try:
     x_dot * x_dot
 except fwdad.errors.NonlinearTangentError as error:
@@ -176,9 +184,9 @@ except fwdad.errors.NonlinearTangentError as error:
 
 # %% [markdown]
 # With this container a rule is the textbook's formula for *one* tangent, and works for any number
-# of lanes. What is left is to apply the rules to a function that somebody else wrote, one that
-# says `np.sin`, makes scratch arrays with `np.zeros` and assigns into them. fwdad reads the
-# source of the function, and runs it with dual numbers in the place of numbers.
+# of lanes. What is left is to apply the rules to a function that somebody else wrote: one that
+# calls `np.sin`, makes scratch arrays with `np.zeros` and assigns into them. fwdad reads the
+# source of the function and runs it on dual numbers.
 
 
 # %%
@@ -310,11 +318,15 @@ written_down = np.block(
 J = fwdad.jacobian(brusselator, state)
 assert_allclose(J, written_down, rtol=1e-12)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4))
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4.2), layout="constrained")
 left.spy(reference, markersize=4)
-left.set_title("POLLU, 20 × 20", pad=12)
+left.set_title("POLLU: 20 × 20")
 right.spy(J, markersize=0.4)
-right.set_title("Brusselator, 512 × 512", pad=12)
+right.set_title("Brusselator: 512 × 512")
+for each in (left, right):
+    each.set(xlabel="with respect to unknown", ylabel="rate of unknown")
+    each.xaxis.tick_bottom()
+figure.suptitle("Which entries of the Jacobian are not zero")
 plt.show()
 assert np.count_nonzero(J) == 2 * (3 * POINTS - 2) + 2 * POINTS
 
@@ -354,21 +366,22 @@ for width in widths:
 
 by_differences = best_time(lambda: approx_fprime(state, brusselator))
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5))
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
 left.loglog(widths, 1e3 * np.array(seconds), "o-", label="fwdad")
 left.axhline(1e3 * by_differences, color="C1", ls="--", label="SciPy's differences")
-left.set(xlabel="chunk size N", ylabel="one Jacobian, ms", xticks=widths, xticklabels=widths)
+left.set(title="Time of one Jacobian", xlabel="chunk size N", ylabel="milliseconds")
+left.set(xticks=widths, xticklabels=widths)
 left.set(yticks=[10, 30, 100, 300, 1000], yticklabels=[10, 30, 100, 300, 1000])
 left.legend()
 right.loglog(widths[3:], np.array(memory[3:]) / 2**20, "o-", label="working memory")
-right.axhline(J.nbytes / 2**20, color="C2", ls=":", label="the Jacobian itself")
-right.set(xlabel="chunk size N", ylabel="MiB", xticks=widths[3:], xticklabels=widths[3:])
+right.axhline(J.nbytes / 2**20, color="C3", ls=":", label="the Jacobian itself")
+right.set(title="Memory besides the result", xlabel="chunk size N", ylabel="MiB")
+right.set(xticks=widths[3:], xticklabels=widths[3:])
 right.set(yticks=[0.3, 1, 3, 10], yticklabels=[0.3, 1, 3, 10])
 right.legend()
 for each in (left, right):
     each.minorticks_off()
     each.tick_params(axis="x", labelsize=8)
-figure.tight_layout()
 plt.show()
 
 # %% [markdown]

@@ -1,7 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
-#     formats: py:percent
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -18,7 +18,7 @@
 # operation was looked up again, each time. That works for every program, and costs a microsecond
 # or two an operation. A solver that wants a hundred thousand small Jacobians waits for it.
 #
-# Here the function is *written down* first, once, and what was written down is differentiated,
+# Here the function is *written down* first, once. What was written down is then differentiated,
 # tidied up, printed as a program that you can read, and compiled.
 #
 # 1. What a tape is.
@@ -42,6 +42,8 @@ from scipy.optimize import approx_fprime
 
 import fwdad
 from fwdad.examples.pollu import T_END, Y_END, Y_START, pollu
+
+plt.style.use("tableau-colorblind10")
 
 NUMBA = importlib.util.find_spec("numba") is not None
 JAX = importlib.util.find_spec("jax") is not None  # a peer in one plot, where it is there
@@ -75,12 +77,13 @@ def march(u, rate, steps):
 
 hot = np.linspace(2, 0, 41)
 tape = fwdad.trace(march, hot, 0.1, 3)
-print(tape)
+tape
 
 # %% [markdown]
 # `trace` evaluated the *source* of `march` with symbols in the place of numbers. It knows that `u`
-# is a vector of doubles, and not how long (the `?`). The loop is there once, whatever `steps` is,
-# and both ways of the branch are.
+# is a vector of doubles, and not how long it is (the `?`). The loop is there once, whatever `steps`
+# is, and so are both ways of the branch. Beside each line stand the type of what it makes and the
+# line of yours that it comes from; `print(tape)` gives the same as plain text.
 #
 # Nothing here is text: a tape is a list of operations, some of which contain lists of their own.
 
@@ -129,6 +132,7 @@ assert fwdad.cache_info(fast_march) == (1, 4)  # traces, hits
 
 fast_march(hot.astype(np.float32), 0.1, 3)
 assert fwdad.cache_info(fast_march) == (2, 4)
+fast_march
 
 # %% [markdown]
 # ## 3. The generated source
@@ -140,34 +144,30 @@ assert fwdad.cache_info(fast_march) == (2, 4)
 
 # %%
 source = fwdad.show(fast_march, hot, 0.1, 3)
-print(source)
 code = "\n".join(line.partition("#")[0] for line in source.splitlines())
 assert code.count("for ") == code.count("if ") == 1
 assert code.index("u_2[1:]") < code.index("for ")  # the view is made once, not in each step
+source
 
 # %% [markdown]
-# A tape can also be drawn. Frames are loops and branches; what writes into an array is red; a
-# dashed arrow leads from there to whoever reads the array next; yellow goes from one iteration to
-# the next. (`tape.draw()` gives the same as text, in Graphviz's language.)
+# A tape can also be drawn, where Graphviz is installed. Each box is a line, each arrow a value;
+# loops and branches are frames, and boxes with a border write into an array. A dashed arrow goes
+# into the next iteration.
 
 # %%
 from fwdad.transforms.passes import optimise
 
 optimise(tape.program)  # the tidying up; `fwdad.jit` does it by itself
-tape.draw("matplotlib")
-plt.show()
-assert tape.draw().startswith('digraph "march"')
 assert tape.count() < sum(kinds.values())
 assert_array_equal(tape(hot, 0.1, 50), march(hot, 0.1, 50))
+tape.draw()
 
 # %% [markdown]
 # And this is what Numba compiles, where it is installed. Array expressions have become loops over
 # elements, and lengths are checked before they start.
 
 # %%
-if NUMBA:
-    print(fwdad.show(fast_march, hot, 0.1, 3, backend="numba"))
-    print(fwdad.explain(fast_march))
+fwdad.show(fast_march, hot, 0.1, 3, backend="numba") if NUMBA else None
 
 # %% [markdown]
 # ## 4. Forward mode on a tape
@@ -194,7 +194,7 @@ x = np.linspace(-1, 1, 6)
 x_dot = np.random.default_rng(0).normal(size=(3, 6))  # three directions
 fast_push = fwdad.jit(push, backend=BACKEND)
 source = fwdad.show(fast_push, x, x_dot)
-print(source)
+source
 
 # %% [markdown]
 # Look at the last line. Every operation has been differentiated, but the lanes, `x_dot`, are
@@ -224,9 +224,8 @@ for u, steps in ((hot, 3), (hot, 0), (np.linspace(0.5, 0, 41), 20)):
         rtol=1e-12,
         atol=1e-15,
     )
-print(fwdad.show(jacobian_of_march))
-print(fwdad.cache_info(jacobian_of_march))
 assert fwdad.cache_info(jacobian_of_march).traces == 1
+fwdad.show(jacobian_of_march)
 
 # %% [markdown]
 # ## 5. Microseconds
@@ -342,21 +341,21 @@ for name, work in contestants(pollu, (0.0, Y_END)):
         assert_allclose(work(), reference, rtol=1e-13, atol=1e-300)
     of_pollu[name] = microseconds(work)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.5))
-colors = dict(zip(of_pollu, ("C1", "C0", "C2", "C3"), strict=False)) | {"JAX jit": "C4"}
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
+colors = dict(zip(of_pollu, ("C1", "C4", "C0", "C3"), strict=False)) | {"JAX jit": "C2"}
+marks = dict(zip(colors, "os^Dv", strict=False))
 left.barh(list(of_pollu), list(of_pollu.values()), color=[colors[name] for name in of_pollu])
-left.set(xscale="log", xlabel="µs a call", title="POLLU, Jacobian 20 × 20")
+left.set(xscale="log", xlabel="microseconds a call", title="POLLU: Jacobian 20 × 20")
 left.invert_yaxis()
 for k, value in enumerate(of_pollu.values()):
-    left.annotate(f" {value:.3g}", (value, k), va="center")
-left.margins(x=0.25)
+    left.annotate(f" {value:,.0f}" if value >= 100 else f" {value:.2g}", (value, k), va="center")
+left.set_xlim(right=10 * max(of_pollu.values()))
 for name, times in spent.items():
-    right.loglog(sizes, times, "o-", color=colors[name], label=name)
-right.set(xlabel="n", ylabel="µs a call", title="Lorenz 96, Jacobian $n$ × $n$")
+    right.loglog(sizes, times, marker=marks[name], ms=5, color=colors[name], label=name)
+right.set(xlabel="$n$", ylabel="microseconds a call", title="Lorenz 96: Jacobian $n$ × $n$")
 right.set(xticks=sizes, xticklabels=sizes)
 right.minorticks_off()
 right.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1))
-figure.tight_layout()
 plt.show()
 assert len(of_pollu) == len(spent) - JAX == 3 + NUMBA
 

@@ -1,7 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
-#     formats: py:percent
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -14,9 +14,9 @@
 # %% [markdown]
 # # Reverse mode: from a transpose to a loop run backwards
 #
-# Forward mode returns what one input does to all outputs. A gradient asks the opposite: what do all
+# Forward mode tells what one input does to all outputs. A gradient asks the opposite: what do all
 # inputs do to one output? With a million inputs that would be a million directions. Run backwards,
-# the program returns all of them at once.
+# the program answers for all of them at once.
 #
 # 1. A linear function and its transpose.
 # 2. A small program, and the same program backwards.
@@ -34,6 +34,8 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 import fwdad
+
+plt.style.use("tableau-colorblind10")
 
 # %% [markdown]
 # ## 1. A linear function and its transpose
@@ -60,10 +62,10 @@ assert_allclose(pullback(np.eye(3)), A)  # three cotangents at once: the rows
 assert_allclose(diff_transposed(np.array([1.0, 10.0, 100.0])), A.T @ [1.0, 10.0, 100.0])
 
 # %% [markdown]
-# Every program is a chain of steps. Near a point each step is linear, y = C B A x, and the
-# transpose of a chain is the chain of transposes in the opposite order: x_bar = A' B' C' y_bar.
-# That is all of reverse mode. What makes it hard is that B was made at values that the program had
-# *then*.
+# Every program is a chain of steps. Near a point each step is linear, $y = C B A x$, and the
+# transpose of a chain is the chain of transposes in the opposite order:
+# $\bar x = A^T B^T C^T \bar y$. That is all of reverse mode. What makes it hard is that $B$ was
+# made at values that the program had *then*.
 #
 # ## 2. A small program, and the same program backwards
 
@@ -75,10 +77,9 @@ def loss(x):
 
 
 gradient = fwdad.jit(fwdad.value_and_grad(loss), backend="numpy")
-source = fwdad.show(gradient, x)
-print(source)
 value, slope = gradient(x)
 assert_allclose(slope, 2 * np.sin(x) * x * (np.cos(x) * x + np.sin(x)))
+fwdad.show(gradient)
 
 # %% [markdown]
 # First the program, then its steps from the last to the first (`scale_lanes` is a product). What
@@ -129,7 +130,15 @@ tapes = {
 pushes = {name: str(tape).count("push(") for name, tape in tapes.items()}
 print(pushes)
 assert pushes["recurrence"] == pushes["heat"] == 0 < pushes["burgers"]
-print(tapes["burgers"])
+tapes["burgers"]
+
+# %% [markdown]
+# The same as a picture. The forward pass, in blue, runs down; beside it the reverse pass, in
+# orange, runs up, from the value to the gradient. Dashed arrows go into the next iteration; dotted
+# ones lead from what is kept to where the reverse pass uses it.
+
+# %%
+tapes["burgers"].draw()
 
 # %% [markdown]
 # ## 4. What saving costs, measured
@@ -183,11 +192,12 @@ for n in sizes:
     by_copies.append(peak(local_by_copies, z))
 print(by_us, by_copies)
 
-fig, ax = plt.subplots(figsize=(6, 4))
+fig, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
 ax.loglog(sizes, by_copies, "o-", label="a copy of the array for each step")
 ax.loglog(sizes, by_us, "s-", label="fwdad: what is read again")
 ax.loglog(sizes, [8 * n for n in sizes], "k:", label="one array")
-ax.set(xlabel="n", ylabel="peak memory in bytes", title=f"Gradient of {STEPS} local steps")
+ax.set(xlabel="length of the array", ylabel="peak memory, bytes")
+ax.set_title(f"Gradient of {STEPS} local steps")
 ax.legend()
 plt.show()
 
@@ -195,11 +205,20 @@ assert by_copies[-1] > STEPS * 8 * sizes[-1]
 assert by_us[-1] < 10 * 8 * sizes[-1]  # a few arrays, and 200 times four numbers
 
 # %% [markdown]
+# Which lines are they that need memory? `memory_report` runs the gradient once and measures it.
+
+# %%
+report = fwdad.memory_report(local, np.linspace(0.1, 0.9, 1000))
+assert report.saved < 20 * STEPS * 8
+report
+
+# %% [markdown]
 # ## 5. Is it right?
 #
-# Two derivatives that were made in different ways must agree: for any direction v and any cotangent
-# w, the number w . (J v) can be computed by pushing v forward or by pulling w back. That needs no
-# reference and no step size. For a gradient, central differences are a second witness.
+# Two derivatives that were made in different ways must agree. For any direction $v$ and any
+# cotangent $w$, the number $w \cdot J v$ can be computed by pushing $v$ forward or by pulling $w$
+# back. That needs no reference and no step size. For a gradient, central differences are a second
+# witness.
 
 
 # %%

@@ -1,7 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
-#     formats: py:percent
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -14,9 +14,9 @@
 # %% [markdown]
 # # An inverse problem: what conducts the heat?
 #
-# A plate is heated at its left half, then at its right half, and 36 thermometers write down how
-# warm it becomes. How well does the plate conduct, at each place? The unknown is a field of 28 x 28
-# numbers; a guess is judged by running the plate for 1000 time steps and comparing.
+# A plate is heated at its left half, then at its right half, and 36 thermometers record how warm it
+# becomes. How well does the plate conduct heat, at each place? The unknown is a field of 28 × 28
+# numbers; a guess is judged by simulating the plate for 1000 time steps and comparing.
 #
 # `scipy.optimize.minimize` finds the field, if somebody tells it the gradient: 784 numbers. By
 # differences that would be 784 more runs for each gradient. Here it comes from the time-stepper as
@@ -39,14 +39,17 @@ from scipy.optimize import minimize
 
 import fwdad
 
+plt.style.use("tableau-colorblind10")
+
 # %% [markdown]
 # ## 1. The plate, in NumPy
 #
-# The temperature u obeys u' = div(k grad u) + f. In each step, what flows through the edges between
-# two cells is the difference of their temperatures times the mean of their conductivities; u is
-# updated in place. The rim is kept at zero. Every 20 steps the thermometers are read.
+# The temperature obeys $\dot u = \nabla \cdot (k \nabla u) + f$. In each step, what flows through
+# the edge between two cells is the difference of their temperatures times the mean of their
+# conductivities; `u` is updated in place. The rim is kept at zero. Every 20 steps the thermometers
+# are read.
 #
-# The unknown is the logarithm of k, so that k is positive whatever the optimiser tries.
+# The unknown is $\log k$, so that $k$ is positive whatever the optimiser tries.
 
 # %%
 N, STEPS, EVERY = 28, 1000, 20
@@ -99,24 +102,26 @@ data = readings + ERROR * np.random.default_rng(0).normal(size=readings.shape)
 
 
 def show(ax, field, title, **options):
-    image = ax.imshow(field, origin="lower", **options)
-    ax.plot(*np.mgrid[2:N:5, 2:N:5].reshape(2, -1), "k.", ms=2)
+    image = ax.imshow(field, origin="lower", cmap="viridis", **options)
+    ax.plot(*np.mgrid[2:N:5, 2:N:5].reshape(2, -1), "o", color="white", mec="black", ms=3, mew=0.5)
     ax.set(title=title, xticks=[], yticks=[])
-    plt.colorbar(image, ax=ax, shrink=0.7)
+    plt.colorbar(image, ax=ax, shrink=0.85)
 
 
 fig, (left, middle) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
-show(left, np.exp(truth), "conductivity, and thermometers")
-middle.plot(EVERY * np.arange(1, len(data) + 1), data[:, 2], lw=0.8)
-middle.set(xlabel="step", ylabel="temperature", title="a row of thermometers")
+show(left, np.exp(truth), "true conductivity, thermometers")
+middle.plot(EVERY * np.arange(1, len(data) + 1), data[:, 2], lw=1)
+middle.axvline(STEPS / 2, color="0.5", ls=":")
+middle.text(STEPS / 2 + 10, 0.7, "heat moves to the right half", fontsize=8)
+middle.set(xlabel="time step", ylabel="temperature", title="readings of one row of thermometers")
 plt.show()
 
 # %% [markdown]
 # ## 2. The gradient, and whether it is right
 #
-# The misfit counts in units of the error, so that for the true field each reading adds 1/2 on the
-# average. A field that is rough where no thermometer can tell is not wanted: a small term asks for
-# neighbours to be alike.
+# The misfit is counted in units of the error, so for the true field each reading adds ½ on average.
+# Where no thermometer can tell, the field should at least be smooth: a small term asks neighbours
+# to be alike.
 
 # %%
 ROUGHNESS = 3.0
@@ -142,7 +147,7 @@ for point in (flat, truth):
     slope = objective(point, data)[1]
     v = rng.normal(size=(N, N))
     difference = (loss(point + h * v, data) - loss(point - h * v, data)) / (2 * h)
-    print(np.vdot(slope, v), difference)
+    print(f"gradient {np.vdot(slope, v):.8g}, differences {difference:.8g}")
     assert_allclose(np.vdot(slope, v), difference, rtol=1e-6)
 
 
@@ -158,6 +163,9 @@ assert runs < 30  # busy machines included
 
 # %% [markdown]
 # ## 3. The fit
+#
+# With the gradient at hand, SciPy's L-BFGS-B does the rest. A good fit should end near half the
+# number of readings: lower would mean that it has fitted the noise.
 
 # %%
 history = []
@@ -171,35 +179,35 @@ def flattened(x):
 
 found = minimize(flattened, flat.reshape(-1), jac=True, method="L-BFGS-B", options={"maxiter": 80})
 field = found.x.reshape(N, N)
-print(found.message, found.nfev, found.fun)
+print(f"{found.message}: {found.nfev} gradients, loss {found.fun:.1f}")
 
 inside = (slice(3, -3), slice(3, -3))  # the rim is at zero, whatever it conducts
 distance = np.linalg.norm((field - truth)[inside]) / np.linalg.norm(truth[inside])
-likeness = np.corrcoef(field[inside].reshape(-1), truth[inside].reshape(-1))[0, 1]
-print(f"relative distance {distance:.3f}, correlation {likeness:.3f}")
+correlation = np.corrcoef(field[inside].reshape(-1), truth[inside].reshape(-1))[0, 1]
+print(f"relative distance {distance:.3f}, correlation {correlation:.3f}")
 
 fig, axes = plt.subplots(1, 3, figsize=(12, 3.2), layout="constrained")
 limits = {"vmin": truth.min(), "vmax": truth.max()}
-show(axes[0], truth, "log k, true", **limits)
-show(axes[1], field, "log k, found", **limits)
+show(axes[0], truth, "log k: true", **limits)
+show(axes[1], field, "log k: found", **limits)
 axes[2].semilogy(np.minimum.accumulate(history))
-axes[2].axhline(data.size / 2, color="k", ls=":", label="half the number of readings")
-axes[2].set(xlabel="gradients", title="loss")
+axes[2].axhline(data.size / 2, color="C1", ls="--", label="half the number of readings")
+axes[2].set(xlabel="gradients computed", ylabel="loss, best so far", title="the fit")
 axes[2].legend()
 plt.show()
 
 assert found.fun < history[0] / 20
 assert abs(found.fun / (data.size / 2) - 1) < 0.15  # as good as the readings allow, not better
 assert distance < 0.35
-assert likeness > 0.93
+assert correlation > 0.93
 
 # %% [markdown]
 # ## 4. What the thermometers do not tell
 #
-# Along a direction v the misfit rises by half of v' H v: where that is small, the readings say
-# little. A product with the Hessian is `hvp`, forward mode over the gradient. It tells that a
-# corner of the plate, far from the heat, is known less well than the middle: the smoothness
-# decides there.
+# Along a direction $v$ the misfit rises by $\tfrac12 v^T H v$: where that is small, the readings
+# say little. `hvp` multiplies by the Hessian $H$, by forward mode over the gradient. It shows that
+# the corner of the plate, far from the heat, is known much less well than the middle: there, only
+# the wish for smoothness decides.
 
 # %%
 bumps = {"middle": (N // 2, N // 2), "corner": (N - 1, N - 1)}
@@ -211,5 +219,5 @@ for name, (i, j) in bumps.items():
     curvature[name] = np.vdot(v, Hv)
     slopes = [objective(field + s * 1e-4 * v, data, 0.0)[1] for s in (1, -1)]
     assert_allclose(Hv, (slopes[0] - slopes[1]) / 2e-4, atol=1e-4 * np.abs(Hv).max())
-print(curvature)
+print(", ".join(f"{name}: curvature {value:.3g}" for name, value in curvature.items()))
 assert curvature["corner"] < curvature["middle"] / 30

@@ -16,7 +16,8 @@ import jupytext
 import nbclient
 import nbformat
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
+ROOT = FOLDER.parent
 SECONDS_PER_CELL = 120
 # Plots have twice the pixels, for screens that show them; the inline backend knows their size.
 ARGUMENTS = ["--InlineBackend.figure_formats=retina", "--HistoryManager.enabled=False"]
@@ -29,7 +30,7 @@ METADATA = {
 
 def sources():
     """The notebooks, in their order."""
-    return sorted(HERE.glob("[0-9]*.py"))
+    return sorted(FOLDER.glob("[0-9]*.py"))
 
 
 def executed(path):
@@ -37,7 +38,7 @@ def executed(path):
     notebook = jupytext.read(path)
     with tempfile.TemporaryDirectory() as folder:
         # the kernel imports the fwdad that is here, and keeps what it caches in the folder
-        paths = [str(HERE.parent), os.environ.get("PYTHONPATH", "")]
+        paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         os.environ["IPYTHONDIR"] = str(Path(folder, "ipython"))
         os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
@@ -45,9 +46,10 @@ def executed(path):
             notebook,
             timeout=SECONDS_PER_CELL,
             kernel_name="python3",
+            extra_arguments=ARGUMENTS,
             record_timing=False,  # differs from run to run
             resources={"metadata": {"path": folder}},
-        ).execute(extra_arguments=ARGUMENTS)
+        ).execute()
     return notebook
 
 
@@ -68,7 +70,7 @@ def tidied(notebook):
 
 def found_paths(notebook):
     """Paths of the machine that ran a notebook, in its outputs."""
-    roots = {str(HERE.parent), str(Path.home()), tempfile.gettempdir(), sys.prefix}
+    roots = {str(ROOT), str(Path.home()), tempfile.gettempdir(), sys.prefix}
     roots -= {"/"}
     text = "\n".join(
         str(said)
@@ -83,7 +85,9 @@ def main():
     """Build the notebooks that are named, or all."""
     parser = argparse.ArgumentParser(prog="python -m notebooks.build", description=__doc__)
     parser.add_argument("names", nargs="*", help="such as 03, or 03_reverse_mode; all if none")
-    parser.add_argument("--to", type=Path, default=HERE, help="the folder; this one if not given")
+    parser.add_argument(
+        "--to", type=Path, default=FOLDER, help="the folder; that of the sources if not given"
+    )
     given = parser.parse_args()
     chosen = [p for p in sources() if not given.names or p.name.startswith(tuple(given.names))]
     if not chosen:

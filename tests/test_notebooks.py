@@ -1,7 +1,9 @@
-"""Every notebook runs from top to bottom, and asserts its own numbers."""
+"""Every notebook runs, asserts its own numbers, and is there with its outputs."""
 
 import ast
+import base64
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -16,53 +18,52 @@ nbformat = pytest.importorskip("nbformat", reason="pip install '.[notebooks]'")
 if find_spec("nbclient") is None or find_spec("ipykernel") is None:
     pytest.skip("pip install '.[notebooks]'", allow_module_level=True)
 
-NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("[0-9]*.py"))
-SECONDS_PER_CELL = 120
-# What talks to a kernel brings threads in C and an event loop, which stay out of the process that
-# tests compiled code. Standard output is the notebook's own.
-EXECUTE = """
-import sys
-import nbclient, nbformat
-
-notebook = nbformat.reads(sys.stdin.read(), as_version=4)
-nbclient.NotebookClient(
-    notebook,
-    timeout=int(sys.argv[1]),
-    kernel_name="python3",
-    resources={"metadata": {"path": sys.argv[2]}},
-).execute()
-sys.stdout.write(nbformat.writes(notebook))
-"""
+FOLDER = Path(__file__).parent.parent / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("[0-9]*.py"))
+LARGEST = 3_000_000  # bytes of all of notebooks/
 
 
 class CellError(Exception):
     """A notebook raised, or could not be run; the message is what was printed then."""
 
 
-def execute(notebook, folder):
-    """Run a notebook in a kernel of this Python that starts in `folder`; return its outputs."""
+def build(folder, *names, source=FOLDER):
+    """Run `python -m notebooks.build` on a folder of sources; return the notebooks it made.
+
+    What talks to a kernel brings threads in C and an event loop, which stay out of the process that
+    tests compiled code.
+    """
+    code = (
+        "import sys; from pathlib import Path; from notebooks import build;"
+        "build.FOLDER = Path(sys.argv.pop(1)); build.main()"
+    )
     # the kernel must import the fwdad that is under test, installed or not
     paths = [str(Path(fwdad.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        # what the kernel caches and configures stays in `folder`
-        "IPYTHONDIR": str(folder / "ipython"),
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "PYTHONIOENCODING": "utf-8",
-    }
     done = subprocess.run(
-        [sys.executable, "-c", EXECUTE, str(SECONDS_PER_CELL), str(folder)],
-        input=nbformat.writes(notebook),
+        [sys.executable, "-c", code, str(source), *names, "--to", str(folder)],
         capture_output=True,
         encoding="utf-8",
-        env=environment,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            "PYTHONIOENCODING": "utf-8",
+        },
+        cwd=FOLDER.parent,
         check=False,
     )
     if done.returncode:
         raise CellError(done.stderr)
-    ran = nbformat.reads(done.stdout, as_version=4)
-    return [output for cell in ran.cells for output in cell.get("outputs", ())]
+    return [nbformat.read(path, as_version=4) for path in sorted(folder.glob("*.ipynb"))]
+
+
+def outputs_of(notebook):
+    """All that the cells of a notebook show."""
+    return [output for cell in notebook.cells for output in cell.get("outputs", ())]
+
+
+def code_of(notebook):
+    """The sources of its cells, each with what it is."""
+    return [(cell.cell_type, cell.source) for cell in notebook.cells]
 
 
 def is_check(node):
@@ -84,21 +85,91 @@ def test_there_are_notebooks():
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook(path, tmp_path):
-    notebook = jupytext.read(path)
-    assert count_checks(notebook) >= 3, "a notebook asserts the numbers that it shows"
-    outputs = execute(notebook, tmp_path)
-    warned = [each.text for each in outputs if each.get("name") == "stderr"]
+    assert count_checks(jupytext.read(path)) >= 3, "a notebook asserts the numbers that it shows"
+    (notebook,) = build(tmp_path, path.stem)
+    warned = [each.text for each in outputs_of(notebook) if each.get("name") == "stderr"]
     assert warned == []
 
 
-def test_a_wrong_number_fails(tmp_path):
-    notebook = jupytext.reads("# %%\nx = 1\n\n# %%\nassert x == 2, 'planted'\n", fmt="py:percent")
-    assert count_checks(notebook) == 1
-    with pytest.raises(CellError, match="planted"):
-        execute(notebook, tmp_path)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_notebook_with_outputs_is_the_one_of_the_source(path):
+    """If this fails, run `python -m notebooks.build`, look at what changed, and commit it."""
+    held = nbformat.read(path.with_suffix(".ipynb"), as_version=4)
+    assert code_of(held) == code_of(jupytext.read(path))
+    cells = [cell for cell in held.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert {output.output_type for output in outputs_of(held)} <= {
+        "stream", "display_data", "execute_result",
+    }  # fmt: skip
+    assert not [output for output in outputs_of(held) if output.get("name") == "stderr"]
+    nbformat.validate(held)
+    assert held.metadata.keys() == {"jupytext", "kernelspec", "language_info"}
+    assert held.metadata.language_info == {"name": "python"}  # not the version that ran it
+    assert all(cell.metadata == {} for cell in held.cells)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_outputs_are_pictures_and_words_of_no_machine(path):
+    held = nbformat.read(path.with_suffix(".ipynb"), as_version=4)
+    shown = [o.get("data", {}) for o in outputs_of(held)]
+    plots = [base64.b64decode(data["image/png"]) for data in shown if "image/png" in data]
+    assert all(plot.startswith(b"\x89PNG") for plot in plots)
+    assert plots, "a notebook shows a plot"
+    words = "\n".join(str(o.get("text", o.get("data"))) for o in outputs_of(held))
+    words = re.sub(r"'image/png': '[^']*'", "", words)
+    found = re.findall(r"(?:/tmp|/home|/root|/Users|C:\\\\Users|site-packages)[/\\]\S*", words)
+    assert found == []
+    assert not re.search(r"\bat 0x[0-9a-f]{6,}", words)
+
+
+def test_notebooks_are_small():
+    sizes = {path.name: path.stat().st_size for path in FOLDER.glob("*.*")}
+    assert sum(sizes.values()) < LARGEST, sizes
+
+
+def test_building_twice_gives_the_same(tmp_path):
+    """But for what the cells measure: nothing else differs from run to run."""
+    sources, first, second = (tmp_path / name for name in ("sources", "first", "second"))
+    for folder in (sources, first, second):
+        folder.mkdir()
+    cells = [
+        "import matplotlib.pyplot as plt\nimport numpy as np\n\nimport fwdad",
+        "def f(x):\n    for _ in range(3):\n        x = x * np.sin(x)\n    return np.sum(x)",
+        "plt.plot(np.arange(3.0))\nplt.show()",
+        "fwdad.trace(fwdad.grad(f), np.ones(3))",
+        "fwdad.memory_report(f, np.ones(3))",
+    ]
+    (sources / "1_twice.py").write_text("".join(f"# %%\n{cell}\n\n" for cell in cells))
+    made = [build(folder, source=sources)[0] for folder in (first, second)]
+    assert made[0] == made[1]
+    assert "image/png" in outputs_of(made[0])[0].data
+    assert "In[2]:3" in outputs_of(made[0])[1].data["text/html"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        ("x = 1\nassert x == 2, 'planted'", "planted"),
+        ("import os\nprint(os.getcwd() + '/planted')", "paths of this machine"),
+    ],
+)
+def test_a_wrong_number_or_a_path_fails(tmp_path, cell, words):
+    (tmp_path / "1_wrong.py").write_text(f"# %%\n{cell}\n")
+    with pytest.raises(CellError, match=words):
+        build(tmp_path, source=tmp_path)
+    assert not list(tmp_path.glob("*.ipynb"))
+
+
+def test_checks_are_counted():
+    notebook = jupytext.reads("# %%\nassert 1\nnp.testing.assert_allclose(1, 1)\n", "py:percent")
+    assert count_checks(notebook) == 2
 
 
 def test_the_kernel_has_this_fwdad(tmp_path):
-    notebook = jupytext.reads("# %%\nimport fwdad\nprint(fwdad.__file__)\n", fmt="py:percent")
-    (output,) = execute(notebook, tmp_path)
-    assert output.text.strip() == fwdad.__file__
+    code = (
+        f"import fwdad\nfrom pathlib import Path\nPath(fwdad.__file__) == Path({fwdad.__file__!r})"
+    )
+    (tmp_path / "1_where.py").write_text(f"# %%\n{code}\n")
+    (notebook,) = build(tmp_path, source=tmp_path)
+    (output,) = outputs_of(notebook)
+    assert output.data["text/plain"] == "True"

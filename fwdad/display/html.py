@@ -11,6 +11,7 @@ from dataclasses import fields
 from html import escape
 from typing import Any
 
+# (Jupyter aligns the cells of tables to the right by selectors with two classes, hence two here.)
 _STYLE = """
 .fwdad{color:var(--jp-content-font-color1,inherit);font-size:13px;line-height:1.45;
  --fwdad-rule:color-mix(in srgb,currentColor 22%,transparent);
@@ -49,13 +50,13 @@ _STYLE = """
 .fwdad-reverse{border-left-color:var(--fwdad-reverse)}
 .fwdad pre.fwdad-prose{white-space:pre-wrap}
 .fwdad-k{font-weight:600}.fwdad-c{opacity:.6;font-style:italic}
-.fwdad table{border-collapse:collapse;margin:2px 0;border:0;font-size:12px;table-layout:auto}
-.fwdad table th,.fwdad table td{border:0;padding:1px 14px 1px 0;text-align:left;
+.fwdad.fwdad table{border-collapse:collapse;margin:2px 0;border:0;font-size:12px;table-layout:auto}
+.fwdad.fwdad table th,.fwdad.fwdad table td{border:0;padding:1px 14px 1px 0;text-align:left;
  vertical-align:top;max-width:none;white-space:nowrap;background:none;color:inherit}
-.fwdad table th{font-weight:400;opacity:.72}
-.fwdad table .fwdad-number{text-align:right;min-width:6em;font-variant-numeric:tabular-nums}
-.fwdad table tbody tr:nth-child(n){background:none}
-.fwdad table tbody tr:nth-child(n):hover{background:var(--fwdad-tint)}
+.fwdad.fwdad table th{font-weight:400;opacity:.72}
+.fwdad.fwdad table .fwdad-number{text-align:right;min-width:6em;font-variant-numeric:tabular-nums}
+.fwdad.fwdad table tbody tr:nth-child(n){background:none}
+.fwdad.fwdad table tbody tr:nth-child(n):hover{background:var(--fwdad-tint)}
 .fwdad-bar{display:inline-block;width:90px;height:.75em;background:var(--fwdad-tint)}
 .fwdad-bar>span{display:block;height:100%;background:var(--fwdad-forward)}
 .fwdad-beside{display:flex;flex-wrap:wrap;gap:0 2.5em}

@@ -175,7 +175,7 @@ class Jitted(Carrier, Generic[P, R]):
         made = self.specialisations()
         rows = [
             ("backend", mono(repr(self._backend)) if not self._parallel else "Numba's threads"),
-            ("calls", f"traced {self.traces}, found their tape {self.hits}"),
+            ("calls", f"{self.traces} traced, {self.hits} found their tape"),
         ]
         title = f"jit({function_in_words(self.__wrapped__)}){signature_in_words(self)}"
         tapes = (m._shown() for m in made)  # noqa: SLF001  (of this file)

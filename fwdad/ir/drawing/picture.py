@@ -22,13 +22,13 @@ _FORMATS = ("svg", "png", "pdf", "dot")
 # A picture has a ground of its own: it is seen on light and on dark pages, whatever they say.
 _STYLE = """
 <style>
-svg { background: #ffffff; }
+.fwdad-drawing { background: #ffffff; max-width: 100%; height: auto; }
 @media (prefers-color-scheme: dark) {
-  svg { background: #1c1c1c; }
-  text { fill: #e6e6e6; }
-  .forward path, .forward polygon { fill: #17344a; }
-  .reverse path, .reverse polygon { fill: #4a2f17; }
-  .frame path, .frame polygon { fill: none; }
+  .fwdad-drawing { background: #1c1c1c; }
+  .fwdad-drawing text { fill: #e6e6e6; }
+  .fwdad-drawing .forward path, .fwdad-drawing .forward polygon { fill: #17344a; }
+  .fwdad-drawing .reverse path, .fwdad-drawing .reverse polygon { fill: #4a2f17; }
+  .fwdad-drawing .plain path, .fwdad-drawing .plain polygon { fill: #333333; }
 }
 </style>
 """
@@ -72,6 +72,7 @@ class Drawing(str):
         """The picture as SVG; ``ImportError`` if Graphviz is not installed."""
         text = self._laid_out("svg").decode()
         text = text[text.index("<svg") :]  # without the head of a file
+        text = text.replace("<svg", '<svg class="fwdad-drawing"', 1)
         text = re.sub(r"<!--.*?-->\n?", "", text, flags=re.DOTALL)  # with Graphviz's version
         head = text.index(">") + 1
         return text[:head] + _STYLE + text[head:]
