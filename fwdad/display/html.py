@@ -39,9 +39,10 @@ _STYLE = """
 .fwdad-line:hover{background:var(--fwdad-tint)}
 .fwdad-block>summary{list-style:none;position:relative}
 .fwdad-block>summary::-webkit-details-marker{display:none}
-.fwdad-block>summary>pre>.fwdad-line>:first-child::before{content:"\\25be";position:absolute;left:-1.2em;
- opacity:.7}
-.fwdad-block:not([open])>summary>pre>.fwdad-line>:first-child::before{content:"\\25b8"}
+.fwdad-block>summary>span{display:block;line-height:1.5}
+.fwdad-block>summary>span>.fwdad-line>:first-child::before{content:"\\25be";position:absolute;
+ left:-1.2em;opacity:.7}
+.fwdad-block:not([open])>summary>span>.fwdad-line>:first-child::before{content:"\\25b8"}
 .fwdad-block[open]>summary .fwdad-folded{display:none}
 .fwdad-folded{opacity:.7}
 .fwdad-pass{border-left:3px solid var(--fwdad-rule);padding-left:.2em;margin:2px 0}
@@ -92,7 +93,7 @@ def tag(name: str, *parts: object, kind: str = "", title: str = "", style: str =
 
 def framed(title: object, *parts: object, note: object = "") -> str:
     """What an object shows: a headline, with a note behind it, above its parts."""
-    behind = tag("span", note, kind="fwdad-note") if note else ""
+    behind = joined([" ", tag("span", note, kind="fwdad-note")]) if note else ""
     head = tag("div", tag("span", title), behind, kind="fwdad-head")
     style = f"<style>{' '.join(_STYLE.split())}</style>"
     return str(Html(f'<div class="fwdad">{style}{joined([head, *parts])}</div>'))

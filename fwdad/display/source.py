@@ -105,7 +105,8 @@ def _block(block: list[Line], title: Callable[[str], str], *, opened: bool) -> H
     count = "1 line" if len(inner) == 1 else f"{len(inner)} lines"
     note = tag("span", f"  … {count}", kind="fwdad-folded")
     parts = (_block(each, title, opened=within) for each in _blocks(inner, 0))
-    summary = tag("pre", _shown(head, title, note))
+    # where styles are taken out (a notebook that is not trusted), the marker stays on the line
+    summary = tag("span", _shown(head, title, note), kind="fwdad-mono", style="white-space:pre")
     return folded(summary, *parts, opened=opened, kind="fwdad-block")
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fwdad
+from fwdad.reversible import reversible
 from tests.display.reading import read
 
 X = np.linspace(0.1, 0.9, 6)
@@ -29,7 +30,7 @@ def unreadable(x):
     return np.array([float(str(t)) for t in x]) * 0.0 + x
 
 
-@fwdad.reversible
+@reversible
 def shuffle(a, b):
     a, b = b, a
     a += np.sin(b)

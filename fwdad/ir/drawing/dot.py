@@ -11,7 +11,7 @@ import textwrap
 from fwdad.ir.drawing.graph import Cluster, Edge, Graph, Node
 
 _WIDEST = 26  # characters of a line of a label
-_LINES = 4
+_LINES = 6
 FONT = "Menlo, Consolas, DejaVu Sans Mono, monospace"
 # blue and orange are told apart by everybody
 FILLS = {"forward": "#e3eff8", "reverse": "#fbe9d9", "": "#f3f3f3"}

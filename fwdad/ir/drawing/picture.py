@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import re
 import shutil
@@ -82,11 +83,13 @@ class Drawing(str):
         if dot is None:
             raise ImportError(_MISSING)
         ground = [] if kind == "svg" else ["-Gbgcolor=white"]
-        return _run((dot, f"-T{kind}", "-Gdpi=110" if kind == "png" else "-Gdpi=72", *ground), self)
+        return _run((dot, f"-T{kind}", "-Gdpi=96" if kind == "png" else "-Gdpi=72", *ground), self)
 
     def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
         if shutil.which("dot") is not None:
-            return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
+            # who does not trust a notebook shows no SVG of it, but an image
+            png = base64.b64encode(self._laid_out("png")).decode()
+            return {"image/svg+xml": self.svg(), "image/png": png, "text/plain": repr(self)}
         source = folded("its source, in Graphviz's language", tag("pre", str(self)))
         shown = framed("a drawing", paragraph(_MISSING), source)
         return {"text/html": shown, "text/plain": f"{self!r}\n{_MISSING}"}
