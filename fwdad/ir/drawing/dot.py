@@ -73,7 +73,7 @@ def dot_source(name: str, graph: Graph) -> str:
     if "reverse" in groups.values() and inputs:  # both are on top, the forward pass to the left
         a, b = names[inputs[0]], names[ends[0]]
         first = next(k for k, line in enumerate(lines) if "subgraph" in line) + 1
-        lines.insert(first, f"    {{ rank=same; {a} -> {b} [style=invis]; }}")
+        lines.insert(first, f"    subgraph tops {{ rank=same; {a} -> {b} [style=invis]; }}")
     lines.append("}")
     return "\n".join(lines)
 
