@@ -18,7 +18,7 @@ import nbformat
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parent
-SECONDS_PER_CELL = 120
+SECONDS_PER_CELL = 600
 # Plots have twice the pixels, for screens that show them; the inline backend knows their size.
 ARGUMENTS = ["--InlineBackend.figure_formats=retina", "--HistoryManager.enabled=False"]
 METADATA = {

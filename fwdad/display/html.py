@@ -21,10 +21,10 @@ _STYLE = """
  margin:0 0 4px}
 .fwdad-note{opacity:.72}
 .fwdad-head .fwdad-note{font-weight:400;margin-left:.8em}
-.fwdad-mono,.fwdad pre,.fwdad .fwdad-mono td{
+.fwdad .fwdad-mono,.fwdad.fwdad pre,.fwdad .fwdad-mono td{
  font-family:var(--jp-code-font-family,ui-monospace,SFMono-Regular,Menlo,Consolas,monospace);
  font-size:12px}
-.fwdad pre{margin:0;padding:0;background:none;color:inherit;line-height:1.5;overflow:visible;
+.fwdad.fwdad pre{margin:0;padding:0;background:none;color:inherit;line-height:1.5;overflow:visible;
  border:0;white-space:pre}
 .fwdad details{margin:0}
 .fwdad summary{cursor:pointer;list-style-position:inside}
@@ -49,7 +49,7 @@ _STYLE = """
 .fwdad-pass>.fwdad-name{font-size:11px;opacity:.85;padding-left:.6em}
 .fwdad-forward{border-left-color:var(--fwdad-forward)}
 .fwdad-reverse{border-left-color:var(--fwdad-reverse)}
-.fwdad pre.fwdad-prose{white-space:pre-wrap}
+.fwdad.fwdad pre.fwdad-prose{white-space:pre-wrap}
 .fwdad-k{font-weight:600}.fwdad-c{opacity:.6;font-style:italic}
 .fwdad.fwdad table{border-collapse:collapse;margin:2px 0;border:0;font-size:12px;table-layout:auto}
 .fwdad.fwdad table th,.fwdad.fwdad table td{border:0;padding:1px 14px 1px 0;text-align:left;
