@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 import fwdad
 from fwdad.api.memory_report import measured_tape
 from fwdad.codegen.numpy_backend.source import numpy_source
+from fwdad.display.words import file_in_words
 from fwdad.ir.primitives.stacks import new_stack, turn
 from tests.transforms.reverse.checkpointed import power, power_while
 
@@ -264,7 +265,8 @@ def test_text():
     report = fwdad.memory_report(squares, np.linspace(1.0, 2.0, 1000))
     said = str(report).splitlines()
     assert said[0] == "8,000 bytes are kept for the reverse pass"
-    assert any(f"{__file__}:{line_of(squares, 2)}: x[i] = x[i] * x[i]" in row for row in said)
+    place = f"{file_in_words(__file__)}:{line_of(squares, 2)}"
+    assert any(f"{place}: x[i] = x[i] * x[i]" in row for row in said)
     assert "copies of arguments that are written into: 8,000 bytes" in said
 
 
