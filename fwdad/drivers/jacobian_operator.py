@@ -42,7 +42,6 @@ class JacobianOperator(OfOneRun, LinearOperator):  # type: ignore[misc]
         m = sum(math.prod(leaf_shape(leaf)) for leaf in outputs)
         super().__init__(dtype_of([*self._leaves, *outputs]), (m, n))
 
-<<<<<<< HEAD
     def __call__(self, v: Any) -> Any:
         """The tangent of f(x) along v, which is like x; of a vector or matrix as ``J @ v``."""
         try:
@@ -68,7 +67,7 @@ class JacobianOperator(OfOneRun, LinearOperator):  # type: ignore[misc]
 
     def _is_like_x(self, v: np.ndarray) -> bool:
         return self._structure.kind == "leaf" and v.shape == leaf_shape(self._leaves[0])
-=======
+
     def __repr__(self) -> str:
         m, n = self.shape
         return f"<{m}x{n} JacobianOperator of {self._at.name} with dtype={self.dtype}>"
@@ -88,7 +87,6 @@ class JacobianOperator(OfOneRun, LinearOperator):  # type: ignore[misc]
         ]
         title = f"Jacobian of {self._at.name}: {m:,} × {n:,}, {self.dtype}"
         return framed(title, facts(rows), note="an operator, without the matrix")
->>>>>>> b86d43e8 (What tapes, reports and functions show in a notebook; pictures by Graphviz)
 
     def matvec(self, x: Any) -> np.ndarray:
         """The Jacobian times a direction."""
