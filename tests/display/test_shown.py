@@ -66,7 +66,7 @@ def made():
         "recorded report": (fwdad.memory_report(lambda x: np.sum(untraced(x)), X), ["recorded"]),
         "explain": (fwdad.explain(fwdad.grad(loss), X, 0.3, 4), ["the tape of loss"]),
         "show": (fwdad.show(jitted), ["def loss(", "for _ in range(n):"]),
-        "support": (fwdad.supported(np.sin), ["reason", "elementwise rule"]),
+        "support": (fwdad.supported(np.sin), ["forward", "elementwise rule"]),
         "operator": (fwdad.linearize(loss, X, args=(0.3, 4))[1],
                      ["Jacobian of loss: 1 × 6, float64", "float64 of shape (6,)", "the tape"]),
         "untraced operator": (fwdad.linearize(untraced, X)[1], ["Jacobian of", "on duals"]),
