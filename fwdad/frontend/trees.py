@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import Location, SeedError, UntraceableError, with_article
+from fwdad.errors import Location, SeedError, UntraceableError, type_in_words, with_article
 from fwdad.frontend.arguments import is_record, traced_object
 from fwdad.frontend.slots import original
 from fwdad.frontend.syntax.growing_lists.growing import Items
@@ -18,6 +18,7 @@ from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
 from fwdad.ir.symbol import Symbol, kind_in_words
 from fwdad.ir.types import ArrayType, Number, Type, number_type
 from fwdad.tangents.fields import constants_of, fields_of
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.objects import attributes_of
 from fwdad.tangents.seeds import check_one_array
 from fwdad.tangents.zero import NoTangent, NoTangentType, Zero
@@ -180,6 +181,9 @@ class _Flattening:
         return fill
 
     def _constant(self, x: Any) -> _Build:
+        if self.records and any(type(v) is Symbol for v in (namespace_of(x) or {}).values()):
+            message = f"{type_in_words(x)} holds traced values, and is no composite of its fields"
+            raise UntraceableError(message, self.place)
         self.constants.append(x)
         return _kept(x)
 

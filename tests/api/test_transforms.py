@@ -3,7 +3,7 @@
 import functools
 import inspect
 import pickle
-import types
+import threading
 
 import numpy as np
 import pytest
@@ -138,14 +138,25 @@ def test_jacfwd_of_jacfwd():
 
 
 class Fitted:
-    """Has no tangent type."""
+    """No composite of its attributes: each copy would be finalised, too."""
 
     def __init__(self, slope, at):
         self.slope = slope
         self.at = at
 
+    def __del__(self):
+        pass
 
-@pytest.mark.parametrize("make", [Fitted, lambda a, b: types.SimpleNamespace(slope=a, at=[b])])
+
+class Background(threading.Thread):
+    """Has attributes of a library, too."""
+
+    def __init__(self, slope, at):
+        super().__init__()
+        self.slope, self.at = slope, [at]
+
+
+@pytest.mark.parametrize("make", [Fitted, Background])
 @pytest.mark.parametrize(
     "derivative",
     [
