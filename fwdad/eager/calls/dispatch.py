@@ -149,6 +149,7 @@ def _closed(f: types.FunctionType) -> bool:
 
 _OWN_LIFTED = (
     os.path.join(PACKAGE, "rules") + os.sep,
+    os.path.join(PACKAGE, "compat") + os.sep,
     os.path.join(PACKAGE, "examples") + os.sep,
     os.path.join(PACKAGE, "reversible", "numbers") + os.sep,
     os.path.join(PACKAGE, "testing", "programs.py"),

@@ -1,0 +1,3 @@
+"""``autograd.scipy.linalg``: SciPy's, under autograd's name."""
+
+from scipy.linalg import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""``autograd.scipy.special``: SciPy's, under autograd's name."""
+
+from scipy.special import *  # noqa: F403

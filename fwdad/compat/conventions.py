@@ -1,0 +1,62 @@
+"""What the conventions of autograd and JAX have in common, and fwdad's have not."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fwdad.errors import UnsupportedTypeError, type_in_words
+from fwdad.tangents.composite import flatten, unflatten
+
+
+def conjugate(x: Any) -> Any:
+    """The complex conjugate of each number and array of a gradient or cotangent.
+
+    The peers pair a cotangent with a tangent by ``Re(x_bar * x_dot)``, fwdad by
+    ``Re(conj(x_bar) * x_dot)``.
+    """
+    if isinstance(x, (np.ndarray, np.generic, float, complex)):
+        return np.conj(x) if np.iscomplexobj(x) else x
+    if type(x) is tuple:
+        return tuple([conjugate(part) for part in x])
+    if type(x) is list:
+        return [conjugate(part) for part in x]
+    if type(x) is dict:
+        return {key: conjugate(part) for key, part in x.items()}
+    leaves, structure = flatten(x)
+    return unflatten(structure, [np.conj(leaf) for leaf in leaves])
+
+
+def ones_like(y: Any) -> Any:
+    """The cotangent whose pullback sums the rows of the Jacobian."""
+    return np.ones(np.shape(y))
+
+
+def copy_of(f: Callable[..., Any]) -> Any:
+    """A function of the same code, which can have rules that ``f`` has not.
+
+    The peers wrap ``f``; rules are looked up by the function, and a copy keeps its source.
+    """
+    if not isinstance(f, types.FunctionType):
+        raise UnsupportedTypeError(
+            f"a rule needs a Python function (def or lambda); got {type_in_words(f)}. Call it in a "
+            "function of your own"
+        )
+    twin = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+    twin.__kwdefaults__ = f.__kwdefaults__
+    return functools.update_wrapper(twin, f)
+
+
+def refused(name: str, instead: str) -> Callable[..., Any]:
+    """A function that stands for one without a counterpart, and says what to write."""
+
+    def stand_in(*_args: Any, **_kwargs: Any) -> NoReturn:
+        raise NotImplementedError(f"{name} has no counterpart in fwdad. {instead}")
+
+    stand_in.__name__ = stand_in.__qualname__ = name.rpartition(".")[2]
+    stand_in.__doc__ = f"Raise ``NotImplementedError``. {instead}"
+    return stand_in

@@ -1,0 +1,3 @@
+"""``jax.numpy.linalg``: NumPy's, under JAX's name."""
+
+from numpy.linalg import *  # noqa: F403
