@@ -1,0 +1,71 @@
+"""The names of JAX, for scripts that were written for it.
+
+``import fwdad.compat.jax.numpy as jnp`` is NumPy, ``import fwdad.compat.jax as jax`` has JAX's transformations, which take its
+arguments and return its structures. Nothing is computed here: each name is a way to call one of fwdad's.
+
+============================  ====================================  ===================================
+JAX                           fwdad                                 what differs
+============================  ====================================  ===================================
+``jax.numpy``                 ``numpy``                             double precision, unless arrays are
+                                                                    single; an index out of bounds
+                                                                    raises
+``x.at[i].set(v)``            ``x[i] = v``                          ``jax.at(x)[i].set(v)`` copies
+``grad``, ``value_and_grad``  the same                              of complex x the conjugate
+``jacfwd``, ``jacrev``        the same                              ``jacobian(f, x)`` takes the cheaper
+``hessian(f)``                ``hessian(f, x)``
+``jvp(f, (x,), (v,))``        ``jvp(f, x, v)``                      several directions at once: stacked
+``vjp(f, x, y)``              ``vjp(f, x, args=(y,))``              ``argnums`` says which; the adjoint
+``linearize(f, x)``           ``linearize(f, x)``                   a SciPy ``LinearOperator``
+``jit(static_argnums=)``      ``jit``                               needs no static arguments
+``checkpoint``, ``remat``     ``checkpoint``                        keeps some states of loops
+``custom_jvp``                ``frule``                             N tangents at a time
+``custom_vjp``                ``rrule``                             forward mode takes the source
+``lax.scan`` and the like     loops and branches                    both modes, compiled as loops
+``lax.stop_gradient``         ``stop_gradient``
+``vmap``, ``pmap``            a loop, or broadcasting               refused here
+``random``                    ``numpy.random.default_rng``          refused here
+============================  ====================================  ===================================
+"""
+
+from fwdad.compat.conventions import refused
+from fwdad.compat.jax.custom import custom_jvp, custom_vjp
+from fwdad.compat.jax.transforms import (
+    checkpoint,
+    grad,
+    hessian,
+    jacfwd,
+    jacobian,
+    jacrev,
+    jit,
+    jvp,
+    linearize,
+    remat,
+    value_and_grad,
+    vjp,
+)
+from fwdad.compat.jax.updates import at
+
+__all__ = [
+    "at",
+    "checkpoint",
+    "custom_jvp",
+    "custom_vjp",
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jit",
+    "jvp",
+    "linearize",
+    "pmap",
+    "remat",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
+
+vmap = refused(
+    "jax.vmap", "Write the function for a stack of arrays, by broadcasting, or a loop over them"
+)
+pmap = refused("jax.pmap", "Write fwdad.jit(f, parallel=True), or processes of your own")

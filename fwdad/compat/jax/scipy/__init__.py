@@ -1,0 +1,1 @@
+"""``jax.scipy``: SciPy's modules of these names, each imported when it is asked for."""

@@ -1,0 +1,3 @@
+"""``jax.scipy.special``: SciPy's, under JAX's name."""
+
+from scipy.special import *  # noqa: F403
