@@ -36,7 +36,7 @@ LAYERS = {
     "scipy": 11,
 }
 # These stand on the public API. Only they may import `fwdad` itself.
-USERS = {"": 12, "testing": 13, "examples": 13, "__main__": 14}
+USERS = {"": 12, "compat": 13, "testing": 13, "examples": 13, "__main__": 14}
 # These are loaded when somebody asks for them; before, only type checkers see them in `fwdad`.
 WHEN_ASKED_FOR = {("fwdad", "fwdad.examples"), ("fwdad", "fwdad.testing")}
 # These see rules through their registry only.

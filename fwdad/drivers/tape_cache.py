@@ -33,7 +33,7 @@ from fwdad.errors import (
 from fwdad.evaluation.arguments import positions_of
 from fwdad.evaluation.signatures import Argnums, Function
 from fwdad.frontend.syntax.loops import WithoutWarnings
-from fwdad.rules.core.registry import when_changed
+from fwdad.rules.core.registry import RULES, when_changed
 from fwdad.tangents.alike import alike
 from fwdad.tangents.plain import plain
 
@@ -141,7 +141,7 @@ when_changed(TAPES.forget)
 
 def _key(f: Any) -> Any:
     """The identity of a function: its code and namespace, or the object itself."""
-    if isinstance(f, types.FunctionType) and f.__closure__ is None:
+    if isinstance(f, types.FunctionType) and f.__closure__ is None and f not in RULES:
         defaults = f.__defaults__ or ()
         if not (defaults or f.__kwdefaults__):
             return (f.__code__, id(f.__globals__))

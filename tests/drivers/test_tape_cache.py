@@ -51,3 +51,17 @@ def test_many_in_turn_stay_right():
     for _ in range(2):
         for k, model in enumerate(models):
             np.testing.assert_array_equal(fwdad.grad(model)(x), 2.0 * k * x)
+
+
+def test_two_functions_of_one_code_of_which_one_has_a_rule():
+    def make():
+        def square(x):
+            return x**2
+
+        return square
+
+    plain, ruled = make(), make()
+    fwdad.rrule(ruled)(lambda primals: (primals[0] ** 2, lambda y_bar: (100.0 * y_bar,)))
+    for _ in range(2):
+        assert fwdad.grad(ruled)(3.0) == 100.0
+        assert fwdad.grad(plain)(3.0) == 6.0

@@ -1,40 +1,40 @@
 """The names of autograd, for scripts that were written for it.
 
-``import fwdad.compat.autograd.numpy as np`` is NumPy, ``from fwdad.compat.autograd import grad`` takes autograd's arguments, and
-returns its conventions. Nothing is computed here: each name is a way to call one of fwdad's.
+``import fwdad.compat.autograd.numpy as np`` is NumPy, ``from fwdad.compat.autograd import grad``
+takes autograd's arguments, and returns its conventions. Nothing is computed here: each name is a
+way to call one of fwdad's.
 
-=============================  ==================================  ====================================
-autograd                       fwdad                               what differs
-=============================  ==================================  ====================================
-``autograd.numpy``             ``numpy``                           arrays may be written in place
-``autograd.scipy``             ``scipy``
-``autograd.builtins``          ``builtins``                        no boxes: ``isinstance`` is Python's
-``grad(f, argnum)``            ``grad(f, argnums)``                value with one element; of complex x
-                                                                   the conjugate
-``value_and_grad``             ``value_and_grad``                  the same
-``grad_and_aux``               ``grad(f, has_aux=True)``           aux may be anything
-``elementwise_grad``           ``vjp``, of ones                    ``derivative``, for one number
-``jacobian``                   ``jacfwd``, ``jacrev``              the cheaper of the two
-``hessian``                    ``jacfwd(jacrev(f))``               ``hessian(f, x)`` takes the point
-``hessian_vector_product``     ``hvp(f, x, v)``                    f with one argument
-``vector_jacobian_product``    ``y, pullback = vjp(f, x)``
-``make_vjp``                   ``vjp``                             ``(pullback, y)``; transpose, not
-                                                                   adjoint, of complex numbers
-``make_jvp``                   ``jvp(f, x, v)``                    of complex x holomorphic f only
-``make_hvp``, ``make_ggnvp``   ``jvp(grad(f), x, v)``
-``deriv``                      ``jvp``, along ones
-``holomorphic_grad``           ``derivative(holomorphic=True)``    checked
-``multigrad_dict``             ``grad(f, argnums=(0, 1, ...))``    parameters by position only
-``checkpoint``                 ``checkpoint``                      keeps some states of loops
-``extend.primitive``           none is needed                      a copy of f, to have rules
-``extend.defvjp``              ``rrule``
-``extend.defjvp``              ``frule``
-``test_util.check_grads``      ``testing.check_frule``             both modes, two orders
-``misc.flatten``               none                                sorted keys
-=============================  ==================================  ====================================
+============================  ============================  ======================================
+autograd                      fwdad                         what differs
+============================  ============================  ======================================
+``autograd.numpy``            ``numpy``                     arrays may be written in place
+``autograd.scipy``            ``scipy``
+``autograd.builtins``         ``builtins``                  no boxes: ``isinstance`` is Python's
+``grad(f, argnum)``           ``grad(f, argnums)``          a value with one element; complex:
+                                                            conjugate
+``value_and_grad``            ``value_and_grad``            the same
+``grad_and_aux``              ``grad(f, has_aux=True)``     aux may be anything
+``elementwise_grad``          ``vjp``, of ones              ``derivative``, for one number
+``jacobian``                  ``jacfwd``, ``jacrev``        the cheaper of the two
+``hessian``                   ``jacfwd(jacrev(f))``         ``hessian`` is for numbers
+``hessian_vector_product``    ``hvp(f, x, v)``
+``vector_jacobian_product``   ``y, pullback = vjp(f, x)``
+``make_vjp``                  ``vjp``                       ``(pullback, y)``; complex: transpose,
+                                                            not adjoint
+``make_jvp``                  ``jvp(f, x, v)``              complex: f must be holomorphic
+``make_hvp``, ``make_ggnvp``  ``jvp(grad(f), x, v)``
+``deriv``                     ``jvp``, along ones
+``holomorphic_grad``          ``jacfwd(holomorphic=True)``  checked
+``multigrad_dict``            ``grad(f, argnums=(0, 1))``   parameters by position only
+``checkpoint``                ``checkpoint``                keeps some states of loops
+``extend.primitive``          not needed                    a copy of f, to have rules
+``extend.defvjp``             ``rrule``
+``extend.defjvp``             ``frule``
+============================  ============================  ======================================
 """
 
 from fwdad.api.checkpoint import checkpoint
+from fwdad.compat.autograd import builtins, extend, numpy, scipy
 from fwdad.compat.autograd.extend import primitive
 from fwdad.compat.autograd.transforms import (
     deriv,
@@ -58,9 +58,11 @@ from fwdad.compat.autograd.transforms import (
 )
 
 __all__ = [
+    "builtins",
     "checkpoint",
     "deriv",
     "elementwise_grad",
+    "extend",
     "grad",
     "grad_and_aux",
     "grad_named",
@@ -74,7 +76,9 @@ __all__ = [
     "make_jvp",
     "make_vjp",
     "multigrad_dict",
+    "numpy",
     "primitive",
+    "scipy",
     "tensor_jacobian_product",
     "value_and_grad",
     "vector_jacobian_product",

@@ -19,6 +19,8 @@ from fwdad.rules.core.define import frule, locally_constant, multilinear
 from fwdad.tangents.chunk import map_lanes
 from fwdad.tangents.zero import ZERO, Zero
 
+REGISTERS_FOR_OTHERS = True  # its callers are who registers a rule
+
 
 def primitive(f: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function that may have rules by :func:`defvjp` and :func:`defjvp`.
@@ -72,9 +74,7 @@ def notrace_primitive(f: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def defvjp(
-    fun: Callable[..., Any], *vjpmakers: Any, argnums: Iterable[int] | None = None
-) -> None:
+def defvjp(fun: Callable[..., Any], *vjpmakers: Any, argnums: Iterable[int] | None = None) -> None:
     """Say how cotangents are pulled back through a primitive.
 
     Parameters
@@ -96,7 +96,9 @@ def defvjp(
     makers = dict(zip(positions, vjpmakers, strict=True))
 
     def pulled(numbers: Sequence[int], ans: Any, args: Any, kwargs: Any) -> Any:
-        functions = [None if makers[k] is None else makers[k](ans, *args, **kwargs) for k in numbers]
+        functions = [
+            None if makers[k] is None else makers[k](ans, *args, **kwargs) for k in numbers
+        ]
         return lambda g: tuple([ZERO if vjp is None else vjp(g) for vjp in functions])
 
     _register_reverse(fun, positions, pulled)

@@ -257,9 +257,9 @@ def multigrad_dict(fun: Function) -> Function:
         bound.apply_defaults()
         if bound.kwargs:
             raise UnsupportedTypeError(
-                f"multigrad_dict differentiates what is passed by position, but {list(bound.kwargs)} "
-                "can be passed by keyword only: change the signature, or bind them by "
-                "functools.partial"
+                "multigrad_dict differentiates what is passed by position, but "
+                f"{list(bound.kwargs)} can be passed by keyword only: change the signature, or "
+                "bind them by functools.partial"
             )
         found = list(grad(fun, tuple(range(len(bound.args))))(*bound.args))
         by_name = OrderedDict()
@@ -474,9 +474,7 @@ def _pushed_ones(f: Function, argnums: Argnums, args: Any, kwargs: Any) -> Any:
     return jvp(f, args[0], ones, args=args[1:], kwargs=kwargs, argnums=argnums)[1]
 
 
-def _call_jacobian(
-    call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, _: Any
-) -> Any:
+def _call_jacobian(call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, _: Any) -> Any:
     arguments = {"args": args[1:], "kwargs": kwargs, "argnums": argnums}
     return call(jacobian_at, (f, args[0]), arguments)
 

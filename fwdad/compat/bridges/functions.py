@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from fwdad.drivers.pullback import vjp
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluation.evaluators import jvp
-from fwdad.tangents.composite import flatten, leaf_order, match, unflatten
+from fwdad.tangents.composite import Structure, flatten, leaf_order, match, unflatten
 from fwdad.tangents.zero import ZERO, NoTangent
 
 
@@ -39,8 +40,8 @@ def check_real(dtype: Any) -> bool:
     if name.startswith(("int", "uint", "bool")):
         return False
     raise UnsupportedTypeError(
-        f"got an array of dtype {name}: a bridge takes float32 and float64, ints and bools. Convert "
-        "it, and pass the real and imaginary parts of complex numbers"
+        f"got an array of dtype {name}: a bridge takes float32 and float64, ints and bools. "
+        "Convert it, and pass the real and imaginary parts of complex numbers"
     )
 
 
@@ -73,13 +74,29 @@ def dtype_of(x: Any) -> Any:
     return x.dtype if hasattr(x, "dtype") else np.result_type(x)
 
 
+def _place_by_place(
+    node: Structure, numbers: Iterator[int], above: tuple[Structure, ...]
+) -> Structure:
+    """A structure in which an array at two places is two: the peers know no such thing."""
+    if any(node is a for a in above):
+        raise UnsupportedTypeError("a bridge takes no structure that holds itself")
+    apart = Structure(node.kind, node.value)
+    apart.keys, apart.data = node.keys, node.data
+    if node.kind == "leaf":
+        apart.index = next(numbers)
+    apart.children = [_place_by_place(c, numbers, (*above, node)) for c in node.children]
+    return apart
+
+
 class Layout:
     """Where the arrays of a value stand; ``is_array`` says what is one."""
 
     def __init__(
         self, value: Any, is_array: Callable[[Any], bool], dtype: Callable[[Any], Any] = dtype_of
     ) -> None:
-        self.arrays, self.structure = flatten(value, leaf=is_array)
+        leaves, shared = flatten(value, leaf=is_array)
+        self.arrays = [leaves[k] for k in leaf_order(shared)]
+        self.structure = _place_by_place(shared, itertools.count(), ())
         self.real = [check_real(dtype(a)) for a in self.arrays]
 
     def __call__(self, arrays: Any) -> Any:

@@ -252,7 +252,9 @@ def _linear() -> Any:
         mapped = [d if isinstance(d, int) else None for d in dims]
         sizes = {x.shape[d] for x, d in zip(operands, mapped, strict=True) if d is not None}
         dots = [
-            jax.numpy.broadcast_to(x, (*sizes, *x.shape)) if d is None else jax.numpy.moveaxis(x, d, 0)
+            jax.numpy.broadcast_to(x, (*sizes, *x.shape))
+            if d is None
+            else jax.numpy.moveaxis(x, d, 0)
             for x, d in zip(operands[count:], mapped[count:], strict=True)
         ]
         axes = (mapped[:count], 0)

@@ -1,33 +1,35 @@
 """The names of JAX, for scripts that were written for it.
 
-``import fwdad.compat.jax.numpy as jnp`` is NumPy, ``import fwdad.compat.jax as jax`` has JAX's transformations, which take its
-arguments and return its structures. Nothing is computed here: each name is a way to call one of fwdad's.
+``import fwdad.compat.jax.numpy as jnp`` is NumPy, ``import fwdad.compat.jax as jax`` has JAX's
+transformations, which take its arguments and return its structures. Nothing is computed here: each
+name is a way to call one of fwdad's.
 
-============================  ====================================  ===================================
-JAX                           fwdad                                 what differs
-============================  ====================================  ===================================
-``jax.numpy``                 ``numpy``                             double precision, unless arrays are
-                                                                    single; an index out of bounds
-                                                                    raises
-``x.at[i].set(v)``            ``x[i] = v``                          ``jax.at(x)[i].set(v)`` copies
-``grad``, ``value_and_grad``  the same                              of complex x the conjugate
-``jacfwd``, ``jacrev``        the same                              ``jacobian(f, x)`` takes the cheaper
-``hessian(f)``                ``hessian(f, x)``
-``jvp(f, (x,), (v,))``        ``jvp(f, x, v)``                      several directions at once: stacked
-``vjp(f, x, y)``              ``vjp(f, x, args=(y,))``              ``argnums`` says which; the adjoint
-``linearize(f, x)``           ``linearize(f, x)``                   a SciPy ``LinearOperator``
-``jit(static_argnums=)``      ``jit``                               needs no static arguments
-``checkpoint``, ``remat``     ``checkpoint``                        keeps some states of loops
-``custom_jvp``                ``frule``                             N tangents at a time
-``custom_vjp``                ``rrule``                             forward mode takes the source
-``lax.scan`` and the like     loops and branches                    both modes, compiled as loops
+============================  ========================  ==========================================
+JAX                           fwdad                     what differs
+============================  ========================  ==========================================
+``jax.numpy``                 ``numpy``                 double precision, unless arrays are
+                                                        single; an index out of bounds raises
+``x.at[i].set(v)``            ``x[i] = v``              ``jax.at(x)[i].set(v)`` copies
+``grad``, ``value_and_grad``  the same                  complex: the conjugate
+``jacfwd``, ``jacrev``        the same                  ``jacobian`` takes the cheaper
+``hessian``                   ``jacfwd(jacrev(f))``     ``hessian`` is for numbers
+``jvp(f, (x,), (v,))``        ``jvp(f, x, v)``          several directions, stacked
+``vjp(f, x, y)``              ``vjp(f, x, args=(y,))``  ``argnums`` says which; complex: the
+                                                        adjoint
+``linearize(f, x)``           ``linearize(f, x)``       a SciPy ``LinearOperator``
+``jit(f, static_argnums=)``   ``jit(f)``                needs no static arguments
+``checkpoint``, ``remat``     ``checkpoint``            keeps some states of loops
+``custom_jvp``                ``frule``                 N tangents at a time
+``custom_vjp``                ``rrule``                 forward mode takes the source
+``lax.scan`` and the like     loops and branches        both modes, compiled as loops
 ``lax.stop_gradient``         ``stop_gradient``
-``vmap``, ``pmap``            a loop, or broadcasting               refused here
-``random``                    ``numpy.random.default_rng``          refused here
-============================  ====================================  ===================================
+``vmap``, ``pmap``            a loop, or broadcasting   refused here
+``random``                    ``numpy.random``          refused here
+============================  ========================  ==========================================
 """
 
 from fwdad.compat.conventions import refused
+from fwdad.compat.jax import lax, nn, numpy, random, scipy
 from fwdad.compat.jax.custom import custom_jvp, custom_vjp
 from fwdad.compat.jax.transforms import (
     checkpoint,
@@ -57,9 +59,14 @@ __all__ = [
     "jacrev",
     "jit",
     "jvp",
+    "lax",
     "linearize",
+    "nn",
+    "numpy",
     "pmap",
+    "random",
     "remat",
+    "scipy",
     "value_and_grad",
     "vjp",
     "vmap",

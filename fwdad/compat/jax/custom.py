@@ -17,6 +17,8 @@ from fwdad.rules.core.registry import function_name
 from fwdad.tangents.vectors import zero_tangent
 from fwdad.tangents.zero import ZERO, Zero
 
+REGISTERS_FOR_OTHERS = True  # its callers are who registers a rule
+
 
 def custom_jvp(fun: Callable[..., Any], nondiff_argnums: tuple[int, ...] = ()) -> Any:
     """Make a function that has a rule for forward mode, set by its ``defjvp`` or ``defjvps``.

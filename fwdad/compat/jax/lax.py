@@ -1,4 +1,4 @@
-"""``jax.lax``: JAX's control flow as plain Python, which is run, differentiated and compiled as such."""
+"""``jax.lax``: JAX's control flow as plain Python, which is differentiated and compiled as such."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def scan(
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
-    unroll: int = 1,  # noqa: ARG001  (JAX's hint to its compiler)
+    unroll: int = 1,
 ) -> Any:
     """Run ``carry, y = f(carry, x)`` over the first axis of xs; the last carry, the ys stacked.
 
@@ -103,7 +103,7 @@ def scalars(x: Any) -> Any:
 def length_of(xs: Any) -> int:
     """The length of the first axis of the first array of a structure."""
     if isinstance(xs, dict):
-        return length_of(list(xs.values())[0])
+        return length_of(next(iter(xs.values())))
     return length_of(xs[0]) if isinstance(xs, (tuple, list)) else len(xs)
 
 

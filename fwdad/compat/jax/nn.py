@@ -34,12 +34,12 @@ def relu(x: Any) -> Any:
 
 
 def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
-    """x where it is not negative, elsewhere ``negative_slope * x``."""
+    """The number where it is not negative, elsewhere ``negative_slope * x``."""
     return np.where(x >= 0, x, negative_slope * x)
 
 
 def elu(x: Any, alpha: float = 1.0) -> Any:
-    """x where it is positive, elsewhere ``alpha * (exp(x) - 1)``."""
+    """The number where it is positive, elsewhere ``alpha * (exp(x) - 1)``."""
     return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0.0)))
 
 
@@ -62,7 +62,7 @@ swish = silu
 
 
 def gelu(x: Any, approximate: bool = True) -> Any:
-    """x times the normal distribution function, approximately by tanh unless told otherwise."""
+    """The number times the normal distribution function, by tanh unless told otherwise."""
     if approximate:
         return 0.5 * x * (1.0 + np.tanh(np.sqrt(2.0 / np.pi) * (x + 0.044715 * x**3)))
     return 0.5 * x * (1.0 + erf(x / np.sqrt(2.0)))

@@ -10,7 +10,7 @@ def __getattr__(name: str) -> NoReturn:
 
 
 _MESSAGE = (
-    "jax.random.{name} has no counterpart in fwdad: keys stand for JAX's own stream of numbers. Write "
-    "rng = np.random.default_rng(0) and rng.normal(size=shape), outside the function that is "
+    "jax.random.{name} has no counterpart in fwdad: keys stand for JAX's own stream of numbers. "
+    "Write rng = np.random.default_rng(0) and rng.normal(size=shape), outside the function that is "
     "differentiated, or with a generator that it makes"
 )

@@ -410,4 +410,3 @@ def _call_holomorphic(
             "jacfwd(f, holomorphic=True)"
         )
     return (found[1], found[2]) if options["has_aux"] else found[1]
-

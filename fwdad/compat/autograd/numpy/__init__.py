@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import numpy
+import numpy  # noqa: ICN001  (`np` is what this module is called)
 from numpy import *  # noqa: F403
 
 

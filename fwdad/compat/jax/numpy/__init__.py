@@ -1,12 +1,13 @@
 """``jax.numpy``: NumPy itself, under JAX's name.
 
 NumPy's conventions hold: floats are double precision, an index out of bounds raises, arrays are
-written in place, which is differentiated, too. ``x.at[i].set(v)`` is ``jax.at(x)[i].set(v)``, or plainly ``x[i] = v``.
+written in place, which is differentiated, too. ``x.at[i].set(v)`` is ``jax.at(x)[i].set(v)``, or
+plainly ``x[i] = v``.
 """
 
 from typing import Any
 
-import numpy
+import numpy  # noqa: ICN001  (`np` is what this module is called)
 from numpy import *  # noqa: F403
 
 
