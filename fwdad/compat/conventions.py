@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fwdad.errors import UnsupportedTypeError, type_in_words
-from fwdad.tangents.composite import flatten, unflatten
+from fwdad.evaluation.trees import tree_map
 
 
 def conjugate(x: Any) -> Any:
@@ -19,16 +19,22 @@ def conjugate(x: Any) -> Any:
     The peers pair a cotangent with a tangent by ``Re(x_bar * x_dot)``, fwdad by
     ``Re(conj(x_bar) * x_dot)``.
     """
-    if isinstance(x, (np.ndarray, np.generic, float, complex)):
-        return np.conj(x) if np.iscomplexobj(x) else x
-    if type(x) is tuple:
-        return tuple([conjugate(part) for part in x])
-    if type(x) is list:
-        return [conjugate(part) for part in x]
-    if type(x) is dict:
-        return {key: conjugate(part) for key, part in x.items()}
-    leaves, structure = flatten(x)
-    return unflatten(structure, [np.conj(leaf) for leaf in leaves])
+    return tree_map(_conjugate, x)
+
+
+def _conjugate(x: Any) -> Any:
+    return np.conj(x) if np.iscomplexobj(x) else x
+
+
+def in_order(tree: Any) -> Any:
+    """A structure with its dicts in the order of their keys, in which the peers flatten them."""
+    if type(tree) is dict:
+        return {key: in_order(tree[key]) for key in sorted(tree)}
+    if type(tree) is tuple:
+        return tuple([in_order(part) for part in tree])
+    if type(tree) is list:
+        return [in_order(part) for part in tree]
+    return tree
 
 
 def ones_like(y: Any) -> Any:

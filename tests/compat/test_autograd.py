@@ -1,5 +1,6 @@
 """The names of autograd: each script gives what a formula says, and what autograd gives for it."""
 
+import importlib
 import pickle
 from types import SimpleNamespace
 
@@ -8,7 +9,8 @@ import pytest
 
 import fwdad
 import fwdad.compat.autograd
-from fwdad.compat.autograd import transforms
+from fwdad.compat.autograd import test_util, transforms
+from fwdad.compat.autograd.misc import optimizers
 from fwdad.errors import (
     MissingTransposeError,
     NonScalarOutputError,
@@ -17,6 +19,7 @@ from fwdad.errors import (
 )
 from tests.compat.alike import assert_alike
 
+misc_flatten = importlib.import_module("fwdad.compat.autograd.misc.flatten")
 OURS = SimpleNamespace(
     ad=fwdad.compat.autograd,
     np=fwdad.compat.autograd.numpy,
@@ -429,6 +432,42 @@ def test_a_primitive_leaves_its_function_alone():
 def test_notrace_primitive():
     rounded = OURS.extend.notrace_primitive(lambda x: numpy.round(x + 0.4))
     assert_alike(OURS.ad.grad(lambda x: numpy.sum(rounded(x) * x))(X), X)
+
+
+TREE = {"b": [1.0, numpy.ones((2, 2))], "a": (3.0, {"d": X, "c": 2.0})}
+
+
+def test_flatten_beside_autograd(theirs):
+    others = importlib.import_module("autograd.misc.flatten")
+    for f in (misc_flatten.flatten, others.flatten):
+        vector, unflatten = f(TREE)
+        assert_alike(vector, numpy.array([3.0, 2.0, 1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0]))
+        again = unflatten(2 * vector)
+        assert_alike(again["a"][1]["d"], 2 * X)
+        assert_alike(again["b"], [2.0, 2 * numpy.ones((2, 2))])
+    for m in (misc_flatten, others):
+        f, unflatten, x = m.flatten_func(lambda p, k: {"y": k * p["b"][1], "x": p["a"][0]}, TREE)
+        assert_alike(f(x, 5.0), numpy.array([3.0, 5.0, 5.0, 5.0, 5.0]))
+
+
+def test_flatten_alone():
+    vector, unflatten = misc_flatten.flatten(TREE)
+    assert_alike(vector, numpy.array([3.0, 2.0, 1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0]))
+    slope = transforms.grad(lambda v: numpy.sum(unflatten(v)["a"][1]["d"] ** 2))(vector)
+    assert_alike(slope, numpy.array([0.0, 0.0, 2.0, 4.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
+
+
+def test_check_grads():
+    check = test_util.check_grads
+    check(lambda x, n: numpy.sin(x) ** n)(X, 3)
+    check(lambda x, y: x * y, (0, 1), modes=["rev"], order=1)(X, X)
+    with pytest.raises(AssertionError, match="off by"):
+        check(lambda x: fwdad.stop_gradient(x) * x)(X)
+
+
+def test_optimizers_are_refused():
+    with pytest.raises(NotImplementedError, match="minimize"):
+        optimizers.adam(None, X)
 
 
 def test_gradients_pickle():

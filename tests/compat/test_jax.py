@@ -1,6 +1,7 @@
 """The names of JAX: each script gives what a formula says, and what JAX gives for it."""
 
 import functools
+import importlib
 from types import SimpleNamespace
 
 import numpy
@@ -11,7 +12,7 @@ import fwdad
 import fwdad.compat.jax
 import fwdad.compat.jax.scipy.special
 import fwdad.compat.jax.scipy.stats
-from fwdad.compat.jax import lax, nn
+from fwdad.compat.jax import flatten_util, lax, nn, test_util
 from fwdad.errors import NonScalarOutputError, NotHolomorphicError, UnsupportedTypeError
 from tests.compat.alike import assert_alike
 
@@ -429,6 +430,52 @@ def test_a_scan_of_nothing():
     assert lax.map(lambda x: x, numpy.zeros(0)) is None
 
 
+TREE = {"b": [1.0, numpy.ones((2, 2))], "a": (3.0, {"d": X, "c": 2.0}), "n": None}
+
+
+def trees(tree, ravel_pytree):
+    vector, unravel = ravel_pytree(TREE)
+    return {
+        "doubled": tree.map(lambda x: 2 * x, TREE),
+        "sums": tree.map(lambda x, y, z: x + y + z, TREE, TREE, TREE),
+        "ints": tree.map(lambda n: n + 1, (1, [2])),
+        "leaves": tree.leaves(TREE),
+        "vector": vector,
+        "unravelled": unravel(2 * vector),
+    }
+
+
+def test_trees():
+    found = trees(fwdad.compat.jax.tree, flatten_util.ravel_pytree)
+    doubled = {"b": [2.0, 2 * numpy.ones((2, 2))], "a": (6.0, {"d": 2 * X, "c": 4.0}), "n": None}
+    assert_alike(found["doubled"], doubled)
+    assert_alike(found["leaves"], [3.0, 2.0, X, 1.0, numpy.ones((2, 2))])
+    assert_alike(found["vector"], numpy.array([3.0, 2.0, 1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0]))
+    assert found["ints"] == (2, [3])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_trees_beside_jax(theirs):
+    others = importlib.import_module("jax.flatten_util").ravel_pytree
+    found = trees(fwdad.compat.jax.tree, flatten_util.ravel_pytree)
+    wanted = trees(theirs.jax.tree, others)
+    for key in wanted:
+        assert_alike(sorted_keys(found[key]), sorted_keys(wanted[key]))
+
+
+def sorted_keys(tree):
+    if isinstance(tree, dict):
+        return {key: sorted_keys(tree[key]) for key in sorted(tree)}
+    return type(tree)(map(sorted_keys, tree)) if isinstance(tree, (tuple, list)) else tree
+
+
+def test_check_grads():
+    test_util.check_grads(lambda x, y: x * y, (X, X), 2)
+    test_util.check_grads(numpy.sin, X, 1, modes=("rev",), eps=1e-4)
+    with pytest.raises(AssertionError, match="off by"):
+        test_util.check_grads(lambda x: fwdad.stop_gradient(x) * x, (X,), 1)
+
+
 def test_numpy_is_numpy():
     import fwdad.compat.jax.numpy as jnp  # noqa: PLC0415  (as scripts do)
     import fwdad.compat.jax.numpy.fft  # noqa: PLC0415
@@ -474,6 +521,7 @@ def test_numpy_is_numpy():
         (NotImplementedError, "loop", lambda j: j.vmap(numpy.sin)),
         (NotImplementedError, "parallel=True", lambda j: j.pmap(numpy.sin)),
         (NotImplementedError, "cumsum", lambda j: lax.associative_scan(numpy.add, X)),
+        (NotImplementedError, "ravel", lambda j: j.tree_util.tree_flatten(X)),
         (AttributeError, "default_rng", lambda j: fwdad.compat.jax.random.PRNGKey(0)),
         (AttributeError, "no such name", lambda j: fwdad.compat.jax.numpy.bfloat16),
         (AttributeError, "NumPy", lambda j: lax.add),

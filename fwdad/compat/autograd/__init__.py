@@ -29,6 +29,8 @@ autograd                      fwdad                         what differs
 ``checkpoint``                ``checkpoint``                keeps some states of loops
 ``extend.primitive``          not needed                    a copy of f, to have rules
 ``extend.defvjp``             ``rrule``
+``misc.flatten``              ``ravel``                     keys are sorted
+``test_util.check_grads``     ``check_grads``               takes the arguments, too
 ``extend.defjvp``             ``frule``
 ============================  ============================  ======================================
 """

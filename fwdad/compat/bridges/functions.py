@@ -12,7 +12,8 @@ import numpy as np
 from fwdad.drivers.pullback import vjp
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluation.evaluators import jvp
-from fwdad.tangents.composite import Structure, flatten, leaf_order, match, unflatten
+from fwdad.tangents.composite import Structure, flatten, leaf_order, unflatten
+from fwdad.tangents.matching import match
 from fwdad.tangents.zero import ZERO, NoTangent
 
 

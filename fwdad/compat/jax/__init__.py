@@ -23,13 +23,16 @@ JAX                           fwdad                     what differs
 ``custom_vjp``                ``rrule``                 forward mode takes the source
 ``lax.scan`` and the like     loops and branches        both modes, compiled as loops
 ``lax.stop_gradient``         ``stop_gradient``
+``tree_util.tree_map``        ``tree_map``              ints are leaves
+``flatten_util``              ``ravel``                 keys are sorted
+``test_util.check_grads``     ``check_grads``
 ``vmap``, ``pmap``            a loop, or broadcasting   refused here
 ``random``                    ``numpy.random``          refused here
 ============================  ========================  ==========================================
 """
 
 from fwdad.compat.conventions import refused
-from fwdad.compat.jax import lax, nn, numpy, random, scipy
+from fwdad.compat.jax import lax, nn, numpy, random, scipy, tree, tree_util
 from fwdad.compat.jax.custom import custom_jvp, custom_vjp
 from fwdad.compat.jax.transforms import (
     checkpoint,
@@ -67,6 +70,8 @@ __all__ = [
     "random",
     "remat",
     "scipy",
+    "tree",
+    "tree_util",
     "value_and_grad",
     "vjp",
     "vmap",

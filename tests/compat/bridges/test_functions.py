@@ -1,5 +1,7 @@
 """What the bridges have in common, without any peer."""
 
+import sys
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -74,7 +76,8 @@ def test_dtypes():
     ("bridge", "package"), [(to_jax, "jax"), (to_torch, "torch"), (to_autograd, "autograd")]
 )
 def test_a_peer_that_is_missing(bridge, package, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, package, None)
+    for module in (package, f"{package}.extend"):
+        monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=f"pip install {package}"):
         bridge(burgers)
     with pytest.raises(UnsupportedTypeError, match="takes a function"):
