@@ -6,6 +6,7 @@ rules of its own; ``defvjp`` registers an rrule for it, ``defjvp`` an frule.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Sequence
@@ -237,8 +238,15 @@ def _register_forward(
         y_dot: Any = ZERO
         for k, x_dot in zip(numbers, tangents, strict=True):
             if not isinstance(x_dot, Zero):
-                y_dot = y_dot + map_lanes(lambda g, k=k: pushed(k, g, ans, args, kwargs), x_dot)
+                push = functools.partial(_pushed, pushed, k, ans, args, kwargs)
+                y_dot = y_dot + map_lanes(push, x_dot)
         return ans, y_dot
+
+
+def _pushed(
+    push: Callable[..., Any], k: int, ans: Any, args: Any, kwargs: dict[str, Any], g: Any
+) -> Any:
+    return push(k, g, ans, args, kwargs)
 
 
 class _Calls:

@@ -7,7 +7,8 @@ from typing import Any
 
 from fwdad.api.check_grads import check_grads as check_at
 from fwdad.eager.arguments import copied
-from fwdad.evaluation.arguments import Argnums, positions_of
+from fwdad.evaluation.arguments import positions_of
+from fwdad.evaluation.signatures import Argnums
 
 
 def check_grads(

@@ -12,15 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.api.transforms import Transformed, jacfwd, jacrev
 from fwdad.api.transforms import grad as gradient_of
+from fwdad.api.transforms import jacfwd, jacrev
 from fwdad.compat.conventions import conjugate, ones_like
 from fwdad.drivers.gradient import value_and_gradient
 from fwdad.drivers.jacobian import jacobian as jacobian_at
 from fwdad.drivers.pullback import vjp
 from fwdad.errors import NonScalarOutputError, UnsupportedTypeError
-from fwdad.evaluation.arguments import Argnums, Function, positions_of
+from fwdad.evaluation.arguments import positions_of
 from fwdad.evaluation.evaluators import jvp
+from fwdad.evaluation.signatures import Argnums, Function
+from fwdad.evaluation.transformed import Transformed
 
 
 def grad(fun: Function, argnum: Argnums = 0) -> Function:
@@ -484,7 +486,7 @@ def _call_holomorphic_grad(
 ) -> Any:
     arguments = {"args": args[1:], "kwargs": kwargs, "argnums": argnums, "holomorphic": True}
     J = call(jacobian_at, (f, args[0]), arguments)
-    (k,) = positions_of((argnums,), len(args))
+    (k,) = positions_of(argnums, len(args))
     if call(np.shape, (J,), {}) != call(np.shape, (args[k],), {}):
         raise NonScalarOutputError(
             "holomorphic_grad takes a function with one number as its value: for arrays write "

@@ -130,7 +130,9 @@ def _function() -> Any:
     """The ``autograd.Function`` of all bridged functions."""
     torch = peer("torch", "torch")
 
-    class Bridge(torch.autograd.Function):  # type: ignore[misc]
+    Function: Any = torch.autograd.Function
+
+    class Bridge(Function):  # type: ignore[misc]
         @staticmethod
         def forward(call: _Call, *tensors: Any) -> Any:
             return call.run(tensors)

@@ -12,7 +12,6 @@ import numpy as np
 
 from fwdad.api.checkpoint import checkpoint as checkpointed
 from fwdad.api.jit import jit as jitted
-from fwdad.api.transforms import Transformed
 from fwdad.api.transforms import jacfwd as by_columns
 from fwdad.api.transforms import jacrev as by_rows
 from fwdad.compat.conventions import conjugate
@@ -20,8 +19,9 @@ from fwdad.drivers.gradient import value_and_gradient
 from fwdad.drivers.jacobian import value_and_jacobian as value_and_jacobian_at
 from fwdad.drivers.pullback import vjp as pullback_at
 from fwdad.errors import NonScalarOutputError, UnsupportedTypeError
-from fwdad.evaluation.arguments import Argnums, Function
 from fwdad.evaluation.evaluators import jvp as pushed_at
+from fwdad.evaluation.signatures import Argnums, Function
+from fwdad.evaluation.transformed import Transformed
 
 
 def grad(
