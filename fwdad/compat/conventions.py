@@ -19,6 +19,8 @@ def conjugate(x: Any) -> Any:
     The peers pair a cotangent with a tangent by ``Re(x_bar * x_dot)``, fwdad by
     ``Re(conj(x_bar) * x_dot)``.
     """
+    if type(x) is np.ndarray and x.dtype.kind == "f":  # the commonest
+        return x
     return tree_map(_conjugate, x)
 
 

@@ -405,6 +405,7 @@ def test_multigrad_dict():
         (UnsupportedTypeError, "astype", lambda: transforms.grad(numpy.sum)(numpy.arange(3))),
         (UnsupportedTypeError, "argnums", lambda: transforms.grad(numpy.sum, "x")),
         (ValueError, "no parameter 'c'", lambda: transforms.grad_named(lambda a, b: a, "c")),
+        (AttributeError, "autograd.foo has no", lambda: OURS.ad.foo),
         (NotImplementedError, "register_tangent_type", lambda: OURS.extend.VSpace(X)),
         (UnsupportedTypeError, "of your own", lambda: OURS.extend.primitive(numpy.sum)),
         (

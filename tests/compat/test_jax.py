@@ -424,6 +424,11 @@ def test_a_compiled_scan_serves_all_lengths():
     assert fwdad.cache_info(slope).traces == 1
 
 
+def test_settings():
+    fwdad.compat.jax.config.update("jax_enable_x64", True)
+    assert isinstance(fwdad.compat.jax.block_until_ready(X), fwdad.compat.jax.Array)
+
+
 def test_a_scan_of_nothing():
     carry, ys = lax.scan(lambda c, x: (c + x, c), 1.0, numpy.zeros(0))
     assert (carry, ys) == (1.0, None)
@@ -521,6 +526,9 @@ def test_numpy_is_numpy():
         (NotImplementedError, "loop", lambda j: j.vmap(numpy.sin)),
         (NotImplementedError, "parallel=True", lambda j: j.pmap(numpy.sin)),
         (NotImplementedError, "cumsum", lambda j: lax.associative_scan(numpy.add, X)),
+        (NotImplementedError, "float32", lambda j: j.config.update("jax_enable_x64", False)),
+        (NotImplementedError, "take the line out", lambda j: j.config.update("jax_debug_nans", 1)),
+        (AttributeError, "jax.devices has no", lambda j: j.devices()),
         (NotImplementedError, "ravel", lambda j: j.tree_util.tree_flatten(X)),
         (AttributeError, "default_rng", lambda j: fwdad.compat.jax.random.PRNGKey(0)),
         (AttributeError, "no such name", lambda j: fwdad.compat.jax.numpy.bfloat16),

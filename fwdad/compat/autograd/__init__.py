@@ -16,7 +16,7 @@ autograd                      fwdad                         what differs
 ``grad_and_aux``              ``grad(f, has_aux=True)``     aux may be anything
 ``elementwise_grad``          ``vjp``, of ones              ``derivative``, for one number
 ``jacobian``                  ``jacfwd``, ``jacrev``        the cheaper of the two
-``hessian``                   ``jacfwd(jacrev(f))``         ``hessian`` is for numbers
+``hessian``                   ``jacfwd(jacrev(f))``         ``hessian``: scalar f only
 ``hessian_vector_product``    ``hvp(f, x, v)``
 ``vector_jacobian_product``   ``y, pullback = vjp(f, x)``
 ``make_vjp``                  ``vjp``                       ``(pullback, y)``; complex: transpose,
@@ -34,6 +34,8 @@ autograd                      fwdad                         what differs
 ``extend.defjvp``             ``frule``
 ============================  ============================  ======================================
 """
+
+from typing import NoReturn
 
 from fwdad.api.checkpoint import checkpoint
 from fwdad.compat.autograd import builtins, extend, numpy, scipy
@@ -85,3 +87,7 @@ __all__ = [
     "value_and_grad",
     "vector_jacobian_product",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise AttributeError(f"autograd.{name} has no counterpart in fwdad")

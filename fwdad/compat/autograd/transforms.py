@@ -23,6 +23,7 @@ from fwdad.evaluation.arguments import positions_of
 from fwdad.evaluation.evaluators import jvp
 from fwdad.evaluation.signatures import Argnums, Function
 from fwdad.evaluation.transformed import Transformed
+from fwdad.rules.core.registry import function_name
 
 
 def grad(fun: Function, argnum: Argnums = 0) -> Function:
@@ -230,7 +231,9 @@ def grad_named(fun: Function, argname: str) -> Function:
     """
     names = list(inspect.signature(fun).parameters)
     if argname not in names:
-        raise ValueError(f"{fun!r} has no parameter {argname!r}: its parameters are {names}")
+        raise ValueError(
+            f"{function_name(fun)} has no parameter {argname!r}: its parameters are {names}"
+        )
     return grad(fun, names.index(argname))
 
 

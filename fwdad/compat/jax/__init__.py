@@ -12,7 +12,7 @@ JAX                           fwdad                     what differs
 ``x.at[i].set(v)``            ``x[i] = v``              ``jax.at(x)[i].set(v)`` copies
 ``grad``, ``value_and_grad``  the same                  complex: the conjugate
 ``jacfwd``, ``jacrev``        the same                  ``jacobian`` takes the cheaper
-``hessian``                   ``jacfwd(jacrev(f))``     ``hessian`` is for numbers
+``hessian``                   ``jacfwd(jacrev(f))``     ``hessian``: scalar f only
 ``jvp(f, (x,), (v,))``        ``jvp(f, x, v)``          several directions, stacked
 ``vjp(f, x, y)``              ``vjp(f, x, args=(y,))``  ``argnums`` says which; complex: the
                                                         adjoint
@@ -31,8 +31,12 @@ JAX                           fwdad                     what differs
 ============================  ========================  ==========================================
 """
 
+from typing import Any, NoReturn
+
+from numpy import ndarray as Array  # noqa: N812  (the name is JAX's)
+
 from fwdad.compat.conventions import refused
-from fwdad.compat.jax import lax, nn, numpy, random, scipy, tree, tree_util
+from fwdad.compat.jax import config, lax, nn, numpy, random, scipy, tree, tree_util
 from fwdad.compat.jax.custom import custom_jvp, custom_vjp
 from fwdad.compat.jax.transforms import (
     checkpoint,
@@ -51,8 +55,11 @@ from fwdad.compat.jax.transforms import (
 from fwdad.compat.jax.updates import at
 
 __all__ = [
+    "Array",
     "at",
+    "block_until_ready",
     "checkpoint",
+    "config",
     "custom_jvp",
     "custom_vjp",
     "grad",
@@ -81,3 +88,22 @@ vmap = refused(
     "jax.vmap", "Write the function for a stack of arrays, by broadcasting, or a loop over them"
 )
 pmap = refused("jax.pmap", "Write fwdad.jit(f, parallel=True), or processes of your own")
+
+
+def block_until_ready(x: Any) -> Any:
+    """What was computed, which is there when the call returns.
+
+    Parameters
+    ----------
+    x : object
+        Anything.
+
+    Returns
+    -------
+    like x
+    """
+    return x
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise AttributeError(f"jax.{name} has no counterpart in fwdad")
