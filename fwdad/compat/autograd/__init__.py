@@ -39,13 +39,13 @@ from typing import NoReturn
 
 from fwdad.api.checkpoint import checkpoint
 from fwdad.compat.autograd import builtins, extend, numpy, scipy
+from fwdad.compat.autograd.by_name import grad_named, multigrad_dict
 from fwdad.compat.autograd.extend import primitive
 from fwdad.compat.autograd.transforms import (
     deriv,
     elementwise_grad,
     grad,
     grad_and_aux,
-    grad_named,
     hessian,
     hessian_tensor_product,
     hessian_vector_product,
@@ -55,7 +55,6 @@ from fwdad.compat.autograd.transforms import (
     make_hvp,
     make_jvp,
     make_vjp,
-    multigrad_dict,
     tensor_jacobian_product,
     value_and_grad,
     vector_jacobian_product,
