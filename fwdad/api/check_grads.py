@@ -98,7 +98,8 @@ def check_grads(
         raise UnsupportedTypeError(f"order is a positive integer; got {order!r}")
     if not callable(f):
         raise UnsupportedTypeError(f"check_grads takes a function first; got {type_in_words(f)}")
-    args = args if isinstance(args, tuple) else (args,)
+    # one array in two arguments would move in both of them
+    args = tuple(copied(x) for x in (args if isinstance(args, tuple) else (args,)))
     rng = np.random.default_rng(0) if rng is None else rng
     settings = _Settings(modes, rtol, atol, rng, holomorphic=holomorphic)
     wrong = _Check(f, args, kwargs or {}, settings, "").failures(order)

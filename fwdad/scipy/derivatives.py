@@ -18,6 +18,7 @@ from fwdad.drivers.linearize import linearize
 from fwdad.drivers.strategy import Choice, Watch
 from fwdad.errors import NonScalarOutputError
 from fwdad.evaluation.evaluators import jvp
+from fwdad.evaluation.signatures import Mode
 from fwdad.scipy.programs import number_of
 
 Function = Callable[..., Any]
@@ -73,7 +74,7 @@ class Jacobian(Evaluated):
         self.argnums = argnums
         self.holomorphic = holomorphic
         self.kind = ("jacobian", argnums, holomorphic)
-        self._mode = "auto"
+        self._mode: Mode = "auto"
         self._how = ""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -98,7 +99,7 @@ class Jacobian(Evaluated):
         """See :class:`Evaluated`."""
         return self._matrix(self._mode)
 
-    def _matrix(self, mode: str) -> Function:
+    def _matrix(self, mode: Mode) -> Function:
         f, argnums, holomorphic = self.f, self.argnums, self.holomorphic
 
         def matrix(x: Any, *args: Any, **kwargs: Any) -> Any:

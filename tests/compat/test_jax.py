@@ -348,7 +348,7 @@ def slope(m, f, x):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", [*(set(nn.__all__) - {"one_hot", "logsumexp"}), "logsumexp"])
+@pytest.mark.parametrize("name", sorted({*nn.__all__} - {"one_hot"}))
 def test_activations_beside_jax(theirs, name):
     x = numpy.array([-30.0, -1.5, 0.0, 0.5, 30.0])
     if name in ("softplus", "log_sigmoid", "silu", "swish", "gelu"):  # ties of overflow aside

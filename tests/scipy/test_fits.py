@@ -165,7 +165,7 @@ def residuals_jac(x, scale=10.0, *, shift=1.0):
         {"tr_solver": "lsmr"},
         {"max_nfev": 3},
     ],
-    ids=str,
+    ids=lambda options: " ".join(options) or "none",
 )
 def test_least_squares_is_scipys(options):
     found = door.least_squares(residuals, [-1, 2], **options)
