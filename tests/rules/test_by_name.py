@@ -71,3 +71,12 @@ def test_an_overridden_rule_by_name_leaves_what_else_waits(late):
     sys.modules[late.__name__] = late
     assert find_rule(late.square).body is square_frule
     assert taken == [late.square]
+
+
+def test_a_rule_of_the_users_replaces_one_that_still_waits(late):
+    fwdad.frule("fwdad_test_late.square", signature="(x)")(lambda primals, tangents: None)
+    sys.modules[late.__name__] = late  # imported, but no rule has been looked up since
+    with pytest.raises(fwdad.errors.DuplicateRuleError, match="override=True"):
+        fwdad.frule(late.square)(square_frule)
+    fwdad.frule(late.square, override=True)(square_frule)
+    assert fwdad.derivative(late.square, 3.0) == 6.0

@@ -316,6 +316,8 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
             changed()
 
     if not isinstance(function, str):
+        if not origin.startswith(PACKAGE):
+            resolve_pending()  # else a rule of ours would come after the one that replaces it
         register(function)
     elif function in _NAMED and not override:
         raise DuplicateRuleError(f"{function} already has a rule; pass override=True to replace it")

@@ -1,0 +1,152 @@
+"""The pages of the site that no build runs: other tools' programs beside ours; what is listed."""
+
+import importlib
+import math
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fwdad
+import fwdad.errors
+import fwdad.testing
+
+DOCS = Path(__file__).parent.parent / "docs"
+PEERS = {
+    "jax": ("JAX", ["jax"]),
+    "autograd": ("autograd", ["autograd"]),
+    "pytorch": ("PyTorch", ["torch"]),
+    "casadi": ("CasADi", ["casadi"]),
+    "finite_differences": ("SciPy", ["scipy.differentiate"]),
+}
+CARD = re.compile(r"\{grid-item-card\} (\w+)\n```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# A row whose last two cells are one piece of code each.
+ROW = re.compile(r"^\| [^|]* \| `([^`|]+)` \| `([^`|]+)` \|$", re.MULTILINE)
+
+
+def read_pairs(page, peer):
+    """The pairs of programs and of expressions of a page, in order: ``(kind, theirs, ours)``."""
+    text = (DOCS / "start" / "coming_from" / f"{page}.md").read_text(encoding="utf-8")
+    cards = [(m.start(), m[1], m[2]) for m in CARD.finditer(text)]
+    assert [side for _, side, _ in cards] == [peer, "fwdad"] * (len(cards) // 2)
+    pairs = [
+        (start, "program", theirs, ours)
+        for (start, _, theirs), (_, _, ours) in zip(cards[::2], cards[1::2], strict=True)
+    ]
+    pairs += [(m.start(), "row", m[1], m[2]) for m in ROW.finditer(text)]
+    return [rest for _, *rest in sorted(pairs)]
+
+
+def numbers(value):
+    """The numbers in a value, whatever holds them, as one array."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (tuple, list)):
+        return np.concatenate([numbers(item) for item in value] or [np.zeros(0)])
+    if hasattr(value, "full"):  # CasADi's matrices
+        value = value.full()
+    if hasattr(value, "detach"):  # PyTorch's tensors
+        value = value.detach()
+    return np.asarray(value, complex).ravel()
+
+
+class Side:
+    """One side of a page: its programs run one after the other, each from a file of its own."""
+
+    def __init__(self, folder):
+        self.names = {"__name__": "__main__"}
+        self.folder = folder
+        self.count = 0
+
+    def run(self, source, mode):
+        """Run a program, or evaluate an expression, in the names that there are so far."""
+        self.folder.mkdir(exist_ok=True)
+        path = self.folder / f"{self.count}.py"  # fwdad reads the source of what it differentiates
+        self.count += 1
+        path.write_text(source, encoding="utf-8")
+        code = compile(source, str(path), mode)
+        if mode == "eval":
+            return eval(code, self.names)
+        before = dict(self.names)
+        exec(code, self.names)
+        return {k: v for k, v in self.names.items() if before.get(k) is not v and is_result(v)}
+
+
+def is_result(value):
+    """Whether a name that a program binds is compared: not a function, class or module."""
+    try:
+        return bool(numbers(value).size)
+    except (TypeError, ValueError, NotImplementedError, RuntimeError):  # CasADi's symbols
+        return False
+
+
+@pytest.mark.filterwarnings("default")  # the peers have their own
+@pytest.mark.parametrize("page", PEERS)
+def test_both_sides_agree(page, tmp_path):
+    peer, packages = PEERS[page]
+    for package in packages:
+        if find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+    theirs, ours = Side(tmp_path / "theirs"), Side(tmp_path / "ours")
+    for kind, their_source, our_source in read_pairs(page, peer):
+        mode = "eval" if kind == "row" else "exec"
+        expected, found = theirs.run(their_source, mode), ours.run(our_source, mode)
+        if kind == "program":
+            shared = expected.keys() & found.keys()
+            assert shared, f"nothing to compare in\n{their_source}\n{our_source}"
+            expected, found = [[side[k] for k in sorted(shared)] for side in (expected, found)]
+        tolerance = 1e-6 if page == "finite_differences" else 1e-12
+        np.testing.assert_allclose(
+            numbers(found), numbers(expected), rtol=tolerance, atol=tolerance, err_msg=our_source
+        )
+
+
+@pytest.mark.parametrize("page", PEERS)
+def test_pages_have_pairs(page):
+    kinds = [kind for kind, _, _ in read_pairs(page, PEERS[page][0])]
+    assert kinds.count("row") >= 5
+    assert kinds.count("program") >= 2
+
+
+def test_a_wrong_row_is_found(tmp_path):
+    side = Side(tmp_path / "one")
+    assert side.run("def f(x):\n    return x\na = 2.0\n", "exec") == {"a": 2.0}
+    assert not np.allclose(numbers(side.run("(f(a), [1.0])", "eval")), [2.0, 1.5])
+    assert math.isnan(numbers([np.nan])[0].real)
+
+
+ROOMS = ("reversible", "testing")  # public modules, beside `errors`
+LISTED = re.compile(r"^\.\. currentmodule:: (\S+)\n\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def listed():
+    """The names that the pages of the reference list, with their modules."""
+    found = []
+    for page in sorted((DOCS / "reference" / "api").glob("*.md")):
+        for module, block in LISTED.findall(page.read_text(encoding="utf-8")):
+            found += [f"{module}.{name}" for name in re.findall(r"^   (\w+)$", block, re.MULTILINE)]
+    return found
+
+
+def public():
+    """Every public name: of the package, and of its public modules."""
+    errors = {
+        name
+        for name, x in vars(fwdad.errors).items()
+        if isinstance(x, type) and issubclass(x, fwdad.errors.FwdadError)
+    }
+    names = {f"fwdad.errors.{name}" for name in errors}
+    elsewhere = errors | {"errors"}
+    for room in ROOMS:
+        words = importlib.import_module(f"fwdad.{room}").__all__
+        names |= {f"fwdad.{room}.{name}" for name in words}
+        elsewhere |= {room, *words}
+    return names | {f"fwdad.{name}" for name in fwdad.__all__ if name not in elsewhere}
+
+
+def test_every_public_name_is_in_the_reference():
+    names = listed()
+    assert len(names) == len(set(names))
+    assert set(names) == public()
