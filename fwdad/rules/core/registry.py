@@ -281,6 +281,7 @@ def import_pending() -> None:
 def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None:
     """Put ``make(function)`` into the registry; for a dotted name, once its module is imported."""
     origin = registering_place()
+    find_rule(function)  # one that waits for its module would come after what replaces it
 
     def register(resolved: Any) -> None:
         existing = RULES.get(resolved)
@@ -316,8 +317,6 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
             changed()
 
     if not isinstance(function, str):
-        if not origin.startswith(PACKAGE):
-            resolve_pending()  # else a rule of ours would come after the one that replaces it
         register(function)
     elif function in _NAMED and not override:
         raise DuplicateRuleError(f"{function} already has a rule; pass override=True to replace it")
