@@ -42,7 +42,7 @@ extensions = [
     "notebooks",
     "outputs",
 ]
-exclude_patterns = ["README.md", "_build", "**.ipynb_checkpoints"]
+exclude_patterns = ["README.md", "reference/support_table.md", "_build", "**.ipynb_checkpoints"]
 templates_path = ["_templates"]
 nitpicky = True
 suppress_warnings = [

@@ -130,13 +130,15 @@ def listed():
     return found
 
 
+def is_error(name):
+    """Whether a name of `fwdad.errors` is an exception."""
+    x = getattr(fwdad.errors, name)
+    return isinstance(x, type) and issubclass(x, fwdad.errors.FwdadError)
+
+
 def public():
     """Every public name: of the package, and of its public modules."""
-    errors = {
-        name
-        for name, x in vars(fwdad.errors).items()
-        if isinstance(x, type) and issubclass(x, fwdad.errors.FwdadError)
-    }
+    errors = {name for name in vars(fwdad.errors) if is_error(name)}
     names = {f"fwdad.errors.{name}" for name in errors}
     elsewhere = errors | {"errors"}
     for room in ROOMS:
@@ -150,3 +152,18 @@ def test_every_public_name_is_in_the_reference():
     names = listed()
     assert len(names) == len(set(names))
     assert set(names) == public()
+
+
+def test_every_error_has_a_remedy():
+    text = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
+    told = set(
+        re.findall(r"^\| \{class\}`~fwdad\.errors\.(\w+)` \| .+ \| .+ \|$", text, re.MULTILINE)
+    )
+    assert told == {name for name in vars(fwdad.errors) if is_error(name)} - {"FwdadError"}
+
+
+def test_programs_of_pages_are_cells():
+    """A fence of Python that is no cell, and not one of the pairs above, is run by nobody."""
+    for page in sorted(DOCS.rglob("*.md")):
+        if page.parent.name != "coming_from" and "_build" not in page.parts:
+            assert "```python" not in page.read_text(encoding="utf-8"), page

@@ -1,4 +1,4 @@
-"""The tables of benchmarks/README.md as numbers, so that the plots of a page repeat none of them."""
+"""The tables of benchmarks/README.md as numbers: the plots of a page repeat none of them."""
 
 import math
 import re
@@ -51,9 +51,3 @@ def ratio(cell: str) -> float:
     """The ratio in parentheses behind a time: ``"139 µs (21.9)"`` is 21.9."""
     match = re.search(r"\(([\d.]+)", cell)
     return float(match[1]) if match else math.nan
-
-
-def geometric_mean(values) -> float:
-    """The geometric mean of what was measured."""
-    logarithms = [math.log(value) for value in values if value > 0]
-    return math.exp(sum(logarithms) / len(logarithms))

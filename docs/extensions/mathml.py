@@ -1,19 +1,19 @@
 """Formulas as MathML, which browsers draw by themselves: no script, and none from elsewhere."""
 
 from docutils import nodes
-from docutils.utils.math.latex2mathml import tex2mathml
+from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
 
 def inline(writer, node):
     """Write a formula in a line of text."""
-    writer.body.append(tex2mathml(node.astext(), as_block=False))
+    writer.body.append(convert(node.astext()))
     raise nodes.SkipNode
 
 
 def block(writer, node):
     """Write a formula of its own line."""
-    formula = tex2mathml(node.astext(), as_block=True)
+    formula = convert(node.astext(), display="block")
     writer.body.append(f'<div class="formula">{formula}</div>')
     raise nodes.SkipNode
 

@@ -8,7 +8,7 @@ import re
 from docutils import nodes
 from sphinx.application import Sphinx
 
-CELL_FILE = re.compile(r'"[^"]*ipykernel_\d+[/\\]\d+\.py"')
+CELL_FILE = re.compile(r"[^\s\"]*ipykernel_\d+[/\\]\d+\.py")
 HEAD = re.compile(r"^(\w+) +Traceback \(most recent call last\)$", re.MULTILINE)
 
 
@@ -18,7 +18,7 @@ def shortened(text: str) -> str:
     if head is not None:
         _, _, message = text.rpartition(f"\n{head[1]}: ")
         text = f"{head[1]}: {message}"
-    return CELL_FILE.sub('"cell"', text)
+    return CELL_FILE.sub("cell", text)
 
 
 def shorten(_app: Sphinx, document: nodes.document) -> None:
