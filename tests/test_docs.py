@@ -12,6 +12,7 @@ import pytest
 import fwdad
 import fwdad.errors
 import fwdad.testing
+from docs import support_table
 
 DOCS = Path(__file__).parent.parent / "docs"
 PEERS = {
@@ -167,3 +168,37 @@ def test_programs_of_pages_are_cells():
     for page in sorted(DOCS.rglob("*.md")):
         if page.parent.name != "coming_from" and "_build" not in page.parts:
             assert "```python" not in page.read_text(encoding="utf-8"), page
+
+
+TABLE = DOCS / "reference" / "support_table.md"
+ROWS = re.findall(r"^\| `(.+?)` \|.*\|$", TABLE.read_text(encoding="utf-8"), re.MULTILINE)
+SAMPLE = [
+    "numpy.add",
+    "numpy.cumprod",
+    "numpy.fft.fft",
+    "numpy.floor",
+    "numpy.linalg.eig",
+    "numpy.linalg.solve",
+    "numpy.sort",
+    "scipy.special.erf",
+]
+
+
+def test_support_table_has_each_function_with_a_rule():
+    known = support_table.functions()
+    if support_table.versions() in TABLE.read_text(encoding="utf-8"):
+        assert list(known) == ROWS, "run `python -m docs.support_table`"
+    # other versions of NumPy and SciPy have a few functions more, or less
+    assert len(known.keys() & set(ROWS)) > 0.9 * len(ROWS)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.slow) for name in ROWS],
+)
+def test_support_table_is_current(name):
+    text = TABLE.read_text(encoding="utf-8")
+    if support_table.versions() not in text or find_spec("numba") is None:
+        pytest.skip("the table is of other versions")
+    row = support_table.row(name, support_table.functions()[name])
+    assert f"\n{row}\n" in text, f"{row}: run `python -m docs.support_table`"
