@@ -3,6 +3,7 @@
 import importlib
 import math
 import re
+import types
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -118,7 +119,6 @@ def test_a_wrong_row_is_found(tmp_path):
     assert math.isnan(numbers([np.nan])[0].real)
 
 
-ROOMS = ("reversible", "testing")  # public modules, beside `errors`
 LISTED = re.compile(r"^\.\. currentmodule:: (\S+)\n\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -138,15 +138,18 @@ def is_error(name):
 
 
 def public():
-    """Every public name: of the package, and of its public modules."""
-    errors = {name for name in vars(fwdad.errors) if is_error(name)}
-    names = {f"fwdad.errors.{name}" for name in errors}
-    elsewhere = errors | {"errors"}
-    for room in ROOMS:
-        words = importlib.import_module(f"fwdad.{room}").__all__
-        names |= {f"fwdad.{room}.{name}" for name in words}
-        elsewhere |= {room, *words}
-    return names | {f"fwdad.{name}" for name in fwdad.__all__ if name not in elsewhere}
+    """Every public name: those of the package, and those of its public modules."""
+    names = set()
+    for name in [*fwdad.__all__, "testing"]:
+        module = importlib.import_module(f"fwdad.{name}") if is_module(name) else None
+        words = [name] if module is None else getattr(module, "__all__", ())
+        names |= {f"fwdad.{name}.{word}" if module else f"fwdad.{word}" for word in words}
+    return names
+
+
+def is_module(name):
+    """Whether a name of the package is a module; `fwdad.examples` has programs, and no names."""
+    return isinstance(getattr(fwdad, name), types.ModuleType)
 
 
 def test_every_public_name_is_in_the_reference():
