@@ -58,7 +58,7 @@ nb_execution_cache_path = str(DOCS / "_build" / ".jupyter_cache")
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_timeout = 180
-nb_execution_excludepatterns = []  # the notebooks that were run where they were written are added
+nb_execution_excludepatterns = ["guide/notebooks/*"]  # they were run where they were written
 nb_output_stderr = "error"  # a warning in a cell is a mistake of the page's
 nb_merge_streams = True
 

@@ -28,7 +28,8 @@ def pages_of(docs: Path) -> dict[str, str]:
             file = (page.parent / target).resolve().relative_to(docs.parent).as_posix()
             found.setdefault(file, page.relative_to(docs).as_posix())
     for notebook in (docs / NOTEBOOKS).glob("*.ipynb"):
-        found[f"notebooks/{notebook.stem}.py"] = notebook.relative_to(docs).as_posix()
+        page = notebook.relative_to(docs).as_posix()
+        found |= {f"notebooks/{notebook.stem}{kind}": page for kind in (".py", ".ipynb")}
     return found
 
 
