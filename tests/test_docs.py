@@ -12,6 +12,7 @@ import pytest
 
 import fwdad
 import fwdad.errors
+import fwdad.scipy
 import fwdad.testing
 from docs import support_table
 
@@ -140,7 +141,7 @@ def is_error(name):
 def public():
     """Every public name: those of the package, and those of its public modules."""
     names = set()
-    for name in [*fwdad.__all__, "testing"]:
+    for name in [*fwdad.__all__, "scipy", "testing"]:
         module = importlib.import_module(f"fwdad.{name}") if is_module(name) else None
         words = [name] if module is None else getattr(module, "__all__", ())
         names |= {f"fwdad.{name}.{word}" if module else f"fwdad.{word}" for word in words}
