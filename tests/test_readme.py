@@ -40,9 +40,8 @@ def test_program(program, output, tmp_path):
 
 
 def test_programs_are_found():
-    assert len(PROGRAMS) == 7
-    assert PROGRAMS[0][1].startswith("[[")
-    assert "tape robertson" in PROGRAMS[1][1]
+    assert len(PROGRAMS) == 4
+    assert all(output for _, output in PROGRAMS)
 
 
 def test_two_commands():
