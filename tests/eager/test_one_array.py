@@ -56,7 +56,7 @@ FUNCTIONS = [same, elementary, parts_of_it, written, view, several, number, cons
 
 def general(f, x, v, **options):
     """By the way that takes any structure: an argument in a list."""
-    y, y_dot = fwdad.jvp(lambda xs: f(xs[0]), [x], [v], **options)
+    y, y_dot = fwdad.jvp(lambda xs: f(xs[0]), [x], ([v],), argnums=(0,), **options)
     return y, y_dot
 
 

@@ -50,14 +50,14 @@ class OnTape:
         rule = find_rule(case.function)
         binder = rule.binder if rule is not None and rule.kind != "constant" else None
         self.names = binder.primals if binder is not None else ()
-        named = {key: x for key, x in case.options.items() if key in self.names}
+        named = {key: _apart(x) for key, x in case.options.items() if key in self.names}
         given = {self._primal(binder, k) for k in range(len(case.args))}
         for k, *_ in self.trial.paths:  # parameters that have numbers for defaults
             if k not in given and binder is not None and k < len(self.names):
                 named.setdefault(self.names[k], self.trial.primals[k])
         self.order = [k for k, x in enumerate(case.args) if not _is_static(x)]
         program = _written(case, self.order, named)
-        given = tuple(case.args[k] for k in self.order)
+        given = tuple(_apart(case.args[k]) for k in self.order)
         self.flat = Flattened((given, named), {})
         self.where = {}
         for k, path in enumerate(_leaf_paths((given, named))):
@@ -153,6 +153,13 @@ def _compare_value(got, y, where, function, single):
         narrow = getattr(y, "dtype", None) in (np.float32, np.complex64)
         rtol = single if narrow else 1e-12
         np.testing.assert_allclose(got, y, rtol=rtol, atol=1e-300, err_msg=where)
+
+
+def _apart(x):
+    """A value without an array in two places, which would be one leaf of the tape."""
+    if type(x) is np.ndarray:
+        return x.copy()
+    return type(x)(map(_apart, x)) if type(x) in (list, tuple) else x
 
 
 def _is_static(x):
