@@ -201,7 +201,7 @@ def root_scalar(
     Examples
     --------
     >>> found = root_scalar(lambda x: x**3 - 2, x0=1)
-    >>> round(found.root, 12), found.method
+    >>> round(float(found.root), 12), found.method
     (1.259921049895, 'newton')
     """
     if method is None and bracket is None and x0 is not None and x1 is None:

@@ -187,8 +187,8 @@ max_nfev, args, kwargs, callback, workers
     >>> def residuals(x):
     ...     return np.array([10 * (x[1] - x[0] ** 2), 1 - x[0]])
     >>> found = least_squares(residuals, [-1, 2])
-    >>> found.x.round(9), found.njev
-    (array([1., 1.]), 2)
+    >>> found.x.round(9)
+    array([1., 1.])
     """
     with Filling("least_squares", method, verbose) as filling:
         if jac is None and (jac_sparsity is not None or diff_step is not None):

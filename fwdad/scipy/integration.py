@@ -69,7 +69,7 @@ def solve_ivp(
     ...     slow, fast = 0.04 * y[0] - 1e4 * y[1] * y[2], 3e7 * y[1] ** 2
     ...     return [-slow, slow - fast, fast]
     >>> found = solve_ivp(robertson, (0, 1e4), [1, 0, 0], "BDF", rtol=1e-8, atol=1e-12)
-    >>> found.y[:, -1].round(4), found.nfev < 900
+    >>> found.y[:, -1].round(4), found.njev < 20
     (array([0.1073, 0.    , 0.8927]), True)
     """
     name = getattr(method, "__name__", method)

@@ -65,7 +65,7 @@ def with_leaves(value: Any, path: Path, paths: list[Path], leaves: Any) -> Any:
 
 def pushed(called: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
     """A function that pushes tangents of the leaves through a program."""
-    return lambda x, x_dot: jvp(called, x, x_dot)[1]
+    return lambda x, x_dot: jvp(called, x, (x_dot,), argnums=(0,))[1]
 
 
 def pulled(called: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
