@@ -155,11 +155,14 @@ def _compare_value(got, y, where, function, single):
         np.testing.assert_allclose(got, y, rtol=rtol, atol=1e-300, err_msg=where)
 
 
-def _apart(x):
-    """A value without an array in two places, which would be one leaf of the tape."""
+def _apart(x, met=None):
+    """A value without one array in two places, which would be one leaf of the tape."""
+    met = {} if met is None else met
     if type(x) is np.ndarray:
-        return x.copy()
-    return type(x)(map(_apart, x)) if type(x) in (list, tuple) else x
+        again = id(x) in met
+        met[id(x)] = x
+        return x.copy() if again else x
+    return type(x)([_apart(item, met) for item in x]) if type(x) in (list, tuple) else x
 
 
 def _is_static(x):
