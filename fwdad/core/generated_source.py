@@ -10,6 +10,7 @@ from typing import Any
 PLACES: dict[str, Any] = {}
 """The user's location of each line of generated sources, by their names; not all have any."""
 _HELD: dict[str, list[weakref.ref[CodeType]]] = {}  # the same source may be defined more than once
+_DEAD: list[str] = []
 
 
 def define(
@@ -18,8 +19,9 @@ def define(
     """The function ``name`` that a source defines in ``namespace``.
 
     ``filename`` is what tracebacks show, ``places`` the user's location of each line. The text is
-    dropped with its last function, so that a long-lived process that keeps tracing does not leak.
+    dropped after its last function, so that a long-lived process that keeps tracing does not leak.
     """
+    drop_dead()
     exec(compile(text, filename, "exec"), namespace)  # noqa: S102  (our own text)
     function: FunctionType = namespace[name]
 
@@ -29,10 +31,18 @@ def define(
         if not held:
             _HELD.pop(filename, None)
             PLACES.pop(filename, None)
-            linecache.cache.pop(filename, None)
+            _DEAD.append(filename)  # not from linecache here, which may be walking over its entries
 
     _HELD.setdefault(filename, []).append(weakref.ref(function.__code__, forget))
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     if places is not None:
         PLACES[filename] = places
     return function
+
+
+def drop_dead() -> None:
+    """Drop the texts whose functions are gone."""
+    while _DEAD:
+        filename = _DEAD.pop()
+        if filename not in _HELD:
+            linecache.cache.pop(filename, None)

@@ -16,6 +16,7 @@ X = np.linspace(0.1, 1.0, 4)
 
 def texts():
     gc.collect()
+    generated_source.drop_dead()  # as the next function that is defined does
     known = {*linecache.cache, *generated_source.PLACES, *generated_source._HELD}
     return {name for name in known if name.startswith("<fwdad")}
 
@@ -62,4 +63,14 @@ def test_it_is_there_while_one_of_its_functions_is():
         told = traceback.format_exc()
     assert "return 1 / x" in told
     del second
+    assert name not in texts()
+
+
+def test_a_text_is_not_dropped_while_linecache_is_walked_over():
+    name = "<fwdad test of walking>"
+    function = generated_source.define("def f():\n    pass\n", name, {}, "f")
+    names = [*linecache.cache]
+    del function
+    gc.collect()
+    assert all(key in linecache.cache for key in names)
     assert name not in texts()
