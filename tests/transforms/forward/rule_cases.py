@@ -50,14 +50,15 @@ class OnTape:
         rule = find_rule(case.function)
         binder = rule.binder if rule is not None and rule.kind != "constant" else None
         self.names = binder.primals if binder is not None else ()
-        named = {key: _apart(x) for key, x in case.options.items() if key in self.names}
+        met = {}
+        named = {key: _apart(x, met) for key, x in case.options.items() if key in self.names}
         given = {self._primal(binder, k) for k in range(len(case.args))}
         for k, *_ in self.trial.paths:  # parameters that have numbers for defaults
             if k not in given and binder is not None and k < len(self.names):
                 named.setdefault(self.names[k], self.trial.primals[k])
         self.order = [k for k, x in enumerate(case.args) if not _is_static(x)]
         program = _written(case, self.order, named)
-        given = tuple(_apart(case.args[k]) for k in self.order)
+        given = tuple(_apart(case.args[k], met) for k in self.order)
         self.flat = Flattened((given, named), {})
         self.where = {}
         for k, path in enumerate(_leaf_paths((given, named))):
@@ -155,9 +156,8 @@ def _compare_value(got, y, where, function, single):
         np.testing.assert_allclose(got, y, rtol=rtol, atol=1e-300, err_msg=where)
 
 
-def _apart(x, met=None):
-    """A value without one array in two places, which would be one leaf of the tape."""
-    met = {} if met is None else met
+def _apart(x, met):
+    """A value without an array that has been met before, which would be one leaf of the tape."""
     if type(x) is np.ndarray:
         again = id(x) in met
         met[id(x)] = x
