@@ -101,7 +101,7 @@ def supported(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Support:
     f : callable
         A function of NumPy, SciPy or your own.
     *args, **kwargs
-        Example arguments, which stay as they are. The answers are then those for these arguments;
+        Example arguments, which stay as they are. The results then hold for these arguments;
         derivatives are taken with respect to the positional ones that hold floats.
 
     Returns
@@ -164,7 +164,7 @@ def functions_with_rules() -> dict[str, Callable[..., Any]]:
 
 
 def _tried(known: Support, calls: Iterable[SampleCall]) -> Support:
-    """The answers that calls have: of the first that works in forward mode, else of the first."""
+    """What is found by calls: of the first that works in forward mode, else of the first."""
     first = None
     with unseen() as run, run, np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
