@@ -31,6 +31,10 @@ from fwdad.evaluation.evaluators import jvp, stop_gradient
 from fwdad.rules.core.registry import function_name, when_imported
 
 _STEPS = 3  # derivatives up to the seventh
+_CLOSE = float(np.sqrt(np.finfo(float).eps))  # MINPACK's and SciPy's own xtol
+_WIDTH = (("xtol", 2e-12), ("rtol", 4 * float(np.finfo(float).eps)))  # SciPy's for brackets
+_OPEN = ("newton", "secant", "halley")  # methods of root_scalar that use no bracket
+_JUMP = 1e3  # a Newton step to a root from an interval around it, in widths of the interval
 
 
 def _without(g: Any, extra: tuple[Any, ...], more: dict[str, Any]) -> Any:
@@ -44,47 +48,115 @@ def _without(g: Any, extra: tuple[Any, ...], more: dict[str, Any]) -> Any:
     return constant
 
 
-def _polished(f: Callable[[Any], Any], x: Any, solver: Any, *, by_element: bool) -> Any:
+class _Report:
+    """What a solver says of its result, and whether that is a root.
+
+    Parameters
+    ----------
+    solver : callable
+        The solver.
+    converged : bool or array
+        Whether it says so, for each root that it finds by itself.
+    message : str
+        What it says where it has not.
+    width : float, optional
+        Of the interval in which f changes its sign, for a solver that looks for no more.
+    """
+
+    def __init__(
+        self, solver: Any, converged: Any, message: Any = "", width: float | None = None
+    ) -> None:
+        self.name = function_name(solver)
+        self._converged = np.asarray(converged)
+        self._message = message
+        self._width = width
+
+    def check(self, x: Any, step: Any, size: Any = 1.0) -> None:
+        """Raise unless x is a root: by what the solver says, or by the residual at x.
+
+        A solver that is asked for more digits than the residual has gives up at a root. So where it
+        has not converged, the Newton step that the residual asks for must be at most 1.5e-8 of x.
+        Both are measured by the size of the Jacobian's columns, as MINPACK's test of convergence
+        does, so that the units of f and x do not matter. Where f jumps over 0, or ends, it changes
+        its sign without a root: the step is longer than the interval by far.
+        """
+        moved, reach = np.abs(size * step), np.abs(size * x)
+        if self._converged.ndim == 0:
+            moved, reach = np.linalg.norm(moved), np.linalg.norm(reach)
+        near = moved <= _CLOSE * reach
+        if not np.all(self._converged | near):
+            raise UndefinedDerivativeError(
+                f"{self.name} has not converged, so its result is not a root and has no derivative"
+                f"{f' ({self._message})' if self._message else ''}. Where a solver gives up, its "
+                f"result is taken for a root if a Newton step moves it by at most {_CLOSE:.2g} of "
+                f"its size; this one moves it by {np.max(moved / reach):.2g}"
+            )
+        if self._width is not None and not near and moved > _JUMP * self._width:
+            raise UndefinedDerivativeError(
+                f"{self.name} has found where the function changes its sign, at {x:.6g}, but that "
+                f"is not a root: it jumps there (a Newton step has the length {moved:.2g}). What "
+                "depends on the place of a jump has no derivative by the function's values"
+            )
+
+
+def _polished(f: Callable[[Any], Any], x: Any, report: _Report, *, by_element: bool) -> Any:
     """The root x with its derivatives, or x itself where f carries none."""
     if not is_active((call(f, x),)):
         return x
     if np.iscomplexobj(x):
         raise UndefinedDerivativeError(
-            f"derivatives of complex roots, found by {function_name(solver)}, are not supported"
+            f"derivatives of complex roots, found by {report.name}, are not supported"
         )
     y: Any = x
-    for _ in range(_STEPS):
+    for k in range(_STEPS):
         if by_element or np.ndim(x) == 0:
             value, slope = call(jvp, f, y, np.ones_like(x))
-            _check_slope(slope, solver)
-            y = call(np.subtract, y, call(np.divide, value, slope))
+            _check_slope(slope, report)
+            step, size = call(np.divide, value, slope), 1.0
         else:
             rows = np.size(x), np.size(x)
             value = call(np.ravel, call(np.asarray, call(f, y)))
             if np.size(stop_gradient(value)) != np.size(x):
-                message = f"{function_name(solver)}: {np.size(x)} unknowns need as many equations"
+                message = f"{report.name}: {np.size(x)} unknowns need as many equations"
                 raise UndefinedDerivativeError(message)
             slope = call(np.reshape, call(np.asarray, call(jacobian, f, y)), rows)
-            if np.linalg.matrix_rank(stop_gradient(slope)) < len(slope):
-                _check_slope(np.zeros(1), solver)
-            step = call(np.linalg.solve, slope, value)
-            y = call(np.subtract, y, call(np.reshape, step, np.shape(x)))
+            if _is_singular(stop_gradient(slope)):
+                _check_slope(np.zeros(1), report)
+            step = call(np.reshape, call(np.linalg.solve, slope, value), np.shape(x))
+            size = np.reshape(np.linalg.norm(stop_gradient(slope), axis=0), np.shape(x))
+        if k == 0:
+            report.check(x, stop_gradient(step), size)
+        y = call(np.subtract, y, step)
     return call(np.add, x, call(np.subtract, y, stop_gradient(y)))  # the solver's value, to the bit
 
 
-def _check_slope(slope: Any, solver: Any) -> None:
+def _is_singular(slope: Any) -> bool:
+    """Whether a square matrix is singular to rounding, whatever the units of rows and columns."""
+    for axis in (1, 0):
+        largest = np.max(np.abs(slope), axis=axis, keepdims=True, initial=0.0)
+        if not np.all(largest):
+            return True
+        slope = slope / largest
+    return int(np.linalg.matrix_rank(slope)) < len(slope)
+
+
+def _check_slope(slope: Any, report: _Report) -> None:
     if not np.all(stop_gradient(slope)):
         raise UndefinedDerivativeError(
-            f"the derivative of a root that {function_name(solver)} finds is undefined: the "
+            f"the derivative of a root that {report.name} finds is undefined: the "
             "function's own derivative is 0 (or singular) there"
         )
 
 
-def _not_found(solver: Any, message: Any) -> UndefinedDerivativeError:
-    return UndefinedDerivativeError(
-        f"{function_name(solver)} has not converged, so its result is not a root and has no "
-        f"derivative ({message})"
-    )
+def _of_scalar(solver: Any, report: Any, root: Any, given: dict[str, Any]) -> _Report:
+    """The report on one number, which a bracket or a first guess has led to."""
+    width = None
+    in_bracket = given.get("bracket") is not None and given["method"] not in _OPEN
+    if in_bracket or "b" in given:
+        asked = {**given, **(given.get("options") or {})}
+        xtol, rtol = (least if asked[name] is None else asked[name] for name, least in _WIDTH)
+        width = stop_gradient(xtol) + stop_gradient(rtol) * abs(root)
+    return _Report(solver, report.converged, report.flag, width)
 
 
 def _bound(solver: Any, args: Any, kwargs: Any) -> dict[str, Any]:
@@ -121,10 +193,9 @@ def _scalar(solver: Any) -> Callable[..., Any]:
         f, extra = bound["func" if "func" in bound else "f"], _tuple(bound["args"])
         result = _solve(solver, bound, extra, full_output=True)
         found, report = result[:2]
-        root = _polished(lambda x: call(f, x, *extra), found, solver, by_element=True)
         several = np.ndim(found) > 0
-        if is_active((root,)) and not np.all(report if several else report.converged):
-            raise _not_found(solver, "of several roots" if several else report.flag)
+        said = _Report(solver, report) if several else _of_scalar(solver, report, found, bound)
+        root = _polished(lambda x: call(f, x, *extra), found, said, by_element=True)
         if not bound["full_output"]:
             return root
         if several:
@@ -140,9 +211,8 @@ def _fsolve(solver: Any) -> Callable[..., Any]:
         bound = _bound(solver, args, kwargs)
         f, extra = bound["func"], _tuple(bound["args"])
         found, info, status, message = _solve(solver, bound, extra, full_output=True)
-        root = _polished(lambda x: call(f, x, *extra), found, solver, by_element=False)
-        if is_active((root,)) and status != 1:
-            raise _not_found(solver, message)
+        said = _Report(solver, status == 1, message)
+        root = _polished(lambda x: call(f, x, *extra), found, said, by_element=False)
         if bound["full_output"]:
             return root, info, status, message
         if status != 1:
@@ -167,11 +237,11 @@ def _reported(solver: Any, name: str) -> Callable[..., Any]:
             y = call(f, x, *extra)
             return y[0] if with_slope else y
 
-        root = _polished(value, report[name], solver, by_element=False)
-        if is_active((root,)):
-            if not (report.success if name == "x" else report.converged):
-                raise _not_found(solver, report.message if name == "x" else report.flag)
-            report[name] = root
+        if name == "x":
+            said = _Report(solver, report.success, report.message)
+        else:
+            said = _of_scalar(solver, report, report.root, bound)
+        report[name] = _polished(value, report[name], said, by_element=False)
         return report
 
     return find

@@ -139,6 +139,76 @@ def test_what_has_not_converged_has_no_derivative():
         fwdad.jvp(f, 2.0, 1.0)
 
 
+SCALES = np.array([1e4, 1e-5])
+
+
+def scaled(u, t):
+    """Equations for x = u / SCALES, in other units: x0² = t and x1 = t x0, at (√t, t√t)."""
+    x = u / SCALES
+    return np.array([0.1 * (x[0] ** 2 - t), 10 * (x[1] - t * x[0])])
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        lambda t: optimize.root(scaled, 1.1 * SCALES, args=(t,), tol=1e-17),
+        lambda t: optimize.root(scaled, 1.1 * SCALES, args=(t,), method="lm", tol=1e-17),
+        lambda t: optimize.root(lambda u: scaled(u, t), 1.1 * SCALES, tol=0.0),
+    ],
+)
+@pytest.mark.parametrize("t", [1.7, 2.0, 2.3])
+def test_a_root_at_which_the_solver_gives_up(solve, t):
+    """With no digit to gain SciPy says that it makes no progress, at a root."""
+    expected = np.array([0.5 * t**-0.5, 1.5 * t**0.5]) * SCALES
+    assert_allclose(fwdad.jacobian(lambda t: solve(t).x, t), expected, rtol=1e-12)
+    assert_allclose(fwdad.grad(lambda t: solve(t).x[1])(t), expected[1], rtol=1e-12)
+
+
+def test_that_solvers_do_give_up_at_a_root():
+    found = [optimize.root(scaled, 1.1 * SCALES, args=(t,), tol=1e-17) for t in (1.7, 2.0, 2.3)]
+    assert not all(report.success for report in found)
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        lambda t: optimize.root(lambda x: x**2 + t, [1.0]).x[0],  # has no root
+        lambda t: optimize.root(scaled, SCALES, args=(t,), options={"maxfev": 5}).x[0],
+        lambda t: optimize.fsolve(lambda x: np.exp(x) - t, [9.0], maxfev=4)[0],
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The number of calls:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:The iteration is not:RuntimeWarning")
+def test_where_a_solver_gives_up_far_from_a_root(solve):
+    with pytest.raises(fwdad.errors.UndefinedDerivativeError, match="not a root") as caught:
+        fwdad.jacobian(solve, 2.0)
+    assert "moves it by" in str(caught.value)
+
+
+BRACKETS = {
+    **{
+        name: lambda f, name=name: getattr(optimize, name)(f, 0.0, 3.0)
+        for name in ("brentq", "brenth", "ridder", "bisect", "toms748")
+    },
+    "root_scalar": lambda f: optimize.root_scalar(f, bracket=(0.0, 3.0)).root,
+    "options": lambda f: (
+        optimize.root_scalar(f, method="bisect", bracket=(0.0, 3.0), options={"xtol": 1e-3}).root
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BRACKETS)
+def test_a_change_of_sign_without_a_root(name):
+    """The function jumps over 0 at 1, whatever t is."""
+    jump = lambda t: lambda x: x - t + np.where(x > 1, 1.5, -1.5)  # noqa: E731
+    find = BRACKETS[name]
+    assert_allclose(find(jump(1.0)), 1.0, atol=1e-3)
+    with pytest.raises(fwdad.errors.UndefinedDerivativeError, match="it jumps there"):
+        fwdad.derivative(lambda t: find(jump(t)), 1.0)
+    steep = lambda t: lambda x: np.exp(9 * (x - t)) - 1  # noqa: E731
+    assert_allclose(fwdad.derivative(lambda t: find(steep(t)), 1.3), 1.0, rtol=0.02)
+
+
 MINIMA = {
     "minimize": lambda x: optimize.minimize(lambda t: np.sum((t - x) ** 2), np.zeros(2)).x,
     "minimize_scalar": lambda x: (

@@ -118,6 +118,7 @@ def system(x, t):
     [
         lambda t: door.root(system, [1, 1], args=(t,)).x,
         lambda t: door.root(lambda x: system(x, t), [1, 1], method="lm").x,
+        lambda t: door.root(system, [1, 1], args=(t,), tol=1e-17).x,  # it gives up at the root
         lambda t: door.fsolve(system, [1, 1], args=(t,)),
         lambda t: np.array([door.root_scalar(lambda x: x**2 - t, x0=1).root, t**1.5]),
         lambda t: np.array([door.root_scalar(lambda x: x**2 - t, bracket=(0, 9)).root, t**1.5]),
