@@ -46,7 +46,9 @@ from fwdad.tangents.vectors import add_tangents, inner_product, scale_tangent, z
 from fwdad.tangents.zero import ZERO, NoTangent, undefined
 
 if typing.TYPE_CHECKING:
+    from fwdad import compat as compat
     from fwdad import examples as examples
+    from fwdad import scipy as scipy
     from fwdad import testing as testing
 
     __version__: str
@@ -110,7 +112,7 @@ __all__ = [
     "zero_tangent",
 ]
 
-_WHEN_ASKED_FOR = ("examples", "testing")
+_WHEN_ASKED_FOR = ("compat", "examples", "scipy", "testing")
 
 if not typing.TYPE_CHECKING:  # a type checker would take every name for one that is there
 
@@ -127,4 +129,6 @@ if not typing.TYPE_CHECKING:  # a type checker would take every name for one tha
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__all__", "__doc__", "__file__", "__name__", "__version__"])
+    return sorted(
+        [*{*__all__, *_WHEN_ASKED_FOR}, "__all__", "__doc__", "__file__", "__name__", "__version__"]
+    )

@@ -38,7 +38,10 @@ LAYERS = {
 # These stand on the public API. Only they may import `fwdad` itself.
 USERS = {"": 12, "compat": 13, "testing": 13, "examples": 13, "__main__": 14}
 # These are loaded when somebody asks for them; before, only type checkers see them in `fwdad`.
-WHEN_ASKED_FOR = {("fwdad", "fwdad.examples"), ("fwdad", "fwdad.testing")}
+WHEN_ASKED_FOR = {
+    *(("fwdad", f"fwdad.{room}") for room in ("compat", "examples", "scipy", "testing")),
+    *(("fwdad.compat", f"fwdad.compat.{library}") for library in ("autograd", "jax")),
+}
 # These see rules through their registry only.
 ABOVE_THE_RULES = LAYERS.keys() - {"errors", "core", "ops", "tangents", "rules"}
 # Whoever stands above the rules sees them through their registry and their transposes, never one
@@ -141,7 +144,9 @@ def find_circles(package):
     modules = {module_name(path, package) for path in package.rglob("*.py")}
     imports = {
         module_name(path, package): {
-            imported for _, imported in read_imports(path, package, modules) if imported in modules
+            imported
+            for _, imported in read_imports(path, package, modules)
+            if imported in modules and (module_name(path, package), imported) not in WHEN_ASKED_FOR
         }
         for path in package.rglob("*.py")
     }

@@ -19,9 +19,19 @@ def conjugate(x: Any) -> Any:
     The peers pair a cotangent with a tangent by ``Re(x_bar * x_dot)``, fwdad by
     ``Re(conj(x_bar) * x_dot)``.
     """
-    if type(x) is np.ndarray and x.dtype.kind == "f":  # the commonest
-        return x
-    return tree_map(_conjugate, x)
+    return x if _is_real(x) else tree_map(_conjugate, x)
+
+
+def _is_real(x: Any) -> bool:
+    """Whether a value is, or plainly consists of, real numbers and arrays: the commonest."""
+    t = type(x)
+    if t is np.ndarray:
+        return bool(x.dtype.kind == "f")
+    if t is tuple or t is list:
+        return all([_is_real(part) for part in x])  # a list, which is quicker than a generator
+    if t is dict:
+        return all([_is_real(part) for part in x.values()])
+    return t is float or t is np.float64
 
 
 def _conjugate(x: Any) -> Any:

@@ -35,7 +35,7 @@ from fwdad.evaluation.signatures import (
     RFloat,
     ValueAndJacobian,
 )
-from fwdad.evaluation.transformed import NOT_GIVEN, at_once, without_point
+from fwdad.evaluation.transformed import NOT_GIVEN, without_point
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.evaluators import traced_jacobian, traced_value_and_jacobian
 from fwdad.frontend.syntax.tracer import Tracer
@@ -314,7 +314,7 @@ def call_jacobian(
 ) -> Any:
     """What a Jacobian function does: ``call`` calls an evaluator, at once or in a trace."""
     J = call(jacobian, (f, args[0]), _arguments(argnums, args, kwargs, options))
-    if call is at_once and not isinstance(argnums, int) and not options["has_aux"]:
+    if not isinstance(argnums, int) and not options["has_aux"]:
         return per_argument(J, [args[k] for k in argnums])
     return J
 

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fwdad.errors import UnsupportedTypeError
+from fwdad.ir.symbol import Symbol
 
 
 class PerArgument(tuple[Any, ...]):
@@ -34,9 +35,11 @@ class PerArgument(tuple[Any, ...]):
 
 
 def per_argument(J: Any, arguments: list[Any]) -> Any:
-    """A tuple of columns as one; any other Jacobian as it is."""
-    if type(J) is not tuple or any(np.ndim(x) for x in arguments):
+    """A tuple of columns as one, at once or in a trace; any other Jacobian as it is."""
+    if type(J) is not tuple or any(getattr(x, "ndim", 0) for x in arguments):
         return J
-    if not all(isinstance(column, np.ndarray) and column.ndim for column in J):
-        return J
-    return PerArgument(J)
+    return PerArgument(J) if all(map(_is_array, J)) else J
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, (np.ndarray, Symbol)) and x.ndim > 0

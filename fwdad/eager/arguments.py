@@ -87,10 +87,12 @@ def _no_tangent(k: int, x: Any) -> str:
         return f"{what}: it has no tangent space. Write x.astype(float)"
     if isinstance(x, (list, tuple)) and any(isinstance(v, (int, np.integer)) for v in x):
         return f"{what} of integers, which have no tangent space. Write floats: [1.0, 2.0]"
+    what += " and holds nothing to differentiate with respect to"
+    if x is None or type(x).__module__ == "builtins":
+        return f"{what}. Other arguments are named by argnums, the second by argnums=1"
     return (
-        f"{what} and holds nothing to differentiate with respect to: floats, complex numbers "
-        "and arrays of them have tangents. Register a class of your own with "
-        "register_tangent_type"
+        f"{what}: floats, complex numbers and arrays of them have tangents. Register a class of "
+        "your own with register_tangent_type"
     )
 
 

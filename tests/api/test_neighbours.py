@@ -46,9 +46,29 @@ def test_names_by_subject():
     assert fwdad.testing is importlib.import_module("fwdad.testing")
 
 
+def test_rooms_are_imported_when_they_are_asked_for():
+    """Nothing of them is there before, so that ``import fwdad`` stays quick."""
+    code = (
+        "import sys, fwdad\n"
+        "assert not {'fwdad.scipy', 'fwdad.compat', 'scipy.optimize'} & sys.modules.keys()\n"
+        "assert {'compat', 'scipy', 'testing', 'examples'} <= set(dir(fwdad))\n"
+        "print(fwdad.compat.jax.grad(lambda x: x**2)(3.0), fwdad.compat.to_jax.__name__)\n"
+        "print(fwdad.compat.autograd.numpy.sin(0.0), fwdad.scipy.root.__name__)\n"
+        "import scipy; from fwdad import *; assert not hasattr(scipy, 'METHODS')\n"
+        "assert scipy.__name__ == 'scipy' and not {'jax', 'torch'} & sys.modules.keys()\n"
+        "fwdad.compat.autogrd\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["6.0", "to_jax", "0.0", "root"]
+    assert (
+        "module 'fwdad.compat' has no attribute 'autogrd'. Did you mean: 'autograd'?" in done.stderr
+    )
+
+
 def test_dir_shows_public_names_only():
     shown = {name for name in dir(fwdad) if not name.startswith("__")}
-    assert shown == set(fwdad.__all__)
+    # which `from fwdad import *` does not bring, as it would hide SciPy
+    assert shown == {*fwdad.__all__, "compat", "scipy"}
     assert all(hasattr(fwdad, name) for name in dir(fwdad))
 
 

@@ -69,3 +69,34 @@ def test_a_derivative_of_columns():
     whole = fwdad.jacfwd(inner)(2.0, 3.0)
     assert_allclose(whole[1], [6, 0])
     assert_allclose(fwdad.jit(inner)(2.0, 3.0)[1], [12, 0])
+
+
+@pytest.mark.parametrize("make", [fwdad.jacfwd, fwdad.jacrev, fwdad.jacobian])
+@pytest.mark.parametrize("backend", ["numpy", "auto"])
+def test_under_jit_it_is_the_same_tuple(make, backend):
+    inner = make(decay, argnums=(1, 2, 3))
+    compiled = fwdad.jit(inner, backend=backend)
+    J = compiled(T[:3], 2.0, 1.0, 0.5)
+    assert type(J) is type(inner(T[:3], 2.0, 1.0, 0.5))
+    assert_allclose(np.stack(J), np.stack(inner(T[:3], 2.0, 1.0, 0.5)), rtol=1e-14)
+    with pytest.raises(UnsupportedTypeError, match="stack=True"):  # there are three data
+        scipy.optimize.curve_fit(decay, T[:3], T[:3], p0=[1.0, 1.0, 0.0], jac=compiled)
+    total = lambda *at: np.sum(np.stack(inner(*at)) ** 2)  # noqa: E731
+    for way in (total, fwdad.jit(total, backend=backend)):
+        assert_allclose(way(T[:3], 2.0, 1.0, 0.5), np.sum(np.stack(J) ** 2), rtol=1e-13)
+    slope = fwdad.derivative(lambda b: total(T[:3], 2.0, b, 0.5), 1.0)
+    ends = [np.stack(inner(T[:3], 2.0, b, 0.5)) for b in (1.0 - 1e-5, 1.0 + 1e-5)]
+    assert_allclose(slope, (np.sum(ends[1] ** 2) - np.sum(ends[0] ** 2)) / 2e-5, rtol=1e-8)
+
+
+@pytest.mark.parametrize("make", [fwdad.grad, fwdad.jacfwd, fwdad.jacrev, fwdad.jacobian])
+def test_none_for_an_argument(make):
+    """As SciPy passes it for ``xdata`` of a model that has none."""
+    f = lambda t, a, b: a**2 * b if t is None else t  # noqa: E731
+    assert_allclose(make(f, argnums=(1, 2))(None, 3.0, 2.0), [12, 9])
+    assert_allclose(fwdad.jit(make(f, argnums=2))(None, 3.0, 2.0), 9)
+    with pytest.raises(UnsupportedTypeError) as caught:
+        make(f)(None, 3.0, 2.0)
+    assert "argument 0 is None" in str(caught.value)
+    assert "Other arguments are named by argnums, the second by argnums=1" in str(caught.value)
+    assert "register" not in str(caught.value)

@@ -51,6 +51,7 @@ def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if duck is not None:
         types_ = tuple({type(a) for a in args if hasattr(type(a), "__array_function__")})
         return call(type(duck).__array_function__, duck, f, types_, args, kwargs)
+    args = protocols.rows_apart(f, args)
     if SHADOWED:
         written = record_of(f).writes  # an `a.flat` among them is no copy of its items
         args = tuple([

@@ -22,6 +22,7 @@ from fwdad.eager.duals.dual import OPAQUE, leak
 from fwdad.eager.duals.scalar import Scalar
 from fwdad.eager.memory.shadow import shadow_of_memory
 from fwdad.errors import DualLeakError, type_in_words
+from fwdad.ops.record import record_of
 
 KNOWN = {
     int, float, complex, str, bytes, bool, type(None), type(Ellipsis), slice, range, dict, set,
@@ -99,6 +100,18 @@ def as_numpy_reads(o: Any) -> Any:
             return o
         return make_array(list(iterate_object(o)))
     return o
+
+
+def rows_apart(f: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments with a list for a tuple of a class of its own whose items NumPy joins.
+
+    It takes these one by one, and asks the tuple for no array.
+    """
+    if not values or type(values[0]) in (np.ndarray, Array, list, tuple):
+        return values
+    if not isinstance(values[0], (tuple, list)) or not record_of(f).joins:
+        return values
+    return (list(values[0]), *values[1:])
 
 
 def made_arrays(values: tuple[Any, ...]) -> tuple[Any, ...]:
