@@ -129,6 +129,5 @@ if not typing.TYPE_CHECKING:  # a type checker would take every name for one tha
 
 
 def __dir__() -> list[str]:
-    return sorted(
-        [*{*__all__, *_WHEN_ASKED_FOR}, "__all__", "__doc__", "__file__", "__name__", "__version__"]
-    )
+    own = ("__all__", "__doc__", "__file__", "__name__", "__version__")
+    return sorted({*__all__, *_WHEN_ASKED_FOR, *own})

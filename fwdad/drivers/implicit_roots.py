@@ -80,7 +80,8 @@ class _Report:
         does, so that the units of f and x do not matter. Where f jumps over 0, or ends, it changes
         its sign without a root: the step is longer than the interval by far.
         """
-        moved, reach = np.abs(size * step), np.abs(size * x)
+        moved: Any = np.abs(size * step)
+        reach: Any = np.abs(size * x)
         if self._converged.ndim == 0:
             moved, reach = np.linalg.norm(moved), np.linalg.norm(reach)
         near = moved <= _CLOSE * reach
