@@ -83,7 +83,7 @@ class _Report:
         moved: Any = np.abs(size * step)
         reach: Any = np.abs(size * x)
         if self._converged.ndim == 0:
-            moved, reach = np.linalg.norm(moved), np.linalg.norm(reach)
+            moved, reach = float(np.linalg.norm(moved)), float(np.linalg.norm(reach))
         near = moved <= _CLOSE * reach
         if not np.all(self._converged | near):
             raise UndefinedDerivativeError(

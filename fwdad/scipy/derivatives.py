@@ -279,36 +279,24 @@ class PointwiseJacobian(Evaluated):
         """See :class:`Evaluated`."""
         f = self.f
 
-        def of_y(x: Any, y: Any) -> Any:
+        def of_y(x: Any, y: Any, *p: Any) -> Any:
             n = len(y)
             v = np.zeros((n, *y.shape), y.dtype)
             for j in range(n):
                 v[j, j] = 1.0
-            return _lanes_second(_pushed(f, x, (y,), (v,)))
+            return _pushed(f, x, y, p, 1, v)
 
         def of_y_and_p(x: Any, y: Any, p: Any) -> Any:
-            n, k = len(y), len(p)
-            v = np.zeros((n + k, *y.shape), y.dtype)
-            w = np.zeros((n + k, k), y.dtype)
-            for j in range(n):
-                v[j, j] = 1.0
-            for j in range(k):
-                w[n + j, j] = 1.0
-            both = _lanes_second(_pushed(f, x, (y, p), (v, w)))
-            return both[:, :n], both[:, n:]
+            # apart, since a tape must know how many directions there are: n + k is computed
+            return of_y(x, y, p), _pushed(f, x, y, (p,), 2, np.eye(len(p), dtype=y.dtype))
 
         return of_y_and_p if len(self.argnums) > 1 else of_y
 
 
-def _pushed(f: Function, x: Any, at: tuple[Any, ...], directions: tuple[Any, ...]) -> Any:
-    """The tangents of f in several directions of ``at``, as an array with the lanes in front."""
-    argnums = tuple(range(1, 1 + len(at)))
-    holomorphic = any(np.iscomplexobj(v) for v in at)
-    y_dot = jvp(f, x, directions, args=at, argnums=argnums, holomorphic=holomorphic)[1]
+def _pushed(f: Function, x: Any, y: Any, p: tuple[Any, ...], argnum: int, v: Any) -> Any:
+    """The tangents of f in the directions v of y or p, with the lanes behind the unknowns."""
+    holomorphic = bool(np.iscomplexobj(v))
+    y_dot = jvp(f, x, (v,), args=(y, *p), argnums=(argnum,), holomorphic=holomorphic)[1]
     if isinstance(y_dot, (list, tuple)):  # a row for each unknown
         y_dot = np.stack([np.asarray(row) for row in y_dot], axis=1)
-    return np.asarray(y_dot)
-
-
-def _lanes_second(lanes: Any) -> Any:
-    return np.moveaxis(lanes, 0, 1)
+    return np.moveaxis(np.asarray(y_dot), 0, 1)

@@ -132,8 +132,8 @@ def solve_bvp(
 
     Notes
     -----
-    ``fun_jac`` costs one run of fun on as many tangents as there are unknowns and parameters,
-    however many points the mesh has. See :func:`fwdad.scipy.minimize` for when it is compiled, and
+    ``fun_jac`` costs a run of fun on as many tangents as there are unknowns, and with parameters
+    another on as many as there are of these, however many points the mesh has. See :func:`fwdad.scipy.minimize` for when it is compiled, and
     :func:`fwdad.jvp` for kinks.
 
     Examples

@@ -10,6 +10,8 @@ import fwdad
 from fwdad import scipy as door
 from fwdad.errors import DualLeakError, MissingRuleError, NotHolomorphicError
 from fwdad.examples import pollu
+from fwdad.scipy.derivatives import PointwiseJacobian
+from tests.differences import central_differences
 from tests.scipy.problems import (
     HIRES_END,
     HIRES_START,
@@ -153,14 +155,36 @@ def test_bratu(fun, way):
         assert len(runs) < len(runs_of_differences)
 
 
-def test_eigenvalue(way):
+def test_eigenvalue(way, capsys):
     """The equation y'' = -p² y with y(0) = y(1) = 0 and y'(0) = p has p = π, among others."""
     found = door.solve_bvp(
         lambda x, y, p: np.vstack([y[1], -(p[0] ** 2) * y[0]]),
         lambda ya, yb, p: [ya[0], yb[0], ya[1] - p[0]],
-        MESH, np.array([np.sin(3 * MESH), 3 * np.cos(3 * MESH)]), p=[3], tol=1e-8,
+        MESH, np.array([np.sin(3 * MESH), 3 * np.cos(3 * MESH)]), p=[3], tol=1e-8, verbose=1,
     )  # fmt: skip
     assert_allclose(found.p, [np.pi], rtol=1e-8)
+    said = capsys.readouterr().out
+    assert said.count("compiled by Numba") == (2 if way == "compiled" else 0)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_pointwise_jacobians(compiled):
+    """Of y and p at each point of a mesh, beside those of each point alone."""
+
+    def fun(x, y, p):
+        return [y[1] * p[2], -(p[0] ** 2) * y[0] * p[1] + x]
+
+    made = PointwiseJacobian(fun, parameters=True)
+    jac = fwdad.jit(made.to_compile(), backend="numpy") if compiled else made
+    for m in (4, 7):
+        x, y = np.linspace(0, 1, m), np.random.default_rng(m).normal(size=(2, m))
+        p = np.array([3.0, 2.0, 0.5])
+        by_y, by_p = jac(x, y, p)
+        assert (by_y.shape, by_p.shape) == ((2, 2, m), (2, 3, m))
+        for k in range(m):
+            at = lambda z, k=k: np.array(fun(x[k], z[:2], z[2:]))  # noqa: E731
+            both = central_differences(at, np.concatenate([y[:, k], p]))
+            assert_allclose(np.hstack([by_y[..., k], by_p[..., k]]), both, atol=1e-7)
 
 
 def test_singular_term_complex_and_given_jacobians():
