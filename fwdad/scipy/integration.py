@@ -9,6 +9,7 @@ import numpy as np
 import scipy.integrate
 
 from fwdad.core.tracebacks import public
+from fwdad.eager.run import STATE
 from fwdad.scipy.filling import Filling, solve
 
 _OF_DIFFERENCES = ("jac_sparsity", "lband", "uband")
@@ -84,11 +85,27 @@ def solve_ivp(
                 filling.say(f"jac is SciPy's differences, because {asked[0]} is given")
             else:
                 holomorphic = bool(np.iscomplexobj(y0))
-                options["jac"] = filling.jacobian("jac", fun, argnums=(1,), holomorphic=holomorphic)
+                jac = filling.jacobian("jac", fun, argnums=(1,), holomorphic=holomorphic)
+                options["jac"] = _at_one_kind_of_time(jac)
         return solve(
-            scipy.integrate.solve_ivp, fun, t_span, y0, method=method, t_eval=t_eval,
+            scipy.integrate.solve_ivp, _at_one_kind_of_time(fun), t_span, y0, method=method, t_eval=t_eval,
             dense_output=dense_output, events=events, vectorized=vectorized, args=args, **options,
         )  # fmt: skip
+
+
+def _at_one_kind_of_time(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of t, y and more that is called with t as SciPy's steps have it.
+
+    The first call of a solver has a Python float, those of LSODA have no other: a function under
+    ``jit`` would be compiled for each. In a derivative t may be a dual, and f is called as it is.
+    """
+    if STATE.run is not None or not callable(f):
+        return f
+
+    def called(t: Any, *args: Any) -> Any:
+        return f(np.float64(t) if isinstance(t, (float, int)) else t, *args)
+
+    return called
 
 
 @public
@@ -133,8 +150,8 @@ def solve_bvp(
     Notes
     -----
     ``fun_jac`` costs a run of fun on as many tangents as there are unknowns, and with parameters
-    another on as many as there are of these, however many points the mesh has. See :func:`fwdad.scipy.minimize` for when it is compiled, and
-    :func:`fwdad.jvp` for kinks.
+    another on as many as there are of these, however many points the mesh has. See
+    :func:`fwdad.scipy.minimize` for when it is compiled, and :func:`fwdad.jvp` for kinks.
 
     Examples
     --------

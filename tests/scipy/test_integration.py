@@ -10,6 +10,7 @@ import fwdad
 from fwdad import scipy as door
 from fwdad.errors import DualLeakError, MissingRuleError, NotHolomorphicError
 from fwdad.examples import pollu
+from fwdad.scipy import choice
 from fwdad.scipy.derivatives import PointwiseJacobian
 from tests.differences import central_differences
 from tests.scipy.problems import (
@@ -92,6 +93,22 @@ def test_classes_vectorised_and_given_jacobians(capsys):
     door.solve_ivp(f, (0, 2), [1, 1], "BDF", jac_sparsity=[[1, 1], [0, 1]], verbose=1)
     door.solve_ivp(f, (0, 2), [1, 1], "LSODA", lband=0, uband=1, verbose=1)
     assert capsys.readouterr().out.count("jac is SciPy's differences") == 2
+
+
+@pytest.mark.parametrize("method", ["RK45", *STIFF])
+@pytest.mark.parametrize("t_span", [(0, 1), (0.0, 1.0), (np.float32(0), np.int64(1))])
+def test_a_right_hand_side_is_compiled_once(method, t_span, monkeypatch):
+    """SciPy passes t as a Python float and as one of NumPy's, in turn."""
+    made = []
+    monkeypatch.setattr(choice, "jit", lambda f: made.append(fwdad.jit(f)) or made[-1])
+    k = 1e4 if method != "RK45" else 1.0
+    driven = lambda t, y, k: [k * (np.cos(t) - y[0] ** 3), y[0] - y[1]]  # noqa: E731
+    compiled = fwdad.jit(driven)
+    found = door.solve_ivp(compiled, t_span, [2, 0], method, args=(k,), rtol=1e-6)
+    assert compiled.traces == 1
+    assert [jac.traces for jac in made] == ([] if method == "RK45" else [1])
+    expected = scipy.integrate.solve_ivp(driven, (0, 1), [2.0, 0], "Radau", args=(k,), rtol=1e-8)
+    assert_allclose(found.y[:, -1], expected.y[:, -1], rtol=1e-3)
 
 
 def test_complex(way):
@@ -182,7 +199,7 @@ def test_pointwise_jacobians(compiled):
         by_y, by_p = jac(x, y, p)
         assert (by_y.shape, by_p.shape) == ((2, 2, m), (2, 3, m))
         for k in range(m):
-            at = lambda z, k=k: np.array(fun(x[k], z[:2], z[2:]))  # noqa: E731
+            at = lambda z, t=x[k]: np.array(fun(t, z[:2], z[2:]))  # noqa: E731
             both = central_differences(at, np.concatenate([y[:, k], p]))
             assert_allclose(np.hstack([by_y[..., k], by_p[..., k]]), both, atol=1e-7)
 
