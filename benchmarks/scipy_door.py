@@ -202,14 +202,14 @@ def at_price(price: float, solve: Callable[[], Any]) -> Callable[[], Any]:
     """A solve whose derivatives are compiled when their calls have taken so long."""
 
     def run() -> Any:
-        choice._COMPILING = price  # noqa: SLF001  (what is chosen is what is measured)
-        return solve()
+        with choice.assuming(compiling=price):
+            return solve()
 
     return run
 
 
 def first_calls() -> str:
-    """What compiling costs, which the constants of ``fwdad/scipy/choice.py`` stand for."""
+    """What compiling costs, which ``fwdad.scipy.choice.Assumed`` stands for."""
     code = (
         "import time, fwdad; a = time.process_time(); import numba; print(time.process_time() - a)"
     )

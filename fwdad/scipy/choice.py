@@ -12,7 +12,10 @@ from __future__ import annotations
 import sys
 import time
 import weakref
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,12 +29,35 @@ from fwdad.errors import FwdadError
 from fwdad.frontend.syntax.loops import WithoutWarnings
 from fwdad.scipy.derivatives import Evaluated
 
-# Seconds of this thread's processor time, so that the load of the machine decides nothing. Tracing
-# and compiling takes 0.1 to 1 s, importing Numba 0.4 (`python -m benchmarks.scipy_door`).
-_COMPILING = 0.4
-_IMPORTING = 0.4
-_TRIED = 4  # compiled calls after which their time is compared; the first of them is not counted
 _COMPILED_KEPT = 8
+
+
+class Assumed(NamedTuple):
+    """What is assumed of compilation where it is decided whether it pays.
+
+    Seconds are of this thread's processor time, so that the load of the machine decides nothing;
+    ``python -m benchmarks.scipy_door`` measures them.
+    """
+
+    compiling: float = 0.4
+    """Tracing and compiling a derivative, which takes 0.1 to 1 s."""
+    importing: float = 0.4
+    """Importing Numba, where nobody has done that."""
+    tried: int = 4
+    """Compiled calls after which their time is compared; the first of them is not counted."""
+
+
+_ASSUMED: ContextVar[Assumed] = ContextVar("assumed of compilation", default=Assumed())  # noqa: B039
+
+
+@contextmanager
+def assuming(**changed: float) -> Iterator[None]:
+    """Within this, other things are assumed: ``compiling=math.inf`` compiles nothing."""
+    token = _ASSUMED.set(_ASSUMED.get()._replace(**changed))
+    try:
+        yield
+    finally:
+        _ASSUMED.reset(token)
 
 
 class Spent:
@@ -44,7 +70,8 @@ class Spent:
 
     def pays(self) -> bool:
         """Whether it would have paid to compile it at once."""
-        price = _COMPILING + (0.0 if "numba" in sys.modules else _IMPORTING)
+        assumed = _ASSUMED.get()
+        price = assumed.compiling + (0.0 if "numba" in sys.modules else assumed.importing)
         return self.seconds >= price and not self.refused
 
 
@@ -165,14 +192,16 @@ class Derivative:
             untraced = Untraced(self._derivative.f, error)
             self._give_up(untraced.reason)
             return untraced
-        if len(compiled.times) < _TRIED:
+        tried = _ASSUMED.get().tried
+        if len(compiled.times) < tried:
             compiled.times.append(time.thread_time() - begin)
-            self._compare(compiled.times)
+            if len(compiled.times) == tried:
+                self._compare(compiled.times)
         return value
 
     def _compare(self, times: list[float]) -> None:
         """Give up what is compiled if it is no faster."""
-        if len(times) < _TRIED or not self._spent.calls:
+        if not self._spent.calls:
             return
         compiled, plain = min(times[1:]), self._spent.seconds / self._spent.calls
         if compiled > plain:

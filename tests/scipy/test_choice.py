@@ -1,6 +1,7 @@
 """When a derivative is compiled, and what happens where it cannot be, or does not pay."""
 
 import gc
+import math
 import sys
 import weakref
 
@@ -24,8 +25,8 @@ def forgotten(monkeypatch):
     """What other tests have spent does not count."""
     monkeypatch.setattr(choice, "_SPENT", weakref.WeakKeyDictionary())
     monkeypatch.setattr(choice, "_COMPILED", {})
-    monkeypatch.setattr(choice, "_COMPILING", 1.0)
-    monkeypatch.setattr(choice, "_IMPORTING", 0.0)
+    with choice.assuming(compiling=1.0, importing=0.0):
+        yield
 
 
 class Clock:
@@ -144,26 +145,30 @@ def test_what_is_under_jit_is_compiled_at_once():
 
 
 @needs_numba
-def test_an_exception_of_the_function_is_its_own(monkeypatch):
+def test_an_exception_of_the_function_is_its_own():
     """Where compiled code raises, the function is run as it is, and raises what it would."""
-    monkeypatch.setattr(choice, "_COMPILING", 0.0)
     f = lambda x: np.array([1.0, 2.0, 3.0])[: len(x)] * x  # noqa: E731
     jac = Derivative("jac", Jacobian(f), "instead")
-    for _ in range(3):
-        jac(X)
-    with pytest.raises(ValueError, match="broadcast"):
-        jac(np.ones(5))
+    with choice.assuming(compiling=0.0):
+        for _ in range(3):
+            jac(X)
+        assert "compiled by Numba" in str(jac)
+        with pytest.raises(ValueError, match="broadcast"):
+            jac(np.ones(5))
 
 
 def test_importing_numba_is_part_of_the_price(monkeypatch):
-    monkeypatch.setattr(choice, "_IMPORTING", 1.0)
     spent = choice.Spent()
     spent.seconds = 1.5
-    monkeypatch.setitem(sys.modules, "numba", np)
-    assert spent.pays()
-    monkeypatch.delitem(sys.modules, "numba")
-    assert not spent.pays()
-    spent.seconds = 2.0
+    with choice.assuming(importing=1.0):
+        monkeypatch.setitem(sys.modules, "numba", np)
+        assert spent.pays()
+        monkeypatch.delitem(sys.modules, "numba")
+        assert not spent.pays()
+        spent.seconds = 2.0
+        assert spent.pays()
+    with choice.assuming(compiling=math.inf):
+        assert not spent.pays()
     assert spent.pays()
 
 
@@ -175,12 +180,12 @@ def test_operators_are_not_compiled():
 
 @needs_numba
 def test_few_compiled_functions_are_kept(monkeypatch):
-    monkeypatch.setattr(choice, "_COMPILING", 0.0)
     monkeypatch.setattr(choice, "_COMPILED_KEPT", 2)
     fs = [lambda x, k=k: np.sum(x**2) + k for k in range(3)]
-    for f in fs:
-        for _ in range(2):  # also where a solve asks only once
-            Derivative("jac", Gradient(f), "instead")(X)
+    with choice.assuming(compiling=0.0):
+        for f in fs:
+            for _ in range(2):  # also where a solve asks only once
+                Derivative("jac", Gradient(f), "instead")(X)
     assert [key[1] for key in choice._COMPILED] == fs[1:]
 
 
