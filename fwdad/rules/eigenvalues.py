@@ -13,7 +13,7 @@ are right for symmetric functions, such as their sum.
 References
 ----------
 Magnus, J. R. (1985). On differentiating eigenvalues and eigenvectors. Econometric Theory 1(2),
-179–191. https://doi.org/10.1017/S0266466600011129
+179–191. https://www.jstor.org/stable/3532409
 
 Giles, M. B. (2008). Collected matrix derivative results for forward and reverse mode algorithmic
 differentiation. https://doi.org/10.1007/978-3-540-68942-3_4
