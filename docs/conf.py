@@ -90,6 +90,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "header_links_before_dropdown": 6,
     "back_to_top_button": False,
+    "pygments_dark_style": "github-dark-high-contrast",  # comments are quieter than code
     "search_as_you_type": True,
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version", "theme-version"],
