@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from types import FrameType
+from types import CodeType, FrameType
 
 LIFTED: set[int] = set()
 """ids of the code objects that are lifted already (kept alive by the lifter's cache)."""
+
+ORIGINALS: dict[int, CodeType] = {}
+"""By the ids of lifted code, the code that Python has made of the same source."""
 
 SOURCELESS: dict[int, tuple[str, object]] = {}
 """By the ids of code that runs on duals as it is (kept alive likewise): whose, and why."""

@@ -30,6 +30,7 @@ from fwdad.ir.drawing.listing import listed
 from fwdad.rules.core.registry import function_name, when_changed
 from fwdad.transforms.forward import push_forward
 from fwdad.transforms.passes import optimise
+from fwdad.transforms.reverse.whole_program import pull_backward
 
 P2 = ParamSpec("P2")
 S = TypeVar("S")
@@ -56,6 +57,7 @@ class Specialisation:
     tape: Tape
     backend: str
     pushed: dict[Any, tuple[Runner, list[np.ndarray]]] = field(default_factory=dict)
+    pulled: dict[Any, tuple[Runner, list[bool]]] = field(default_factory=dict)
     shortcuts: dict[Any, Any] = field(default_factory=dict)
     rewritten: int = 0  # shortcuts that were for captured arrays of other shapes
     gaining: Lengths | None = None  # from which its loops might gain
@@ -366,3 +368,12 @@ class Jitted(Carrier, Generic[P, R]):
                 program.parallel = self._parallel
                 made.pushed[key] = (Runner(program, self._backend), constants)
         return made.pushed[key]
+
+    def pull(self, made: Specialisation, active: tuple[bool, ...]) -> Any:
+        """The program that pulls cotangents back through one specialisation."""
+        if active not in made.pulled:
+            with self._lock:
+                program, returned = pull_backward(made.tape.program, list(active))
+                program.parallel = self._parallel
+                made.pulled[active] = (Runner(program, self._backend), returned)
+        return made.pulled[active]

@@ -160,6 +160,17 @@ def _pulled_transpose(y_bar: Any, _parts: Any, pullback: Pullback) -> Any:
     return pullback.pulled(y_bar)
 
 
+def record_pullback(
+    record: Any, tangents: list[Recorded], pullback: Any, shape: tuple[int, ...], dtype: Any
+) -> Recorded:
+    """Record the tangent of a value of some shape, as one operation on tangents.
+
+    In the reverse pass ``pullback.pulled(y_bar)`` returns a cotangent for each of them.
+    """
+    value = Chunk(np.empty((0, *shape), dtype))
+    return record.operation(value, Operation(_pulled, (tuple(tangents), pullback), {}))
+
+
 def run_reverse_rule(
     record: Any,
     rule: ReverseRule,
@@ -198,10 +209,7 @@ def run_reverse_rule(
     if len(leaves) > 1:
         shape = (sum(math.prod(shape) for _, shape, _ in leaves),)
         dtype = np.result_type(*[dtype for _, _, dtype in leaves])
-    value = Chunk(np.empty((0, *shape), dtype))
-    packed = record.operation(
-        value, Operation(_pulled, (tuple(t for _, t in inputs), pullback), {})
-    )
+    packed = record_pullback(record, [t for _, t in inputs], pullback, shape, dtype)
     dots = dict(_unpacked(packed, leaves))
     return y, rebuild(y, lambda path, _: dots.get(path, ZERO))
 

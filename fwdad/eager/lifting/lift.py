@@ -17,7 +17,7 @@ import threading
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from fwdad.core.lifted_code import LIFTED, SOURCELESS
+from fwdad.core.lifted_code import LIFTED, ORIGINALS, SOURCELESS
 from fwdad.eager.lifting.nodes import PREFIX
 from fwdad.eager.lifting.rewrite import rewrite
 from fwdad.eager.lifting.source import Definition, Source, find_source
@@ -82,11 +82,11 @@ def _lift_code(f: FunctionType) -> tuple[CodeType, CodeType | None]:
         source = find_source(f)
         lifted = None if source is None else _compile(f.__code__, source)
         if len(_CACHE) >= _CACHE_KEPT:
-            for table in (_CACHE, _LAST, LIFTED, _KEPT_ALIVE, SOURCELESS):
+            for table in (_CACHE, _LAST, LIFTED, ORIGINALS, _KEPT_ALIVE, SOURCELESS):
                 table.clear()
         entry = _CACHE[id(f.__code__)] = (f.__code__, lifted)
         if lifted is not None:
-            _mark(lifted)
+            _mark(lifted, f.__code__)
         else:
             SOURCELESS[id(f.__code__)] = (function_name(f), why_missing(f))
         return entry
@@ -113,12 +113,26 @@ def _is_raised_in_python(error: BaseException) -> bool:
 _KEPT_ALIVE: list[CodeType] = []
 
 
-def _mark(code: CodeType) -> None:
+def _mark(code: CodeType, original: CodeType | None) -> None:
     LIFTED.add(id(code))
     _KEPT_ALIVE.append(code)
+    there = {} if original is None else _inner_code(original)
+    if original is not None:
+        ORIGINALS[id(code)] = original
+    for key, lifted in _inner_code(code).items():
+        same = there.get(key, ())
+        known = same if len(same) == len(lifted) else [None] * len(lifted)
+        for inner, its_original in zip(lifted, known, strict=True):
+            _mark(inner, its_original)
+
+
+def _inner_code(code: CodeType) -> dict[tuple[str, int], list[CodeType]]:
+    """The functions that a function defines, in their order, by name and line."""
+    found: dict[tuple[str, int], list[CodeType]] = {}
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            _mark(constant)
+            found.setdefault((constant.co_name, constant.co_firstlineno), []).append(constant)
+    return found
 
 
 def _all_args(args: ast.arguments) -> list[ast.arg]:

@@ -1,0 +1,5 @@
+"""Derivatives of the solutions that SciPy's ``solve_ivp`` finds.
+
+The solver runs on plain numbers; the steps that it has accepted are then differentiated, with their
+sizes as constants. Begin with ``solver.py``.
+"""
