@@ -62,11 +62,11 @@ def _through_implicit(step: Step, f: Any, Y: Matrix) -> Matrix:
     rhs = Y + np.einsum("ij,jna->ina", step.A, G)
     stages, n, size = rhs.shape
     columns = rhs.transpose(0, 2, 1).reshape(stages * size, n)
-    solved = np.linalg.solve(_matrix(step, J), columns).reshape(stages, size, n)
+    solved = np.linalg.solve(stage_matrix(step, J), columns).reshape(stages, size, n)
     return np.asarray((J @ solved).transpose(0, 2, 1) + G)
 
 
-def _matrix(step: Step, J: Matrix) -> Matrix:
+def stage_matrix(step: Step, J: Matrix) -> Matrix:
     """The matrix I - A ⊗ J of a step, where J differs from stage to stage."""
     stages, size = len(J), J.shape[1]
     coupled = np.einsum("ij,jab->iajb", step.A, J).reshape(stages * size, -1)
@@ -86,7 +86,7 @@ def pulled(
         if step.implicit:
             J = np.stack([f.jacobian(t, y) for t, y in zip(step.times, step.stages, strict=True)])
             there = np.einsum("iba,ib->ia", J, F_bar)
-            M = _matrix(step, J)
+            M = stage_matrix(step, J)
             Y_bar = np.linalg.solve(M.T, there.ravel()).reshape(F_bar.shape)
             F_bar = F_bar + step.A.T @ Y_bar
             for i, t in enumerate(step.times if others else ()):
@@ -142,7 +142,7 @@ def _implicit_on_duals(
 ) -> Any:
     stages = step.stages
     J = np.stack([jacobian(t, y) for t, y in zip(step.times, stages, strict=True)])
-    inverse = np.linalg.inv(_matrix(step, J))
+    inverse = np.linalg.inv(stage_matrix(step, J))
 
     def slopes(Y: Any) -> Any:
         return call(np.stack, [f.on_duals(t, Y[i]) for i, t in enumerate(step.times)])

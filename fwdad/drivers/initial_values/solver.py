@@ -27,6 +27,7 @@ import numpy as np
 
 from fwdad.core.fallbacks import Untraced
 from fwdad.drivers.initial_values.adjoint import SolvePullback
+from fwdad.drivers.initial_values.collocation import CollocationRecorder
 from fwdad.drivers.initial_values.ends import Ends, Event, depth_of_calls
 from fwdad.drivers.initial_values.outputs import Steps, give_derivatives
 from fwdad.drivers.initial_values.propagation import Layout, pulled, pushed, replayed
@@ -66,6 +67,7 @@ _RECORDERS: dict[str, type[Recorder]] = {
     "DOP853": ExplicitRecorder,
     "Radau": RadauRecorder,
     "BDF": BdfRecorder,
+    "LSODA": CollocationRecorder,
 }
 
 
@@ -89,11 +91,13 @@ class _Solve:
 
     def run(self) -> Any:
         """SciPy's result, with derivatives where there are any."""
-        found, steps = self._solved()
+        found, recorder, options = self._solved()
         reads = [self.y0, *self.primals.duals()]
         watched = [self.rhs, *self.events]
         if not (is_active(reads) or self.ends.active or any(f.active for f in watched)):
             return found
+        recorder.finish(self.rhs, options)
+        steps = recorder.steps
         layout = Layout(steps)
         y0 = self.ends.start(self.rhs, self.y0)
         rows = self._rows(steps, layout, y0)
@@ -102,14 +106,15 @@ class _Solve:
 
     # -- the solve
 
-    def _solved(self) -> tuple[Any, list[Step]]:
-        """SciPy's result, and the steps that it consists of."""
+    def _solved(self) -> tuple[Any, Recorder, dict[str, Any]]:
+        """SciPy's result, what has noted its steps, and its options."""
         import scipy.integrate as library  # noqa: PLC0415  (its caller has imported it)
 
         given = self.given
         method = given["method"]
         cls = getattr(library, method) if isinstance(method, str) else method
-        recorder = _RECORDERS[cls.__name__]()
+        known = cls is getattr(library, cls.__name__, None)
+        recorder = _RECORDERS[cls.__name__]() if known else CollocationRecorder()
         options = {k: stop_gradient(o) for k, o in given["options"].items() if k != "jac"}
         jac, args = given["options"].get("jac"), self.rhs.plain_args
         if callable(jac):
@@ -125,7 +130,7 @@ class _Solve:
         if found.sol is not None and cls in (library.BDF, library.LSODA):  # as for the class itself
             sol = found.sol
             found.sol = library.OdeSolution(sol.ts, sol.interpolants, alt_segment=True)
-        return found, recorder.steps
+        return found, recorder, options
 
     # -- the derivatives of the steps
 

@@ -73,6 +73,9 @@ class Recorder:
     def interpolated(self, _solver: Any) -> None:
         """Note what the solver's interpolation in its last step has needed."""
 
+    def finish(self, f: Any, options: dict[str, Any]) -> None:
+        """Complete the steps of the function f when the solver is done."""
+
 
 def recorded(method: Any, recorder: Recorder) -> Any:
     """A solver's class whose objects tell a recorder of their steps, and are the same otherwise."""
