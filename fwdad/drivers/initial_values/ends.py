@@ -10,18 +10,9 @@ from fwdad.drivers.initial_values.right_hand_side import Matrix, RightHandSide
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.explicit import explicit
-from fwdad.eager.run import STATE
 from fwdad.errors import UndefinedDerivativeError
 from fwdad.evaluation.evaluators import jvp, stop_gradient
 from fwdad.rules.core.registry import function_name
-
-
-def depth_of_calls() -> int:
-    """How many derivative calls are around this one: the order of derivatives at most."""
-    count, run = 0, STATE.run
-    while run is not None:
-        count, run = count + 1, run.outer
-    return count
 
 
 def shift(t: Any) -> Any:
@@ -34,14 +25,16 @@ def with_value(value: Any, y: Any) -> Any:
     return call(np.add, value, shift(y))
 
 
-def moved(f: RightHandSide, t: Any, y: Any, by: Any) -> Any:
+def moved(f: RightHandSide, t: Any, y: Any, by: Any, depth: int = 0) -> Any:
     """The solution through y at t, at t + by; ``by`` is zero, with derivatives.
+
+    ``depth`` is that of the calls around if it is more than at the time of the solve.
 
     One step of the classical Runge-Kutta method is right to the fourth order of derivatives.
     """
     if not is_active((by,)):
         return y
-    if depth_of_calls() == 1:
+    if max(depth, f.depth) == 1:
         return call(np.add, y, call(np.multiply, by, f.vector(stop_gradient(t), stop_gradient(y))))
 
     def slope(part: float, k: Any = None) -> Any:
@@ -110,13 +103,13 @@ class Event(RightHandSide):
     def shift(self, f: RightHandSide, t: float, y: Any) -> Any:
         r"""How the time of a zero moves, where y is the solution at the time that was found.
 
-        .. math:: g(t, y(t)) = 0 \\;\\Rightarrow\\; \\dot t = -\\dot g / (g_t + g_y f)
+        .. math:: g(t, y(t)) = 0 \;\Rightarrow\; \dot t = -\dot g / (g_t + g_y f)
 
         with ġ that for a constant time.
         """
         by: Any = 0.0
         slope = None
-        for _ in range(depth_of_calls()):
+        for _ in range(self.depth):
             value = self._value(call(np.add, t, by), moved(f, t, y, by))
             if not is_active((value,)):
                 return by
@@ -137,11 +130,11 @@ class Event(RightHandSide):
             there = call(np.add, y, call(np.multiply, s, along))
             return call(self.plain_f, call(np.add, t, s), there, *self.plain_args)
 
-        slope = float(np.real(np.ravel(jvp(value, 0.0, 1.0)[1])[0]))
+        slope = float(np.real(np.ravel(stop_gradient(jvp(value, 0.0, 1.0)[1]))[0]))
         if slope == 0:
             raise UndefinedDerivativeError(
                 f"the time of an event of solve_ivp has no derivative: the slope of "
-                f"{function_name(self.f)} along the solution is 0 at t = {t}, where the solution "
-                "touches the zero without crossing it"
+                f"{function_name(self.f)} along the solution is 0 at t = {t}, where it touches "
+                "zero or jumps"
             )
         return slope

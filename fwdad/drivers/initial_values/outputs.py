@@ -8,7 +8,11 @@ import numpy as np
 
 from fwdad.drivers.initial_values.ends import Ends, Event, moved, shift, with_value
 from fwdad.drivers.initial_values.propagation import Layout
-from fwdad.drivers.initial_values.right_hand_side import Matrix, RightHandSide
+from fwdad.drivers.initial_values.right_hand_side import (
+    Matrix,
+    RightHandSide,
+    depth_of_calls,
+)
 from fwdad.drivers.initial_values.steps import Step
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls.dispatch import call
@@ -68,16 +72,20 @@ class Solution:
         y = with_value(columns, call(np.transpose, self._steps.at(np.atleast_1d(at))))
         if is_active((t,)):
             by = call(np.reshape, shift(t), (-1,))
-            y = moved_columns(self._f, np.atleast_1d(at), y, {k: by[k] for k in range(at.size)})
+            shifts = {k: by[k] for k in range(at.size)}
+            y = moved_columns(self._f, np.atleast_1d(at), y, shifts, depth_of_calls())
         return y if at.ndim else y[:, 0]
 
 
-def moved_columns(f: RightHandSide, times: Matrix, y: Any, shifts: dict[int, Any]) -> Any:
+def moved_columns(
+    f: RightHandSide, times: Matrix, y: Any, shifts: dict[int, Any], depth: int = 0
+) -> Any:
     """Solutions at some times, of which some move."""
     if not shifts:
         return y
     columns = [
-        moved(f, t, y[:, k], shifts[k]) if k in shifts else y[:, k] for k, t in enumerate(times)
+        moved(f, t, y[:, k], shifts[k], depth) if k in shifts else y[:, k]
+        for k, t in enumerate(times)
     ]
     return call(np.stack, columns, 1)
 

@@ -18,7 +18,7 @@ from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.array import Array
 from fwdad.eager.duals.explicit import explicit
 from fwdad.eager.memory.shadow import SHADOWED
-from fwdad.eager.run import Tag
+from fwdad.eager.run import STATE, Tag
 from fwdad.evaluation.evaluators import jvp, stop_gradient
 from fwdad.frontend.syntax.loops import WithoutWarnings
 from fwdad.tangents.chunk import Chunk
@@ -26,11 +26,20 @@ from fwdad.tangents.chunk import Chunk
 Matrix = np.ndarray[Any, Any]
 
 
+def depth_of_calls() -> int:
+    """How many derivative calls are around this one: the order of derivatives at most."""
+    count, run = 0, STATE.run
+    while run is not None:
+        count, run = count + 1, run.outer
+    return count
+
+
 class RightHandSide:
     """A function ``f(t, y, *args)`` that carries tangents in its arguments or what it reads.
 
     ``primals`` are shared with the other functions of a solve. ``active`` says, once the function
-    was run, whether its values carry tangents when y does not.
+    was run, whether its values carry tangents when y does not; ``depth`` how many derivative calls
+    are around the solve.
     """
 
     def __init__(
@@ -52,6 +61,7 @@ class RightHandSide:
                 self.plain_f = twin.jitted.setdefault(f.backend, Jitted(self._inner, f.backend))
         self.twin = twin
         self.active = is_active(args)
+        self.depth = depth_of_calls()
 
     def plain(self, t: Any, y: Any) -> Any:
         """The value for plain arguments, without tangents, as SciPy asks for it."""
@@ -105,7 +115,10 @@ class RightHandSide:
                 y = call(np.reshape, y, (-1, 1))
             return call(np.ravel, call(np.asarray, call(self.plain_f, t, y, *self.plain_args)))
 
-        return self.real_matrix(lambda v: jvp(value, y, v, holomorphic=np.iscomplexobj(y))[1], y)
+        def push(v: Matrix) -> Matrix:
+            return np.asarray(stop_gradient(jvp(value, y, v, holomorphic=False)[1]))
+
+        return self.real_matrix(push, y)
 
     @staticmethod
     def real_matrix(push: Callable[[Matrix], Matrix], y: Matrix) -> Matrix:

@@ -28,7 +28,7 @@ import numpy as np
 from fwdad.core.fallbacks import Untraced
 from fwdad.drivers.initial_values.adjoint import SolvePullback
 from fwdad.drivers.initial_values.collocation import CollocationRecorder
-from fwdad.drivers.initial_values.ends import Ends, Event, depth_of_calls
+from fwdad.drivers.initial_values.ends import Ends, Event
 from fwdad.drivers.initial_values.outputs import Steps, give_derivatives
 from fwdad.drivers.initial_values.propagation import Layout, pulled, pushed, replayed
 from fwdad.drivers.initial_values.right_hand_side import (
@@ -50,13 +50,17 @@ from fwdad.drivers.initial_values.steps import (
 from fwdad.drivers.initial_values.twins import Primals
 from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.eager.activity import is_active
+from fwdad.eager.build import unseen
 from fwdad.eager.calls.dispatch import call, handler
 from fwdad.eager.duals.array import Array
 from fwdad.eager.duals.explicit import explicit
 from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager.run import STATE, Tag
 from fwdad.eager_reverse.reverse_rules import record_pullback
+from fwdad.errors import UntraceableError
 from fwdad.evaluation.evaluators import stop_gradient
+from fwdad.frontend.calls.tables import builtin
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.rules.core.registry import when_imported
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
@@ -96,13 +100,14 @@ class _Solve:
         watched = [self.rhs, *self.events]
         if not (is_active(reads) or self.ends.active or any(f.active for f in watched)):
             return found
-        recorder.finish(self.rhs, options)
-        steps = recorder.steps
-        layout = Layout(steps)
-        y0 = self.ends.start(self.rhs, self.y0)
-        rows = self._rows(steps, layout, y0)
-        solution = Steps(steps, layout, rows, self.ends.direction)
-        return give_derivatives(found, solution, self.rhs, self.ends, self.events)
+        tag = self._one_tag()
+        with unseen() as run, run:  # the solver has made the effects of the functions
+            recorder.finish(self.rhs, options)
+            layout = Layout(recorder.steps)
+            y0 = self.ends.start(self.rhs, self.y0)
+            rows = self._rows(recorder.steps, layout, y0, tag)
+            solution = Steps(recorder.steps, layout, rows, self.ends.direction)
+            return give_derivatives(found, solution, self.rhs, self.ends, self.events)
 
     # -- the solve
 
@@ -134,9 +139,8 @@ class _Solve:
 
     # -- the derivatives of the steps
 
-    def _rows(self, steps: list[Step], layout: Layout, y0: Any) -> Any:
+    def _rows(self, steps: list[Step], layout: Layout, y0: Any, tag: Tag | None) -> Any:
         """All vectors of the steps, with their derivatives."""
-        tag = self._one_tag(y0)
         if tag is None:
             return self._on_all(steps, y0)
         candidates = [Candidate("tape", lambda: self._by_tape(steps, layout, y0, tag))]
@@ -146,11 +150,11 @@ class _Solve:
             candidates.append(Candidate("recorded run", lambda: self._on_all(steps, y0)))
         return first_that_can("solution", self.fun, *candidates)
 
-    def _one_tag(self, y0: Any) -> Tag | None:
+    def _one_tag(self) -> Tag | None:
         """The one call that all tangents belong to; None if there may be more."""
-        if depth_of_calls() > 1:
+        if self.rhs.depth > 1:
             return None
-        duals = [x for x in (y0, *self.primals.duals()) if isinstance_dual(x)]
+        duals = [x for x in (self.y0, *self.primals.duals()) if isinstance_dual(x)]
         tags = {x.tag for x in duals} | {STATE.run.tag}
         return next(iter(tags)) if len(tags) == 1 else None
 
@@ -201,7 +205,7 @@ class _Solve:
         """The steps once more on all duals, whichever calls they belong to."""
         f = self.rhs.traced(steps[0].t, steps[0].stages[0])
         jacobian = self.rhs.jacobian if isinstance(f, Untraced) else f.jacobian
-        return replayed(steps, self.rhs, y0, jacobian, depth_of_calls())
+        return replayed(steps, self.rhs, y0, jacobian, self.rhs.depth)
 
 
 def _handled(solver: Any) -> Callable[..., Any]:
@@ -219,4 +223,18 @@ def _handled(solver: Any) -> Callable[..., Any]:
     return solve
 
 
-when_imported("scipy.integrate.solve_ivp", lambda solver: handler(solver)(_handled(solver)))
+def _refuse(tracer: Tracer, *_args: Any, **_options: Any) -> Any:
+    """The meaning of the solver in a trace: none, which is known without tracing its source."""
+    message = (
+        "scipy.integrate.solve_ivp is not traced: call it outside of jit. Its derivatives are taken "
+        "from a tape of the right-hand side, which is compiled if that is under jit"
+    )
+    raise UntraceableError(message, tracer.position.location())
+
+
+def _enter(solver: Any) -> None:
+    handler(solver)(_handled(solver))
+    builtin(solver)(_refuse)
+
+
+when_imported("scipy.integrate.solve_ivp", _enter)
