@@ -3,3 +3,5 @@
 The solver runs on plain numbers; the steps that it has accepted are then differentiated, with their
 sizes as constants. Begin with ``solver.py``.
 """
+
+from fwdad.drivers.initial_values import solver as solver  # installs itself

@@ -14,6 +14,7 @@ Source: Hairer and Wanner (1996), "Solving Ordinary Differential Equations II", 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ class CollocationRecorder(RadauRecorder):
         super().__init__()
         self._pieces: list[tuple[float, float, Any]] = []
 
-    def after(self, solver: Any, before: Any) -> None:
+    def after(self, solver: Any, _before: Any) -> None:
         """See :class:`Recorder`."""
         self._pieces.append((solver.t_old, solver.t, solver.dense_output()))
 
@@ -45,7 +46,10 @@ class CollocationRecorder(RadauRecorder):
             parts, error = 1, np.inf
             for _ in range(_HALVED_AT_MOST):
                 made = _divided(t_old, t, solution, parts)
-                before, error = error, max(_error(s, f, jacobian, solution, tolerance) for s in made)
+                before, error = (
+                    error,
+                    max(_error(s, f, jacobian, solution, tolerance) for s in made),
+                )
                 if error <= 1 or error > before / 2:
                     break
                 parts *= 2
@@ -57,7 +61,7 @@ def _divided(t_old: float, t: float, solution: Any, parts: int) -> list[Step]:
     ends = np.linspace(t_old, t, parts + 1)
     ends[-1] = t
     made = []
-    for a, b in zip(ends[:-1], ends[1:], strict=True):
+    for a, b in pairwise(ends):
         step = collocation_step(float(a), float(b), np.empty(0))
         step.stages = np.ascontiguousarray(solution(step.times).T)
         made.append(step)

@@ -102,7 +102,9 @@ def give_derivatives(
             continue
         y = with_value(found.y_events[k], steps.at(at))
         by = [event.shift(f, t, y[m]) for m, t in enumerate(at)]
-        found.t_events[k] = call(np.stack, [call(np.add, t, b) for t, b in zip(at, by, strict=True)])
+        found.t_events[k] = call(
+            np.stack, [call(np.add, t, b) for t, b in zip(at, by, strict=True)]
+        )
         found.y_events[k] = call(np.stack, [moved(f, t, y[m], by[m]) for m, t in enumerate(at)])
         if found.status == 1 and ends.t_eval is None and at[-1] == times[-1]:
             shifts[len(times) - 1] = by[-1]
@@ -115,6 +117,7 @@ def give_derivatives(
     moving = {k: b for k, b in shifts.items() if is_active((b,))}
     if moving:
         found.t = call(
-            np.stack, [call(np.add, t, moving[k]) if k in moving else t for k, t in enumerate(times)]
+            np.stack,
+            [call(np.add, t, moving[k]) if k in moving else t for k, t in enumerate(times)],
         )
     return found

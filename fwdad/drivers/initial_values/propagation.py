@@ -73,9 +73,7 @@ def stage_matrix(step: Step, J: Matrix) -> Matrix:
     return np.asarray(np.eye(stages * size) - coupled)
 
 
-def pulled(
-    steps: list[Step], layout: Layout, f: Any, rows_bar: Matrix
-) -> tuple[Matrix, list[Any]]:
+def pulled(steps: list[Step], layout: Layout, f: Any, rows_bar: Matrix) -> tuple[Matrix, list[Any]]:
     """The cotangents of the start, and of what f reads, for those of all rows, ``(rows, size)``."""
     x_bar = rows_bar[layout.before[-1]]
     others: list[Any] = [None] * len(f.inputs)

@@ -197,9 +197,7 @@ class _Solve:
         rows = np.zeros((layout.rows, *value.shape), value.dtype)
         dots = [tag.record.adopt(x.t) for x in inputs]
         pullback = SolvePullback(pull, inputs)
-        return Array(
-            rows, record_pullback(tag.record, dots, pullback, rows.shape, rows.dtype), tag
-        )
+        return Array(rows, record_pullback(tag.record, dots, pullback, rows.shape, rows.dtype), tag)
 
     def _on_all(self, steps: list[Step], y0: Any) -> Any:
         """The steps once more on all duals, whichever calls they belong to."""
@@ -226,8 +224,8 @@ def _handled(solver: Any) -> Callable[..., Any]:
 def _refuse(tracer: Tracer, *_args: Any, **_options: Any) -> Any:
     """The meaning of the solver in a trace: none, which is known without tracing its source."""
     message = (
-        "scipy.integrate.solve_ivp is not traced: call it outside of jit. Its derivatives are taken "
-        "from a tape of the right-hand side, which is compiled if that is under jit"
+        "scipy.integrate.solve_ivp is not traced: call it outside of jit. Its derivatives are "
+        "those of its steps, by a tape of fun, which is compiled if fun is under jit"
     )
     raise UntraceableError(message, tracer.position.location())
 

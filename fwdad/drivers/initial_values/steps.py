@@ -66,7 +66,7 @@ class Recorder:
     def before(self, _solver: Any) -> Any:
         """What has to be known of a solver before a step."""
 
-    def after(self, solver: Any, before: Any) -> None:
+    def after(self, solver: Any, _before: Any) -> None:
         """Note an accepted step."""
         raise NotImplementedError
 
@@ -80,7 +80,7 @@ class Recorder:
 def recorded(method: Any, recorder: Recorder) -> Any:
     """A solver's class whose objects tell a recorder of their steps, and are the same otherwise."""
 
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
         method.__init__(self, *args, **kwargs)
         recorder.begin(self)
 
@@ -96,7 +96,7 @@ def recorded(method: Any, recorder: Recorder) -> Any:
         recorder.interpolated(self)
         return made
 
-    members = {"__init__": __init__, "step": step, "_dense_output_impl": _dense_output_impl}
+    members = {"__init__": init, "step": step, "_dense_output_impl": _dense_output_impl}
     return type(method.__name__, (method,), {**members, "__module__": method.__module__})
 
 
@@ -119,7 +119,7 @@ class ExplicitRecorder(Recorder):
         """See :class:`Recorder`."""
         self.steps.append(_start(solver.t, solver.y.copy(), 1.0))
 
-    def after(self, solver: Any, before: Any) -> None:
+    def after(self, solver: Any, _before: Any) -> None:
         """See :class:`Recorder`."""
         h = solver.t - solver.t_old
         rows = _rows_of(solver)
@@ -225,7 +225,7 @@ class RadauRecorder(Recorder):
         """See :class:`Recorder`."""
         self.steps.append(_start(solver.t, solver.y.copy(), None))
 
-    def after(self, solver: Any, before: Any) -> None:
+    def after(self, solver: Any, _before: Any) -> None:
         """See :class:`Recorder`."""
         stages = solver.y_old + solver.Z
         self.steps.append(collocation_step(solver.t_old, solver.t, stages))
