@@ -109,11 +109,12 @@ def _polished(f: Callable[[Any], Any], x: Any, report: _Report, *, by_element: b
             f"derivatives of complex roots, found by {report.name}, are not supported"
         )
     y: Any = x
+    size: Any = 1.0
     for k in range(_STEPS):
         if by_element or np.ndim(x) == 0:
             value, slope = call(jvp, f, y, np.ones_like(x))
             _check_slope(slope, report)
-            step, size = call(np.divide, value, slope), 1.0
+            step = call(np.divide, value, slope)
         else:
             rows = np.size(x), np.size(x)
             value = call(np.ravel, call(np.asarray, call(f, y)))

@@ -51,7 +51,7 @@ _ASSUMED: ContextVar[Assumed] = ContextVar("assumed of compilation", default=Ass
 
 
 @contextmanager
-def assuming(**changed: float) -> Iterator[None]:
+def assuming(**changed: Any) -> Iterator[None]:
     """Within this, other things are assumed: ``compiling=math.inf`` compiles nothing."""
     token = _ASSUMED.set(_ASSUMED.get()._replace(**changed))
     try:

@@ -99,7 +99,8 @@ def solve_ivp(
                 options["jac"] = _at_one_kind_of_time(jac)
         return solve(
             scipy.integrate.solve_ivp, _at_one_kind_of_time(fun), t_span, y0, method=method,
-            t_eval=t_eval, dense_output=dense_output, events=events, vectorized=vectorized, args=args, **options,
+            t_eval=t_eval, dense_output=dense_output, events=events, vectorized=vectorized,
+            args=args, **options,
         )  # fmt: skip
 
 
