@@ -227,6 +227,9 @@ def _index_key(index: tuple[Any, ...]) -> Any:
     key: list[Any] = []
     for i in index:
         if isinstance(i, slice):
+            bounds = i.start, i.stop, i.step
+            if not all(b is None or isinstance(b, (int, np.integer)) for b in bounds):
+                return None  # lengths of a tape
             key.append(("slice", *_bounds(i)))
         elif i is None or i is Ellipsis or type(i) is int:
             key.append(i)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.linalg
 from numpy.testing import assert_allclose
 
 import fwdad
@@ -12,7 +13,7 @@ from fwdad.codegen.loops.source import numba_source
 from fwdad.codegen.numpy_backend.source import compiled, numpy_source
 from fwdad.frontend.trace import trace
 from fwdad.transforms.passes import optimise
-from tests.differences import difference_along
+from tests.differences import central_differences, difference_along
 from tests.tiers import every
 
 rng = np.random.default_rng(3)
@@ -198,3 +199,31 @@ def test_vectors_of_a_repeated_eigenvalue_raise_where_they_are_used():
     assert_allclose(values(2.0), np.ones(3), rtol=1e-14)
     with pytest.raises(fwdad.errors.UndefinedDerivativeError, match="repeated eigenvalue"):
         vectors(2.0)
+
+
+def test_factors_of_rectangles_are_recorded():
+    """Their derivatives, for matrices of unknown lengths, are no calls of rules."""
+
+    def f(a):
+        q, r = np.linalg.qr(a)
+        return np.sum(q[:, 0] * r[0, -1]) + np.sum(np.linalg.lstsq(a, a[:, 0] ** 2)[0])
+
+    gradient = fwdad.jit(fwdad.grad(f))
+    assert_allclose(gradient(TALL), central_differences(f, TALL), rtol=1e-6, atol=1e-7)
+    assert fwdad.explain(gradient).endswith("run by Numba")
+
+
+def test_flags_that_are_given_are_assumed():
+    """They decide how many results there are."""
+    for pivoting in (False, True, False):
+        given = {"mode": "economic", "pivoting": pivoting}
+        y, pullback = fwdad.vjp(scipy.linalg.qr, TALL, kwargs=given)
+        assert len(y) == 2 + pivoting
+        q_bar, r_bar = np.ones_like(y[0]), np.ones_like(y[1])
+        x_bar = pullback((q_bar, r_bar, *y[2:]))
+
+        def total(a, given=given):
+            q, r, *_ = scipy.linalg.qr(a, **given)
+            return np.sum(q) + np.sum(r)
+
+        assert_allclose(x_bar, central_differences(total, TALL), rtol=1e-6, atol=1e-7)

@@ -187,12 +187,21 @@ class OperationCalls:
             return self._lengths(value) if name in SHAPES else value
 
         made = {key: converted(key, value) for key, value in kwargs.items()}
+        if rule is not None and not users:
+            made = {key: self._flag(value) for key, value in made.items()}
         if any(type(a) in _OPTIONS for a in args):
             names: tuple[str | None, ...] = tuple(positional(f)) or _NAMES.get(f, ())
             if names and names[0] not in SHAPES:  # a function's first argument is not an option
                 names = (None, *names[1:])
             args = tuple(converted(name, a) for a, name in zip_longest(args, names[: len(args)]))
         return args, made
+
+    def _flag(self, x: Any) -> Any:
+        """A flag, assumed if it is an input: it may say how many results there are."""
+        if type(x) is not Symbol or x.is_array or x.dtype != np.dtype(bool):
+            return x
+        forced = self.recorder.examples.forced(x.value)
+        return x if forced is UNBOUND else bool(forced)
 
     def _known_option(self, x: Any) -> Any:
         """An option that must be known, perhaps a list or an array of numbers."""
