@@ -206,3 +206,12 @@ def test_support_table_is_current(name):
         pytest.skip("the table is of other versions")
     row = support_table.row(name, support_table.functions()[name])
     assert f"\n{row}\n" in text, f"{row}: run `python -m docs.support_table`"
+
+
+def test_primes_of_formulas_are_no_exponents(monkeypatch):
+    for package in ("latex2mathml", "sphinx"):
+        pytest.importorskip(package)
+    monkeypatch.syspath_prepend(str(DOCS / "extensions"))
+    written = importlib.import_module("mathml").mathml("T'' + x_1' + T^2")
+    assert "<mrow><mi>T</mi><mi>&#x02033;</mi></mrow>" in written
+    assert "<msup><mi>T</mi><mn>2</mn></msup>" in written  # an exponent is one
