@@ -312,6 +312,35 @@ def test_lu_as_programs_use_it():
     assert_allclose(fwdad.grad(log_det)(a), np.linalg.inv(a).T, rtol=1e-10)
 
 
+def test_pivots_are_never_made_up(monkeypatch):
+    """LAPACK does not check them: it would write behind the arrays."""
+    get, pivots = sl._decomp_lu.get_lapack_funcs, []
+
+    def watched(names, *args, **kwargs):
+        functions = get(names, *args, **kwargs)
+        if tuple(names) != ("getrs",):
+            return functions
+
+        def getrs(lu, places, *rest, **options):
+            pivots.append(places.max() < len(lu))
+            return functions[0](lu, places, *rest, **options)
+
+        return (getrs,)
+
+    monkeypatch.setattr(sl._decomp_lu, "get_lapack_funcs", watched)
+
+    def f(m, b):
+        return np.sum(sl.lu_solve(sl.lu_factor(m), b) ** 2)
+
+    for n in (1, 2, 3):
+        a, b = draw.regular(n, n), draw.real(n)
+        want = fwdad.jacobian(f, a, args=(b,), mode="forward")
+        for derivative in (fwdad.grad(f), fwdad.jit(fwdad.grad(f)), fwdad.jit(fwdad.jacfwd(f))):
+            assert_allclose(derivative(a, b), want, rtol=1e-9)
+    assert len(pivots) > 12
+    assert all(pivots)
+
+
 def test_exponential_of_a_generator_of_rotations():
     def rotated(angle):
         return sl.expm(angle * np.array([[0.0, -1.0], [1.0, 0.0]]))

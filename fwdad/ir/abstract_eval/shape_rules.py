@@ -184,15 +184,23 @@ def _solved(k: int) -> Callable[..., Any]:
     return solution
 
 
+def _solved_by_pivots(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
+    factors, b = (_argument(args, kwargs, k, n) for k, n in ((0, "lu_and_piv"), (1, "b")))
+    if not isinstance(factors, tuple) or factors[0].type.ndim != 2:
+        raise CannotInferError("it solves with stacks of factors")
+    return _solved(1)((factors[0], b), {})
+
+
 def _mapped(_args: Operand, _kwargs: dict[str, Operand]) -> ArrayType:
     """A map calls user code, and only that knows the length of its vectors."""
     return ArrayType(np.dtype(float), (Size(),))
 
 
-# Bands of ones are singular.
+# Bands of ones are singular; pivots are places in memory, which nobody checks.
 BY_NAME: dict[str, Callable[..., Any]] = {
     "scipy.linalg.solve_banded": _solved(2),
     "scipy.linalg.solveh_banded": _solved(1),
+    "scipy.linalg.lu_solve": _solved_by_pivots,
     **image_shapes.BY_NAME,
 }
 
