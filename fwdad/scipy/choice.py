@@ -42,7 +42,7 @@ class Assumed(NamedTuple):
     compiling: float = 0.4
     """Tracing and compiling a derivative, which takes 0.1 to 1 s."""
     importing: float = 0.4
-    """Importing Numba, where nobody has done that."""
+    """Importing Numba, where it is not imported yet."""
     tried: int = 4
     """Compiled calls after which their time is compared; the first of them is not counted."""
 

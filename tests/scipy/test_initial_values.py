@@ -313,3 +313,26 @@ def test_the_pullback_is_linear_in_duals():
     )
     J = pull(np.ones(1))
     assert_allclose(fwdad.jvp(pull, np.ones(1), np.full(1, 2.0))[1], 2 * J, rtol=1e-12)
+
+
+@pytest.mark.parametrize("derivative", [fwdad.derivative, fwdad.grad])
+def test_what_fun_leaves_behind_is_that_of_one_solve(derivative):
+    """A counter that it rebinds, and a list that holds a number with a derivative."""
+    left = []
+
+    def f(k):
+        count, seen = 0, [k]
+
+        def rate(t, y):
+            nonlocal count
+            count += 1
+            seen.append(t)
+            return -seen[0] * y
+
+        found = solve_ivp(rate, (0, 1), [1.0], **TIGHT)
+        left.append((count, len(seen) - 1, found.nfev))
+        return found.y[0, -1]
+
+    assert_allclose(derivative(f)(2.0), -np.exp(-2.0), rtol=1e-7)
+    f(2.0)
+    assert left == [(left[-1][2],) * 3] * len(left)

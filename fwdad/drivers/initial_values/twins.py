@@ -7,8 +7,9 @@ is traced once. It runs, and is traced, without meeting a dual.
 
 from __future__ import annotations
 
+import dis
 import threading
-from types import CellType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from fwdad.tangents.plain import plain
 
 _KEPT = 64  # pieces of code that have twins
 _EMPTY = object()
+_REBINDING = ("STORE_DEREF", "DELETE_DEREF")
 
 
 class Twin:
@@ -53,7 +55,7 @@ class Twin:
 
 
 class _Resting(threading.local):
-    """The twins of this thread that nobody uses, by their code and globals."""
+    """The twins of this thread that are not in use, by their code and globals."""
 
     def __init__(self) -> None:
         self.twins: dict[Any, list[Twin]] = {}
@@ -123,6 +125,12 @@ class Primals:
     def _function(self, f: FunctionType) -> Any:
         if not _can_have_twin(f):
             return f
+        cells = zip(f.__code__.co_freevars, f.__closure__ or (), strict=True)
+        by_name = {name: _content(cell) for name, cell in cells}
+        code = ORIGINALS.get(id(f.__code__), f.__code__)
+        contents = [by_name[name] for name in code.co_freevars]
+        if any(isinstance(x, (list, dict)) and self.of(x) is not x for x in contents):
+            return f  # which may write into what it reads: not into a copy
         key = (f.__code__, id(f.__globals__), f.__qualname__)
         resting = _RESTING.twins
         free = resting.get(key)
@@ -134,9 +142,7 @@ class Primals:
         self._met[id(f)] = (twin.function, f)
         self._in_use.append((key, twin))
         self._twin_of[id(f)] = twin
-        by_name = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
-        names = twin.function.__code__.co_freevars
-        twin.fill([self.of(_content(by_name[name])) for name in names])
+        twin.fill([self.of(content) for content in contents])
         if f.__defaults__:
             twin.function.__defaults__ = tuple(self.of(d) for d in f.__defaults__)
         return twin.function
@@ -155,7 +161,16 @@ def _can_have_twin(f: FunctionType) -> bool:
     """Whether the same code over other cells is the same function."""
     if is_library_file(f.__code__.co_filename) or f.__kwdefaults__ or find_rule(f) is not None:
         return False
-    return id(f.__code__) not in LIFTED or id(f.__code__) in ORIGINALS
+    if id(f.__code__) in LIFTED and id(f.__code__) not in ORIGINALS:
+        return False
+    return not _rebinds(ORIGINALS.get(id(f.__code__), f.__code__))
+
+
+def _rebinds(code: CodeType) -> bool:
+    """Whether a function assigns to variables of the functions around it (``nonlocal``)."""
+    stored = {i.argval for i in dis.get_instructions(code) if i.opname in _REBINDING}
+    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
+    return not stored.isdisjoint(code.co_freevars) or any(map(_rebinds, inner))
 
 
 def _content(cell: CellType) -> Any:
