@@ -72,7 +72,9 @@ def solve_ivp(
     of the caller's own classes, which do not show their steps, the Radau IIA method of order 5
     follows the solution. Forward mode costs a run of fun on all directions for each stage, reverse
     mode one pullback of fun for each; implicit steps need exact Jacobians besides. Second
-    derivatives run the steps on duals, which takes tens of times as long.
+    derivatives run the steps on duals, which takes tens of times as long. What fun stores outside
+    itself, in a list that is read after the solve, are plain numbers without derivatives: compute
+    such values from the solution.
 
     Examples
     --------
