@@ -384,7 +384,7 @@ class DeadDualError(FwdadError, RuntimeError):
 
 
 class StaleValueError(FwdadError, RuntimeError):
-    """A result that an earlier derivative call has kept outside is read without its derivative."""
+    """A result kept outside by an earlier derivative call, or a solver, has lost its derivative."""
 
     noted = True
 

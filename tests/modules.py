@@ -56,6 +56,7 @@ GROUPS = {
     "display/text": ("display/test_source.py",),
     "drivers/executable": ("api/test_jit.py",),
     "drivers/initial_values/*": ("scipy/test_initial_values.py",),
+    "drivers/solver_call": ("scipy/test_initial_values.py", "drivers/test_implicit_roots.py"),
     "drivers/jacobian": ("drivers/test_jacobian_rows.py",),
     "drivers/jacobian_operator": ("drivers/test_linearized.py",),
     "drivers/jitted_*": ("api/test_jit.py",),

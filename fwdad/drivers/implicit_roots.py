@@ -24,7 +24,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.drivers.jacobian import jacobian
+from fwdad.drivers.solver_call import Watched, on_plain_numbers
 from fwdad.eager.activity import is_active
+from fwdad.eager.build import unseen
 from fwdad.eager.calls.dispatch import call, handler
 from fwdad.errors import MissingRuleError, UndefinedDerivativeError
 from fwdad.evaluation.evaluators import jvp, stop_gradient
@@ -35,17 +37,6 @@ _CLOSE = float(np.sqrt(np.finfo(float).eps))  # MINPACK's and SciPy's own xtol
 _WIDTH = (("xtol", 2e-12), ("rtol", 4 * float(np.finfo(float).eps)))  # SciPy's for brackets
 _OPEN = ("newton", "secant", "halley")  # methods of root_scalar that use no bracket
 _JUMP = 1e3  # a Newton step to a root from an interval around it, in widths of the interval
-
-
-def _without(g: Any, extra: tuple[Any, ...], more: dict[str, Any]) -> Any:
-    """A user's function with its extra arguments bound, whose results carry no derivative."""
-    if not callable(g):
-        return g
-
-    def constant(*x: Any) -> Any:
-        return stop_gradient(call(g, *x, *extra, **more))
-
-    return constant
 
 
 class _Report:
@@ -102,6 +93,11 @@ class _Report:
 
 def _polished(f: Callable[[Any], Any], x: Any, report: _Report, *, by_element: bool) -> Any:
     """The root x with its derivatives, or x itself where f carries none."""
+    with unseen() as run, run:  # the solver has made the effects of the function
+        return _newton_steps(f, x, report, by_element=by_element)
+
+
+def _newton_steps(f: Callable[[Any], Any], x: Any, report: _Report, *, by_element: bool) -> Any:
     if not is_active((call(f, x),)):
         return x
     if np.iscomplexobj(x):
@@ -176,15 +172,30 @@ _AS_THEY_ARE = ("callback", "constraints")
 
 
 def _solve(solver: Any, given: dict[str, Any], extra: tuple[Any, ...], **changed: Any) -> Any:
-    """Run a solver on plain numbers."""
+    """Run a solver on plain numbers, and functions whose results carry no derivative."""
     options = {**given, **changed, "args": ()}
     more = options.pop("kwargs", None) or {}
-    for name, value in options.items():
-        if name in _CALLABLES:
-            options[name] = _without(value, extra, more)
-        elif name not in _AS_THEY_ARE:
-            options[name] = stop_gradient(value)
-    return solver(**options)
+    active = False
+
+    def constant(g: Any, watched: Watched | None) -> Any:
+        def value(*x: Any) -> Any:
+            nonlocal active
+            y = call(g, *(x if watched is None else map(watched, x)), *extra, **more)
+            active = active or is_active((y,))
+            return stop_gradient(y)
+
+        return value if callable(g) else g
+
+    def solve(watched: Watched | None) -> Any:
+        plainly = dict(options)
+        for name, value in options.items():
+            if name in _CALLABLES:
+                plainly[name] = constant(value, watched)
+            elif name not in _AS_THEY_ARE:
+                plainly[name] = stop_gradient(value)
+        return solver(**plainly)
+
+    return on_plain_numbers(solve, lambda: active)
 
 
 def _scalar(solver: Any) -> Callable[..., Any]:

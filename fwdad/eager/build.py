@@ -71,11 +71,11 @@ class Run(EnteredTwice):
 
     A run that ``repeats`` makes no effect that ``journal`` already has, and a ``silent`` one makes
     none; a ``tentative`` one raises instead, as another run follows. Nothing of these stays if they
-    raise. ``keeps`` is filled with the world before the run; ``before`` and ``drawn`` are what
-    world and generators are set to for it. ``generators``, by id, and ``noting``, for each call
-    that will be run again, hold generators' states before the first draw. Writes into ``given``,
-    the caller's arguments, do not stay. ``overwritten`` marks the bytes left by earlier calls that
-    this run has written.
+    raise. What a ``lost`` one leaves outside is refused by the calls around it, too. ``keeps`` is
+    filled with the world before the run; ``before`` and ``drawn`` are what world and generators
+    are set to for it. ``generators``, by id, and ``noting``, for each call that will be run again,
+    hold generators' states before the first draw. Writes into ``given``, the caller's arguments, do
+    not stay. ``overwritten`` marks the bytes left by earlier calls that this run has written.
     """
 
     def __init__(
@@ -88,10 +88,12 @@ class Run(EnteredTwice):
         repeats: bool = False,
         silent: bool = False,
         tentative: bool = False,
+        lost: bool = False,
         journal: Journal | None = None,
         keeps: UndoLog | None = None,
     ) -> None:
         self.stays = stays
+        self._lost = lost
         self.before: UndoLog | None = None
         self.drawn: dict[int, tuple[Any, Any]] = {}
         self._keeps = keeps
@@ -139,7 +141,7 @@ class Run(EnteredTwice):
                 self.log.purge((0, 0))
                 if self._keeps is not None:
                     self._keeps.take(self.log)
-                plainly = Plainly(self.tag)
+                plainly = Plainly(self.tag, wholly=self._lost)
                 plainly.log(self.log)
                 plainly.value(self.effects.given)
                 self._note_left(plainly.left)
@@ -157,19 +159,20 @@ class Run(EnteredTwice):
     def _note_left(self, left: list[Any]) -> None:
         """Note values left outside that have carried derivatives, for later calls to refuse."""
         tag = self.tag
+        order = 0 if self._lost else tag.order
         numbers = [x for x in left if type(plain(x)) in stale.NUMBER_TYPES]
         arrays = [plain(x) for x in left if isinstance(x, np.ndarray)]
         stale.overwritten(self.overwritten)
         if numbers or arrays:
-            stale.leave(numbers, arrays, tag.order)
+            stale.leave(numbers, arrays, order)
         written = [s for s in list(SHADOWED.values()) if tag in s.lanes] if SHADOWED else []
         if written and tag.record is not None:
             stored = tag.record.stored_bytes([s.lanes[tag] for s in written])
             for shadow in written:
-                stale.leave_bytes(shadow.owner, stored[shadow.lanes[tag]], tag.order)
+                stale.leave_bytes(shadow.owner, stored[shadow.lanes[tag]], order)
         else:
             for shadow in written:
-                stale.leave_lanes(shadow, tag, self.log.before(shadow.owner))
+                stale.leave_lanes(shadow, tag, self.log.before(shadow.owner), order)
 
     def writes(self, a: np.ndarray, index: Any = Ellipsis) -> None:
         """Keep an array's content before the array, or a part of it, is written."""

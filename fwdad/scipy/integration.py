@@ -73,8 +73,9 @@ def solve_ivp(
     follows the solution. Forward mode costs a run of fun on all directions for each stage, reverse
     mode one pullback of fun for each; implicit steps need exact Jacobians besides. Second
     derivatives run the steps on duals, which takes tens of times as long. What fun stores outside
-    itself, in a list that is read after the solve, are plain numbers without derivatives: compute
-    such values from the solution.
+    itself are plain numbers: where these depend on the solution, reading them inside the
+    derivative raises :class:`~fwdad.errors.StaleValueError` (compute them from the solution), and
+    the solve is done twice, the second time on duals.
 
     Examples
     --------

@@ -263,3 +263,41 @@ def test_a_minimum_as_a_root_of_the_gradient():
     x = np.array([2.0, 3.0])
     expected = np.diag(1 / (1 + x) ** 2)
     assert_allclose(fwdad.jacobian(f, x), expected, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("derivative", [fwdad.derivative, fwdad.grad])
+def test_what_a_function_stores_while_its_root_is_found(derivative):
+    """It is a plain number there, as often as a plain call stores it, and no constant."""
+    kept = []
+
+    def f(a, *, read):
+        kept.clear()
+
+        def g(x):
+            kept.append(a * x)
+            return x**2 - a
+
+        root = optimize.brentq(g, 0.1, 10.0)
+        return root + (kept[-1] if read else 0.0)
+
+    f(2.0, read=False)
+    calls = len(kept)
+    assert_allclose(derivative(lambda a: f(a, read=False))(2.0), 0.5 / np.sqrt(2.0), rtol=1e-12)
+    assert len(kept) == calls
+    with pytest.raises(fwdad.errors.StaleValueError, match="by a function that a solver ran"):
+        derivative(lambda a: f(a, read=True))(2.0)
+
+
+@pytest.mark.parametrize("derivative", [fwdad.derivative, fwdad.grad])
+def test_warm_starts_of_roots_inside_roots(derivative):
+    def f(a):
+        warm = [1.0]
+
+        def g(x):
+            warm[0] = optimize.newton(lambda z: z**3 - x - a, warm[0])
+            return warm[0] - a
+
+        return optimize.brentq(g, -10.0, 100.0)
+
+    # z = a, so x = a³ - a
+    assert_allclose(derivative(f)(1.5), 3 * 1.5**2 - 1, rtol=1e-8)

@@ -1,5 +1,7 @@
 """Derivatives through ``solve_ivp``: exact solutions, other tolerances, and SciPy's own values."""
 
+import types
+
 import numpy as np
 import pytest
 import scipy.integrate
@@ -7,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import solve_ivp
 
 import fwdad
-from fwdad.errors import UndefinedDerivativeError
+from fwdad.errors import StaleValueError, UndefinedDerivativeError
 
 METHODS = ["RK45", "RK23", "DOP853", "Radau", "BDF", "LSODA"]
 TIGHT = {"rtol": 1e-9, "atol": 1e-11}
@@ -336,3 +338,106 @@ def test_what_fun_leaves_behind_is_that_of_one_solve(derivative):
     assert_allclose(derivative(f)(2.0), -np.exp(-2.0), rtol=1e-7)
     f(2.0)
     assert left == [(left[-1][2],) * 3] * len(left)
+
+
+def stores_a_number(k, kept):
+    def rate(t, y):
+        kept["last"] = k * y[0]
+        return -k * y
+
+    return rate
+
+
+def stores_an_attribute(k, kept):
+    def rate(t, y):
+        holder = kept["holder"]
+        holder.last = [k * y]
+        return -k * y
+
+    kept["holder"] = types.SimpleNamespace()
+    return rate
+
+
+def stores_into_an_array(k, kept):
+    work = kept["last"] = np.empty(1)
+
+    def rate(t, y):
+        work[0] = k * y[0]
+        return -k * y
+
+    return rate
+
+
+@pytest.mark.parametrize("derivative", [fwdad.derivative, fwdad.grad])
+@pytest.mark.parametrize(
+    "store", [stores_a_number, stores_an_attribute, stores_into_an_array], ids=lambda f: f.__name__
+)
+def test_what_fun_stores_is_not_taken_for_a_constant(derivative, store):
+    """The solver has run fun on plain numbers; after the call, plain numbers they are."""
+    kept = {}
+
+    def f(k, *, read):
+        kept.clear()
+        found = solve_ivp(store(k, kept), (0, 1), [1.0], **TIGHT)
+        last = kept["last"] if "last" in kept else kept["holder"].last[0]
+        return found.y[0, -1] + (np.sum(last) if read else 0.0)
+
+    with pytest.raises(StaleValueError, match="by a function that a solver ran"):
+        derivative(lambda k: f(k, read=True))(2.0)
+    assert_allclose(derivative(lambda k: f(k, read=False))(2.0), -np.exp(-2.0), rtol=1e-7)
+    assert_allclose(f(2.0, read=True), 3 * np.exp(-2.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("derivative", [fwdad.derivative, fwdad.grad])
+def test_stored_values_that_do_not_depend_on_the_solution(derivative):
+    """What depends on the parameter alone keeps its derivative; times and counts are constants."""
+
+    def f(k):
+        kept = {"last": -1.0, "count": 0, "rate": None}
+
+        def rate(t, y):
+            kept["rate"] = 2 * k
+            kept["count"] += 1
+            if t - kept["last"] > 0.1:
+                kept["last"] = t
+            return -k * y
+
+        y = solve_ivp(rate, (0, 1), [1.0], **TIGHT).y[0, -1]
+        return kept["rate"] * y + 0 * kept["last"] + 0 * kept["count"]
+
+    # 2 k e⁻ᵏ
+    assert_allclose(derivative(f)(2.0), (2 - 4) * np.exp(-2.0), rtol=1e-7)
+
+
+@pytest.mark.parametrize("derivative", [fwdad.derivative, fwdad.grad])
+def test_a_work_array_that_fun_returns_each_time(derivative):
+    def f(k):
+        work = np.empty(2)
+
+        def rate(t, y):
+            work[0], work[1] = -k * y[0], k * y[0] - y[1]
+            return work
+
+        return solve_ivp(rate, (0, 1), [1.0, 0.0], "RK45", rtol=1e-9, max_step=0.05).y[1, -1]
+
+    def exact(k):
+        return k * (np.exp(-k) - np.exp(-1)) / (1 - k)
+
+    assert_allclose(derivative(f)(2.0), fwdad.derivative(exact, 2.0), rtol=1e-5)
+
+
+def test_effects_of_a_watched_solve_are_made_once(capsys):
+    def f(k):
+        kept = []
+
+        def rate(t, y):
+            print(f"{t:.3f}")
+            kept.append(k * y[0])
+            return -k * y
+
+        return solve_ivp(rate, (0, 1), [1.0]).y[0, -1]
+
+    f(2.0)
+    once = capsys.readouterr().out
+    fwdad.derivative(f, 2.0)
+    assert capsys.readouterr().out == once

@@ -13,6 +13,7 @@ import numpy as np
 from fwdad.core.fallbacks import Untraced
 from fwdad.drivers.initial_values.twins import Primals
 from fwdad.drivers.jitted_function import Jitted, Specialisation
+from fwdad.drivers.solver_call import Watched
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.array import Array
@@ -39,7 +40,7 @@ class RightHandSide:
 
     ``primals`` are shared with the other functions of a solve. ``active`` says, once the function
     was run, whether its values carry tangents when y does not; ``depth`` how many derivative calls
-    are around the solve.
+    are around the solve. ``watched`` makes duals of states, to see what f stores.
     """
 
     def __init__(
@@ -61,10 +62,13 @@ class RightHandSide:
                 self.plain_f = twin.jitted.setdefault(f.backend, Jitted(self._inner, f.backend))
         self.twin = twin
         self.active = is_active(args)
+        self.watched: Watched | None = None
         self.depth = depth_of_calls()
 
     def plain(self, t: Any, y: Any) -> Any:
         """The value for plain arguments, without tangents, as SciPy asks for it."""
+        if self.watched is not None:
+            return stop_gradient(call(self.f, t, self.watched(y), *self.args))
         value = call(self.plain_f, t, y, *self.plain_args)
         if type(value) is np.ndarray and not SHADOWED:
             return value
@@ -80,7 +84,7 @@ class RightHandSide:
         """The value at a state that may be a dual, as a vector."""
         if self.column:
             y = call(np.reshape, y, (-1, 1))
-        value = explicit(call(np.asarray, call(self.f, t, y, *self.args)))
+        value = explicit(call(np.array, call(self.f, t, y, *self.args)))  # f may use it again
         return call(np.ravel, value) if np.ndim(stop_gradient(value)) != 1 else value
 
     def _as_given(self, y: Any) -> Any:

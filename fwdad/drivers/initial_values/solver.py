@@ -48,6 +48,7 @@ from fwdad.drivers.initial_values.steps import (
     recorded,
 )
 from fwdad.drivers.initial_values.twins import Primals
+from fwdad.drivers.solver_call import Watched, on_plain_numbers
 from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.eager.activity import is_active
 from fwdad.eager.build import unseen
@@ -95,10 +96,8 @@ class _Solve:
 
     def run(self) -> Any:
         """SciPy's result, with derivatives where there are any."""
-        found, recorder, options = self._solved()
-        reads = [self.y0, *self.primals.duals()]
-        watched = [self.rhs, *self.events]
-        if not (is_active(reads) or self.ends.active or any(f.active for f in watched)):
+        found, recorder, options = on_plain_numbers(self._solved, self._is_active)
+        if not self._is_active():
             return found
         tag = self._one_tag()
         with unseen() as run, run:  # the solver has made the effects of the functions
@@ -111,8 +110,16 @@ class _Solve:
 
     # -- the solve
 
-    def _solved(self) -> tuple[Any, Recorder, dict[str, Any]]:
+    def _is_active(self) -> bool:
+        """Whether the solution has derivatives; known when it was solved."""
+        reads = [self.y0, *self.primals.duals()]
+        asked = [self.rhs, *self.events]
+        return is_active(reads) or self.ends.active or any(f.active for f in asked)
+
+    def _solved(self, watched: Watched | None) -> tuple[Any, Recorder, dict[str, Any]]:
         """SciPy's result, what has noted its steps, and its options."""
+        for f in (self.rhs, *self.events):
+            f.watched = watched
         import scipy.integrate as library  # noqa: PLC0415  (its caller has imported it)
 
         given = self.given
@@ -123,7 +130,9 @@ class _Solve:
         options = {k: stop_gradient(o) for k, o in given["options"].items() if k != "jac"}
         jac, args = given["options"].get("jac"), self.rhs.plain_args
         if callable(jac):
-            options["jac"] = lambda t, y: stop_gradient(call(jac, t, y, *args))
+            options["jac"] = lambda t, y: stop_gradient(
+                call(jac, t, y if watched is None else watched(y), *args)
+            )
         elif jac is not None:
             options["jac"] = stop_gradient(jac)
         found = self.solver(
@@ -132,6 +141,8 @@ class _Solve:
             dense_output=given["dense_output"], vectorized=given["vectorized"],
             events=[g.for_scipy() for g in self.events] or None, **options,
         )  # fmt: skip
+        for f in (self.rhs, *self.events):
+            f.watched = None
         if found.sol is not None and cls in (library.BDF, library.LSODA):  # as for the class itself
             sol = found.sol
             found.sol = library.OdeSolution(sol.ts, sol.interpolants, alt_segment=True)

@@ -89,10 +89,11 @@ def leak(what: str, x: Any) -> str:
 def was_left(what: str) -> str:
     """The message for a value that an earlier derivative call has left outside."""
     return (
-        f"{what} is read that carried a derivative in an earlier derivative call, which left it "
-        "outside: it is a plain value now, and the derivative would be lost silently. If it is a "
-        "constant here (a starting guess), use fwdad.stop_gradient(value); if it is a cached "
-        "result, compute it again, or clear it before each call"
+        f"{what} is read that carried a derivative when it was stored outside, in an earlier "
+        "derivative call or by a function that a solver ran: it is a plain value now, and the "
+        "derivative would be lost silently. If it is a constant here (a starting guess), use "
+        "fwdad.stop_gradient(value); if it is a cached result, compute it again (from what the "
+        "solver returns), or clear it before each call"
     )
 
 

@@ -19,6 +19,7 @@ from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager.memory.undo import MISSING, Attributes, UndoLog, slot_names, slot_of
 from fwdad.eager.run import LEFT, Tag
 from fwdad.tangents.namespaces import namespace_of
+from fwdad.tangents.plain import plain
 
 _ATOMS = {
     int, float, complex, bool, str, bytes, type(None), type(Ellipsis), slice, range,
@@ -31,11 +32,13 @@ _ATOMS = {
 class Plainly:
     """A walk that replaces the duals of one call in what that call leaves behind.
 
-    ``left`` collects the plain numbers and arrays that have taken their place.
+    ``left`` collects the plain numbers and arrays that have taken their place. If they are replaced
+    ``wholly``, nothing is left of what they carried for the calls around, either.
     """
 
-    def __init__(self, tag: Tag) -> None:
+    def __init__(self, tag: Tag, *, wholly: bool = False) -> None:
         self._tag = tag
+        self._wholly = wholly
         # what was met, and what stands for it: both are kept, or an id could mean another object
         self._seen: dict[int, tuple[Any, Any]] = {}
         self.left: list[Any] = []
@@ -153,6 +156,7 @@ class Plainly:
             p = p.p
         if p is x:
             return x
+        p = plain(p) if self._wholly else p
         if type(p) is float:
             p = p * 1.0
         elif type(p) is complex:

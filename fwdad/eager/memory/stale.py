@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -57,8 +58,7 @@ class Left:
         marks = as_view(self.marks, a, self.low, np.uint8)[index]
         if not np.any(marks):
             return False
-        overwritten = _overwritten(a, self, make=False)
-        if overwritten is not None:
+        for overwritten in _overwritten(a):
             marks = marks & (as_view(overwritten, a, self.low, np.uint8)[index] == 0)
         same = _bits(a[index]) == _bits(as_view(self.content, a, self.low, a.dtype)[index])
         return bool(np.any(np.asarray(marks, bool) & same))
@@ -116,7 +116,7 @@ def leave_bytes(owner: Any, which: np.ndarray, order: int) -> None:
         ARRAYS[id(owner)] = Left(owner, which, order)
 
 
-def leave_lanes(shadow: Shadow, tag: Any, before: np.ndarray | None) -> None:
+def leave_lanes(shadow: Shadow, tag: Any, before: np.ndarray | None, order: int) -> None:
     """Note elements of written memory that have changed, or have tangents of the ending call."""
     owner = shadow.owner
     if type(owner) is not np.ndarray or owner.dtype.kind not in "fcV" or not owner.size:
@@ -127,7 +127,7 @@ def leave_lanes(shadow: Shadow, tag: Any, before: np.ndarray | None) -> None:
         which = np.any(plain(shadow.view(tag, owner)) != 0, axis=0)
         if before is not None and before.shape == owner.shape:
             which |= _bits(owner) != _bits(before)
-    leave_bytes(owner, _bytes_of(owner, which), tag.order)
+    leave_bytes(owner, _bytes_of(owner, which), order)
 
 
 def _bytes_of(a: np.ndarray, which: Any) -> np.ndarray:
@@ -243,24 +243,24 @@ def overwrite(a: np.ndarray, index: Any = Ellipsis) -> None:
     known = ARRAYS.get(id(a if a.base is None else owner_of(a)))
     if known is None or not a.size:
         return
-    marks = _overwritten(a, known, make=True)
-    if marks is None:
-        return
-    as_view(marks, a, known.low, np.uint8)[index] = 1
-
-
-def _overwritten(a: np.ndarray, left: Left, *, make: bool) -> np.ndarray | None:
-    """A mask of the bytes of some memory that this thread's outermost run has written."""
     run = STATE.run
     if run is None:
-        return None
-    while run.outer is not None:
+        return
+    while run.stays and run.outer is not None:  # others restore what they have written
         run = run.outer
     key = id(owner_of(a))
-    marks = run.overwritten.get(key)
-    if marks is None and make:
-        marks = run.overwritten[key] = np.zeros(len(left.marks), np.uint8)
-    return marks
+    if key not in run.overwritten:
+        run.overwritten[key] = np.zeros(len(known.marks), np.uint8)
+    as_view(run.overwritten[key], a, known.low, np.uint8)[index] = 1
+
+
+def _overwritten(a: np.ndarray) -> Iterator[np.ndarray]:
+    """Masks of the bytes of some memory that this thread's runs have written."""
+    key, run = id(owner_of(a)), STATE.run
+    while run is not None:
+        if key in run.overwritten:
+            yield run.overwritten[key]
+        run = run.outer
 
 
 def _is_later(order: int) -> bool:

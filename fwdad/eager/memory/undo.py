@@ -76,6 +76,11 @@ class UndoLog:
         """Whether any array was written."""
         return bool(self._arrays)
 
+    def reaches_outside(self) -> bool:
+        """Whether anything was written that others can see, too."""
+        self.purge((0, 0))
+        return bool(self._arrays or self._objects or self._cells or self._contexts)
+
     def container(self, o: Any) -> None:
         """Keep the content of a list, dict, set, deque or bytearray."""
         key = id(o)
