@@ -441,3 +441,24 @@ def test_effects_of_a_watched_solve_are_made_once(capsys):
     once = capsys.readouterr().out
     fwdad.derivative(f, 2.0)
     assert capsys.readouterr().out == once
+
+
+@pytest.mark.parametrize("derivative", [fwdad.derivative, fwdad.grad])
+def test_arguments_that_fun_writes_into(derivative):
+    """They are the caller's own, and hold what a plain solve leaves there."""
+    lengths = []
+
+    def f(k):
+        rates = [k]
+
+        def fun(t, y, rates):
+            rates.append(2 * k)
+            return -rates[0] * y
+
+        y = solve_ivp(fun, (0, 1), [1.0], args=(rates,), **TIGHT).y[0, -1]
+        lengths.append(len(rates))
+        return y * rates[-1]
+
+    assert_allclose(derivative(f)(2.0), (2 - 4) * np.exp(-2.0), rtol=1e-7)
+    f(2.0)
+    assert set(lengths) == {lengths[-1]}

@@ -7,9 +7,8 @@ is traced once. It runs, and is traced, without meeting a dual.
 
 from __future__ import annotations
 
-import dis
 import threading
-from types import CellType, CodeType, FunctionType
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from fwdad.tangents.plain import plain
 
 _KEPT = 64  # pieces of code that have twins
 _EMPTY = object()
-_REBINDING = ("STORE_DEREF", "DELETE_DEREF")
 
 
 class Twin:
@@ -129,8 +127,6 @@ class Primals:
         by_name = {name: _content(cell) for name, cell in cells}
         code = ORIGINALS.get(id(f.__code__), f.__code__)
         contents = [by_name[name] for name in code.co_freevars]
-        if any(isinstance(x, (list, dict)) and self.of(x) is not x for x in contents):
-            return f  # which may write into what it reads: not into a copy
         key = (f.__code__, id(f.__globals__), f.__qualname__)
         resting = _RESTING.twins
         free = resting.get(key)
@@ -161,16 +157,7 @@ def _can_have_twin(f: FunctionType) -> bool:
     """Whether the same code over other cells is the same function."""
     if is_library_file(f.__code__.co_filename) or f.__kwdefaults__ or find_rule(f) is not None:
         return False
-    if id(f.__code__) in LIFTED and id(f.__code__) not in ORIGINALS:
-        return False
-    return not _rebinds(ORIGINALS.get(id(f.__code__), f.__code__))
-
-
-def _rebinds(code: CodeType) -> bool:
-    """Whether a function assigns to variables of the functions around it (``nonlocal``)."""
-    stored = {i.argval for i in dis.get_instructions(code) if i.opname in _REBINDING}
-    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
-    return not stored.isdisjoint(code.co_freevars) or any(map(_rebinds, inner))
+    return id(f.__code__) not in LIFTED or id(f.__code__) in ORIGINALS
 
 
 def _content(cell: CellType) -> Any:
