@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol, overload
 
+from fwdad.codegen.numba_support import CannotCompileError
 from fwdad.codegen.numpy_backend.source import numpy_source
 from fwdad.core.tracebacks import public
 from fwdad.display.html import facts, framed
@@ -213,9 +214,12 @@ def show(
     if backend == "numpy":
         return SourceText(numpy_source(program).text)
     uses_numba("numba")
-    from fwdad.codegen.partition.glue import numba_text  # noqa: PLC0415  (imports Numba)
+    from fwdad.codegen.callbacks.outline import compilable  # noqa: PLC0415  (imports Numba)
 
-    return SourceText(numba_text(program))
+    try:
+        return SourceText(compilable(program).text())
+    except CannotCompileError:  # NumPy runs the whole
+        return SourceText(numpy_source(program).text)
 
 
 def _program_of(f: Any, args: Any, kwargs: Any) -> Any:

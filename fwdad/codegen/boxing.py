@@ -141,7 +141,7 @@ def _box_array(typ: Any, val: Any, c: Any) -> Any:
         with copied:
             builder.store(_box_copy(c, typ, array, dtype, size), result)
         with owned:
-            builder.store(_box_without_copy(c, typ, val, dtype), result)
+            builder.store(boxed_array(builder, typ, val, dtype), result)
     context.nrt.decref(builder, typ, val)
     return builder.load(result)
 
@@ -201,9 +201,8 @@ def _box_copy(c: Any, typ: Any, array: Any, dtype: Any, size: Any) -> Any:
     return made
 
 
-def _box_without_copy(c: Any, typ: Any, val: Any, dtype: Any) -> Any:
+def boxed_array(builder: Any, typ: Any, val: Any, dtype: Any) -> Any:
     """An array over Numba's memory, or the very array that came in as an argument."""
-    builder = c.builder
     signature = ir.FunctionType(_pointer, [_pointer, _pointer, _number, _number, _pointer])
     name = "NRT_adapt_ndarray_to_python_acqref"
     function = cgutils.get_or_insert_function(builder.module, signature, name)

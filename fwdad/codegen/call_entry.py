@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,13 +12,12 @@ from typing import Any, Literal
 import numpy as np
 
 from fwdad.codegen.numba_support import CHECK_BOUNDS, CannotCompileError, have_numba
-from fwdad.codegen.numpy_backend.source import Source, compiled, defined, numpy_source
+from fwdad.codegen.numpy_backend.source import Source, compiled, numpy_source
 from fwdad.core.fallbacks import report
 from fwdad.core.generated_source import define
 from fwdad.errors import BoundsError
-from fwdad.ir.analysis.layout import Orders
-from fwdad.ir.ops import Program
-from fwdad.ir.types import Number, Type
+from fwdad.ir.ops import Effect, Program
+from fwdad.ir.types import Number
 from fwdad.rules.core.registry import resolve_pending
 
 if have_numba():
@@ -25,13 +25,11 @@ if have_numba():
     from numba.core.compiler_lock import global_compiler_lock
 
     from fwdad.codegen.cache import disk_cache
+    from fwdad.codegen.callbacks.callback import was_called_back
+    from fwdad.codegen.callbacks.outline import Compilable, compilable
     from fwdad.codegen.llvm.scalars import NO_FLOAT
-    from fwdad.codegen.loops.elementwise import BROADCAST
-    from fwdad.codegen.loops.source import numba_source
     from fwdad.codegen.numba_compile import OPTIONS, Machine
-    from fwdad.codegen.partition.glue import glue_source
-    from fwdad.codegen.partition.pieces import Cut, cut, unlike
-    from fwdad.codegen.runtime.arithmetic import NO_INT
+    from fwdad.codegen.runtime.arithmetic import BROADCAST, NO_INT
 
     resolve_pending()  # Numba has imported parts of SciPy
 
@@ -46,9 +44,9 @@ def _done(*_: Any) -> None:
 class Compiled:
     """A callable program: ``call(*leaves)`` returns a tuple of its results.
 
-    ``left`` says why something runs under NumPy although Numba was requested; ``kernel`` is Numba's
-    dispatcher, or None, and ``serves`` compiles it for a signature if need be. ``pieces`` is empty
-    unless the program was cut, and ``backend`` is ``"numba"`` then, too.
+    ``left`` says why NumPy runs the whole although Numba was requested; ``kernel`` is Numba's
+    dispatcher, or None, and ``serves`` compiles it for a signature if need be. ``source`` has what
+    compiled code calls of Python's, and ``seconds`` is how long calls have taken if there is any.
     """
 
     call: Callable[..., tuple[Any, ...]]
@@ -57,47 +55,27 @@ class Compiled:
     left: list[CannotCompileError] = field(default_factory=list)
     kernel: Any = None
     serves: Callable[[tuple[Any, ...]], bool] = lambda _: False
-    pieces: list[Compiled] = field(default_factory=list)
-    size: int = 0
+    seconds: float = 0.0
     prepare: Callable[..., None] = _done
 
     def reasons(self) -> list[CannotCompileError]:
-        """Why something runs under NumPy, in the program or in its pieces."""
-        return [*self.left, *(e for p in self.pieces for e in p.reasons())]
-
-    def compiled_parts(self) -> list[Compiled]:
-        """The program, or those of its pieces, that Numba runs."""
-        if not self.pieces:
-            return [self] if self.backend == "numba" else []
-        return [part for p in self.pieces for part in p.compiled_parts()]
+        """Why something runs under NumPy: the whole, or what compiled code calls."""
+        return [*self.left, *(e for c in self.source.callbacks for e in c.reasons)]
 
 
 def compile_program(program: Program, backend: Backend = "numba") -> Compiled:
     """Make a traced program callable under NumPy or Numba.
 
-    What Numba cannot compile runs under NumPy, between compiled pieces where these pay off;
-    ``left`` of the result says why.
+    What Numba cannot compile is called by compiled code, and runs under NumPy. So does the whole
+    program if compiling the rest does not pay; ``left`` of the result says why.
     """
     plain = _Plain(program)
     if backend == "numpy" or not have_numba():
-        return Compiled(plain.run, plain.source, "numpy", size=program.count())
-    left = Orders(program).unlike()
+        return Compiled(plain.run, plain.source, "numpy")
     try:
-        if left:
-            raise unlike(next(op for op in program.walk() if op in left))
-        source, types = numba_source(program)
+        return _Entry(program, compilable(program), plain).made
     except CannotCompileError as error:
-        return _in_pieces(program, plain, [error], cut(program))
-    return _Entry(program, source, types, plain).made
-
-
-def _in_pieces(
-    program: Program, plain: _Plain, errors: list[CannotCompileError], made: Cut
-) -> Compiled:
-    """A callable for a program that has no compiled form as a whole."""
-    if not made.pieces or made.pieces[0].count() == program.count():
-        return Compiled(plain.run, plain.source, "numpy", made.left or errors, size=program.count())
-    return _Glue(program, made, plain).made
+        return Compiled(plain.run, plain.source, "numpy", [error])
 
 
 class _Plain:
@@ -117,74 +95,28 @@ class _Plain:
         return compiled(self.source)
 
 
-class _InterruptedError(Exception):
-    """A piece has raised after it may have written: it cannot be run again by itself."""
-
-    def __init__(self, given: Exception) -> None:
-        super().__init__(given)
-        self.given = given
-
-
-class _Glue:
-    """Runs a program in pieces."""
-
-    def __init__(self, program: Program, made: Cut, plain: _Plain) -> None:
-        self.program = program
-        self.plain = plain
-        source = glue_source(made)
-        run = defined(source)
-        self._run = compiled(source, run)
-        self.made = Compiled(self, source, "numba", made.left, size=made.program.count())
-        for piece in made.pieces:
-            entry = _Entry(piece, *numba_source(piece), _Plain(piece), within=run.__globals__)
-            run.__globals__[piece.name] = entry.made.call
-            self.made.pieces.append(entry.made)
-
-    def __call__(self, *leaves: Any) -> tuple[Any, ...]:
-        try:
-            return self._run(*leaves)
-        except _InterruptedError as error:
-            given = error.given
-            if any(self.program.written):
-                raise given from None
-        result = self.plain.run(*leaves)  # outside the handler: the exception is the user's own
-        if not _leaves_type(given):
-            _report(f"a compiled piece of {self.program.name}", given)
-        return result
-
-
 class _Entry:
-    """Compiles for the types of arguments as they come, and decides what to do when that fails.
+    """Compiles for the types of arguments as they come, and decides what to do when that fails."""
 
-    ``within`` holds the global names of the function that calls it, if it is a piece.
-    """
-
-    def __init__(
-        self,
-        program: Program,
-        source: Source,
-        types: dict[str, Type],
-        plain: _Plain,
-        within: dict[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, program: Program, given: Compilable, plain: _Plain) -> None:
         self.program = program
-        self.within = within
         self.plain = plain
+        self.made = Compiled(self._first, given.source, "numba", serves=self._serves_types)
+        self.made.prepare = self._prepare
+        # what has been put out, or written, would be so twice
+        self._once = any(program.written) or any(isinstance(op, Effect) for op in program.walk())
+        self._lock = threading.RLock()
+        self._begin(given)
+
+    def _begin(self, given: Compilable) -> None:
+        """Write the code anew, of which nothing is compiled yet."""
+        source, types = given
         self._digest = disk_cache.program_digest(source, types, OPTIONS)
         self._machine = Machine(source, self._digest, types)
-        self.kernel = self._machine.kernel
-        self._lock = threading.RLock()
+        self.kernel = self.made.kernel = self._machine.kernel
         self.known: dict[tuple[Any, ...], bool] = {}  # signature: whether it is compiled
-        self.made = Compiled(
-            self._first,
-            source,
-            "numba",
-            kernel=self.kernel,
-            serves=self._serves_types,
-            size=program.count(),
-            prepare=self._prepare,
-        )
-        self._fast = _wrapper(program, self.kernel, self._failed)
+        self.made.source = source
+        self._fast = _wrapper(self.program, self.kernel, self._failed, self.made)
 
     def _first(self, *leaves: Any) -> tuple[Any, ...]:
         """Compile, then call directly."""
@@ -192,20 +124,26 @@ class _Entry:
         return self.made.call(*leaves)
 
     def _prepare(self, *leaves: Any) -> None:
-        """Compile for some arguments; cut the program into pieces if Numba refuses it."""
-        if self._serves(leaves):
-            self._settle(self._fast)
-            return
-        entry = self.made
-        other = _in_pieces(self.program, self.plain, entry.left, cut(self.program, entry.left))
-        entry.backend, entry.source, entry.pieces = other.backend, other.source, other.pieces
-        self._settle(other.call)
+        """Compile for some arguments; leave out what Numba refuses, in the end the whole."""
+        tried: set[str] = set()
+        while not self._serves(leaves):
+            made = self.made
+            error = made.left[-1]
+            try:
+                if str(error) in tried:  # what is left of its line is refused again
+                    raise error
+                tried.add(str(error))
+                self._begin(compilable(self.program, made.left))
+            except CannotCompileError:
+                made.backend, made.source, made.kernel = "numpy", self.plain.source, None
+                self._settle(self.plain.run)
+                return
+        self.made.left.clear()
+        self._settle(self._fast)
 
     def _settle(self, call: Callable[..., Any]) -> None:
         self.made.call = call
         self.made.prepare = _done
-        if self.within is not None:
-            self.within[self.program.name] = call
 
     def _serves(self, leaves: tuple[Any, ...]) -> bool:
         """Whether arguments of these types have compiled code; new types are compiled."""
@@ -236,6 +174,8 @@ class _Entry:
 
     def _compile(self, signature: tuple[Any, ...]) -> None:
         """Load code that a process has compiled before, or compile and store it."""
+        for callback in self.made.source.callbacks:
+            callback.provide()
         entry = None if self._digest is None else disk_cache.entry_digest(self._digest, signature)
         value = None if entry is None else disk_cache.load(entry, signature)
         if value is not None:
@@ -253,9 +193,9 @@ class _Entry:
 
         New types are compiled. Otherwise the program is run again under NumPy, which raises the
         exception in full or has the result (ints of more than 64 bits, complex roots). A program
-        that writes into its arguments is not run twice.
+        that writes into its arguments, or puts anything out, is not run twice.
         """
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception) or was_called_back(error):
             raise error
         if isinstance(error, BoundsError):
             raise self._located(error) from None
@@ -264,9 +204,7 @@ class _Entry:
         new = isinstance(error, TypeError) and self._is_new(leaves)
         if new and self._serves(leaves):
             return self._fast(*leaves)
-        if any(self.program.written) and not (new or not self._serves(leaves)):
-            if self.within is not None:
-                raise _InterruptedError(error) from error
+        if self._once and not (new or not self._serves(leaves)):
             raise error
         result = self.plain.run(*leaves)
         if CHECK_BOUNDS and isinstance(error, IndexError):  # raised by a run-time helper
@@ -316,20 +254,26 @@ def signature_of(leaves: tuple[Any, ...]) -> tuple[Any, ...] | None:
         return None
 
 
-def _wrapper(program: Program, kernel: Any, failed: Callable[..., Any]) -> Callable[..., Any]:
+def _wrapper(
+    program: Program, kernel: Any, failed: Callable[..., Any], made: Compiled
+) -> Callable[..., Any]:
     """A function of the leaves that gives the results their NumPy types."""
+    timed = bool(made.source.callbacks)
     n = len(program.block.params)
     names = [f"x{k}" for k in range(n)]
     kinds = [_conversion(r) for r in program.block.results]
     args = ", ".join(names)
     lines = [
         f"def call({args}):",
+        *(["    start = clock()"] if timed else []),
         "    try:",
         f"        made = kernel({args})",
         "    except BaseException as error:",
         f"        return failed(error, ({args}{',' if n else ''}))",
+        *(["    finally:", "        entry.seconds += clock() - start"] if timed else []),
     ]
     namespace: dict[str, Any] = {"kernel": kernel, "failed": failed}
+    namespace |= {"entry": made, "clock": time.perf_counter} if timed else {}
     if any(k is not None for k in kinds):
         parts = []
         for k, kind in enumerate(kinds):
@@ -342,7 +286,7 @@ def _wrapper(program: Program, kernel: Any, failed: Callable[..., Any]) -> Calla
     text = "\n".join(lines) + "\n"
     filename = f"<fwdad entry of {program.name} {abs(hash(text)):x}>"
     call: Any = define(text, filename, namespace, "call")
-    if all(k is None for k in kinds):
+    if not timed and all(k is None for k in kinds):
         call.direct = kernel, failed  # what a caller may call directly
     wrapper: Callable[..., Any] = call
     return wrapper

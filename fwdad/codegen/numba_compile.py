@@ -19,6 +19,7 @@ from fwdad.codegen.llvm.nests.code import NestFunction
 from fwdad.codegen.llvm.nests.extraction import without_nests
 from fwdad.codegen.llvm.nests.types import agrees
 from fwdad.codegen.llvm.pipeline import ProgramCompiler
+from fwdad.codegen.llvm.python_calls import numba_type
 from fwdad.codegen.numba_support import CHECK_BOUNDS, LINALG_HELPERS, CannotCompileError
 from fwdad.codegen.numpy_backend.source import Callee, Source, defined
 from fwdad.codegen.runtime import special_functions
@@ -26,7 +27,7 @@ from fwdad.codegen.runtime.lapack import provide
 from fwdad.core.gc_pause import NoCollection
 from fwdad.core.reentrant_context import EnteredTwice
 from fwdad.errors import Location
-from fwdad.ir.types import ArrayType, Type
+from fwdad.ir.types import Type
 
 OPTIONS = {
     "error_model": "python", "boundscheck": True, "fastmath": False, "nogil": True,
@@ -152,19 +153,13 @@ def _declared(function: Any, callee: Callee) -> Any:
     """A dispatcher with a declared result type: Numba cannot always infer that of a recursion."""
     plain = len(callee.results) - callee.stacked
     types_of_results = [
-        _type_of(t, "A" if k < plain else "C") for k, t in enumerate(callee.results)
+        numba_type(t, "A" if k < plain else "C") for k, t in enumerate(callee.results)
     ]
     result = numba.core.types.BaseTuple.from_types(types_of_results)
     compiler = function._compiler
     compile_for = compiler.compile
     compiler.compile = lambda args, _: compile_for(args, result)
     return function
-
-
-def _type_of(t: Type, layout: str) -> Any:
-    """Numba's type of a type of the tape; layout "A" leaves the layout open."""
-    item = numba.from_dtype(t.dtype)
-    return numba.core.types.Array(item, t.ndim, layout) if isinstance(t, ArrayType) else item
 
 
 def _compare(made: Any, types: dict[str, Type]) -> None:

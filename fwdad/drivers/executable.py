@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from fwdad.codegen.numba_support import have_numba
@@ -35,7 +35,7 @@ class Runner:
             self._made.prepare(*leaves)
 
     def serves(self, leaves: tuple[Any, ...]) -> bool:
-        """Whether Numba has compiled the program as a whole for leaves like these."""
+        """Whether Numba has compiled the program for leaves like these."""
         from fwdad.codegen.call_entry import signature_of  # noqa: PLC0415  (imports Numba)
 
         if self._made is None or self._made.kernel is None:
@@ -57,14 +57,31 @@ class Runner:
         """What runs the program, and the reasons where it is not Numba."""
         if self._made is None:
             return "NumPy"
-        reasons = "".join(f"\n  {_place(e)}{e.what}" for e in self._made.reasons())
-        parts = self._made.compiled_parts()
-        if not parts:
-            return f"NumPy, because{reasons}"
-        if not self._made.pieces:
+        if self._made.kernel is None:
+            return f"NumPy, because{_listed(self._made.reasons())}"
+        callbacks = self._made.source.callbacks
+        if not callbacks:
             return "Numba"
-        held, pieces = sum(p.size for p in parts), "piece" if len(parts) == 1 else "pieces"
-        return f"Numba in {len(parts)} {pieces} of {held}, the others by NumPy, because{reasons}"
+        called = "".join(_listed(c.reasons) + _counted(c, self._made.seconds) for c in callbacks)
+        return f"Numba, which calls NumPy for{called}"
+
+
+def _listed(reasons: Iterable[Any]) -> str:
+    """Reasons, those of one line together."""
+    of_places: dict[str, list[str]] = {}
+    for e in reasons:
+        of_places.setdefault(_place(e), []).append(e.what)
+    return "".join(f"\n  {place}{', '.join(each)}" for place, each in of_places.items())
+
+
+def _counted(callback: Any, seconds: float) -> str:
+    """How often compiled code has called a function, and which share of its time that took."""
+    if not callback.calls:
+        return " (not called yet)"
+    times = "once" if callback.calls == 1 else f"{callback.calls} times"
+    each = f"{1e6 * callback.seconds / callback.calls:.3g} µs each"
+    share = f"{100 * callback.seconds / seconds:.0f} % of the time" if seconds else ""
+    return f" (called {times}, {each}, {share})"
 
 
 def _place(error: Any) -> str:

@@ -414,6 +414,8 @@ class Program:
     own : bool
         Whether the memory of each parameter that it writes belongs to it alone, with distinct
         elements for distinct indices.
+    interpreted : tuple
+        If NumPy runs it wherever compiled code calls it: the reasons.
     """
 
     name: str
@@ -427,6 +429,7 @@ class Program:
     together: list[int] = field(default_factory=list)
     absent: set[Value] = field(default_factory=set)
     own: bool = False
+    interpreted: tuple[Any, ...] = ()
 
     def walk(self) -> Iterator[Op]:
         """Every operation in order, nested ones after the operation that contains them."""

@@ -195,7 +195,7 @@ def _meaning(name: str, value: Any) -> str | None:
         return f"compiled_lanes({lanes[2]}).{lanes[1]}"
     if isinstance(value, type) and issubclass(value, BaseException):
         return _class_by_name(value)
-    return None
+    return getattr(value, "symbol", None)  # of a call of Python's, provided whenever code is linked
 
 
 def _class_by_name(value: type) -> str | None:

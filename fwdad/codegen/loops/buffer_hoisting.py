@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fwdad.ir.analysis.alias import Roots, memory
-from fwdad.ir.ops import Block, Loop, Op, Program, Value, is_array
+from fwdad.ir.leaves import Leaves
+from fwdad.ir.ops import Apply, Block, Call, Effect, Loop, Op, Operand, Program, Value, is_array
+from fwdad.ir.primitives.opaque_call import Whole
 from fwdad.ir.types import ArrayType, Dimension
 
 
@@ -60,7 +62,25 @@ def temporaries(program: Program, roots: Roots) -> set[Value]:
     """The arrays made inside loops of which nothing is left when an iteration ends."""
     values: set[Value] = set()
     _collect(program.block, None, roots, values)
-    return values
+    return values - memory([_may_be_kept(op) for op in program.walk()], roots)
+
+
+def _may_be_kept(op: Op) -> list[Operand]:
+    """What a function of the user's is given, which may keep it."""
+    if isinstance(op, Call) and op.program.interpreted and any(map(_may_keep, op.program.walk())):
+        return op.args
+    return []
+
+
+def _may_keep(op: Op) -> bool:
+    """Whether an operation under NumPy runs code that may keep its arguments."""
+    if not isinstance(op, Apply) or isinstance(op, Effect):
+        return isinstance(op, Effect)
+    function = op.function
+    while isinstance(function, (Whole, Leaves)):
+        function = function.function
+    module = getattr(function, "__module__", None) or "builtins"
+    return module.partition(".")[0] not in ("builtins", "math", "numpy", "operator", "scipy")
 
 
 def _collect(block: Block, loop: Loop | None, roots: Roots, found: set[Value]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from fwdad.codegen.callbacks.callback import Callback
 from fwdad.codegen.llvm import vector_functions
 from fwdad.codegen.loops import parallel_elements
 from fwdad.codegen.loops.terms.number_terms import Term
@@ -54,7 +55,8 @@ class Module:
     """What the functions of one source share.
 
     ``outlined`` are lines of functions that stand before the program; the types of those that are
-    ``typed`` are checked, too. ``result_types`` are the types of what callees return, by their ids.
+    ``typed`` are checked, too. ``result_types`` are the types of what callees return, by their ids;
+    ``callbacks`` what is called of Python's, by those of the programs.
     """
 
     code: Lines = field(default_factory=Lines)
@@ -63,6 +65,7 @@ class Module:
     outlined: list[str] = field(default_factory=list)
     typed: list[str] = field(default_factory=list)
     result_types: dict[int, list[Type]] = field(default_factory=dict)
+    callbacks: dict[int, tuple[Callback, str]] = field(default_factory=dict)
 
 
 class TypedNames:

@@ -24,6 +24,7 @@ from fwdad.codegen.loops.terms.number_terms import (
     numpy_number,
 )
 from fwdad.codegen.loops.terms.numpy_terms import as_ufunc, needed_dtypes, numpy_term, where_term
+from fwdad.codegen.runtime.arithmetic import BROADCAST
 from fwdad.ir.analysis.def_use import used_in_own_block
 from fwdad.ir.notation import ATOM, tuple_text
 from fwdad.ir.ops import (
@@ -40,9 +41,6 @@ from fwdad.ir.ops import (
 from fwdad.ir.primitives.broadcast_sums import sum_to
 from fwdad.ir.primitives.stacks import push
 from fwdad.ir.types import ArrayType, Dimension, Number, Size, number_type
-
-BROADCAST = "a cotangent was broadcast"
-"""What compiled code says of lengths that NumPy's has to sum over."""
 
 
 class Elementwise:

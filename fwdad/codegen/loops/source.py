@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.codegen.callbacks.callback import Callback
 from fwdad.codegen.llvm import vector_functions
+from fwdad.codegen.llvm.python_calls import python_call
 from fwdad.codegen.llvm.simd import compiled_lanes
 from fwdad.codegen.loops import nan_guards, parallel_elements, stack_reservation
 from fwdad.codegen.loops.arrays import (  # noqa: F401  (their handlers are registered)
@@ -358,7 +360,24 @@ class NumbaWriter:
 
     # -- programs that are called
 
+    def _call_python(self, op: Call) -> None:
+        """Call what NumPy runs."""
+        w, module, key = self.parts, self.module, id(op.program)
+        if key not in module.callbacks:
+            made, name = Callback(op.program), w.names.temporary(op.program.name)
+            module.callbacks[key] = made, name
+            results = [v.type for v in op.program.block.results]
+            module.globals.objects[name] = python_call(made.symbol, results)
+        name = module.callbacks[key][1]
+        pairs = zip(op.args, op.program.block.params, strict=True)
+        given = tuple_text([self._typed(a, p.type) for a, p in pairs])
+        found = "".join(f"{w.names.name(v)}, " for v in op.outputs)
+        w.code.line(f"{found.rstrip()} = {name}({given})" if found else f"{name}({given})", op)
+
     def _call(self, op: Call) -> None:
+        if op.program.interpreted:
+            self._call_python(op)
+            return
         w, called, key = self.parts, self.module.globals.called, id(op.program)
         if key not in called:
             called[key] = (op.program, w.names.temporary(op.program.name))
@@ -474,7 +493,7 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     code = "\n".join([*module.outlined, *module.code.lines]) + "\n"
     places = [*[None] * len(module.outlined), *module.code.places]
     made = Source(
-        name, code, namespace, places, called=called, inner=inside,
-        outlined=module.typed,
+        name, code, namespace, places, called=called, inner=inside, outlined=module.typed,
+        callbacks=[callback for callback, _ in module.callbacks.values()],
     )  # fmt: skip
     return made, w.names.types

@@ -52,7 +52,8 @@ class Source:
 
     ``places`` has the user's location of each line, and ``quiet`` suppresses floating-point
     warnings. For Numba: ``called`` are its callees, ``inner`` indices that are inside every array
-    that they index, and ``outlined`` are functions whose variables have types of the first one's.
+    that they index, ``outlined`` are functions whose variables have types of the first one's, and
+    ``callbacks`` what it calls of Python's.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Source:
     called: list[Callee] = field(default_factory=list)
     inner: list[str] = field(default_factory=list)
     outlined: list[str] = field(default_factory=list)
+    callbacks: list[Any] = field(default_factory=list)
     arrays: frozenset[str] = frozenset()
 
     @property

@@ -54,6 +54,8 @@ types: Any = _types
 MOST_STACK = 2**19 if sys.platform == "win32" else 2**21
 
 NO_INT = "a negative power of an int is not an int: make it a float"
+BROADCAST = "a cotangent was broadcast"
+"""What compiled code says of lengths that NumPy's has to sum over."""
 
 _numpy = njit(error_model="numpy", boundscheck=CHECK_BOUNDS)
 _python = njit(error_model="python", boundscheck=CHECK_BOUNDS)

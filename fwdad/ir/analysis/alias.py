@@ -167,12 +167,24 @@ def _block(block: Block, roots: Roots, *, here: bool = False) -> None:
                 _block(inner, roots, here=True)
         elif isinstance(op, Loop):
             _loop(op, roots)
+        elif isinstance(op, Call) and op.program.interpreted:
+            _called(op, roots)
         elif isinstance(op, Call):
             shared = memory(op.args, roots)
             roots.update((v, {v} | shared) for v in op.outputs if type(v.type) is ArrayType)
         else:
             for v in op.outputs:
                 roots[v] = {v}
+
+
+def _called(op: Call, roots: Roots) -> None:
+    """The memory of what a program returns that calls no other."""
+    inside = memory_of(op.program)
+    given = dict(zip(op.program.block.params, op.args, strict=True))
+    for v, r in zip(op.outputs, op.program.block.results, strict=True):
+        owners = memory(r, inside)
+        taken = memory([given[p] for p in owners if p in given], roots)
+        roots[v] = taken if owners <= given.keys() else {v} | taken
 
 
 def _loop(op: Loop, roots: Roots) -> None:

@@ -222,7 +222,7 @@ class Orders:
 
 def _any_is_sensitive(program: Program, seen: set[int]) -> bool:
     """Whether a called program, or one that it calls, depends on layouts."""
-    if id(program) in seen:
+    if program.interpreted or id(program) in seen:
         return False
     seen.add(id(program))
     inner = (op.program for op in walk(program.block) if isinstance(op, Call))

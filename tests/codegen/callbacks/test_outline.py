@@ -1,4 +1,4 @@
-"""Programs that Numba cannot compile as a whole: compiled pieces, and NumPy between them."""
+"""Programs with lines that Numba cannot compile: these run under NumPy, called by the others."""
 
 import inspect
 import logging
@@ -12,16 +12,16 @@ import fwdad
 
 pytest.importorskip("numba")
 
+from fwdad.codegen import call_entry
 from fwdad.codegen.call_entry import compile_program
+from fwdad.codegen.callbacks import outline
 from fwdad.codegen.loops.arrays import functions
 from fwdad.codegen.numba_support import CannotCompileError
 from fwdad.codegen.numpy_backend.source import compiled, numpy_source
-from fwdad.codegen.partition.pieces import cut
 from fwdad.frontend.trace import trace
-from fwdad.ir.check import check_program
-from fwdad.ir.ops import walk
 from tests.codegen.cached_programs import counted
 from tests.codegen.numba_programs import CASES
+from tests.tiers import every
 
 X = np.linspace(0.1, 1.3, 7)
 
@@ -52,16 +52,16 @@ def test_loop_around_what_is_not_compiled():
         for found, wanted in zip(f(X, n), filtered(X, n), strict=True):
             assert_allclose(found, wanted, rtol=1e-14)
     said = fwdad.explain(f)
-    assert re.search(r"run by Numba in \d pieces of \d+, the others by NumPy, because", said)
-    place = f"test_pieces.py:{line_of(filtered, 'np.fft')}: the function fft"
-    assert place in said
-    shown = fwdad.show(f, backend="numba")
-    assert "np.fft.fft(" in shown.split("@njit")[0]
-    assert "math.cos(" in shown.split("@njit", maxsplit=1)[1]
-    assert cut(trace(filtered, X, 2).program).pieces[0].name in shown
+    assert "run by Numba, which calls NumPy for\n" in said
+    place = rf"test_outline.py:{line_of(filtered, 'np.fft')}: the function fft, the function ifft"
+    counts = r"\(called 3 times, [\d.]+ µs each, [\d]+ % of the time\)"
+    assert re.search(f"{place} {counts}", said)
+    shown, called = fwdad.show(f, backend="numba").split("def called_1(")
+    assert "math.cos(" in shown and "called_1(" in shown
+    assert "return (np.fft.ifft(np.fft.fft(z) * 0.5),)" in called
 
 
-def test_derivatives_in_pieces():
+def test_derivatives_that_call():
     def f(x):
         s = np.zeros_like(x)
         for i in range(1, len(x)):
@@ -70,48 +70,62 @@ def test_derivatives_in_pieces():
 
     found = fwdad.jit(fwdad.jacfwd(f))
     assert_allclose(found(X), fwdad.jacobian(f, X), rtol=1e-12, atol=1e-14)
-    assert "in 2 pieces" in fwdad.explain(found)
+    assert "which calls NumPy for" in fwdad.explain(found)
 
 
-# -- how a program is cut
+# -- which operations are called
 
 
-def places(program):
-    return {op.location for op in walk(program.block) if op.location and not op.blocks()}
+@pytest.fixture
+def at_any_cost(monkeypatch):
+    """Calls cost nothing, so that the rest is compiled, however little it is."""
+    for name in ("_CROSSING", "_ARGUMENT"):
+        monkeypatch.setattr(outline, name, 0.0)
 
 
-@pytest.mark.parametrize("k", range(len(CASES)), ids=[f.__name__ for f, _ in CASES])
-def test_wherever_a_program_is_cut_it_returns_the_same(k, monkeypatch):
-    monkeypatch.setattr("fwdad.codegen.partition.pieces._CROSSING", 0.0)
-    monkeypatch.setattr("fwdad.codegen.partition.pieces._ARGUMENT", 0.0)
+@pytest.mark.parametrize("odd", [0, 1])
+@pytest.mark.parametrize("k", every(4, range(len(CASES))), ids=[f.__name__ for f, _ in CASES])
+def test_whichever_operations_are_called_it_returns_the_same(k, odd, monkeypatch, at_any_cost):
     f, arguments = CASES[k]
     tape = trace(f, *copies(arguments[0]))
     captured = [c.fetch() for c in tape.captures]
-    for place in places(tape.program):
-        made = cut(tape.program, [CannotCompileError("this line", place)])
-        check_program(made.program)
-        run, plain = compiled(numpy_source(made.program)), compiled(numpy_source(tape.program))
-        for args in arguments:
-            given, own = copies(args), copies(args)
-            with np.errstate(all="ignore"):
-                found, wanted = run(*given, *captured), plain(*own, *captured)
-            for a, b in zip([*found, *given], [*wanted, *own], strict=True):
-                assert type(a) is type(b)
-                assert_array_equal(a, b)
+    leaves = [*outline._leaves([tape.program])]
+    chosen = {op: CannotCompileError("this one", op.location) for op in leaves[odd::2]}
+    test_each = outline._test_each
+
+    def refuse(program, refused):
+        refused.update(chosen)
+        test_each(program, refused)
+
+    monkeypatch.setattr(outline, "_test_each", refuse)
+    compilable = outline.compilable
+    wanted = CannotCompileError("every second operation")
+    monkeypatch.setattr(call_entry, "compilable", lambda p, left=(): compilable(p, [wanted, *left]))
+    made, plain = compile_program(tape.program), compiled(numpy_source(tape.program))
+    if made.backend == "numpy":
+        pytest.skip("nothing is left to compile")
+    for args in arguments:
+        ours, own = copies(args), copies(args)
+        with np.errstate(all="ignore"):
+            found, wanted = made.call(*ours, *captured), plain(*own, *captured)
+        assert made.backend == "numba", made.left
+        for a, b in zip([*found, *ours], [*wanted, *own], strict=True):
+            assert type(a) is type(b)
+            assert_allclose(a, b, rtol=1e-13, atol=1e-15)
+    assert any(c.calls for c in made.source.callbacks)
 
 
 def test_what_is_not_worth_a_call_stays():
     def f(x):
         return np.fft.fft(x * 2)
 
-    assert not cut(trace(f, X).program).pieces
     assert fwdad.explain(fwdad.jit(f), X).count("NumPy, because") == 1
 
 
 # -- memory
 
 
-def test_pieces_share_the_memory_of_views():
+def test_calls_share_the_memory_of_views():
     def f(x):
         y = x.copy()
         v = y[1:4]
@@ -139,7 +153,7 @@ def test_caller_s_array_is_written_once():
     given, own = X.copy(), X.copy()
     assert_allclose(f(given, 2), overwritten(own, 2), rtol=1e-14)
     assert_allclose(given, own, rtol=1e-14)
-    assert "in 1 piece" in fwdad.explain(f)
+    assert "which calls NumPy for" in fwdad.explain(f)
     given, own = X.copy(), X.copy()
     for function, x in ((f, given), (overwritten, own)):
         with pytest.raises(IndexError):
@@ -165,7 +179,7 @@ def test_exceptions_are_those_of_python():
 # -- what Numba refuses although the source could be written
 
 
-def test_line_that_numba_refuses_is_left(monkeypatch, reports):
+def test_line_that_numba_refuses_is_called_back(monkeypatch, reports):
     def handler(w, _op, a, b):
         return f"np.block({w.operands.array(a)}, {w.operands.array(b)})"
 
@@ -184,8 +198,8 @@ def test_line_that_numba_refuses_is_left(monkeypatch, reports):
     for _ in range(2):
         assert_allclose(g(X), f(X), rtol=1e-14)
     said = fwdad.explain(g)
-    assert "in 2 pieces" in said
-    place = f"test_pieces.py:{line_of(f, 'np.outer')}"
+    assert "which calls NumPy for" in said
+    place = f"test_outline.py:{line_of(f, 'np.outer')}"
     assert f"{place}: Numba says" in said
     (record,) = reports
     assert "compiling f failed" in record.getMessage()
@@ -212,19 +226,20 @@ def test_compiled_code_that_raises_where_numpy_returns_is_reported(monkeypatch, 
     reports.clear()
 
 
-def test_pieces_are_found_on_disk(tmp_path, monkeypatch):
+def test_code_that_calls_is_found_on_disk(tmp_path, monkeypatch):
     monkeypatch.setenv("FWDAD_CACHE_DIR", str(tmp_path))
     count = counted()
     program = trace(filtered, X, 2).program
     for _ in range(2):
         made = compile_program(program)
         assert_allclose(made.call(X, 2)[0], filtered(X, 2)[0], rtol=1e-14)
+        assert [c.calls for c in made.source.callbacks] == [2]  # the two of a line are one
     logging.getLogger("fwdad.cache").setLevel(logging.NOTSET)
-    assert count["saved"] == count["loaded"] == len(made.pieces)
+    assert count["saved"] == count["loaded"] == 1
 
 
-def stored_between_pieces(x):
-    """A view that one piece makes is written into by what runs between the pieces."""
+def stored_between_calls(x):
+    """A view that one call makes is written into by what is compiled."""
     v = np.sin(2 * x)
     w = v[2:6]
     w *= np.cos(w)
@@ -232,7 +247,7 @@ def stored_between_pieces(x):
     return np.sum(v * np.arange(6.0))
 
 
-def test_views_of_a_piece_are_written_elsewhere():
+def test_views_of_a_call_are_written_elsewhere():
     x = np.linspace(0.2, 1.4, 6)
-    gradient = fwdad.jit(fwdad.grad(stored_between_pieces), backend="numba")(x)
-    assert_allclose(gradient, fwdad.jacobian(stored_between_pieces, x), rtol=1e-13)
+    gradient = fwdad.jit(fwdad.grad(stored_between_calls), backend="numba")(x)
+    assert_allclose(gradient, fwdad.jacobian(stored_between_calls, x), rtol=1e-13)
