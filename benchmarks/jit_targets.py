@@ -90,9 +90,9 @@ def jit_targets(found: Mapping[str, Any]) -> list[Target]:
     ratios = [g.ratio for g in found["growth"]]
     worst = None if not ratios else math.inf if None in ratios else max(ratios)
     targets.append(Target("growth: ten times the elements, steps or directions", 10, worst))
-    pieces = [row for row, text in found["explained"].items() if not text.endswith("run by Numba")]
-    count = len(pieces) if found["explained"] else None
-    targets.append(Target("rows with pieces left to NumPy", 0, count, unit="", where=str(pieces)))
+    calling = [row for row, text in found["explained"].items() if not text.endswith("run by Numba")]
+    count = len(calling) if found["explained"] else None
+    targets.append(Target("rows that call NumPy", 0, count, unit="", where=str(calling)))
     return targets
 
 

@@ -42,7 +42,7 @@ GROUPS = {
     "codegen/loops/vectors/*": ("codegen/test_vector_loops.py", "codegen/test_vector_bodies.py"),
     "codegen/loops/*": ("codegen/test_numba.py", "codegen/test_stacks.py"),
     "codegen/numpy_backend/*": ("ir/test_printer.py",),
-    "codegen/partition/*": ("codegen/test_pieces.py",),
+    "codegen/llvm/python_calls": ("codegen/callbacks/test_callback.py",),
     "codegen/passes/*": ("codegen/test_decompositions.py", "codegen/test_rules.py"),
     "codegen/runtime/lapack": ("codegen/test_linalg.py",),
     "codegen/runtime/libmvec": ("codegen/test_vectors.py",),

@@ -103,7 +103,11 @@ def jit(
 
     What the function puts out (``print``, loggers, warnings, ``write`` of a file from outside,
     ``append`` to a list from outside that it does not read) is put out at each call, in order, by
-    Python between the compiled pieces. Other effects raise ``UntraceableError``.
+    Python, which compiled code calls. Other effects raise ``UntraceableError``.
+
+    What has no compiled form (an FFT, a function with a rule of your own) is called by compiled
+    code, too, and runs under NumPy; such a call costs about 2 µs beside the function itself.
+    :func:`explain` lists these calls.
 
     A function under ``numba.njit`` may call it, or be given it. The tape is then chosen by the
     types of the arguments when the caller is compiled, and by their lengths when it runs. Where a

@@ -124,8 +124,8 @@ def supported(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Support:
     needs a rule depends on whether an argument of it carries a derivative. A missing one raises
     :class:`~fwdad.errors.MissingRuleError` when ``f`` runs, at the line of the call.
 
-    A program that is not compiled as a whole runs all the same: under NumPy, between compiled
-    pieces. Without Numba nothing is compiled.
+    What is not compiled runs under NumPy, called by the compiled program around it. Without Numba
+    nothing is compiled.
 
     Examples
     --------

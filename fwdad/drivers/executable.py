@@ -58,20 +58,21 @@ class Runner:
         if self._made is None:
             return "NumPy"
         if self._made.kernel is None:
-            return f"NumPy, because{_listed(self._made.reasons())}"
+            reasons = [_place(e) + e.what for e in self._made.reasons()]
+            return "\n  ".join(["NumPy, because", *reasons])
         callbacks = self._made.source.callbacks
         if not callbacks:
             return "Numba"
-        called = "".join(_listed(c.reasons) + _counted(c, self._made.seconds) for c in callbacks)
-        return f"Numba, which calls NumPy for{called}"
+        called = [_in_lines(c.reasons) + _counted(c, self._made.seconds) for c in callbacks]
+        return "\n  ".join(["Numba, which calls NumPy for", *called])
 
 
-def _listed(reasons: Iterable[Any]) -> str:
+def _in_lines(reasons: Iterable[Any]) -> str:
     """Reasons, those of one line together."""
     of_places: dict[str, list[str]] = {}
     for e in reasons:
         of_places.setdefault(_place(e), []).append(e.what)
-    return "".join(f"\n  {place}{', '.join(each)}" for place, each in of_places.items())
+    return "; ".join(f"{place}{', '.join(each)}" for place, each in of_places.items())
 
 
 def _counted(callback: Any, seconds: float) -> str:
@@ -79,9 +80,8 @@ def _counted(callback: Any, seconds: float) -> str:
     if not callback.calls:
         return " (not called yet)"
     times = "once" if callback.calls == 1 else f"{callback.calls} times"
-    each = f"{1e6 * callback.seconds / callback.calls:.3g} µs each"
-    share = f"{100 * callback.seconds / seconds:.0f} % of the time" if seconds else ""
-    return f" (called {times}, {each}, {share})"
+    each = f"{1e6 * callback.seconds / callback.calls:,.3g} µs a call"
+    return f" (called {times}, {each}, {100 * callback.seconds / seconds:.0f} % of the time)"
 
 
 def _place(error: Any) -> str:

@@ -130,6 +130,9 @@ class CallWriter:
                     )
                 t = t.copy(readonly=True)
             signature.append(t)
+        called = [reason for c in compiled.source.callbacks for reason in c.reasons]
+        if called:  # others with the same text could be linked into the same caller
+            raise TypingError(f"{self._name} cannot be called from compiled code: {called[0]}")
         if not compiled.serves(tuple(signature)):
             reason = compiled.left[-1] if compiled.left else "its tape runs under NumPy"
             raise TypingError(f"{self._name} cannot be compiled: {reason}")

@@ -11,10 +11,7 @@ def copied(program: Program) -> Program:
     cloner = Cloner({})
     clone = Program(program.name, cloner.block(program.block))
     vars(clone).update(fields)
-    clone.shared, clone.absent = (
-        {v for v in map(cloner.operand, given) if isinstance(v, Value)}
-        for given in (program.shared, program.absent)
-    )
+    clone.absent = {v for v in map(cloner.operand, program.absent) if isinstance(v, Value)}
     return clone
 
 

@@ -16,17 +16,15 @@ from fwdad.ir.primitives.ranges import range_length
 
 
 class Expressions:
-    """Writes operands and operations as expressions; ``name`` and ``missing`` name values."""
+    """Writes operands and operations as expressions; ``name`` names values."""
 
     def __init__(
         self,
         name: Callable[[Value], str],
-        missing: Callable[[Missing], str],
         inlined: Inlined,
         literals: Literals,
     ) -> None:
         self.name = name
-        self.missing = missing
         self.inlined = inlined
         self.literals = literals
 
@@ -37,7 +35,7 @@ class Expressions:
                 return self.inlined.text(operand, level)
             return self.name(operand)
         if isinstance(operand, Missing):
-            return self.missing(operand)
+            return "None"
         return self.literals.text(operand, level, self.text)
 
     def _slice(self, s: slice) -> str:

@@ -402,8 +402,6 @@ class Program:
         Whether it is derivative arithmetic, which gives no floating-point warnings.
     parallel : bool
         Whether long elementwise loops may run on several cores.
-    shared : set of Value
-        In a part of a larger program: the arrays whose memory the rest writes.
     rows : bool
         Whether its array parameters are known to be C-contiguous.
     together : list of int
@@ -424,7 +422,6 @@ class Program:
     written: list[bool] = field(default_factory=list)
     quiet: bool = False
     parallel: bool = False
-    shared: set[Value] = field(default_factory=set)
     rows: bool = False
     together: list[int] = field(default_factory=list)
     absent: set[Value] = field(default_factory=set)

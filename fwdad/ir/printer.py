@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-
 from fwdad.ir.analysis.effects import risk
 from fwdad.ir.control import Control, negation
 from fwdad.ir.expressions import Expressions
@@ -35,46 +32,36 @@ from fwdad.ops import Risk
 _LONGEST = 88  # characters of an expression inside another one
 
 
-@dataclass(frozen=True)
-class Style:
-    """How a program and those that it calls are written.
-
-    ``sketch``: the source is only for reading, so that what is unused is left out. ``missing``
-    writes a value that is never used; ``fixed`` are the names of called programs, by their ids.
-    """
-
-    sketch: bool = False
-    missing: Callable[[Missing], str] = lambda _: "None"
-    fixed: Mapping[int, str] = field(default_factory=dict)
-
-
 class Writer:
-    """Writes a program as lines: definitions, stores, checks, branches and loops."""
+    """Writes a program as lines: definitions, stores, checks, branches and loops.
+
+    A ``sketch`` is only for reading, so that what is unused is left out.
+    """
 
     def __init__(
         self,
         program: Program,
-        style: Style | None = None,
         code: Lines | None = None,
         refers: Globals | None = None,
+        *,
+        sketch: bool = False,
     ) -> None:
-        self.style = style or Style()
+        self.sketch = sketch
         self.code = code or Lines()
         self.globals = refers or Globals()
         self.usage = Usage(program, coalesce=True)
         self.names = Names(self.usage.groups)
-        self.names.reserve(self.style.fixed.values())
         self.names.reserve(name for _, name in self.globals.called.values())
         self.names.reserve(self.globals.objects)
         self.inlined = Inlined(self.code)
         self.expressions = Expressions(
-            self.names.name, self.style.missing, self.inlined, Literals(self.names, self.globals)
+            self.names.name, self.inlined, Literals(self.names, self.globals)
         )
         self.control = Control(self.code, self.names, self.inlined, self.usage, self)
 
     def follow(self, program: Program) -> Writer:
         """A writer for a called program, whose lines come after this one's."""
-        return Writer(program, self.style, self.code, self.globals)
+        return Writer(program, self.code, self.globals, sketch=self.sketch)
 
     def text(self, operand: Operand, level: int = LOWEST) -> str:
         """An operand as source, in parentheses if it binds more weakly than ``level``."""
@@ -82,7 +69,7 @@ class Writer:
 
     def assigned(self, name: str, operand: Operand) -> str:
         """An operand as source that is assigned to a name; the name itself for nothing."""
-        nothing = self.style.sketch and isinstance(operand, Missing)
+        nothing = self.sketch and isinstance(operand, Missing)
         return name if nothing else self.text(operand)
 
     def body(self, block: Block) -> None:
@@ -166,8 +153,7 @@ class Writer:
     def _call(self, op: Call) -> None:
         called, key = self.globals.called, id(op.program)
         if key not in called:
-            name = self.style.fixed.get(key) or self.names.unique(op.program.name)
-            called[key] = (op.program, name)
+            called[key] = (op.program, self.names.unique(op.program.name))
         name = called[key][1]
         args = ", ".join(self.text(a) for a in op.args)
         outputs = ", ".join(self.names.name(v) for v in op.outputs)
@@ -181,7 +167,7 @@ def _reads_memory(op: Op) -> bool:
 
 def sketched(program: Program) -> Writer:
     """The writer of a program as readable lines, with the types of its parameters."""
-    writer = Writer(program, Style(sketch=True))
+    writer = Writer(program, sketch=True)
     params = [f"{writer.names.name(p)}: {p.type}" for p in program.block.params]
     writer.code.line(f"tape {program.name}({', '.join(params)}):")
     with writer.code.indented():

@@ -13,6 +13,7 @@ from fwdad.codegen.loops.source import numba_source
 from fwdad.codegen.loops.terms.number_terms import check_dtype
 from fwdad.codegen.numba_support import CannotCompileError
 from fwdad.codegen.numpy_backend.source import Source
+from fwdad.errors import Location
 from fwdad.ir.analysis.alias import written_parameters
 from fwdad.ir.analysis.layout import Orders
 from fwdad.ir.ops import (
@@ -20,6 +21,7 @@ from fwdad.ir.ops import (
     Block,
     Branch,
     Call,
+    Effect,
     Load,
     Loop,
     Op,
@@ -33,6 +35,7 @@ from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top
 from fwdad.ir.primitives.undef import missing_on_some_way
 from fwdad.ir.rewrite import with_blocks
 from fwdad.ir.types import Type
+from fwdad.rules.core.registry import function_name
 from fwdad.transforms.passes import called_from
 
 # Costs under NumPy, and that of a call from compiled code; unit: an operation on a small array.
@@ -126,7 +129,13 @@ def _test_each(program: Program, refused: dict[Op, CannotCompileError]) -> None:
             try:
                 numba_source(alone)
             except CannotCompileError as error:
-                refused[op] = error
+                what = f"output by {function_name(op.args[0])}" if isinstance(op, Effect) else ""
+                refused[op] = CannotCompileError(what or error.what, _place(op))
+
+
+def _place(op: Op) -> Location | None:
+    """Where the user calls it; an operation of a reverse pass knows only its function."""
+    return op.location or getattr(getattr(op, "function", None), "location", None)
 
 
 class _Outliner:

@@ -52,14 +52,12 @@ class Memory:
 
     def is_written(self, value: Value) -> bool:
         """Whether anything is ever written into the memory of an array."""
-        if value in self.program.shared:
-            return True
         return any(self.may_overlap(value, w) for w in self._writes)
 
     def is_written_later(self, value: Value) -> bool:
         """Whether anything may be written into an array's memory after the current operation."""
         ops = self.program.block.ops
-        if self.code.op not in self._positions or value in self.program.shared:
+        if self.code.op not in self._positions:
             return self.is_written(value)
         later = ops[self._positions[self.code.op] + 1 :]
         return any(self.may_overlap(value, v) for op in walk(Block([], later)) for v in op.writes())

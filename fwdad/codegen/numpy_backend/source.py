@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -88,11 +88,8 @@ def numpy_source(program: Program) -> Source:
     return written
 
 
-def source_of(program: Program, writer: Writer, without: Container[int] = ()) -> Source:
-    """Write a program, and its callees, with a fresh writer.
-
-    ``without`` are ids of called programs that are not written.
-    """
+def source_of(program: Program, writer: Writer) -> Source:
+    """Write a program, and its callees, with a fresh writer."""
     name = program.name if program.name.isidentifier() else "traced"
     writer.names.reserve([name])
     _function(writer, program, name)
@@ -102,8 +99,6 @@ def source_of(program: Program, writer: Writer, without: Container[int] = ()) ->
         for inner, inner_name in list(called.values()):
             if id(inner) not in done:
                 done.add(id(inner))
-                if id(inner) in without:
-                    continue
                 writer.code.line("")
                 writer.code.line("")
                 follower = writer.follow(inner)
@@ -120,16 +115,15 @@ def defined(source: Source) -> Callable[..., Any]:
     return define(source.code, filename(source), namespace, source.name, source.places)
 
 
-def compiled(source: Source, run: Callable[..., Any] | None = None) -> Callable[..., Any]:
+def compiled(source: Source) -> Callable[..., Any]:
     """The function of a source; an exception names the user's line in a note.
 
-    ``run`` is what :func:`defined` has returned for it; without it, the source of a derivative is
-    changed to free arrays when they are no longer needed.
+    The source of a derivative is changed to free arrays when they are no longer needed.
     """
-    if run is None and source.quiet:
+    if source.quiet:
         code, places = free_dead_arrays(source.code, source.places, source.arrays)
         source = replace(source, code=code, places=places)
-    function, name = run or defined(source), filename(source)
+    function, name = defined(source), filename(source)
 
     def loud(*leaves: Any) -> Any:
         try:

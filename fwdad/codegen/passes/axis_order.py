@@ -78,7 +78,6 @@ class _Votes:
             for v in op.outputs
             if is_array(v) and v.type.ndim > 1 and roots.get(v, {v}) == {v}
         }
-        self._leave({*program.shared})
         self._results(program.block.results)
         for owners in roots.values():
             if len(owners) > 1:  # one of several

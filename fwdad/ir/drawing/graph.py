@@ -30,7 +30,7 @@ from fwdad.ir.ops import (
     values_in,
 )
 from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top, turn
-from fwdad.ir.printer import Style, Writer
+from fwdad.ir.printer import Writer
 
 FORWARD, REVERSE = "forward", "reverse"
 
@@ -183,7 +183,7 @@ class _Drawn:
     def __init__(self, builder: _Builder, program: Program) -> None:
         self.builder = builder
         self.block = program.block
-        self.writer = Writer(program, Style(sketch=True))
+        self.writer = Writer(program, sketch=True)
         self.roots: Roots = memory_of(program)
         self.calls: list[tuple[Node, Program]] = []
         self.sources: dict[Value, _Sources] = {}

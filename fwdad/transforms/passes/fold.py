@@ -19,6 +19,7 @@ from fwdad.ir.ops import Apply, Block, Missing, Operand, Program, Value, values_
 from fwdad.ir.primitives.identity import identity
 from fwdad.ir.rewrite import Mapping, give_name, substitute
 from fwdad.ir.types import BOOL, INT, Number, number_type
+from fwdad.rules.core.registry import find_rule
 from fwdad.tangents.scaling import scale_lanes
 
 _LARGEST = 1 << 62  # an integer that is folded fits into 64 bits, as the tape's integers do
@@ -116,8 +117,11 @@ def _is_scalar_function(f: Any) -> bool:
         return True
     if isinstance(f, type):
         return issubclass(f, np.generic)
-    name = getattr(f, "__name__", "")
-    return getattr(operator, name, None) is f or getattr(f, "__module__", None) in ("math", "cmath")
+    name, module = getattr(f, "__name__", ""), getattr(f, "__module__", None) or ""
+    if getattr(operator, name, None) is f or module in ("math", "cmath"):
+        return True
+    rule = find_rule(f) if module.partition(".")[0] in ("numpy", "scipy") else None
+    return rule is not None and not rule.of_user and not rule.mutates
 
 
 def _without_neutral(op: Apply, t: Number) -> Operand:
