@@ -51,13 +51,27 @@ class CacheInfo(NamedTuple):
 
 @overload
 def jit(
-    f: Callable[P, R], *, backend: Backend = "auto", parallel: bool = False
+    f: Callable[P, R],
+    *,
+    backend: Backend = "auto",
+    parallel: bool = False,
+    static_shapes: bool = False,
 ) -> Jitted[P, R]: ...
 @overload
-def jit(f: None = None, *, backend: Backend = "auto", parallel: bool = False) -> Jit: ...
+def jit(
+    f: None = None,
+    *,
+    backend: Backend = "auto",
+    parallel: bool = False,
+    static_shapes: bool = False,
+) -> Jit: ...
 @public
 def jit(
-    f: Callable[..., Any] | None = None, *, backend: Backend = "auto", parallel: bool = False
+    f: Callable[..., Any] | None = None,
+    *,
+    backend: Backend = "auto",
+    parallel: bool = False,
+    static_shapes: bool = False,
 ) -> Any:
     """Trace a function once for each kind of arguments, and compile what was traced.
 
@@ -77,6 +91,10 @@ def jit(
         one number is added up in blocks, whatever the number of threads.
         Such code is not kept on disk. Numba must find OpenMP or TBB, else it has no effect, as
         under NumPy; do not fork the process after a call.
+    static_shapes : bool
+        Whether each tape is for one shape of each array, so that all lengths are known to the
+        compiler: loops over short axes become straight code, and other shapes have tapes of their
+        own, a second or so each. Without, a tape is for one shape only where it has to be.
 
     Returns
     -------
@@ -99,7 +117,9 @@ def jit(
     -----
     A tape serves all arguments of the same structure, types and ranks whatever their numbers and
     lengths, lengths 0 and 1 apart. What it had to assume beyond that (a length, an axis that is an
-    argument) is checked at each call, and traced anew if it does not hold.
+    argument) is checked at each call, and traced anew if it does not hold. Where a length must be
+    known that others determine, as that of a part of an argument, the shapes of all arguments are
+    assumed.
 
     What the function puts out (``print``, loggers, warnings, ``write`` of a file from outside,
     ``append`` to a list from outside that it does not read) is put out at each call, in order, by
@@ -136,10 +156,12 @@ def jit(
     """
     check_backend(backend)
     if f is None:
-        return lambda g: jit(g, backend=backend, parallel=parallel)
+        return lambda g: jit(g, backend=backend, parallel=parallel, static_shapes=static_shapes)
     if not callable(f):
         raise UnsupportedTypeError(f"jit takes a function; got {type_in_words(f)}")
-    return f if isinstance(f, Jitted) else Jitted(f, backend, parallel=parallel)
+    if isinstance(f, Jitted):
+        return f
+    return Jitted(f, backend, parallel=parallel, static_shapes=static_shapes)
 
 
 def _jitted(f: Any) -> Jitted[..., Any]:

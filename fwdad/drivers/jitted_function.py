@@ -22,7 +22,7 @@ from fwdad.eager.build import unseen
 from fwdad.eager.lifting.reached import Carrier
 from fwdad.errors import FwdadError
 from fwdad.evaluation.signatures import P, R
-from fwdad.frontend.arguments import Flattened, Lengths
+from fwdad.frontend.arguments import EVERY, UNKNOWN, Flattened, Lengths
 from fwdad.frontend.fast_path import MISS, key_of, never, shortcut
 from fwdad.frontend.specialise import Shapes, gaining, known_lengths, trace_optimised
 from fwdad.frontend.tape import Tape
@@ -96,12 +96,14 @@ class Jitted(Carrier, Generic[P, R]):
         backend: str = "auto",
         *,
         parallel: bool = False,
+        static_shapes: bool = False,
         apart: Callable[..., Any] | None = None,
     ) -> None:
         functools.update_wrapper(self, f)
         self.__wrapped__ = f
         self._backend = backend
         self._parallel = parallel
+        self._lengths = EVERY if static_shapes else UNKNOWN
         self._apart = apart
         self._table: dict[Any, list[Specialisation]] = {}
         self._shortcuts: dict[Any, Callable[..., Any]] = {}
@@ -203,7 +205,10 @@ class Jitted(Carrier, Generic[P, R]):
         return self if owner is None else functools.partial(self, owner)
 
     def _made_by(self) -> Any:
-        make = functools.partial(Jitted, backend=self._backend, parallel=self._parallel)
+        make = functools.partial(
+            Jitted, backend=self._backend, parallel=self._parallel,
+            static_shapes=self._lengths is EVERY,
+        )  # fmt: skip
         return (make, (self.__wrapped__,))
 
     @functools.cached_property
@@ -267,7 +272,12 @@ class Jitted(Carrier, Generic[P, R]):
         if general is None:
             equal = not self._tried_equal(tapes, flat)
             tape = trace_optimised(
-                self.__wrapped__, flat, equal=equal, threads=self._threads(), rows=True
+                self.__wrapped__,
+                flat,
+                lengths=self._lengths,
+                equal=equal,
+                threads=self._threads(),
+                rows=True,
             )
             tape.program.parallel = self._parallel
             general = Specialisation(tape, self._backend)

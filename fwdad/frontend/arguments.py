@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -236,6 +237,7 @@ class Lengths:
 
 
 UNKNOWN = Lengths()
+EVERY = Lengths(sys.maxsize)
 
 
 def leaf_type(

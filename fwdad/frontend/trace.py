@@ -15,7 +15,7 @@ from fwdad.eager.memory import stale
 from fwdad.errors import UnsupportedTypeError, UntraceableError, note_place, type_in_words
 from fwdad.frontend import result_types  # noqa: F401  (installs itself)
 from fwdad.frontend.appended import check_items
-from fwdad.frontend.arguments import UNKNOWN, Flattened, Lengths, leaf_type
+from fwdad.frontend.arguments import EVERY, UNKNOWN, Flattened, Lengths, leaf_type
 from fwdad.frontend.calls import (  # noqa: F401  (install themselves)
     array_methods,
     builtins,
@@ -46,6 +46,7 @@ from fwdad.frontend.tape import Tape, lie_by_rows
 from fwdad.ir.analysis.alias import written_parameters
 from fwdad.ir.builder.array_contents import may_be_option
 from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.builder.shape_env import LengthNeededError
 from fwdad.ir.ops import Program, Value, walk
 from fwdad.ir.rewrite import give_types
 from fwdad.ir.symbol import Symbol
@@ -105,14 +106,22 @@ def trace_flat(
     The tape takes some ``lengths`` from the example; other lengths of arguments that are equal
     there are assumed to be so if ``equal``. Columns of Jacobians are written in chunks for several
     ``threads``. Where memory order matters, arrays are assumed to be C-contiguous if those of the
-    example are and ``rows`` is set.
+    example are and ``rows`` is set. If a length must be known that others determine, the tape takes
+    all lengths from the example.
     """
     by_rows, equal = rows and lie_by_rows(flat.leaves), equal and flat.examples
 
     def attempt(recursive: dict[int, Any], lists: dict[Any, Any]) -> Tape:
-        nonlocal by_rows
+        nonlocal by_rows, lengths
         while True:
-            tape = _trace(f, flat, (recursive, lists), lengths, threads, equal=equal, rows=by_rows)
+            known = (recursive, lists)
+            try:
+                tape = _trace(f, flat, known, lengths, threads, equal=equal, rows=by_rows)
+            except LengthNeededError:
+                if lengths is EVERY or not flat.examples:
+                    raise
+                lengths = EVERY
+                continue
             if rows and observable_orders(tape.program) is not None:
                 tape.rows = tape.program.rows = lie_by_rows(tape.leaves(flat.leaves))
             if tape.rows is None or tape.rows is by_rows:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from fwdad.errors import UnsupportedTypeError, is_library_file
-from fwdad.frontend.arguments import Flattened, Lengths
+from fwdad.frontend.arguments import EVERY, Flattened
 from fwdad.frontend.specialise import trace_optimised
 from fwdad.ir.ops import Apply, Call, Op, Operand, Program, Value
 from fwdad.ir.rewrite import blocks_of
@@ -23,7 +22,7 @@ def kernel_program(f: FunctionType, args: tuple[Any, ...]) -> tuple[Program, lis
     The program's parameters are the arguments, and constants from outside, which are returned, too.
     """
     flat = Flattened(args, {})
-    tape = trace_optimised(f, flat, lengths=Lengths(sys.maxsize))
+    tape = trace_optimised(f, flat, lengths=EVERY)
     if any(k < len(flat.leaves) for k in tape.value_guards):
         message = f"{f.__name__}: a kernel serves all values of numbers, and one must be known"
         raise UnsupportedTypeError(message)

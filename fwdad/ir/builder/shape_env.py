@@ -13,6 +13,10 @@ from fwdad.ir.types import ArrayType, Dimension, Size, Type
 from fwdad.ops.record import own_op
 
 
+class LengthNeededError(UntraceableError):
+    """A length has to be known that depends on others; those of the arguments may tell it."""
+
+
 class KnownLengths:
     """The known lengths, and for each unknown length an array that has it.
 
@@ -128,7 +132,7 @@ class KnownLengths:
         if d.origin is None or d.hint is None:
             why = "it is computed at run time" if d.origin is None else "only its type is given"
             message = f"the length of this array is needed at trace time, but {why}"
-            raise UntraceableError(message, self._place())
+            raise LengthNeededError(message, self._place())
         self.known[d] = d.hint
         self.length_guards.append((*d.origin, d.hint))
         return d.hint
