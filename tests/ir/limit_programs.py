@@ -221,8 +221,12 @@ def padded_by_edges(a):
     return np.pad(a, 1, mode="edge")
 
 
-def residuals(x):
-    return np.sum(scipy.linalg.lstsq(x[:, None] * np.array([1.0, 2.0]) + np.eye(6, 2), x)[1])
+def solution(a, x):
+    return np.sum(scipy.linalg.lstsq(a, x)[0] ** 2)
+
+
+def residuals(a, x):
+    return np.sum(scipy.linalg.lstsq(a, x)[1])
 
 
 # -- "What is assumed"

@@ -211,14 +211,18 @@ def test_order_of_what_is_padded():
 
 @shows(DIFFERS, "The residuals of `scipy.linalg.lstsq`")
 def test_residuals():
-    f = programs.residuals
-    assert_allclose(fwdad.jit(f, backend="numpy")(X), f(X), rtol=1e-13)
-    derivative = fwdad.jit(fwdad.jacfwd(f), backend="numpy")
-    if type(scipy.linalg.lstsq(np.eye(3, 2), np.ones(3))[1]) is np.ndarray:  # SciPy 1.18
-        assert_allclose(derivative(X), fwdad.jacfwd(f)(X), rtol=1e-12)
-    else:
-        with pytest.raises(IndexError):  # an AxisError is one
-            derivative(X)
+    full, deficient = np.cos(np.arange(12.0) ** 2).reshape(6, 2), np.outer(X, [1.0, 2.0])
+    for f in (programs.solution, programs.residuals):
+        for transform in (fwdad.jacfwd, fwdad.grad):
+            derivative = fwdad.jit(transform(f), backend="numpy")
+            assert_allclose(derivative(full, X), transform(f)(full, X), rtol=1e-12, atol=1e-14)
+            wanted = transform(f)(deficient, X)
+            is_array = type(scipy.linalg.lstsq(full, X)[1]) is np.ndarray  # SciPy 1.18
+            if f is programs.solution or is_array:
+                assert_allclose(derivative(deficient, X), wanted, rtol=1e-12, atol=1e-14)
+            else:
+                with pytest.raises(UntraceableError, match="the rank depends on values"):
+                    derivative(deficient, X)
 
 
 @shows(ASSUMED, "A length of two or more is unknown")

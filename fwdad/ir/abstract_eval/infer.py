@@ -191,12 +191,12 @@ def _type(first: Any, second: Any, dimensions: _Dimensions | None) -> Any:
         if hasattr(first, "_fields"):
             return type(first)(*parts)
         return type(first)(parts)
+    if np.ndim(first) != np.ndim(second):
+        raise CannotInferError(
+            "the rank of its result depends on values, or on a length that is unknown until run "
+            "time"
+        )
     if isinstance(first, np.ndarray):
-        if first.ndim != np.ndim(second):
-            raise CannotInferError(
-                "the rank of its result depends on values, or on a length that is unknown until "
-                "run time"
-            )
         pairs = zip(first.shape, second.shape, strict=True)
         dims = tuple(Size() if dimensions is None else dimensions.of(m, n) for m, n in pairs)
         return ArrayType(first.dtype, dims)

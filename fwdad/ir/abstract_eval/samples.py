@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,7 +25,7 @@ _MOST_PATTERNS = 400
 
 # Not everything is defined at one, nor is an array of ones regular when it is made a matrix (None).
 _OTHER_SCALES: dict[str, tuple[float | None, ...]] = {
-    "math": (0.5,), "cmath": (0.5,), "scipy.special": (8.0,), "numpy.linalg": (None,),
+    "math": (0.5,), "cmath": (0.5,), "scipy.special": (32.0,), "numpy.linalg": (None,),
 }  # fmt: skip
 
 NOT_PURE = (
@@ -34,10 +35,11 @@ NOT_PURE = (
 
 
 def sample_of(t: Type, sizes: dict[Size, int], scale: float | None = 1.0) -> Any:
-    """A harmless value of a type: ones, and well-conditioned matrices.
+    """A harmless value of a type: ones, and well-conditioned matrices of full rank.
 
-    Unknown dimensions that are not in ``sizes`` are 2. ``scale`` multiplies floating-point numbers;
-    None fills arrays with numbers of varying size and sign.
+    Matrices of ints hold zeros and ones, which are places in any array. Unknown dimensions that are
+    not in ``sizes`` are 2. ``scale`` multiplies floating-point numbers; None fills arrays with
+    numbers of varying size and sign.
     """
     if isinstance(t, Number):
         if t.python and t.dtype.kind == "i":
@@ -47,15 +49,17 @@ def sample_of(t: Type, sizes: dict[Size, int], scale: float | None = 1.0) -> Any
         one = np.ones((), t.dtype)[()] if t.dtype.kind not in "fc" else t.dtype.type(scale or 1.0)
         return one.item() if t.python else one
     shape = tuple(sizes.get(d, 2) if isinstance(d, Size) else d for d in t.shape)
-    made = np.ones(shape, t.dtype)
-    if not shape and t.dtype.kind in "iu":
+    kind = t.dtype.kind
+    if kind in "fc" and scale is None:
+        return np.cos(1.0 + np.arange(math.prod(shape)) ** 2).astype(t.dtype).reshape(shape)
+    one = scale if kind in "fc" and scale is not None else 1
+    made = np.full(shape, one, t.dtype)
+    if not shape and kind in "iu":
         made[()] = sizes.get(ANY_NUMBER, 1)
-    if t.dtype.kind in "fc" and scale is None:
-        return np.cos(1.0 + np.arange(made.size) ** 2).astype(t.dtype).reshape(shape)
-    if t.dtype.kind in "fc" and scale != 1.0:
-        made *= scale
-    if len(shape) >= 2 and t.dtype.kind in "fc" and shape[-1] == shape[-2]:
-        made = np.broadcast_to(np.eye(shape[-1], dtype=t.dtype) * 2 + 0.25, shape).astype(t.dtype)
+    if len(shape) >= 2 and kind in "iufc":
+        k = min(shape[-2:])
+        diagonal = np.einsum("...ii->...i", made[..., :k, :k])  # a view
+        made[...], diagonal[...] = (0, 1) if kind in "iu" else (0.25 * one, 2.25 * one)
     return made
 
 

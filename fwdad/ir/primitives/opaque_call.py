@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from fwdad.core.fallbacks import blame, is_refusal, report
-from fwdad.errors import Location, Running, message_of
+from fwdad.errors import Location, Running, UntraceableError, message_of
 from fwdad.ir.ops import Apply, Program
 from fwdad.rules.core.registry import function_name
 
@@ -59,6 +61,16 @@ class Whole:
     def pushed(self, _args: Any, _kwargs: Any, _dots: Any) -> tuple[Any, Any] | None:
         """Values and tangents, if it is linear in the active arguments and can tell; else None."""
         return None
+
+
+def check_rank(function: Callable[..., Any], value: Any, rank: int) -> None:
+    """Raise if a value that a function has returned is not of the rank that it was traced with."""
+    own = len(np.shape(value))
+    if own != rank:
+        raise UntraceableError(
+            f"{function_name(function)} returns a value of rank {own} here, and the program was "
+            f"traced for rank {rank}: the rank depends on values"
+        )
 
 
 def mistakes(program: Program) -> str:

@@ -11,7 +11,7 @@ from fwdad.eager.build import build_frule
 from fwdad.eager.calls.dispatch import call
 from fwdad.errors import ChunkMismatchError, UntraceableError
 from fwdad.ir.leaves import leaves_in
-from fwdad.ir.primitives.opaque_call import Whole
+from fwdad.ir.primitives.opaque_call import Whole, check_rank
 from fwdad.ir.types import Type, number_type
 from fwdad.rules.core.contract import checked
 from fwdad.rules.core.registry import function_name
@@ -96,6 +96,8 @@ class PushWhole(Whole):
         for k, (value, t, own) in enumerate(
             zip(values, _mirrored(y, y_dot), self.types, strict=True)
         ):
+            if k in self.wanted:
+                check_rank(self.function, value, len(own.shape))
             kind = getattr(value, "dtype", own.dtype).kind
             if kind == "f" and own.dtype.kind == "c":
                 values[k] = value = value.astype(own.dtype)

@@ -11,7 +11,7 @@ from fwdad.eager.arguments import Arguments
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager_reverse import run_recorded, written_out
 from fwdad.ir.leaves import leaves_in
-from fwdad.ir.primitives.opaque_call import Whole
+from fwdad.ir.primitives.opaque_call import Whole, check_rank
 from fwdad.ir.types import ArrayType, Type
 from fwdad.rules.core.containers import walk
 from fwdad.rules.core.registry import function_name
@@ -103,8 +103,10 @@ def _pull(
             y = function(*own_args, **own_kwargs)
         else:
             y = call(function, *own_args, **own_kwargs)
-        parts = list(leaves_in(y))
-        return tuple(part for part, has in zip(parts, given, strict=True) if has)
+        parts = [part for part, has in zip(leaves_in(y), given, strict=True) if has]
+        for part, bar in zip(parts, bars, strict=True):
+            check_rank(function, part, len(bar.shape if isinstance(bar, Chunk) else np.shape(bar)))
+        return tuple(parts)
 
     arguments = Arguments(tuple(values), {}, tuple(range(len(values))))
     outcome = run_recorded(called, arguments)
