@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -64,8 +65,13 @@ _OPTIONS: tuple[tuple[Any, ...], ...] = (
 )  # fmt: skip
 
 
-class SampleCall(NamedTuple):
-    """A function with arguments; ``active`` are the positions of those that hold floats."""
+@dataclass(frozen=True)
+class SampleCall:
+    """A function with arguments; ``active`` are the positions of those that hold floats.
+
+    The others are constants of a program that is traced through it, as they are where users write
+    them: a tuple's items would be numbers that are known at run time only.
+    """
 
     function: Callable[..., Any]
     args: tuple[Any, ...]

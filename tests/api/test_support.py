@@ -145,6 +145,21 @@ def test_with_arguments_it_is_about_them():
     assert "no positional argument holds floats" in fwdad.supported(f, 2, 3).reason
 
 
+@pytest.mark.skipif(not have_numba(), reason="Numba compiles")
+def test_arguments_that_are_not_differentiated_are_constants():
+    """As in a program where they are written, not as numbers that come from outside."""
+    a, count = np.ones((3, 4, 2)), 3
+
+    def pushed(f):
+        return fwdad.explain(lambda x: fwdad.jvp(f, x, np.ones(x.shape)), a)
+
+    assert pushed(lambda x: np.repeat(x, 3)).endswith("run by Numba")
+    assert not pushed(lambda x: np.repeat(x, count)).endswith("run by Numba")
+    assert fwdad.supported(np.repeat, a, 3).compiled
+    assert fwdad.supported(np.repeat, a, 2, axis=1).compiled
+    assert fwdad.supported(np.repeat, a, repeats=2, axis=-1).compiled
+
+
 def test_arguments_stay_as_they_are():
     x = np.array([3.0, 1.0, 2.0])
     fwdad.supported(lambda x: x.sort(), x)
