@@ -135,12 +135,14 @@ def test_three_answers():
 
 def test_with_arguments_it_is_about_them():
     def f(x, k):
-        return x * float(str(k))
+        return np.repeat(x, k, axis=0)
 
-    answer = fwdad.supported(f, np.ones(3), 2)
-    assert answer.forward
-    assert answer.reverse
-    assert not answer.compiled
+    x = np.ones((3, 2))
+    for k, compiled in ((2, have_numba()), ([2, 0, 1], False)):
+        answer = fwdad.supported(f, x, k)
+        assert answer.forward
+        assert answer.reverse
+        assert answer.compiled.yes == compiled
     assert not fwdad.supported(lambda x: np.sum(x) * float(str(x[0])), np.ones(3)).forward
     assert "no positional argument holds floats" in fwdad.supported(f, 2, 3).reason
 
