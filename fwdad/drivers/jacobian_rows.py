@@ -114,7 +114,7 @@ def rows_pay(
     columns = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
     reason = ""
     if columns <= _FEW:
-        reason = f"x has at most {_FEW} numbers"
+        reason = f"reverse mode pays from {_FEW + 1} columns on, and there are {columns}"
     elif is_active((*arguments.args, *arguments.kwargs.values())):
         reason = "an argument carries tangents"
     elif options["outputs"] != "returned":
@@ -132,5 +132,10 @@ def rows_pay(
         return y
     leaves, _ = flatten(y[0] if options["has_aux"] else y)
     rows = sum(math.prod(leaf_shape(leaf)) for leaf in leaves)
-    pays = 0 < rows * _RATIO <= columns
-    return None if pays else Untraced(f, reason=f"there are {rows} rows for {columns} columns")
+    if 0 < rows * _RATIO <= columns:
+        return None
+    reason = (
+        f"reverse mode pays from {_RATIO} times as many columns as rows on, and there are "
+        f"{columns} columns and {rows} rows"
+    )
+    return Untraced(f, reason=reason)

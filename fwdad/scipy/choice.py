@@ -68,11 +68,15 @@ class Spent:
         self.calls = 0
         self.refused = ""  # why it is not compiled, if that was tried
 
+    @property
+    def price(self) -> float:
+        """What compiling it would cost now."""
+        assumed = _ASSUMED.get()
+        return assumed.compiling + (0.0 if "numba" in sys.modules else assumed.importing)
+
     def pays(self) -> bool:
         """Whether it would have paid to compile it at once."""
-        assumed = _ASSUMED.get()
-        price = assumed.compiling + (0.0 if "numba" in sys.modules else assumed.importing)
-        return self.seconds >= price and not self.refused
+        return self.seconds >= self.price and not self.refused
 
 
 class Compiled:
@@ -137,13 +141,15 @@ class Derivative:
         self._spent = _spent_on(derivative)
         self._compiled = _kept(derivative)
         self._derivative = derivative if self._compiled is None else self._compiled.derivative
-        self._compiled_from = 1  # the number of the call
+        self._compiled_from = 0  # the number of the call; 0 if it was in an earlier solve
+        self._nested = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The derivative at a point."""
         self.calls += 1
         args = tuple(_float(x) if k in self._derivative.argnums else x for k, x in enumerate(args))
         if STATE.run is not None:  # a solver inside a function that is being differentiated
+            self._nested = True
             return self._derivative(*args, **kwargs)
         try:
             return self._chosen(args, kwargs)
@@ -206,7 +212,7 @@ class Derivative:
         compiled, plain = min(times[1:]), self._spent.seconds / self._spent.calls
         if compiled > plain:
             self._give_up(
-                f"compiled, a call takes {_seconds(compiled)}, and {_seconds(plain)} as it is"
+                f"compiled, a call took {_seconds(compiled)}, and {_seconds(plain)} without"
             )
 
     def _give_up(self, reason: str) -> None:
@@ -219,22 +225,47 @@ class Derivative:
 
     def __str__(self) -> str:
         if not self.calls:
-            return f"{self.name} was not asked for"
+            return f"{self.name} is filled in, but was never called"
         called = "1 call" if self.calls == 1 else f"{self.calls} calls"
-        return f"{self.name} is {self._derivative.how()}, {self._by()}; {called}"
+        return f"{self.name} is {self._derivative.how()}; {called}{self._by()}"
 
     def _by(self) -> str:
-        """What has run it."""
+        """What has run it, and why, where `how` does not tell."""
         if self._compiled is not None:
-            later = f" from call {self._compiled_from} on" if self._compiled_from > 1 else ""
-            return f"compiled by Numba{later}"
+            return f", compiled by Numba {self._since()}"
         if self._derivative.to_compile() is None:
-            return "not compiled"
+            return ""
+        return f", not compiled{self._why_not()}"
+
+    def _since(self) -> str:
+        """Since when it is compiled."""
+        if not self._compiled_from:
+            return "in an earlier solve"
+        since = f"from call {self._compiled_from} on"
+        if isinstance(self._derivative.f, Jitted):
+            return f"{since}, because the function is under jit"
+        return f"{since}, because {self._took(self._compiled_from - 1, 'those before')}"
+
+    def _took(self, own: int, those: str) -> str:
+        """How long the calls have taken that were not compiled, of which this solve has its own."""
+        spent = self._spent
+        who = those if spent.calls == own else f"{spent.calls} calls, over several solves,"
+        return f"{who} took {_seconds(spent.seconds)}"
+
+    def _why_not(self) -> str:
+        """Why it is not compiled, and when it will be."""
+        spent = self._spent
         if not have_numba():
-            return "not compiled (Numba is not installed)"
-        if self._spent.refused:
-            return f"not compiled ({self._spent.refused.splitlines()[0]})"
-        return f"not compiled (its calls took {_seconds(self._spent.seconds)} so far)"
+            return ", because Numba is not installed"
+        if self._nested:
+            return ", because the solve is inside a derivative call"
+        if spent.refused:
+            return f", because {spent.refused.splitlines()[0]}"
+        took = self._took(self.calls, "they")
+        if self._is_to_be_compiled():
+            return f" (the next call compiles it; so far {took})"
+        price = _seconds(spent.price)
+        return f" (it will be once its calls have taken {price} of processor time; so far {took})"
 
 
 def _float(x: Any) -> Any:

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import BFGS, LinearConstraint, NonlinearConstraint
 from scipy.sparse.linalg import LinearOperator
 
-from fwdad.scipy.derivatives import Gradient, Hessian, HessianProduct
-from fwdad.scipy.filling import FEW, Filling, size_of
+from fwdad.scipy.derivatives import FEW, Gradient, Hessian, HessianProduct
+from fwdad.scipy.filling import Filling, size_of
 from fwdad.scipy.programs import weighted, with_extra
 
 

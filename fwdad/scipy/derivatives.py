@@ -14,6 +14,7 @@ import numpy as np
 
 from fwdad.api.transforms import grad, jacfwd
 from fwdad.drivers.jacobian import value_and_jacobian
+from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.linearize import linearize
 from fwdad.drivers.strategy import Choice, Watch
 from fwdad.errors import NonScalarOutputError
@@ -22,6 +23,9 @@ from fwdad.evaluation.signatures import Mode
 from fwdad.scipy.programs import number_of
 
 Function = Callable[..., Any]
+
+FEW = 64
+"""Unknowns up to which a Hessian is a matrix, by one run of directions; from there on products."""
 
 
 class Evaluated(ABC):
@@ -56,8 +60,11 @@ def _choices(f: Function, *args: Any, **kwargs: Any) -> tuple[Any, list[Choice]]
 
 def _because(choice: Choice) -> str:
     """Why not by the first candidate, in a few words."""
-    reasons = [untraced.reason.partition("\n")[0] for untraced in choice.why_not]
-    return f", because {reasons[0]}" if reasons else ""
+    if not choice.why_not:
+        return ""
+    first = choice.why_not[0]
+    what = "" if first.error is None else "the function cannot be traced: "
+    return f", because {what}{first.reason.partition(chr(10))[0]}"
 
 
 def _counted(count: int, what: str) -> str:
@@ -86,14 +93,12 @@ class Jacobian(Evaluated):
         rows = choice is not None and choice.taken == "rows"
         self._mode = "reverse" if rows else "forward"
         if choice is not None:
-            count, what = (len(J), "cotangent") if rows else (J.shape[1], "tangent")
-            why = _because(choice)
-            self._how = f"dense, by {self._mode} mode with {_counted(count, what)}{why}"
+            self._how = _by_rows(*J.shape) if rows else _by_columns(J.shape[1], choice)
         return J
 
     def how(self) -> str:
         """See :class:`Evaluated`."""
-        return self._how or "dense"
+        return self._how or "a dense matrix"
 
     def to_compile(self) -> Function:
         """See :class:`Evaluated`."""
@@ -109,6 +114,17 @@ class Jacobian(Evaluated):
             )[1]  # fmt: skip
 
         return matrix
+
+
+def _by_rows(rows: int, columns: int) -> str:
+    has = f"{_counted(rows, 'row')} and {_counted(columns, 'column')}"
+    return (
+        f"a dense matrix, by reverse mode with {_counted(rows, 'cotangent')}, because it has {has}"
+    )
+
+
+def _by_columns(columns: int, choice: Choice) -> str:
+    return f"a dense matrix, by forward mode with {_counted(columns, 'tangent')}{_because(choice)}"
 
 
 class Slope(Evaluated):
@@ -154,16 +170,21 @@ class Gradient(Evaluated):
             self.of = grad(number_of(self.f))  # SciPy takes [y] for y
             gradient, choices = _choices(self.of, *args, **kwargs)
         choice = next((c for c in choices if c.what == "gradient"), None)
-        self._how = f"by reverse mode{_because(choice) if choice is not None else ''}"
+        self._how = _by_reverse_mode(choice)
         return gradient
 
     def how(self) -> str:
         """See :class:`Evaluated`."""
-        return f"dense, {self._how or 'by reverse mode'}"
+        return self._how or _by_reverse_mode(None)
 
     def to_compile(self) -> Function:
         """See :class:`Evaluated`."""
         return self.of
+
+
+def _by_reverse_mode(choice: Choice | None) -> str:
+    why = "" if choice is None else _because(choice)
+    return f"the gradient, by reverse mode{why and ', recorded at each call'}{why}"
 
 
 class Hessian(Evaluated):
@@ -184,8 +205,8 @@ class Hessian(Evaluated):
 
     def how(self) -> str:
         """See :class:`Evaluated`."""
-        mode = "forward over reverse" if isinstance(self._gradient, Gradient) else "forward"
-        return f"dense, by {mode} mode with {_counted(self._size, 'tangent')}"
+        tangents = _counted(self._size, "tangent")
+        return f"a dense matrix, by forward mode with {tangents} {_over(self._gradient)}"
 
     def to_compile(self) -> Function:
         """See :class:`Evaluated`."""
@@ -212,8 +233,10 @@ class HessianProduct(Evaluated):
 
     def how(self) -> str:
         """See :class:`Evaluated`."""
-        mode = "forward over reverse" if isinstance(self._gradient, Gradient) else "forward"
-        return f"matrix-free, by {mode} mode with 1 tangent for each product"
+        return (
+            "the product of the Hessian and a vector, by forward mode with 1 tangent "
+            f"{_over(self._gradient)}, because there are more than {FEW} unknowns"
+        )
 
     def to_compile(self) -> Function:
         """See :class:`Evaluated`."""
@@ -223,6 +246,12 @@ class HessianProduct(Evaluated):
             return jvp(gradient, x, p, args=args)[1]
 
         return product
+
+
+def _over(gradient: Gradient | Function) -> str:
+    if isinstance(gradient, Gradient):
+        return "over the gradient by reverse mode"
+    return "over the gradient that was given"
 
 
 def _gradient_of(gradient: Gradient | Function) -> Function:
@@ -243,7 +272,12 @@ class JacobianOperator(Evaluated):
 
     def how(self) -> str:
         """See :class:`Evaluated`."""
-        return "matrix-free, by forward and reverse mode with 1 direction for each product"
+        jitted = isinstance(self.f, Jitted)
+        runs = "as fwdad.jit runs it" if jitted else "by NumPy (under fwdad.jit compiled)"
+        return (
+            "a LinearOperator, because the solver needs products only: each is one run of the "
+            f"function's tape, forward or backward, {runs}"
+        )
 
     def to_compile(self) -> None:
         """A tape is run, which is compiled where f is under ``jit``."""
@@ -271,7 +305,7 @@ class PointwiseJacobian(Evaluated):
     def how(self) -> str:
         """See :class:`Evaluated`."""
         return (
-            "a matrix for each point of the mesh, all by forward mode with "
+            "a matrix for each point of the mesh, all at once by forward mode with "
             f"{_counted(self._directions, 'tangent')}"
         )
 

@@ -143,7 +143,8 @@ def fsolve(
             fprime = None
         elif band is not None or epsfcn is not None:
             if fprime is None:
-                filling.say("fprime is SciPy's differences, because band or epsfcn is given")
+                option = "epsfcn" if band is None else "band"
+                filling.say(f"fprime is by SciPy's finite differences, because {option} is given")
         elif not filling.given("fprime", fprime):
             fprime, col_deriv = filling.jacobian("fprime", func), False
         return solve(
@@ -207,7 +208,8 @@ def root_scalar(
     if method is None and bracket is None and x0 is not None and x1 is None:
         method = "halley" if fprime2 is not None and fprime is not None else "newton"
     holomorphic = bool(np.iscomplexobj(x0))
-    with Filling("root_scalar", method or "brentq", verbose) as filling:
+    named = method or ("brentq" if bracket is not None else "secant")
+    with Filling("root_scalar", named, verbose) as filling:
         fprime, fprime2 = _slopes(filling, f, fprime, fprime2, holomorphic=holomorphic)
         return solve(
             scipy.optimize.root_scalar, f, args=args, method=method, bracket=bracket,

@@ -19,6 +19,7 @@ from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.scipy.choice import Derivative
 from fwdad.scipy.derivatives import (
+    FEW,
     Evaluated,
     Gradient,
     Hessian,
@@ -31,9 +32,6 @@ from fwdad.scipy.programs import second_of
 
 DIFFERENCES = ("2-point", "3-point", "cs")
 """SciPy's names for finite differences; ``"2-point"`` is taken by every function here."""
-
-FEW = 64
-"""Unknowns up to which a dense Hessian takes one run of directions; from there on products."""
 
 _NONE: tuple[str, ...] = ()
 METHODS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -138,8 +136,7 @@ class Filling:
         self._shown = shown or function
         self._instead = instead
         self._verbose = verbose
-        self._filled: list[Derivative] = []
-        self._said: list[str] = []
+        self._told: list[Derivative | str] = []
 
     def __enter__(self) -> Self:
         return self
@@ -152,15 +149,22 @@ class Filling:
     ) -> None:
         if not self._verbose:
             return
-        lines = [*self._said, *map(str, self._filled)]
-        if not lines:
-            lines = [f'{self._shown} by "{self._method}" takes no derivative']
-        for line in lines:
+        for line in self._told or [self._nothing()]:
             sys.stdout.write(f"fwdad: {line}\n")
+
+    def _nothing(self) -> str:
+        """Why nothing was filled in, where nothing was said."""
+        who = self._shown if self._shown == self._function else f"the local search of {self._shown}"
+        method = f'method="{self._method}"'
+        if taken_by(self._function, self._method):
+            return f"{who} has asked for no derivative"
+        if self._method.lower() in (name.lower() for name in METHODS[self._function]):
+            return f"{who} takes no derivative with {method}"
+        return f"nothing is filled in for {method}, which is none of SciPy's"
 
     def say(self, line: str) -> None:
         """Say why something is not filled in."""
-        self._said.append(line)
+        self._told.append(line)
 
     def is_taken(self, name: str) -> bool:
         """Whether the method takes a derivative."""
@@ -170,8 +174,14 @@ class Filling:
         """Whether the caller has said how a derivative is to be had."""
         if value is None:
             return False
-        if self._verbose:
-            self.say(f"{name} is as given{f' ({value!r})' if isinstance(value, str) else ''}")
+        if isinstance(value, str):
+            self.say(f"{name} is by SciPy's finite differences, because it is given as {value!r}")
+        elif value is False:
+            self.say(f"{name} is by SciPy's finite differences, because it is given as False")
+        elif value is True:
+            self.say(f"{name} is returned by the function itself, because it is given as True")
+        else:
+            self.say(f"{name} is as given")
         return True
 
     def fill(self, name: str, derivative: Evaluated, instead: str = "") -> Derivative:
@@ -179,7 +189,7 @@ class Filling:
         way = self._instead or instead or f"{name}='2-point'"
         note = f"fwdad.scipy.{self._shown} fills in {name}. {way} takes finite differences instead"
         made = Derivative(name, derivative, note)
-        self._filled.append(made)
+        self._told.append(made)
         return made
 
     def jacobian(self, name: str, f: Any, *, instead: str = "", **options: Any) -> Derivative:
@@ -214,7 +224,11 @@ class Filling:
         if not self.given("jac", jac) and self.is_taken("jac"):
             jac = self.fill("jac", own)
         by_differences = jac is False or (isinstance(jac, str) and jac in DIFFERENCES)
-        if self.given("hess", hess) or self.given("hessp", hessp) or by_differences:
+        if self.given("hess", hess) or self.given("hessp", hessp):
+            return {"jac": jac, "hess": hess, "hessp": hessp}
+        if by_differences:
+            if self.is_taken("hess") or self.is_taken("hess or hessp"):
+                self.say("hess is not filled in, because jac is by finite differences")
             return {"jac": jac, "hess": hess, "hessp": hessp}
         gradient: Any = own
         if jac is True:

@@ -11,7 +11,8 @@ import scipy.optimize
 
 from fwdad.core.tracebacks import public
 from fwdad.scipy.choice import Derivative
-from fwdad.scipy.filling import FEW, Filling, known_here, size_of, solve
+from fwdad.scipy.derivatives import FEW
+from fwdad.scipy.filling import Filling, known_here, size_of, solve
 
 _DENSE_COLUMNS = 1000  # the singular values of a matrix of so many columns take a second
 
@@ -192,7 +193,8 @@ max_nfev, args, kwargs, callback, workers
     """
     with Filling("least_squares", method, verbose) as filling:
         if jac is None and (jac_sparsity is not None or diff_step is not None):
-            filling.say("jac is SciPy's differences, because jac_sparsity or diff_step is given")
+            option = "diff_step" if jac_sparsity is None else "jac_sparsity"
+            filling.say(f"jac is by SciPy's finite differences, because {option} is given")
             jac = "2-point"
         elif not filling.given("jac", jac):
             jac = "2-point"  # of an unknown method, of which SciPy says so

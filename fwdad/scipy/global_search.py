@@ -89,9 +89,15 @@ disp, init, atol, updating, workers, constraints, x0, integrality, vectorized, s
             polished = True
         elif polish is True and not _takes_polish():
             filling.say(
-                f"the polish is by differences, as SciPy {scipy.__version__} takes no other"
+                "the polish is by SciPy's finite differences, because SciPy "
+                f"{scipy.__version__} takes no other"
             )
-        elif polish is True:
+        elif polish is not True:
+            if not polish:
+                filling.say("there is no polish, so no derivative is taken")
+            else:
+                filling.given("polish", polish)
+        else:
 
             def polished(_: Any, start: Any, **limits: Any) -> Any:
                 found = filling.objective(func, None, None, None, start)
@@ -175,7 +181,9 @@ no_local_search, callback, x0, seed
         steps = min(max(6 * n, 100), 1000)
         given = {"method": "L-BFGS-B", "bounds": limits, "options": {"maxiter": steps}}
     with _local_search("dual_annealing", given, verbose) as filling:
-        if not no_local_search:
+        if no_local_search:
+            filling.say("there is no local search, so no derivative is taken")
+        else:
             given = _filled(filling, func, given, np.zeros(n))
         return solve(
             scipy.optimize.dual_annealing, func, bounds, args=args, maxiter=maxiter,

@@ -95,7 +95,7 @@ def solve_ivp(
             del options["jac"]
         elif filling.is_taken("jac") and not filling.given("jac", jac):
             if asked:
-                filling.say(f"jac is SciPy's differences, because {asked[0]} is given")
+                filling.say(f"jac is by SciPy's finite differences, because {asked[0]} is given")
             else:
                 holomorphic = bool(np.iscomplexobj(y0))
                 jac = filling.jacobian("jac", fun, argnums=(1,), holomorphic=holomorphic)

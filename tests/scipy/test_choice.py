@@ -85,10 +85,15 @@ def test_compiled_once_it_would_have_paid(monkeypatch):
         assert_allclose(jac(X), rosen_der(X), rtol=1e-13)
         said.append("compiled by Numba" in str(jac))
     assert said == [False] * 2 + [True] * 6  # a second is the price
-    assert str(jac).endswith("compiled by Numba from call 3 on; 8 calls")
+    assert str(jac) == (
+        "jac is the gradient, by reverse mode; 8 calls, compiled by Numba from call 3 on, because "
+        "those before took 1 s"
+    )
     again = made()  # in the next solve
     assert_allclose(again(X), rosen_der(X), rtol=1e-13)
-    assert str(again) == "jac is dense, by reverse mode, compiled by Numba; 1 call"
+    assert str(again) == (
+        "jac is the gradient, by reverse mode; 1 call, compiled by Numba in an earlier solve"
+    )
 
 
 @needs_numba
@@ -98,6 +103,14 @@ def test_time_is_added_up_over_solves(monkeypatch):
         jac = made()
         jac(X)
         assert ("compiled by Numba" in str(jac)) == (k == 2)
+        took = "2 calls, over several solves, took 1 s"
+        price = "it will be once its calls have taken 1 s of processor time"
+        says = (
+            f", not compiled ({price}; so far they took 500 ms)",
+            f", not compiled (the next call compiles it; so far {took})",
+            f", compiled by Numba from call 1 on, because {took}",
+        )
+        assert str(jac).endswith(f"; 1 call{says[k]}")
 
 
 @needs_numba
@@ -105,7 +118,7 @@ def test_what_is_no_faster_is_given_up(monkeypatch):
     jac = slow(monkeypatch, 0.7)()
     for _ in range(8):
         assert_allclose(jac(X), rosen_der(X), rtol=1e-13)
-    assert "not compiled (compiled, a call takes 700 ms, and 500 ms as it is)" in str(jac)
+    assert "not compiled, because compiled, a call took 700 ms, and 500 ms without" in str(jac)
 
 
 @needs_numba
@@ -119,7 +132,7 @@ def test_what_cannot_be_traced_stays_as_it_is(monkeypatch):
     jac = slow(monkeypatch, 1e-3, untraced)()
     for _ in range(4):
         assert_allclose(jac(X), rosen_der(X), rtol=1e-13)
-    assert "not compiled (" in str(jac)
+    assert "not compiled, because " in str(jac)
     assert "class" in str(jac)
 
 
@@ -128,7 +141,7 @@ def test_without_numba(monkeypatch):
     jac = slow(monkeypatch, 1e-3)()
     for _ in range(4):
         assert_allclose(jac(X), rosen_der(X), rtol=1e-13)
-    assert "not compiled (Numba is not installed)" in str(jac)
+    assert "not compiled, because Numba is not installed" in str(jac)
 
 
 @needs_numba
@@ -137,7 +150,7 @@ def test_what_is_under_jit_is_compiled_at_once():
     jac = Derivative("jac", Gradient(compiled), "instead")
     for _ in range(3):
         assert_allclose(jac(X), rosen_der(X), rtol=1e-13)
-    assert "compiled by Numba from call 2 on" in str(jac)
+    assert str(jac).endswith("compiled by Numba from call 2 on, because the function is under jit")
     found = door.minimize(compiled, X, method="trust-exact")
     assert_allclose(found.x, np.ones(3), rtol=1e-6)
     root = door.root(fwdad.jit(lambda x: np.array([x[0] ** 2 - 2, x[1] - x[0]])), [1, 1])
@@ -175,7 +188,25 @@ def test_importing_numba_is_part_of_the_price(monkeypatch):
 def test_operators_are_not_compiled():
     jac = Derivative("jac", JacobianOperator(lambda x: x**2), "instead")
     assert_allclose(jac(X) @ X, 2 * X**2)
-    assert str(jac).endswith("for each product, not compiled; 1 call")
+    assert str(jac).endswith("by NumPy (under fwdad.jit compiled); 1 call")
+    jac = Derivative("jac", JacobianOperator(fwdad.jit(lambda x: x**2)), "instead")
+    assert_allclose(jac(X) @ X, 2 * X**2)
+    assert str(jac).endswith("as fwdad.jit runs it; 1 call")
+
+
+def test_solves_inside_a_derivative_call_are_not_compiled():
+    said = []
+
+    def outer(a):
+        jac = Derivative("jac", Gradient(lambda x: a * np.sum(x**2)), "instead")
+        value = np.sum(jac(X))
+        said.append(str(jac))
+        return value
+
+    assert_allclose(fwdad.jvp(outer, 2.0, 1.0)[1], 2 * np.sum(X))
+    assert said[-1].endswith(
+        "; 1 call, not compiled, because the solve is inside a derivative call"
+    )
 
 
 @needs_numba

@@ -25,7 +25,7 @@ def test_differential_evolution(capsys):
     assert found.nit == expected.nit  # the search itself is the same
     assert found.fun < 1e-10
     assert found.nfev < expected.nfev
-    assert "fwdad: jac is dense, by reverse mode" in capsys.readouterr().out
+    assert "fwdad: jac is the gradient, by reverse mode" in capsys.readouterr().out
 
 
 def test_polish_with_args_constraints_and_integers():
@@ -56,7 +56,7 @@ def test_other_polishes(monkeypatch, capsys):
         assert len(calls) == 1
     monkeypatch.setattr(scipy, "__version__", "1.13.1")
     door.differential_evolution(rastrigin, BOX, seed=3, maxiter=5, verbose=1)
-    assert "the polish is by differences" in capsys.readouterr().out
+    assert "the polish is by SciPy's finite differences" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ def test_dual_annealing(local, capsys):
     assert found.fun < 1e-8 or local is not None
     said = capsys.readouterr().out
     local = local or {"method": "L-BFGS-B"}
-    assert ("fwdad: jac is dense" in said) == (
+    assert ("fwdad: jac is the gradient" in said) == (
         "jac" not in local and local["method"] != "Nelder-Mead"
     )
-    assert ("fwdad: hess is dense" in said) == (local["method"] == "trust-exact")
+    assert ("fwdad: hess is a dense matrix" in said) == (local["method"] == "trust-exact")
 
 
 def test_fewer_runs_in_local_searches():
@@ -100,7 +100,23 @@ def test_no_local_search(capsys):
     options = {"seed": 5, "maxiter": 50, "no_local_search": True}
     found = door.dual_annealing(rastrigin, bounds, verbose=1, **options)
     assert_allclose(found.x, scipy.optimize.dual_annealing(rastrigin, bounds, **options).x)
-    assert "takes no derivative" in capsys.readouterr().out
+    expected = "fwdad: there is no local search, so no derivative is taken\n"
+    assert capsys.readouterr().out == expected
+
+
+def test_what_is_said_where_nothing_is_filled_in(capsys):
+    options = {"seed": 1, "maxiter": 3, "verbose": 1}
+    door.differential_evolution(rastrigin, BOX, polish=False, **options)
+    assert capsys.readouterr().out == "fwdad: there is no polish, so no derivative is taken\n"
+    if tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 17):
+        polish = lambda f, x, **limits: scipy.optimize.minimize(f, x)  # noqa: E731
+        door.differential_evolution(rastrigin, BOX, polish=polish, **options)
+        assert capsys.readouterr().out == "fwdad: polish is as given\n"
+    door.dual_annealing(rastrigin, BOX, minimizer_kwargs={"method": "Powell"}, **options)
+    expected = (
+        'fwdad: the local search of dual_annealing takes no derivative with method="Powell"\n'
+    )
+    assert capsys.readouterr().out == expected
 
 
 def test_basinhopping_with_constraints():

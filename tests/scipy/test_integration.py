@@ -86,13 +86,13 @@ def test_classes_vectorised_and_given_jacobians(capsys):
         found = door.solve_ivp(f, (0, 2), [1, 1], verbose=1, **options)
         assert_allclose(found.y[:, -1], expected, rtol=1e-12)
     said = capsys.readouterr().out.splitlines()
-    assert [line.startswith("fwdad: jac is dense") for line in said] == [True, True, False]
+    assert [line.startswith("fwdad: jac is a dense matrix") for line in said] == [True, True, False]
     found = door.solve_ivp(f, (0, 2), [1, 1], "Radau", jac="2-point")
     assert found.nfev == scipy.integrate.solve_ivp(f, (0, 2), [1, 1], "Radau").nfev
     door.solve_ivp(f, (0, 2), [1, 1], "RK45", jac="2-point")  # of which SciPy would warn
     door.solve_ivp(f, (0, 2), [1, 1], "BDF", jac_sparsity=[[1, 1], [0, 1]], verbose=1)
     door.solve_ivp(f, (0, 2), [1, 1], "LSODA", lband=0, uband=1, verbose=1)
-    assert capsys.readouterr().out.count("jac is SciPy's differences") == 2
+    assert capsys.readouterr().out.count("jac is by SciPy's finite differences") == 2
 
 
 @pytest.mark.parametrize("method", ["RK45", *STIFF])
