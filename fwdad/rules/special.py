@@ -22,7 +22,13 @@ from fwdad.tangents.zero import ZERO, Zero
 SQRT_PI = math.sqrt(math.pi)
 SQRT_2PI = math.sqrt(2 * math.pi)
 
-ORDER = no_derivative("SciPy has no function for the derivative with respect to this parameter")
+ORDER = no_derivative("SciPy has no function for it")
+
+
+def refuse_order(function, name, x_dot):
+    """Raise if an order carries a tangent."""
+    if not isinstance(x_dot, Zero):
+        ORDER.of(f"scipy.special.{function}", lambda: name)()
 
 
 # -- NumPy's functions under another name
@@ -368,8 +374,7 @@ def psi_frule(primals, tangents):
 def polygamma_frule(primals, tangents):
     """Push tangents through ``polygamma(n, x)``, the n-th derivative of psi."""
     (n, x), (n_dot, x_dot) = primals, tangents
-    if not isinstance(n_dot, Zero):
-        ORDER()
+    refuse_order("polygamma", "n", n_dot)
     y = scipy.special.polygamma(n, x)
     return y, fit(x_dot * scipy.special.polygamma(np.add(n, 1), x), y)
 
@@ -387,8 +392,7 @@ def zeta_frule(primals, tangents, **options):
     """Push tangents through Hurwitz's zeta function, with respect to q (25.11.17)."""
     (x, q), (x_dot, q_dot) = primals, tangents
     y = scipy.special.zeta(x, q)
-    if not isinstance(x_dot, Zero):
-        ORDER()
+    refuse_order("zeta", "x", x_dot)
     if isinstance(q_dot, Zero):  # also Riemann's function, for which q is None
         return y, ZERO
     slope = np.negative(x) * scipy.special.zeta(np.add(x, 1), q)

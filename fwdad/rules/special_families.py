@@ -13,8 +13,7 @@ import scipy  # its submodules load when they are first used
 from fwdad.rules.arithmetic import fit
 from fwdad.rules.core.define import elementwise, frule
 from fwdad.rules.core.partials import no_derivative
-from fwdad.rules.special import ORDER, SQRT_PI
-from fwdad.tangents.zero import Zero
+from fwdad.rules.special import ORDER, SQRT_PI, refuse_order
 
 # -- Bessel functions (10.6.1, 10.29.1)
 
@@ -63,8 +62,7 @@ def _modulus_scaled(name, below, above, part):
     @frule(f"scipy.special.{name}")
     def scaled_frule(primals, tangents):
         (v, z), (v_dot, z_dot) = primals, tangents
-        if not isinstance(v_dot, Zero):
-            ORDER()
+        refuse_order(name, "v", v_dot)
         f = getattr(scipy.special, name)
         y = f(v, z)
         slope = below / 2 * f(v - 1, z) + above / 2 * f(v + 1, z)
@@ -103,8 +101,7 @@ def _spherical(name, below, above):
     @frule(f"scipy.special.{name}")
     def spherical_frule(primals, tangents, *, derivative):
         (n, z), (n_dot, z_dot) = primals, tangents
-        if not isinstance(n_dot, Zero):
-            ORDER()
+        refuse_order(name, "n", n_dot)
         f = getattr(scipy.special, name)
         y = f(n, z, derivative)
         n = np.trunc(n)  # as SciPy does

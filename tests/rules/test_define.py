@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
+from fwdad.errors import UndefinedDerivativeError
 from tests.differences import central_differences
 
 
@@ -70,3 +71,18 @@ def test_an_active_option_is_refused():
     with pytest.raises(fwdad.errors.MissingRuleError, match="`by`"):
         fwdad.jacobian(lambda x: shifted(x, by=x[0]), np.ones(2))
     assert_array_equal(fwdad.jacobian(lambda x: shifted(x, by=2.0), np.ones(2)), np.eye(2))
+
+
+def test_what_has_no_partial_says_of_which_function_and_argument():
+    def scaled(x, power):
+        return x * power
+
+    fwdad.elementwise(scaled, lambda x, power, y: power, fwdad.no_derivative("it is a setting"))
+    assert_allclose(fwdad.derivative(lambda x: scaled(x, 3.0), 2.0), 3.0)
+    says = r"scaled has no rule .* its argument power: it is a setting\. "
+    for derivative in (fwdad.derivative, fwdad.grad):
+        with pytest.raises(UndefinedDerivativeError, match=says):
+            derivative(lambda p: scaled(2.0, p))(3.0)
+    without = fwdad.no_derivative("it is a setting")
+    with pytest.raises(UndefinedDerivativeError, match=r"^the function has no rule .* argument"):
+        without()

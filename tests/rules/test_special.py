@@ -373,7 +373,9 @@ def test_fresnel_integrals():
 def test_hurwitz_zeta():
     got = slope(sp.zeta, 2.5, 0.7, argnum=1)
     assert_allclose(got, mp_slope(mpmath.zeta, 2.5, 0.7, argnum=1), rtol=1e-14)
-    with pytest.raises(UndefinedDerivativeError, match="no function for the derivative"):
+    with pytest.raises(
+        UndefinedDerivativeError, match=r"scipy\.special\.zeta .*argument x: SciPy has no function"
+    ):
         slope(sp.zeta, 2.5, 0.7)
 
 
@@ -387,7 +389,9 @@ def test_multigammaln():
 @pytest.mark.parametrize("name", ["gammainc", "gammaincc", "polygamma", "betainc"])
 def test_an_order_has_no_derivative(name):
     args = (1, 0.5) if name == "polygamma" else (1.5, 0.5, 0.4)[: 3 if name == "betainc" else 2]
-    with pytest.raises(UndefinedDerivativeError, match="no derivative with respect to"):
+    order = "n" if name == "polygamma" else "a"
+    says = rf"^scipy\.special\.{name} has no rule .* its argument {order}: "
+    with pytest.raises(UndefinedDerivativeError, match=says):
         slope(getattr(sp, name), *map(float, args))
 
 

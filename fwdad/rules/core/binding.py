@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -166,6 +167,27 @@ class Binder:
         return f"{self.variadic}[{position - len(self.primals)}]"
 
 
+class _UfuncBinder(Binder):
+    """The binder of a ufunc, which calls its arguments x1, x2 and so on, unlike its documentation.
+
+    SciPy's say there what they are: ``jv(v, z, out=None)``.
+    """
+
+    def __init__(self, function: np.ufunc, name: str, argnums: Any) -> None:
+        names = ["x"] if function.nin == 1 else [f"x{k + 1}" for k in range(function.nin)]
+        super().__init__(name, parse_signature(f"({', '.join(names)}, /)"), argnums)
+        self._function = function
+
+    def primal_name(self, position: int) -> str:
+        """See :class:`Binder`."""
+        own, count = self._function.__name__, self._function.nin
+        for text in re.findall(rf"^\s*{own}\(([^)]*)", self._function.__doc__ or "", re.MULTILINE):
+            names = [name.strip() for name in text.split(",")]
+            if names[:count] != list(self.primals) and all(map(str.isidentifier, names[:count])):
+                return names[position]
+        return super().primal_name(position)
+
+
 def binder_for(
     function: Callable[..., Any],
     name: str,
@@ -183,8 +205,7 @@ def binder_for(
     if signature is not None:
         return Binder(name, parse_signature(signature), argnums)
     if isinstance(function, np.ufunc):
-        names = ["x"] if function.nin == 1 else [f"x{k + 1}" for k in range(function.nin)]
-        return Binder(name, parse_signature(f"({', '.join(names)}, /)"), argnums)
+        return _UfuncBinder(function, name, argnums)
     return (_LateBinder if late else _bound_binder)(function, name, argnums)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -171,20 +172,27 @@ def elementwise(
     array([0.5, 0.5])
     """
     _check_returns(returns)
-    for partial in partials:
-        if not callable(partial) and not isinstance(partial, NoDerivative):
-            message = f"a partial is a function of primals and y; got {type_in_words(partial)}"
+    given = partials
+    for p in given:
+        if not callable(p) and not isinstance(p, NoDerivative):
+            message = f"a partial is a function of primals and y; got {type_in_words(p)}"
             raise TypeError(message)
 
     def make(resolved: Any) -> Rule:
         binder = _binder(function, resolved, signature, None)
         late = isinstance(function, str)  # its signature is not looked at yet
-        if not late and binder.variadic is None and len(partials) != len(binder.primals):
+        if not late and binder.variadic is None and len(given) != len(binder.primals):
             raise TypeError(
                 f"{function_name(resolved)} has {len(binder.primals)} arguments, but got "
-                f"{len(partials)} partials: pass one for each, no_derivative(reason) where there "
+                f"{len(given)} partials: pass one for each, no_derivative(reason) where there "
                 "is none"
             )
+        partials = tuple(
+            p.of(function_name(resolved), partial(binder.primal_name, k))
+            if isinstance(p, NoDerivative)
+            else p
+            for k, p in enumerate(given)
+        )
 
         def body(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
             y = resolved(*primals, **options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from sys import getrefcount
 from typing import Any
 
@@ -94,14 +94,32 @@ def narrowed(y_dot: Any, y: Any) -> Any:
 
 
 class NoDerivative:
-    """The placeholder for a partial that does not exist."""
+    """The placeholder for a partial that does not exist, of an argument of a function if known.
 
-    def __init__(self, reason: str) -> None:
+    ``argument`` returns its name, which is looked up where it is told only.
+    """
+
+    def __init__(
+        self, reason: str, function: str = "", argument: Callable[[], str] = lambda: ""
+    ) -> None:
         self.reason = reason
+        self._function = function
+        self._argument = argument
+
+    def of(self, function: str, argument: Callable[[], str]) -> NoDerivative:
+        """The same, for an argument of a function."""
+        return NoDerivative(self.reason, function, argument)
 
     def __call__(self, *_args: Any) -> Any:
         """Raise, because the partial is needed."""
-        message = f"no derivative with respect to this argument: {self.reason}"
+        name = self._argument()
+        argument = f"its argument {name}" if name else "an argument"
+        message = (
+            f"{self._function or 'the function'} has no rule for the derivative with respect to "
+            f"{argument}: {self.reason}. To hold {name or 'it'} fixed, wrap it in "
+            "fwdad.stop_gradient; if you know the derivative, write a function of your own with a "
+            "rule (fwdad.frule)"
+        )
         raise UndefinedDerivativeError(message)
 
 
