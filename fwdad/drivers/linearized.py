@@ -27,7 +27,7 @@ from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Program, values_in
 from fwdad.ir.rewrite import all_used
 from fwdad.tangents.alike import alike
-from fwdad.tangents.composite import flatten
+from fwdad.tangents.composite import flatten, is_leaf
 from fwdad.tangents.seeds import leaf_dtype
 from fwdad.transforms.forward import push_forward
 from fwdad.transforms.passes import optimise
@@ -198,13 +198,16 @@ def linearized(
     made, leaves, containers = at
     xs, _ = flatten(args[0])
     own = Flattened((args[0],), {}).leaves
+    positions = [k for k, x in enumerate(own) if is_leaf(x)]  # the others have no tangent space
     cannot = Untraced(f, reason="what it takes or returns cannot carry tangents on a tape")
-    if len(own) != len(xs) or any(a is not b for a, b in zip(own, xs, strict=True)):
+    if len(positions) != len(xs) or any(
+        own[k] is not x for k, x in zip(positions, xs, strict=True)
+    ):
         return cannot
     read = _read(made.tape.program, leaves)
     fixed = [alike(x) if k in read else x for k, x in enumerate(leaves)]
     try:
-        result = Linearized(made, fixed, containers, list(range(len(xs))), chunk)
+        result = Linearized(made, fixed, containers, positions, chunk)
     except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
         return Untraced(f, error)
     return result if result.complete else cannot

@@ -35,6 +35,8 @@ from fwdad.evaluation.signatures import Argnums, Function
 from fwdad.frontend.syntax.loops import WithoutWarnings
 from fwdad.rules.core.registry import RULES, when_changed
 from fwdad.tangents.alike import alike
+from fwdad.tangents.composite import flatten
+from fwdad.tangents.fields import is_composite
 from fwdad.tangents.plain import plain
 
 _KEPT = 256
@@ -310,7 +312,10 @@ def is_real(x: Any) -> bool:
         return bool(x) and all(is_real(item) for item in x.values())
     if type(x) is np.ndarray or isinstance(x, np.generic):
         return x.dtype.kind == "f"
-    return type(x) is float
+    if type(x) is float or not is_composite(type(x)):
+        return type(x) is float
+    leaves = flatten(x)[0]  # what has no tangent space may be among the fields of an object
+    return bool(leaves) and all(is_real(leaf) for leaf in leaves)
 
 
 def apart(values: Any, leaves: Any) -> list[Any]:

@@ -11,6 +11,7 @@ import functools
 import sys
 from typing import Any
 
+from fwdad.tangents.fields import has_finalizer
 from fwdad.tangents.objects import slots_of
 
 _STANDS_FOR = "__fwdad_stands_for__"
@@ -61,7 +62,7 @@ def has_slots_as_argument(x: Any) -> bool:
     cls = type(x)
     if cls.__module__.split(".")[0] in sys.stdlib_module_names or isinstance(x, BaseException):
         return False
-    return bool(has_slots(cls) and slots_of(cls))
+    return bool(has_slots(cls) and slots_of(cls)) and not has_finalizer(cls)
 
 
 @functools.lru_cache(maxsize=512)

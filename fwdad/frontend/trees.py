@@ -17,9 +17,11 @@ from fwdad.frontend.syntax.iterators import Iterator
 from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
 from fwdad.ir.symbol import Symbol, kind_in_words
 from fwdad.ir.types import ArrayType, Number, Type, number_type
-from fwdad.tangents.fields import constants_of, fields_of
+from fwdad.tangents import composite
+from fwdad.tangents.fields import constants_of, fields_of, is_composite, why_not_plain
 from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.objects import attributes_of
+from fwdad.tangents.registrations import registration_of
 from fwdad.tangents.seeds import check_one_array
 from fwdad.tangents.zero import NoTangent, NoTangentType, Zero
 
@@ -109,7 +111,7 @@ class _Flattening:
         if type(x) is MethodType and id(x.__self__) in self._known:
             owner, f = self._again(x.__self__), x.__func__
             return lambda values, t, made: NoTangent if t else MethodType(f, owner(values, t, made))
-        return self._object(x) if self.records and is_record(x) else self._constant(x)
+        return self._object(x) if self.records and _is_object(x) else self._constant(x)
 
     def _leaf(self, x: Any) -> _Build:
         is_array = isinstance(x, np.ndarray) or (type(x) is Symbol and x.is_array)
@@ -181,11 +183,54 @@ class _Flattening:
         return fill
 
     def _constant(self, x: Any) -> _Build:
-        if self.records and any(type(v) is Symbol for v in (namespace_of(x) or {}).values()):
-            message = f"{type_in_words(x)} holds traced values, and is no composite of its fields"
-            raise UntraceableError(message, self.place)
+        if self.records:
+            self._check_constant(x)
         self.constants.append(x)
         return _kept(x)
+
+    def _check_constant(self, x: Any) -> None:
+        """Raise if a value that is no composite here has parts with tangents."""
+        cls, why = original(type(x)), "its class has a __del__, or is a library's"
+        known = is_composite(cls)
+        if known and composite.flatten(x)[0]:
+            raise UntraceableError(f"{type_in_words(x)} cannot be traced: {why}", self.place)
+        if any(type(v) is Symbol for v in _held_by(x, apart=known or is_record(x))):
+            if not known:
+                registered = registration_of(cls) is not None
+                why = "it is registered" if registered else why_not_plain(cls) or ""
+            what = f"{type_in_words(x)} holds traced values, and is no composite of its fields"
+            raise UntraceableError(f"{what}{why and f': {why}'}", self.place)
+
+
+def _held_by(x: Any, *, apart: bool) -> list[Any]:
+    """What an object holds, taken apart into leaves if it is one of the user's."""
+    if not apart:
+        return list((namespace_of(x) or {}).values())
+    found: list[Any] = []
+    waiting, seen = list(attributes_of(x).values()), {id(x)}
+    while waiting:
+        part = waiting.pop()
+        if is_leaf(part):
+            found.append(part)
+        elif id(part) not in seen:
+            seen.add(id(part))
+            waiting += _parts_of(part)
+    return found
+
+
+def _parts_of(x: Any) -> list[Any]:
+    """The items of a container, or the attributes of an object."""
+    if isinstance(x, dict):
+        return list(x.values())
+    if isinstance(x, (tuple, list)):
+        return list(x)
+    return list(attributes_of(x).values()) if is_record(x) else []
+
+
+def _is_object(x: Any) -> bool:
+    """Whether an object is differentiated field by field, and its attributes are traced."""
+    cls = original(type(x))
+    return is_record(x) and (is_composite(cls) or hasattr(cls, "__fwdad_record__"))
 
 
 def _kept(x: Any) -> _Build:
@@ -229,7 +274,7 @@ def _pairs_of(x: Any, v: Any, names: tuple[str, str]) -> list[tuple[Any, Any]]:
     """The parts of a container or an object, each with the part of v at its place."""
     what, whose = names
     if not isinstance(x, (dict, tuple, list)):
-        return _fields_of_both(x, v, names) if is_record(x) else []
+        return _fields_of_both(x, v, names) if _is_object(x) else []
     items = list(x.values() if isinstance(x, dict) else x)
     if isinstance(v, (Zero, NoTangentType)):
         return [(item, v) for item in items]
@@ -285,15 +330,9 @@ def _mark(recorder: Any, x: Any, seen: set[int]) -> None:
     if is_leaf(x) or id(x) in seen:
         return
     seen.add(id(x))
-    if isinstance(x, (tuple, list)):
-        parts = list(x)
-    elif isinstance(x, dict):
-        parts = list(x.values())
-    elif is_record(x):
-        parts = list(attributes_of(x).values())
-    else:
+    if not isinstance(x, (tuple, list, dict)) and not is_record(x):
         return
-    for part in parts:
+    for part in _parts_of(x):
         _mark(recorder, part, seen)
     if not isinstance(x, tuple):
         recorder.journal.own(vars(x) if is_record(x) and not isinstance(x, (list, dict)) else x)

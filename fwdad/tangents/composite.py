@@ -6,7 +6,6 @@ array or container that appears twice is one leaf, and a container may hold itse
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from types import MethodType, ModuleType
@@ -17,7 +16,7 @@ import numpy as np
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.tangents.back_references import READ_AS_CONSTANT, is_simple, reaches
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.fields import constants_of, fields_of, is_plain, why_not_plain
+from fwdad.tangents.fields import constants_of, fields_of, is_composite, why_not_plain
 from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.objects import attributes_of, blank, in_c, set_attributes
 from fwdad.tangents.refused import refusal
@@ -129,7 +128,7 @@ class _Apart:
             self.methods.append(node)
             return node
         if self.strict and not is_simple(x):
-            reason = _refusal(x)
+            reason = why_no_constant(x)
             if reason is not None:
                 raise UnsupportedTypeError(_written(path) + reason)
             self.others.append((x, path))
@@ -169,7 +168,7 @@ def _holding_leaves(known: dict[int, Structure]) -> set[int]:
     return holding
 
 
-def _refusal(x: Any) -> str | None:
+def why_no_constant(x: Any) -> str | None:
     """Why a value must not pass for a constant, or None."""
     registration = registration_of(type(x))
     if registration is not None:
@@ -216,7 +215,7 @@ def parts_of(x: Any) -> tuple[str, list[Any], list[Any], Any] | None:
         keys, values = (list(x), list(x.values())) if isinstance(x, dict) else ([], list(x))
         twin = None if type(x) in (list, dict) else _twin(x)
         return "list" if isinstance(x, list) else "dict", keys, values, twin
-    if isinstance(x, type) or not (dataclasses.is_dataclass(x) or is_plain(type(x))):
+    if not is_composite(type(x)):
         return None
     held = fields_of(x)
     return "object", list(held), list(held.values()), type(x)
@@ -325,7 +324,7 @@ def opaque_parts(y: Any) -> Iterator[tuple[Any, str, list[Any]]]:
             nodes.extend(node.children if id(node) not in seen else ())
             seen[id(node)] = node
             o = node.value
-            attributes = namespace_of(o) if node.kind in ("static", "tuple") else None
+            attributes = attributes_of(o) if node.kind in ("static", "tuple") else None
             if not attributes or callable(o) or isinstance(o, ModuleType) or id(o) in seen:
                 continue
             seen[id(o)] = o

@@ -13,7 +13,15 @@ from typing import Any
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.tangents.objects import attributes_of, has_fields, slots_of
 from fwdad.tangents.refused import refusal
-from fwdad.tangents.registrations import registered_base
+from fwdad.tangents.registrations import OWN, registered_base, registration_of
+
+
+def is_composite(cls: type) -> bool:
+    """Whether the objects of a class are differentiated field by field, in every mode."""
+    if registration_of(cls) is not None or cls in OWN:
+        return False
+    return dataclasses.is_dataclass(cls) or is_plain(cls)
+
 
 # -- plain classes, whose objects have tangents field by field
 

@@ -387,3 +387,22 @@ def test_lists_and_dicts_are_traced():
     x_bar = fwdad.vjp(f, OrderedDict(p))[1](1.0)
     assert type(x_bar) is OrderedDict
     assert x_bar["b"] == [3.0, 2.0]
+
+
+def test_a_list_in_two_places_of_an_argument():
+    """What is kept for the reverse pass was cut in the wrong place."""
+    part = [2.0, np.array([0.5, 1.5])]
+
+    def f(x):
+        return x["one"][0] * np.sum(x["two"][0][1]) * x["two"][1][0] ** 2
+
+    x = {"one": part, "two": [part, part]}
+    assert fwdad.explain(fwdad.vjp, f, x).startswith("the tape of f")
+    y, pullback = fwdad.vjp(f, x)
+    found = pullback(1.0)
+    assert y == 16.0
+    assert found["one"] is found["two"][0] is found["two"][1]
+    assert_allclose(found["one"][0], 3 * 2.0**2 * 2.0)
+    assert_allclose(found["one"][1], [8.0, 8.0])
+    rows = fwdad.jacobian(f, x, mode="reverse")
+    assert_allclose(rows["one"][1], [8.0, 8.0])

@@ -34,6 +34,7 @@ from fwdad.ir.types import Number
 from fwdad.rules.core.registry import function_name
 from fwdad.rules.core.reverse_rules import RRULES
 from fwdad.tangents.back_references import READ_AS_CONSTANT
+from fwdad.tangents.composite import why_no_constant
 from fwdad.transforms.forward import push_block
 from fwdad.transforms.passes import inline, optimise, split_arrays
 from fwdad.transforms.reverse.pull import pull_block
@@ -78,8 +79,14 @@ class Differentiated:
         self.outputs = outputs
         self.leaves: list[Any] = []
         self.trees: list[tuple[Tree, slice]] = []
+        position = tracer.position
+        place = position.location() if position.depth else None
         for k in self.argnums:
-            found, tree = flatten(args[k], records=True, once=True)
+            found, tree = flatten(args[k], records=True, once=True, place=place)
+            for x in tree.constants:
+                reason = why_no_constant(x)
+                if reason is not None:
+                    raise UnsupportedTypeError(f"argument {k} is, or holds, {reason}")
             if any(tracer.recorder.refers_back(x) for x in tree.constants):
                 message = f"argument {k}: {READ_AS_CONSTANT}"
                 raise UnsupportedTypeError(message)

@@ -146,8 +146,8 @@ def _traced_halves(
         return [recorder.apply_typed(bar_of, (k,), t) for k, t in enumerate(types)]
 
     y, parts = _value_and_pullback(tracer, f, argnums, (args, kwargs), options, bars_of)
-    results, _ = flatten(parts, records=True)
-    recorder.cut = Cut(types, sum(type(b) is Symbol for b in results))
+    leaves, tree = flatten(parts, records=True, once=True)  # as results: a container is made once
+    recorder.cut = Cut(types, sum(type(leaves[k]) is Symbol for k in tree.places))
     recorder.turns = False
     return y, parts
 

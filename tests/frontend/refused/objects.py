@@ -152,3 +152,37 @@ def result_of_statistics(a):
     if a[0] > 0.0:
         fitted = FITTED  # here
     return a * fitted.slope
+
+
+class Registered:
+    def __init__(self, a):
+        self.a = a
+
+
+fwdad.register_tangent_type(
+    Registered, flatten=lambda r: ((r.a,), None), unflatten=lambda _, parts: Registered(*parts)
+)
+
+
+@dataclasses.dataclass
+class Finalised:
+    a: float
+
+    def __del__(self):
+        pass
+
+
+_BY_FIELDS = (
+    "derivatives, under `jit`, by or of objects of a class with `register_tangent_type`, or of a "
+    "dataclass with `__del__`"
+)
+
+
+@refuses(_BY_FIELDS, 2.0, part="a Registered holds traced values, and is no composite")
+def derivative_by_a_registered_object(x):
+    return fwdad.grad(lambda r: r.a**2)(Registered(x)).a  # here
+
+
+@refuses(_BY_FIELDS, 2.0, part="a Finalised holds traced values, and is no composite")
+def derivative_of_a_finalised_object(x):
+    return fwdad.jvp(lambda x: [Finalised(x), x], x, 1.0)[1][1]  # here
