@@ -40,8 +40,9 @@ from fwdad.rules.core.partials import no_derivative
 from fwdad.rules.core.registry import pure
 from fwdad.tangents import laws as laws
 from fwdad.tangents import pages as pages
-from fwdad.tangents.chunk import Chunk, map_lanes
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.fields import constant_fields
+from fwdad.tangents.lane_by_lane import map_lanes
 from fwdad.tangents.registry import register_tangent_type, tangent_type, typeof
 from fwdad.tangents.vectors import add_tangents, inner_product, scale_tangent, zero_tangent
 from fwdad.tangents.zero import ZERO, NoTangent, undefined

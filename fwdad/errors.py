@@ -12,15 +12,15 @@ import os
 import sys
 import sysconfig
 import threading
-import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from fwdad.core.generated_source import PLACES
 from fwdad.core.lifted_code import running_without_source
 from fwdad.core.reentrant_context import EnteredTwice
+from fwdad.core.source_lines import characters, columns_of, shown
 
 __all__ = [
     "AliasedArgumentError", "BoundsError", "CapacityError", "ChunkMismatchError",
@@ -67,34 +67,6 @@ class Location:
         return linecache.getline(self.filename, self.line) or None
 
 
-def shown(
-    filename: str,
-    line: int,
-    text: str | None,
-    column: int = 1,
-    end_line: int | None = None,
-    end_column: int | None = None,
-) -> str:
-    """Format a place in source as a traceback does: file and line, source line, carets."""
-    head = f'  File "{filename}", line {line}'
-    text = (text or "").rstrip()
-    code = text.lstrip()
-    if not code:
-        return head
-    start = max(column - 1 - (len(text) - len(code)), 0)
-    end = len(code)
-    if end_column is not None and end_line in (None, line):
-        end = end_column - 1 - (len(text) - len(code))
-    before = "".join(c if c.isspace() else " " * _width(c) for c in code[:start])
-    carets = "^" * max(sum(map(_width, code[start:end])), 1)
-    return f"{head}\n    {code}\n    {before}{carets}"
-
-
-def _width(character: str) -> int:
-    """How many columns of a terminal a character takes."""
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
 class PlaceNote(str):  # noqa: SLOT000  (it has an attribute)
     """The note that shows the user's place below an exception."""
 
@@ -117,19 +89,6 @@ def is_library_file(filename: str) -> bool:
     if filename.startswith("<frozen"):
         return True
     return filename.startswith(_LIBRARIES) or any(part in filename for part in _THIRD_PARTY)
-
-
-def _columns(
-    code: CodeType, instruction: int
-) -> tuple[int | None, int | None, int | None, int | None]:
-    for index, position in enumerate(code.co_positions()):
-        if index == instruction // 2:
-            return position
-    return (None, None, None, None)
-
-
-def _characters(line: str, utf8_offset: int) -> int:
-    return len(line.encode()[:utf8_offset].decode(errors="replace"))
 
 
 def note_place(error: BaseException, place: Location | None) -> None:
@@ -211,14 +170,14 @@ def locate(frame: FrameType | None = None) -> Location | None:
 
 def _frame_location(frame: FrameType) -> Location:
     filename = frame.f_code.co_filename
-    line, end_line, column, end_column = _columns(frame.f_code, frame.f_lasti)
+    line, end_line, column, end_column = columns_of(frame.f_code, frame.f_lasti)
     line = line or frame.f_lineno
     text = linecache.getline(filename, line)
     if column is None or not text:
         return Location(filename, line, 1)
     end_text = linecache.getline(filename, end_line) if end_line else text
-    end = None if end_column is None else _characters(end_text, end_column) + 1
-    return Location(filename, line, _characters(text, column) + 1, end_line, end)
+    end = None if end_column is None else characters(end_text, end_column) + 1
+    return Location(filename, line, characters(text, column) + 1, end_line, end)
 
 
 class _Note(threading.local):

@@ -54,6 +54,7 @@ GROUPS = {
     "compat/conventions": ("compat/test_autograd.py", "compat/test_jax.py"),
     "core/*": ("frontend/test_programs.py",),
     "display/text": ("display/test_source.py",),
+    "drivers/cotangents": ("drivers/test_refused_cotangents.py", "drivers/test_pullback.py"),
     "drivers/executable": ("api/test_jit.py",),
     "drivers/initial_values/*": ("scipy/test_initial_values.py",),
     "drivers/solver_call": ("scipy/test_initial_values.py", "drivers/test_implicit_roots.py"),

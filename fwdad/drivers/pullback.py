@@ -15,6 +15,7 @@ from fwdad.core.tracebacks import leave, public
 from fwdad.core.unpicklable import OfOneRun
 from fwdad.display.html import facts, framed, mono
 from fwdad.display.words import function_in_words, value_in_words
+from fwdad.drivers.cotangents import fitted, in_type_of, summed
 from fwdad.drivers.gradient import in_trees
 from fwdad.drivers.residual_store import sweeps_of
 from fwdad.drivers.strategy import Candidate, first_that_can
@@ -22,7 +23,6 @@ from fwdad.drivers.tape_cache import share_memory, tape_at, traced
 from fwdad.eager.activity import is_active
 from fwdad.eager.arguments import Arguments, check_outputs, copied, explicit_leaves
 from fwdad.eager.calls.dispatch import call
-from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager_reverse import Outcome, run_recorded, written_out
 from fwdad.errors import NoOutputError, SeedError, UntraceableError, message_of, type_in_words
 from fwdad.evaluation.arguments import (
@@ -53,12 +53,10 @@ from fwdad.tangents.matching import gather, match
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import (
     ONE_OR_SEVERAL,
-    check_one_array,
-    check_unmasked,
     leaf_dtype,
     leaf_shape,
 )
-from fwdad.tangents.zero import ZERO, NoTangent, Zero
+from fwdad.tangents.zero import ZERO, Zero
 
 _ROWS = 32  # of a Jacobian, pulled back at once
 
@@ -226,7 +224,7 @@ class Pullback(OfOneRun, Generic[T]):
             given = gather(self._structure, explicit_leaves(y_bar), "y", "cotangent")
             return self.of_leaves(
                 [
-                    functools.reduce(_sum, [_fit(b, y) for b in bars])
+                    functools.reduce(summed, [fitted(b, y) for b in bars])
                     for bars, y in zip(given, self._leaves, strict=True)
                 ]
             )
@@ -238,7 +236,7 @@ class Pullback(OfOneRun, Generic[T]):
         """The same for one cotangent, or K, of each leaf of y."""
         count = self._count(bars)
         if count is None:
-            return self._pull([_like(b, y) for b, y in zip(bars, self._leaves, strict=True)])
+            return self._pull([in_type_of(b, y) for b, y in zip(bars, self._leaves, strict=True)])
         if count == 0:
             leaves = self._arguments.leaves
             none = [np.zeros((0, *leaf_shape(x)), leaf_dtype(x)) for x in leaves]
@@ -289,7 +287,7 @@ class Pullback(OfOneRun, Generic[T]):
     def _pull_vector(self, vector: np.ndarray) -> np.ndarray:
         """The cotangent of x as a real vector, for one of the value as a real vector."""
         bars = [row[0] for row in self._split(vector[None])]
-        x_bar = self._kept.pull([_like(b, y) for b, y in zip(bars, self._leaves, strict=True)])
+        x_bar = self._kept.pull([in_type_of(b, y) for b, y in zip(bars, self._leaves, strict=True)])
         parts = _x_leaves(x_bar, single=self._single)
         return np.concatenate([np.reshape(p, (-1,)) for p in parts]).astype(float)
 
@@ -450,54 +448,6 @@ def _share_memory(args: tuple[Any, ...]) -> bool:
     """Whether arrays of two arguments share memory, which copies of them would not."""
     leaves = [leaf for x in args for leaf in flatten(x)[0]]
     return share_memory([leaf for leaf in leaves if type(leaf) is np.ndarray])
-
-
-def _fit(bar: Any, y: Any) -> Any:
-    """A cotangent of one leaf of the value as an array, a dual or ``ZERO``."""
-    if isinstance(bar, Zero):
-        return bar
-    if isinstance_dual(bar):  # a copy: the caller may write into it, and into the result
-        return call(np.ndarray.copy, bar) if isinstance(plain(bar), np.ndarray) else bar
-    if bar is None or bar is NoTangent:
-        raise SeedError(
-            f"got {bar} as the cotangent of a value that needs one: pass fwdad.ZERO for a zero "
-            "cotangent"
-        )
-    check_one_array(bar, "cotangent")
-    check_unmasked(bar, "cotangent")
-    try:
-        made, dtype = np.asarray(bar), leaf_dtype(plain(y))
-    except ValueError as error:  # a ragged list
-        message = f"expected an array as a cotangent; got {type_in_words(bar)} ({error})"
-        raise SeedError(message) from error
-    if made.dtype.kind == "c" and dtype.kind != "c":
-        raise SeedError(f"got a complex cotangent for a real value of dtype {dtype}")
-    if made.dtype.kind not in "biufc":
-        what = f"{type(bar).__name__} of dtype {made.dtype}"
-        raise SeedError(f"expected a float array; got a {what} as a cotangent")
-    return made
-
-
-def _sum(a: Any, b: Any) -> Any:
-    """The sum of the cotangents of an array that occurs twice in the value."""
-    if a is ZERO or b is ZERO:
-        return b if a is ZERO else a
-    shapes = np.shape(plain(a)), np.shape(plain(b))
-    if shapes[0] != shapes[1]:
-        raise SeedError(f"got cotangents of shapes {list(shapes)} for two places of one array")
-    return call(operator.add, a, b)
-
-
-def _like(bar: Any, y: Any) -> Any:
-    """A cotangent in its value's type, and in memory of its own."""
-    if isinstance_dual(bar):
-        return bar
-    y = plain(y)
-    if bar is ZERO:
-        return np.zeros_like(y) if isinstance(y, np.ndarray) else type(y)(0)
-    if isinstance(y, np.ndarray):
-        return np.array(bar, y.dtype)
-    return y.dtype.type(bar) if isinstance(y, np.generic) else type(y)(bar.item())
 
 
 def _width(chunk: ChunkSize, count: int, leaves: list[Any]) -> int:

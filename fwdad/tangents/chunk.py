@@ -19,7 +19,6 @@ from fwdad.errors import (
     ChunkMismatchError,
     ChunkOperationError,
     NonlinearTangentError,
-    type_in_words,
 )
 from fwdad.ops import record_of
 from fwdad.tangents.lanes import Lanes, add_term, index_lanes, is_basic
@@ -469,38 +468,3 @@ def _not_listed(name: str, options: Any) -> str:
         f"{name}{extra} is not in the closed list of linear operations on a Chunk. Use "
         "x_dot.lanes, the (N, *shape) array, or fwdad.map_lanes(f, x_dot) for a linear f"
     )
-
-
-def map_lanes(f: Callable[[Any], Any], x_dot: Any) -> Any:
-    """Apply a linear function lane by lane, for code that takes plain arrays only.
-
-    Parameters
-    ----------
-    f : callable
-        Linear; takes an array of the primal's shape and returns an array.
-    x_dot : Chunk or ZERO
-        The tangent.
-
-    Returns
-    -------
-    Chunk or ZERO
-
-    Raises
-    ------
-    ChunkMismatchError
-        If ``x_dot`` is no tangent, or what f returns has another shape for another lane.
-
-    Notes
-    -----
-    Costs N calls of ``f``. Such a rule is opaque to reverse mode unless it has a transpose.
-    """
-    if isinstance(x_dot, (Zero, Undefined)):
-        return x_dot
-    if not isinstance(x_dot, Chunk):
-        raise ChunkMismatchError(f"map_lanes takes a Chunk or ZERO; got {type_in_words(x_dot)}")
-    rows = [f(lane) for lane in x_dot.lanes]
-    if len({np.shape(plain(row)) for row in rows}) > 1 or any(row is None for row in rows):
-        shapes = ", ".join("None" if row is None else str(np.shape(plain(row))) for row in rows)
-        message = f"map_lanes needs an array of the same shape for each lane; f returned {shapes}"
-        raise ChunkMismatchError(message)
-    return Chunk(np.stack(rows))

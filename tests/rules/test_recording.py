@@ -9,7 +9,8 @@ from fwdad.errors import (
     NonlinearTangentError,
 )
 from fwdad.rules.core.recording import OpaqueTangentError, RecordingTangent, pull_back
-from fwdad.tangents.chunk import Chunk, map_lanes
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.lane_by_lane import map_lanes
 from fwdad.tangents.zero import ZERO
 from tests.testing.planted import X, caught, sine
 

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fwdad
 from fwdad.errors import ChunkOperationError, MissingTransposeError, NonlinearTangentError
 from fwdad.rules.core.registry import RULES
-from fwdad.tangents.chunk import Chunk, map_lanes
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.lane_by_lane import map_lanes
 from fwdad.tangents.laws.listing import listed
 from fwdad.tangents.scaling import MAX_ARRAY_TERMS, MAX_SCALAR_TERMS
 from fwdad.tangents.zero import ZERO

@@ -17,7 +17,7 @@ import numpy as np
 from fwdad.compat.conventions import conjugate, copy_of, refused
 from fwdad.eager_reverse.define import rrule
 from fwdad.rules.core.define import frule, locally_constant, multilinear
-from fwdad.tangents.chunk import map_lanes
+from fwdad.tangents.lane_by_lane import map_lanes
 from fwdad.tangents.zero import ZERO, Zero
 
 REGISTERS_FOR_OTHERS = True  # its callers are who registers a rule

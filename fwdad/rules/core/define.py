@@ -22,7 +22,8 @@ from fwdad.rules.core.registry import (
     positions_written,
 )
 from fwdad.rules.core.reverse_rules import RRULES
-from fwdad.tangents.chunk import LAWS, Chunk, map_lanes
+from fwdad.tangents.chunk import LAWS, Chunk
+from fwdad.tangents.lane_by_lane import map_lanes
 from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
