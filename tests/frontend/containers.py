@@ -62,6 +62,16 @@ def nested_structure(p):
     return {"a": [a, b], "c": (c,)}
 
 
+@program((V, [2.0, -1.5, 0.25]), (W, [1.0, 3.0, -2.0]))
+def items_at_places_that_are_computed(x, rates):
+    """Of a list of Python's numbers, one of NumPy's, and a tuple of ints."""
+    s, counts, own = 0.0, (3, 1, 2), [x[0], x[1] * x[2], x[-1]]
+    for i in range(len(x)):
+        k = int(np.argmax(x[: i + 1])) % 3
+        s += rates[k] * own[-1 - k] + counts[k]
+    return s, rates[int(np.argmin(x)) % 3], own[int(np.argmin(x)) % 3], counts[int(x[0]) % 3]
+
+
 @program((1.0, 2.0), (3.0, 4.0))
 def starred_targets(x, y):
     a, *b = x, y, x + y

@@ -449,13 +449,27 @@ def least_of_a_tuple(x):
     return items[int(np.argmin(items))] ** 2
 
 
+def key_in_counts(x):
+    counts = np.zeros(3, int)
+    for k in range(2):
+        counts[k] += 1
+    return dict(enumerate([x[0], x[1] * 2, x[2] * 3]))[int(counts.sum())] ** 2
+
+
 @pytest.mark.parametrize(
-    "f",
-    [
-        place_in_a_written_array, place_in_counts, place_by_a_list, key_by_a_tuple, axis_by_a_list,
-        least_of_a_tuple,
-    ],
-)  # fmt: skip
+    "f", [place_in_a_written_array, place_in_counts, place_by_a_list, least_of_a_tuple]
+)
+def test_places_are_computed_when_the_tape_runs(f):
+    x = np.array([0.3, 1.2, -0.5])
+    for derivative in (fwdad.grad, fwdad.jacfwd):
+        g = fwdad.jit(derivative(f))
+        for point in (x, x[::-1].copy(), x + 5):
+            expected = central_differences(f, point)
+            assert np.allclose(g(point), expected, rtol=1e-8, atol=1e-8)
+        assert fwdad.cache_info(g).traces == 1
+
+
+@pytest.mark.parametrize("f", [key_in_counts, key_by_a_tuple, axis_by_a_list])
 def test_what_has_to_be_known_is_not_taken_from_arrays_and_lists_of_values(f):
     x = np.array([0.3, 1.2, -0.5])
     with pytest.raises(UntraceableError, match="is needed at trace time") as caught:

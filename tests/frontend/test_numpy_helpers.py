@@ -14,7 +14,28 @@ def matrix(x):
     return np.outer(x, np.arange(1.0, 4))
 
 
+RATES = [0.5, -1.25, 3.0]
+
+
+def by_items(x):
+    """Items of lists of numbers at places that are computed, one of them with derivatives."""
+    own, s = [x[0] * 2, x[1] * x[2], np.sin(x[3])], x * 0.0
+    for i in range(len(x)):
+        k = i % len(RATES)
+        s[i] = RATES[k] * x[i] + own[k - 1] ** 2
+    return s
+
+
+def made_by_the_class(x):
+    made = np.ndarray((2, len(x)), dtype=x.dtype)
+    made[0] = x**2
+    made[1] = made[0] * np.sin(x)
+    return made
+
+
 PROGRAMS = {
+    "items at computed places": by_items,
+    "ndarray": made_by_the_class,
     "add.reduce": lambda x: np.add.reduce(matrix(x), axis=1),
     "multiply.reduce": lambda x: np.multiply.reduce(x),
     "maximum.reduce": lambda x: np.maximum.reduce(matrix(x)),
@@ -111,3 +132,19 @@ def test_item_of_more_than_one_element(backend):
     with pytest.raises(ValueError, match="an array of size 1"):
         f(X)
     assert f(np.array([1.0, 3.0])) == 6.0
+
+
+def test_places_outside_of_a_list_raise_as_they_do():
+    def f(x):
+        return RATES[int(np.argmax(x))]
+
+    g = fwdad.jit(f)
+    assert g(np.array([1.0, 2.0])) == f(np.array([1.0, 2.0]))
+    assert type(g(np.array([1.0, 2.0]))) is float
+    with pytest.raises(IndexError):
+        g(X)
+
+
+def test_arrays_on_memory_that_is_given_are_refused():
+    with pytest.raises(fwdad.errors.UntraceableError):
+        fwdad.jit(lambda x: np.ndarray((2,), buffer=x) * 2)(X)

@@ -164,6 +164,23 @@ def _index_expression(_tracer: Tracer, o: Any, item: Any) -> Any:
     return (item,) if o is np.index_exp and not isinstance(item, tuple) else item
 
 
+@builtin(np.ndarray)
+def _ndarray(
+    tracer: Tracer,
+    shape: Any,
+    dtype: Any = float,
+    buffer: Any = None,
+    offset: Any = 0,
+    strides: Any = None,
+    order: Any = None,
+) -> Any:
+    """A new array; one on memory that is given is refused as any call is that is not known."""
+    if buffer is None and strides is None:
+        return tracer.call(np.empty, (shape, dtype), {"order": order or "C"})
+    given = {"dtype": dtype, "buffer": buffer, "offset": offset, "strides": strides}
+    return tracer.operations.call_native(np.ndarray, (shape,), {**given, "order": order})
+
+
 @builtin(np.array)
 def _array(tracer: Interpreter, x: Any, *args: Any, ndmin: Any = 0, **options: Any) -> Any:
     array = tracer.operations.call_native(np.array, (x, *args), options)

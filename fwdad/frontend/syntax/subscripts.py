@@ -19,8 +19,8 @@ from fwdad.frontend.syntax.lengths import binary_add, binary_mul, length_of_rang
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import Maybe, Poison
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.ir.symbol import Symbol
-from fwdad.ir.types import Number
+from fwdad.ir.symbol import UNBOUND, Symbol
+from fwdad.ir.types import Number, number_type
 
 
 class Subscripts:
@@ -91,6 +91,10 @@ class Subscripts:
         if isinstance(o, (Zipped, Enumerated, Iterator)):
             message = "an iterator cannot be indexed: make a list of it"
             raise UntraceableError(message, self.position.location())
+        if type(index) is Symbol and type(o) in (list, tuple):
+            item = self._item_of_numbers(o, index)
+            if item is not None:
+                return item
         index = self.values.known(index)
         if isinstance(o, defaultdict) and index not in o:
             made = containers.missing(self.tracer, o, index)
@@ -100,6 +104,16 @@ class Subscripts:
         if isinstance(found, (Maybe, Poison)):
             return self.values.readable(found, str(index), o)
         return self.values.made(found) if isinstance(index, slice) else found
+
+    def _item_of_numbers(self, items: Any, index: Symbol) -> Any:
+        """An item at a place that is unknown, of numbers of one type; None if it is otherwise."""
+        types = {x.type if type(x) is Symbol else number_type(x) for x in items}
+        t = next(iter(types)) if len(types) == 1 else None
+        if not isinstance(t, Number) or self.recorder.examples.forced(index.value) is not UNBOUND:
+            return None
+        item = self.recorder.load(self.tracer.call(np.array, (list(items),), {}), index)
+        kind = type(t.dtype.type(0).item())
+        return self.recorder.apply(kind, (item,), {}) if t.python else item
 
     def _place(self, o: Range, index: Any) -> Any:
         """The offset of an item of a range from its start, in items."""

@@ -71,9 +71,17 @@ def key_by_value(a):
     return {3: a[0]}[int(np.argmax(a))]  # here
 
 
-@refuses("an item of a list, tuple or dict at a computed place", V, part="computed at run time")
+_PLACE = "an item at a computed place of a dict, or of a list or tuple of other things than numbers of one type"
+
+
+@refuses(_PLACE, V, part="computed at run time")
+def item_of_a_dict(a):
+    return {0: a[0], 1: a[1], 2: a[2], 3: a[3]}[int(np.argmax(a))]  # here
+
+
+@refuses(_PLACE, V, part="computed at run time")
 def item_of_a_list(a):
-    return [a[0], a[1], a[2], a[3]][int(np.argmax(a))]  # here
+    return [a[0], 1.0, a[:2], a[3]][int(np.argmax(a))]  # here
 
 
 # -- lists that grow at run time
