@@ -60,7 +60,7 @@ GROUPS = {
     "drivers/solver_call": ("scipy/test_initial_values.py", "drivers/test_implicit_roots.py"),
     "drivers/jacobian": ("drivers/test_jacobian_rows.py",),
     "drivers/jacobian_operator": ("drivers/test_linearized.py",),
-    "drivers/jitted_*": ("api/test_jit.py",),
+    "drivers/jitted_function": ("api/test_jit.py",),
     "drivers/linearize": ("drivers/test_linearized.py",),
     "drivers/memory_profiler": ("api/test_memory_report.py",),
     "drivers/numba_interop_source": ("drivers/test_numba_interop.py",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,23 @@ def push_on_duals(f: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     note_tape(made)
     if flat is None:
         return made.tape.rebuild(made.run(*leaves), containers)
-    tangents = [*flat.tangents, *[None] * (len(leaves) - len(flat.tangents))]
-    active = tuple(t is not None for t in tangents)
-    run, constants = f.push(made, flat.tag.n, active)
-    lanes = [t.lanes for t in tangents if t is not None]
-    results = run(*leaves, *lanes, *constants)
+    captured = leaves[len(flat.given) :]
+    lanes = [None if t is None else t.lanes for t in [*flat.tangents, *[None] * len(captured)]]
+    written = [k for k, held in enumerate(made.tape.program.written) if held]
+    for k in written:  # on copies, whose content is then stored as any other is
+        leaves[k], given = leaves[k].copy(order="K"), lanes[k]
+        if leaves[k].dtype.kind in "fc":
+            zeros = np.zeros((flat.tag.n, *leaves[k].shape), leaves[k].dtype)
+            lanes[k] = zeros if given is None else given + zeros
+    run, constants = f.push(made, flat.tag.n, tuple(t is not None for t in lanes))
+    results = run(*leaves, *[t for t in lanes if t is not None], *constants)
     half = len(results) // 2
     duals = [_dual(p, t, flat.tag) for p, t in zip(results[:half], results[half:], strict=True)]
+    if any(np.may_share_memory(p, leaves[k]) for p in results[:half] for k in written):
+        return Untraced(f, reason="it returns memory of an array that it writes into")
+    for k, target in enumerate([*flat.given, *captured]):
+        if k in written:
+            call(operator.setitem, target, Ellipsis, _dual(leaves[k], lanes[k], flat.tag))
     return made.tape.rebuild(duals)
 
 
@@ -69,7 +80,7 @@ def _why_not_split(flat: _DualArguments | None, args: Any, kwargs: Any) -> str:
 
 def _why_not_run(made: Specialisation, leaves: list[Any], *, pushed: bool) -> str:
     """Why a tape cannot be run in place of its function; empty if it can."""
-    if any(made.tape.program.written):
+    if any(made.tape.program.written) and not pushed:
         return "it writes into arrays that it is given"
     if made.tape.aliased(leaves):
         return "two arrays that it reads share memory"
@@ -112,26 +123,40 @@ class _DualArguments:
         self.tag: Any = top_tag((*args, *kwargs.values()))
         self.nested = False
         self.tangents: list[Any] = []
+        self.given: list[Any] = []
+        self._arrays: set[int] = set()  # of one argument: an array is one leaf in it
         self.primals = (
-            tuple(self._take(a) for a in args),
-            {k: self._take(a) for k, a in kwargs.items()},
+            tuple(self._of_argument(a) for a in args),
+            {k: self._of_argument(a) for k, a in kwargs.items()},
         )
 
-    def _take(self, x: Any) -> Any:
-        x = explicit(x)
+    def _of_argument(self, x: Any) -> Any:
+        self._arrays.clear()
+        return self._take(x)
+
+    def _leaf(self, given: Any, primal: Any, tangent: Any) -> Any:
+        """Note a leaf, unless it is an array that the argument has elsewhere, too."""
+        if isinstance(primal, np.ndarray):
+            if id(primal) in self._arrays:
+                return primal
+            self._arrays.add(id(primal))
+        self.given.append(given)
+        self.tangents.append(tangent)
+        return primal
+
+    def _take(self, given: Any) -> Any:
+        x = explicit(given)
         if type(x) is Scalar or type(x) is Array:
             if x.tag is not self.tag or type(x.p) in (Scalar, Array):
                 self.nested = True
-            self.tangents.append(x.t)
-            return x.p
+            return self._leaf(given, x.p, x.t)
         if isinstance(x, (tuple, list)):
             items = [self._take(item) for item in x]
             return tuple.__new__(type(x), items) if isinstance(x, tuple) else type(x)(items)
         if isinstance(x, dict):
             return {key: self._take(item) for key, item in x.items()}
         if isinstance(x, (np.ndarray, bool, int, float, complex, np.generic)):
-            self.tangents.append(None)
-            return x
+            return self._leaf(given, x, None)
         if namespace_of(x) is not None and not callable(x):
             self.nested = True  # objects are run by the other evaluator
         return x

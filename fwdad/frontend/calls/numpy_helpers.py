@@ -166,7 +166,7 @@ def _index_expression(_tracer: Tracer, o: Any, item: Any) -> Any:
 
 @builtin(np.ndarray)
 def _ndarray(
-    tracer: Tracer,
+    tracer: Interpreter,
     shape: Any,
     dtype: Any = float,
     buffer: Any = None,

@@ -1,0 +1,136 @@
+"""Functions under ``jit`` that are called inside a derivative: their tapes are pushed forward."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fwdad
+from tests.differences import central_differences
+
+RNG = np.random.default_rng(3)
+U, V, B = RNG.random((3, 5, 6))
+P = np.array([1.0, 2.0])
+
+
+def stepped(u, v, b, n):
+    """Two fields of a grid, written in place."""
+    for _ in range(n):
+        before = u.copy()
+        u[1:-1] = before[1:-1] + 0.1 * (before[2:] - 2 * before[1:-1] + before[:-2]) + b[1:-1]
+        v += 0.1 * np.sin(u)
+
+
+fast = fwdad.jit(stepped)
+
+
+def program(step):
+    def of_parameters(p):
+        u, v, b = U * p[0], V.copy(), B * p[1]
+        step(u, v, b, 3)
+        return np.stack([u, v])
+
+    return of_parameters
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3])
+def test_what_it_writes_into_its_arguments(chunk):
+    found = fwdad.jacobian(program(fast), P, chunk=chunk, mode="forward")
+    assert_allclose(found, central_differences(program(stepped), P), rtol=1e-7, atol=1e-9)
+    reason = fwdad.explain(fwdad.jacfwd(program(fast)), P)
+    assert "writes" not in reason
+
+
+def test_the_caller_s_arrays_stay():
+    u, v, b = U.copy(), V.copy(), B.copy()
+    direction = np.cos(U)
+    y, y_dot = fwdad.jvp(fast, u, direction, args=(v, b, 3), outputs="mutated")
+    for given, own in ((u, U), (v, V), (b, B)):
+        assert_array_equal(given, own)
+    wanted = fwdad.jvp(stepped, u, direction, args=(v, b, 3), outputs="mutated")
+    for found, right in zip((*y, *y_dot), (*wanted[0], *wanted[1]), strict=True):
+        assert_allclose(found, right, rtol=1e-12, atol=1e-14)
+
+
+def test_parts_of_arrays_are_written():
+    def of_rows(step):
+        def f(p):
+            whole = np.outer(p[0] * np.arange(1.0, 8.0), np.ones(6)) * p[1]
+            step(whole[1:6], whole[1:6] * 0.5, B, 2)
+            return whole
+
+        return f
+
+    found = fwdad.jacobian(of_rows(fast), P, mode="forward")
+    assert_allclose(found, central_differences(of_rows(stepped), P), rtol=1e-7, atol=1e-9)
+
+
+KEPT = np.zeros(3)
+
+
+def test_an_array_from_outside_is_written():
+    @fwdad.jit
+    def noted(x):
+        KEPT[:] = x * x
+
+    def f(x):
+        noted(x)
+        return KEPT * 2
+
+    KEPT[:] = 0.0
+    x = np.array([1.0, -2.0, 0.5])
+    assert_allclose(fwdad.jacobian(f, x, mode="forward"), np.diag(4 * x), rtol=1e-14)
+    assert_array_equal(KEPT, x * x)
+
+
+def test_ints_are_written():
+    @fwdad.jit
+    def counted(counts, x):
+        counts[0] += 3
+        x *= 2.0
+
+    def f(x):
+        counts, y = np.zeros(2, int), x * x
+        counted(counts, y)
+        return y * counts[0]
+
+    x = np.array([1.0, -2.0])
+    assert_allclose(fwdad.jacobian(f, x, mode="forward"), np.diag(12 * x), rtol=1e-14)
+
+
+def test_what_it_writes_and_returns_is_one_array():
+    @fwdad.jit
+    def doubled(u):
+        u *= 2.0
+        return u
+
+    def f(x):
+        u = x * x
+        v = doubled(u)
+        v += x
+        return u
+
+    x = np.array([1.0, -2.0])
+    assert_allclose(fwdad.jacobian(f, x, mode="forward"), np.diag(4 * x + 1), rtol=1e-14)
+
+
+def test_one_array_in_two_places_of_an_argument():
+    c = np.array([2.0, 3.0])
+
+    def product(pair, more):
+        return pair[0] * pair[1] * c * more[0]
+
+    def f(g):
+        return lambda x: g([x, x], [B[0, :2] * x])
+
+    x = np.array([1.5, -0.5])
+    found = fwdad.jacobian(f(fwdad.jit(product)), x, mode="forward")
+    assert_allclose(found, central_differences(f(product), x), rtol=1e-8, atol=1e-9)
+
+
+def test_second_derivatives():
+    def total(step):
+        return lambda p: np.sum(program(step)(p) ** 2)
+
+    found = fwdad.hessian(total(fast), P)
+    gradient = fwdad.grad(total(stepped))
+    assert_allclose(found, central_differences(gradient, P), rtol=1e-6, atol=1e-7)
