@@ -238,6 +238,15 @@ class Jitted(Carrier, Generic[P, R]):
     ) -> tuple[Specialisation, list[Any], list[Any]]:
         """The specialisation for these arguments, made if there is none, and its inputs."""
         flat = Flattened(args, kwargs)
+        made, leaves, is_new = self.find_flat(flat, compiled=compiled)
+        if not (is_new or kwargs):
+            self._note_shortcut(made, args)
+        return made, leaves, flat.containers
+
+    def find_flat(
+        self, flat: Flattened, *, compiled: bool = False
+    ) -> tuple[Specialisation, list[Any], bool]:
+        """The specialisation for flattened arguments, its inputs, and whether it was made now."""
         found = self._known(flat)
         if found is None:
             with NoCollection() as resting, resting:
@@ -249,11 +258,9 @@ class Jitted(Carrier, Generic[P, R]):
                     leaves = made.tape.leaves(flat.leaves)
                     if compiled and not made.tape.aliased(leaves):
                         made.run.prepare(leaves)
-                    return made, leaves, flat.containers
+                    return made, leaves, True
         self._hits[0] += 1
-        if not kwargs:
-            self._note_shortcut(found[0], args)
-        return *found, flat.containers
+        return *found, False
 
     def _known(self, flat: Flattened) -> tuple[Specialisation, list[Any]] | None:
         for made in self._table.get(flat.key, ()):

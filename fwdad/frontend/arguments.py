@@ -29,13 +29,22 @@ class Flattened:
     ``leaves`` are numbers and arrays, and ``containers`` the lists, dicts and objects that a
     function could change, both in order. ``key`` is what a tape is specialised on: structure, types
     and static values. ``examples`` says whether numbers and lengths are examples that a tape may
-    assume.
+    assume. ``split`` takes each part apart before it is looked at, into what stands for it and a
+    note, which ``notes`` has for each leaf.
     """
 
     def __init__(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, examples: bool = True
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        examples: bool = True,
+        split: Callable[[Any], tuple[Any, Any]] | None = None,
     ) -> None:
         self.examples = examples
+        self._split = split
+        self._note: Any = None
+        self.notes: list[Any] = []
         self.leaves: list[Any] = []
         self.containers: list[Any] = []
         self._holding: set[int] | None = None
@@ -73,6 +82,8 @@ class Flattened:
         )
 
     def _take(self, x: Any) -> tuple[Hashable, Build]:
+        if self._split is not None:
+            x, self._note = self._split(x)
         if number_type(x) is not None or isinstance(x, np.ndarray):
             return self._leaf(x)
         if isinstance(x, tuple):
@@ -100,6 +111,7 @@ class Flattened:
             return ("again", "array", first), lambda leaves, _: leaves[first]
         k = len(self.leaves)
         self.leaves.append(x)
+        self.notes.append(self._note)
         if isinstance(x, np.ndarray):
             self._arrays[id(x)] = k
         return leaf_key(x), lambda leaves, _: leaves[k]

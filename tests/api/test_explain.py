@@ -102,7 +102,16 @@ def test_under_jit():
     held = fwdad.jit(doubled, backend="numpy")
     for evaluator in (fwdad.jvp, fwdad.jacobian):
         assert "has a tape that is run with tangents, by NumPy" in fwdad.explain(evaluator, held, X)
-    assert "run on duals" in fwdad.explain(fwdad.jvp, fwdad.jit(two_ways_in_place), X)
+    in_place = fwdad.explain(fwdad.jvp, fwdad.jit(two_ways_in_place), X)
+    assert "has a tape that is run with tangents" in in_place
+    said = fwdad.explain(fwdad.jvp, fwdad.jit(kept_in_a_list), X, args=([],))
+    assert "it changes its arguments" in said
+    assert "run on duals" in said
+
+
+def kept_in_a_list(x, held):
+    held.append(x * 2)
+    return x * 3
 
 
 def two_ways_in_place(x):

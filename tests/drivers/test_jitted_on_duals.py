@@ -1,5 +1,7 @@
 """Functions under ``jit`` that are called inside a derivative: their tapes are pushed forward."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -125,6 +127,82 @@ def test_one_array_in_two_places_of_an_argument():
     x = np.array([1.5, -0.5])
     found = fwdad.jacobian(f(fwdad.jit(product)), x, mode="forward")
     assert_allclose(found, central_differences(f(product), x), rtol=1e-8, atol=1e-9)
+
+
+@dataclass
+class Model:
+    """What a caller may hold in an object: an array, a number, a list, and a text."""
+
+    weights: np.ndarray
+    scale: float
+    more: list
+    name: str = "model"
+
+    def apply(self, x):
+        return np.sin(self.weights * x) * self.scale + self.more[0]
+
+
+def of_model(x, model):
+    y = model.apply(x)
+    for i in range(1, len(x)):
+        y[i] += y[i - 1] * model.scale
+    return y * len(model.name)
+
+
+class Slotted:
+    """An object that is no record for a tape: it is looked at by identity."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held):
+        self.held = held
+
+
+class OwnNew:
+    """One whose attributes are not taken for arguments."""
+
+    def __new__(cls, *_args):
+        return object.__new__(cls)
+
+    def __init__(self, held):
+        self.held = held
+
+
+def test_objects_among_the_arguments():
+    x, fast_one = np.linspace(0.2, 1.0, 4), fwdad.jit(of_model)
+    model = Model(np.cos(x), 0.5, [2.0])
+    seeds = RNG.random((3, 4))
+    found = fwdad.jvp(fast_one, x, seeds, args=(model,))
+    wanted = fwdad.jvp(of_model, x, seeds, args=(model,))
+    assert_allclose(found[0], wanted[0], rtol=1e-14)
+    assert_allclose(found[1], wanted[1], rtol=1e-13)
+    assert fwdad.cache_info(fast_one).traces == 1
+    fwdad.jvp(fast_one, x, seeds, args=(Model(np.cos(x) + 1, 0.25, [1.0]),))
+    assert fwdad.cache_info(fast_one).traces == 1
+
+
+def test_objects_that_carry_tangents():
+    x, fast_one = np.linspace(0.2, 1.0, 4), fwdad.jit(of_model)
+
+    def of_parameters(f):
+        return lambda p: f(x * p[0], Model(np.cos(x) * p[1], p[2], [p[0]]))
+
+    p = np.array([1.0, 2.0, 0.5])
+    found = fwdad.jacobian(of_parameters(fast_one), p, mode="forward")
+    assert_allclose(found, central_differences(of_parameters(of_model), p), rtol=1e-7, atol=1e-9)
+    model = Model(np.cos(x), 0.5, [2.0])
+    J = fwdad.jacobian(lambda m: fast_one(x, m), model, mode="forward")
+    wanted = fwdad.jacobian(lambda m: of_model(x, m), model, mode="forward")
+    assert_allclose(J.weights, wanted.weights, rtol=1e-13, atol=1e-15)
+    assert_allclose(J.scale, wanted.scale, rtol=1e-13)
+
+
+@pytest.mark.parametrize("kind", [Slotted, OwnNew])
+def test_objects_that_are_not_taken_apart_lose_nothing(kind):
+    fast_one = fwdad.jit(lambda x, o: x * o.held)
+    x = np.array([1.0, 2.0])
+    found = fwdad.jacobian(lambda p: fast_one(p, kind(p * 2)), x, mode="forward")
+    assert_allclose(found, np.diag(4 * x), rtol=1e-14)
 
 
 def test_second_derivatives():
