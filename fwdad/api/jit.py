@@ -126,7 +126,7 @@ def jit(
     Python, which compiled code calls. Other effects raise ``UntraceableError``.
 
     What has no compiled form (an FFT, a function with a rule of your own) is called by compiled
-    code, too, and runs under NumPy; such a call costs about 2 µs beside the function itself.
+    code, too, and runs under NumPy; such a call costs 1 to 2 µs beside the function itself.
     :func:`explain` lists these calls.
 
     A function under ``numba.njit`` may call it, or be given it. The tape is then chosen by the
