@@ -89,6 +89,7 @@ _ADJOINTS = {
     "ihfft": _ihfft_adjoint,
 }
 _HALF_TO_REAL = ("irfft", "hfft")
+_KEEP_LENGTHS = {"fft": np.fft.ifft, "ifft": np.fft.fft}
 
 
 def _one_axis_transpose(
@@ -103,6 +104,8 @@ def _one_axis_transpose(
 ) -> Any:
     """The adjoint of a transform along one axis."""
     n_in = x.shape[axis]
+    if n is None and name in _KEEP_LENGTHS:  # which need not be known, then
+        return into(x, _KEEP_LENGTHS[name](y_bar, None, axis, _OPPOSITE[norm]))
     if n is None:
         n = 2 * (n_in - 1) if name in _HALF_TO_REAL else n_in
     return into(x, _ADJOINTS[name](y_bar, n_in, n, axis, norm))

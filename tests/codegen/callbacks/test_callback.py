@@ -321,6 +321,21 @@ def test_lanes_through_a_call(chunk):
     assert_allclose(compiled(g, X)(X), differences, rtol=1e-7, atol=1e-9)
 
 
+def test_the_reverse_pass_of_a_transform_is_a_transform():
+    """Its transpose is recorded, so that nothing is run whole, whatever the length."""
+
+    def f(x):
+        return np.sum(np.abs(np.fft.fft(np.sin(x)) * np.fft.ifft(x)) ** 2)
+
+    g = compiled(fwdad.grad(f), X)
+    assert "pull_" not in fwdad.explain(g)
+    for x in (X, np.linspace(-1.0, 1.0, 8)):
+        v, h = np.cos(x), 1e-6
+        change = (f(x + h * v) - f(x - h * v)) / (2 * h)
+        assert_allclose(g(x) @ v, change, rtol=1e-7)
+    assert fwdad.cache_info(g).traces == 1
+
+
 def test_second_derivatives():
     def f(x):
         s = 0.0
