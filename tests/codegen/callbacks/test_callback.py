@@ -329,7 +329,7 @@ def test_the_reverse_pass_of_a_transform_is_a_transform():
 
     g = compiled(fwdad.grad(f), X)
     assert "pull_" not in fwdad.explain(g)
-    for x in (X, np.linspace(-1.0, 1.0, 8)):
+    for x in (X, np.linspace(-1.0, 1.7, 8)):
         v, h = np.cos(x), 1e-6
         change = (f(x + h * v) - f(x - h * v)) / (2 * h)
         assert_allclose(g(x) @ v, change, rtol=1e-7)
