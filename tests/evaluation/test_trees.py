@@ -249,7 +249,9 @@ def test_in_an_optimiser():
     assert_allclose(found["b"], 3.0, atol=1e-6)
 
 
-@pytest.mark.parametrize("x", [np.ma.ones(2), {"a": np.matrix([[1.0]])}], ids=["masked", "matrix"])
+@pytest.mark.parametrize(
+    "x", [np.ma.ones(2), {"a": np.ones((1, 1)).view(np.matrix)}], ids=["masked", "matrix"]
+)
 def test_what_has_no_vector(x):
     with pytest.raises(UnsupportedTypeError, match=r"[wW]rite"):
         fwdad.ravel(x)
