@@ -17,7 +17,8 @@ from fwdad.codegen.runtime.arithmetic import BROADCAST
 from fwdad.core.generated_source import define
 from fwdad.ir.notation import tuple_text
 from fwdad.ir.ops import Program
-from fwdad.ir.types import ArrayType, Number, Type
+from fwdad.ir.primitives.undef import missing_on_some_way
+from fwdad.ir.types import ArrayType, Number, Type, least_shape
 
 
 class _Raised(threading.local):
@@ -46,8 +47,10 @@ class Callback:
         self.seconds = 0.0
         self.source = numpy_source(program)
         params = [p.type for p in program.block.params]
-        results = [r.type for r in program.block.results]
-        text = repr((self.source.code, list(map(str, params)), list(map(str, results))))
+        missing = missing_on_some_way(program)
+        results = [(r.type, r in missing) for r in program.block.results]
+        returned = [str(t) for t, _ in results]
+        text = repr((self.source.code, list(map(str, params)), returned))
         self.symbol = f"fwdad_call_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         self._dtypes = [t.dtype for t in params if isinstance(t, ArrayType)]
         self._function = self._made(params, results)
@@ -56,8 +59,13 @@ class Callback:
         """Let code that is linked next call this one; others may have the same symbol."""
         provide(self.symbol, self._function, self._dtypes)
 
-    def _made(self, params: Sequence[Type], results: Sequence[Type]) -> Callable[..., Any]:
-        """The function that is called; it is written out, because each call pays for it."""
+    def _made(
+        self, params: Sequence[Type], results: Sequence[tuple[Type, bool]]
+    ) -> Callable[..., Any]:
+        """The function that is called; it is written out, because each call pays for it.
+
+        ``results`` are types, and whether a value may be missing, which is never used then.
+        """
         given = [f"x{k}" for k in range(len(params))]
         found = [f"y{k}" for k in range(len(results))]
         namespace: dict[str, Any] = {
@@ -81,14 +89,22 @@ class Callback:
             "        me.calls += 1",
             "        me.seconds += clock() - start",
         ]
-        for y, t in zip(found, results, strict=True):
+        for y, (t, missing) in zip(found, results, strict=True):
             of = _Number(t) if isinstance(t, Number) else _Array(t, params)
-            namespace |= {f"kind_{y}": of.kind, f"other_{y}": of.other}
+            namespace |= {f"kind_{y}": of.kind, f"other_{y}": of.other, f"unused_{y}": _unused(t)}
+            if missing:
+                lines += [f"    if {y} is None:", f"        {y} = unused_{y}"]
             test = of.test(y, f"kind_{y}")
+            test += f" or {y} is unused_{y}" if missing else ""
             lines += [f"    if not ({test}):", f"        {y} = other_{y}({y}, {tuple_text(given)})"]
         lines.append(f"    return {tuple_text(found)}")
         code = "\n".join(lines) + "\n"
         return define(code, f"<fwdad {self.symbol} {id(self):x}>", namespace, "call")
+
+
+def _unused(t: Type) -> Any:
+    """A value of the right type that is never used, but that compiled code is given."""
+    return np.empty(least_shape(t), t.dtype) if isinstance(t, ArrayType) else t.dtype.type(0).item()
 
 
 class _Number:

@@ -1,6 +1,7 @@
 """Functions of Python's that compiled code calls: what they get and return, and what they raise."""
 
 import gc
+import math
 import sys
 import threading
 import weakref
@@ -264,6 +265,31 @@ def test_output_is_put_out_once_and_in_order(capsys):
     with pytest.raises(IndexError):
         g(X, 7)
     assert capsys.readouterr().out.count("step 6") == 1
+
+
+def test_values_that_are_missing_on_one_way(capsys):
+    """A branch that is called as a whole leaves names unbound on one side."""
+
+    def f(x, n):
+        s, t = x[0], x * 0.5
+        for k in range(n):
+            if k % 2:
+                print("odd", k)
+                a, v = math.tanh(s), np.fft.fft(x).real
+                print(f"{a:.3f}")
+            s = math.tanh(s + 0.3 * x[k]) * np.exp(-s)
+            if k % 2:
+                s += a * 0.5
+                t = t + v
+        return s, t
+
+    g = compiled(f, X, 4)
+    capsys.readouterr()
+    for n in (0, 1, 2, 5):
+        found, said = g(X, n), capsys.readouterr().out
+        for one, other in zip(found, f(X, n), strict=True):
+            assert_allclose(one, other, rtol=1e-13)
+        assert said == capsys.readouterr().out
 
 
 # -- recursion and derivatives
