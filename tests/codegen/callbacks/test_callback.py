@@ -272,15 +272,16 @@ def test_values_that_are_missing_on_one_way(capsys):
 
     def f(x, n):
         s, t = x[0], x * 0.5
-        for k in range(n):
-            if k % 2:
-                print("odd", k)
-                a, v = math.tanh(s), np.fft.fft(x).real
-                print(f"{a:.3f}")
-            s = math.tanh(s + 0.3 * x[k]) * np.exp(-s)
-            if k % 2:
-                s += a * 0.5
-                t = t + v
+        if n > 2:
+            print("more", n)
+            a, v = math.tanh(s), np.fft.fft(x).real
+            print(f"{a:.3f}")
+        for i in range(1, len(x)):
+            s = math.tanh(s + 0.3 * x[i]) * np.exp(-s)
+            t[i] += t[i - 1] * s
+        if n > 2:
+            s += a * 0.5
+            t = t + v
         return s, t
 
     g = compiled(f, X, 4)
