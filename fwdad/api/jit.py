@@ -14,6 +14,7 @@ from fwdad.display.text import SourceText
 from fwdad.drivers.executable import check_backend, uses_numba
 from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.jitted_on_duals import call_on_duals
+from fwdad.drivers.tape_cache import run_tape
 from fwdad.eager.calls.dispatch import on_call
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluation.signatures import Backend, P, R
@@ -265,8 +266,9 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     jitted = f if isinstance(f, Jitted) else jit(f)
     if args or kwargs:
         copies = copy.deepcopy((args, kwargs))
-        jitted(*copies[0], **copies[1])  # Numba compiles at the first call
-        specialisation: Any = jitted.find(args, kwargs)[0]
+        specialisation: Any
+        specialisation, leaves, _ = jitted.find(*copies)
+        run_tape(specialisation, leaves)  # Numba compiles at the first call
     else:
         specialisation = jitted.last
     if specialisation is None:

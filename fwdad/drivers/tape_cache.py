@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.core.fallbacks import Untraced, is_refusal
-from fwdad.drivers.jitted_function import Jitted
+from fwdad.drivers.jitted_function import Jitted, Specialisation
 from fwdad.drivers.jitted_on_duals import push_on_duals
 from fwdad.drivers.strategy import note_tape
 from fwdad.eager.activity import is_active
@@ -180,10 +180,19 @@ def traced(
         return at
     made, leaves, containers = at
     try:
-        values = made.run(*leaves)
+        values = run_tape(made, leaves)
     except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
         return Untraced(f, error)
     return made.tape.rebuild(apart(values, leaves), containers)
+
+
+def run_tape(made: Specialisation, leaves: list[Any]) -> Any:
+    """What a tape returns; a run around it can restore what the tape writes outside."""
+    if STATE.run is not None:
+        for leaf, held in zip(leaves, made.tape.program.written, strict=True):
+            if held:
+                STATE.run.writes(leaf)
+    return made.run(*leaves)
 
 
 def _pushed(

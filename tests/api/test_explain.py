@@ -174,3 +174,17 @@ def test_a_tape_of_what_f_calls_is_not_its_own():
 
     for evaluator in (fwdad.jvp, fwdad.jacobian):
         assert "calls is run on duals, line by line" in fwdad.explain(evaluator, calls, X)
+
+
+OUTSIDE = np.arange(3.0)
+
+
+def writes_outside(x):
+    OUTSIDE[1] = np.tanh(x[0])
+    return np.sum(x * x)
+
+
+@pytest.mark.parametrize("transform", [fwdad.grad, fwdad.jacfwd, fwdad.jit, lambda f: f])
+def test_what_is_written_outside_is_restored(transform):
+    fwdad.explain(transform(writes_outside), X)
+    np.testing.assert_array_equal(OUTSIDE, np.arange(3.0))
