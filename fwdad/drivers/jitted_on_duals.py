@@ -55,7 +55,12 @@ def push_on_duals(f: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
             zeros = np.zeros((tag.n, *leaves[k].shape), leaves[k].dtype)
             lanes[k] = zeros if given is None else given + zeros
     run, constants = f.push(made, tag.n, tuple(t is not None for t in lanes))
-    results = run(*leaves, *[t for t in lanes if t is not None], *constants)
+    try:
+        results = run(*leaves, *[t for t in lanes if t is not None], *constants)
+    except Exception as error:
+        if not written or made.tape.prints:
+            raise
+        return Untraced(f, error)  # f itself leaves its arguments as far as it came
     half = len(results) // 2
     if any(np.may_share_memory(p, leaves[k]) for p in results[:half] for k in written):
         return Untraced(f, reason="it returns memory of an array that it writes into")

@@ -203,7 +203,7 @@ class _Flattening:
 
 
 def _held_by(x: Any, *, apart: bool) -> list[Any]:
-    """What an object holds, taken apart into leaves if it is one of the user's."""
+    """What an object holds, flattened if its class is one of the user's."""
     if not apart:
         return list((namespace_of(x) or {}).values())
     found: list[Any] = []

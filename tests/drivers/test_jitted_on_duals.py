@@ -212,3 +212,23 @@ def test_second_derivatives():
     found = fwdad.hessian(total(fast), P)
     gradient = fwdad.grad(total(stepped))
     assert_allclose(found, central_differences(gradient, P), rtol=1e-6, atol=1e-7)
+
+
+def test_what_is_written_before_an_exception_stays():
+    @fwdad.jit
+    def filled(u, n):
+        for k in range(n):
+            u[k] = u[k] * 2.0
+
+    def f(x):
+        u = x * x
+        try:
+            filled(u, 5)  # one too many
+        except IndexError:
+            u[0] += 1.0
+        return u
+
+    x = np.array([1.0, -2.0, 0.5])
+    found = fwdad.jacobian(f, x, mode="forward")
+    assert_allclose(found, central_differences(f, x), rtol=1e-8, atol=1e-9)
+    assert_allclose(np.diag(found), 4 * x, rtol=1e-12)

@@ -96,7 +96,7 @@ def narrowed(y_dot: Any, y: Any) -> Any:
 class NoDerivative:
     """The placeholder for a partial that does not exist, of an argument of a function if known.
 
-    ``argument`` returns its name, which is looked up where it is told only.
+    ``argument`` returns its name, which is looked up only for the message.
     """
 
     def __init__(
