@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.ir.abstract_eval.purity import is_pure
 from fwdad.ir.ops import Apply, Block, Missing, Operand, Program, Value, values_in
 from fwdad.ir.primitives.identity import identity
 from fwdad.ir.rewrite import Mapping, give_name, substitute
 from fwdad.ir.types import BOOL, INT, Number, number_type
-from fwdad.rules.core.registry import find_rule
 from fwdad.tangents.scaling import scale_lanes
 
 _LARGEST = 1 << 62  # an integer that is folded fits into 64 bits, as the tape's integers do
@@ -120,8 +120,7 @@ def _is_scalar_function(f: Any) -> bool:
     name, module = getattr(f, "__name__", ""), getattr(f, "__module__", None) or ""
     if getattr(operator, name, None) is f or module in ("math", "cmath"):
         return True
-    rule = find_rule(f) if module.partition(".")[0] in ("numpy", "scipy") else None
-    return rule is not None and not rule.of_user and not rule.mutates
+    return module.partition(".")[0] in ("numpy", "scipy") and is_pure(f)
 
 
 def _without_neutral(op: Apply, t: Number) -> Operand:

@@ -149,3 +149,11 @@ def test_products_that_need_no_select(d, lanes, is_product):
     assert (program.block.ops[0].function is operator.mul) is is_product
     assert before.tobytes() == after.tobytes()
     assert not fold(program)
+
+
+def test_functions_of_libraries_are_folded_but_draws_are_not():
+    special = pytest.importorskip("scipy.special")
+    t = number_type(special.multigammaln(4.0, 3))
+    assert folded(special.multigammaln, 4.0, 3, t=t) == special.multigammaln(4.0, 3)
+    for draw in (np.random.normal, np.random.RandomState(0).normal):
+        assert folded(draw, 0.0, 1.0, t=FLOAT) is None
