@@ -58,7 +58,7 @@ def push_on_duals(f: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     try:
         results = run(*leaves, *[t for t in lanes if t is not None], *constants)
     except Exception as error:
-        if not written or made.tape.prints:
+        if not written:
             raise
         return Untraced(f, error)  # f itself leaves its arguments as far as it came
     half = len(results) // 2
@@ -72,8 +72,11 @@ def push_on_duals(f: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 def _why_not_run(made: Specialisation, leaves: list[Any], tag: Tag | None) -> str:
     """Why a tape cannot be run in place of its function; empty if it can."""
-    if any(made.tape.program.written) and tag is None:
-        return "it writes into arrays that it is given"
+    if any(made.tape.program.written):
+        if tag is None:
+            return "it writes into arrays that it is given"
+        if made.tape.prints:  # it might have to be run again
+            return "it writes into arrays that it is given, and prints"
     if made.tape.aliased(leaves):
         return "two arrays that it reads share memory"
     if is_active(leaves):

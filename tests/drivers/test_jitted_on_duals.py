@@ -232,3 +232,18 @@ def test_what_is_written_before_an_exception_stays():
     found = fwdad.jacobian(f, x, mode="forward")
     assert_allclose(found, central_differences(f, x), rtol=1e-8, atol=1e-9)
     assert_allclose(np.diag(found), 4 * x, rtol=1e-12)
+
+
+def test_what_it_prints_is_printed_once(capsys):
+    @fwdad.jit
+    def told(u):
+        print("sum", np.sum(u))
+        u *= 2.0
+        return u
+
+    def f(x):
+        return told(x * x) + x
+
+    x = np.array([1.0, -2.0])
+    assert_allclose(fwdad.jacobian(f, x, mode="forward"), np.diag(4 * x + 1), rtol=1e-14)
+    assert capsys.readouterr().out.count("sum") == 1
