@@ -159,8 +159,9 @@ def _of_evaluator(evaluator: Any, f: Any, choices: list[Choice]) -> str:
     if evaluator is linearize:
         return _of_linearize(choices)
     if evaluator is hessian or evaluator is hvp:
-        gradient = next(c for c in _flat(choices) if c.what == "gradient")
-        return f"tangents are pushed through the gradient: {_explained(gradient)}"
+        told = [c for c in _flat(choices) if c.what == "gradient" or _is_one_tape(c)]
+        gradient = _with_tangents(told[0]) if _is_one_tape(told[0]) else _explained(told[0])
+        return f"tangents are pushed through the gradient: {gradient}"
     if evaluator is jvp or evaluator is derivative:
         return _pushed(f, choices)
     return _explained(choices[0])
@@ -199,8 +200,20 @@ def _reasons(choice: Choice) -> str:
     return "".join("\n  " + line.replace("\n", "\n  ") for line in reasons)
 
 
+def _is_one_tape(choice: Choice) -> bool:
+    """Whether a function and its tangents were one tape."""
+    return choice.what == "derivative" and choice.taken == "tape"
+
+
+def _with_tangents(choice: Choice) -> str:
+    return f"{_tape(choice)}, with tangents: {_operations(choice)}{_raised(choice)}"
+
+
 def _pushed(f: Any, choices: Any) -> str:
     """What has run a function with tangents."""
+    derived = next((c for c in choices if c.what == "derivative" and c.f is f), None)
+    if derived is not None:
+        return _with_tangents(derived) if _is_one_tape(derived) else _pushed(f, derived.within)
     name = _name(f)
     pushed = next((c for c in choices if c.what == "pushforward" and c.f is f), None)
     if pushed is None:
@@ -238,9 +251,12 @@ def _operations(choice: Choice) -> str:
     jitted = choice.tape
     count = jitted.tape.count()
     size = "1 operation" if count == 1 else f"{count} operations"
-    compiled = jitted.backend != "numpy" and have_numba()
-    by = ", run by Numba" if compiled else ", run by NumPy (jit compiles it)"
-    return f"{size}{by}{opaque_call.mistakes(jitted.tape.program)}"
+    if "run" in vars(jitted) and jitted.run.compiled is not None:
+        by = jitted.run.explain()
+    else:
+        compiled = jitted.backend != "numpy" and have_numba()
+        by = "Numba" if compiled else "NumPy (jit compiles it)"
+    return f"{size}, run by {by}{opaque_call.mistakes(jitted.tape.program)}"
 
 
 class Asked(NamedTuple):

@@ -100,8 +100,9 @@ def jit(
     Returns
     -------
     callable
-        With f's signature. Under ``jvp``, ``jacobian`` and the like the traced program is
-        differentiated; ``jit(jacfwd(f))`` is one program.
+        With f's signature. Derivatives of it are compiled, too, whichever way they are asked for:
+        ``jvp(jit(f), x, v)`` and ``hessian(jit(f), x)`` run what ``jit`` of them would. Of many
+        columns, chunks are pushed through f's own tape.
 
     Raises
     ------
@@ -176,6 +177,8 @@ def _jitted(f: Any) -> Jitted[..., Any]:
 def cache_info(f: Callable[..., Any]) -> CacheInfo:
     """How often a function under :func:`jit` was traced, and how often a tape was found.
 
+    Derivatives of it have tapes of their own, which count, too.
+
     Parameters
     ----------
     f : callable
@@ -192,7 +195,8 @@ def cache_info(f: Callable[..., Any]) -> CacheInfo:
         If f is not under :func:`jit`.
     """
     jitted = _jitted(f)
-    return CacheInfo(jitted.traces, jitted.hits)
+    own = [jitted, *(d for d in jitted.derivatives.values() if isinstance(d, Jitted))]
+    return CacheInfo(sum(j.traces for j in own), sum(j.hits for j in own))
 
 
 @public

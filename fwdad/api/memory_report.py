@@ -21,7 +21,7 @@ from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.linearized import copied
 from fwdad.drivers.memory_profiler import Found, MeasuredRun
 from fwdad.drivers.residual_store import sweeps_of
-from fwdad.drivers.tape_cache import Reversed, apart, on_copies, tape_of
+from fwdad.drivers.tape_cache import Evaluated, apart, on_copies, tape_of
 from fwdad.eager.build import unseen
 from fwdad.eager_reverse import run_recorded
 from fwdad.errors import UnsupportedTypeError, UntraceableError
@@ -248,7 +248,7 @@ def measured_tape(f: Function, argnums: Any, args: Any, kwargs: Any) -> Any:
 def _numpy_tape(evaluate: Any, f: Function, argnums: Any, args: Any, kwargs: Any) -> Any:
     """A tape of reverse mode that NumPy runs, whatever runs f's own."""
     options = {"has_aux": False, "outputs": "returned"}
-    return tape_of(Jitted(Reversed(evaluate, f, argnums, options), "numpy"), args, kwargs)
+    return tape_of(Jitted(Evaluated(evaluate, f, argnums, options), "numpy"), args, kwargs)
 
 
 def _kept_by_pullback(

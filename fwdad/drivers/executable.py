@@ -7,6 +7,8 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from fwdad.codegen.numba_support import have_numba
 from fwdad.codegen.numpy_backend.source import compiled, numpy_source
 from fwdad.display.words import file_in_words
@@ -18,6 +20,7 @@ class Runner:
 
     def __init__(self, program: Program, backend: str) -> None:
         self._made: Any = None
+        self._serves: dict[Any, bool] = {}
         if uses_numba(backend):
             from fwdad.codegen.call_entry import compile_program  # noqa: PLC0415  (imports Numba)
 
@@ -36,12 +39,15 @@ class Runner:
 
     def serves(self, leaves: tuple[Any, ...]) -> bool:
         """Whether Numba has compiled the program for leaves like these."""
-        from fwdad.codegen.call_entry import signature_of  # noqa: PLC0415  (imports Numba)
-
         if self._made is None or self._made.kernel is None:
             return False
-        signature = signature_of(leaves)
-        return signature is not None and bool(self._made.serves(signature))
+        from fwdad.codegen.call_entry import signature_of  # noqa: PLC0415  (imports Numba)
+
+        key = _memory_key(leaves)  # a signature takes ten times as long
+        if key not in self._serves:
+            signature = signature_of(leaves)
+            self._serves[key] = signature is not None and bool(self._made.serves(signature))
+        return self._serves[key]
 
     @property
     def compiled(self) -> Any:
@@ -65,6 +71,15 @@ class Runner:
             return "Numba"
         called = [_in_lines(c.reasons) + _counted(c, self._made.seconds) for c in callbacks]
         return "\n  ".join(["Numba, which calls NumPy for", *called])
+
+
+def _memory_key(x: Any) -> Any:
+    """A key of all that Numba's type of a value depends on: equal keys have equal types."""
+    if type(x) is np.ndarray:
+        flags = x.flags
+        return (x.dtype, x.ndim, flags.c_contiguous, flags.f_contiguous, flags.aligned,
+                flags.writeable)  # fmt: skip
+    return tuple(map(_memory_key, x)) if type(x) is tuple else type(x)
 
 
 def _in_lines(reasons: Iterable[Any]) -> str:

@@ -12,15 +12,13 @@ from typing import Any
 import numpy as np
 
 from fwdad.core.fallbacks import Untraced
-from fwdad.drivers.jitted_function import Jitted
-from fwdad.drivers.strategy import Candidate, first_that_can, is_watched
-from fwdad.drivers.tape_cache import tape_for, traced
+from fwdad.drivers.strategy import Candidate, first_that_can
+from fwdad.drivers.tape_cache import quickly, traced
 from fwdad.eager.activity import is_active
 from fwdad.eager.arguments import copied
 from fwdad.eager.build import run_on_duals
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.tags import isinstance_dual
-from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.eager_reverse import run_recorded, written_out, zeros_of
 from fwdad.errors import NOTE, MissingTransposeError
 from fwdad.evaluation.arguments import arguments_of
@@ -32,7 +30,6 @@ from fwdad.frontend.derivatives.pulled import (
     pulled_gradient,
     traced_gradient,
 )
-from fwdad.frontend.fast_path import MISS
 from fwdad.tangents.composite import unflatten
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import leaf_dtype
@@ -48,20 +45,11 @@ def value_and_gradient(
     value is asked for: if not, a tape skips what only the value needs, and None is returned in its
     place.
     """
-    if kwargs or SHADOWED or is_watched():
+
+    def in_full() -> Any:
         return first_that_can("gradient", f, *_candidates(f, argnums, args, kwargs, options))
-    tape = tape_for(pulled_gradient, f, argnums, options)
-    if isinstance(tape, Jitted):
-        try:
-            result = tape.quickly(args)
-        except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
-            with Untraced(f, error).instead():
-                return first_that_can(
-                    "gradient", f, *_candidates(f, argnums, args, kwargs, options)
-                )
-        if result is not MISS:
-            return result
-    return first_that_can("gradient", f, *_candidates(f, argnums, args, kwargs, options))
+
+    return in_full() if kwargs else quickly(pulled_gradient, f, argnums, args, options, in_full)
 
 
 def _candidates(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Concatenate, Literal, Unpack, overload
 
@@ -10,11 +11,14 @@ from fwdad.core.tracebacks import public
 from fwdad.drivers.jacobian_rows import rows_pay, value_and_rows
 from fwdad.drivers.per_argument import per_argument
 from fwdad.drivers.strategy import Candidate, first_that_can
+from fwdad.drivers.tape_cache import jitted_of, quickly, tape_or_else
 from fwdad.evaluation.arguments import (
+    all_at_once,
     argument_numbers,
     arguments_of,
     check_holomorphic,
     check_mode,
+    width_of,
 )
 from fwdad.evaluation.evaluators import value_and_columns
 from fwdad.evaluation.signatures import (
@@ -39,6 +43,7 @@ from fwdad.evaluation.transformed import NOT_GIVEN, without_point
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.evaluators import traced_jacobian, traced_value_and_jacobian
 from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.tangents.seeds import leaf_shape
 
 
 @overload
@@ -128,10 +133,29 @@ def value_and_jacobian(
             holomorphic=holomorphic,
             stack=stack,
         )
+    options = {
+        "chunk": chunk, "mode": mode, "has_aux": has_aux, "outputs": outputs,
+        "holomorphic": holomorphic, "stack": stack,
+    }  # fmt: skip
+
+    def in_full() -> Any:
+        return _rows_or_columns(f, x, argnums, args, kwargs, options)
+
+    if kwargs or jitted_of(f) is None or not isinstance(args, tuple):
+        return in_full()
+    return quickly(_columns, f, argnums, (x, *args), options, in_full)
+
+
+def _rows_or_columns(
+    f: Function, x: Any, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    """What :func:`value_and_jacobian` returns, where no shortcut does."""
+    mode, holomorphic, chunk = options["mode"], options["holomorphic"], options["chunk"]
+    results = {key: options[key] for key in ("has_aux", "outputs")}
+    common = {**results, "chunk": chunk, "stack": options["stack"]}
     arguments, single = arguments_of(f, x, args, kwargs, argnums)
-    check_holomorphic(f, arguments, holomorphic, has_aux=has_aux, outputs=outputs)
+    check_holomorphic(f, arguments, holomorphic, **results)
     argnums = argument_numbers(argnums)
-    common: Any = {"chunk": chunk, "has_aux": has_aux, "outputs": outputs, "stack": stack}
 
     def by_rows() -> Any:
         if holomorphic:
@@ -139,18 +163,32 @@ def value_and_jacobian(
         if mode == "forward":
             return Untraced(f, reason='mode="forward" was asked for')
         if mode == "auto":
-            options = {"has_aux": has_aux, "outputs": outputs}
-            not_worth = rows_pay(f, arguments, argnums, options)
+            not_worth = rows_pay(f, arguments, argnums, results)
             if not_worth is not None:
                 return not_worth
         return value_and_rows(f, x, argnums=argnums, args=args, kwargs=kwargs, **common)
 
-    def by_columns() -> Any:
+    def on_duals() -> Any:
         return value_and_columns(f, arguments, single=single, **common)
+
+    def by_columns() -> Any:
+        count = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
+        together = all_at_once(width_of(chunk, count, arguments.leaves), count)
+        if jitted_of(f) is None or not together:
+            return on_duals()
+        given = arguments.args, arguments.kwargs
+        return tape_or_else(_columns, f, argnums, *given, options, on_duals)
 
     return first_that_can(
         "jacobian", f, Candidate("rows", by_rows), Candidate("columns", by_columns)
     )
+
+
+def _columns(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    """What :func:`value_and_jacobian` returns, by columns."""
+    x, *more = args
+    asked = {**options, "mode": "forward", "argnums": argnums}
+    return value_and_jacobian(f, x, args=tuple(more), kwargs=kwargs, **asked)
 
 
 @overload

@@ -90,11 +90,13 @@ class JacobianOperator(OfOneRun, LinearOperator):  # type: ignore[misc]
 
     def matvec(self, x: Any) -> np.ndarray:
         """The Jacobian times a direction."""
-        return super().matvec(_fitting(x, self.shape[1], "vector", columns=False))
+        v = _fitting(x, self.shape[1], "vector", columns=False)
+        return self._pushed(v[None])[0] if _is_vector(v) else super().matvec(v)
 
     def rmatvec(self, x: Any) -> np.ndarray:
         """The adjoint times a cotangent."""
-        return super().rmatvec(_fitting(x, self.shape[0], "cotangent", columns=False))
+        v = _fitting(x, self.shape[0], "cotangent", columns=False)
+        return self._pulled(v[None])[0] if _is_vector(v) else super().rmatvec(v)
 
     def matmat(self, X: Any) -> np.ndarray:
         """The Jacobian times the columns of a matrix."""
@@ -105,27 +107,28 @@ class JacobianOperator(OfOneRun, LinearOperator):  # type: ignore[misc]
         return super().rmatmat(_fitting(X, self.shape[0], "matrix of cotangents", columns=True))
 
     def _matmat(self, v: np.ndarray) -> np.ndarray:
-        rows = _numbers(v, "vector")
-        if 0 in (*self.shape, len(rows)):
-            return np.zeros((self.shape[0], len(rows)), self.dtype)
-        parts = self._at.push(_split(rows, self._leaves))
-        return np.concatenate([parts[k].reshape(len(rows), -1) for k in self._order], axis=1).T
-
-    def _matvec(self, v: np.ndarray) -> np.ndarray:
-        return self._matmat(v.reshape(-1, 1))[:, 0]
-
-    def _rmatvec(self, v: np.ndarray) -> np.ndarray:
-        return self._rmatmat(v.reshape(-1, 1))[:, 0]
+        return self._pushed(v.T).T
 
     def _rmatmat(self, v: np.ndarray) -> np.ndarray:
-        rows = _numbers(v, "cotangent")
+        return self._pulled(v.T).T
+
+    def _pushed(self, rows: np.ndarray) -> np.ndarray:
+        """The tangents of f(x), raveled, along K directions."""
+        rows = _numbers(rows, "vector")
         if 0 in (*self.shape, len(rows)):
-            return np.zeros((self.shape[1], len(rows)), self.dtype)
+            return np.zeros((len(rows), self.shape[0]), self.dtype)
+        parts = self._at.push(_split(rows, self._leaves))
+        return _raveled([parts[k] for k in self._order], len(rows))
+
+    def _pulled(self, rows: np.ndarray) -> np.ndarray:
+        """The cotangents of x, raveled, for K of f(x)."""
+        rows = _numbers(rows, "cotangent")
+        if 0 in (*self.shape, len(rows)):
+            return np.zeros((len(rows), self.shape[1]), self.dtype)
         bars: dict[int, np.ndarray] = {}
         for k, own in zip(self._order, _split(rows, self._outputs), strict=True):
             bars[k] = bars[k] + own if k in bars else own  # an array that is returned twice
-        parts = self._at.pull([bars[k] for k in sorted(bars)])
-        return np.concatenate([p.reshape(len(rows), -1) for p in parts], axis=1).T
+        return _raveled(self._at.pull([bars[k] for k in sorted(bars)]), len(rows))
 
 
 def dtype_of(leaves: list[Any]) -> np.dtype[Any]:
@@ -154,12 +157,22 @@ def _is_sparse(v: Any) -> bool:
     return hasattr(v, "tocoo")
 
 
-def _numbers(v: np.ndarray, what: str) -> np.ndarray:
-    """The columns of a matrix, as rows."""
-    check_unmasked(v, what)
-    if v.dtype.kind not in "biufc":
-        raise SeedError(f"expected floats; got a {what} of dtype {v.dtype}")
-    return np.ascontiguousarray(v.T)
+def _is_vector(v: Any) -> bool:
+    """Whether an operand needs nothing of what SciPy does before it multiplies."""
+    return type(v) is np.ndarray and v.ndim == 1
+
+
+def _numbers(rows: np.ndarray, what: str) -> np.ndarray:
+    check_unmasked(rows, what)
+    if rows.dtype.kind not in "biufc":
+        raise SeedError(f"expected floats; got a {what} of dtype {rows.dtype}")
+    return np.ascontiguousarray(rows)
+
+
+def _raveled(parts: list[np.ndarray], count: int) -> np.ndarray:
+    """Leaves for K directions, each raveled, one behind the other."""
+    rows = [p.reshape(count, -1) for p in parts]
+    return rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1)
 
 
 def _split(rows: np.ndarray, leaves: list[Any]) -> list[np.ndarray]:

@@ -86,8 +86,7 @@ class Specialisation:
 class Jitted(Carrier, Generic[P, R]):
     """A function that is traced once for each kind of arguments; made by :func:`jit`.
 
-    Of a gradient, shortcuts are for arrays that share no memory, and what the tape returns goes
-    through ``apart``, with the tape's inputs.
+    What the tape of a derivative returns goes through ``apart``, with the tape's inputs.
     """
 
     def __init__(
@@ -112,6 +111,7 @@ class Jitted(Carrier, Generic[P, R]):
         self._hits = [0]
         self._latest: Callable[[tuple[Any, ...]], Any] = never
         self.last: Specialisation | None = None
+        self.derivatives: dict[Any, Any] = {}  # kept here by drivers/tape_cache.py
         _ALL.add(self)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -205,11 +205,15 @@ class Jitted(Carrier, Generic[P, R]):
         return self if owner is None else functools.partial(self, owner)
 
     def _made_by(self) -> Any:
-        make = functools.partial(
-            Jitted, backend=self._backend, parallel=self._parallel,
-            static_shapes=self._lengths is EVERY,
-        )  # fmt: skip
-        return (make, (self.__wrapped__,))
+        return (functools.partial(Jitted, **self._options()), (self.__wrapped__,))
+
+    def _options(self) -> dict[str, Any]:
+        static = self._lengths is EVERY
+        return {"backend": self._backend, "parallel": self._parallel, "static_shapes": static}
+
+    def with_options(self, f: Any, apart: Callable[..., Any]) -> Jitted[..., Any]:
+        """Another function under ``jit``, with the options of this one."""
+        return Jitted(f, **self._options(), apart=apart)
 
     @functools.cached_property
     def _numba_type_(self) -> Any:
@@ -223,6 +227,7 @@ class Jitted(Carrier, Generic[P, R]):
         with self._lock:
             self._table.clear()
             self._shortcuts.clear()
+            self.derivatives.clear()
             self._latest = never
 
     def specialisations(self) -> list[Specialisation]:
@@ -364,16 +369,10 @@ class Jitted(Carrier, Generic[P, R]):
         self._latest = never
 
     def _written_shortcut(self, made: Specialisation, args: tuple[Any, ...]) -> Any:
-        tape, run, apart = made.tape, made.run.function, self._apart
-        if apart is None:
-            return shortcut(tape, run, args, self._hits)
-        if tape.prints or tape.rebuild.needs_containers:
+        tape, apart = made.tape, self._apart
+        if apart is not None and (tape.prints or tape.rebuild.needs_containers):
             return None
-
-        def run_apart(*leaves: Any) -> Any:
-            return apart(run(*leaves), leaves)
-
-        return shortcut(tape, run_apart, args, self._hits, separate=True)
+        return shortcut(tape, made.run.function, args, self._hits, apart)
 
     def push(self, made: Specialisation, n: int, active: tuple[bool, ...]) -> Any:
         """The program that pushes n tangents through one specialisation."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ import numpy as np
 from fwdad.core.fallbacks import Untraced, is_refusal
 from fwdad.drivers.jitted_function import Jitted, Specialisation
 from fwdad.drivers.jitted_on_duals import push_on_duals
-from fwdad.drivers.strategy import note_tape
+from fwdad.drivers.strategy import Candidate, first_that_can, is_watched, note_tape
 from fwdad.eager.activity import is_active
 from fwdad.eager.build import Run
 from fwdad.eager.duals.explicit import with_explicit
+from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.eager.run import STATE
 from fwdad.errors import (
     NOTE,
@@ -31,7 +33,10 @@ from fwdad.errors import (
     message_of,
 )
 from fwdad.evaluation.arguments import positions_of
+from fwdad.evaluation.by_tape import ByTape, differentiated_by
 from fwdad.evaluation.signatures import Argnums, Function
+from fwdad.evaluation.transformed import Transformed
+from fwdad.frontend.fast_path import MISS
 from fwdad.frontend.syntax.loops import WithoutWarnings
 from fwdad.rules.core.registry import RULES, when_changed
 from fwdad.tangents.alike import alike
@@ -45,11 +50,8 @@ _MOST_OF_ONE_KIND = 16  # tapes of a function for arguments of one kind
 _MOST_CLOSURES = 4  # of one piece of code that are traced, with other cells or defaults
 
 
-class Reversed:
-    """A function whose value and gradient, or pullback, are traced together.
-
-    ``evaluate`` is :func:`pulled_gradient`, :func:`pulled_value` or the like.
-    """
+class Evaluated:
+    """A derivative of a function, to be traced; ``evaluate`` is ``pulled_gradient`` or the like."""
 
     def __init__(self, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> None:
         self.evaluate = evaluate
@@ -68,6 +70,7 @@ class Tapes:
     """The traced gradients of functions, keyed by what a function consists of.
 
     An entry is a function under ``jit``, or the reason for which the function cannot be traced.
+    Functions under ``jit`` keep those of their derivatives themselves.
     """
 
     def __init__(self) -> None:
@@ -81,6 +84,14 @@ class Tapes:
     ) -> Jitted[..., Any] | Untraced:
         """The function to be traced; no result where tracing does not pay or is impossible."""
         key = _joint_key(evaluate, f, argnums, options)
+        jitted = jitted_of(f)
+        if jitted is not None:
+            entry = jitted.derivatives.get(key)
+            if entry is None:
+                with self._lock:
+                    own = jitted.with_options(Evaluated(evaluate, f, argnums, options), apart)
+                    entry = jitted.derivatives.setdefault(key, own)
+            return Untraced(f, reason=entry) if isinstance(entry, str) else entry
         with self._lock:
             known = self._known.get(key)
             if known is not None:
@@ -92,9 +103,8 @@ class Tapes:
                 self._known.clear()
                 self._single.clear()
                 self._closures.clear()
-            backend = f.backend if isinstance(f, Jitted) else getattr(f, "tape_backend", "numpy")
-            reverse = Reversed(evaluate, f, argnums, options)
-            tape = Jitted(reverse, backend, apart=apart)
+            backend = getattr(f, "tape_backend", "numpy")
+            tape = Jitted(Evaluated(evaluate, f, argnums, options), backend, apart=apart)
             code = getattr(f, "__code__", None)
             made_anew = getattr(f, "__closure__", None) or getattr(f, "__defaults__", None)
             if code is not None and made_anew:  # `lambda x, k=k: …` is another one for each k
@@ -123,11 +133,15 @@ class Tapes:
             if self._closures.get(code):
                 self._closures[code] -= 1
 
-    def refuse(self, held: Reversed, reason: str) -> None:
+    def refuse(self, held: Evaluated, reason: str) -> None:
         """Note why a function cannot be traced."""
         key = _joint_key(held.evaluate, held.f, held.argnums, held.options)
+        jitted = jitted_of(held.f)
         with self._lock:
-            self._keep(key, held.f, reason)
+            if jitted is not None:
+                jitted.derivatives[key] = reason
+            else:
+                self._keep(key, held.f, reason)
 
     def forget(self) -> None:
         """Drop all entries: a rule was registered that may change them."""
@@ -154,12 +168,21 @@ def _key(f: Any) -> Any:
             return (f.__code__, id(f.__globals__), typed)
     if isinstance(f, types.MethodType):
         return (id(f.__func__), id(f.__self__))
+    if type(f) is Transformed:
+        return f.key_with(_key(f.__wrapped__))
     return id(f)
+
+
+def jitted_of(f: Any) -> Jitted[..., Any] | None:
+    """The function under ``jit`` that a function is, or is a derivative of: it keeps the tapes."""
+    while type(f) is Transformed:
+        f = f.__wrapped__
+    return f if type(f) is Jitted else None
 
 
 def _joint_key(evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Any:
     numbers = argnums if isinstance(argnums, int) else tuple(argnums)
-    return (evaluate, numbers, *options.items(), _key(f))
+    return (evaluate, numbers, *options.values(), None if type(f) is Jitted else _key(f))
 
 
 def tape_for(
@@ -167,6 +190,43 @@ def tape_for(
 ) -> Jitted[..., Any] | Untraced:
     """The function whose tape reverse mode runs, if that pays and is possible."""
     return TAPES.find(evaluate, f, argnums, options)
+
+
+def quickly(
+    evaluate: Any,
+    f: Function,
+    argnums: Argnums,
+    args: Any,
+    options: Any,
+    in_full: Callable[[], Any],
+) -> Any:
+    """The result of a function's tape for arguments like those of an earlier call, else in full."""
+    if SHADOWED or is_watched():  # a shortcut makes no choices
+        return in_full()
+    try:
+        tape = tape_for(evaluate, f, argnums, options)
+        found = MISS if isinstance(tape, Untraced) else tape.quickly(args)
+    except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
+        with Untraced(f, error).instead():
+            return in_full()
+    return in_full() if found is MISS else found
+
+
+def tape_or_else(
+    evaluate: Any,
+    f: Function,
+    argnums: Argnums,
+    args: Any,
+    kwargs: Any,
+    options: Any,
+    instead: Callable[[], Any],
+) -> Any:
+    """The result of a function's tape, and of ``instead``, which runs f on duals, elsewhere."""
+    tape = Candidate("tape", lambda: traced(evaluate, f, argnums, args, kwargs, options))
+    return first_that_can("derivative", f, tape, Candidate("duals", instead))
+
+
+differentiated_by(Jitted, ByTape(quickly, tape_or_else))
 
 
 def traced(
@@ -222,7 +282,7 @@ def tape_at(
 
 
 def tape_of(held: Jitted[..., Any], args: Any, kwargs: Any) -> Any:
-    """The result of :func:`tape_at` for a :class:`Reversed` function under ``jit``."""
+    """The result of :func:`tape_at` for a :class:`Evaluated` function under ``jit``."""
     at = _why_not_real(held, args) or _traced_or_why_not(lambda: found(held, args, kwargs), held)
     if isinstance(at, Untraced):
         return at
@@ -286,13 +346,13 @@ def why_not_reusable(tape: Any, leaves: list[Any]) -> str:
         return "it prints"
     if tape.lies_otherwise(leaves):
         return "it writes into an argument that is not C-contiguous"
+    if tape.aliased(leaves):
+        return "two arrays share memory, and it writes into one"
     try:
         active = is_active(leaves)
     except DeadDualError:  # captured where a rule that takes derivatives was tried on symbols
         active = True
-    if active:
-        return "what it reads carries tangents"
-    return "two arrays that it reads share memory" if share_memory(leaves) else ""
+    return "what it reads carries tangents" if active else ""
 
 
 def given_written(tape: Any, leaves: list[Any]) -> list[bool]:

@@ -198,6 +198,11 @@ def width_of(chunk: int | str | None, count: int, leaves: list[Any]) -> int | Au
     return AutoWidth(count, leaves) if isinstance(chunk, str) else int(chunk)
 
 
+def all_at_once(width: int | AutoWidth, count: int) -> bool:
+    """Whether all directions travel together."""
+    return (width if isinstance(width, int) else width(None)) >= count
+
+
 def check_chunk(chunk: Any) -> None:
     """Raise if ``chunk`` is not a number of lanes."""
     if chunk is None or (isinstance(chunk, str) and chunk == "auto"):

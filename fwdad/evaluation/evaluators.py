@@ -13,12 +13,14 @@ from fwdad.eager.forward import run_forward
 from fwdad.eager.one_array import push_array
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluation.arguments import (
+    all_at_once,
     are_several,
     arguments_of,
     check_holomorphic,
     joint_structure,
     width_of,
 )
+from fwdad.evaluation.by_tape import by_tape
 from fwdad.evaluation.elementwise import NOT_ELEMENTWISE, directions, is_diagonal, other_shape
 from fwdad.evaluation.jacobian_layout import in_structures, stacked
 from fwdad.evaluation.signatures import (
@@ -140,26 +142,55 @@ def jvp(
     >>> y, y_dot
     (array([1., 4.]), array([2., 0.]))
     """
-    if type(v) is np.ndarray and type(x) is np.ndarray and type(args) is tuple:
+    options = {"chunk": chunk, "has_aux": has_aux, "outputs": outputs, "holomorphic": holomorphic}
+    tapes = by_tape(f)
+    if tapes is not None and v is not None and not kwargs and type(args) is tuple:
+        return tapes.quickly(
+            _along, f, argnums, (x, *args, v), options,
+            lambda: _pushed(f, x, v, argnums, args, kwargs, options),
+        )  # fmt: skip
+    if type(v) is np.ndarray and type(x) is np.ndarray and type(args) is tuple and tapes is None:
         first = type(argnums) is int and argnums == 0
         usual = first and chunk is None and not has_aux and outputs == "returned"
         pushed = push_array(f, x, v, args, kwargs) if usual else None
         if pushed is not None:
             return pushed
+    return _pushed(f, x, v, argnums, args, kwargs, options)
+
+
+def _pushed(
+    f: Function, x: Any, v: Any, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    """What :func:`jvp` returns, where no shortcut does."""
     if are_several(f, x, v, args, kwargs, argnums):
         x, *args = x
         v, args, argnums = tuple(v), tuple(args), tuple(range(1 + len(args)))
+    has_aux, outputs = options["has_aux"], options["outputs"]
     arguments, single = arguments_of(f, x, args, kwargs, argnums, seeded=True)
-    check_holomorphic(f, arguments, holomorphic, has_aux=has_aux, outputs=outputs)
+    check_holomorphic(f, arguments, options["holomorphic"], has_aux=has_aux, outputs=outputs)
     seeds: BasisSeeds | GivenSeeds
     if v is None:
         seeds = BasisSeeds(arguments.leaves)
     else:
         seeds = GivenSeeds(arguments.leaves, joint_structure(arguments, single), explicit_leaves(v))
-    width = width_of(chunk, seeds.count, arguments.leaves)
-    outcome = run_forward(f, arguments, seeds, width, has_aux=has_aux, outputs=outputs)
-    y_dot = outcome.pushed(single=seeds.single)
-    return (outcome.y, y_dot, outcome.aux) if has_aux else (outcome.y, y_dot)
+    width = width_of(options["chunk"], seeds.count, arguments.leaves)
+
+    def on_duals() -> Any:
+        outcome = run_forward(f, arguments, seeds, width, has_aux=has_aux, outputs=outputs)
+        y_dot = outcome.pushed(single=seeds.single)
+        return (outcome.y, y_dot, outcome.aux) if has_aux else (outcome.y, y_dot)
+
+    tapes = by_tape(f)
+    if tapes is None or v is None or not all_at_once(width, seeds.count):
+        return on_duals()
+    given = (*arguments.args, v)
+    return tapes.or_else(_along, f, argnums, given, arguments.kwargs, options, on_duals)
+
+
+def _along(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    """What :func:`jvp` returns; the direction is the last of ``args``."""
+    x, *more, v = args
+    return jvp(f, x, v, argnums=argnums, args=tuple(more), kwargs=kwargs, **options)
 
 
 def value_and_columns(
@@ -242,7 +273,25 @@ def derivative(
         message = f"derivative takes a number or an array; x is {type_in_words(x)}: use jacobian"
         raise UnsupportedTypeError(message)
     of = derivative_of_array if leaf_shape(x) else derivative_of_number
-    return of(f, x, args=args, kwargs=kwargs, holomorphic=holomorphic)
+
+    def on_duals() -> Any:
+        return of(f, x, args=args, kwargs=kwargs, holomorphic=holomorphic)
+
+    tapes = by_tape(f)
+    if tapes is None or not leaf_shape(x) or not isinstance(args, tuple):
+        return on_duals()
+    of_tape = (_diagonal, f, 0, (x, *args))
+    options = {"holomorphic": holomorphic}
+
+    def in_full() -> Any:
+        return tapes.or_else(*of_tape, kwargs or {}, options, on_duals)
+
+    return in_full() if kwargs else tapes.quickly(*of_tape, options, in_full)
+
+
+def _diagonal(f: Function, _argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    """What :func:`derivative` returns."""
+    return derivative(f, args[0], args=args[1:], kwargs=kwargs, **options)
 
 
 def derivative_of_number(f: Function, x: Any, **options: Any) -> Any:

@@ -91,6 +91,10 @@ class Transformed(Carrier):
             )
         return self._evaluate(call, self.__wrapped__, self.argnums, args, kwargs, self._options)
 
+    def key_with(self, key: Any) -> Any:
+        """A key of this derivative of a function that has that key."""
+        return (self._evaluate, self.argnums, *self._options.items(), key)
+
     def _made_by(self) -> Any:
         return (_restore, (self._evaluate, self.__wrapped__, self.argnums, self._options))
 

@@ -33,14 +33,13 @@ def shortcut(
     run: Callable[..., Any],
     args: tuple[Any, ...],
     hits: list[int],
-    *,
-    separate: bool = False,
+    apart: Callable[..., Any] | None = None,
 ) -> Callable[..., Any] | None:
     """A function of a tuple of arguments that returns f's value, or ``MISS``; None if impossible.
 
     ``run`` is the tape's compiled code, of leaves and captures; ``args`` are those of a call that
-    the tape serves. ``hits`` holds one number, which counts the shortcut's calls. ``separate``
-    restricts it to arrays that share no memory, even if the tape writes into none.
+    the tape serves. ``hits`` holds one number, which counts the shortcut's calls. What the tape
+    returns goes through ``apart``, with its inputs, if that is given.
     """
     if tape.value_guards or any(tape.program.written):
         return None
@@ -74,7 +73,7 @@ def shortcut(
     arrays = [k for k, x in enumerate((*args, *captured)) if type(x) is np.ndarray]
     for j, k in enumerate(arrays):
         for m in arrays[j + 1 :]:
-            if separate or k in tape.alone or m in tape.alone:
+            if k in tape.alone or m in tape.alone:
                 namespace["share"] = np.may_share_memory
                 checks += [f"if share({inputs[k]}, {inputs[m]}):", "    return miss"]
     if tape.rows is not None:
@@ -89,6 +88,9 @@ def shortcut(
         namespace["kernel"], namespace["failed"] = run.direct
         lines = ["try:", f"    made = kernel({leaves})", "except BaseException as error:",
                  f"    made = failed(error, ({leaves}{',' if leaves else ''}))"]  # fmt: skip
+    if apart is not None:
+        namespace["apart"] = apart
+        lines.append(f"made = apart(made, ({leaves}{',' if leaves else ''}))")
     result = "made[0]"
     if not tape.rebuild.single:
         namespace["rebuild"] = tape.rebuild

@@ -19,6 +19,9 @@ from fwdad.tangents.zero import ZERO, NoTangent, Zero
 ONE_OR_SEVERAL = "one has the value's shape, K of them have (K, *shape)"
 """What shapes cotangents have."""
 
+NO_SEED = "got {} as the seed of an argument that has tangents: write ZERO for no change"
+"""Where nothing was given."""
+
 
 def leaf_shape(leaf: Any) -> tuple[int, ...]:
     """The shape of a leaf; numbers have ``()``."""
@@ -143,16 +146,11 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
         return _fit_own(OWN[type(plain(leaf))].tangent, seed)
     if not hasattr(seed, "__fwdad_tag__"):
         if seed is None or seed is NoTangent:
-            raise SeedError(
-                f"got {seed} as the seed of an argument that has tangents: write ZERO for no change"
-            )
+            raise SeedError(NO_SEED.format(seed))
         check_one_array(seed, "seed")
         check_unmasked(seed, "seed")
         seed = np.asarray(seed)
-        if seed.dtype.kind == "c" and dtype.kind != "c":
-            raise SeedError(f"got a complex seed for a real argument of dtype {dtype}")
-        if seed.dtype.kind not in "biufc":
-            raise SeedError(f"expected a float array; got a seed of dtype {seed.dtype}")
+        check_kind(seed.dtype, dtype)
         seed = seed.astype(dtype)  # a copy: the function may write into what came
     elif leaf_shape(seed):
         seed = seed.copy()
@@ -166,6 +164,14 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
         f"got a seed of shape {seed_shape} for an argument of shape {shape}: one direction has "
         f"that shape, K directions are stacked along a new first axis, {stacked}"
     )
+
+
+def check_kind(seed: np.dtype[Any], argument: np.dtype[Any]) -> None:
+    """Raise for a seed that is no number, or a complex one for a real argument."""
+    if seed.kind == "c" and argument.kind != "c":
+        raise SeedError(f"got a complex seed for a real argument of dtype {argument}")
+    if seed.kind not in "biufc":
+        raise SeedError(f"expected a float array; got a seed of dtype {seed}")
 
 
 def check_one_array(items: Any, what: str) -> None:

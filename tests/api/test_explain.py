@@ -101,9 +101,13 @@ def test_modes_of_jacobians():
 def test_under_jit():
     held = fwdad.jit(doubled, backend="numpy")
     for evaluator in (fwdad.jvp, fwdad.jacobian):
-        assert "has a tape that is run with tangents, by NumPy" in fwdad.explain(evaluator, held, X)
+        said = fwdad.explain(evaluator, held, X)
+        assert "the tape of doubled, with tangents: " in said
+        assert "run by NumPy" in said
+    complex_one = fwdad.explain(fwdad.jvp, held, np.ones(3) + 0j, holomorphic=True)
+    assert "has a tape that is run with tangents, by NumPy" in complex_one
     in_place = fwdad.explain(fwdad.jvp, fwdad.jit(two_ways_in_place), X)
-    assert "has a tape that is run with tangents" in in_place
+    assert "the tape of two_ways_in_place, with tangents" in in_place
     said = fwdad.explain(fwdad.jvp, fwdad.jit(kept_in_a_list), X, args=([],))
     assert "it changes its arguments" in said
     assert "run on duals" in said

@@ -87,16 +87,19 @@ def test_another_trip_count_is_the_same_tape():
     assert f(2.0, 3) == 108.0
     assert f(2.0, 4) == 1024.0
     assert f(2.0, 0) == 4.0
+    assert fwdad.cache_info(f) == (1, 2)
     assert fwdad.derivative(f, 2.0, args=(4,)) == 512.0
-    assert fwdad.cache_info(f) == (1, 3)
+    assert fwdad.derivative(f, 2.0, args=(3,)) == 81.0 * 2 / 3
+    assert fwdad.cache_info(f) == (2, 3)
 
 
 def test_another_side_of_a_branch_is_the_same_tape():
     f = fwdad.jit(lambda x: x if x > 0 else -x)
     assert f(3.0) == 3.0
     assert f(-3.0) == 3.0
-    assert fwdad.derivative(f, -3.0) == -1.0
     assert fwdad.cache_info(f).traces == 1
+    assert [fwdad.derivative(f, x) for x in (-3.0, 3.0)] == [-1.0, 1.0]
+    assert fwdad.cache_info(f).traces == 2
 
 
 def test_another_length_is_the_same_tape():

@@ -82,3 +82,36 @@ def test_computed_lengths_are_compared_when_it_runs():
     for k in (1, 3):
         with pytest.raises(fwdad.errors.SeedError, match="the shape of a direction"):
             tape(X, k)
+
+
+@pytest.mark.parametrize("kind", [int, bool, np.float32])
+def test_directions_of_other_numbers(kind):
+    """Whole numbers among the directions were taken for zeros."""
+
+    def f(pair):
+        return pair[0] * np.sin(pair[1])
+
+    def pushed(pair, v):
+        return fwdad.jvp(f, pair, (v,), argnums=(0,))[1]
+
+    pair = (2.0, X)
+    for first, second in ((kind(1), np.ones(X.shape)), (1.0, np.ones(X.shape, kind))):
+        found = fwdad.jit(pushed, backend="numpy")(pair, (first, second))
+        assert_allclose(found, np.sin(X) + 2.0 * np.cos(X), rtol=1e-13)
+        assert_allclose(found, pushed(pair, (first, second)), rtol=1e-13)
+
+
+def test_directions_of_single_precision():
+    x = X.astype(np.float32)
+    tape = fwdad.jit(lambda x, v: fwdad.jvp(np.sin, x, v)[1], backend="numpy")
+    assert tape(x, X).dtype == np.float32
+
+
+def test_directions_that_are_none():
+    for v, message in ((1j * X, "complex seed"), (None, "seed of an argument")):
+        for f in (lambda x, v: fwdad.jvp(np.sin, x, (v,), argnums=(0,)),):
+            for call in (f, fwdad.jit(f, backend="numpy")):
+                with pytest.raises(fwdad.errors.SeedError, match=message):
+                    call(X, v)
+    still = fwdad.jit(lambda x: fwdad.jvp(np.sin, x, fwdad.ZERO), backend="numpy")(X)
+    assert_array_equal(still, fwdad.jvp(np.sin, X, fwdad.ZERO))

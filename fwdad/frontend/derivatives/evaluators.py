@@ -33,7 +33,7 @@ from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten, has_tangents, made_in, matched
 from fwdad.ir.symbol import Symbol, kind_in_words
 from fwdad.ir.types import Number, Size
-from fwdad.tangents.seeds import random_seeds
+from fwdad.tangents.seeds import NO_SEED, check_kind, random_seeds
 from fwdad.tangents.zero import ZERO, NoTangent
 from fwdad.transforms.forward import Basis
 
@@ -115,13 +115,10 @@ def _jvp(
     directions = _directions(at, v)
     recorder = tracer.recorder
     leaves = [recorder.as_symbol(leaf) for leaf in at.leaves]
-    pairs = [
-        (recorder.as_symbol(d), x) if has_tangents(x) and d is not ZERO else (None, x)
-        for d, x in zip(directions, leaves, strict=True)
-    ]
-    first, x = next((d, x) for d, x in pairs if d is not None)
-    single = first.type.ndim == x.type.ndim
-    n = 1 if single else recorder.lengths.known_length(first, 0)
+    pairs = [(_fitting(recorder, d, x), x) for d, x in zip(directions, leaves, strict=True)]
+    stacked = [d for d, x in pairs if d is not None and d.type.ndim > x.type.ndim]
+    single = not stacked
+    n = 1 if single else recorder.lengths.known_length(stacked[0], 0)
     tangents = [ZERO if d is None else _stacked(tracer, d, x, single=single) for d, x in pairs]
     primals, lanes, tree = at.run(n, tangents, options.get("chunk", "auto"))
     dots = [
@@ -143,9 +140,22 @@ def _directions(at: Differentiated, v: Any) -> list[Any]:
     for k, (tree, _), seed in zip(at.argnums, at.trees, seeds, strict=True):
         parts = tree.by_leaf(matched(at.args[k], seed))
         found += [at.tracer.call(np.asarray, (p,), {}) if type(p) is list else p for p in parts]
-    if not any(map(has_tangents, found)):
-        raise SeedError("the seed has no floats: they are the directions of the argument's floats")
     return found
+
+
+def _fitting(recorder: Any, v: Any, x: Symbol) -> Symbol | None:
+    """Directions as numbers of the kind that their argument has; None if it does not move."""
+    if v is ZERO or not has_tangents(x):
+        return None
+    if v is None or v is NoTangent:
+        raise SeedError(NO_SEED.format(v))
+    v = recorder.as_symbol(v)
+    check_kind(v.dtype, x.dtype)
+    if v.dtype == x.dtype:
+        return v
+    if v.is_array:
+        return recorder.apply(np.ndarray.astype, (v, x.dtype), {})
+    return recorder.apply(x.dtype.type, (v,), {})
 
 
 @builtin(api.derivative)
@@ -192,8 +202,6 @@ def _derivative(
 
 def _stacked(tracer: Tracer, v: Symbol, x: Symbol, *, single: bool) -> Any:
     """Directions as lanes of their argument's shape."""
-    if v.dtype.kind not in "fc":
-        return ZERO
     recorder, rank = tracer.recorder, x.type.ndim
     if v.type.ndim != rank + (not single):
         raise SeedError(f"a direction has rank {v.type.ndim}, x has rank {rank}")
