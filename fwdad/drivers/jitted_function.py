@@ -205,15 +205,15 @@ class Jitted(Carrier, Generic[P, R]):
         return self if owner is None else functools.partial(self, owner)
 
     def _made_by(self) -> Any:
-        return (functools.partial(Jitted, **self._options()), (self.__wrapped__,))
+        return (functools.partial(Jitted, **self._as_given()), (self.__wrapped__,))
 
-    def _options(self) -> dict[str, Any]:
+    def _as_given(self) -> dict[str, Any]:
         static = self._lengths is EVERY
         return {"backend": self._backend, "parallel": self._parallel, "static_shapes": static}
 
     def with_options(self, f: Any, apart: Callable[..., Any]) -> Jitted[..., Any]:
         """Another function under ``jit``, with the options of this one."""
-        return Jitted(f, **self._options(), apart=apart)
+        return Jitted(f, **self._as_given(), apart=apart)
 
     @functools.cached_property
     def _numba_type_(self) -> Any:
