@@ -26,6 +26,7 @@ from fwdad.frontend.arguments import EVERY, UNKNOWN, Flattened, Lengths
 from fwdad.frontend.fast_path import MISS, key_of, never, shortcut
 from fwdad.frontend.specialise import Shapes, gaining, known_lengths, trace_optimised
 from fwdad.frontend.tape import Tape
+from fwdad.frontend.ways import OtherWayError
 from fwdad.ir.drawing.listing import listed
 from fwdad.rules.core.registry import function_name, when_changed
 from fwdad.transforms.forward import push_forward
@@ -38,6 +39,7 @@ S = TypeVar("S")
 _KEPT = 256  # specialisations of one function
 _REWRITTEN = 16
 _OF_ONE_KIND = 32  # tapes for arguments of one kind, when what is read from outside changes
+_WAYS = 8  # of them that hold different ways of the program
 _OWN_TAPES = 8  # of them for small arrays of other shapes, for each kind of arguments
 
 
@@ -125,9 +127,13 @@ class Jitted(Carrier, Generic[P, R]):
                     if y is not MISS:
                         return y
                 return self._find_and_call(args, kwargs)
+            except OtherWayError:
+                return self._by_another_way(args, kwargs)
             except FwdadError:
                 raise
             except Exception as error:
+                if self.last is not None and self._catches():
+                    return self.__wrapped__(*args, **kwargs)
                 self._raise_in_full(error, args, kwargs)
                 raise
         except BaseException as error:
@@ -139,6 +145,38 @@ class Jitted(Carrier, Generic[P, R]):
         if made.tape.aliased(leaves):  # an array that is written shares memory with another
             return self.__wrapped__(*args, **kwargs)
         return made.tape.rebuild(made.run(*leaves), containers)
+
+    def _catches(self) -> bool:
+        """Whether the program may catch what a tape has raised."""
+        return any(made.tape.catches for made in self.specialisations())
+
+    def _by_another_way(self, args: Any, kwargs: Any) -> Any:
+        """The result where the tape that was tried holds another way of a branch."""
+        self._hits[0] -= 1  # it was none
+        flat = Flattened(args, kwargs)
+        tapes = self._table.get(flat.key, [])
+        for made in list(tapes):
+            leaves = made.tape.leaves(flat.leaves)
+            if made.tape.holds(leaves):
+                try:
+                    y = made.tape.rebuild(made.run(*leaves), flat.containers)
+                except OtherWayError:
+                    continue
+                with self._lock:  # the next call is tried with this one first
+                    tapes[:] = [made, *(m for m in tapes if m is not made)]
+                if not kwargs:
+                    self._note_shortcut(made, args)
+                self._hits[0] += 1
+                return y
+        if len(tapes) < _WAYS:
+            with NoCollection() as resting, resting, self._lock:
+                made = self._trace(flat)
+            try:
+                leaves = made.tape.leaves(flat.leaves)
+                return made.tape.rebuild(made.run(*leaves), flat.containers)
+            except OtherWayError:  # what decides could not be computed from the example
+                return self.__wrapped__(*args, **kwargs)
+        return self.__wrapped__(*args, **kwargs)
 
     def _raise_in_full(self, error: Exception, args: Any, kwargs: Any) -> None:
         """Raise what a derivative raises without a tape, or report an exception of ours as a bug.
@@ -290,13 +328,14 @@ class Jitted(Carrier, Generic[P, R]):
                 equal=equal,
                 threads=self._threads(),
                 rows=True,
+                follows=self._apart is None,
             )
             tape.program.parallel = self._parallel
             general = Specialisation(tape, self._backend)
             compiles = self._backend != "numpy" and have_numba()  # NumPy has no registers
-            if compiles:
+            if compiles and not tape.follows:
                 general.gaining = gaining(tape.program, tape.leaves(flat.leaves))
-            tapes.append(general)
+            tapes.insert(0 if tape.follows else len(tapes), general)
         made = self._own_tape(general, flat) if flat.examples else general
         if made is not general:
             tapes.insert(0, made)
@@ -347,6 +386,7 @@ class Jitted(Carrier, Generic[P, R]):
             equal=equal,
             threads=threads,
             rows=True,
+            follows=self._apart is None,
         )
         tape.program.parallel = self._parallel
         gained = tape.split > general.tape.split

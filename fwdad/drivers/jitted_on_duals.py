@@ -18,6 +18,7 @@ from fwdad.eager.duals.scalar import Scalar
 from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager.run import STATE, Tag
 from fwdad.frontend.arguments import Flattened
+from fwdad.frontend.ways import OtherWayError
 from fwdad.tangents.chunk import Chunk
 
 
@@ -58,7 +59,7 @@ def push_on_duals(f: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     try:
         results = run(*leaves, *[t for t in lanes if t is not None], *constants)
     except Exception as error:
-        if not written:
+        if not (written or made.tape.catches or isinstance(error, OtherWayError)):
             raise
         return Untraced(f, error)  # f itself leaves its arguments as far as it came
     half = len(results) // 2

@@ -80,7 +80,7 @@ class JittedType(types.Callable, types.Dummy):
     def _fitting(self, given: Any, arguments: _Arguments) -> list[Any]:
         """The specialisations that may serve a call; the last one is traced for its types alone."""
         key = arguments.flat.key
-        known = [s for s in self.jitted.specialisations() if _stands(s.tape)]
+        known = [s for s in self.jitted.specialisations() if _stands(s.tape) and not s.tape.follows]
         found = [s for s in known if _shape(s.tape.key) == _shape(key)]
         found = [s for s in found if not s.tape.rows or arguments.lie_by_rows]
         found.sort(key=lambda s: _assumed(s.tape), reverse=True)

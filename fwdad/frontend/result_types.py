@@ -43,7 +43,7 @@ def type_by_source(
     rule = find_rule(function)
     python: Any = python_inside(function) or function
 
-    def attempt(recursive: dict[int, Any], lists: dict[Any, Any]) -> Any:
+    def attempt(recursive: dict[int, Any], lists: dict[Any, Any], _ways: set[Any]) -> Any:
         recorder = Recorder()
         recorder.lengths.known = dict(known)
         captures = Captures(recorder, 0, UNKNOWN)

@@ -110,7 +110,9 @@ class Results:
 
     def _take(self, x: Any) -> Take:
         if isinstance(x, Poison):
-            raise UntraceableError(f"the returned value cannot be traced: {x.reason}", self.place)
+            error = UntraceableError(f"the returned value cannot be traced: {x.reason}", self.place)
+            ways = self._recorder.ways
+            raise error if ways is None else ways.needed(x.place, error)
         if isinstance(x, Items):
             return self._listed(x)
         if isinstance(x, (Closure, Method, OfTrace)) or type(x) in CLASSES:

@@ -35,15 +35,19 @@ def trace_optimised(
     equal: bool = False,
     threads: int = 1,
     rows: bool = False,
+    follows: bool = False,
 ) -> Tape:
     """A tape after all passes.
 
     The tape takes ``lengths`` from the example. ``equal``: lengths that agree in the example are
     assumed to be equal. ``rows``: arrays are assumed to be C-contiguous if those of the example
-    are, wherever it matters. ``threads``: the cores that chunks of columns are spread over.
+    are, wherever it matters. ``follows``: where a tape cannot hold both ways of a branch, it holds
+    the example's. ``threads``: the cores that chunks of columns are spread over.
     """
     with NoCollection() as resting, resting:
-        tape = trace_flat(f, flat, lengths, equal=equal, threads=threads, rows=rows)
+        tape = trace_flat(
+            f, flat, lengths, equal=equal, threads=threads, rows=rows, follows=follows
+        )
         inline(tape.program)
         optimise(tape.program)
         if not tape.program.quiet:  # derivatives are of functions split before; lanes stay

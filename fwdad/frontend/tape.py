@@ -56,6 +56,10 @@ class Tape:
         Of these the inputs of which it would be seen if their copies did not lie as they do.
     cut : Cut or None
         Of a value and its reverse pass: what is needed to run them one after the other.
+    follows : bool
+        Whether it holds one way of a branch only: it raises ``OtherWayError`` on others.
+    catches : bool
+        Whether the program catches what the tape raises: the function itself must run then.
     same_objects : list of tuple
         ``(place, place)``: places that it assumes to hold one array.
     """
@@ -74,6 +78,8 @@ class Tape:
     copied: frozenset[int] = frozenset()
     cut: Any = None
     rows: bool | None = None
+    follows: bool = False
+    catches: bool = False
     same_objects: list[tuple[Any, Any]] = field(default_factory=list)
     _run: Callable[..., Any] | None = None
 

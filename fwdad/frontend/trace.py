@@ -43,15 +43,17 @@ from fwdad.frontend.syntax.merge import container_of
 from fwdad.frontend.syntax.raising import AlwaysRaises, may_raise
 from fwdad.frontend.syntax.texts import known_part
 from fwdad.frontend.tape import Tape, lie_by_rows
+from fwdad.frontend.ways import Ways
 from fwdad.ir.analysis.alias import written_parameters
 from fwdad.ir.builder.array_contents import may_be_option
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.builder.shape_env import LengthNeededError
-from fwdad.ir.ops import Program, Value, walk
+from fwdad.ir.ops import Effect, Program, Value, walk
 from fwdad.ir.rewrite import give_types
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number, Size
 from fwdad.rules.core.registry import function_name
+from fwdad.tangents.alike import alike
 from fwdad.transforms.passes.copies import observable_orders
 from fwdad.transforms.passes.dead import drop_unread
 
@@ -100,6 +102,7 @@ def trace_flat(
     equal: bool = False,
     threads: int = 1,
     rows: bool = False,
+    follows: bool = False,
 ) -> Tape:
     """:func:`trace` for flattened arguments.
 
@@ -107,14 +110,17 @@ def trace_flat(
     there are assumed to be so if ``equal``. Columns of Jacobians are written in chunks for several
     ``threads``. Where memory order matters, arrays are assumed to be C-contiguous if those of the
     example are and ``rows`` is set. If a length must be known that others determine, the tape takes
-    all lengths from the example.
+    all lengths from the example. Where the ways of a branch cannot be merged, it takes the
+    example's if it ``follows``, and checks that.
     """
     by_rows, equal = rows and lie_by_rows(flat.leaves), equal and flat.examples
 
-    def attempt(recursive: dict[int, Any], lists: dict[Any, Any]) -> Tape:
+    follows = follows and flat.examples
+
+    def attempt(recursive: dict[int, Any], lists: dict[Any, Any], ways: set[Any]) -> Tape:
         nonlocal by_rows, lengths
         while True:
-            known = (recursive, lists)
+            known = (recursive, lists, ways if follows else None)
             try:
                 tape = _trace(f, flat, known, lengths, threads, equal=equal, rows=by_rows)
             except LengthNeededError:
@@ -158,7 +164,7 @@ def _program(f: Callable[..., Any], recorder: Recorder) -> Program:
 def _trace(
     f: Callable[..., Any],
     flat: Flattened,
-    found: tuple[dict[int, Any], dict[Any, Any]],
+    found: tuple[dict[int, Any], dict[Any, Any], set[Any] | None],
     lengths: Lengths,
     threads: int,
     *,
@@ -175,7 +181,16 @@ def _trace(
     recorder.block.params = inputs
     captures = Captures(recorder, len(inputs), lengths)
     recorder.capture = captures.array
-    tracer = Interpreter(recorder, captures, *found)
+    if found[2] is not None:
+        examples = [alike(x) if isinstance(x, np.ndarray) else x for x in flat.leaves]
+
+        def known() -> list[tuple[Value, Any]]:
+            captured = [(c.value, c.fetch()) for c in captures.found]
+            return [*zip(inputs, examples, strict=True), *captured]
+
+        recorder.ways = Ways(recorder, known, found[2])
+        recorder.lengths.observe = recorder.ways.length if lengths is EVERY else None
+    tracer = Interpreter(recorder, captures, *found[:2])
     call_args, call_kwargs, arguments = flat.rebuild([Symbol(v, recorder) for v in inputs])
     for x in arguments:
         recorder.journal.own(container_of(x), namespace=not isinstance(x, (list, dict)))
@@ -199,6 +214,16 @@ def _trace(
     program = _program(f, recorder)
     if program.quiet:
         _refuse_left(captures.found, program)
+    ways = recorder.ways
+    puts_out = any(isinstance(op, Effect) for op in program.walk())
+    if ways is not None and ways.taken and (puts_out or any(program.written)):
+        reason = ways.reason or "one tape cannot hold both ways of a branch here"
+        message = (
+            f"{reason}. The program could follow its arguments there if it did not write into "
+            "arrays from outside, or put anything out: where another way is taken, it could not be "
+            "run again"
+        )
+        raise UntraceableError(message, ways.place)
     alone = frozenset(
         k
         for k, (p, held) in enumerate(zip(program.block.params, program.written, strict=True))
@@ -219,6 +244,8 @@ def _trace(
         alone,
         frozenset(k for k, p in enumerate(program.block.params) if p in recorder.copied),
         recorder.cut,
+        follows=ways is not None and ways.taken,
+        catches=ways is not None and ways.catches,
         same_objects=captures.same,
     )
 

@@ -24,6 +24,7 @@ class Recording(Protocol):
     """What records calls, loads and stores: :class:`fwdad.ir.builder.recorder.Recorder`."""
 
     place: Callable[[], Location | None]
+    ways: Any
 
     def apply(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -112,7 +113,11 @@ class Symbol:
         raise UntraceableError(message, self.recorder.place())
 
     def __bool__(self) -> bool:
-        self._refuse("to decide a branch")
+        ways = self.recorder.ways
+        taken = UNBOUND if ways is None else ways.assumed(self)
+        if taken is UNBOUND:
+            self._refuse("to decide a branch")
+        return bool(taken)
 
     def __float__(self) -> float:
         self._refuse("as a float")

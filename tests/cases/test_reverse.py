@@ -29,7 +29,6 @@ BACKENDS = ["numpy", pytest.param("numba", marks=NO_NUMBA)]
 ALL = MUTATIONS + ALIASING + PROGRAMS + OBJECTS + NUMERICS + MODELS
 RECORDED = {  # by `fwdad/frontend/limits.md` and `fwdad/ir/limits.md`
     "array_of_arrays", "classes_with_operators",
-    "division_by_zero_is_caught", "failing_factorisation",
     "fortran_order", "functools_of_all_kinds",
     "higher_order", "iteration", "itertools_and_collections",
     "quadrature",

@@ -225,10 +225,15 @@ def test_what_is_caught_is_a_branch(f):
             assert_array_equal(gradient(x, n), [(f(x + s, n) - f(x - s, n)) / 0.5 for s in step])
 
 
-@pytest.mark.parametrize(
-    "f",
-    [caught_behind_a_number, suppressed_of_a_loop],
-)
+def test_what_is_caught_behind_a_number():
+    value = fwdad.jit(caught_behind_a_number)
+    gradient = fwdad.jit(fwdad.grad(caught_behind_a_number))
+    for x in (UP, DOWN, np.zeros(3)):
+        assert value(x, 0) == caught_behind_a_number(x, 0)
+        assert_array_equal(gradient(x, 0), [0.0, 1.0, 0.0])
+
+
+@pytest.mark.parametrize("f", [suppressed_of_a_loop])
 def test_what_may_be_caught_is_refused_by_a_tape(f):
     for x in (UP, DOWN):
         for n in (0, 2):

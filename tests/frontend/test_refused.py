@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from numpy.testing import assert_equal
 
 import fwdad
 from fwdad.errors import UntraceableError
@@ -16,7 +17,9 @@ from tests.frontend.refused import arrays, containers, kinds, objects, syntax, w
 
 PAGE = Path(tracing.__file__).with_name("limits.md").read_text(encoding="utf-8")
 ROWS = [line for line in PAGE.partition("\n## ")[0].splitlines() if line.startswith("| ")][1:]
-ITEMS = {item.strip() for row in ROWS for item in row.split(" | ")[0].lstrip("| ").split(";")}
+LISTED = {item.strip() for row in ROWS for item in row.split(" | ")[0].lstrip("| ").split(";")}
+FOLLOWED = {item.removesuffix("\\*") for item in LISTED if item.endswith("\\*")}  # under `jit`
+ITEMS = {item.removesuffix("\\*") for item in LISTED}
 FILES = (syntax, containers, world, kinds, arrays, objects)
 TABLE = [row for file in FILES for row in file.PROGRAMS]
 ELSEWHERE = {
@@ -43,21 +46,39 @@ def refusal(call, f, args):
     return caught.value
 
 
-@pytest.mark.parametrize(
-    ("f", "args", "part"),
-    [(f, args, part) for f, args, _, part in TABLE],
-    ids=[f.__name__ for f, *_ in TABLE],
-)
-def test_refused_at_the_line(f, args, part):
+def follows(f, args):
+    """Whether a tape under ``jit`` follows its arguments; its value is then that of Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TraceWarning)
+            found = fwdad.jit(f, backend="numpy")(*copy.deepcopy(args))
+    except UntraceableError:
+        return False
+    assert_equal(found, f(*copy.deepcopy(args)))
+    return True
+
+
+def under_jit(f, *args):
+    return fwdad.jit(f, backend="numpy")(*args)
+
+
+@pytest.mark.parametrize(("f", "args", "item", "part"), TABLE, ids=[f.__name__ for f, *_ in TABLE])
+def test_refused_at_the_line(f, args, item, part):
     lines, first = inspect.getsourcelines(f)
     marked = [first + k for k, line in enumerate(lines) if line.rstrip().endswith("# here")]
-    for call in (trace, lambda f, *args: fwdad.jit(f, backend="numpy")(*args)):
+    one_tape_alone = item in FOLLOWED and follows(f, args)
+    for call in (trace,) if one_tape_alone else (trace, under_jit):
         error = refusal(call, f, args)
         assert error.filename == f.__code__.co_filename, str(error)
         assert first <= error.lineno < first + len(lines), str(error)
         assert not marked or [error.lineno] == marked, str(error)
         assert error.offset is not None
         assert part in error.msg, str(error)
+
+
+@pytest.mark.parametrize("item", sorted(FOLLOWED))
+def test_followed(item):
+    assert any(follows(f, args) for f, args, own, _ in TABLE if own == item)
 
 
 PLAIN = [(f, args) for f, args, *_ in TABLE if f != arrays.derivative_of_at]

@@ -50,10 +50,15 @@ def _trusts() -> bool:
 _TRUSTS_COPIES = _trusts()
 
 
+def copy_asked(copy: Any) -> Any:
+    """The option ``copy`` of ``np.array``, for which SciPy passes ``np._CopyMode.IF_NEEDED``."""
+    if isinstance(copy, enum.Enum):
+        return {"ALWAYS": True, "NEVER": False}.get(copy.name)
+    return copy
+
+
 def _copies(kwargs: dict[str, Any]) -> bool:
-    """Whether ``np.array`` must copy; SciPy passes ``np._CopyMode.IF_NEEDED``."""
-    copy = kwargs.get("copy", True)
-    return copy.name == "ALWAYS" if isinstance(copy, enum.Enum) else bool(copy)
+    return bool(copy_asked(kwargs.get("copy", True)))
 
 
 def _asked_for_a_copy(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

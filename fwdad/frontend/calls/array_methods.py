@@ -191,6 +191,14 @@ def _tolist(tracer: Tracer, a: Symbol) -> Any:
     return tracer.recorder.journal.fresh([_tolist(tracer, p) for p in parts])
 
 
+@method("clip")
+def _clip(tracer: Tracer, a: Symbol, *args: Any, **kwargs: Any) -> Any:
+    renamed = {{"min": "a_min", "max": "a_max"}.get(key, key): x for key, x in kwargs.items()}
+    named = dict(zip(("a_min", "a_max"), args, strict=False))
+    bounds = {"a_min": None, "a_max": None, **named, **renamed}
+    return tracer.call(np.clip, (a,), bounds)
+
+
 @method("is_integer")
 def _is_integer(tracer: Tracer, a: Symbol) -> Any:
     return tracer.recorder.apply(float.is_integer, (a,), {})

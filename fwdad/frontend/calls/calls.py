@@ -27,7 +27,7 @@ from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.control import branch
 from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.raising import AlwaysRaises
-from fwdad.frontend.syntax.symbols import Optional
+from fwdad.frontend.syntax.symbols import Optional, Poison
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.analysis.alias import makes_its_own
 from fwdad.ir.symbol import Symbol
@@ -55,6 +55,8 @@ class Calls:
 
     def call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a value."""
+        if isinstance(f, Poison):
+            self.values.refuse_poison(f, "this function")
         if stops(f):
             message = (
                 f"{getattr(f, '__qualname__', 'breakpoint')}() stops a running program, and this "

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.bytecode import only_passes_on
 from fwdad.core.tracebacks import DOOR
 from fwdad.eager.lifting.source import find_source
 from fwdad.eager.lifting.why_missing import Missing, why_missing
@@ -30,7 +31,7 @@ from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.syntax.blocks import Blocks
 from fwdad.frontend.syntax.frame import FLOW, Closure, Frame, Method, cells_of, names_of
 from fwdad.frontend.syntax.generators import Generators, managed
-from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import Maybe, Optional
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.abstract_eval.purity import leaves_arguments
@@ -121,7 +122,8 @@ class InlineCalls:
         if f.__code__ is _MANAGER_CODE:
             return managed(self.tracer, f, args, kwargs)
         known = library and is_trusted(f) and not mentions_symbols((args, kwargs))
-        if known and not self._is_own_object(args[:1]):
+        begins = f.__name__ in ("__new__", "__init__")  # they make an object, and write it
+        if known and not (begins or self._is_own_object(args[:1])):
             return self.operations.call_native(f, args, kwargs)
         if library and is_of_files(f):
             self.operations.refuse_impure(public or public_function(f))
@@ -132,17 +134,13 @@ class InlineCalls:
             f, public = written, f
         numba = str(f.__globals__.get("__name__")).startswith("numba.")  # methods of a jitclass
         source = None if numba else find_source(f)
+        if source is None and only_passes_on(f.__code__):
+            return native(lambda: f(*args, **kwargs))
         if source is None:
             message = (
                 f"{function_name(f)} has no source that can be read, so it cannot be traced: "
                 f"{_JITCLASS if numba else why_missing(f)}, or give it a rule (fwdad.frule)"
             )
-            if args and type(args[0]).__module__.startswith("scipy.stats"):
-                message = (
-                    "SciPy generates the methods of its distributions from strings, so they "
-                    "cannot be traced. Write the formula with functions of scipy.special "
-                    "(`log_ndtr(x)`, `ndtr(x)`); without `jit` they have derivatives"
-                )
             raise UntraceableError(message, self.position.location())
         if isinstance(source.node, ast.AsyncFunctionDef):
             message = f"{function_name(f)} is an `async def`, which cannot be traced: write a `def`"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.eager.calls.makers import copy_asked
 from fwdad.eager.calls.ufunc_names import NAMED, reduce_arguments
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.kinds import mentions_symbols
@@ -183,6 +184,8 @@ def _ndarray(
 
 @builtin(np.array)
 def _array(tracer: Interpreter, x: Any, *args: Any, ndmin: Any = 0, **options: Any) -> Any:
+    if "copy" in options:
+        options["copy"] = copy_asked(options["copy"])
     array = tracer.operations.call_native(np.array, (x, *args), options)
     if not mentions_symbols(ndmin) and not ndmin:
         return array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import types
 from itertools import zip_longest
 from typing import Any
@@ -44,6 +45,9 @@ _NAMES: dict[Any, Any] = {
     np.zeros: ("shape",),
     np.empty: ("shape",),
 }  # where NumPy has no signature
+_STATIC = (types.ModuleType, types.FunctionType, type, enum.Enum)
+"""What is neither a number nor holds any: Python's own business."""
+
 _UNCHECKED = {"scipy.sparse._sparsetools", "scipy.sparse._csparsetools"}
 
 
@@ -152,7 +156,7 @@ class OperationCalls:
     def _computed(self, f: Any, args: Any, kwargs: Any) -> Any:
         """The result of a library function that only reads its arguments, all of them known."""
         result = native(lambda: f(*args, **kwargs))
-        if not are_plain(result):
+        if not _is_static(result):
             message = (
                 f"{function_name(f)} returns {type_in_words(result)}, which cannot be traced: call "
                 "it outside, and pass what you need of its result as an argument"
@@ -228,3 +232,10 @@ class OperationCalls:
             return self.recorder.load(shape, ())
         rank = self.recorder.lengths.known_length(shape, 0)
         return tuple(self.recorder.load(shape, k) for k in range(rank))
+
+
+def _is_static(x: Any) -> bool:
+    """Whether a value holds no state that a tape would have to watch."""
+    if isinstance(x, tuple):
+        return all(map(_is_static, x))
+    return isinstance(x, _STATIC) or are_plain(x)

@@ -205,9 +205,10 @@ class Attributes:
                 raise AlwaysRaises(dataclasses.FrozenInstanceError, (message,))
             self.tracer.call(attribute, (o, name, value), {})
             return
-        if (
-            getattr(attribute, "__name__", "__setattr__") != "__setattr__"
-        ):  # borrowed: `dict.__setitem__`
+        if attribute is dict.__setitem__ and isinstance(o, dict):
+            self.subscripts.set_subscript(o, name, value)
+            return
+        if getattr(attribute, "__name__", "__setattr__") != "__setattr__":  # borrowed
             how = attribute.__qualname__
             message = f"{type(o).__name__} sets attributes by {how}, which cannot be traced"
             raise UntraceableError(message, self.position.location())
@@ -291,6 +292,8 @@ class Attributes:
             return self.tracer.call(Flat, (o,), {})
         if name == "__class__":
             return class_of(o)
+        if name == "flags" and o.is_array:
+            return Flags(o)
         if name == "device":
             return "cpu"
         if name == "itemsize":
@@ -371,3 +374,22 @@ _BINDING = (types.FunctionType, property, staticmethod, classmethod, functools.c
 """What a class holds that becomes another object when it is asked for."""
 
 _DESCRIPTORS = (types.WrapperDescriptorType, types.MethodDescriptorType)
+
+
+class Flags(OfTrace):
+    """``a.flags`` of an array that is unknown until run time."""
+
+    def __init__(self, array: Symbol) -> None:
+        self.array = array
+
+
+def _flag(tracer: Tracer, flags: Flags, name: str) -> Any:
+    recorder = tracer.recorder
+    owners = recorder.definitions.owners(flags.array.value)
+    if name == "writeable" and owners.isdisjoint(recorder.lengths.inputs):
+        return True  # the program has made it
+    message = f"'flags' of an array that is unknown until run time cannot be traced ({name})"
+    raise UntraceableError(message, tracer.position.location())
+
+
+ATTRIBUTES_OF[Flags] = _flag

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from fwdad.errors import Location, UntraceableError, type_in_words
 from fwdad.frontend.syntax import catching
 from fwdad.frontend.syntax.catching import Side
@@ -30,6 +32,7 @@ class NotOneBodyError(UntraceableError):
     """A loop's iterations differ in structure."""
 
     item = None
+    of_numbers = True  # whether a list of them may grow when the program runs
     place: Any = None  # where the list is made whose length differs between paths
 
 
@@ -61,11 +64,18 @@ def branch(
     """
     here = recorder.place()
     condition = truth(recorder, condition)
+    ways = recorder.ways
+    if type(condition) is Symbol and ways is not None and here in ways.places:
+        taken = ways.assumed(condition)
+        condition = condition if taken is UNBOUND else bool(taken)
     if type(condition) is not Symbol:
         return then() if condition else other()
     sides = Side(Block()), Side(Block())
-    catching.trace_side(recorder, then, sides[0], join_sides)
-    catching.trace_side(recorder, other, sides[1], join_sides)
+    try:
+        catching.trace_side(recorder, then, sides[0], join_sides)
+        catching.trace_side(recorder, other, sides[1], join_sides)
+    except UntraceableError as error:  # perhaps on a way that the example does not take
+        raise (error if ways is None else ways.needed(here, error)) from error.__cause__
     for side, alive, wanted in ((sides[0], sides[1], False), (sides[1], sides[0], True)):
         if side.raises is None:
             continue
@@ -134,11 +144,16 @@ def _raise_on_side(
 def _merge_sides(
     recorder: Recorder, condition: Symbol, then: Side, other: Side, here: Location | None
 ) -> Any:
-    merger = Merger(recorder, then.fresh, other.fresh)
+    merger = Merger(recorder, then.fresh, other.fresh, here)
     value = merger.pair(*_values(then, other))
+    try:
+        changed = _places(recorder, then.changes, other.changes)
+    except NotOneBodyError as error:
+        if recorder.ways is None or error.of_numbers:
+            raise
+        raise recorder.ways.needed(here, UntraceableError(error.msg, here)) from None
     places = [
-        (o, key, merger.place(content_at(o, key), a, b), str(key))
-        for o, key, a, b in _places(recorder, then.changes, other.changes)
+        (o, key, merger.place(content_at(o, key), a, b), str(key)) for o, key, a, b in changed
     ]
     outputs: list[Value] = []
     symbols: list[Symbol] = []
@@ -223,6 +238,13 @@ def content_at(o: Any, key: Any) -> Any:
     return o.get(key, UNBOUND)
 
 
+def _may_be_rows(x: Any) -> bool:
+    """Whether the items of a list that grows when the program runs may be like this one."""
+    if isinstance(x, tuple):
+        return all(map(_may_be_rows, x))
+    return isinstance(x, (Symbol, np.ndarray)) or number_type(x) is not None
+
+
 def differing(recorder: Recorder, o: Any, a: Any, b: Any) -> list[tuple[Any, Any, Any]]:
     """The places of a container whose two contents are not the same object."""
     if isinstance(o, dict) and (recorder.journal.is_namespace(o) or a.keys() == b.keys()):
@@ -236,6 +258,7 @@ def differing(recorder: Recorder, o: Any, a: Any, b: Any) -> list[tuple[Any, Any
         "the same on every path"
     )
     error = NotOneBodyError(message, recorder.place())
+    error.of_numbers = all(map(_may_be_rows, (*a, *b)))
     made, place = recorder.places.get(id(o), (None, None))
     error.place = place if made is o else None
     raise error

@@ -136,6 +136,9 @@ class Exceptions:
     def _refuse_raising(self, node: ast.Try, wanted: Any, ops: list[Op]) -> None:
         """Refuse operations that may raise what is caught."""
         if wanted and any(may_raise(op, wanted) for op in ops):
+            if self.recorder.ways is not None:
+                self.recorder.ways.catch(self.position.place_of(node))
+                return
             message = (
                 "a `try` around operations that may raise at run time cannot be traced: test "
                 "the condition first"

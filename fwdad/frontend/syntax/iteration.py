@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import types
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from fwdad.frontend.syntax.lengths import (
     shortest,
 )
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
+from fwdad.frontend.syntax.symbols import Poison
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Check
 from fwdad.ir.symbol import Length, Symbol
@@ -184,6 +186,8 @@ def iterable(tracer: Tracer, x: Any) -> Any:
     """What is iterated over: x, or what a user's object returns from ``__iter__``."""
     if isinstance(x, ITERATORS) and x.begun is not None:
         return x.begun
+    if isinstance(x, Poison):
+        tracer.values.refuse_poison(x, "what is iterated over")
     if isinstance(x, enum.EnumMeta):
         return list(x)
     method = tracer.values.python_method(x, "__iter__")
@@ -309,14 +313,18 @@ def _from_zero(tracer: Tracer, x: Any) -> Steps:
     )
 
 
+_VIEWS = (type({}.keys()), type({}.values()), type({}.items()), types.MappingProxyType)
+
+
 def sequence(x: Any) -> list[Any] | None:
     """The items of a container whose structure is known; or None."""
     if isinstance(x, (list, tuple, str, bytes, dict, deque)):
         return list(x)
     if isinstance(x, (set, frozenset)):
         return sorted(x, key=repr)
-    if isinstance(x, (type({}.keys()), type({}.values()), type({}.items()))):
-        return list(x)
+    if isinstance(x, _VIEWS):
+        view: Any = x
+        return list(view)
     return None
 
 

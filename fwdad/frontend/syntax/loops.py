@@ -17,7 +17,7 @@ from fwdad.frontend.syntax.control import branch, join_sides, negation
 from fwdad.frontend.syntax.frame import FLOW
 from fwdad.frontend.syntax.one_body import TestChangesError, loop
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.ir.symbol import Symbol
+from fwdad.ir.symbol import UNBOUND, Symbol
 
 UNROLLED_AT_MOST = 64
 
@@ -108,6 +108,9 @@ class Loops:
             nonlocal count
             while True:
                 goes_on = self._goes_on(node)
+                if type(goes_on) is Symbol and self.recorder.ways is not None:
+                    taken = self.recorder.ways.assumed(goes_on)
+                    goes_on = goes_on if taken is UNBOUND else bool(taken)
                 if type(goes_on) is Symbol or count > UNROLLED_AT_MOST:
                     raise error
                 if not goes_on:

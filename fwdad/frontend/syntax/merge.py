@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fwdad.errors import UntraceableError, type_in_words
+from fwdad.errors import Location, UntraceableError, type_in_words
 from fwdad.frontend.arguments import new_object, refuse_attributes
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
@@ -40,8 +40,15 @@ class Merger:
     before and no other place does.
     """
 
-    def __init__(self, recorder: Recorder, first: set[int], second: set[int]) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        first: set[int],
+        second: set[int],
+        here: Location | None = None,
+    ) -> None:
         self.recorder = recorder
+        self.here = here  # where the branch is
         self.leaves: list[Leaf] = []
         self._fresh = (first, second)
         self._memo: dict[tuple[int, int], Build] = {}
@@ -118,7 +125,7 @@ class Merger:
             f"it is {kind_in_words(a)} on one path and {kind_in_words(b)} on another; make it the "
             "same kind of value on every path"
         )
-        return lambda _: Poison(reason)
+        return lambda _: Poison(reason, self.here)
 
     def _alike(self, a: Any, b: Any) -> Build | None:
         """A builder for two contents of the same class; None if they cannot be merged."""
@@ -134,7 +141,7 @@ class Merger:
                 f"which {type(a).__name__} it is depends on a value; choose between numbers or "
                 "arrays instead"
             )
-            return lambda _: Poison(reason)
+            return lambda _: Poison(reason, self.here)
         fresh = self.recorder.journal.fresh
         if type(a) is list and len(a) == len(b):
             parts = [self.pair(x, y) for x, y in zip(a, b, strict=True)]
@@ -167,7 +174,7 @@ class Merger:
         joined = join(s, t)
         if joined is None:
             reason = f"its type is {s} on one path and {t} on another"
-            return lambda _: Poison(reason)
+            return lambda _: Poison(reason, self.here)
         return self._leaf(a, b, joined)
 
     def _flagged(self, a: Any, b: Any, absent: Any, cls: Any) -> Build:
@@ -210,13 +217,13 @@ class Merger:
             return self._one_sided_flagged(x, first=first)
         if isinstance(x, functools.partial) and mentions_symbols((x.args, x.keywords)):
             reason = f"it is {kind_in_words(x)} that is made on one path only"
-            return lambda _: Poison(reason)
+            return lambda _: Poison(reason, self.here)
         container = container_of(x)
         if container is None or id(container) not in self._fresh[0 if first else 1]:
             return lambda _: x  # it was there before, and is itself
         if self._partners.setdefault(id(container), 0) != 0:
             reason = f"it is {type_in_words(x)} that is a different object on another path"
-            return lambda _: Poison(reason)
+            return lambda _: Poison(reason, self.here)
         memo = (id(container), 0)
         if memo not in self._memo:
             self._kept.append(x)

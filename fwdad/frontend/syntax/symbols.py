@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fwdad.errors import UntraceableError, type_in_words
+from fwdad.errors import Location, UntraceableError, type_in_words
 
 
 class Held:
@@ -68,14 +68,15 @@ class Optional(Held):
 class Poison(Held):
     """The content of a name whose values on two paths cannot be merged: it raises when read.
 
-    ``reason`` is the end of a sentence about the name.
+    ``reason`` is the end of a sentence about the name, ``place`` is that of the branch.
     """
 
-    __slots__ = ("reason",)
+    __slots__ = ("place", "reason")
     in_words = "a value that differs in kind between paths"
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, place: Location | None = None) -> None:
         self.reason = reason
+        self.place = place
 
 
 class AppendedTo:

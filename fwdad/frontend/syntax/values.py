@@ -26,8 +26,7 @@ class Values:
     def number(self, x: Any) -> Any:
         """A value used as a number; an optional one is checked not to be None."""
         if type(x) is Poison:
-            message = f"this value cannot be used here: {x.reason}"
-            raise UntraceableError(message, self.position.location())
+            self.refuse_poison(x, "this value")
         if isinstance(x, Optional):
             message = "unsupported operand type(s): 'NoneType'"
             self.recorder.check(x.flag, TypeError, (message,))
@@ -59,8 +58,7 @@ class Values:
         if held is UNBOUND:
             raise AlwaysRaises(cls, (message,))
         if isinstance(held, Poison):
-            message = f"`{name}` cannot be used here: {held.reason}"
-            raise UntraceableError(message, self.position.location())
+            self.refuse_poison(held, f"`{name}`")
         if isinstance(held, Maybe):
             self.recorder.check(held.flag, cls, (message,))
             self.recorder.journal.bind(namespace, name, held.value)
@@ -84,6 +82,8 @@ class Values:
         if type(x) is not Symbol:
             return x
         forced = self.recorder.examples.forced(x.value)
+        if forced is UNBOUND and self.recorder.ways is not None:
+            forced = self.recorder.ways.assumed(x)
         if forced is UNBOUND:
             message = (
                 "a value computed at run time is needed at trace time, as a length, an axis, a "
@@ -91,6 +91,14 @@ class Values:
             )
             raise UntraceableError(message, self.position.location())
         return forced
+
+    def refuse_poison(self, x: Poison, name: str) -> NoReturn:
+        """Refuse a value of two kinds; where the example can tell, the trace begins anew."""
+        error = UntraceableError(
+            f"{name} cannot be used here: {x.reason}", self.position.location()
+        )
+        ways = self.recorder.ways
+        raise error if ways is None else ways.needed(x.place, error)
 
     def refuse_text(self) -> NoReturn:
         """Refuse a text of unknown numbers, which may only be used in messages."""

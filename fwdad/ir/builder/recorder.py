@@ -124,6 +124,7 @@ class Recorder:
         self.places: dict[int, tuple[list[Any], Any]] = {}  # of lists: where they are made
         self.catchers: list[Any] = []  # each `try` whose body is traced, the innermost last
         self.capture: Callable[[Any], Symbol] | None = None
+        self.ways: Any = None  # what follows the example where ways of a branch cannot be merged
         self.is_written: Callable[[Value], bool] = lambda _: True
 
     # -- blocks, with what changes on the heap inside

@@ -35,6 +35,8 @@ class KnownLengths:
         self._given: dict[Size, tuple[Value, int]] = {}  # of inputs: seen from everywhere
         self._doubtful: dict[Size, tuple[Value, int]] = {}  # of arrays that may be missing
         self._sliced: dict[Size, tuple[Any, slice]] = {}  # (whole, slice) of a dimension
+        # what tells, and assumes, a length that is computed when the program runs; None if unknown
+        self.observe: Callable[[Size], int | None] | None = None
 
     def mark(self) -> int:
         """The number of lengths measured so far, for :meth:`forget`."""
@@ -129,6 +131,11 @@ class KnownLengths:
     def _known_size(self, d: Any) -> int:
         if not isinstance(d, Size) or d in self.known:
             return self.known.get(d, d)
+        if d.origin is None and self.observe is not None:
+            observed = self.observe(d)
+            if observed is not None:
+                self.known[d] = observed
+                return observed
         if d.origin is None or d.hint is None:
             why = "it is computed at run time" if d.origin is None else "only its type is given"
             message = f"the length of this array is needed at trace time, but {why}"

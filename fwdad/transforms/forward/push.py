@@ -124,6 +124,7 @@ def push_block(
     activity, dense = Activity(block, wrt, memory), set[Value]()
     place, is_written, ops = recorder.place, recorder.is_written, len(recorder.block.ops)
     recorder.derives = True
+    ways, recorder.ways = recorder.ways, None  # rules are for all values
     outer, mark = recorder.block, recorder.lengths.mark()
     try:
         while True:  # once more for each array whose tangent cannot be kept by places
@@ -136,7 +137,7 @@ def push_block(
             del outer.ops[ops:]
             recorder.lengths.forget(mark)
     finally:
-        recorder.place, recorder.is_written = place, is_written
+        recorder.place, recorder.is_written, recorder.ways = place, is_written, ways
 
 
 class _Pushforward:

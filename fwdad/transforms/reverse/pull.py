@@ -334,6 +334,7 @@ def pull_block(
     normalize(recorder, block)
     place, same = recorder.place, recorder.lengths.same
     recorder.derives = True
+    ways, recorder.ways = recorder.ways, None  # rules are for all values
 
     try:
         pullback = Pullback(recorder, block, given, active)
@@ -356,7 +357,7 @@ def pull_block(
         _mark_reverse(block, forward)
         return _replaced(primals, copies), _replaced(bars, copies)
     finally:
-        recorder.place, recorder.lengths.same = place, same
+        recorder.place, recorder.lengths.same, recorder.ways = place, same, ways
 
 
 def _replaced(symbols: list[Any], copies: dict[Value, Value]) -> list[Any]:

@@ -1,0 +1,229 @@
+"""Branches whose ways one tape cannot hold: under ``jit`` a tape follows the arguments, and checks it."""
+
+import functools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fwdad
+from fwdad.errors import UntraceableError
+from tests.differences import central_differences
+
+pytestmark = pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
+BACKENDS = ["numpy", "auto"]
+LOW, HIGH, MIXED = (
+    np.array([0.2, 0.3, 0.12]),
+    np.array([0.9, 0.7, 0.85]),
+    np.array([0.9, 0.1, 0.45]),
+)
+
+
+def other_container(x):
+    parts = [x[0], x[1]] if x[0] > 0.5 else (x[0], x[1], x[2])
+    return sum(p * p for p in parts) * len(parts)
+
+
+def other_function(x):
+    f = np.sin if np.sum(x) > 1.5 else np.exp
+    return f(x) * x
+
+
+def called_at_once(x):
+    return (np.sin if np.sum(x) > 1.5 else np.exp)(x) * x
+
+
+def other_text(x):
+    region = "low" if x[0] < 0.5 else "high"
+    table = {"low": 2.0, "high": 3.0}
+    return table[region] * x**2
+
+
+def other_rank(x):
+    y = x if x[0] > 0.5 else np.outer(x, x)
+    return np.sum(y * y)
+
+
+def keys(x):
+    held = {"first": x[0]}
+    if x[1] > 0.5:
+        held["second"] = x[1]
+    return sum(held.values()) * x[2]
+
+
+def until_small(x):
+    steps = []
+    while np.max(x) > 0.25:
+        steps.append((str(len(steps)), x))
+        x = x * x
+    return np.sum(x) + sum(np.sum(y) for _, y in steps)
+
+
+def of_chosen(x):
+    first, *rest = x[x > 0.15]
+    return first * len(rest) + sum(rest)
+
+
+def caught(x):
+    try:
+        return {0: x[0], 1: x[1]}[int(fwdad.stop_gradient(x[2]) * 10)] * 2.0
+    except KeyError:
+        return x[2] * 3.0
+
+
+def in_a_loop(x):
+    total = 0.0
+    for k in range(3):
+        kind = ("a", "b") if x[k] > 0.5 else ("c",)
+        total = total + len(kind) * x[k] ** 2
+    return total
+
+
+def nested(x):
+    make = list if x[0] > 0.5 else tuple
+    parts = make([x[1], x[2]])
+    if isinstance(parts, list):
+        parts.append(x[0])
+    weights = np.array([1.0, 2.0, 3.0][: len(parts)])
+    return weights @ np.array(parts) ** 2
+
+
+PROGRAMS = (
+    other_container, other_function, called_at_once, other_text, other_rank, keys, until_small, of_chosen, caught,
+    in_a_loop, nested,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_values(f, backend):
+    fast = fwdad.jit(f, backend=backend)
+    for x in (LOW, HIGH, MIXED, HIGH, LOW, MIXED):
+        assert_allclose(fast(x), f(x), rtol=1e-13)
+    assert fwdad.cache_info(fast).traces <= 3
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_derivatives(f, backend):
+    jac = fwdad.jit(fwdad.jacfwd(f), backend=backend)
+    rows = fwdad.jit(fwdad.jacrev(f), backend=backend)
+    at_once = fwdad.jit(f, backend=backend)
+    for x in (LOW, HIGH, MIXED, LOW):
+        wanted = central_differences(f, x)
+        for found in (jac(x), rows(x), fwdad.jacobian(at_once, x), fwdad.jacrev(at_once)(x)):
+            assert_allclose(found, wanted, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_directions(f, n):
+    v = np.random.default_rng(n).random((n, 3))
+    pushed = fwdad.jit(lambda x, v: fwdad.jvp(f, x, v)[1], backend="numpy")
+    fast = fwdad.jit(f, backend="numpy")
+    for x in (LOW, HIGH, MIXED):
+        wanted = np.tensordot(v, central_differences(f, x), (1, -1))
+        assert_allclose(pushed(x, v), wanted, rtol=1e-6, atol=1e-8)
+        assert_allclose(fwdad.jvp(fast, x, v)[1], wanted, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("f", [other_container, other_rank, keys, until_small, nested])
+def test_second_derivatives(f):
+    fast = fwdad.jit(fwdad.hessian(f), backend="numpy")
+    for x in (LOW, HIGH, MIXED):
+        assert_allclose(fast(x), fwdad.hessian(f)(x), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_one_tape_alone_is_refused(f):
+    with pytest.raises(UntraceableError) as refused:
+        fwdad.trace(f, HIGH)
+    assert refused.value.filename == __file__
+
+
+def test_ways_that_merge_are_one_tape():
+    fast = fwdad.jit(lambda x: x * 2 if x[0] > 0.5 else x - 1, backend="numpy")
+    for x in (LOW, HIGH):
+        fast(x)
+    assert fwdad.cache_info(fast).traces == 1
+
+
+def test_a_way_for_each_call_ends_without_tapes():
+    def f(x):
+        held = dict.fromkeys(range(int(np.sum(x * 100))), x[0])
+        return len(held) * x[1]
+
+    fast = fwdad.jit(f, backend="numpy")
+    for k in range(20):
+        x = LOW + 0.01 * k
+        assert fast(x) == f(x)
+    assert fwdad.cache_info(fast).traces <= 9
+
+
+def test_exceptions_of_the_program():
+    def f(x):
+        parts = [x[0]] if x[0] > 0.5 else (x[0], x[1])
+        if x[2] > 0.75:
+            raise ValueError("too large", len(parts))
+        return sum(parts)
+
+    fast = fwdad.jit(f, backend="numpy")
+    assert_allclose([fast(x) for x in (LOW, MIXED)], [f(LOW), f(MIXED)])
+    for _ in range(2):
+        with pytest.raises(ValueError, match="too large"):
+            fast(HIGH)
+
+
+@pytest.mark.parametrize("output", [True, False])
+def test_what_cannot_be_run_again_is_refused(output, capsys):
+    """It would be written, or put out, twice."""
+
+    def f(x, out):
+        if output:
+            print("begun")
+        else:
+            out[0] = x[0]
+        return sum([x[0], x[1]] if x[0] > 0.5 else (x[0],))
+
+    with pytest.raises(UntraceableError, match="could not be run again"):
+        fwdad.jit(f, backend="numpy")(HIGH, np.zeros(1))
+    assert capsys.readouterr().out == ""
+
+
+def test_arguments_are_left_alone():
+    def f(x, held):
+        held.append(x[0])
+        return sum([x[0], x[1]] if x[0] > 0.5 else (x[0],))
+
+    fast, held = fwdad.jit(f, backend="numpy"), []
+    for x in (LOW, HIGH, MIXED, LOW):
+        fast(x, held)
+    assert_array_equal(held, [LOW[0], HIGH[0], MIXED[0], LOW[0]])
+
+
+def test_what_is_read_from_outside():
+    limits = np.array([0.5])
+
+    def f(x):
+        return sum([x[0], x[1]] if x[0] > limits[0] else (x[0],))
+
+    fast = fwdad.jit(f, backend="numpy")
+    for limit in (0.5, 0.1, 0.95):
+        limits[0] = limit
+        for x in (LOW, HIGH):
+            assert fast(x) == f(x)
+
+
+def test_generated_functions_that_only_pass_arguments_on():
+    namespace = {}
+    exec("def pack(self, a, b=2.0): return (a, b), self, 1", namespace)
+    pack = functools.partial(namespace["pack"], "me")
+
+    def f(x):
+        (a, b), _, c = pack(x)
+        return a * b + c
+
+    assert_allclose(fwdad.jit(f, backend="numpy")(LOW), f(LOW))
+    exec("def twice(a): return a * 2", namespace)
+    with pytest.raises(UntraceableError, match="no source"):
+        fwdad.jit(lambda x: namespace["twice"](x))(LOW)
