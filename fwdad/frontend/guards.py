@@ -120,11 +120,14 @@ def kind_of(x: Any) -> int:
         return CONSTANT  # what it holds is guarded where it is called
     if isinstance(x, _GENERATORS):
         return FIELDS  # drawing is refused with its own message
-    if _is_unchanging(t) or is_callable_of_library(x):
+    if _is_unchanging(t) or is_callable_of_library(x) or t.__name__ == _CYTHON:
         return CONSTANT
     if _reader(t) is not None:
         return CONTENTS
     return FIELDS if has_fields(t) else OPAQUE
+
+
+_CYTHON = "cython_function_or_method"  # each compiled module has a type of its own
 
 
 def _is_unchanging(cls: type) -> bool:

@@ -14,6 +14,7 @@ from fwdad.frontend.captures import Captures
 from fwdad.frontend.retrace import until_traced
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.ways import Places
 from fwdad.ir.abstract_eval.infer import typed_by_source
 from fwdad.ir.analysis.alias import memory_here
 from fwdad.ir.builder.recorder import Recorder
@@ -43,7 +44,7 @@ def type_by_source(
     rule = find_rule(function)
     python: Any = python_inside(function) or function
 
-    def attempt(recursive: dict[int, Any], lists: dict[Any, Any], _ways: set[Any]) -> Any:
+    def attempt(recursive: dict[int, Any], lists: dict[Any, Any], _ways: Places) -> Any:
         recorder = Recorder()
         recorder.lengths.known = dict(known)
         captures = Captures(recorder, 0, UNKNOWN)

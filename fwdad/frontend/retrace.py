@@ -9,26 +9,28 @@ from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.recursion import RecursionFound
 from fwdad.frontend.syntax.control import NotOneBodyError
 from fwdad.frontend.syntax.growing_lists.growing import ListGrows
-from fwdad.frontend.ways import WayNeededError
+from fwdad.frontend.ways import LoopFollowedError, Places, WayNeededError
 
-_MOST_WAYS = 32  # branches at which a trace follows the example
+_FEW_WAYS = 6  # branches, each a new trace: then the example is followed everywhere
 
 
-def until_traced(attempt: Callable[[dict[int, Any], dict[Any, Any], set[Any]], Any]) -> Any:
+def until_traced(attempt: Callable[[dict[int, Any], dict[Any, Any], Places], Any]) -> Any:
     """The result of an attempt, repeated until it knows all recursion and all growing lists.
 
     And all branches at which it must follow the example.
     """
     recursive: dict[int, Any] = {}
     lists: dict[Any, Any] = {}
-    ways: set[Any] = set()
+    ways = Places()
     while True:
         try:
             return attempt(recursive, lists, ways)
         except WayNeededError as found:
-            if len(ways) >= _MOST_WAYS:
-                raise found.refusal from None
             ways.add(found.place)
+            ways.refusals[found.place] = found.refusal
+            ways.all = len(ways - ways.of_loops) > _FEW_WAYS
+        except LoopFollowedError as found:  # it is too long, or its length unknown
+            raise found.refusal from None
         except (NotOneBodyError, ListGrows) as found:
             if found.place is None or (found.place in lists and found.item is None):
                 raise

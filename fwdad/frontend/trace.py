@@ -43,7 +43,7 @@ from fwdad.frontend.syntax.merge import container_of
 from fwdad.frontend.syntax.raising import AlwaysRaises, may_raise
 from fwdad.frontend.syntax.texts import known_part
 from fwdad.frontend.tape import Tape, lie_by_rows
-from fwdad.frontend.ways import Ways
+from fwdad.frontend.ways import Places, Ways
 from fwdad.ir.analysis.alias import written_parameters
 from fwdad.ir.builder.array_contents import may_be_option
 from fwdad.ir.builder.recorder import Recorder
@@ -117,7 +117,7 @@ def trace_flat(
 
     follows = follows and flat.examples
 
-    def attempt(recursive: dict[int, Any], lists: dict[Any, Any], ways: set[Any]) -> Tape:
+    def attempt(recursive: dict[int, Any], lists: dict[Any, Any], ways: Places) -> Tape:
         nonlocal by_rows, lengths
         while True:
             known = (recursive, lists, ways if follows else None)
@@ -164,7 +164,7 @@ def _program(f: Callable[..., Any], recorder: Recorder) -> Program:
 def _trace(
     f: Callable[..., Any],
     flat: Flattened,
-    found: tuple[dict[int, Any], dict[Any, Any], set[Any] | None],
+    found: tuple[dict[int, Any], dict[Any, Any], Places | None],
     lengths: Lengths,
     threads: int,
     *,

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fwdad.codegen.numpy_backend.source import compiled, numpy_source
 from fwdad.errors import FwdadError, Location, UntraceableError
 from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.builder.shape_env import LengthNeededError
 from fwdad.ir.ops import Apply, Block, Effect, Op, Program, Value, is_array, walk
 from fwdad.ir.primitives.identity import identity
 from fwdad.ir.rewrite import all_used
@@ -34,10 +35,42 @@ class OtherWayError(FwdadError):
 class WayNeededError(UntraceableError):
     """A branch whose ways cannot be merged: the tape must follow the example there."""
 
-    def __init__(self, refusal: UntraceableError, place: Location) -> None:
+    def __init__(self, refusal: UntraceableError, place: Any) -> None:
         super().__init__(refusal.msg)
         self.refusal = refusal
         self.place = place
+
+
+class OfLoop(NamedTuple):
+    """The place of a loop whose iterations leave different objects."""
+
+    place: Location | None
+
+
+class LoopFollowedError(LengthNeededError):
+    """A loop that follows the example, iteration by iteration: it cannot be one body."""
+
+    def __init__(self, refusal: UntraceableError) -> None:
+        super().__init__(refusal.msg)
+        self.refusal = refusal
+
+
+class Places(set[Any]):
+    """Where branches are that cannot be merged, perhaps ``all``, and loops like that."""
+
+    all = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refusals: dict[Any, UntraceableError] = {}
+
+    @property
+    def of_loops(self) -> set[Any]:
+        """The loops that are followed, iteration by iteration."""
+        return {p for p in self if isinstance(p, OfLoop)}
+
+    def __contains__(self, place: object) -> bool:
+        return self.all or super().__contains__(place)
 
 
 class Ways:
@@ -45,7 +78,7 @@ class Ways:
 
     Attributes
     ----------
-    places : set of Location
+    places : Places
         Where branches are that cannot be merged.
     taken : bool
         Whether anything is checked.
@@ -54,22 +87,47 @@ class Ways:
     """
 
     def __init__(
-        self, recorder: Recorder, inputs: Callable[[], list[tuple[Value, Any]]], places: set[Any]
+        self, recorder: Recorder, inputs: Callable[[], list[tuple[Value, Any]]], places: Places
     ) -> None:
         self._recorder = recorder
         self._inputs = inputs
         self.places = places
+        self.exact: Callable[[], Location | None] = lambda: None  # in a library's code, too
+        self._loops: list[OfLoop] = []  # that are open, the innermost last
         self.taken = False
         self.reason = ""  # of the first refusal
         self.place: Location | None = None  # of the first that was taken
         self.catches = False
 
-    def needed(self, place: Location | None, error: UntraceableError) -> UntraceableError:
-        """The error to raise where ways cannot be merged: one that makes the trace begin anew."""
+    def here(self) -> Location | None:
+        """The place of a branch: all of a library's are at the user's call of it."""
+        return self._recorder.place() or self.exact()
+
+    def begin_loop(self) -> OfLoop:
+        """The place of a loop, in a library's code, too; raises if it is not to be one body."""
+        place = OfLoop(self.exact())
+        if place in self.places.of_loops:
+            raise LoopFollowedError(self.places.refusals[place])
+        self._loops.append(place)
+        return place
+
+    def end_loop(self) -> None:
+        """Leave the loop that was begun last."""
+        self._loops.pop()
+
+    def needed(self, place: Any, error: UntraceableError) -> UntraceableError:
+        """The error to raise where ways cannot be merged: one that makes the trace begin anew.
+
+        Where the example cannot tell, since a loop carries what decides, the loop is followed.
+        """
         self.reason = self.reason or error.msg
-        if place is None or place in self.places or type(error) is not UntraceableError:
+        if type(error) is not UntraceableError:
             return error
-        return WayNeededError(error, place)
+        for p in (place, *self._loops[-1:]):
+            known = self.places.of_loops if isinstance(p, OfLoop) else self.places
+            if p is not None and p not in known:
+                return WayNeededError(error, p)
+        return error
 
     def assumed(self, x: Symbol) -> Any:
         """The value of a symbol in the example, checked from now on; UNBOUND if it is unknown.
@@ -94,8 +152,9 @@ class Ways:
 
         It is known from then on everywhere, so it is checked where the program always comes by.
         """
-        inner = self._recorder.blocks[1:]
-        if not all(b.params and all(p in self._recorder.given for p in b.params) for b in inner):
+        recorder = self._recorder
+        inner = zip(recorder.blocks[1:], recorder.journal.regions, strict=True)
+        if not all(region.always or self._is_given(block) for block, region in inner):
             return None
         place = self._recorder.lengths.place_of(d)
         if place is None:
@@ -103,6 +162,10 @@ class Ways:
         value, axis = place
         found = self.assumed(self._recorder.length(Symbol(value, self._recorder), axis))
         return None if found is UNBOUND else int(found)
+
+    def _is_given(self, block: Block) -> bool:
+        """Whether a block is that of a function that is differentiated where it stands."""
+        return bool(block.params) and all(p in self._recorder.given for p in block.params)
 
     def catch(self, place: Location | None) -> None:
         """Assume that nothing is raised in a ``try``."""

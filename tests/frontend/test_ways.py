@@ -1,6 +1,8 @@
 """Branches whose ways one tape cannot hold: under ``jit`` a tape follows the arguments, and checks it."""
 
+import enum
 import functools
+import types
 
 import numpy as np
 import pytest
@@ -79,6 +81,13 @@ def in_a_loop(x):
     return total
 
 
+def carried_of_two_kinds(x):
+    power = 1
+    for k in range(len(x)):
+        power = power * x if k < 2 else [power, x[k]]
+    return np.sum(power[0]) * power[1]
+
+
 def nested(x):
     make = list if x[0] > 0.5 else tuple
     parts = make([x[1], x[2]])
@@ -90,7 +99,7 @@ def nested(x):
 
 PROGRAMS = (
     other_container, other_function, called_at_once, other_text, other_rank, keys, until_small, of_chosen, caught,
-    in_a_loop, nested,
+    in_a_loop, carried_of_two_kinds, nested,
 )  # fmt: skip
 
 
@@ -212,6 +221,48 @@ def test_what_is_read_from_outside():
         limits[0] = limit
         for x in (LOW, HIGH):
             assert fast(x) == f(x)
+
+
+def test_operators_by_their_names():
+    """As packages that count uncertainties call them."""
+
+    def f(x):
+        a, b = float(x[0]), float(x[1])
+        return float.__mul__(a, b) + float.__rsub__(a, 2.0) * float.__truediv__(b, 3.0)
+
+    fast, jac = fwdad.jit(f, backend="numpy"), fwdad.jit(fwdad.jacfwd(f), backend="numpy")
+    for x in (LOW, HIGH):
+        assert fast(x) == f(x)
+        assert_allclose(jac(x), [x[1] - x[1] / 3, x[0] + (2 - x[0]) / 3, 0.0])
+
+
+def test_settings_of_warnings():
+    def f(x):
+        old = np.seterr(divide="ignore")
+        y = 1.0 / x
+        np.seterr(**old)
+        return y
+
+    assert_allclose(fwdad.jit(f, backend="numpy")(LOW), f(LOW))
+    with pytest.raises(UntraceableError, match="seterr"):
+        fwdad.jit(lambda x: np.seterr(divide="raise") and x)(LOW)
+
+
+def test_static_objects():
+    """Modules, enumerations and views of dicts are Python's own business."""
+    table = types.MappingProxyType({"a": 2.0, "b": 3.0})
+
+    class Kind(enum.Enum):
+        FIRST = 1
+        SECOND = 2
+
+    def f(x):
+        total = np.array(x, copy=np._CopyMode.IF_NEEDED).sum()
+        for name in table:
+            total = total + table[name] * x[0]
+        return total * len([k for k in Kind if k is not Kind.FIRST])
+
+    assert_allclose(fwdad.jit(f, backend="numpy")(LOW), f(LOW))
 
 
 def test_generated_functions_that_only_pass_arguments_on():

@@ -71,6 +71,11 @@ class ClassCalls:
                 self.tracer.call(init, (instance, *args), kwargs)
             return instance
         if isinstance(init, types.FunctionType) and find_source(init) is not None:
+            if issubclass(cls, tuple) and new is not tuple.__new__:  # of generated code
+                instance = native(lambda: new(cls, *args, **kwargs))
+                self.recorder.journal.own(instance.__dict__, namespace=True)
+                self.tracer.call(init, (instance, *args), kwargs)
+                return instance
             if new is not object.__new__:
                 message = (
                     f"{cls.__name__} defines __new__, which cannot be traced: make the object "

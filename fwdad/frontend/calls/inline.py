@@ -192,6 +192,7 @@ class InlineCalls:
         block = Block()
         try:
             with self.recorder.region(block) as region:
+                region.always = True
                 y = self._run_frame(*run)
                 if y is NotImplemented:
                     message = f"{function_name(public)} cannot be traced with these arguments"

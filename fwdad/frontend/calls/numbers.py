@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from fwdad.core.operators import BINARY, COMPARISONS
+from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.tables import BUILTINS, builtin
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol, UnknownText
-from fwdad.ir.types import FLOAT
+from fwdad.ir.types import FLOAT, number_type
 
 
 @builtin(abs)
@@ -85,3 +86,34 @@ def _is(tracer: Interpreter, a: Any, b: Any) -> Any:
 @builtin(operator.is_not)
 def _is_not(tracer: Interpreter, a: Any, b: Any) -> Any:
     return tracer.conditions.compare(ast.IsNot(), a, b)
+
+
+def _by_name(function: Any, *, swapped: bool = False) -> Any:
+    """The meaning of ``float.__mul__(a, b)`` and the like: the operator, between two numbers."""
+
+    def call(tracer: Tracer, a: Any, b: Any) -> Any:
+        if not all(_is_number(x) for x in (a, b)):
+            return NotImplemented
+        return tracer.binary(function, b, a) if swapped else tracer.binary(function, a, b)
+
+    return call
+
+
+def _is_number(x: Any) -> bool:
+    return not x.is_array if type(x) is Symbol else number_type(x) is not None
+
+
+for _op in (*BINARY, *COMPARISONS):
+    if hasattr(float, _op.method):
+        builtin(getattr(float, _op.method))(_by_name(_op.function))
+    if _op.reflected and _op in BINARY and hasattr(float, _op.reflected):
+        builtin(getattr(float, _op.reflected))(_by_name(_op.function, swapped=True))
+
+
+@builtin(np.seterr)
+def _seterr(tracer: Tracer, all: Any = None, **given: Any) -> Any:  # noqa: A002
+    """The settings as they are: operations of a tape give no warnings."""
+    if {all, *given.values()} & {"raise", "call", "print", "log"}:
+        message = "`np.seterr` that raises, prints or calls cannot be traced: call it outside"
+        raise UntraceableError(message, tracer.position.location())
+    return dict(np.geterr())

@@ -62,9 +62,9 @@ def branch(
     A side that always raises becomes a check, and the other is taken in line. What a ``try``
     catches is no check: see ``catching``.
     """
-    here = recorder.place()
-    condition = truth(recorder, condition)
     ways = recorder.ways
+    here = recorder.place() if ways is None else ways.here()
+    condition = truth(recorder, condition)
     if type(condition) is Symbol and ways is not None and here in ways.places:
         taken = ways.assumed(condition)
         condition = condition if taken is UNBOUND else bool(taken)

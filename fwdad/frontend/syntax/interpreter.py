@@ -51,6 +51,8 @@ class Interpreter:
         self.recorder = recorder
         self.position = Position()
         recorder.place = self.position.location
+        if recorder.ways is not None:
+            recorder.ways.exact = self.position.exact
         self.outside = Outside(recorder, self.position, captures)
         self.values = Values(recorder, self.position, self.outside)
         self.growing = growing

@@ -313,7 +313,7 @@ def _from_zero(tracer: Tracer, x: Any) -> Steps:
     )
 
 
-_VIEWS = (type({}.keys()), type({}.values()), type({}.items()), types.MappingProxyType)
+_VIEWS: Any = (type({}.keys()), type({}.values()), type({}.items()), types.MappingProxyType)
 
 
 def sequence(x: Any) -> list[Any] | None:

@@ -85,7 +85,8 @@ def loop(
     ran, 0 if the condition is known to fail at once. ``NotOneBodyError`` if the iterations differ
     in structure, or types do not settle.
     """
-    here = recorder.place()
+    here, ways = recorder.place(), recorder.ways
+    own = None if ways is None else ways.begin_loop()
     carried = _Carried([], [], [], Size())
     checkpoint, recorder.checkpoint = recorder.checkpoint, None  # it is for the outermost loops
     outer = recorder.in_checkpoint
@@ -95,7 +96,7 @@ def loop(
             attempt = _trace_body(recorder, span, test, body, carried)
             if attempt is None:
                 return 0
-            settled, carried = _settle(recorder, attempt, carried)
+            settled, carried = _settle(recorder, attempt, carried, own)
             if settled:
                 made = _emit_loop(recorder, span, attempt, carried, here)
                 made.checkpoint = checkpoint
@@ -107,6 +108,8 @@ def loop(
     finally:
         recorder.checkpoint = checkpoint
         recorder.in_checkpoint = outer
+        if ways is not None:
+            ways.end_loop()
     message = (
         "the types of names that this loop changes differ from iteration to iteration: give each "
         "its final type before the loop, such as 0.0 for a float"
@@ -203,9 +206,11 @@ def _of_first(recorder: Recorder, carried: _Carried, block: Block, run: Callable
         raise NotOneBodyError(message, recorder.place()) from raised
 
 
-def _settle(recorder: Recorder, attempt: _Attempt, carried: _Carried) -> tuple[bool, _Carried]:
+def _settle(
+    recorder: Recorder, attempt: _Attempt, carried: _Carried, here: Any
+) -> tuple[bool, _Carried]:
     """Whether the loop carries what the latest attempt needs, and what to carry next."""
-    merger = Merger(recorder, set(), attempt.fresh)
+    merger = Merger(recorder, set(), attempt.fresh, here)
     known = {p.where: p for p in carried.places}
     places, types = [], []
     for where, (o, key, initial) in attempt.before.items():

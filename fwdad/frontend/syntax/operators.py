@@ -12,7 +12,7 @@ import numpy as np
 
 from fwdad.core.operators import BY_FUNCTION, OPERATORS
 from fwdad.eager.lifting.source import find_source
-from fwdad.errors import UntraceableError
+from fwdad.errors import UntraceableError, type_in_words
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.syntax.attributes import class_of
 from fwdad.frontend.syntax.conditions import Conditions
@@ -90,6 +90,10 @@ class Operators:
             b = self.values.force(b)  # that many copies
         if function is operator.mul and isinstance(b, (list, tuple, str)) and _is_int(a):
             a = self.values.force(a)
+        for x in (a, b):
+            if getattr(type(x), "__array_ufunc__", ...) is None and mentions_symbols(vars(x)):
+                what = f"`{known.sign}` of {type_in_words(x)}"  # which has not done it, traced
+                raise UntraceableError(f"{what} cannot be traced", self.position.location())
         if type(a) is Symbol or type(b) is Symbol:
             a, b = self._numeric(function, a, b), self._numeric(function, b, a)
             if function in _ARITHMETIC and (type(a) in _SEQUENCES or type(b) in _SEQUENCES):

@@ -60,6 +60,10 @@ class Position:
         """The location being evaluated; in a library's code, that of the user's call of it."""
         return None if self.node is None else self.place_of(self.node)
 
+    def exact(self) -> Location | None:
+        """The location being evaluated, in a library's code, too."""
+        return None if self.node is None else self.location_of(self.node)
+
     def place_of(self, node: ast.AST) -> Location | None:
         """A node's location; in a library's code, that of the user's call of it, if any."""
         return self.called_at if is_library_file(self.frame.filename) else self.location_of(node)

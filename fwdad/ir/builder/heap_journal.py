@@ -18,6 +18,7 @@ class Region:
         self.saved: dict[int, tuple[Any, Any]] = {}
         self.fresh: set[int] = set()  # containers that were made since: nobody else's
         self.repeats = False  # whether it is traced, or runs, more than once
+        self.always = False  # whether it is always run where it stands
         self.passes = False  # whether an exception inside of it can be caught outside
         self.point: Any = None  # where that may have been raised, if it is of what follows
         self.outer: Any = None  # the block that was open before, and what was known there

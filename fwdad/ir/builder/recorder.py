@@ -26,7 +26,12 @@ from fwdad.ir.builder.examples import Examples
 from fwdad.ir.builder.heap_journal import Journal, Region
 from fwdad.ir.builder.index_parts import check_index
 from fwdad.ir.builder.indexing import Indexing
-from fwdad.ir.builder.shape_env import KnownLengths, length_if_any, length_of
+from fwdad.ir.builder.shape_env import (
+    KnownLengths,
+    LengthNeededError,
+    length_if_any,
+    length_of,
+)
 from fwdad.ir.leaves import Leaves
 from fwdad.ir.ops import (
     Apply,
@@ -388,7 +393,11 @@ class Recorder:
             f"the type that {function_name(function)} returns cannot be determined at trace time: "
             f"{reason}"
         )
-        raise UntraceableError(message, self.place()) from reason
+        unknown = any(
+            isinstance(d, Size) for v in values_in([inputs, options]) for d in v.type.shape
+        )
+        refusal = LengthNeededError if unknown else UntraceableError  # lengths may tell
+        raise refusal(message, self.place()) from reason
 
     def _assume_lengths(self, operands: Operand) -> bool:
         """Assume the example's lengths for inputs and their slices; whether any was new."""

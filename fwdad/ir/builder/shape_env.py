@@ -156,9 +156,18 @@ class KnownLengths:
         """Assume the example's lengths of an array, if it determines them; whether any is new."""
         found = False
         for axis, d in enumerate(v.type.shape):
-            if isinstance(d, Size) and d not in self.known and self._is_of_inputs(d):
+            if not isinstance(d, Size) or d in self.known:
+                continue
+            if self._is_of_inputs(d):
                 self.known_length(v, axis)
-                found = True
+            elif self.observe is not None:
+                observed = self.observe(d)
+                if observed is None:
+                    continue
+                self.known[d] = observed
+            else:
+                continue
+            found = True
         return found
 
     def _is_of_inputs(self, d: Dimension) -> bool:

@@ -105,8 +105,7 @@ def growing_list(tracer: Tracer, head: list[Any], place: Any, shape: Shape | Non
 
 def list_of(tracer: Tracer, items: list[Any]) -> Any:
     """A new list, made at the location that is being evaluated."""
-    node = tracer.position.node
-    where = None if node is None else tracer.position.location_of(node)  # in a library's code, too
+    where = tracer.position.exact()
     place = None if where is None else (where.filename, where.line, where.column)
     if place in tracer.growing:
         return growing_list(tracer, items, place)
