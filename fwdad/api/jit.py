@@ -11,6 +11,7 @@ from fwdad.codegen.numpy_backend.source import numpy_source
 from fwdad.core.tracebacks import public
 from fwdad.display.html import facts, framed
 from fwdad.display.text import SourceText
+from fwdad.display.words import file_in_words
 from fwdad.drivers.executable import check_backend, uses_numba
 from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.jitted_on_duals import call_on_duals
@@ -19,6 +20,7 @@ from fwdad.eager.calls.dispatch import on_call
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluation.signatures import Backend, P, R
 from fwdad.frontend.tape import Tape
+from fwdad.ir.other_way import OtherWayError
 from fwdad.ir.primitives import opaque_call
 from fwdad.ir.printer import show_program
 from fwdad.rules.core.registry import function_name
@@ -122,6 +124,14 @@ def jit(
     argument) is checked at each call, and traced anew if it does not hold. Where a length must be
     known that others determine, as that of a part of an argument, the shapes of all arguments are
     assumed.
+
+    Both ways of a branch are on one tape. Where they cannot be (one leaves a list and the other a
+    tuple, or another function), where a value decides on a length or a key, and where a ``try``
+    catches what operations raise, the tape follows the arguments that it is traced with, and checks
+    when it runs that the same way is taken. For another way there is another tape, up to eight,
+    and then the function runs as it is. What is not followed raises ``UntraceableError``: floats,
+    loops of more than 64 iterations, and functions that write into arrays from outside or put
+    anything out, which could not be run again.
 
     What the function puts out (``print``, loggers, warnings, ``write`` of a file from outside,
     ``append`` to a list from outside that it does not read) is put out at each call, in order, by
@@ -272,7 +282,11 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
         copies = copy.deepcopy((args, kwargs))
         specialisation: Any
         specialisation, leaves, _ = jitted.find(*copies)
-        run_tape(specialisation, leaves)  # Numba compiles at the first call
+        try:
+            run_tape(specialisation, leaves)  # Numba compiles at the first call
+        except OtherWayError:
+            jitted(*copies[0], **copies[1])
+            specialisation = jitted.find(*copies)[0]
     else:
         specialisation = jitted.last
     if specialisation is None:
@@ -280,4 +294,8 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     count = specialisation.tape.count()
     operations = "1 operation" if count == 1 else f"{count} operations"
     mistakes = opaque_call.mistakes(specialisation.tape.program)
-    return f"{operations}, run by {specialisation.run.explain()}{mistakes}"
+    way, at = "", specialisation.tape.followed_at
+    if specialisation.tape.follows:
+        where = "" if at is None else f" at {file_in_words(at.filename)}:{at.line}"
+        way = f"\n  where it goes{where} as it does here; another way is another tape"
+    return f"{operations}, run by {specialisation.run.explain()}{way}{mistakes}"

@@ -17,6 +17,7 @@ from fwdad.core.fallbacks import report
 from fwdad.core.generated_source import define
 from fwdad.errors import BoundsError
 from fwdad.ir.ops import Effect, Program
+from fwdad.ir.other_way import OtherWayError
 from fwdad.ir.types import Number
 from fwdad.rules.core.registry import resolve_pending
 
@@ -196,6 +197,8 @@ class _Entry:
         that writes into its arguments, or puts anything out, is not run twice.
         """
         if not isinstance(error, Exception) or was_called_back(error):
+            raise error
+        if isinstance(error, OtherWayError):  # who has called it tries another tape
             raise error
         if isinstance(error, BoundsError):
             raise self._located(error) from None

@@ -26,8 +26,8 @@ from fwdad.frontend.arguments import EVERY, UNKNOWN, Flattened, Lengths
 from fwdad.frontend.fast_path import MISS, key_of, never, shortcut
 from fwdad.frontend.specialise import Shapes, gaining, known_lengths, trace_optimised
 from fwdad.frontend.tape import Tape
-from fwdad.frontend.ways import OtherWayError
 from fwdad.ir.drawing.listing import listed
+from fwdad.ir.other_way import OtherWayError
 from fwdad.rules.core.registry import function_name, when_changed
 from fwdad.transforms.forward import push_forward
 from fwdad.transforms.passes import optimise
@@ -132,7 +132,7 @@ class Jitted(Carrier, Generic[P, R]):
             except FwdadError:
                 raise
             except Exception as error:
-                if self.last is not None and self._catches():
+                if self._catches() and not is_own(error):
                     return self.__wrapped__(*args, **kwargs)
                 self._raise_in_full(error, args, kwargs)
                 raise
@@ -153,6 +153,9 @@ class Jitted(Carrier, Generic[P, R]):
     def _by_another_way(self, args: Any, kwargs: Any) -> Any:
         """The result where the tape that was tried holds another way of a branch."""
         self._hits[0] -= 1  # it was none
+        y = MISS if kwargs else self._by_other_shortcuts(args)
+        if y is not MISS:
+            return y
         flat = Flattened(args, kwargs)
         tapes = self._table.get(flat.key, [])
         for made in list(tapes):
@@ -177,6 +180,23 @@ class Jitted(Carrier, Generic[P, R]):
             except OtherWayError:  # what decides could not be computed from the example
                 return self.__wrapped__(*args, **kwargs)
         return self.__wrapped__(*args, **kwargs)
+
+    def _by_other_shortcuts(self, args: Any) -> Any:
+        """What a shortcut to another tape returns; ``MISS`` if there is none that fits."""
+        key, tried = key_of(args), self._latest
+        for made in self.specialisations():
+            run = made.shortcuts.get(key) if made.tape.follows else None
+            if run is None or run is tried:
+                continue
+            try:
+                y = run(args)
+            except OtherWayError:
+                self._hits[0] -= 1
+                continue
+            if y is not MISS:
+                self._latest = self._shortcuts[key] = run
+                return y
+        return MISS
 
     def _raise_in_full(self, error: Exception, args: Any, kwargs: Any) -> None:
         """Raise what a derivative raises without a tape, or report an exception of ours as a bug.

@@ -18,8 +18,9 @@ from fwdad.eager.duals.scalar import Scalar
 from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager.run import STATE, Tag
 from fwdad.frontend.arguments import Flattened
-from fwdad.frontend.ways import OtherWayError
+from fwdad.ir.other_way import OtherWayError
 from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.plain import plain
 
 
 def call_on_duals(f: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -46,7 +47,7 @@ def push_on_duals(f: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         return Untraced(f, reason=reason)
     note_tape(made)
     if tag is None:
-        return made.tape.rebuild(made.run(*leaves), flat.containers)
+        return _run(f, made, flat, leaves)
     duals = [*flat.notes, *leaves[len(flat.notes) :]]  # behind the arguments, what it captures
     lanes = [x.t.lanes if isinstance_dual(x) else None for x in duals]
     written = [k for k, held in enumerate(made.tape.program.written) if held]
@@ -59,9 +60,9 @@ def push_on_duals(f: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     try:
         results = run(*leaves, *[t for t in lanes if t is not None], *constants)
     except Exception as error:
-        if not (written or made.tape.catches or isinstance(error, OtherWayError)):
+        if not (written or made.tape.follows):
             raise
-        return Untraced(f, error)  # f itself leaves its arguments as far as it came
+        return _instead(f, error)  # f itself leaves its arguments as far as it came
     half = len(results) // 2
     if any(np.may_share_memory(p, leaves[k]) for p in results[:half] for k in written):
         return Untraced(f, reason="it returns memory of an array that it writes into")
@@ -69,6 +70,20 @@ def push_on_duals(f: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         call(operator.setitem, duals[k], Ellipsis, _dual(leaves[k], lanes[k], tag))
     found = [_dual(p, t, tag) for p, t in zip(results[:half], results[half:], strict=True)]
     return made.tape.rebuild(found)
+
+
+def _run(f: Jitted[..., Any], made: Specialisation, flat: Flattened, leaves: list[Any]) -> Any:
+    """The value of plain arguments, perhaps by another tape."""
+    if made.tape.follows:
+        args, kwargs, _ = flat.rebuild(flat.leaves)
+        return f(*args, **kwargs)
+    return made.tape.rebuild(made.run(*leaves), flat.containers)
+
+
+def _instead(f: Jitted[..., Any], error: Exception) -> Untraced:
+    if isinstance(error, OtherWayError):
+        return Untraced(f, reason="it takes another way than its tape")
+    return Untraced(f, error)
 
 
 def _why_not_run(made: Specialisation, leaves: list[Any], tag: Tag | None) -> str:
@@ -104,7 +119,8 @@ class _Split:
             return x, x
         if type(x.p) in (Scalar, Array) or (self.tag is not None and x.tag is not self.tag):
             self.reason = "its arguments are duals of more than one derivative"
-        elif x.tag.record is not None:
+            return plain(x), x  # nothing will be run with it
+        if x.tag.record is not None:
             self.reason = "its run is recorded for a reverse pass"
         self.tag = x.tag
         return x.p, x

@@ -10,6 +10,8 @@ import numpy as np
 
 from fwdad.codegen.numpy_backend.source import compiled, numpy_source
 from fwdad.display.html import folded, framed, mono, paragraph
+from fwdad.display.words import file_in_words
+from fwdad.errors import Location
 from fwdad.frontend.arguments import Flattened, leaf_key
 from fwdad.frontend.captures import COMPARED, Capture, fetch
 from fwdad.frontend.results import Results
@@ -58,6 +60,8 @@ class Tape:
         Of a value and its reverse pass: what is needed to run them one after the other.
     follows : bool
         Whether it holds one way of a branch only: it raises ``OtherWayError`` on others.
+    followed_at : Location or None
+        Where it first does, in the user's code.
     catches : bool
         Whether the program catches what the tape raises: the function itself must run then.
     same_objects : list of tuple
@@ -79,6 +83,7 @@ class Tape:
     cut: Any = None
     rows: bool | None = None
     follows: bool = False
+    followed_at: Location | None = None
     catches: bool = False
     same_objects: list[tuple[Any, Any]] = field(default_factory=list)
     _run: Callable[..., Any] | None = None
@@ -104,6 +109,10 @@ class Tape:
             yield f"axis {axis} of {names[k]} is as long as axis {at} of {names[other]}"
         for k, value in self.value_guards.items():
             yield f"{names[k]} is {value!r}"
+        if self.follows:
+            place = self.followed_at
+            where = "" if place is None else f" at {file_in_words(place.filename)}:{place.line}"
+            yield f"the program goes{where} as it does in the example"
         if self.rows is not None:
             yield "all arrays are C-contiguous" if self.rows else "not all arrays are C-contiguous"
 

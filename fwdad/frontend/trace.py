@@ -245,6 +245,7 @@ def _trace(
         frozenset(k for k, p in enumerate(program.block.params) if p in recorder.copied),
         recorder.cut,
         follows=ways is not None and ways.taken,
+        followed_at=None if ways is None else ways.place,
         catches=ways is not None and ways.catches,
         same_objects=captures.same,
     )

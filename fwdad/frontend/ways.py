@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fwdad.codegen.numpy_backend.source import compiled, numpy_source
-from fwdad.errors import FwdadError, Location, UntraceableError
+from fwdad.errors import Location, UntraceableError
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.builder.shape_env import LengthNeededError
 from fwdad.ir.ops import Apply, Block, Effect, Op, Program, Value, is_array, walk
+from fwdad.ir.other_way import OtherWayError
 from fwdad.ir.primitives.identity import identity
 from fwdad.ir.rewrite import all_used
 from fwdad.ir.symbol import UNBOUND, Symbol
@@ -26,10 +27,6 @@ from fwdad.ir.types import Size
 from fwdad.tangents.alike import alike
 
 _MOST = 16  # elements of an array whose values are assumed
-
-
-class OtherWayError(FwdadError):
-    """The program takes another way than in the example that its tape was made of."""
 
 
 class WayNeededError(UntraceableError):

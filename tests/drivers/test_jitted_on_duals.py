@@ -247,3 +247,18 @@ def test_what_it_prints_is_printed_once(capsys):
     x = np.array([1.0, -2.0])
     assert_allclose(fwdad.jacobian(f, x, mode="forward"), np.diag(4 * x + 1), rtol=1e-14)
     assert capsys.readouterr().out.count("sum") == 1
+
+
+def test_second_derivatives_of_what_is_recorded():
+    """A dual of two derivatives was taken for an array of a class that has no tape."""
+    cubes, seen = fwdad.jit(lambda x: np.sum(x**3)), set()
+
+    def f(p):
+        seen.add(1)  # changes what is outside: there is no tape
+        return cubes(np.array([0.3, 1.0]) * p[0]) * p[1]
+
+    s = 0.3**3 + 1.0
+    a, b = P
+    wanted = [[6 * a * b * s, 3 * a**2 * s], [3 * a**2 * s, 0.0]]
+    assert_allclose(fwdad.hessian(f, P), wanted, rtol=1e-13, atol=1e-14)
+    assert_allclose(fwdad.hvp(f, P, np.ones(2)), np.sum(wanted, axis=1), rtol=1e-13)

@@ -150,6 +150,38 @@ def test_one_tape_alone_is_refused(f):
     assert refused.value.filename == __file__
 
 
+def over_steps(step):
+    def total(p):
+        found = 0.0
+        for k in range(4):
+            x = np.array([0.3 + 0.2 * k, 1.0, 0.4])
+            found = found + step(x * p[0]) * p[1] + step(x)
+        return found
+
+    return total
+
+
+def test_called_inside_derivatives():
+    p = np.array([1.1, 0.7])
+    fast, wanted = over_steps(fwdad.jit(other_container)), over_steps(other_container)
+    gradient = central_differences(wanted, p)
+    for _ in range(2):
+        assert_allclose(fwdad.jacobian(fast, p), gradient, rtol=1e-7)
+        assert_allclose(fwdad.grad(fast)(p), gradient, rtol=1e-7)
+        assert_allclose(fwdad.jit(fwdad.grad(fast))(p), gradient, rtol=1e-7)
+        assert_allclose(fwdad.hessian(fast, p), fwdad.hessian(wanted, p), rtol=1e-10, atol=1e-12)
+
+
+def test_explain_says_so():
+    said = fwdad.explain(fwdad.jit(other_container, backend="numpy"), LOW)
+    line = other_container.__code__.co_firstlineno + 1
+    assert f"test_ways.py:{line} as it does here; another way is another tape" in said
+    fast = fwdad.jit(other_container, backend="numpy")
+    for x in (LOW, HIGH, LOW):
+        assert "another tape" in fwdad.explain(fast, x)
+    assert "another tape" not in fwdad.explain(fwdad.jit(lambda x: x * 2), LOW)
+
+
 def test_ways_that_merge_are_one_tape():
     fast = fwdad.jit(lambda x: x * 2 if x[0] > 0.5 else x - 1, backend="numpy")
     for x in (LOW, HIGH):

@@ -145,6 +145,8 @@ def as_given(y: Matrix, dtype: Any) -> Matrix:
 
 def _why_not(made: Specialisation, leaves: list[Any], y: Matrix) -> str:
     """Why a tape does not serve for all states; empty if it does."""
+    if made.tape.follows:
+        return "one tape does not hold all its ways"
     tape = made.tape
     if any(tape.program.written) or tape.rebuild.needs_containers:
         return "it writes into what it is given"
