@@ -12,7 +12,13 @@ from fwdad.core.fallbacks import for_programs
 from fwdad.core.tracebacks import public
 from fwdad.eager.duals.dual import was_left
 from fwdad.eager.memory import stale
-from fwdad.errors import UnsupportedTypeError, UntraceableError, note_place, type_in_words
+from fwdad.errors import (
+    Location,
+    UnsupportedTypeError,
+    UntraceableError,
+    note_place,
+    type_in_words,
+)
 from fwdad.frontend import result_types  # noqa: F401  (installs itself)
 from fwdad.frontend.appended import check_items
 from fwdad.frontend.arguments import EVERY, UNKNOWN, Flattened, Lengths, leaf_type
@@ -43,7 +49,7 @@ from fwdad.frontend.syntax.merge import container_of
 from fwdad.frontend.syntax.raising import AlwaysRaises, may_raise
 from fwdad.frontend.syntax.texts import known_part
 from fwdad.frontend.tape import Tape, lie_by_rows
-from fwdad.frontend.ways import Places, Ways
+from fwdad.frontend.ways import LoopFollowedError, Places, Ways
 from fwdad.ir.analysis.alias import written_parameters
 from fwdad.ir.builder.array_contents import may_be_option
 from fwdad.ir.builder.recorder import Recorder
@@ -123,9 +129,11 @@ def trace_flat(
             known = (recursive, lists, ways if follows else None)
             try:
                 tape = _trace(f, flat, known, lengths, threads, equal=equal, rows=by_rows)
-            except LengthNeededError:
-                if lengths is EVERY or not flat.examples:
+            except LengthNeededError as error:
+                if isinstance(error, LoopFollowedError) and lengths is EVERY:
                     raise
+                if lengths is EVERY or not flat.examples:
+                    raise _refusal(error) from error.__cause__
                 lengths = EVERY
                 continue
             if rows and observable_orders(tape.program) is not None:
@@ -135,6 +143,15 @@ def trace_flat(
             by_rows = False  # captured arrays have another memory order
 
     return until_traced(attempt)
+
+
+def _refusal(error: UntraceableError) -> UntraceableError:
+    """An error of a class that users know, with the place of one."""
+    place = None
+    if error.filename is not None:
+        ends = (error.end_lineno, error.end_offset)
+        place = Location(error.filename, error.lineno or 1, error.offset or 1, *ends)
+    return UntraceableError(error.msg, place)
 
 
 def _inputs(recorder: Recorder, flat: Flattened, lengths: Lengths, *, equal: bool) -> list[Value]:

@@ -255,6 +255,21 @@ def test_what_is_read_from_outside():
             assert fast(x) == f(x)
 
 
+class Scaled:
+    """With a private parameter, whose name Python mangles."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, x, *, __more=2.0):
+        return self.factor * x * __more
+
+
+def test_private_parameters():
+    scaled = Scaled(3.0)
+    assert_allclose(fwdad.jit(lambda x: scaled(x), backend="numpy")(LOW), 6.0 * LOW)
+
+
 def test_operators_by_their_names():
     """As packages that count uncertainties call them."""
 

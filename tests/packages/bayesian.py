@@ -109,31 +109,13 @@ def _predict():
 UNTRACED = {"jit": "UntraceableError"}
 
 CASES = [
-    PackageFunction(
-        "emcee",
-        "EnsembleSampler.compute_log_prob",
-        _emcee,
-        refused=UNTRACED,
-        why="a `try` around operations that may raise is not traced",
-    ),
-    PackageFunction(
-        "emcee",
-        "autocorr.function_1d",
-        _emcee_time,
-        refused=UNTRACED,
-        why="a length that is computed is not traced",
-    ),
+    PackageFunction("emcee", "EnsembleSampler.compute_log_prob", _emcee),
+    PackageFunction("emcee", "autocorr.function_1d", _emcee_time),
     PackageFunction("dynesty", "Ellipsoid.distance", _dynesty),
     PackageFunction("bilby", "a prior's ln_prob", _bilby_prior),
     PackageFunction("bilby", "PriorDict.rescale", _bilby_priors),
     PackageFunction("bilby", "GaussianLikelihood", _bilby_likelihood),
-    PackageFunction(
-        "scikit-learn",
-        "kernels of a Gaussian process",
-        _kernel,
-        refused=UNTRACED,
-        why="squareform of a length that is not known is not traced",
-    ),
+    PackageFunction("scikit-learn", "kernels of a Gaussian process", _kernel),
     PackageFunction(
         "scikit-learn",
         "log_marginal_likelihood",

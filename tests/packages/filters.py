@@ -141,13 +141,7 @@ CASES = [
         why="keeps arrays of objects",
     ),
     PackageFunction("filterpy", "ExtendedKalmanFilter, three steps", _filterpy_ekf),
-    PackageFunction(
-        "filterpy",
-        "Q_discrete_white_noise",
-        _filterpy_white_noise,
-        {"jit": "UntraceableError"},
-        why="block_diag asks NumPy for a copy by an enumeration",
-    ),
+    PackageFunction("filterpy", "Q_discrete_white_noise", _filterpy_white_noise),
     PackageFunction(
         "pykalman",
         "KalmanFilter.filter",

@@ -97,20 +97,8 @@ CASES = [
         refused=UNTRACED,
         why="the dtype of eigenvalues depends on values",
     ),
-    PackageFunction(
-        "numpy-financial",
-        "ipmt",
-        _interest,
-        refused=UNTRACED,
-        why="a `try` around operations that may raise is not traced",
-    ),
-    PackageFunction(
-        "vollib",
-        "ref_python.black_scholes",
-        _black_scholes,
-        refused=UNTRACED,
-        why="SciPy's distributions are not traced",
-    ),
+    PackageFunction("numpy-financial", "ipmt", _interest),
+    PackageFunction("vollib", "ref_python.black_scholes", _black_scholes),
     PackageFunction(
         "vollib",
         "ref_python implied_volatility",
@@ -118,13 +106,7 @@ CASES = [
         refused=UNTRACED,
         why="roots by a function that the program defines are not traced",
     ),
-    PackageFunction(
-        "vollib",
-        "ref_python delta, differentiated",
-        _greek,
-        refused=UNTRACED,
-        why="SciPy's distributions are not traced",
-    ),
+    PackageFunction("vollib", "ref_python delta, differentiated", _greek),
     PackageFunction(
         "empyrical-reloaded",
         "sharpe_ratio",

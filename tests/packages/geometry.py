@@ -109,13 +109,7 @@ CASES = [
     PackageFunction("transforms3d", "euler2mat", _euler),
     PackageFunction("transforms3d", "quat2mat, rotate_vector", _quaternion),
     PackageFunction("transforms3d", "decompose44", _decomposed),
-    PackageFunction(
-        "pyquaternion",
-        "rotate, by an angle",
-        _rotate,
-        refused=UNTRACED,
-        why="a `try` around operations that may raise is not traced",
-    ),
+    PackageFunction("pyquaternion", "rotate, by an angle", _rotate),
     PackageFunction(
         "pyquaternion",
         "slerp",
@@ -124,13 +118,7 @@ CASES = [
         why="a `try` around operations that may raise is not traced",
     ),
     PackageFunction("spatialmath-python", "SE3, a pose", _pose),
-    PackageFunction(
-        "spatialmath-python",
-        "trexp and trlog",
-        _twist,
-        refused=UNTRACED,
-        why="a `try` around operations that may raise is not traced",
-    ),
+    PackageFunction("spatialmath-python", "trexp and trlog", _twist),
     PackageFunction(
         "trimesh",
         "Trimesh.volume, by vertices",

@@ -93,11 +93,5 @@ CASES = [
         why="compiled code",
     ),
     PackageFunction("scikit-image", "AffineTransform, by its parameters", _affine),
-    PackageFunction(
-        "scikit-image",
-        "rgb2lab",
-        _rgb,
-        refused=UNTRACED,
-        why="a `try` around operations that may raise is not traced",
-    ),
+    PackageFunction("scikit-image", "rgb2lab", _rgb),
 ]

@@ -133,13 +133,7 @@ CASES = [
         refused={"*": "MissingRuleError", "jit": "UntraceableError"},
         why="compiled code",
     ),
-    PackageFunction(
-        "PyWavelets",
-        "threshold, soft",
-        _pywt_mallat,
-        refused=UNTRACED,
-        why="a `try` around operations that may raise is not traced",
-    ),
+    PackageFunction("PyWavelets", "threshold, soft", _pywt_mallat),
     PackageFunction("spectrum", "LEVINSON", _spectrum_levinson),
     PackageFunction(
         "spectrum",

@@ -160,13 +160,7 @@ def _pvlib_cell_temperature():
 
 
 CASES = [
-    PackageFunction(
-        "thermo",
-        "PR, the liquid's volume",
-        _thermo_pr,
-        {"jit": "UntraceableError"},
-        why="attributes that are None until they are computed",
-    ),
+    PackageFunction("thermo", "PR, the liquid's volume", _thermo_pr),
     PackageFunction("thermo", "NRTL.GE", _thermo_nrtl),
     PackageFunction("thermo", "Wilson_gammas", _thermo_wilson),
     PackageFunction(
@@ -180,21 +174,9 @@ CASES = [
     PackageFunction("chemicals", "IAPWS-95 and IAPWS-97", _chemicals_iapws95),
     PackageFunction("fluids", "friction_factor", _fluids_friction),
     PackageFunction("fluids", "dP_from_K and isothermal_gas", _fluids_pressure_drop),
-    PackageFunction(
-        "fluids",
-        "ATMOSPHERE_1976",
-        _fluids_atmosphere,
-        {"jit": "UntraceableError"},
-        why="looks for a layer by the height",
-    ),
+    PackageFunction("fluids", "ATMOSPHERE_1976", _fluids_atmosphere),
     PackageFunction("iapws", "region 1, enthalpy", _iapws_region1),
-    PackageFunction(
-        "iapws",
-        "IAPWS97, enthalpy of steam",
-        _iapws_steam,
-        {"jit": "UntraceableError"},
-        why="chooses its region, a text, by a value",
-    ),
+    PackageFunction("iapws", "IAPWS97, enthalpy of steam", _iapws_steam),
     PackageFunction("iapws", "viscosity and conductivity", _iapws_viscosity),
     PackageFunction(
         "psychrolib",

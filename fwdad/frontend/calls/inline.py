@@ -122,8 +122,7 @@ class InlineCalls:
         if f.__code__ is _MANAGER_CODE:
             return managed(self.tracer, f, args, kwargs)
         known = library and is_trusted(f) and not mentions_symbols((args, kwargs))
-        begins = f.__name__ in ("__new__", "__init__")  # they make an object, and write it
-        if known and not (begins or self._is_own_object(args[:1])):
+        if known and not (self._makes_object(f, args) or self._is_own_object(args[:1])):
             return self.operations.call_native(f, args, kwargs)
         if library and is_of_files(f):
             self.operations.refuse_impure(public or public_function(f))
@@ -153,7 +152,9 @@ class InlineCalls:
             classes=source.classes,
             owner=cells_of(f).get("__class__"),
         )
-        options = (f.__defaults__ or (), f.__kwdefaults__ or {})
+        own = {frame.mangled(p.arg): p.arg for p in source.node.args.kwonlyargs}  # in a class
+        by_name = {own.get(name, name): x for name, x in (f.__kwdefaults__ or {}).items()}
+        options = (f.__defaults__ or (), by_name)
         if not library:
             self._guard_function(f)
         try:
@@ -177,6 +178,12 @@ class InlineCalls:
         if f.__kwdefaults__:
             bound = functools.partial(f, **f.__kwdefaults__)
             self.outside.guard(("defaults", f), held_by_partial(bound))
+
+    def _makes_object(self, f: types.FunctionType, args: Any) -> bool:
+        """Whether a function makes an object of SciPy's, or writes the first attributes of one."""
+        if f.__name__ == "__init__":
+            return bool(args) and self.recorder.journal.is_own(namespace_of(args[0]))
+        return f.__name__ == "__new__" and f.__module__.startswith("scipy.")
 
     def _is_own_object(self, args: Any) -> bool:
         """Whether a method is called on an object that the traced program has made.

@@ -83,7 +83,7 @@ def _mentions(x: Any, seen: set[int], *, in_object: bool = False) -> bool:
         parts, in_object = attributes_of(x).values(), True
     else:
         namespace = namespace_of(x)
-        if isinstance(namespace, dict) and not isinstance(x, _NO_OBJECTS) and not callable(x):
+        if isinstance(namespace, dict) and not isinstance(x, _NO_OBJECTS):
             return any(isinstance(item, (Symbol, Closure, Method)) for item in namespace.values())
     if not parts or id(x) in seen:
         return False
@@ -91,7 +91,7 @@ def _mentions(x: Any, seen: set[int], *, in_object: bool = False) -> bool:
     return any(_mentions(part, seen, in_object=in_object) for part in parts)
 
 
-_NO_OBJECTS = (type, types.ModuleType)
+_NO_OBJECTS = (type, types.ModuleType, types.FunctionType)
 
 
 def makes_arrays(f: Any) -> bool:
