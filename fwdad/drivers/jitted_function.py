@@ -325,6 +325,12 @@ class Jitted(Carrier, Generic[P, R]):
         self._hits[0] += 1
         return *found, False
 
+    def known(self, flat: Flattened) -> tuple[Specialisation, list[Any]] | None:
+        """A specialisation that has been made for arguments like these, and its inputs."""
+        found = self._known(flat)
+        self._hits[0] += found is not None
+        return found
+
     def _known(self, flat: Flattened) -> tuple[Specialisation, list[Any]] | None:
         for made in self._table.get(flat.key, ()):
             leaves = made.tape.leaves(flat.leaves)

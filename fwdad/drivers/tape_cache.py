@@ -36,6 +36,7 @@ from fwdad.evaluation.arguments import positions_of
 from fwdad.evaluation.by_tape import ByTape, differentiated_by
 from fwdad.evaluation.signatures import Argnums, Function
 from fwdad.evaluation.transformed import Transformed
+from fwdad.frontend.arguments import Flattened
 from fwdad.frontend.fast_path import MISS
 from fwdad.frontend.syntax.loops import WithoutWarnings
 from fwdad.rules.core.registry import RULES, when_changed
@@ -206,10 +207,22 @@ def quickly(
     try:
         tape = tape_for(evaluate, f, argnums, options)
         found = MISS if isinstance(tape, Untraced) else tape.quickly(args)
+        if found is MISS and not isinstance(tape, Untraced) and STATE.run is None:
+            found = _by_known_tape(tape, args)  # of objects and containers
     except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
         with Untraced(f, error).instead():
             return in_full()
     return in_full() if found is MISS else found
+
+
+def _by_known_tape(held: Jitted[..., Any], args: Any) -> Any:
+    """The result of a tape that an earlier call has made; ``MISS`` if none fits."""
+    flat = Flattened(args, {})
+    known = held.known(flat)
+    if known is None or why_not_reusable(known[0].tape, known[1]):
+        return MISS
+    made, leaves = known
+    return made.tape.rebuild(apart(made.run(*leaves), leaves), flat.containers)
 
 
 def tape_or_else(
