@@ -188,12 +188,27 @@ class Ways:
                     known.update(op.outputs)
         if v not in known:
             return UNBOUND
-        program = Program("example", Block([value for value, _ in inputs], ops, [v]))
+        block = Block([value for value, _ in inputs], self._needed(v, ops), [v])
+        program = Program("example", block)
         try:
             run = compiled(numpy_source(program))
             return run(*(alike(x) if isinstance(x, np.ndarray) else x for _, x in inputs))[0]
         except Exception:  # noqa: BLE001  (what the program itself raises for the example)
             return UNBOUND
+
+    def _needed(self, v: Value, ops: list[Op]) -> list[Op]:
+        """The operations that a value depends on, with those that write into its memory."""
+        owners = self._recorder.definitions.owners
+        values, memory, kept = {v}, set(owners(v)), []
+        for op in reversed(ops):
+            written = {o for w in op.writes() for o in owners(w)}
+            if values.isdisjoint(op.outputs) and memory.isdisjoint(written):
+                continue
+            kept.append(op)
+            used = all_used(op)
+            values |= used
+            memory.update(o for u in used if is_array(u) for o in owners(u))
+        return kept[::-1]
 
 
 def _is_exact(x: Any) -> bool:

@@ -26,12 +26,7 @@ from fwdad.ir.builder.examples import Examples
 from fwdad.ir.builder.heap_journal import Journal, Region
 from fwdad.ir.builder.index_parts import check_index
 from fwdad.ir.builder.indexing import Indexing
-from fwdad.ir.builder.shape_env import (
-    KnownLengths,
-    LengthNeededError,
-    length_if_any,
-    length_of,
-)
+from fwdad.ir.builder.shape_env import KnownLengths, LengthNeededError, length_if_any, length_of
 from fwdad.ir.leaves import Leaves
 from fwdad.ir.ops import (
     Apply,
@@ -389,14 +384,10 @@ class Recorder:
                 return infer(function, inputs, options, self.lengths.known, self.place)
         except CannotInferError as error:
             reason = error
-        message = (
-            f"the type that {function_name(function)} returns cannot be determined at trace time: "
-            f"{reason}"
-        )
-        unknown = any(
-            isinstance(d, Size) for v in values_in([inputs, options]) for d in v.type.shape
-        )
-        refusal = LengthNeededError if unknown else UntraceableError  # lengths may tell
+        what = f"the type that {function_name(function)} returns"
+        message = f"{what} cannot be determined at trace time: {reason}"
+        lengths = {type(d) for v in values_in([inputs, options]) for d in v.type.shape}
+        refusal = LengthNeededError if Size in lengths else UntraceableError
         raise refusal(message, self.place()) from reason
 
     def _assume_lengths(self, operands: Operand) -> bool:
