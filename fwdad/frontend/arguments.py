@@ -29,8 +29,9 @@ class Flattened:
     ``leaves`` are numbers and arrays, and ``containers`` the lists, dicts and objects that a
     function could change, both in order. ``key`` is what a tape is specialised on: structure, types
     and static values. ``examples`` says whether numbers and lengths are examples that a tape may
-    assume. ``split`` takes each part apart before it is looked at, into what stands for it and a
-    note, which ``notes`` has for each leaf.
+    assume. What lies ``outside`` is not an argument: sets, and instances of subclasses of lists and
+    dicts, are static there. ``split`` takes each part apart before it is looked at, into what
+    stands for it and a note, which ``notes`` has for each leaf.
     """
 
     def __init__(
@@ -40,8 +41,10 @@ class Flattened:
         *,
         examples: bool = True,
         split: Callable[[Any], tuple[Any, Any]] | None = None,
+        outside: bool = False,
     ) -> None:
         self.examples = examples
+        self._outside = outside
         self._split = split
         self._note: Any = None
         self.notes: list[Any] = []
@@ -86,6 +89,8 @@ class Flattened:
             x, self._note = self._split(x)
         if number_type(x) is not None or isinstance(x, np.ndarray):
             return self._leaf(x)
+        if self._outside and (isinstance(x, (set, frozenset)) or _is_special(x)):
+            return self._by_contents(x)
         if isinstance(x, tuple):
             return self._tuple(x)
         if isinstance(x, (list, dict)) or is_record(x):
@@ -126,6 +131,13 @@ class Flattened:
         return (cls, keys), lambda leaves, made: tuple.__new__(
             cls, [b(leaves, made) for b in builds]
         )
+
+    def _by_contents(self, x: Any) -> tuple[Hashable, Build]:
+        """An object from outside that stays what it is, as long as its contents do."""
+        try:
+            return (type(x), contents(x)), lambda *_: x
+        except OpaqueError as error:
+            raise UntraceableError(f"it holds {error.why}") from error
 
     def _container(self, x: Any) -> tuple[Hashable, Build]:
         cls = type(x)
@@ -287,3 +299,8 @@ def refuse_subclass(x: Any, place: Any = None) -> None:
     if x.dtype.kind not in "biufc":
         message = f"an array of dtype {x.dtype} cannot be traced: give an array of numbers"
         raise UntraceableError(message, place)
+
+
+def _is_special(x: Any) -> bool:
+    """Whether something is a list or dict of a class of its own."""
+    return isinstance(x, (list, dict)) and type(x) not in (list, dict)

@@ -38,7 +38,7 @@ def fetch(path: Any) -> Any:
         return where[0].get(where[1], UNBOUND)
     if kind == "structure":
         try:
-            return Flattened((where[0],), {}).key
+            return Flattened((where[0],), {}, outside=True).key
         except UntraceableError:
             return UNBOUND
     if kind == "inside":
@@ -148,7 +148,7 @@ class Captures:
         """A list or dict from outside: its leaves become inputs, its structure must not change."""
         if id(x) not in self._containers:
             try:
-                flat = Flattened((x,), {})
+                flat = Flattened((x,), {}, outside=True)
             except UntraceableError as error:
                 message = f"in `{name}`, defined outside the function: {error.msg}"
                 raise UntraceableError(message, self.recorder.place()) from error

@@ -295,6 +295,32 @@ def test_settings_of_warnings():
         fwdad.jit(lambda x: np.seterr(divide="raise") and x)(LOW)
 
 
+class Defaulting(dict):
+    def __missing__(self, key):
+        return 5.0
+
+
+def test_containers_from_outside():
+    """Sets, and dicts of classes of their own, are static; they may change between calls."""
+    held = {"names": {"a", "b"}, "scale": 2.0, "units": Defaulting(x=3.0)}
+
+    def f(x):
+        y = x * held["scale"] if "a" in held["names"] else x
+        return y * held["units"]["x"] + held["units"]["other"]
+
+    fast = fwdad.jit(f, backend="numpy")
+    assert_allclose(fast(LOW), f(LOW))
+    for change in (
+        lambda: held["names"].discard("a"),
+        lambda: held["units"].update(x=4.0),
+        lambda: held["units"].update(other=1.0),
+        lambda: held.update(scale=7.0),
+        lambda: held["names"].add("a"),
+    ):
+        change()
+        assert_allclose(fast(LOW), f(LOW))
+
+
 def test_static_objects():
     """Modules, enumerations and views of dicts are Python's own business."""
     table = types.MappingProxyType({"a": 2.0, "b": 3.0})
