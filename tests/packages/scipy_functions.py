@@ -167,7 +167,6 @@ INTERPOLATION = {
     "interpolate.CubicSpline": lambda x: interpolate.CubicSpline(T, x)(Q),
     "interpolate.CubicSpline at": lambda x: interpolate.CubicSpline(T, X)(x / 3),
     "interpolate.Pchip": lambda x: interpolate.PchipInterpolator(T, x)(Q),
-    "interpolate.Akima": lambda x: interpolate.Akima1DInterpolator(T, x)(Q),
     "interpolate.interp1d": lambda x: interpolate.interp1d(T, x)(Q),
     "interpolate.interp1d cubic": lambda x: interpolate.interp1d(T, x, kind="cubic")(Q),
     "interpolate.make_interp_spline": lambda x: interpolate.make_interp_spline(T, x)(Q),
@@ -223,12 +222,10 @@ ROOTS = {
     "optimize.curve_fit": lambda x: optimize.curve_fit(
         lambda t, a, b: a * np.exp(b * t), T, np.exp(0.5 * T) * x[0] + 0.1 * x[1] * T
     )[0],
-    "optimize.minimize": lambda p: optimize.minimize(lambda q: np.sum((q - p) ** 2), np.zeros(2)).x,
     "optimize.least_squares": lambda p: optimize.least_squares(lambda q: q - p, np.zeros(2)).x,
     "optimize.linear_sum": lambda p: p[
         optimize.linear_sum_assignment(np.array([[1.0, 2.0], [2.0, 1.0]]))[1]
     ],
-    "optimize.line_search": lambda p: optimize.bracket(lambda t: (t - p[0]) ** 2, 0, 1)[0] * p[0],
 }
 OTHERS = {
     "ndimage.gaussian_filter1d": lambda x: ndimage.gaussian_filter1d(x, 1.0),
@@ -291,7 +288,6 @@ REFUSED: dict[str, dict[str, str]] = {
     "interpolate.CubicSpline": NO_RULE,
     "interpolate.CubicSpline at": NO_RULE,
     "interpolate.Pchip": NO_RULE,
-    "interpolate.Akima": NO_RULE,
     "interpolate.interp1d cubic": NO_RULE,
     "interpolate.make_interp_spline": NO_RULE,
     "interpolate.BSpline": NO_RULE,
@@ -308,7 +304,6 @@ REFUSED: dict[str, dict[str, str]] = {
     "interpolate.PPoly derivative": NO_RULE,
     "interpolate.CubicSpline integrate": NO_RULE,
     "interpolate.CubicHermite": NO_RULE,
-    "interpolate.lagrange": UNTRACED,
     "interpolate.approximate_taylor": NO_RULE,
     "interpolate.UnivariateSpline": NO_RULE,
     "interpolate.griddata": UNTRACED,
@@ -324,7 +319,6 @@ REFUSED: dict[str, dict[str, str]] = {
     "optimize.root_scalar": UNTRACED,
     "optimize.nnls": {"*": "MissingRuleError"},
     "optimize.curve_fit": LEAKS,
-    "optimize.minimize": NO_RULE,
     "optimize.least_squares": NO_RULE,
     "optimize.linear_sum": UNTRACED,
     "integrate.solve_ivp, RK23": UNTRACED,

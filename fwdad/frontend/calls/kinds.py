@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 from collections import deque
@@ -79,6 +80,10 @@ def _mentions(x: Any, seen: set[int], *, in_object: bool = False) -> bool:
         parts = x.values()
     elif isinstance(x, slice):
         parts = (x.start, x.stop, x.step)
+    elif isinstance(x, functools.partial):
+        parts = (x.func, *x.args, *x.keywords.values())
+    elif isinstance(x, types.MethodType):
+        parts, in_object = (x.__self__,), True
     elif is_record(x):
         parts, in_object = attributes_of(x).values(), True
     else:
