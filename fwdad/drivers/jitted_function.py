@@ -325,11 +325,15 @@ class Jitted(Carrier, Generic[P, R]):
         self._hits[0] += 1
         return *found, False
 
-    def known(self, flat: Flattened) -> tuple[Specialisation, list[Any]] | None:
-        """A specialisation that has been made for arguments like these, and its inputs."""
+    def known(self, args: tuple[Any, ...]) -> tuple[Specialisation, list[Any], list[Any]] | None:
+        """The result of :meth:`find` if a specialisation has been made; else None."""
+        flat = Flattened(args, {})
         found = self._known(flat)
-        self._hits[0] += found is not None
-        return found
+        if found is None:
+            return None
+        self._hits[0] += 1
+        self._note_shortcut(found[0], args)
+        return *found, flat.containers
 
     def _known(self, flat: Flattened) -> tuple[Specialisation, list[Any]] | None:
         for made in self._table.get(flat.key, ()):

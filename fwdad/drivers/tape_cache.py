@@ -36,7 +36,6 @@ from fwdad.evaluation.arguments import positions_of
 from fwdad.evaluation.by_tape import ByTape, differentiated_by
 from fwdad.evaluation.signatures import Argnums, Function
 from fwdad.evaluation.transformed import Transformed
-from fwdad.frontend.arguments import Flattened
 from fwdad.frontend.fast_path import MISS
 from fwdad.frontend.syntax.loops import WithoutWarnings
 from fwdad.rules.core.registry import RULES, when_changed
@@ -217,12 +216,11 @@ def quickly(
 
 def _by_known_tape(held: Jitted[..., Any], args: Any) -> Any:
     """The result of a tape that an earlier call has made; ``MISS`` if none fits."""
-    flat = Flattened(args, {})
-    known = held.known(flat)
+    known = held.known(args)
     if known is None or why_not_reusable(known[0].tape, known[1]):
         return MISS
-    made, leaves = known
-    return made.tape.rebuild(apart(made.run(*leaves), leaves), flat.containers)
+    made, leaves, containers = known
+    return made.tape.rebuild(apart(made.run(*leaves), leaves), containers)
 
 
 def tape_or_else(

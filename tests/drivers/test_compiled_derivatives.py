@@ -109,6 +109,14 @@ def test_as_without_jit(name):
             assert_allclose(a, b, rtol=1e-11, atol=1e-13)
 
 
+def test_later_calls_take_shortcuts():
+    fast = fwdad.jit(energy)
+    for evaluate in (lambda: fwdad.jvp(fast, X, V), lambda: fwdad.grad(fast)(X)):
+        for _ in range(3):
+            evaluate()
+    assert all(made._shortcuts for made in fast.derivatives.values())
+
+
 def test_derivatives_agree_with_differences():
     fast = fwdad.jit(energy)
     gradient = central_differences(energy, X)

@@ -368,6 +368,8 @@ def test_what_a_list_from_outside_holds_is_refused_where_it_is_read():
         factor = table[0]
         return x * factor
 
-    with pytest.raises(fwdad.errors.UntraceableError, match=r"in `table`, .* a bytearray ") as refused:
+    with pytest.raises(
+        fwdad.errors.UntraceableError, match=r"in `table`, .* a bytearray "
+    ) as refused:
         fwdad.jit(f)(np.ones(2))
     assert refused.value.text.strip() == "factor = table[0]"
