@@ -189,6 +189,56 @@ def test_ways_that_merge_are_one_tape():
     assert fwdad.cache_info(fast).traces == 1
 
 
+def reads_and_drops(x, k):
+    try:
+        x[k]
+        return x[0] * 1.0
+    except IndexError:
+        return -x[0]
+
+
+def stores_and_drops(x, k):
+    try:
+        np.zeros(3)[k] = 1.0
+        return x[0] * 2.0
+    except IndexError:
+        return -x[0]
+
+
+def adds_and_drops(x, k):
+    try:
+        x[:2] + x[k:]
+        return x[0] * 2.0
+    except ValueError:
+        return -x[0]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("f", [reads_and_drops, stores_and_drops, adds_and_drops])
+def test_what_nobody_needs_is_not_assumed_to_raise(f, backend):
+    """It is not run, so a tape would go on where the program catches its exception."""
+    for of in (f, fwdad.grad(f)):
+        with pytest.raises(UntraceableError, match="that may raise at run time"):
+            fwdad.jit(of, backend=backend)(HIGH, 1)
+
+
+def divides_and_drops(x, k):
+    try:
+        1.0 / float(x[0] - k)
+        return x[1] * 2.0
+    except ZeroDivisionError:
+        return -x[1]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_raises_by_its_numbers_is_run(backend):
+    fast = fwdad.jit(divides_and_drops, backend=backend)
+    slope = fwdad.jit(fwdad.grad(divides_and_drops), backend=backend)
+    for k in (2.0, HIGH[0], 3.0, HIGH[0]):
+        assert fast(HIGH, k) == divides_and_drops(HIGH, k)
+        assert_allclose(slope(HIGH, k), [0.0, -1.0 if k == HIGH[0] else 2.0, 0.0])
+
+
 def test_a_way_for_each_call_ends_without_tapes():
     def f(x):
         held = dict.fromkeys(range(int(np.sum(x * 100))), x[0])

@@ -13,8 +13,9 @@ from fwdad.frontend.syntax.control import branch, join_sides, negation, raise_if
 from fwdad.frontend.syntax.frame import FLOW
 from fwdad.frontend.syntax.raising import AlwaysRaises, exception_of, may_raise, refuse_vanishing
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.ir.ops import Op
+from fwdad.ir.ops import Block, Op, walk
 from fwdad.ir.symbol import UNBOUND, Symbol
+from fwdad.transforms.passes.dead import must_run
 
 
 class Exceptions:
@@ -136,7 +137,9 @@ class Exceptions:
     def _refuse_raising(self, node: ast.Try, wanted: Any, ops: list[Op]) -> None:
         """Refuse operations that may raise what is caught."""
         if wanted and any(may_raise(op, wanted) for op in ops):
-            if self.recorder.ways is not None:
+            # what nobody needs is not run, so it would not raise: an index, a shape, a store
+            inner = [op for op in walk(Block(ops=ops)) if not op.nests and may_raise(op, wanted)]
+            if self.recorder.ways is not None and all(map(must_run, inner)):
                 self.recorder.ways.catch(self.position.place_of(node))
                 return
             message = (

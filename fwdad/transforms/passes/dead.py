@@ -75,7 +75,7 @@ class _Marker:
             self._definitions[v] = op
         for root in memory(op.writes(), self.roots):
             self._writers.setdefault(root, []).append(op)
-        if _stays(op):
+        if must_run(op):
             self._work.append(op)
 
     def _enter_blocks(self, op: Op) -> None:
@@ -132,7 +132,7 @@ class _Marker:
                 self._read(reads(op, self.roots))
 
 
-def _stays(op: Op) -> bool:
+def must_run(op: Op) -> bool:
     """Whether an operation is kept because of what it may raise itself, not in its blocks."""
     if isinstance(op, Loop):
         return op.span is not None and not is_nonzero(op.span[2])
