@@ -388,6 +388,19 @@ def test_static_objects():
     assert_allclose(fwdad.jit(f, backend="numpy")(LOW), f(LOW))
 
 
+def test_objects_that_can_be_called_are_carried():
+    """Two polynomials of unknown coefficients were taken for one, by their texts."""
+
+    def f(w):
+        p = np.poly1d(w[0])
+        for _ in range(3):
+            p = p * 2.0
+        return p(w)
+
+    for of in (f, fwdad.jacfwd(f)):
+        assert_allclose(fwdad.jit(of, backend="numpy")(LOW), of(LOW))
+
+
 def test_generated_functions_that_only_pass_arguments_on():
     namespace = {}
     exec("def pack(self, a, b=2.0): return (a, b), self, 1", namespace)

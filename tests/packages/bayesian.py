@@ -109,7 +109,13 @@ def _predict():
 UNTRACED = {"jit": "UntraceableError"}
 
 CASES = [
-    PackageFunction("emcee", "EnsembleSampler.compute_log_prob", _emcee),
+    PackageFunction(
+        "emcee",
+        "EnsembleSampler.compute_log_prob",
+        _emcee,
+        {"jit": "UntraceableError"},
+        why="a `try` around operations that may raise",
+    ),
     PackageFunction("emcee", "autocorr.function_1d", _emcee_time),
     PackageFunction("dynesty", "Ellipsoid.distance", _dynesty),
     PackageFunction("bilby", "a prior's ln_prob", _bilby_prior),

@@ -97,7 +97,13 @@ CASES = [
         refused=UNTRACED,
         why="the dtype of eigenvalues depends on values",
     ),
-    PackageFunction("numpy-financial", "ipmt", _interest),
+    PackageFunction(
+        "numpy-financial",
+        "ipmt",
+        _interest,
+        {"jit": "UntraceableError"},
+        why="a `try` around operations that may raise",
+    ),
     PackageFunction("vollib", "ref_python.black_scholes", _black_scholes),
     PackageFunction(
         "vollib",

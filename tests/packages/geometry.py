@@ -109,7 +109,13 @@ CASES = [
     PackageFunction("transforms3d", "euler2mat", _euler),
     PackageFunction("transforms3d", "quat2mat, rotate_vector", _quaternion),
     PackageFunction("transforms3d", "decompose44", _decomposed),
-    PackageFunction("pyquaternion", "rotate, by an angle", _rotate),
+    PackageFunction(
+        "pyquaternion",
+        "rotate, by an angle",
+        _rotate,
+        {"jit": "UntraceableError"},
+        why="a `try` around operations that may raise",
+    ),
     PackageFunction(
         "pyquaternion",
         "slerp",

@@ -93,5 +93,11 @@ CASES = [
         why="compiled code",
     ),
     PackageFunction("scikit-image", "AffineTransform, by its parameters", _affine),
-    PackageFunction("scikit-image", "rgb2lab", _rgb),
+    PackageFunction(
+        "scikit-image",
+        "rgb2lab",
+        _rgb,
+        {"jit": "UntraceableError"},
+        why="a `try` around operations that may raise",
+    ),
 ]

@@ -171,9 +171,21 @@ CASES = [
     ),
     PackageFunction("astropy", "FlatLambdaCDM.efunc", _astropy_efunc),
     PackageFunction("astropy", "Gaussian1D and Sersic1D", _astropy_model),
-    PackageFunction("astropy", "circmean and circvar", _astropy_statistics),
+    PackageFunction(
+        "astropy",
+        "circmean and circvar",
+        _astropy_statistics,
+        {"jit": "UntraceableError"},
+        why="a `try` around operations that may raise",
+    ),
     PackageFunction("pymap3d", "geodetic2ecef", _pymap3d_ecef),
-    PackageFunction("pymap3d", "ecef2geodetic", _pymap3d_geodetic),
+    PackageFunction(
+        "pymap3d",
+        "ecef2geodetic",
+        _pymap3d_geodetic,
+        {"jit": "UntraceableError"},
+        why="a `try` around operations that may raise",
+    ),
     PackageFunction(
         "pymap3d",
         "vdist",

@@ -260,6 +260,13 @@ UNTRACED = {"jit": "UntraceableError"}
 
 # By mode, what is refused: what has no rule, or is no program that a tape can hold.
 REFUSED: dict[str, dict[str, str]] = {
+    "stats.ttest_ind": UNTRACED,
+    "stats.ttest_1samp": UNTRACED,
+    "stats.theilslopes": UNTRACED,
+    "signal.lsim": UNTRACED,
+    "signal.step": UNTRACED,
+    "signal.impulse": UNTRACED,
+    "integrate.cumulative_simpson": UNTRACED,
     "stats.beta.pdf": {"*": "MissingRuleError"},
     "stats.gaussian_kde": NO_RULE,
     "stats.pearsonr": UNTRACED,

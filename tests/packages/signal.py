@@ -133,7 +133,13 @@ CASES = [
         refused={"*": "MissingRuleError", "jit": "UntraceableError"},
         why="compiled code",
     ),
-    PackageFunction("PyWavelets", "threshold, soft", _pywt_mallat),
+    PackageFunction(
+        "PyWavelets",
+        "threshold, soft",
+        _pywt_mallat,
+        {"jit": "UntraceableError"},
+        why="a `try` around operations that may raise",
+    ),
     PackageFunction("spectrum", "LEVINSON", _spectrum_levinson),
     PackageFunction(
         "spectrum",
