@@ -127,11 +127,11 @@ def jit(
 
     Both ways of a branch are on one tape. Where they cannot be (one leaves a list and the other a
     tuple, or another function), where a value decides on a length or a key, and where a ``try``
-    catches what numbers raise (``1 / 0.0``), the tape follows the arguments that it is traced
-    with, and checks when it runs that the same way is taken. For another way there is another
-    tape, up to eight, and then the function runs as it is. What is not followed raises
-    ``UntraceableError``: floats, loops of more than 64 iterations, and functions that write into
-    arrays from outside or put anything out, which could not be run again.
+    catches what operations raise, the tape follows the arguments that it is traced with, and checks
+    when it runs that the same way is taken. For another way there is another tape, up to eight, and
+    then the function runs as it is. What is not followed raises ``UntraceableError``: floats, loops
+    of more than 64 iterations, and functions that write into arrays from outside or put anything
+    out, which could not be run again.
 
     What the function puts out (``print``, loggers, warnings, ``write`` of a file from outside,
     ``append`` to a list from outside that it does not read) is put out at each call, in order, by

@@ -22,7 +22,7 @@ when one grows, what it leaves is overwritten."""
 
 HELPERS = frozenset({
     "address_of", "ahead", "broadcast_length", "by_rows", "check_length", "check_shape",
-    "check_stack", "complex_divide", "default_snapshots", "divide", "equal_length",
+    "check_stack", "complex_divide", "computed", "default_snapshots", "divide", "equal_length",
     "float_floor_divide",
     "float_power", "float_remainder", "growing", "grown", "in_domain", "in_range", "int_add",
     "int_floor_divide", "int_fmod", "int_mul", "int_power", "int_remainder", "int_sub",

@@ -16,15 +16,18 @@ import numpy as np
 
 from fwdad.codegen.numpy_backend.source import compiled, numpy_source
 from fwdad.errors import Location, UntraceableError
+from fwdad.frontend.syntax.raising import may_raise
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.builder.shape_env import LengthNeededError
-from fwdad.ir.ops import Apply, Block, Effect, Op, Program, Value, is_array, walk
+from fwdad.ir.ops import Apply, Block, Call, Check, Effect, Op, Program, Value, is_array, walk
 from fwdad.ir.other_way import OtherWayError
+from fwdad.ir.primitives.computed import computed
 from fwdad.ir.primitives.identity import identity
 from fwdad.ir.rewrite import all_used
 from fwdad.ir.symbol import UNBOUND, Symbol
-from fwdad.ir.types import Size
+from fwdad.ir.types import BOOL, Size
 from fwdad.tangents.alike import alike
+from fwdad.transforms.passes.dead import must_run
 
 _MOST = 16  # elements of an array whose values are assumed
 
@@ -164,8 +167,13 @@ class Ways:
         """Whether a block is that of a function that is differentiated where it stands."""
         return bool(block.params) and all(p in self._recorder.given for p in block.params)
 
-    def catch(self, place: Location | None) -> None:
-        """Assume that nothing is raised in a ``try``."""
+    def catch(self, body: list[tuple[list[Op], int]], wanted: Any, place: Location | None) -> None:
+        """Assume that nothing is raised in a ``try``; all that may raise is run.
+
+        ``body`` are the ends of blocks that belong to it, with the index of the first operation.
+        """
+        for ops, first in body:
+            _keep(ops, first, wanted, set())
         self.taken = self.catches = True
         self.place = self.place or place
 
@@ -209,6 +217,36 @@ class Ways:
             values |= used
             memory.update(o for u in used if is_array(u) for o in owners(u))
         return kept[::-1]
+
+
+def _keep(ops: list[Op], first: int, wanted: Any, seen: set[Program]) -> None:
+    """Keep what may raise from being removed where nobody needs what it computes."""
+    values: list[Value] = []
+    for op in ops[first:]:
+        blocks = op.blocks()
+        if isinstance(op, Call) and op.program not in seen:
+            seen.add(op.program)
+            blocks = [_callee(op)]
+        for block in blocks:
+            _keep(block.ops, 0, wanted, seen)
+        if not op.nests and may_raise(op, wanted) and not must_run(op):
+            values += op.outputs or op.writes()
+    if values:
+        done = Value(BOOL)
+        ops.append(Apply(computed, tuple(dict.fromkeys(values)), outputs=(done,)))
+        ops.append(Check(done, OtherWayError))
+
+
+def _callee(op: Call) -> Block:
+    """The block of a program that is called, if it is complete."""
+    block = op.program.block
+    if len(block.params) != len(op.args):
+        message = (
+            f"a `try` around a call of {op.program.name}, inside of that function, cannot be "
+            "traced: test the condition first"
+        )
+        raise UntraceableError(message, op.location)
+    return block
 
 
 def _is_exact(x: Any) -> bool:

@@ -189,18 +189,33 @@ def test_ways_that_merge_are_one_tape():
     assert fwdad.cache_info(fast).traces == 1
 
 
+def reads(x, k):
+    try:
+        return x[k] * x[1]
+    except IndexError:
+        return -x[0]
+
+
 def reads_and_drops(x, k):
     try:
         x[k]
-        return x[0] * 1.0
+        return x[1] * 2.0
+    except IndexError:
+        return -x[0]
+
+
+def gathers_and_drops(x, k):
+    try:
+        x[np.array([0, k])]
+        return x[1] * 2.0
     except IndexError:
         return -x[0]
 
 
 def stores_and_drops(x, k):
     try:
-        np.zeros(3)[k] = 1.0
-        return x[0] * 2.0
+        np.zeros(3)[k] = x[0]
+        return x[1] * 2.0
     except IndexError:
         return -x[0]
 
@@ -208,18 +223,108 @@ def stores_and_drops(x, k):
 def adds_and_drops(x, k):
     try:
         x[:2] + x[k:]
-        return x[0] * 2.0
+        return x[1] * 2.0
     except ValueError:
         return -x[0]
 
 
+def multiplies_and_drops(x, k):
+    try:
+        np.ones((2, 2)) @ x[k:]
+        return x[1] * 2.0
+    except ValueError:
+        return -x[0]
+
+
+def drops_in_a_loop(x, k):
+    t = x[1] * 0.0
+    try:
+        for i in range(k):
+            x[i]
+            t = t + x[0]
+    except IndexError:
+        return -x[0]
+    return t
+
+
+def drops_in_a_branch(x, k):
+    try:
+        if x[0] > 0.5:
+            x[k]
+        t = x[1] ** 2
+    except IndexError:
+        return -x[0]
+    return t
+
+
+def drops_after_a_return(x, k):
+    try:
+        if x[0] > 0.5:
+            return x[2]
+        x[k]
+        t = x[1] ** 2
+    except IndexError:
+        return -x[0]
+    return t
+
+
+def drops_in_a_recursion(x, k):
+    def product(a, n):
+        if n == 0:
+            x[k]
+            return a
+        return product(a * x[0], n - 1)
+
+    try:
+        return product(x[1], 3)
+    except IndexError:
+        return -x[0]
+
+
+def drops_in_a_program_of_its_own(x, k):
+    try:
+        return _halved(x, k, 3)
+    except IndexError:
+        return -x[0]
+
+
+def _halved(x, k, n):
+    if n == 0:
+        x[k]
+        return x[1]
+    return 0.5 * _halved(x, k, n - 1)
+
+
+RAISES = [
+    reads, reads_and_drops, gathers_and_drops, stores_and_drops, adds_and_drops,
+    multiplies_and_drops, drops_in_a_loop, drops_in_a_branch, drops_after_a_return,
+    drops_in_a_recursion, drops_in_a_program_of_its_own,
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("f", [reads_and_drops, stores_and_drops, adds_and_drops])
-def test_what_nobody_needs_is_not_assumed_to_raise(f, backend):
-    """It is not run, so a tape would go on where the program catches its exception."""
-    for of in (f, fwdad.grad(f)):
-        with pytest.raises(UntraceableError, match="that may raise at run time"):
-            fwdad.jit(of, backend=backend)(HIGH, 1)
+@pytest.mark.parametrize("f", RAISES)
+def test_what_nobody_needs_raises_where_it_is_caught(f, backend):
+    fast = fwdad.jit(f, backend=backend)
+    slope = fwdad.jit(fwdad.grad(f), backend=backend)
+    columns = fwdad.jit(fwdad.jacfwd(f, chunk=2), backend=backend)
+    for x in (HIGH, LOW):
+        for k in (1, 5, 1, 2, -7, 3, 0):
+            assert fast(x, k) == f(x, k)
+            wanted = central_differences(lambda x, k=k: f(x, k), x)
+            assert_allclose(slope(x, k), wanted, rtol=1e-7, atol=1e-9)
+            assert_allclose(columns(x, k), wanted, rtol=1e-7, atol=1e-9)
+
+
+def test_a_try_inside_of_the_function_that_calls_itself():
+    def f(x, k):
+        try:
+            return x[k] if k < 2 else 0.5 * f(x, k - 1)
+        except IndexError:
+            return -x[0]
+
+    with pytest.raises(UntraceableError, match="inside of that function"):
+        fwdad.jit(f, backend="numpy")(HIGH, 3)
 
 
 def divides_and_drops(x, k):

@@ -28,6 +28,7 @@ from fwdad.ir.builder.shape_env import length_if_any, length_of
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Op, Operand, Value, is_array, values_in
 from fwdad.ir.primitives import checkpoint_schedule
+from fwdad.ir.primitives.computed import computed
 from fwdad.ir.primitives.identity import identity
 from fwdad.ir.primitives.ranges import range_length
 from fwdad.ir.types import FLOAT, Number, number_type
@@ -35,7 +36,7 @@ from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.straight import with_derivative_of
 from fwdad.transforms.forward.lanes import element_place
 
-_OF_OURS = {length_of, length_if_any, range_length, element_place, identity}
+_OF_OURS = {length_of, length_if_any, range_length, element_place, identity, computed}
 
 
 class Numbers:
@@ -107,6 +108,9 @@ class Numbers:
         if op.function is element_place:
             args = ", ".join(self.operands.index_text(a) for a in op.args[:2])
             return Term(f"{self.helpers.use('place')}({args})", ATOM, result, bits=48)
+        if op.function is computed:
+            args = ", ".join(self.operands.text(a) for a in op.args)
+            return Term(f"{self.helpers.use('computed')}({args})", ATOM, result)
         return cast(self.operands.term(op.args[0]), result.dtype, python=result.python)
 
     def scalar(self, op: Apply) -> Term:

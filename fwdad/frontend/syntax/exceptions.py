@@ -13,9 +13,8 @@ from fwdad.frontend.syntax.control import branch, join_sides, negation, raise_if
 from fwdad.frontend.syntax.frame import FLOW
 from fwdad.frontend.syntax.raising import AlwaysRaises, exception_of, may_raise, refuse_vanishing
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.ir.ops import Block, Op, walk
+from fwdad.ir.ops import Op
 from fwdad.ir.symbol import UNBOUND, Symbol
-from fwdad.transforms.passes.dead import must_run
 
 
 class Exceptions:
@@ -69,7 +68,8 @@ class Exceptions:
             jumps = self._finally(node.finalbody, keeps=failed is None)
         except AlwaysRaises as raised:
             replaced, jumps = raised, True
-        last, place = self._since(end, ops, depth), self.position.place_of(node)
+        last = [op for part, first in self._since(end, ops, depth) for op in part[first:]]
+        place = self.position.place_of(node)
         refuse_vanishing(self.recorder, ops[before:end], last, place, replaces=jumps)
         if replaced is not None:
             raise replaced
@@ -78,11 +78,10 @@ class Exceptions:
         elif self.blocks.stopped() is not True:  # a jump in `finally` swallows the exception
             raise failed
 
-    def _since(self, before: int, ops: list[Op], depth: int) -> list[Op]:
-        """The operations written into a block since an index, and those in points still open."""
+    def _since(self, before: int, ops: list[Op], depth: int) -> list[tuple[list[Op], int]]:
+        """What is written into a block since an index, and into those of points still open."""
         points = catching.trailing(self.recorder, depth)
-        parts = [part for p in points for part in (p.block.ops, p.side.block.ops)]
-        return [*ops[before:], *[op for part in parts for op in part]]
+        return [(ops, before), *((b.ops, 0) for p in points for b in (p.block, p.side.block))]
 
     def _try(self, node: ast.Try) -> None:
         """``try`` without its ``finally``."""
@@ -134,19 +133,18 @@ class Exceptions:
             wanted.extend(cls if isinstance(cls, tuple) else (cls,))
         return tuple(wanted)
 
-    def _refuse_raising(self, node: ast.Try, wanted: Any, ops: list[Op]) -> None:
-        """Refuse operations that may raise what is caught."""
-        if wanted and any(may_raise(op, wanted) for op in ops):
-            # what nobody needs is not run, so it would not raise: an index, a shape, a store
-            inner = [op for op in walk(Block(ops=ops)) if not op.nests and may_raise(op, wanted)]
-            if self.recorder.ways is not None and all(map(must_run, inner)):
-                self.recorder.ways.catch(self.position.place_of(node))
-                return
+    def _refuse_raising(self, node: ast.Try, wanted: Any, body: list[tuple[list[Op], int]]) -> None:
+        """Refuse operations that may raise what is caught, or assume that they do not."""
+        if not any(may_raise(op, wanted) for ops, first in body for op in ops[first:]):
+            return
+        place = self.position.place_of(node)
+        if self.recorder.ways is None:
             message = (
                 "a `try` around operations that may raise at run time cannot be traced: test "
                 "the condition first"
             )
-            raise UntraceableError(message, self.position.place_of(node))
+            raise UntraceableError(message, place)
+        self.recorder.ways.catch(body, wanted, place)
 
     def _finally(self, statements: list[ast.stmt], *, keeps: bool) -> bool:
         """Execute ``finally``; returns whether it jumps. If it ``keeps`` jumps, it defers them."""

@@ -14,6 +14,7 @@ from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import (
     Apply,
     Block,
+    Call,
     Check,
     Effect,
     Load,
@@ -92,6 +93,8 @@ def exceptions_of(op: Op) -> set[type[BaseException]]:
 def _own(op: Op) -> tuple[type[BaseException], ...]:
     if isinstance(op, Check):
         return (op.exception if isinstance(op.exception, type) else type(op.exception),)
+    if isinstance(op, Call):
+        return (Exception,)
     if isinstance(op, Apply):
         may = risk(op)
         if may <= Risk.WARNS:
