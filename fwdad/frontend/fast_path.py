@@ -15,6 +15,7 @@ import numpy as np
 
 from fwdad.frontend.captures import COMPARED, fetch
 from fwdad.frontend.tape import Tape
+from fwdad.ir.symbol import UNBOUND
 
 MISS = object()
 """What a shortcut returns for other arguments, and where the tape does not hold any more."""
@@ -54,6 +55,9 @@ def shortcut(
         place = _place(path, f"guard{k}", namespace)
         if place is None:
             return None
+        if held is UNBOUND and path[0] == "item":  # a builtin's name
+            checks += [f"if {path[2]!r} in guard{k}:", "    return miss"]
+            continue
         namespace[f"held{k}"] = held
         differs = "!=" if path[0] in COMPARED else "is not"
         checks += [f"if {place} {differs} held{k}:", "    return miss"]

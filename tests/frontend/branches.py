@@ -375,3 +375,29 @@ def is_of_flags(x):
 @program((2.0, 1), (1.0, 1), (0.5, 2))
 def numbers_compared_with_in(x, n):
     return x in (1.0, 2.0), n not in [1, 3]
+
+
+SIGNS = ((0.7, 1.3), (-0.7, 1.3), (0.7, -1.3), (-0.7, -1.3))
+
+
+@program(*SIGNS)
+def a_python_bool_is_true(x, y):
+    both = bool(x > 0) and bool(y > 0)
+    either = bool(x > 0) | bool(y > 0)
+    return x * (2.0 if both is True else 3.0) + (y if either is not False else 0.5 * y)
+
+
+@program(*SIGNS)
+def a_numpy_bool_is_one_of_two(x, y):
+    rises = np.greater(x, 0.0)
+    alike = (x > 0) is (y > 0)
+    return x * (2.0 if rises is np.True_ else 3.0) * (5.0 if rises is True else 7.0) + y * alike
+
+
+@program(*SIGNS)
+def a_match_of_a_truth_value(x, y):
+    match bool(x > 0):
+        case True:
+            return x * y
+        case False:
+            return x - y

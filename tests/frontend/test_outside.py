@@ -1,6 +1,8 @@
 """What a traced program reads of the world outside, and how it meets its arguments."""
 
 import functools
+import linecache
+import sys
 import types
 
 import numpy as np
@@ -40,6 +42,59 @@ def test_a_global_number_may_change(monkeypatch):
     assert cache_info(f).traces == 1
     monkeypatch.setitem(globals(), "RATE", np.float64(5.0))
     assert type(f(3.0)) is np.float64
+
+
+def module_of(name, home):
+    """A module whose functions belong to a file, of the user's or of an installed package."""
+    made = types.ModuleType(name)
+    text = "RATE = 2.0\nTABLE = [1.0, 2.0]\ndef scaled(x): return x * RATE\n"
+    exec(compile(text, f"{home}/{name}.py", "exec"), vars(made))
+    made.__file__ = f"{home}/{name}.py"
+    return made
+
+
+def by_attribute(x):
+    return outside_module.scaled(x) * outside_module.RATE + sum(outside_module.TABLE)  # noqa: F821
+
+
+def by_import(x):
+    from outside_module import RATE, TABLE, scaled
+
+    return scaled(x) * RATE + sum(TABLE)
+
+
+@pytest.mark.parametrize("home", ["/home/someone", "/usr/lib/python3/site-packages"])
+@pytest.mark.parametrize("f", [by_attribute, by_import])
+@pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
+def test_what_a_module_holds_may_change(f, home, monkeypatch):
+    made = module_of("outside_module", home)
+    linecache.cache[made.__file__] = (1, None, ["\n", "\n", "def scaled(x): return x * RATE\n"], "")
+    monkeypatch.setitem(sys.modules, "outside_module", made)
+    monkeypatch.setitem(globals(), "outside_module", made)
+    fast = jit(f, backend="numpy")
+    assert fast(3.0) == f(3.0) == 15.0
+    made.RATE = 5.0
+    assert fast(3.0) == f(3.0)
+    made.TABLE.append(0.5)
+    assert fast(3.0) == f(3.0)
+    made.scaled = helper
+    assert fast(3.0) == f(3.0)
+
+
+def largest(x, y):
+    return max(x, y)
+
+
+def test_a_builtin_may_be_hidden_by_a_global(monkeypatch):
+    fast = jit(largest, backend="numpy")
+    for _ in range(3):
+        assert fast(1.0, 2.0) == 2.0
+    monkeypatch.setitem(globals(), "max", min)
+    for _ in range(3):
+        assert fast(1.0, 2.0) == 1.0
+    monkeypatch.delitem(globals(), "max")
+    for _ in range(3):
+        assert fast(1.0, 2.0) == 2.0
 
 
 def test_a_cell_may_change():

@@ -35,7 +35,7 @@ def _conversion(cls: type) -> Callable[..., Any]:
             if special is not None:
                 args = (tracer.call(special, args, {}),)
         elif len(args) == 1 and type(args[0]) is not Symbol:
-            return tracer.truth(args[0])
+            return tracer.values.python_bool(tracer.truth(args[0]))
         if any(isinstance(a, UnknownText) for a in args):
             tracer.values.refuse_text()
         if not any(type(a) is Symbol for a in args):
@@ -43,7 +43,9 @@ def _conversion(cls: type) -> Callable[..., Any]:
         (x,) = args if len(args) == 1 else (None,)
         if x is not None and x.type == FLOAT and cls is float:
             return x
-        return tracer.truth(x) if cls is bool else tracer.recorder.apply(cls, args, {})
+        if cls is bool:
+            return tracer.values.python_bool(tracer.truth(x))
+        return tracer.recorder.apply(cls, args, {})
 
     return handle
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from collections import deque
 from typing import Any, NoReturn
@@ -13,6 +14,7 @@ from fwdad.errors import UntraceableError, is_library_file, type_in_words
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.captures import Captures, fetch
 from fwdad.frontend.guards import (
+    CONSTANT,
     CONTAINER,
     CONTENTS,
     FIELDS,
@@ -20,6 +22,7 @@ from fwdad.frontend.guards import (
     OPAQUE,
     OpaqueError,
     contents,
+    is_trusted_module,
     is_users,
     kind_of,
 )
@@ -29,6 +32,7 @@ from fwdad.frontend.syntax.merge import mutables
 from fwdad.frontend.syntax.position import Position
 from fwdad.frontend.syntax.symbols import AppendedTo
 from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.types import number_type
 
 
 def _is_of_trace(x: Any) -> bool:
@@ -95,6 +99,14 @@ class Outside:
         if self.appends and type(x) in (list, deque):
             return AppendedTo(x)
         return self._kept(x, kind, path, name)
+
+    def of_module(self, module: types.ModuleType, name: str, x: Any) -> Any:
+        """An attribute of a module; what Python, NumPy and SciPy define is trusted to stay."""
+        if is_trusted_module(module):
+            number = number_type(x) is not None
+            if number or kind_of(x) == CONSTANT or x is sys.modules:
+                return x
+        return self.captured(x, ("attribute", module, name), name)
 
     def note_append(self, x: Any) -> None:
         """Note that the program appends to a list from outside, which it then must not read."""

@@ -15,7 +15,7 @@ import numpy as np
 from fwdad.eager.lifting.source import find_source
 from fwdad.errors import UntraceableError, is_library_file, type_in_words, with_article
 from fwdad.frontend.calls.tables import ATTRIBUTES_OF
-from fwdad.frontend.guards import is_library_module, is_users
+from fwdad.frontend.guards import is_users
 from fwdad.frontend.numpy_sources.row_by_row import Flat
 from fwdad.frontend.slots import class_attribute, is_stand_in, may_have, original
 from fwdad.frontend.syntax.bound_methods import array_method
@@ -56,10 +56,7 @@ class Attributes:
         if type(o) is Symbol:
             return self._symbol_attribute(o, name)
         if isinstance(o, types.ModuleType):
-            found = native(getattr, o, name)
-            if is_library_module(o):
-                return found
-            return self.outside.captured(found, ("attribute", o, name), name)
+            return self.outside.of_module(o, name, native(getattr, o, name))
         if isinstance(o, SuperOf):
             return o.attribute(self.tracer, name)
         if isinstance(o, Closure):

@@ -18,7 +18,7 @@ from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.symbols import Optional, Poison
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol, UnknownText
-from fwdad.ir.types import BOOL, Number
+from fwdad.ir.types import INT, Number, Type, number_type
 
 
 class Conditions:
@@ -132,25 +132,29 @@ class Conditions:
                     if type(present) is Symbol
                     else not present
                 )
-            if type(x) is Symbol and isinstance(y, bool) and x.type == BOOL:
-                return x if y is same else self.recorder.apply(operator.not_, (x,), {})
         found: Any = a is b
-        if type(a) is Symbol and type(b) is Symbol:
-            found = a.value is b.value
-            if not found and self._may_be_same(a, b):
-                message = (
-                    "`is` between values that may be the same object cannot be traced: use `==`"
-                )
-                raise UntraceableError(message, self.position.location())
+        if Symbol in (type(a), type(b)):
+            found = type(a) is type(b) and a.value is b.value
+            t = self._of_few_objects(a, b)
+            if not found and t is not None:
+                if not isinstance(t, Number) or t.dtype.kind != "b":
+                    message = (
+                        "`is` between values that may be the same object cannot be traced: use `==`"
+                    )
+                    raise UntraceableError(message, self.position.location())
+                function = operator.eq if same else operator.ne
+                return self.values.python_bool(self.recorder.apply(function, (a, b), {}))
         return found if same else not found
 
-    def _may_be_same(self, a: Symbol, b: Symbol) -> bool:
-        """Whether two values may be one object: booleans, and arrays merged from several paths."""
-        if a.type != b.type:
-            return False
-        if a.type == BOOL:
-            return True
-        return a.is_array and any(self.recorder.definitions.is_merged(x.value) for x in (a, b))
+    def _of_few_objects(self, a: Any, b: Any) -> Type | None:
+        """The type of values that may be one object: of truth values there are but two."""
+        t, other = (x.type if type(x) is Symbol else number_type(x) for x in (a, b))
+        if t != other:
+            return None
+        if isinstance(t, Number):
+            return t if t.dtype.kind == "b" or t == INT else None
+        values = [x.value for x in (a, b) if type(x) is Symbol]
+        return t if any(map(self.recorder.definitions.is_merged, values)) else None
 
     def _contains(self, container: Any, item: Any) -> Any:
         method = self.values.python_method(container, "__contains__")

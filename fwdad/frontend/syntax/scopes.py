@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import UntraceableError, is_library_file
 from fwdad.frontend.syntax.frame import WORLD
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.tracer import Tracer
@@ -41,6 +41,8 @@ class Scopes:
         value = self.position.frame.find_builtin(name)
         if value is UNBOUND:
             raise AlwaysRaises(NameError, (f"name {name!r} is not defined",))
+        if not is_library_file(self.position.frame.filename):
+            self.outside.guard(("item", self.position.frame.globals, name), UNBOUND)
         return value
 
     def bind_name(self, name: str, value: Any) -> None:
@@ -75,6 +77,5 @@ class Scopes:
             if not hasattr(module, alias.name):
                 message = f"cannot import name {alias.name!r} from {module.__name__!r}"
                 raise AlwaysRaises(ImportError, (message,))
-            self.recorder.journal.bind(
-                self.position.frame.locals, name, getattr(module, alias.name)
-            )
+            value = self.outside.of_module(module, alias.name, getattr(module, alias.name))
+            self.recorder.journal.bind(self.position.frame.locals, name, value)
