@@ -113,8 +113,6 @@ CASES = [
         "emcee",
         "EnsembleSampler.compute_log_prob",
         _emcee,
-        {"jit": "UntraceableError"},
-        why="a `try` around operations that may raise",
     ),
     PackageFunction("emcee", "autocorr.function_1d", _emcee_time),
     PackageFunction("dynesty", "Ellipsoid.distance", _dynesty),

@@ -101,8 +101,6 @@ CASES = [
         "numpy-financial",
         "ipmt",
         _interest,
-        {"jit": "UntraceableError"},
-        why="a `try` around operations that may raise",
     ),
     PackageFunction("vollib", "ref_python.black_scholes", _black_scholes),
     PackageFunction(

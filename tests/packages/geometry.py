@@ -113,8 +113,6 @@ CASES = [
         "pyquaternion",
         "rotate, by an angle",
         _rotate,
-        {"jit": "UntraceableError"},
-        why="a `try` around operations that may raise",
     ),
     PackageFunction(
         "pyquaternion",

@@ -97,7 +97,5 @@ CASES = [
         "scikit-image",
         "rgb2lab",
         _rgb,
-        {"jit": "UntraceableError"},
-        why="a `try` around operations that may raise",
     ),
 ]

@@ -123,15 +123,11 @@ CASES = [
         "tmm",
         "coh_tmm, reflection by two thicknesses",
         _tmm_coherent,
-        refused=UNTRACED,
-        why="np.seterr is not traced",
     ),
     PackageFunction(
         "tmm",
         "ellips, by index and thickness of a film",
         _tmm_ellipsometry,
-        refused=UNTRACED,
-        why="np.seterr is not traced",
     ),
     PackageFunction(
         "miepython",

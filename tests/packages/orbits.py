@@ -175,16 +175,12 @@ CASES = [
         "astropy",
         "circmean and circvar",
         _astropy_statistics,
-        {"jit": "UntraceableError"},
-        why="a `try` around operations that may raise",
     ),
     PackageFunction("pymap3d", "geodetic2ecef", _pymap3d_ecef),
     PackageFunction(
         "pymap3d",
         "ecef2geodetic",
         _pymap3d_geodetic,
-        {"jit": "UntraceableError"},
-        why="a `try` around operations that may raise",
     ),
     PackageFunction(
         "pymap3d",

@@ -137,8 +137,6 @@ CASES = [
         "PyWavelets",
         "threshold, soft",
         _pywt_mallat,
-        {"jit": "UntraceableError"},
-        why="a `try` around operations that may raise",
     ),
     PackageFunction("spectrum", "LEVINSON", _spectrum_levinson),
     PackageFunction(

@@ -28,6 +28,8 @@ def _required(function: Any) -> tuple[str, ...]:
     """The first parameters of a library function, up to one that has a default."""
     if isinstance(function, np.ufunc):
         return ()
+    if isinstance(function, type) and inspect.isfunction(function.__new__):
+        return ()  # ``__init__`` may have other names for the same arguments
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
