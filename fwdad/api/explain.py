@@ -30,8 +30,9 @@ from fwdad.errors import UnsupportedTypeError, message_of, type_in_words
 from fwdad.evaluation.arguments import arguments_of
 from fwdad.evaluation.evaluators import derivative, jvp
 from fwdad.evaluation.transformed import Transformed
+from fwdad.frontend.calls.python_calls import in_words
 from fwdad.frontend.trace import trace
-from fwdad.ir.primitives import opaque_call
+from fwdad.ir.primitives.opaque_call import mistakes
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.composite import flatten, unflatten
 from fwdad.tangents.plain import plain
@@ -256,7 +257,7 @@ def _operations(choice: Choice) -> str:
     else:
         compiled = jitted.backend != "numpy" and have_numba()
         by = "Numba" if compiled else "NumPy (jit compiles it)"
-    return f"{size}, run by {by}{opaque_call.mistakes(jitted.tape.program)}"
+    return f"{size}, run by {by}{in_words(jitted.tape.program)}{mistakes(jitted.tape.program)}"
 
 
 class Asked(NamedTuple):

@@ -19,6 +19,7 @@ from fwdad.drivers.tape_cache import run_tape
 from fwdad.eager.calls.dispatch import on_call
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluation.signatures import Backend, P, R
+from fwdad.frontend.calls import python_calls
 from fwdad.frontend.tape import Tape
 from fwdad.ir.other_way import OtherWayError
 from fwdad.ir.primitives import opaque_call
@@ -132,6 +133,10 @@ def jit(
     then the function runs as it is. What is not followed raises ``UntraceableError``: floats, loops
     of more than 64 iterations, and functions that write into arrays from outside or put anything
     out, which could not be run again.
+
+    A call of an installed package that cannot be traced (``scipy.integrate.solve_ivp``, a class of
+    another library) is made by Python at each run, and is differentiated as without ``jit``;
+    :func:`explain` lists such calls. It must not write into anything outside of it.
 
     What the function puts out (``print``, loggers, warnings, ``write`` of a file from outside,
     ``append`` to a list from outside that it does not read) is put out at each call, in order, by
@@ -293,9 +298,10 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
         raise ValueError(f"{function_name(f)} has not been called: give example arguments")
     count = specialisation.tape.count()
     operations = "1 operation" if count == 1 else f"{count} operations"
-    mistakes = opaque_call.mistakes(specialisation.tape.program)
+    program = specialisation.tape.program
+    notes = f"{python_calls.in_words(program)}{opaque_call.mistakes(program)}"
     way, at = "", specialisation.tape.followed_at
     if specialisation.tape.follows:
         where = "" if at is None else f" at {file_in_words(at.filename)}:{at.line}"
         way = f"\n  where it goes{where} as it does here; another way is another tape"
-    return f"{operations}, run by {specialisation.run.explain()}{way}{mistakes}"
+    return f"{operations}, run by {specialisation.run.explain()}{way}{notes}"

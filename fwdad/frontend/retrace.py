@@ -28,7 +28,7 @@ def until_traced(attempt: Callable[[dict[int, Any], dict[Any, Any], Places], Any
         except WayNeededError as found:
             ways.add(found.place)
             ways.refusals[found.place] = found.refusal
-            ways.all = len(ways - ways.of_loops) > _FEW_WAYS
+            ways.all = len(ways.of_branches) > _FEW_WAYS
         except LoopFollowedError as found:  # it is too long, or its length unknown
             raise found.refusal from None
         except (NotOneBodyError, ListGrows) as found:

@@ -13,7 +13,6 @@ from fwdad.core.tracebacks import public
 from fwdad.eager.duals.dual import was_left
 from fwdad.eager.memory import stale
 from fwdad.errors import (
-    Location,
     UnsupportedTypeError,
     UntraceableError,
     note_place,
@@ -133,7 +132,7 @@ def trace_flat(
                 if isinstance(error, LoopFollowedError) and lengths is EVERY:
                     raise
                 if lengths is EVERY or not flat.examples:
-                    raise _refusal(error) from error.__cause__
+                    raise error.refusal from error.__cause__
                 lengths = EVERY
                 continue
             if rows and observable_orders(tape.program) is not None:
@@ -143,15 +142,6 @@ def trace_flat(
             by_rows = False  # captured arrays have another memory order
 
     return until_traced(attempt)
-
-
-def _refusal(error: UntraceableError) -> UntraceableError:
-    """An error of a class that users know, with the place of one."""
-    place = None
-    if error.filename is not None:
-        ends = (error.end_lineno, error.end_offset)
-        place = Location(error.filename, error.lineno or 1, error.offset or 1, *ends)
-    return UntraceableError(error.msg, place)
 
 
 def _inputs(recorder: Recorder, flat: Flattened, lengths: Lengths, *, equal: bool) -> list[Value]:

@@ -19,7 +19,19 @@ from fwdad.errors import Location, UntraceableError
 from fwdad.frontend.syntax.raising import may_raise
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.builder.shape_env import LengthNeededError
-from fwdad.ir.ops import Apply, Block, Call, Check, Effect, Op, Program, Value, is_array, walk
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Call,
+    Check,
+    Effect,
+    Op,
+    Operand,
+    Program,
+    Value,
+    is_array,
+    walk,
+)
 from fwdad.ir.other_way import OtherWayError
 from fwdad.ir.primitives.computed import computed
 from fwdad.ir.primitives.identity import identity
@@ -47,16 +59,27 @@ class OfLoop(NamedTuple):
     place: Location | None
 
 
+class OfCall(NamedTuple):
+    """The place of a call that no tape holds."""
+
+    place: Location | None
+
+
 class LoopFollowedError(LengthNeededError):
     """A loop that follows the example, iteration by iteration: it cannot be one body."""
 
     def __init__(self, refusal: UntraceableError) -> None:
         super().__init__(refusal.msg)
-        self.refusal = refusal
+        self._refusal = refusal
+
+    @property
+    def refusal(self) -> UntraceableError:
+        """Why it is followed."""
+        return self._refusal
 
 
 class Places(set[Any]):
-    """Where branches are that cannot be merged, perhaps ``all``, and loops like that."""
+    """Where branches are that cannot be merged, perhaps ``all``, and loops and calls like that."""
 
     all = False
 
@@ -65,12 +88,13 @@ class Places(set[Any]):
         self.refusals: dict[Any, UntraceableError] = {}
 
     @property
-    def of_loops(self) -> set[Any]:
-        """The loops that are followed, iteration by iteration."""
-        return {p for p in self if isinstance(p, OfLoop)}
+    def of_branches(self) -> set[Any]:
+        """The branches among them."""
+        return {p for p in self if not isinstance(p, (OfLoop, OfCall))}
 
     def __contains__(self, place: object) -> bool:
-        return self.all or super().__contains__(place)
+        everywhere = self.all and not isinstance(place, (OfLoop, OfCall))
+        return everywhere or super().__contains__(place)
 
 
 class Ways:
@@ -106,7 +130,7 @@ class Ways:
     def begin_loop(self) -> OfLoop:
         """The place of a loop, in a library's code, too; raises if it is not to be one body."""
         place = OfLoop(self.exact())
-        if place in self.places.of_loops:
+        if place in self.places:
             raise LoopFollowedError(self.places.refusals[place])
         self._loops.append(place)
         return place
@@ -120,12 +144,13 @@ class Ways:
 
         Where the example cannot tell, since a loop carries what decides, the loop is followed.
         """
+        if self._recorder.lengths.observe is not None and isinstance(error, LengthNeededError):
+            error = error.refusal  # no other attempt knows more lengths
         self.reason = self.reason or error.msg
         if type(error) is not UntraceableError:
             return error
         for p in (place, *self._loops[-1:]):
-            known = self.places.of_loops if isinstance(p, OfLoop) else self.places
-            if p is not None and p not in known:
+            if p is not None and p not in self.places:
                 return WayNeededError(error, p)
         return error
 
@@ -174,8 +199,19 @@ class Ways:
         """
         for ops, first in body:
             _keep(ops, first, wanted, set())
+        self.calls(place)
+
+    def calls(self, place: Location | None) -> None:
+        """Note a call that Python makes: the program itself must run if it raises."""
         self.taken = self.catches = True
         self.place = self.place or place
+
+    def observed(self, operands: list[Operand]) -> tuple[Any, ...]:
+        """Operands in the example; raises if one of them is unknown there."""
+        found = [self._observed(x) if isinstance(x, Value) else x for x in operands]
+        if any(x is UNBOUND for x in found):
+            raise UntraceableError("what it is given is not known before the program runs")
+        return tuple(found)
 
     def _observed(self, v: Value) -> Any:
         """The value in the example, by running the operations so far."""

@@ -31,7 +31,6 @@ RECORDED = {  # by `fwdad/frontend/limits.md` and `fwdad/ir/limits.md`
     "array_of_arrays", "classes_with_operators",
     "fortran_order", "functools_of_all_kinds",
     "higher_order", "iteration", "itertools_and_collections",
-    "quadrature",
     "recursive_sort", "structured_fields",
 }  # fmt: skip
 

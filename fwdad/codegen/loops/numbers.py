@@ -30,6 +30,7 @@ from fwdad.ir.ops import Apply, Op, Operand, Value, is_array, values_in
 from fwdad.ir.primitives import checkpoint_schedule
 from fwdad.ir.primitives.computed import computed
 from fwdad.ir.primitives.identity import identity
+from fwdad.ir.primitives.opaque_call import Whole
 from fwdad.ir.primitives.ranges import range_length
 from fwdad.ir.types import FLOAT, Number, number_type
 from fwdad.tangents.scaling import scale_lanes
@@ -117,6 +118,8 @@ class Numbers:
         """A scalar function as a term."""
         f, result = op.function, op.outputs[0].type
         assert isinstance(result, Number)
+        if isinstance(f, Whole):
+            raise self.operands.cannot(f"the function {name_of(f)}")
         if f in _OF_OURS:
             return self._of_ours(op, result)
         if f is normalize_axis_index and not values_in(op.operands()):

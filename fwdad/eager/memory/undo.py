@@ -6,6 +6,7 @@ At the first write to an object its whole content is kept: once per object, not 
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import sys
 import types
@@ -80,6 +81,18 @@ class UndoLog:
         """Whether anything was written that others can see, too."""
         self.purge((0, 0))
         return bool(self._arrays or self._objects or self._cells or self._contexts)
+
+    def reaches(self, existed: set[int]) -> bool:
+        """Whether an array was written that others can see, or one of the objects that existed."""
+        self.purge((0, 0))
+        if self._arrays or any(
+            tokens[0].old_value is not var.get(Token.MISSING)
+            for var, tokens in self._contexts.values()
+        ):
+            return True
+        holders = (c[0] if type(c) is tuple else c for c, _ in self._cells.values())
+        objects = [*holders, *(o for o, _ in self._objects.values())]
+        return any(id(o) in existed or not gc.is_tracked(o) for o in objects)
 
     def container(self, o: Any) -> None:
         """Keep the content of a list, dict, set, deque or bytearray."""

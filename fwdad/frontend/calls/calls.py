@@ -11,13 +11,14 @@ import numpy as np
 
 from fwdad.core.debuggers import stops
 from fwdad.eager.calls.dispatch import python_inside
-from fwdad.errors import UntraceableError, type_in_words
+from fwdad.errors import UntraceableError, is_library_file, type_in_words
 from fwdad.frontend.calls import growing_arrays
 from fwdad.frontend.calls.classes import ClassCalls
 from fwdad.frontend.calls.inline import InlineCalls
 from fwdad.frontend.calls.kinds import AXES, C_FUNCTIONS, NUMPY_FUNCTION, mentions_symbols, writes
 from fwdad.frontend.calls.operations import OperationCalls
 from fwdad.frontend.calls.outputs import append, emit, puts_out
+from fwdad.frontend.calls.python_calls import call_python, is_of_package
 from fwdad.frontend.calls.tables import BUILTINS, CALLED, METHODS_OF
 from fwdad.frontend.guards import held_by_partial
 from fwdad.frontend.numpy_sources.row_by_row import Flat
@@ -29,6 +30,7 @@ from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import Optional, Poison
 from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.frontend.ways import OfCall
 from fwdad.ir.analysis.alias import makes_its_own
 from fwdad.ir.symbol import Symbol
 from fwdad.rules.core.by_position import by_position
@@ -54,7 +56,19 @@ class Calls:
         self.classes = classes
 
     def call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a value."""
+        """Call a value; what a package does that cannot be traced, Python does at each run."""
+        ways = self.recorder.ways
+        if ways is None or not is_of_package(f) or is_library_file(self.position.frame.filename):
+            return self._call(f, args, kwargs)
+        place = OfCall(ways.exact())
+        if place in ways.places:
+            return call_python(self.tracer, f, args, kwargs, ways.places.refusals[place])
+        try:
+            return self._call(f, args, kwargs)
+        except UntraceableError as error:
+            raise ways.needed(place, error) from error.__cause__
+
+    def _call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(f, Poison):
             self.values.refuse_poison(f, "this function")
         if stops(f):

@@ -16,6 +16,15 @@ from fwdad.ops.record import own_op
 class LengthNeededError(UntraceableError):
     """A length has to be known that depends on others; those of the arguments may tell it."""
 
+    @property
+    def refusal(self) -> UntraceableError:
+        """The error of a class that users know."""
+        place = None
+        if self.filename is not None:
+            ends = (self.end_lineno, self.end_offset)
+            place = Location(self.filename, self.lineno or 1, self.offset or 1, *ends)
+        return UntraceableError(self.msg, place)
+
 
 class KnownLengths:
     """The known lengths, and for each unknown length an array that has it.

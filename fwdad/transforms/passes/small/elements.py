@@ -375,8 +375,8 @@ def _moved(op: Apply) -> Any:
         at = op.function(places(a), *rest, **op.kwargs)
     except (ValueError, TypeError, IndexError):
         return None  # it raises when it runs
-    if np.shape(at) != op.outputs[0].type.shape:
-        return None
+    if np.shape(at) != op.outputs[0].type.shape or np.asarray(at).dtype.kind != "i":
+        return None  # ``dtype=`` made other numbers of the places
     return lambda writing: writing.elements(a).ravel()[at]
 
 

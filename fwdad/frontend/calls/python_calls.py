@@ -1,0 +1,360 @@
+"""Calls that no tape holds: a function of an installed package that Python runs, at each run.
+
+It is one operation, and its result is taken apart as arguments are. Its derivatives are those of
+the evaluator without a tape, which runs the function on duals, or records it.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import enum
+import gc
+import pickle
+import random
+import sys
+import types
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from fwdad.display.words import file_in_words
+from fwdad.eager.build import Run as Watched
+from fwdad.eager.build import generator_state
+from fwdad.eager.calls.dispatch import call
+from fwdad.errors import UntraceableError, is_library_file, message_of, type_in_words
+from fwdad.frontend.arguments import Build, Flattened, is_record, new_object
+from fwdad.frontend.guards import CONSTANT, INPUT, contents, kind_of
+from fwdad.frontend.results import Results, Run, Take
+from fwdad.frontend.syntax.frame import Closure
+from fwdad.frontend.syntax.merge import container_of
+from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.ops import Apply, Program, Value
+from fwdad.ir.other_way import OtherWayError
+from fwdad.ir.primitives.opaque_call import Whole
+from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
+from fwdad.ir.types import BOOL, ArrayType, Size, number_type
+from fwdad.rules.core.registry import function_name
+from fwdad.tangents.namespaces import namespace_of
+from fwdad.tangents.objects import attributes_of
+from fwdad.tangents.plain import plain
+
+
+def is_of_package(f: Any) -> bool:
+    """Whether something that is called belongs to an installed package, but NumPy and fwdad."""
+    module = getattr(f, "__module__", None) or type(f).__module__
+    root = module.partition(".")[0] if isinstance(module, str) else ""
+    if root in ("numpy", "fwdad", "builtins") or root in sys.stdlib_module_names:
+        return False
+    return is_library_file(getattr(sys.modules.get(root), "__file__", None) or "")
+
+
+_GLOBAL = (np.random.mtrand._rand, random._inst)  # type: ignore[attr-defined]
+"""The generators that libraries draw from if they are given none."""
+
+
+class PythonCall(Whole):
+    """A call as a function of the values that its arguments hold.
+
+    ``take`` makes function and arguments of these values, the last of them by ``names``;
+    ``outside`` are the objects among them that stay as they are from call to call, and must not be
+    changed.
+    """
+
+    makes_its_own = True
+
+    def __init__(self, f: Any, take: Take, names: tuple[str, ...], outside: list[Any]) -> None:
+        self.function = f
+        self.__name__ = getattr(f, "__name__", type(f).__name__)
+        self.key: Any = None  # the structure of the result
+        self._take = take
+        self._names = names
+        self._outside = outside
+
+    def look(self, values: tuple[Any, ...]) -> Flattened:
+        """The result for the example, of a run that leaves the world as it was.
+
+        Raises if it writes outside, or puts anything out: derivatives make further runs.
+        """
+        existed = set(map(id, gc.get_objects()))
+        with Watched(1, stays=False, tentative=True) as run, run:
+            for generator in _GLOBAL:
+                run.note_generator(generator)
+            return self._result(values, (run, existed))
+
+    def _result(
+        self, values: tuple[Any, ...], watched: tuple[Watched, set[int]] | None = None
+    ) -> Flattened:
+        """The result, taken apart; its leaves, as they are, are the ``notes``."""
+        given = [_own(x) for x in values]
+        run = Run(list(given), [])
+        f, args, named = self._take(run)
+        before = [(x, _content(x)) for x in run.made.values() if container_of(x) is not None]
+        held = [contents(x) for x in self._outside]
+        kwargs = dict(zip(self._names, named, strict=True))
+        dispatched = watched is not None or _is_nested(values)
+        y = call(f, *args, **kwargs) if dispatched else f(*args, **kwargs)
+        changed = any(not _same(_content(x), old) for x, old in before)
+        changed = changed or any(not _equal(a, b) for a, b in zip(given, values, strict=True))
+        if changed or any(contents(x) != old for x, old in zip(self._outside, held, strict=True)):
+            raise OtherWayError("it changes what it is given")
+        flat = _Result((y,), {}, split=lambda x: (plain(x), x))
+        known = map(id, (*run.made.values(), *self._outside))
+        if not {id(x) for x in flat.containers}.isdisjoint(known):
+            raise OtherWayError("it returns what it is given")
+        if watched is not None:
+            looked, existed = watched
+            made = looked.log.taken_from([y, *run.made.values(), *given])
+            outside = looked.log.reaches(existed)
+            made.restore()
+            draws = any(
+                pickle.dumps(generator_state(o)) != pickle.dumps(state)
+                for o, state in looked.generators.values()
+            )
+            if outside or draws:
+                raise OtherWayError("it writes outside of it, or draws random numbers")
+        return flat
+
+    def run(self, /, *values: Any) -> Any:
+        """The leaves of the result."""
+        flat = self._result(values)
+        known = _kinds(self.key) if _is_nested(values) else self.key
+        if (_kinds(flat.key) if _is_nested(values) else flat.key) != known:
+            raise OtherWayError("its result is another one than that of its tape")
+        leaves = [_apart(x, values) for x in flat.notes]
+        return leaves[0] if len(leaves) == 1 else tuple(leaves) or True
+
+
+def _is_nested(values: tuple[Any, ...]) -> bool:
+    """Whether there are duals among some values."""
+    return any(hasattr(type(x), "__fwdad_tag__") for x in values)
+
+
+def _kinds(key: Any) -> Any:
+    """A structure without the classes of numbers: a dual of a Python number is NumPy's."""
+    if not isinstance(key, tuple):
+        return key
+    if len(key) == 2 and isinstance(key[0], np.dtype) and isinstance(key[1], bool):
+        return key[:1]
+    return tuple(map(_kinds, key))
+
+
+def _own(x: Any) -> Any:
+    """A value that may be written into."""
+    return x.copy() if isinstance(plain(x), np.ndarray) else x
+
+
+def _apart(x: Any, values: tuple[Any, ...]) -> Any:
+    """A leaf that shares no memory with the arguments."""
+    if any(x is v for v in values if np.ndim(plain(v))):
+        return x.copy()
+    arrays = [v for v in values if type(v) is np.ndarray and type(x) is np.ndarray]
+    return x.copy() if any(np.may_share_memory(x, v) for v in arrays) else x
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return type(a) is not np.ndarray or a.tobytes() == b.tobytes()
+
+
+def _content(x: Any) -> Any:
+    return copy.copy(x) if isinstance(x, (list, dict)) else dict(attributes_of(x))
+
+
+def _same(now: Any, old: Any) -> bool:
+    if isinstance(now, list):
+        return len(now) == len(old) and all(a is b for a, b in zip(now, old, strict=True))
+    return list(now) == list(old) and all(now[k] is old[k] for k in now)
+
+
+class _Result(Flattened):
+    """What a call returns, taken apart: numbers and arrays, and what can hold them.
+
+    Anything else might have been made of numbers, whose derivatives would be lost.
+    """
+
+    def _take(self, x: Any) -> tuple[Hashable, Build]:
+        held = plain(x)
+        if isinstance(held, tuple) and namespace_of(held):
+            return self._with_attributes(held)
+        if isinstance(held, (list, dict)) and type(held) not in (list, dict):
+            return self._of_subclass(held)
+        if isinstance(held, str) and any(map(str.isdigit, held)):
+            text = UnknownText(None)  # perhaps of numbers
+            return (str, "…"), lambda *_: text
+        a_leaf = number_type(held) is not None or isinstance(held, np.ndarray)
+        if not (a_leaf or isinstance(held, (tuple, list, dict)) or is_record(held)):
+            if held is not None and not isinstance(held, _UNCHANGING):
+                raise UntraceableError(f"its result is, or holds, {type_in_words(held)}")
+        return super()._take(x)
+
+    def _with_attributes(self, x: Any) -> tuple[Hashable, Build]:
+        """A tuple with attributes beside its items."""
+        held = namespace_of(x)
+        assert held is not None
+        (items, fill), (keys, builds) = self._take(tuple(x)), self._all(held.values())
+        names = tuple(held)
+
+        def build(leaves: list[Any], made: dict[int, Any]) -> Any:
+            y = tuple.__new__(type(x), fill(leaves, made))
+            vars(y).update(zip(names, (b(leaves, made) for b in builds), strict=True))
+            return y
+
+        return (type(x), items, names, keys), build
+
+    def _of_subclass(self, x: Any) -> tuple[Hashable, Build]:
+        """A list or a dict of a class of its own."""
+        cls = type(x)
+        if namespace_of(x):
+            raise UntraceableError(f"its result is {type_in_words(x)} with attributes")
+        k = len(self.containers)
+        self.containers.append(x)
+        keys, builds = self._all(list.__iter__(x) if isinstance(x, list) else dict.values(x))
+        names = None if isinstance(x, list) else tuple(dict.keys(x))
+
+        def build(leaves: list[Any], made: dict[int, Any]) -> Any:
+            y = made[k] = new_object(cls)
+            items = (b(leaves, made) for b in builds)
+            if names is None:
+                list.extend(y, items)
+            else:
+                dict.update(y, zip(names, items, strict=True))
+            return y
+
+        return (cls, names, keys), build
+
+
+_UNCHANGING = (str, bytes, type, types.FunctionType, types.ModuleType, np.dtype, enum.Enum)
+
+
+class _Taken(Results):
+    """The function and arguments of a call, taken apart; closures become functions of Python's."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__(tracer.recorder, [], [])
+        self._tracer = tracer
+        self.outside: list[Any] = []
+
+    def of(self, x: Any) -> Take:
+        """What makes a value of those that it holds."""
+        return self._take(x)
+
+    def _take(self, x: Any) -> Take:
+        if isinstance(x, types.MethodType):
+            f, owner = self._take(x.__func__), self._take(x.__self__)
+            return lambda run: types.MethodType(f(run), owner(run))
+        if isinstance(x, Closure):
+            if id(x) not in self._memo:
+                self._memo[id(x)] = lambda run: run.made[id(x)]
+                self._kept.append(x)
+                self._memo[id(x)] = self._closure(x)
+            return self._memo[id(x)]
+        if type(x) is not Symbol and container_of(x) is not None and self._is_outside(x):
+            self.outside.append(x)
+        return super()._take(x)
+
+    def _is_outside(self, x: Any) -> bool:
+        if self._recorder.journal.is_own(container_of(x)):
+            return False
+        return kind_of(x) not in (INPUT, CONSTANT)
+
+    def _closure(self, f: Closure) -> Take:
+        """A function that is defined inside, with what it reads from around it."""
+        code = _code_of(f)
+        held = {name: self._read(f, name) for name in code.co_freevars}
+        parts = {name: self._take(x) for name, x in held.items() if x is not UNBOUND}
+        defaults, named = self._take(f.defaults), self._take(tuple(f.kw_defaults.values()))
+
+        def made(run: Run) -> Any:
+            if id(f) not in run.made:
+                cells = [types.CellType() for _ in code.co_freevars]
+                function = types.FunctionType(
+                    code, f.frame.globals, f.__name__, defaults(run), tuple(cells)
+                )
+                function.__kwdefaults__ = dict(zip(f.kw_defaults, named(run), strict=True))
+                run.made[id(f)] = function
+                for name, cell in zip(code.co_freevars, cells, strict=True):
+                    if name in parts:
+                        cell.cell_contents = parts[name](run)
+            return run.made[id(f)]
+
+        return made
+
+    def _read(self, f: Closure, name: str) -> Any:
+        """What a name around a function holds now."""
+        home = f.frame.home(name)
+        if home is not None:
+            return home.locals.get(name, UNBOUND)
+        cell = f.frame.find_cell(name)
+        assert cell is not None
+        return self._tracer.outside.captured(cell.cell_contents, ("cell", cell), name)
+
+
+def _code_of(f: Closure) -> types.CodeType:
+    """The code of a function that is defined inside, whose free names are those around it."""
+    node: Any = copy.copy(f.node)
+    node.args = copy.copy(node.args)
+    node.args.defaults, node.args.kw_defaults = [], [None] * len(node.args.kwonlyargs)
+    inner = list(ast.walk(node))
+    if any(isinstance(n, (ast.Nonlocal, ast.Global)) for n in inner):
+        message = f"{f.__name__} binds names of the functions around it"
+        raise UntraceableError(message)
+    names = sorted({n.id for n in inner if isinstance(n, ast.Name)})
+    around = [n for n in names if f.frame.home(n) is not None or f.frame.find_cell(n) is not None]
+    outer = ast.parse(f"def outer({', '.join(around)}): pass")
+    if isinstance(node, ast.Lambda):
+        body: ast.stmt = ast.Expr(node)
+    else:
+        node.decorator_list, body = [], node
+    outer.body[0].body = [body]  # type: ignore[attr-defined]
+    made = compile(ast.fix_missing_locations(outer), f.frame.filename, "exec")
+    (factory,) = (c for c in made.co_consts if isinstance(c, types.CodeType))
+    return next(c for c in factory.co_consts if isinstance(c, types.CodeType))
+
+
+def call_python(tracer: Tracer, f: Any, args: Any, kwargs: Any, refusal: UntraceableError) -> Any:
+    """The result of a call that Python makes at each run; its structure is that of the example."""
+    recorder, place = tracer.recorder, tracer.position.location()
+    taken = _Taken(tracer)
+    try:
+        take = taken.of((f, args, tuple(kwargs.values())))
+        op = PythonCall(f, take, tuple(kwargs), taken.outside)
+        flat = op.look(recorder.ways.observed(taken.operands))
+    except Exception as error:  # noqa: BLE001  (whatever a package raises)
+        refusal.add_note(f"Python cannot make the call at each run either: {message_of(error)}")
+        raise refusal from None
+    op.because(refusal.msg, place)
+    op.key = flat.key
+    outputs = tuple([_output(x) for x in flat.leaves] or [Value(BOOL)])
+    recorder.emit(Apply(op, tuple(taken.operands), outputs=outputs))
+    recorder.ways.calls(place)
+    (y,), _, containers = flat.rebuild([Symbol(v, recorder) for v in outputs])
+    for x in containers:
+        if isinstance(x, (list, dict)):
+            recorder.journal.own(x)
+        else:
+            recorder.journal.own(container_of(x), namespace=True)
+    return y
+
+
+def _output(x: Any) -> Value:
+    """The value of one leaf of a result, whose lengths are another time others."""
+    t = number_type(x)
+    if t is not None:
+        return Value(t)
+    return Value(ArrayType(x.dtype, tuple(n if n < 2 else Size() for n in x.shape)))
+
+
+def in_words(program: Program) -> str:
+    """The calls that Python makes, each with the reason, one per line."""
+    calls: dict[str, None] = {}
+    for op in program.walk():
+        whole = getattr(op, "function", None)
+        while isinstance(whole, Whole) and not isinstance(whole, PythonCall):
+            whole = whole.function
+        if isinstance(whole, PythonCall):
+            at = whole.location
+            where = "" if at is None else f" at {file_in_words(at.filename)}:{at.line}"
+            name = function_name(whole.function)
+            calls[f"\n  Python calls {name}{where}, because: {whole.reason}"] = None
+    return "".join(calls)

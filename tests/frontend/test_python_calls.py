@@ -1,0 +1,279 @@
+"""Calls of packages that no tape holds: Python makes them, and they have their derivatives."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import integrate, interpolate, optimize, signal, stats
+
+import fwdad
+from fwdad.errors import UntraceableError
+from tests.differences import central_differences
+
+pytestmark = pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
+X = np.array([0.7, 1.3, 2.1])
+SEEN = []
+COUNT = {"calls": 0}
+BUFFER = np.zeros(3)
+MATRIX = scipy.sparse.csr_array(np.array([[2.0, 1.0, 0.0], [0.0, 3.0, 0.0], [0.5, 0.0, 1.0]]))
+
+
+def root(p):
+    return optimize.brentq(lambda x: x**3 + p[0] * x - p[1], 0.0, 3.0) * p[2]
+
+
+def root_of_several(p):
+    def f(z):
+        return np.array([z[0] ** 2 + p[0] * z[1] - p[1], z[1] - z[0] * p[2]])
+
+    return optimize.fsolve(f, np.array([1.0, 1.0])) * p[:2]
+
+
+def decay(p):
+    solved = integrate.solve_ivp(
+        lambda t, y: np.array([y[1], -p[0] * y[0]]),
+        (0.0, 1.0), np.array([p[1], 1.0]), rtol=1e-10, atol=1e-10,
+    )  # fmt: skip
+    return solved.y[0, -1] * p[2] + solved["t"][-1] if solved.success else p[0]
+
+
+def rate(t, y, k):
+    return -k * y
+
+
+def at_given_times(p):
+    solved = integrate.solve_ivp(
+        rate, (0.0, 1.0), [p[0], p[1]], args=(p[2],), t_eval=[0.5, 1.0], rtol=1e-10, atol=1e-12
+    )
+    return solved.y.sum(axis=1)
+
+
+def test_statistic(p):
+    found = stats.ttest_1samp(p, 0.5)
+    return found.statistic * p[0]
+
+
+def correlation(p):
+    return stats.pearsonr(p, np.array([0.1, 0.7, 0.4])).statistic * p[1]
+
+
+def poles(p):
+    b, a = signal.bilinear([p[0], 1.0], [p[1], p[2], 1.0])
+    return np.concatenate([b, a])
+
+
+def of_a_sparse_array(p):
+    return MATRIX @ (p * p)
+
+
+def with_defaults_and_functions_inside(p):
+    scale = 2.0
+
+    def f(x, a=p[0], *, b=p[1]):
+        def cubed(z):
+            return z**3 + a * z - b + 0.0 * scale
+
+        return cubed(x) if x > -100.0 else f(x + 1.0)
+
+    return optimize.brentq(f, 0.0, 3.0) * p[2]
+
+
+def in_a_loop(p):
+    found = p[0]
+    for k in range(3):
+        found = optimize.brentq(lambda x: x**3 + found * x - p[1] - 0.1 * k, 0.0, 3.0)
+    return found * p[2]
+
+
+def in_a_branch(p):
+    if p[0] > 0.5:
+        return root(p)
+    return p[1] * p[2]
+
+
+PROGRAMS = [
+    root, root_of_several, decay, at_given_times, test_statistic, correlation, poles,
+    of_a_sparse_array, with_defaults_and_functions_inside, in_a_loop, in_a_branch,
+]  # fmt: skip
+test_statistic.__test__ = False
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_values_and_derivatives(f):
+    fast = fwdad.jit(f)
+    columns = [fwdad.jit(fwdad.jacfwd(f, chunk=n)) for n in (1, 2, 3)]
+    rows = fwdad.jit(fwdad.jacrev(f))
+    for x in (X, X * np.array([1.1, 0.9, 1.2]), X * 0.6, X):
+        assert_allclose(fast(x), f(x), rtol=1e-12)
+        wanted = central_differences(f, x)
+        for jacobian in (*columns, rows):
+            assert_allclose(jacobian(x), wanted, rtol=2e-6, atol=1e-7)
+        assert_array_equal(x, x.copy())
+    assert fwdad.cache_info(fast).traces <= 2
+
+
+@pytest.mark.parametrize("f", [root, decay])
+def test_second_derivatives(f):
+    wanted = fwdad.hessian(f, X)
+    assert_allclose(fwdad.jit(fwdad.hessian(f))(X), wanted, rtol=1e-8, atol=1e-10)
+    along = np.array([0.3, -1.0, 0.7])
+    found = fwdad.jit(lambda x: fwdad.hvp(f, x, along))(X)
+    assert_allclose(found, wanted @ along, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("f", [root, decay, poles])
+def test_of_a_compiled_function(f):
+    fast, along = fwdad.jit(f), np.array([0.3, -1.0, 0.7])
+    wanted = central_differences(f, X)
+    assert_allclose(fwdad.jvp(fast, X, along)[1], wanted @ along, rtol=1e-6, atol=1e-8)
+    y, pull = fwdad.vjp(fast, X)
+    bar = np.ones(np.shape(y))
+    assert_allclose(pull(bar), np.tensordot(bar, wanted, np.ndim(y)), rtol=1e-6, atol=1e-8)
+
+
+def test_explain_says_what_python_calls():
+    said = fwdad.explain(fwdad.jit(root), X)
+    line = root.__code__.co_firstlineno + 1
+    assert "Python calls scipy.optimize.brentq at " in said
+    assert f"test_python_calls.py:{line}, because" in said
+
+
+# -- what stays refused, with nothing left behind
+
+
+def appends_outside(p):
+    def f(x):
+        SEEN.append(float(x))
+        return x**3 + p[0] * x - p[1]
+
+    return optimize.brentq(f, 0.0, 3.0)
+
+
+def counts_outside(p):
+    def f(x):
+        COUNT["calls"] += 1
+        return x**3 + p[0] * x - p[1]
+
+    return optimize.brentq(f, 0.0, 3.0)
+
+
+def stores_outside(p):
+    def f(x):
+        BUFFER[0] = x
+        return x**3 + p[0] * x - p[1]
+
+    return optimize.brentq(f, 0.0, 3.0)
+
+
+def prints(p):
+    def f(x):
+        print(x)
+        return x**3 + p[0] * x - p[1]
+
+    return optimize.brentq(f, 0.0, 3.0)
+
+
+def changes_a_list_of_the_program(p):
+    seen = []
+
+    def f(x):
+        seen.append(x)
+        return x**3 + p[0] * x - p[1]
+
+    return optimize.brentq(f, 0.0, 3.0) * len(seen)
+
+
+def changes_an_array_of_the_program(p):
+    last = p * 1.0
+
+    def f(x):
+        last[0] = x
+        return x**3 + p[0] * x - p[1]
+
+    return optimize.brentq(f, 0.0, 3.0) * last[0]
+
+
+def binds_a_name_of_the_program(p):
+    calls = 0
+
+    def f(x):
+        nonlocal calls
+        calls += 1
+        return x**3 + p[0] * x - p[1]
+
+    return optimize.brentq(f, 0.0, 3.0) * calls
+
+
+def changes_an_object_from_outside(p):
+    INTERPOLATOR.set_yi(p)
+    return INTERPOLATOR(np.array([0.3]))[0]
+
+
+INTERPOLATOR = interpolate.BarycentricInterpolator(np.arange(3.0), np.zeros(3), random_state=1)
+
+
+def counted_rate(t, y):
+    COUNT["calls"] += 1
+    return -y
+
+
+def counts_in_a_function_from_outside(p):
+    return integrate.solve_ivp(counted_rate, (0.0, 1.0), p).y[:, -1]
+
+
+def counted_root(x, a):
+    COUNT["calls"] += 1
+    return x**3 - a
+
+
+def counts_in_a_root_from_outside(p):
+    return optimize.brentq(counted_root, 0.0, 3.0, args=(p[0],)) + optimize.brentq(
+        counted_root, 0.0, 3.0, args=(0.5,)
+    )
+
+
+def draws(p):
+    return np.sum(stats.bootstrap((p,), np.mean, n_resamples=9).standard_error * p)
+
+
+def raises_for_the_example(p):
+    return optimize.brentq(lambda x: x**2 + p[0], 0.0, 3.0)
+
+
+@pytest.mark.parametrize("f", [
+    appends_outside, counts_outside, stores_outside, prints, changes_a_list_of_the_program,
+    changes_an_array_of_the_program, binds_a_name_of_the_program, changes_an_object_from_outside,
+    draws, raises_for_the_example, counts_in_a_function_from_outside,
+    counts_in_a_root_from_outside,
+])  # fmt: skip
+def test_what_leaves_something_outside_is_refused(f, capsys):
+    before = np.random.get_state()[2]
+    with pytest.raises(UntraceableError) as caught:
+        fwdad.jit(f)(X)
+    assert caught.value.filename == __file__
+    assert any("either" in note for note in caught.value.__notes__)
+    assert not SEEN
+    assert COUNT == {"calls": 0}
+    assert_array_equal(BUFFER, 0.0)
+    assert_array_equal(INTERPOLATOR.yi, np.zeros((3, 1)))
+    assert capsys.readouterr().out == ""
+    assert np.random.get_state()[2] == before
+
+
+def test_a_text_of_numbers_is_not_a_constant():
+    def f(p):
+        found = optimize.root(lambda x: x - p, np.zeros(3), method="lm")
+        return found.x * len(found.message)
+
+    with pytest.raises(UntraceableError, match="string of a number"):
+        fwdad.jit(f)(X)
+
+
+def test_another_structure_is_another_tape():
+    def f(p):
+        bracket = optimize.root_scalar(lambda x: x**2 - p[0], bracket=[0.0, 3.0])
+        return bracket.root if p[1] > 1.0 else (bracket.root, p[2])
+
+    fast = fwdad.jit(f)
+    for x in (X, X * 0.5, X):
+        assert_allclose(fast(x), f(x), rtol=1e-12)
