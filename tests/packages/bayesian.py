@@ -124,8 +124,6 @@ CASES = [
         "scikit-learn",
         "log_marginal_likelihood",
         _marginal,
-        refused=UNTRACED,
-        why="named tuples, whose code comes from no file",
     ),
     PackageFunction(
         "scikit-learn",

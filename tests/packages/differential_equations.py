@@ -82,7 +82,7 @@ CASES = [
         "odeintw",
         "odeintw, by rate and state",
         _odeintw,
-        refused={"*": "MissingRuleError", "jit": "UntraceableError"},
+        refused={"*": "MissingRuleError"},
         why="scipy.integrate.odeint is compiled code: take solve_ivp",
     ),
     PackageFunction(

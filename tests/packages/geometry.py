@@ -118,8 +118,6 @@ CASES = [
         "pyquaternion",
         "slerp",
         _slerp,
-        refused=UNTRACED,
-        why="a `try` around operations that may raise is not traced",
     ),
     PackageFunction("spatialmath-python", "SE3, a pose", _pose),
     PackageFunction("spatialmath-python", "trexp and trlog", _twist),

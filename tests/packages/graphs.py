@@ -170,14 +170,10 @@ CASES = [
         "periodictable",
         "neutron_sld, by density and wavelength",
         _formula,
-        refused=UNTRACED,
-        why="a set from outside is not traced",
     ),
     PackageFunction(
         "periodictable",
         "xray_sld, by density",
         _xray,
-        refused=UNTRACED,
-        why="a set from outside is not traced",
     ),
 ]

@@ -89,7 +89,7 @@ CASES = [
         "scikit-image",
         "warp, by a translation",
         _warp,
-        refused={"*": "MissingRuleError", "jit": "UntraceableError"},
+        refused={"*": "MissingRuleError"},
         why="compiled code",
     ),
     PackageFunction("scikit-image", "AffineTransform, by its parameters", _affine),

@@ -186,21 +186,15 @@ CASES = [
         "pymap3d",
         "vdist",
         _pymap3d_vincenty,
-        {"jit": "UntraceableError"},
-        why="a `try` around arithmetic",
     ),
     PackageFunction(
         "geographiclib",
         "Geodesic.Inverse",
         _geographiclib_inverse,
-        {"jit": "UntraceableError"},
-        why="makes lists whose length depends on a value",
     ),
     PackageFunction(
         "geographiclib",
         "Geodesic.Direct",
         _geographiclib_direct,
-        {"jit": "UntraceableError"},
-        why="makes lists whose length depends on a value",
     ),
 ]

@@ -130,7 +130,7 @@ CASES = [
         "PyWavelets",
         "dwt, energy of the details",
         _pywt,
-        refused={"*": "MissingRuleError", "jit": "UntraceableError"},
+        refused={"*": "MissingRuleError"},
         why="compiled code",
     ),
     PackageFunction(
@@ -143,7 +143,7 @@ CASES = [
         "spectrum",
         "arburg",
         _spectrum_burg,
-        refused={"*": "MissingRuleError", "jit": "UntraceableError"},
+        refused={"*": "MissingRuleError"},
         why="ndarray.resize moves an array to new memory",
     ),
     PackageFunction("spectrum", "window_gaussian, its width", _spectrum_window),
@@ -168,14 +168,10 @@ CASES = [
         "librosa",
         "stft, power",
         _librosa_spectrogram,
-        refused=UNTRACED,
-        why="what it loops over is not known to a trace",
     ),
     PackageFunction(
         "librosa",
         "spectral_centroid",
         _librosa_features,
-        refused=UNTRACED,
-        why="what it loops over is not known to a trace",
     ),
 ]

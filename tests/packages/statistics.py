@@ -315,7 +315,7 @@ CASES = [
         "statsmodels",
         "arma_impulse_response",
         _statsmodels_arma_process,
-        {"*": "MissingRuleError", "jit": "UntraceableError"},
+        {"*": "MissingRuleError"},
         why="lfilter of SciPy is compiled code",
     ),
     PackageFunction("statsmodels", "pdf_kernel_asym, gamma", _statsmodels_kde),
@@ -363,7 +363,5 @@ CASES = [
         "scikit-learn",
         "mean_squared_error",
         _sklearn_loss,
-        {"jit": "UntraceableError"},
-        why="reads options of the thread",
     ),
 ]

@@ -167,8 +167,6 @@ CASES = [
         "chemicals",
         "flash_inner_loop",
         _chemicals_rachford_rice,
-        {"jit": "UntraceableError"},
-        why="returns one list or another",
     ),
     PackageFunction("chemicals", "Antoine and Lee_Kesler", _chemicals_antoine),
     PackageFunction("chemicals", "IAPWS-95 and IAPWS-97", _chemicals_iapws95),

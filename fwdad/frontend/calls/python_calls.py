@@ -50,7 +50,7 @@ def is_of_package(f: Any) -> bool:
     return is_library_file(getattr(sys.modules.get(root), "__file__", None) or "")
 
 
-_GLOBAL = (np.random.mtrand._rand, random._inst)  # type: ignore[attr-defined]
+_GLOBAL = (np.random.mtrand._rand, random._inst)
 """The generators that libraries draw from if they are given none."""
 
 
