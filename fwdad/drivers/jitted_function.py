@@ -20,7 +20,7 @@ from fwdad.display.words import counted, function_in_words, signature_in_words
 from fwdad.drivers.executable import Runner
 from fwdad.eager.build import unseen
 from fwdad.eager.lifting.reached import Carrier
-from fwdad.errors import FwdadError
+from fwdad.errors import FwdadError, UntraceableError
 from fwdad.evaluation.signatures import P, R
 from fwdad.frontend.arguments import EVERY, UNKNOWN, Flattened, Lengths
 from fwdad.frontend.fast_path import MISS, key_of, never, shortcut
@@ -172,12 +172,12 @@ class Jitted(Carrier, Generic[P, R]):
                 self._hits[0] += 1
                 return y
         if len(tapes) < _WAYS:
-            with NoCollection() as resting, resting, self._lock:
-                made = self._trace(flat)
             try:
+                with NoCollection() as resting, resting, self._lock:
+                    made = self._trace(flat)
                 leaves = made.tape.leaves(flat.leaves)
                 return made.tape.rebuild(made.run(*leaves), flat.containers)
-            except OtherWayError:  # what decides could not be computed from the example
+            except (OtherWayError, UntraceableError):  # no tape holds this way
                 return self.__wrapped__(*args, **kwargs)
         return self.__wrapped__(*args, **kwargs)
 

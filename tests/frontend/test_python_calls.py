@@ -260,6 +260,35 @@ def test_what_leaves_something_outside_is_refused(f, capsys):
     assert np.random.get_state()[2] == before
 
 
+def has_a_root(p):
+    return optimize.brentq(lambda x: x**2 - p[0], 0.0, 3.0) * p[1]
+
+
+def test_what_a_package_raises_is_raised():
+    fast, slope = fwdad.jit(has_a_root), fwdad.jit(fwdad.grad(has_a_root))
+    none = np.array([-1.0, 2.0, 0.0])
+    for f in (fast, slope):
+        f(X)
+        for _ in range(2):
+            with pytest.raises(ValueError, match="different signs"):
+                f(none)
+        f(X)
+
+
+def caught(p):
+    try:
+        return has_a_root(p)
+    except ValueError:
+        return p[1] * p[2]
+
+
+def test_what_a_package_raises_is_caught():
+    fast, slope = fwdad.jit(caught), fwdad.jit(fwdad.grad(caught))
+    for x in (X, np.array([-1.0, 2.0, 3.0]), X, np.array([-2.0, 2.0, 3.0])):
+        assert_allclose(fast(x), caught(x), rtol=1e-12)
+        assert_allclose(slope(x), central_differences(caught, x), rtol=1e-6)
+
+
 def test_a_text_of_numbers_is_not_a_constant():
     def f(p):
         found = optimize.root(lambda x: x - p, np.zeros(3), method="lm")

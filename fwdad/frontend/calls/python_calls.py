@@ -23,7 +23,7 @@ from fwdad.display.words import file_in_words
 from fwdad.eager.build import Run as Watched
 from fwdad.eager.build import generator_state
 from fwdad.eager.calls.dispatch import call
-from fwdad.errors import UntraceableError, is_library_file, message_of, type_in_words
+from fwdad.errors import FwdadError, UntraceableError, is_library_file, message_of, type_in_words
 from fwdad.frontend.arguments import Build, Flattened, is_record, new_object
 from fwdad.frontend.guards import CONSTANT, INPUT, contents, kind_of
 from fwdad.frontend.results import Results, Run, Take
@@ -118,7 +118,12 @@ class PythonCall(Whole):
 
     def run(self, /, *values: Any) -> Any:
         """The leaves of the result."""
-        flat = self._result(values)
+        try:
+            flat = self._result(values)
+        except (FwdadError, OtherWayError):
+            raise
+        except Exception as error:
+            raise OtherWayError("it raises") from error  # for Python to raise, or to catch
         known = _kinds(self.key) if _is_nested(values) else self.key
         if (_kinds(flat.key) if _is_nested(values) else flat.key) != known:
             raise OtherWayError("its result is another one than that of its tape")
