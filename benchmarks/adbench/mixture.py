@@ -148,4 +148,6 @@ def make(n: int, d: int, k: int) -> Arguments:
     )  # fmt: skip
 
 
-PROBLEM = Problem("gmm", arrays, loops, make, (5, 3, 2), (1000, 10, 25), (0, 1, 2), 2.5, for_jax, for_torch)
+PROBLEM = Problem(
+    "gmm", arrays, loops, make, (5, 3, 2), (1000, 10, 25), (0, 1, 2), 2.5, for_jax, for_torch
+)

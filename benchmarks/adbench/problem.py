@@ -31,6 +31,9 @@ class Problem:
         From the module to the program for it.
     jacobian : bool
         Whether the value is an array, and its Jacobian is asked for.
+    derivatives : tuple of callables
+        The programs that compute the derivatives, where these are no gradients; peers' programs
+        compute them, too.
     """
 
     name: str
@@ -44,3 +47,4 @@ class Problem:
     for_jax: Callable[[Any], Callable[..., Any]]
     for_torch: Callable[[Any], Callable[..., Any]]
     jacobian: bool = False
+    derivatives: tuple[Callable[..., Any], ...] = ()

@@ -1,0 +1,154 @@
+"""``ba``: the residuals of bundle adjustment, and the blocks of their sparse Jacobian.
+
+An observation has 15 parameters: a camera's 11 (rotation 3, centre 3, focal length, principal
+point 2, distortion 2), a point's 3 and a weight. Its two residuals have a Jacobian of (2, 15).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import fwdad
+from benchmarks.adbench.problem import Arguments, Problem
+
+
+def _reprojection(z, feature):
+    """In arrays of three."""
+    rotation, centre, x = z[0:3], z[3:6], z[11:14] - z[3:6]
+    square = rotation @ rotation
+    if square != 0.0:
+        theta = np.sqrt(square)
+        axis = rotation / theta
+        cosine, sine = np.cos(theta), np.sin(theta)
+        x = x * cosine + np.cross(axis, x) * sine + axis * ((axis @ x) * (1.0 - cosine))
+    else:
+        x = x + np.cross(rotation, x)
+    uv = x[0:2] / x[2]
+    radius = uv @ uv
+    uv = uv * (1.0 + z[9] * radius + z[10] * radius * radius)
+    return z[14] * (uv * z[6] + z[7:9] - feature)
+
+
+def _reprojection_of_numbers(z, feature):
+    """Number by number."""
+    r0, r1, r2 = z[0], z[1], z[2]
+    x0, x1, x2 = z[11] - z[3], z[12] - z[4], z[13] - z[5]
+    square = r0 * r0 + r1 * r1 + r2 * r2
+    if square != 0.0:
+        theta = math.sqrt(square)
+        cosine, sine = math.cos(theta), math.sin(theta)
+        w0, w1, w2 = r0 / theta, r1 / theta, r2 / theta
+        along = (w0 * x0 + w1 * x1 + w2 * x2) * (1.0 - cosine)
+        p0 = x0 * cosine + (w1 * x2 - w2 * x1) * sine + w0 * along
+        p1 = x1 * cosine + (w2 * x0 - w0 * x2) * sine + w1 * along
+        p2 = x2 * cosine + (w0 * x1 - w1 * x0) * sine + w2 * along
+    else:
+        p0 = x0 + r1 * x2 - r2 * x1
+        p1 = x1 + r2 * x0 - r0 * x2
+        p2 = x2 + r0 * x1 - r1 * x0
+    u, v = p0 / p2, p1 / p2
+    radius = u * u + v * v
+    stretch = 1.0 + z[9] * radius + z[10] * radius * radius
+    out = np.empty(2)
+    out[0] = z[14] * (u * stretch * z[6] + z[7] - feature[0])
+    out[1] = z[14] * (v * stretch * z[6] + z[8] - feature[1])
+    return out
+
+
+def _all(residual):
+    def residuals(cameras, points, weights, seen, features):
+        out = np.empty((len(seen), 2))
+        z = np.empty(15)
+        for o in range(len(seen)):
+            z[:11] = cameras[seen[o, 0]]
+            z[11:14] = points[seen[o, 1]]
+            z[14] = weights[o]
+            out[o] = residual(z, features[o])
+        return out
+
+    def blocks(cameras, points, weights, seen, features):
+        out = np.empty((len(seen), 2, 15))
+        z = np.empty(15)
+        for o in range(len(seen)):
+            z[:11] = cameras[seen[o, 0]]
+            z[11:14] = points[seen[o, 1]]
+            z[14] = weights[o]
+            out[o] = fwdad.jacobian(residual, z, args=(features[o],))
+        return out
+
+    return residuals, blocks
+
+
+arrays, blocks_of_arrays = _all(_reprojection)
+loops, blocks_of_loops = _all(_reprojection_of_numbers)
+
+
+def for_jax(jax: Any) -> Any:
+    """The blocks for JAX: rows, of all observations at once."""
+    jnp = jax.numpy
+
+    def residual(z, feature):
+        rotation, x = z[0:3], z[11:14] - z[3:6]
+        square = rotation @ rotation
+        safe = jnp.where(square != 0.0, square, 1.0)
+        theta = jnp.sqrt(safe)
+        axis = rotation / theta
+        cosine, sine = jnp.cos(theta), jnp.sin(theta)
+        turned = x * cosine + jnp.cross(axis, x) * sine + axis * ((axis @ x) * (1.0 - cosine))
+        x = jnp.where(square != 0.0, turned, x + jnp.cross(rotation, x))
+        uv = x[0:2] / x[2]
+        radius = uv @ uv
+        uv = uv * (1.0 + z[9] * radius + z[10] * radius * radius)
+        return z[14] * (uv * z[6] + z[7:9] - feature)
+
+    def blocks(cameras, points, weights, seen, features):
+        z = jnp.concatenate((cameras[seen[:, 0]], points[seen[:, 1]], weights[:, None]), axis=1)
+        return jax.vmap(jax.jacrev(residual))(z, features)
+
+    return blocks
+
+
+def for_torch(torch: Any) -> Any:
+    """The blocks for PyTorch."""
+
+    def residual(z, feature):
+        rotation, x = z[0:3], z[11:14] - z[3:6]
+        theta = torch.sqrt(rotation @ rotation)
+        axis = rotation / theta
+        cosine, sine = torch.cos(theta), torch.sin(theta)
+        turn = torch.linalg.cross(axis, x)
+        x = x * cosine + turn * sine + axis * ((axis @ x) * (1.0 - cosine))
+        uv = x[0:2] / x[2]
+        radius = uv @ uv
+        uv = uv * (1.0 + z[9] * radius + z[10] * radius * radius)
+        return z[14] * (uv * z[6] + z[7:9] - feature)
+
+    def blocks(cameras, points, weights, seen, features):
+        z = torch.cat((cameras[seen[:, 0]], points[seen[:, 1]], weights[:, None]), dim=1)
+        return torch.vmap(torch.func.jacrev(residual))(z, features)
+
+    return blocks
+
+
+def make(cameras: int, points: int, observations: int) -> Arguments:
+    """Cameras before a cloud of points."""
+    rng = np.random.default_rng(3)
+    seen = np.stack(
+        [rng.integers(0, cameras, observations), rng.integers(0, points, observations)], axis=1
+    )
+    held = 0.1 * rng.normal(size=(cameras, 11))
+    held[:, 5] -= 5.0
+    held[:, 6] += 2.0
+    return (
+        held, rng.normal(size=(points, 3)), 1.0 + 0.1 * rng.normal(size=observations), seen,
+        rng.normal(size=(observations, 2)),
+    )  # fmt: skip
+
+
+PROBLEM = Problem(
+    "ba", arrays, loops, make, (2, 4, 7), (49, 7776, 31843), (0, 1, 2), 4.5, for_jax, for_torch,
+    derivatives=(blocks_of_arrays, blocks_of_loops),
+)  # fmt: skip
