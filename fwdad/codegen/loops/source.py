@@ -290,8 +290,10 @@ class NumbaWriter:
         w = self.parts
         if op.span is not None:
             start, _, step = op.span
-            small = all(isinstance(x, int) and abs(x) < 2**31 for x in (start, step))
-            w.operands.bits[op.body.params[0]] = 48 if small else 64
+            bits = w.operands.bits.get(start, 64) if isinstance(start, Value) else 48
+            small = all(not isinstance(x, int) or abs(x) < 2**31 for x in (start, step))
+            few = small and isinstance(step, int) and bits <= _BITS
+            w.operands.bits[op.body.params[0]] = max(48, bits + 1) if few else 64
         loop = OpenLoop(len(w.code.lines), w.code.indent, self._known_lengths(), w.helpers.use)
         if not w.arrays.open:
             stack_reservation.reserve(w, op, loop)
@@ -425,6 +427,9 @@ class NumbaWriter:
             w.code.line(f"return {tuple_text(outputs)}")
         inner = [*w.loops.inner, *w.loops.inside]
         return Callee(name, [*results, *kinds], w.names.types, inner, len(parts))
+
+
+_BITS = 56  # a loop that begins below takes years to get beyond
 
 
 def _home(helper: str) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from fwdad.codegen.loops.terms.element_terms import ELEMENTWISE
 from fwdad.codegen.loops.terms.numpy_terms import as_ufunc
 from fwdad.ir.analysis.alias import Roots, memory
-from fwdad.ir.analysis.indices import Places, affine, counter_loop
+from fwdad.ir.analysis.indices import Places, affine
 from fwdad.ir.builder.index_parts import spelled_out
 from fwdad.ir.builder.shape_env import length_of
 from fwdad.ir.ops import (
@@ -172,12 +172,12 @@ class _Votes:
         self.votes[owner][(*fixed, *runs)] += times * _LENGTH ** (depth + len(runs))
 
     def _depth_of(self, i: Operand) -> int:
-        """The depth of the loop whose counter an index follows, or -1."""
+        """The depth of the loop in which an index changes: that it counts, or is computed in."""
         position = affine(i, self.known)
         if position is None or position.base is None:
             return -1
-        loop = counter_loop(position.base, self.known)
-        return -1 if loop is None else self.depths.get(loop, -1)
+        loop = self.known.holder.get(id(self.known.home.get(position.base)))
+        return self.depths.get(loop, -1) if isinstance(loop, Loop) else -1
 
 
 def _only_reads(op: Apply) -> bool:

@@ -43,15 +43,20 @@ from fwdad.ops import Risk
 from fwdad.transforms.passes.carried import bounded, runs, surely_runs
 
 
-def hoist(program: Program) -> bool:
-    """Move loop-invariant code before its loop; return whether there was any."""
+def hoist(program: Program, *, loads: bool = False) -> bool:
+    """Move loop-invariant code before its loop; return whether there was any.
+
+    Elements of arrays that are written move under the condition if ``loads`` is set: a compiler
+    moves them as well, but a reverse pass would keep them in each iteration.
+    """
     if not any(isinstance(op, Loop) for op in program.walk()):
         return False
-    return _Hoister(program).block(program.block)
+    return _Hoister(program, loads=loads).block(program.block)
 
 
 class _Hoister:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, *, loads: bool) -> None:
+        self._loads = loads
         self.roots = memory_of(program)
         ops = list(walk(program.block))
         self._written = set().union(*(memory(op.writes(), self.roots) for op in ops))
@@ -82,7 +87,8 @@ class _Hoister:
         plain, guarded = self._invariant(loop, before)
         surely = surely_runs(loop)
         if not surely:
-            guarded = _worthwhile(guarded) if loop.test is None and bounded(loop) else []
+            can_be = loop.test is None and bounded(loop)
+            guarded = self._worthwhile(guarded) if can_be else []
         taken = {*plain, *guarded}
         for block in loop.blocks():
             block.ops = [op for op in block.ops if op not in taken]
@@ -98,6 +104,7 @@ class _Hoister:
         guarded: list[Op] = []
         late: set[Value] = set()
         first = True  # so far nothing stays and may raise, or writes
+        loads = True  # or only loads, which raise as another load does
         for block in loop.blocks():
             tested = block is loop.test
             for op in block.ops:
@@ -116,16 +123,19 @@ class _Hoister:
                     plain.append(op)
                 elif moves and risk_of_op is Risk.QUIET and not isinstance(op, Branch):
                     (guarded if late & used else plain).append(op)
-                elif moves and (risk_of_op <= Risk.WARNS or first):
+                elif moves and (
+                    risk_of_op <= Risk.WARNS or first or (loads and isinstance(op, Load))
+                ):
                     guarded.append(op)
                 else:
                     first = first and risk_of_op < Risk.SHAPES and not writes(op, self.roots)
+                    loads = first or (loads and isinstance(op, Load))
                     continue
                 if op in guarded:
                     late.update(op.outputs)
                 changing.difference_update(op.outputs)
             if tested and loop.test is not None and not surely_runs(loop):
-                first = False  # the body does not run if the condition does not hold
+                first = loads = False  # the body does not run if the condition does not hold
         return plain, guarded
 
     def _may_move(self, op: Op, written: set[Value]) -> bool:
@@ -163,6 +173,21 @@ class _Hoister:
                 return False
         return True
 
+    def _worthwhile(self, ops: list[Op]) -> list[Op]:
+        """Calls of functions, operations on arrays, what would be kept, and what they depend on."""
+        wanted: set[Value] = set()
+        chosen: list[Op] = []
+        for op in reversed(ops):
+            if _costs(op) or self._would_be_kept(op) or wanted.intersection(op.outputs):
+                chosen.append(op)
+                wanted |= all_used(op)
+        return chosen[::-1]
+
+    def _would_be_kept(self, op: Op) -> bool:
+        """Whether an operation reads an element that is written elsewhere in the program."""
+        is_item = self._loads and isinstance(op, Load) and not is_array(op.outputs[0])
+        return is_item and bool(reads(op, self.roots) & self._written)
+
     def _guard(self, loop: Loop, ops: list[Op]) -> list[Op]:
         """Operations under a branch that is taken if the loop runs."""
         test, flag = runs(loop)
@@ -181,17 +206,6 @@ class _Hoister:
             if is_array(old):
                 self.roots[new] = set(self.roots[old])
         return [test, branch]
-
-
-def _worthwhile(ops: list[Op]) -> list[Op]:
-    """Calls of functions, operations on arrays, and what they depend on."""
-    wanted: set[Value] = set()
-    chosen: list[Op] = []
-    for op in reversed(ops):
-        if _costs(op) or wanted.intersection(op.outputs):
-            chosen.append(op)
-            wanted |= all_used(op)
-    return chosen[::-1]
 
 
 def _costs(op: Op) -> bool:
