@@ -8,6 +8,7 @@ from fwdad.ops.record import Layout, Risk, named, op
 
 op(np.linalg.multi_dot, of_arrays=True)
 op(np.dot, np.inner, np.tensordot, np.outer, layout=Layout.C)
+op(np.cross, np.linalg.cross)
 op(np.linalg.inv, np.linalg.solve, np.linalg.cholesky, layout=Layout.KEPT, square=True)
 op(
     np.linalg.eigh, np.linalg.eigvalsh, np.linalg.det, np.linalg.slogdet, np.linalg.matrix_power,

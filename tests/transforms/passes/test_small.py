@@ -55,6 +55,13 @@ def carried(p, n):
     return s
 
 
+def crossed(p, n):
+    s, axis = p.copy(), np.array([0.3, -0.2, 0.5])
+    for _ in range(n):
+        s = s + np.cross(axis, s) - np.linalg.cross(s * s, p)
+    return s
+
+
 def scratch(p, n):
     rate, s = np.empty(3), np.zeros(3)
     s[:] = p
@@ -127,7 +134,7 @@ def while_small(p, n):
     return s
 
 
-LOOPS = [carried, scratch, through_views, under_branches, elementwise, sums, narrow_types,
+LOOPS = [carried, crossed, scratch, through_views, under_branches, elementwise, sums, narrow_types,
          while_small]  # fmt: skip
 
 

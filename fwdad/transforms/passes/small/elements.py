@@ -318,6 +318,26 @@ def _multiplied(op: Apply) -> Any:
     return expand
 
 
+def _crossed(op: Apply) -> Any:
+    t = op.outputs[0].type
+    factors = op.args[:2]
+    if len(op.args) != 2 or op.kwargs or t.dtype.kind not in "fc":
+        return None
+    if not all(is_array(a) and a.type.shape == (3,) for a in factors):
+        return None
+
+    def expand(writing: Writing) -> Elements:
+        a, b = (writing.elements(x) for x in factors)
+        first, second = [1, 2, 0], [2, 0, 1]
+        products = [
+            each(writing, operator.mul, [a[i], b[j]], t.dtype)
+            for i, j in ((first, second), (second, first))
+        ]
+        return elements_of(each(writing, operator.sub, products, t.dtype), (3,))
+
+    return expand
+
+
 # -- arrays that are made
 
 
@@ -404,6 +424,8 @@ _EXPANSIONS: dict[Any, Callable[[Apply], Any]] = {
     np.mean: _summed,
     np.dot: _multiplied,
     np.inner: _multiplied,
+    np.cross: _crossed,
+    np.linalg.cross: _crossed,
 }
 
 
