@@ -260,6 +260,55 @@ def test_what_leaves_something_outside_is_refused(f, capsys):
     assert np.random.get_state()[2] == before
 
 
+CONFIG, LEVELS, LEVEL = {"a": 1.0}, np.array([1.0, 2.0]), 1.0
+
+
+class Holder:
+    value = 1.0
+
+
+HOLDER = Holder()
+
+
+def reads_a_dict(p):
+    return optimize.brentq(lambda x: x**3 - CONFIG["a"], 0.0, 3.0) * p[0]
+
+
+def reads_an_array(p):
+    return optimize.brentq(lambda x: x**3 - LEVELS[0], 0.0, 3.0) * p[0]
+
+
+def reads_a_name(p):
+    return optimize.brentq(lambda x: x**3 - LEVEL, 0.0, 3.0) * p[0]
+
+
+def reads_an_object(p):
+    return optimize.brentq(lambda x: x**3 - HOLDER.value, 0.0, 3.0) * p[0]
+
+
+def of_a_dict(x):
+    return x**3 - CONFIG["a"]
+
+
+def hands_on_a_function(p):
+    return optimize.brentq(of_a_dict, 0.0, 3.0) * p[0]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "auto"])
+@pytest.mark.parametrize("f", [
+    reads_a_dict, reads_an_array, reads_a_name, reads_an_object, hands_on_a_function,
+])  # fmt: skip
+def test_what_is_read_from_outside_is_read_at_each_run(f, backend, monkeypatch):
+    fast, slope = fwdad.jit(f, backend=backend), fwdad.jit(fwdad.grad(f), backend=backend)
+    for value in (1.0, 2.0, 0.5):
+        monkeypatch.setitem(CONFIG, "a", value)
+        monkeypatch.setitem(globals(), "LEVEL", value)
+        monkeypatch.setattr(HOLDER, "value", value)
+        LEVELS[0] = value
+        assert fast(X) == pytest.approx(value ** (1 / 3) * X[0], rel=1e-10)
+        assert_allclose(slope(X), [value ** (1 / 3), 0.0, 0.0], rtol=1e-10)
+
+
 def has_a_root(p):
     return optimize.brentq(lambda x: x**2 - p[0], 0.0, 3.0) * p[1]
 

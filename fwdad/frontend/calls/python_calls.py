@@ -63,6 +63,7 @@ class PythonCall(Whole):
     """
 
     makes_its_own = True
+    differentiates = False
 
     def __init__(self, f: Any, take: Take, names: tuple[str, ...], outside: list[Any]) -> None:
         self.function = f

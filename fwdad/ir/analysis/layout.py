@@ -357,6 +357,8 @@ def order_of(op: Apply, default: str = "C") -> Any:
 def _called_with(op: Apply) -> tuple[Any, tuple[Any, ...]]:
     """The function and the arguments of a call; of an opaque rule, those of its primal."""
     f, args = op.function, op.args
-    while isinstance(f, Whole):  # behind the primal's arguments are lanes or cotangents
+    while (
+        isinstance(f, Whole) and f.differentiates
+    ):  # behind the primal's arguments are lanes or cotangents
         f, args = f.function, args[0]
     return f, args

@@ -22,12 +22,14 @@ class Whole:
     """A function that runs as one opaque operation, and is differentiated as one.
 
     ``makes_its_own``: its result is never a view of an argument, whatever the function returns.
+    ``differentiates``: its first argument are the arguments of ``function``.
     ``mistaken``: the rule failed by mistake instead of refusing; ``blame`` says whose mistake.
     """
 
     function: Callable[..., Any]
     location: Location | None = None
     makes_its_own = False
+    differentiates = True
     reason = ""
     mistaken = False
     blame = ""
