@@ -235,8 +235,8 @@ def _handled(solver: Any) -> Callable[..., Any]:
 def _refuse(tracer: Tracer, *_args: Any, **_options: Any) -> Any:
     """The meaning of the solver in a trace: none, which is known without tracing its source."""
     message = (
-        "scipy.integrate.solve_ivp is not traced. Its derivatives are those of its steps, by a tape "
-        "of fun, which is compiled if fun is under jit"
+        "scipy.integrate.solve_ivp is not traced. Its derivatives are those of its steps, by a "
+        "tape of fun, which is compiled if fun is under jit"
     )
     raise UntraceableError(message, tracer.position.location())
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fwdad.core.reentrant_context import EnteredTwice
-from fwdad.errors import UntraceableError
+from fwdad.errors import UntraceableError, is_library_file
 from fwdad.frontend.syntax import catching, iteration
 from fwdad.frontend.syntax.assignments import Assignments
 from fwdad.frontend.syntax.blocks import Blocks
@@ -220,9 +220,9 @@ class Loops:
             self._tell(node, known, error)
 
     def _tell(self, node: ast.stmt, count: int, error: UntraceableError) -> None:
-        """Warn that a loop is unrolled."""
+        """Warn that a loop is unrolled, if the user can change it."""
         location = self.position.location_of(node)
-        if not _SILENT.on:
+        if not _SILENT.on and not is_library_file(location.filename):
             warnings.warn(
                 f"{location.filename}:{location.line}: this loop is unrolled {count} times, "
                 f"because its iterations cannot share one body: {error.msg}",
