@@ -227,3 +227,25 @@ def test_flags_that_are_given_are_assumed():
             return np.sum(q) + np.sum(r)
 
         assert_allclose(x_bar, central_differences(total, TALL), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, complex, int])
+@pytest.mark.parametrize(
+    "subscripts",
+    ["lij,lik->ijk", "ijl,jlk->ijk", "ij,jk->ik", "ij,kj->ik", "ji,jk->ik", "ij,jk,k->k"],
+)
+def test_sums_of_einsum_in_any_order(subscripts, kind):
+    """Innermost, or formed in the result where that lies in memory as its operands do."""
+    rng = np.random.default_rng(3)
+    lengths = dict(zip("ijkl", (3, 4, 5, 6), strict=True))
+    terms = subscripts.partition("->")[0].split(",")
+    arrays = [(4 * rng.normal(size=[lengths[c] for c in term])).astype(kind) for term in terms]
+    found = fwdad.jit(lambda *a: np.einsum(subscripts, *a), backend="numba")(*arrays)
+    wanted = np.einsum(subscripts, *arrays)
+    assert found.dtype == wanted.dtype
+    assert_allclose(found, wanted, rtol=1e-5 if kind is np.float32 else 1e-13)
+    for n in (0, 1):  # of the first operand's last axis
+        lengths[terms[0][-1]] = n
+        given = [a[tuple(slice(lengths[c]) for c in t)] for a, t in zip(arrays, terms, strict=True)]
+        found = fwdad.jit(lambda *a: np.einsum(subscripts, *a), backend="numba")(*given)
+        assert_allclose(found, np.einsum(subscripts, *given), rtol=1e-5)

@@ -177,11 +177,39 @@ def _letter_lengths(w: Parts, terms, types, names):
     return lengths
 
 
+def _terms(subscripts: str) -> tuple[list[str], str]:
+    """The letters of each operand, and those of the result."""
+    inputs, arrow, result = subscripts.replace(" ", "").partition("->")
+    if not arrow:
+        letters = inputs.replace(",", "")
+        result = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    return inputs.split(","), result
+
+
+def _axis_order(terms: Sequence[str]) -> list[str]:
+    """The letters in an order that all terms have them in; none if there is no such order."""
+    letters = list(dict.fromkeys("".join(terms)))
+    found: list[str] = []
+    while len(found) < len(letters):
+        left = [[c for c in term if c not in found] for term in terms]
+        first = next(
+            (c for c in letters if c not in found and all(c not in t[1:] for t in left)), ""
+        )
+        if not first:
+            return []
+        found.append(first)
+    return found
+
+
 @handles(np.einsum)
 def _einsum(
     w: Parts, op, subscripts, *operands, optimize=False, dtype=None, order="K", casting="safe"
 ):
-    """Loops over all letters: those of the result outside, the sums inside."""
+    """Loops over all letters: those of the result outside, the sums inside.
+
+    Where the result's last axis is then innermost in an order that all arrays are in, the sums are
+    formed in the result: no array is read across its memory.
+    """
     if dtype is not None or order not in ("K", "C") or casting != "safe":
         raise TypeError("in another dtype or order")
     out = op.outputs[0]
@@ -190,11 +218,7 @@ def _einsum(
     if not plain or dtype.kind not in "iufc" or (optimize and len(operands) > 2):
         message = "with an ellipsis, subscripts in lists, or optimize= of three operands or more"
         raise TypeError(message)
-    inputs, _, result = subscripts.replace(" ", "").partition("->")
-    terms = inputs.split(",")
-    if "->" not in subscripts:
-        letters = "".join(terms)
-        result = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    terms, result = _terms(subscripts)
     arrays = [as_array(w, a) for a in operands]
     names = [w.operands.array(a) for a in arrays]
     lengths = _letter_lengths(w, terms, [a.type for a in arrays], names)
@@ -203,6 +227,21 @@ def _einsum(
         raise TypeError("that is a view, and is written")
     index = dict(zip([*result, *summed], w.loops.index_names(len(lengths)), strict=True))
     wide = WIDE.get(dtype, dtype)
+    product = functools.reduce(
+        lambda x, y: numpy_term(np.multiply, [x, y]),
+        [Term(f"{name}[{_place(index, term, a.type)}]", ATOM, numpy_number(a.type.dtype))
+         for term, a, name in zip(terms, arrays, names, strict=True)],
+    )  # fmt: skip
+    in_order = _axis_order([*terms, result])
+    if summed and in_order and in_order[-1] in result and wide == dtype and not w.loops.spreads:
+        w.arrays.new(out, [lengths[c] for c in result], zeros=True)
+        item = f"{w.names.name(out)}[{subscript([index[c] for c in result])}]"
+        for letter in in_order:
+            w.code.line(f"for {index[letter]} in range({lengths[letter]}):")
+            w.code.indent += 1
+        w.code.line(f"{item} = {item} + {product.at(5)}")
+        w.code.indent -= len(in_order)
+        return None
     total = w.names.temporary("total", numpy_number(wide))
     if result:
         w.arrays.new(out, [lengths[c] for c in result])
@@ -212,11 +251,6 @@ def _einsum(
     for letter in summed:
         w.code.line(f"for {index[letter]} in range({lengths[letter]}):")
         w.code.indent += 1
-    product = functools.reduce(
-        lambda x, y: numpy_term(np.multiply, [x, y]),
-        [Term(f"{name}[{_place(index, term, a.type)}]", ATOM, numpy_number(a.type.dtype))
-         for term, a, name in zip(terms, arrays, names, strict=True)],
-    )  # fmt: skip
     w.code.line(SUM.step(w, total, product, wide))
     w.code.indent -= len(summed)
     text = w.operands.stored(Term(total, ATOM, numpy_number(wide)), dtype)
