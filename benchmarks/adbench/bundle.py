@@ -17,7 +17,7 @@ from benchmarks.adbench.problem import Arguments, Problem
 
 def _reprojection(z, feature):
     """In arrays of three."""
-    rotation, centre, x = z[0:3], z[3:6], z[11:14] - z[3:6]
+    rotation, x = z[0:3], z[11:14] - z[3:6]
     square = rotation @ rotation
     if square != 0.0:
         theta = np.sqrt(square)

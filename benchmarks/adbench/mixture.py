@@ -1,7 +1,7 @@
 """``gmm``: the log-likelihood of a mixture of Gaussians under a Wishart prior.
 
-``factors`` holds of each component the logarithms of its inverse factor's diagonal, and then what is
-below the diagonal, column by column.
+``factors`` holds of each component the logarithms of its inverse factor's diagonal, and then what
+is below the diagonal, column by column.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def arrays(alphas, means, factors, x, gamma, m):
     return fit - 0.5 * n * d * math.log(2.0 * math.pi) + prior - k * constant
 
 
-def loops(alphas, means, factors, x, gamma, m):
+def loops(alphas, means, factors, x, gamma, m):  # noqa: C901  (as its users write it)
     n, d = x.shape
     k = len(alphas)
     diagonals = np.exp(factors[:, :d])

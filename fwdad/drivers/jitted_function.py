@@ -40,6 +40,7 @@ _KEPT = 256  # specialisations of one function
 _REWRITTEN = 16
 _OF_ONE_KIND = 32  # tapes for arguments of one kind, when what is read from outside changes
 _WAYS = 8  # of them that hold different ways of the program
+_RETRIED = 16  # of so many calls that no tape has served, one tries them all
 _OWN_TAPES = 8  # of them for small arrays of other shapes, for each kind of arguments
 
 
@@ -111,6 +112,7 @@ class Jitted(Carrier, Generic[P, R]):
         self._lock = threading.RLock()
         self.traces = 0
         self._hits = [0]
+        self._strays = 0  # calls that no tape has served, one after the other
         self._latest: Callable[[tuple[Any, ...]], Any] = never
         self.last: Specialisation | None = None
         self.derivatives: dict[Any, Any] = {}  # kept here by drivers/tape_cache.py
@@ -153,8 +155,11 @@ class Jitted(Carrier, Generic[P, R]):
     def _by_another_way(self, args: Any, kwargs: Any) -> Any:
         """The result where the tape that was tried holds another way of a branch."""
         self._hits[0] -= 1  # it was none
+        if self._strays > _WAYS and self._strays % _RETRIED:
+            return self._astray(args, kwargs)
         y = MISS if kwargs else self._by_other_shortcuts(args)
         if y is not MISS:
+            self._strays = 0
             return y
         flat = Flattened(args, kwargs)
         tapes = self._table.get(flat.key, [])
@@ -170,6 +175,7 @@ class Jitted(Carrier, Generic[P, R]):
                 if not kwargs:
                     self._note_shortcut(made, args)
                 self._hits[0] += 1
+                self._strays = 0
                 return y
         if len(tapes) < _WAYS:
             try:
@@ -177,8 +183,15 @@ class Jitted(Carrier, Generic[P, R]):
                     made = self._trace(flat)
                 leaves = made.tape.leaves(flat.leaves)
                 return made.tape.rebuild(made.run(*leaves), flat.containers)
-            except (OtherWayError, UntraceableError):  # no tape holds this way
-                return self.__wrapped__(*args, **kwargs)
+            except OtherWayError:  # what decides could not be computed from the example
+                pass
+            except UntraceableError:  # no tape holds this way, so another attempt would be wasted
+                self._strays += _WAYS
+        return self._astray(args, kwargs)
+
+    def _astray(self, args: Any, kwargs: Any) -> Any:
+        """The result where no tape holds the way; if that goes on, few are tried."""
+        self._strays += 1
         return self.__wrapped__(*args, **kwargs)
 
     def _by_other_shortcuts(self, args: Any) -> Any:

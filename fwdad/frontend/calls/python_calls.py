@@ -10,6 +10,7 @@ import ast
 import copy
 import enum
 import gc
+import itertools
 import pickle
 import random
 import sys
@@ -104,6 +105,9 @@ class PythonCall(Whole):
         known = map(id, (*run.made.values(), *self._outside))
         if not {id(x) for x in flat.containers}.isdisjoint(known):
             raise OtherWayError("it returns what it is given")
+        arrays = [x for x in flat.notes if type(x) is np.ndarray]
+        if any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2)):
+            raise OtherWayError("it returns several views of one array")
         if watched is not None:
             looked, existed = watched
             made = looked.log.taken_from([y, *run.made.values(), *given])
