@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -53,13 +54,15 @@ class WayNeededError(UntraceableError):
         self.place = place
 
 
-class OfLoop(NamedTuple):
+@dataclass(frozen=True)
+class OfLoop:
     """The place of a loop whose iterations leave different objects."""
 
     place: Location | None
 
 
-class OfCall(NamedTuple):
+@dataclass(frozen=True)
+class OfCall:
     """The place of a call that no tape holds."""
 
     place: Location | None
