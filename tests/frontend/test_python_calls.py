@@ -1,5 +1,9 @@
 """Calls of packages that no tape holds: Python makes them, and they have their derivatives."""
 
+import linecache
+import sys
+import types
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -336,6 +340,34 @@ def test_what_a_package_raises_is_caught():
     for x in (X, np.array([-1.0, 2.0, 3.0]), X, np.array([-2.0, 2.0, 3.0])):
         assert_allclose(fast(x), caught(x), rtol=1e-12)
         assert_allclose(slope(x), central_differences(caught, x), rtol=1e-6)
+
+
+def kept_by_its_package(p):
+    table = kept_by_a_package.table(p)  # noqa: F821  (set by the test)
+    y = table.copy()
+    y[0] = p[0] * 5.0
+    return np.sum(y * p)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "auto"])
+def test_what_a_package_keeps_is_not_written(backend, monkeypatch):
+    """A copy of what it returns is dropped if nobody else can see the array: the package can."""
+    made = types.ModuleType("kept_by_a_package")
+    made.__file__ = "/usr/lib/python3/site-packages/kept_by_a_package.py"
+    text = "TABLE = np.ones(3)\ndef table(x):\n    id(x)\n    return TABLE\n"
+    made.np = np
+    exec(compile(text, made.__file__, "exec"), vars(made))
+    lines = text.splitlines(keepends=True)
+    monkeypatch.setitem(linecache.cache, made.__file__, (len(text), None, lines, made.__file__))
+    monkeypatch.setitem(sys.modules, made.__name__, made)
+    monkeypatch.setitem(globals(), made.__name__, made)
+    fast = fwdad.jit(kept_by_its_package, backend=backend)
+    slope = fwdad.jit(fwdad.grad(kept_by_its_package), backend=backend)
+    assert "Python calls" in fwdad.explain(fast, X)
+    for _ in range(2):
+        assert fast(X) == pytest.approx(5.0 * X[0] ** 2 + X[1] + X[2], rel=1e-14)
+        assert_allclose(slope(X), [10.0 * X[0], 1.0, 1.0], rtol=1e-14)
+        assert_array_equal(made.TABLE, 1.0)
 
 
 def test_a_text_of_numbers_is_not_a_constant():

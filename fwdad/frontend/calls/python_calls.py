@@ -1,6 +1,6 @@
 """Calls that no tape holds: a function of an installed package that Python runs, at each run.
 
-It is one operation, and its result is taken apart as arguments are. Its derivatives are those of
+It is one operation, and its result is flattened as arguments are. Its derivatives are those of
 the evaluator without a tape, which runs the function on duals, or records it.
 """
 
@@ -88,12 +88,13 @@ class PythonCall(Whole):
     def _result(
         self, values: tuple[Any, ...], watched: tuple[Watched, set[int]] | None = None
     ) -> Flattened:
-        """The result, taken apart; its leaves, as they are, are the ``notes``."""
+        """The result, flattened; its leaves, as they are, are the ``notes``."""
         given = [_own(x) for x in values]
         run = Run(list(given), [])
         f, args, named = self._take(run)
         before = [(x, _content(x)) for x in run.made.values() if container_of(x) is not None]
-        held = [contents(x) for x in self._outside]
+        inside: list[Any] = []  # arrays that objects from outside hold
+        held = [contents(x, inside) for x in self._outside]
         kwargs = dict(zip(self._names, named, strict=True))
         dispatched = watched is not None or _is_nested(values)
         y = call(f, *args, **kwargs) if dispatched else f(*args, **kwargs)
@@ -106,8 +107,9 @@ class PythonCall(Whole):
         if not {id(x) for x in flat.containers}.isdisjoint(known):
             raise OtherWayError("it returns what it is given")
         arrays = [x for x in flat.notes if type(x) is np.ndarray]
-        if any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2)):
-            raise OtherWayError("it returns several views of one array")
+        pairs = (*itertools.combinations(arrays, 2), *itertools.product(arrays, inside))
+        if any(np.may_share_memory(a, b) for a, b in pairs):
+            raise OtherWayError("it returns views of one array, or of what it is given")
         if watched is not None:
             looked, existed = watched
             made = looked.log.taken_from([y, *run.made.values(), *given])
@@ -132,7 +134,7 @@ class PythonCall(Whole):
         known = _kinds(self.key) if _is_nested(values) else self.key
         if (_kinds(flat.key) if _is_nested(values) else flat.key) != known:
             raise OtherWayError("its result is another one than that of its tape")
-        leaves = [_apart(x, values) for x in flat.notes]
+        leaves = [_own(x) for x in flat.notes]  # the package may keep what it returns
         return leaves[0] if len(leaves) == 1 else tuple(leaves) or True
 
 
@@ -155,14 +157,6 @@ def _own(x: Any) -> Any:
     return x.copy() if isinstance(plain(x), np.ndarray) else x
 
 
-def _apart(x: Any, values: tuple[Any, ...]) -> Any:
-    """A leaf that shares no memory with the arguments."""
-    if any(x is v for v in values if np.ndim(plain(v))):
-        return x.copy()
-    arrays = [v for v in values if type(v) is np.ndarray and type(x) is np.ndarray]
-    return x.copy() if any(np.may_share_memory(x, v) for v in arrays) else x
-
-
 def _equal(a: Any, b: Any) -> bool:
     return type(a) is not np.ndarray or a.tobytes() == b.tobytes()
 
@@ -178,7 +172,7 @@ def _same(now: Any, old: Any) -> bool:
 
 
 class _Result(Flattened):
-    """What a call returns, taken apart: numbers and arrays, and what can hold them.
+    """What a call returns, flattened: numbers and arrays, and what can hold them.
 
     Anything else might have been made of numbers, whose derivatives would be lost.
     """
@@ -238,7 +232,7 @@ _UNCHANGING = (str, bytes, type, types.FunctionType, types.ModuleType, np.dtype,
 
 
 class _Taken(Results):
-    """The function and arguments of a call, taken apart; closures become functions of Python's."""
+    """The function and arguments of a call, flattened; closures become functions of Python's."""
 
     def __init__(self, tracer: Tracer) -> None:
         super().__init__(tracer.recorder, [], [])
