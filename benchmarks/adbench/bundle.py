@@ -6,13 +6,14 @@ point 2, distortion 2), a point's 3 and a weight. Its two residuals have a Jacob
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 import fwdad
-from benchmarks.adbench.problem import Arguments, Problem
+from benchmarks.adbench.problem import Problem
+from benchmarks.reverse_programs.bundle import arguments as make
+from benchmarks.reverse_programs.bundle import reprojection
 
 
 def _reprojection(z, feature):
@@ -30,32 +31,6 @@ def _reprojection(z, feature):
     radius = uv @ uv
     uv = uv * (1.0 + z[9] * radius + z[10] * radius * radius)
     return z[14] * (uv * z[6] + z[7:9] - feature)
-
-
-def _reprojection_of_numbers(z, feature):
-    """Number by number."""
-    r0, r1, r2 = z[0], z[1], z[2]
-    x0, x1, x2 = z[11] - z[3], z[12] - z[4], z[13] - z[5]
-    square = r0 * r0 + r1 * r1 + r2 * r2
-    if square != 0.0:
-        theta = math.sqrt(square)
-        cosine, sine = math.cos(theta), math.sin(theta)
-        w0, w1, w2 = r0 / theta, r1 / theta, r2 / theta
-        along = (w0 * x0 + w1 * x1 + w2 * x2) * (1.0 - cosine)
-        p0 = x0 * cosine + (w1 * x2 - w2 * x1) * sine + w0 * along
-        p1 = x1 * cosine + (w2 * x0 - w0 * x2) * sine + w1 * along
-        p2 = x2 * cosine + (w0 * x1 - w1 * x0) * sine + w2 * along
-    else:
-        p0 = x0 + r1 * x2 - r2 * x1
-        p1 = x1 + r2 * x0 - r0 * x2
-        p2 = x2 + r0 * x1 - r1 * x0
-    u, v = p0 / p2, p1 / p2
-    radius = u * u + v * v
-    stretch = 1.0 + z[9] * radius + z[10] * radius * radius
-    out = np.empty(2)
-    out[0] = z[14] * (u * stretch * z[6] + z[7] - feature[0])
-    out[1] = z[14] * (v * stretch * z[6] + z[8] - feature[1])
-    return out
 
 
 def _all(residual):
@@ -83,7 +58,7 @@ def _all(residual):
 
 
 arrays, blocks_of_arrays = _all(_reprojection)
-loops, blocks_of_loops = _all(_reprojection_of_numbers)
+loops, blocks_of_loops = _all(reprojection)
 
 
 def for_jax(jax: Any) -> Any:
@@ -131,21 +106,6 @@ def for_torch(torch: Any) -> Any:
         return torch.vmap(torch.func.jacrev(residual))(z, features)
 
     return blocks
-
-
-def make(cameras: int, points: int, observations: int) -> Arguments:
-    """Cameras before a cloud of points."""
-    rng = np.random.default_rng(3)
-    seen = np.stack(
-        [rng.integers(0, cameras, observations), rng.integers(0, points, observations)], axis=1
-    )
-    held = 0.1 * rng.normal(size=(cameras, 11))
-    held[:, 5] -= 5.0
-    held[:, 6] += 2.0
-    return (
-        held, rng.normal(size=(points, 3)), 1.0 + 0.1 * rng.normal(size=observations), seen,
-        rng.normal(size=(observations, 2)),
-    )  # fmt: skip
 
 
 PROBLEM = Problem(

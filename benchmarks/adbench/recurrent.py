@@ -11,29 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.adbench.problem import Arguments, Problem
-
-
-def arrays(weights, extra, start, sequence):
-    state = start.copy()
-    width = sequence.shape[1]
-    total = 0.0
-    for t in range(len(sequence) - 1):
-        x = sequence[t] * extra[0]
-        for layer in range(len(state) // 2):
-            w = weights[2 * layer]
-            b = weights[2 * layer + 1]
-            hidden = state[2 * layer]
-            forget = 1.0 / (1.0 + np.exp(-(x * w[:width] + b[:width])))
-            enter = 1.0 / (1.0 + np.exp(-(hidden * w[width : 2 * width] + b[width : 2 * width])))
-            leave = 1.0 / (1.0 + np.exp(-(x * w[2 * width : 3 * width] + b[2 * width : 3 * width])))
-            change = np.tanh(hidden * w[3 * width :] + b[3 * width :])
-            state[2 * layer + 1] = state[2 * layer + 1] * forget + enter * change
-            state[2 * layer] = leave * np.tanh(state[2 * layer + 1])
-            x = state[2 * layer]
-        guess = x * extra[1] + extra[2]
-        guess = guess - math.log(np.sum(np.exp(guess)) + 2.0)
-        total += np.sum(sequence[t + 1] * guess)
-    return -total / ((len(sequence) - 1) * width)
+from benchmarks.reverse_programs.learning import lstm as arrays
 
 
 def loops(weights, extra, start, sequence):

@@ -91,7 +91,7 @@ def times(blocks: Any, directions: Any, args: Arguments) -> np.ndarray:
     return (matrix @ np.concatenate([d.reshape(-1) for d in directions])).reshape(-1, 2)
 
 
-def _bundle(cameras: int, points: int, observations: int) -> Arguments:
+def arguments(cameras: int, points: int, observations: int) -> Arguments:
     rng = np.random.default_rng(3)
     seen = np.stack(
         [rng.integers(0, cameras, observations), rng.integers(0, points, observations)], axis=1
@@ -105,7 +105,7 @@ def _bundle(cameras: int, points: int, observations: int) -> Arguments:
 PROBLEMS = [
     Problem(
         bundle_adjustment,
-        _bundle,
+        arguments,
         (2, 4, 7),
         (49, 1000, 4000),
         (49, 7776, 31843),

@@ -184,7 +184,7 @@ def is_users(cls: Any) -> bool:
 
 
 def is_trusted_module(x: types.ModuleType) -> bool:
-    """Whether a module is Python's, NumPy's or SciPy's: nobody replaces its functions."""
+    """Whether a module is Python's, NumPy's or SciPy's, whose functions are trusted to stay."""
     name = x.__name__.partition(".")[0]
     return name in ("numpy", "scipy", "fwdad") or name in sys.stdlib_module_names
 

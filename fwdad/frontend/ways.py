@@ -259,7 +259,7 @@ class Ways:
 
 
 def _keep(ops: list[Op], first: int, wanted: Any, seen: set[Program]) -> None:
-    """Keep what may raise from being removed where nobody needs what it computes."""
+    """Keep operations alive that may raise, though their results are unused."""
     values: list[Value] = []
     for op in ops[first:]:
         blocks = op.blocks()

@@ -1,4 +1,4 @@
-"""What is computed although nobody needs it, because it may raise."""
+"""Operations that stay alive though their results are unused, because they may raise."""
 
 from __future__ import annotations
 
