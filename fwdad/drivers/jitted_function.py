@@ -113,6 +113,7 @@ class Jitted(Carrier, Generic[P, R]):
         self.traces = 0
         self._hits = [0]
         self._strays = 0  # calls that no tape has served, one after the other
+        self._untraced: set[Any] = set()  # kinds of arguments of which another way was refused
         self._latest: Callable[[tuple[Any, ...]], Any] = never
         self.last: Specialisation | None = None
         self.derivatives: dict[Any, Any] = {}  # kept here by drivers/tape_cache.py
@@ -177,7 +178,7 @@ class Jitted(Carrier, Generic[P, R]):
                 self._hits[0] += 1
                 self._strays = 0
                 return y
-        if len(tapes) < _WAYS:
+        if len(tapes) < _WAYS and flat.key not in self._untraced:
             try:
                 with NoCollection() as resting, resting, self._lock:
                     made = self._trace(flat)
@@ -185,8 +186,8 @@ class Jitted(Carrier, Generic[P, R]):
                 return made.tape.rebuild(made.run(*leaves), flat.containers)
             except OtherWayError:  # what decides could not be computed from the example
                 pass
-            except UntraceableError:  # no tape holds this way, so another attempt would be wasted
-                self._strays += _WAYS
+            except UntraceableError:  # no tape holds this way: another attempt would be wasted
+                self._untraced.add(flat.key)
         return self._astray(args, kwargs)
 
     def _astray(self, args: Any, kwargs: Any) -> Any:
@@ -297,6 +298,7 @@ class Jitted(Carrier, Generic[P, R]):
         """Drop all tapes: a function that they call has another rule now."""
         with self._lock:
             self._table.clear()
+            self._untraced.clear()
             self._shortcuts.clear()
             self.derivatives.clear()
             self._latest = never

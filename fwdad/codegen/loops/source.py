@@ -290,9 +290,10 @@ class NumbaWriter:
         w = self.parts
         if op.span is not None:
             start, _, step = op.span
-            bits = w.operands.bits.get(start, 64) if isinstance(start, Value) else 48
-            small = all(not isinstance(x, int) or abs(x) < 2**31 for x in (start, step))
-            few = small and isinstance(step, int) and bits <= _BITS
+            bits = (
+                w.operands.bits.get(start, 64) if isinstance(start, Value) else _of_constant(start)
+            )
+            few = bits <= _BITS and _of_constant(step) <= _BITS
             w.operands.bits[op.body.params[0]] = max(48, bits + 1) if few else 64
         loop = OpenLoop(len(w.code.lines), w.code.indent, self._known_lengths(), w.helpers.use)
         if not w.arrays.open:
@@ -429,7 +430,12 @@ class NumbaWriter:
         return Callee(name, [*results, *kinds], w.names.types, inner, len(parts))
 
 
-_BITS = 56  # a loop that begins below takes years to get beyond
+_BITS = 56  # a loop that begins below, in small steps, takes years to get beyond
+
+
+def _of_constant(x: Any) -> int:
+    """An upper bound of the bits of a loop's constant start or step; 64 of anything else."""
+    return 32 if isinstance(x, int) and abs(x) < 2**31 else 64
 
 
 def _home(helper: str) -> Any:
