@@ -74,6 +74,11 @@ def test_some(form, tmp_path):
     check(form, tmp_path)
 
 
+def test_a_nest_hands_views_to_another_program(tmp_path):
+    f = check(("strided", "of another", "never"), tmp_path)
+    assert_allclose(fwdad.jit(fwdad.grad(f))(X), complex_step(f, X), rtol=1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("made", "view"), list(itertools.product(MADE, VIEWS)))
 def test_all(made, view, tmp_path):

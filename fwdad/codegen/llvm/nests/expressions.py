@@ -107,7 +107,7 @@ class Expressions:
         if isinstance(e, ast.IfExp):
             return self._choice(e)
         if isinstance(e, ast.Tuple):
-            return self.context.make_tuple(self.builder, t, [self.value(x) for x in e.elts])
+            return self.context.make_tuple(self.builder, t, [self._whole(x) for x in e.elts])
         if isinstance(e, ast.BinOp) and whole_exponent(e) is not None and isinstance(e.op, ast.Pow):
             return self._power(e)
         return self.call(e, *self._operands(e))[1]
@@ -122,13 +122,17 @@ class Expressions:
         else:
             assert isinstance(e, ast.Call)
             operands = e.args
-        return [self.typed.of[x] for x in operands], [self.value(x) for x in operands]
+        return [self.typed.of[x] for x in operands], [self._whole(x) for x in operands]
+
+    def _whole(self, e: ast.expr) -> Any:
+        """The value of an expression as a Numba value, arrays included."""
+        value = self.value(e)
+        return as_array(self.context, self.builder, value) if isinstance(value, Held) else value
 
     def call(self, node: ast.AST, kinds: Sequence[Any], args: Sequence[Any]) -> tuple[Any, Any]:
         """Call Numba's implementation; returns the result's type and value."""
         function, signature = self.typed.calls[node]
         called = implementation(self.context, function, signature)
-        args = [as_array(self.context, self.builder, x) if isinstance(x, Held) else x for x in args]
 
         def one(k: int, wanted: Any) -> Any:
             return self.context.cast(self.builder, args[k], kinds[k], wanted)
