@@ -59,7 +59,7 @@ class Expressions:
         self.names: dict[str, Any] = {}
         targets = [n for n in ast.walk(self.nest.tree) if isinstance(n, ast.Name)]
         indices = {id(n.target) for n in ast.walk(self.nest.tree) if isinstance(n, ast.For)}
-        self._assigned = {
+        self.assigned = {
             n.id for n in targets if isinstance(n.ctx, ast.Store) and id(n) not in indices
         }
 
@@ -69,7 +69,7 @@ class Expressions:
         """Give a name its value."""
         if isinstance(value, Held):
             self.names[name] = value
-        elif name in self._assigned or name in self.nest.results:
+        elif name in self.assigned or name in self.nest.results:
             known = self.names.get(name)
             if known is None:
                 place = cgutils.alloca_once(self.builder, value.type)

@@ -42,6 +42,7 @@ class NestWriter:
         self.expressions = Expressions(context, builder, typed)
         self.names = self.expressions.names
         self.shared = shared
+        self._least: dict[str, int] = {}  # lower bounds of counters
 
     def write(self, arguments: Sequence[Any], known: Sequence[Given]) -> None:
         """Write the whole function."""
@@ -149,6 +150,16 @@ class NestWriter:
         index.add_incoming(start, before)
         builder.branch(body)
         builder.position_at_end(body)
+        least = self._least_of(s.iter.args[0] if len(args) > 1 else None)
+        if forwards is False:
+            least = self._least_of(s.iter.args[1])
+            least = None if least is None else least + 1
+            if least is not None and least >= 0:  # LLVM does not find these, and checks each index
+                builder.assume(builder.icmp_unsigned("<=", index, start))
+                builder.assume(builder.icmp_signed(">=", index, start.type(0)))
+        alone = s.target.id not in self.expressions.assigned
+        if least is not None and isinstance(forwards, bool) and alone:
+            self._least[s.target.id] = least
         self.expressions.bind(s.target.id, types.int64, index)
         self._block(s.body)
         following = builder.add(index, step, flags=("nsw",))
@@ -224,6 +235,19 @@ class NestWriter:
         if known:
             return known > 0
         return self.builder.icmp_signed(">", step, step.type(0))
+
+    def _least_of(self, e: ast.expr | None) -> int | None:
+        """A lower bound of an int: a constant, or a counter and a constant; None if unknown."""
+        if e is None:
+            return 0
+        if isinstance(e, ast.Name):
+            return self._least.get(e.id)
+        if isinstance(e, ast.BinOp) and isinstance(e.op, (ast.Add, ast.Sub)):
+            least, more = self._least_of(e.left), known_int(e.right)
+            if least is None or more is None:
+                return None
+            return least + more if isinstance(e.op, ast.Add) else least - more
+        return known_int(e)
 
     def _is_before(self, i: Any, stop: Any, forwards: Any) -> Any:
         if isinstance(forwards, bool):
