@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +35,7 @@ class Size:
         self.hint = hint
         self.number = next(_names)
         self.factors: tuple[int, tuple[Size, ...]] = (1, (self,))
-        self.shortened: tuple[Size, int] = (self, 0)  # max(of - by, 0)
+        self.shortened: tuple[Size, int] = (self, 0)  # max(of - by, 0); by may be negative
         self.smallest_of: tuple[Dimension, ...] = ()
         self.joined_of: frozenset[Size] = frozenset((self,))
         self._derived: dict[Any, Size] = {}
@@ -43,11 +44,24 @@ class Size:
         return "?"
 
     @property
-    def may_be_one(self) -> bool:
-        """Whether it may be 1, and so broadcast; lengths of inputs are at least two."""
+    def least(self) -> int:
+        """A lower bound; lengths of inputs are at least two."""
+        if self.origin is not None:
+            return 2
         if self.smallest_of:
-            return any(d.may_be_one if isinstance(d, Size) else d == 1 for d in self.smallest_of)
-        return not all(f.origin for f in self.factors[1])
+            return min(d.least if isinstance(d, Size) else d for d in self.smallest_of)
+        of, by = self.shortened
+        if of is not self:
+            return max(of.least - by, 0)
+        coefficient, factors = self.factors
+        if factors == (self,):
+            return 0
+        return coefficient * math.prod(f.least for f in factors)
+
+    @property
+    def may_be_one(self) -> bool:
+        """Whether it may be 1, and so broadcast."""
+        return self.least < 2
 
     def derive(self, key: Any) -> Size:
         """A length that depends only on this one and a key: the same object each time."""
@@ -57,8 +71,10 @@ class Size:
         return size
 
     def minus(self, k: int) -> Size:
-        """The length after removing k elements, or as many as there are."""
+        """The length after removing k elements, or as many as there are; or with -k more."""
         of, by = self.shortened
+        if k < 0 and by > of.least:  # the elements that are added are not those that were removed
+            of, by = self, 0
         if by + k == 0:
             return of
         size = of.derive(("minus", by + k))

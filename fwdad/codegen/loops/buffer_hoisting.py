@@ -42,7 +42,8 @@ class OpenLoop:
             return str(d)
         of, by = d.shortened
         if d not in self.lengths and of in self.lengths:
-            return f"{self.help('larger')}({self.lengths[of]} - {by}, 0)"
+            more = f"- {by}" if by > 0 else f"+ {-by}"
+            return f"{self.help('larger')}({self.lengths[of]} {more}, 0)"
         return self.lengths.get(d)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +36,21 @@ def broadcast(
     """The type of an elementwise result: shapes broadcast, and one element determines the dtype."""
     made = _element(function, args, kwargs)
     shapes = [shape_of(a, known) for a in (*args, *kwargs.values())]
-    return _with_shape(made, joined_shapes(shapes))
+    found = _with_shape(made, joined_shapes(shapes))
+    size = _size_of_sum(function, args)
+    return found if size is None else dataclasses.replace(found, size=size)
+
+
+def _size_of_sum(function: Callable[..., Any], args: Operand) -> Size | None:
+    """The length that the sum or difference of a length and an int is, or None."""
+    if function not in (operator.add, operator.sub):
+        return None
+    a, b = args[::-1] if function is operator.add and isinstance(args[1], Value) else args
+    size = getattr(a.type, "size", None) if isinstance(a, Value) else None
+    if size is None or type(b) is not int:
+        return None
+    less = -b if function is operator.add else b
+    return size.minus(less) if less <= size.least else None
 
 
 def _element(function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand]) -> Any:

@@ -114,6 +114,7 @@ def infer(
         dimensions.rectangle = (rows, columns)
     if sizes and not guess:
         dimensions.chance = _by_chance(function, args, kwargs, samples, first, second)
+        dimensions.shifted = _shifted(function, args, kwargs, samples, first, second)
     return _type(first, second, dimensions)
 
 
@@ -157,6 +158,42 @@ def _by_chance(
         for at, ks in lengths.items()
         if pairs[at][0] == pairs[at][1] and {*ks} - {pairs[at][0]}
     }
+
+
+def _shifted(
+    function: Callable[..., Any],
+    args: Operand,
+    kwargs: dict[str, Operand],
+    samples: list[dict[Size, int]],
+    first: Any,
+    second: Any,
+) -> dict[int, Size]:
+    """The lengths of a result that are longer or shorter than one of the arguments', by a fixed k.
+
+    Keyed by position among all lengths of the result. It is tried at the shortest lengths, where
+    such a difference ends (``np.convolve(…, "valid")``), and with others of the other lengths.
+    """
+    a, b = samples
+    found: dict[int, Size] = {}
+    for at, (m, n) in enumerate(zip(_shapes(first), _shapes(second), strict=False)):
+        alike = [s for s in a if s is not ANY_NUMBER and a[s] != b[s] and a[s] - m == b[s] - n]
+        if m == n or len(alike) != 1:
+            continue
+        (s,), k = alike, a[alike[0]] - m
+        other = {d: x if d is s else b[d] for d, x in a.items()}
+        tried = 0
+        for sizes in (other, *({**a, s: x} for x in (0, 1, 2, 3, 4, 5, 9))):
+            try:
+                again = list(_shapes(call_on_sample(function, args, kwargs, sizes)))
+            except Exception:  # noqa: BLE001, S112  (these lengths do not go together)
+                continue
+            if len(again) <= at or again[at] != max(sizes[s] - k, 0):
+                break
+            tried += sizes[s] > k
+        else:
+            if tried > 1:
+                found[at] = s.minus(k)
+    return found
 
 
 def _shapes(x: Any) -> Iterator[int]:
@@ -228,6 +265,7 @@ class _Dimensions:
         self.key = key
         self.guess = guess
         self.chance: dict[int, tuple[int, ...]] = {}  # alike by chance: what they are else
+        self.shifted: dict[int, Size] = {}  # those that differ from an argument's by a number
         self._at = -1  # of the present length, among all of the result
         self.rectangle: tuple[Dimension, ...] = ()  # the lengths of a matrix that is factorised
 
@@ -248,6 +286,8 @@ class _Dimensions:
             for own in self.samples
         ):
             return smallest(*self.rectangle)
+        if self._at in self.shifted:
+            return self.shifted[self._at]
         # the same call has the same lengths, and so have several results of one call
         return self.sizes[0].derive((*self.key, m, n, *others)) if self.sizes else Size()
 

@@ -432,6 +432,9 @@ class Recorder:
         if place is not None:
             value, axis = place
             return self.apply_typed(length_of, (Symbol(value, self), axis), t)
+        of, by = d.shortened
+        if of is not d and by <= of.least:
+            return self.length_symbol(of) - by if by > 0 else self.length_symbol(of) + -by
         coefficient, factors = d.factors
         if factors == (d,):
             message = "a length is needed that is computed at run time, and that no known array has"

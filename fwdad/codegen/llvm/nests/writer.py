@@ -152,9 +152,10 @@ class NestWriter:
         builder.position_at_end(body)
         least = self._least_of(s.iter.args[0] if len(args) > 1 else None)
         if forwards is False:
-            least = self._least_of(s.iter.args[1])
-            least = None if least is None else least + 1
-            if least is not None and least >= 0:  # LLVM does not find these, and checks each index
+            last = self._least_of(s.iter.args[1])
+            least = None if last is None else last + 1
+            if least is not None and least >= 0 and known_int(s.iter.args[1]) != -1:
+                # LLVM finds these only down to 0, and would check each index
                 builder.assume(builder.icmp_unsigned("<=", index, start))
                 builder.assume(builder.icmp_signed(">=", index, start.type(0)))
         alone = s.target.id not in self.expressions.assigned

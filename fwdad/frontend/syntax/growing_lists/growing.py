@@ -364,7 +364,7 @@ class Growing(Items):
         if not isinstance(d, Size):
             return d
         of, by = d.shortened
-        if by > 0 and of is not d:
+        if of is not d:
             less = recorder.apply(operator.sub, (self._length(of), by), {})
             return recorder.apply(max, (less, 0), {})
         try:

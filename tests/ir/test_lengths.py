@@ -1,0 +1,105 @@
+"""Lengths that are another one and a number: what is known of them, and that it holds."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fwdad
+from fwdad.ir.abstract_eval.infer import infer
+from fwdad.ir.ops import Value
+from fwdad.ir.types import ArrayType, Size, sliced
+from tests.differences import complex_step
+
+N = Size(origin=(0, 0))
+X = Value(ArrayType(np.dtype(float), (N,)))
+
+
+def of_length(d):
+    return Value(ArrayType(np.dtype(float), (d,)))
+
+
+def length_of(function, *args, **kwargs):
+    (d,) = infer(function, args, kwargs).shape
+    return d
+
+
+def test_a_length_and_a_number():
+    assert N.minus(1).minus(1) is N.minus(2)
+    assert N.minus(1).minus(-1) is N
+    assert N.minus(-3).minus(3) is N
+    assert N.minus(3).minus(-3) is not N  # of two elements none are left
+    assert N.minus(3).minus(-3).minus(3) is N.minus(3)
+    assert Size().minus(1).minus(-1) is not Size()
+    assert (N.least, N.minus(1).least, N.minus(4).least, N.minus(-2).least) == (2, 1, 0, 4)
+    assert not N.minus(-1).may_be_one
+    assert N.minus(1).may_be_one
+
+
+def test_what_functions_return():
+    shorter, longer = sliced(N, slice(1, None)), N.minus(-2)
+    assert length_of(np.diff, X) is shorter
+    assert length_of(np.diff, X, n=2) is N.minus(2)
+    assert length_of(np.concatenate, (np.ones(1), of_length(shorter))) is N
+    assert length_of(np.append, X, [1.0, 2.0]) is longer
+    assert length_of(np.pad, X, 1) is longer
+    assert length_of(np.delete, X, 0) is shorter
+
+
+def test_what_is_no_fixed_difference():
+    three = np.ones(3)
+    known = {N.minus(k) for k in range(-4, 5)}
+    assert length_of(np.convolve, X, three, "valid") not in known  # of 2 with 3 it has 2 elements
+    assert length_of(np.concatenate, (X, of_length(Size()))) not in known
+    assert length_of(np.repeat, X, 2) not in known
+
+
+PROGRAMS = {
+    "a step": lambda x: x + np.concatenate((np.ones(1), x[:-1])) * x,
+    "differences": lambda x: np.diff(x) / x[1:] + np.zeros(len(x) - 1),
+    "twice": lambda x: np.append(np.diff(np.pad(x * x, 1)), x),
+    "window": lambda x: np.convolve(x, np.array([1.0, 2.0, 3.0]), "valid") * x[0],
+    "three fewer": lambda x: np.concatenate((x[3:], x[:3] ** 2)) * 2.0,
+    "empty": lambda x: np.concatenate((np.ones(3) * x[0], x[3:])),
+    "numbers": lambda x: np.arange(1.0 * (len(x) + 1)) * np.append(x, x[0]),
+}
+
+
+def carried(x):
+    y = x
+    for _ in range(3):
+        y = y + 0.1 * x * np.concatenate((np.ones(1), y[:-1]))
+    return y
+
+
+def grown(x):
+    y = x
+    for k in range(3):
+        y = np.append(y, y[k] * x[0])
+    return y
+
+
+PROGRAMS |= {"carried": carried, "grown": grown}
+
+
+@pytest.mark.parametrize("backend", ["numba", "numpy"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_other_lengths(name, backend):
+    f = PROGRAMS[name]
+    value = fwdad.jit(f, backend=backend)
+    derivatives = [fwdad.jit(d(f), backend=backend) for d in (fwdad.jacfwd, fwdad.jacrev)]
+    narrow = fwdad.jit(lambda x: fwdad.jacobian(f, x, chunk=2, mode="forward"), backend=backend)
+    for n in (5, 2, 3, 7, 4, 1):
+        x = np.linspace(0.5, 1.5, n)
+        assert_allclose(value(x), f(x), rtol=1e-13)
+        expected = complex_step(f, x)
+        for d in (*derivatives, narrow):
+            assert_allclose(d(x), expected, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["numba", "numpy"])
+def test_lengths_that_do_not_match_are_found(backend):
+    f = fwdad.jit(lambda x, y: np.diff(x) * y[1:], backend=backend)
+    assert_array_equal(f(np.arange(4.0), np.arange(4.0)), [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="broadcast"):
+        f(np.arange(4.0), np.arange(6.0))
+    assert_array_equal(f(np.arange(4.0), np.arange(2.0)), [1.0, 1.0, 1.0])
