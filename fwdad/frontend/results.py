@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import functools
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fwdad.errors import Location, UntraceableError, type_in_words
-from fwdad.frontend.arguments import new_object, refuse_attributes
+from fwdad.frontend.arguments import refuse_attributes
+from fwdad.frontend.result_parts import (
+    Again,
+    Attributes,
+    Columns,
+    Constant,
+    Given,
+    ItemsOf,
+    Leaf,
+    ListOf,
+    ObjectOf,
+    OrNone,
+    PartialOf,
+    Rows,
+    Run,
+    Take,
+    TupleOf,
+)
 from fwdad.frontend.slots import original
 from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.growing_lists.growing import Items
@@ -22,18 +38,6 @@ from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Operand
 from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tangents.objects import attributes_of, delete_attribute, set_attributes
-
-
-class Run:
-    """One run's results: the program's values, the caller's containers, and those made so far."""
-
-    def __init__(self, values: list[Any], containers: list[Any]) -> None:
-        self.values = values
-        self.containers = containers
-        self.made: dict[int, Any] = {}
-
-
-Take = Callable[[Run], Any]
 
 
 class Results:
@@ -54,7 +58,7 @@ class Results:
         self._refers = False
         self.single = False
         self.place: Location | None = None  # of the `return`
-        self._result: Take = lambda _: None
+        self._result: Take = Constant(None)
         self._changes = [
             (k, self._change(container_of(x), old))
             for k, (x, old) in enumerate(zip(arguments, before, strict=True))
@@ -102,11 +106,10 @@ class Results:
 
     def _change(self, held: Any, old: Any) -> Take:
         if isinstance(held, list):
-            items = [self._take(item) for item in held]
-            return lambda run: [item(run) for item in items]
+            return ItemsOf([self._take(item) for item in held])
         same = {key for key in held if key in old and old[key] is held[key]}
         parts = {key: self._take(item) for key, item in held.items() if key not in same}
-        return lambda run: {key: parts[key](run) if key in parts else UNBOUND for key in held}
+        return Attributes(list(held), parts)
 
     def _take(self, x: Any) -> Take:
         if isinstance(x, Poison):
@@ -123,12 +126,11 @@ class Results:
                 wanted = "the numbers in it, or a list of them"
             raise UntraceableError(f"{what} cannot be returned: return {wanted}", self.place)
         if isinstance(x, functools.partial):
-            f, args, kwargs = (self._take(part) for part in (x.func, x.args, dict(x.keywords)))
-            return lambda run: functools.partial(f(run), *args(run), **kwargs(run))
+            return PartialOf(*(self._take(part) for part in (x.func, x.args, dict(x.keywords))))
         if type(x) is Symbol or isinstance(x, np.ndarray):
             k = len(self.operands)
             self.operands.append(self._recorder.as_symbol(x).value)
-            return lambda run: run.values[k]
+            return Leaf(k)
         if isinstance(x, UnknownText):
             message = (
                 "a string of numbers that are unknown until run time cannot be returned: return "
@@ -142,13 +144,10 @@ class Results:
             )
             raise UntraceableError(message, self.place)
         if isinstance(x, Optional):
-            flag, value = self._take(x.flag), self._take(x.value)
-            return lambda run: value(run) if flag(run) else None
+            return OrNone(self._take(x.flag), self._take(x.value))
         if isinstance(x, tuple):
             refuse_attributes(x, self.place)
-            parts = [self._take(item) for item in x]
-            cls = type(x)
-            return lambda run: tuple.__new__(cls, [p(run) for p in parts])
+            return TupleOf(type(x), [self._take(item) for item in x])
         container = container_of(x) if type(x) is not dict and not isinstance(x, list) else x
         if container is None or not (
             self._recorder.journal.is_own(container) or id(container) in self._arguments
@@ -159,75 +158,34 @@ class Results:
                     "list or a dict of them"
                 )
                 raise UntraceableError(message, self.place)
-            return lambda _: x
+            return Constant(x)
         if id(container) in self._arguments:
             k = self._arguments[id(container)]
             self._refers = True
-            return lambda run: run.containers[k]
+            return Given(k)
         if id(container) not in self._memo:
-            self._memo[id(container)] = lambda run: run.made[id(container)]
+            self._memo[id(container)] = Again(id(container))
             self._memo[id(container)] = self._made(x, container)
         return self._memo[id(container)]
 
     def _listed(self, x: Items) -> Take:
         """A growing list, which becomes one object per run."""
-        if isinstance(x, Tuples):
-            return self._listed_tuples(x)
         if id(x) not in self._memo:
-            take, key = self._take(x.rows()), id(x)
             self._kept.append(x)
-
-            def fill(run: Run) -> Any:
-                if key not in run.made:
-                    rows = take(run)
-                    copied = rows.ndim > 1
-                    run.made[key] = (
-                        rows.tolist() if x.python else [r.copy() if copied else r for r in rows]
-                    )
-                return run.made[key]
-
-            self._memo[id(x)] = fill
-        return self._memo[id(x)]
-
-    def _listed_tuples(self, x: Tuples) -> Take:
-        """A growing list of tuples, whose parts are on lists of their own."""
-        if id(x) not in self._memo:
-            columns, key = [self._listed(column) for column in x.columns], id(x)
-            self._kept.append(x)
-
-            def fill(run: Run) -> Any:
-                if key not in run.made:
-                    items = zip(*(column(run) for column in columns), strict=True)
-                    run.made[key] = [x.made(parts) for parts in items]
-                return run.made[key]
-
-            self._memo[id(x)] = fill
+            made: Take
+            if isinstance(x, Tuples):  # their parts are on lists of their own
+                made = Columns(id(x), [self._listed(column) for column in x.columns], x.kind)
+            else:
+                made = Rows(id(x), self._take(x.rows()), x.python)
+            self._memo[id(x)] = made
         return self._memo[id(x)]
 
     def _made(self, x: Any, held: Any) -> Take:
         """A container that the traced program makes: one object per run, wherever it occurs."""
-        key = id(held)
         if isinstance(held, list):
-            items = [self._take(item) for item in held]
-
-            def fill_list(run: Run) -> Any:
-                if key not in run.made:
-                    rebuilt = run.made[key] = []
-                    rebuilt.extend(item(run) for item in items)
-                return run.made[key]
-
-            return fill_list
+            return ListOf(id(held), [self._take(item) for item in held])
         parts = {name: self._take(item) for name, item in held.items()}
-        cls = original(type(x))
-
-        def fill(run: Run) -> Any:
-            if key not in run.made:
-                run.made[key] = rebuilt = {} if cls is dict else new_object(cls)
-                content = {name: part(run) for name, part in parts.items()}
-                rebuilt.update(content) if cls is dict else set_attributes(rebuilt, content)
-            return run.made[key]
-
-        return fill
+        return ObjectOf(id(held), original(type(x)), parts)
 
 
 def _same(held: Any, old: Any) -> bool:

@@ -456,5 +456,8 @@ class _Unbound:
     def __repr__(self) -> str:
         return "UNBOUND"
 
+    def __reduce__(self) -> str:
+        return "UNBOUND"  # there is one only
+
 
 UNBOUND: Any = _Unbound()

@@ -16,7 +16,7 @@ import random
 import sys
 import types
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,8 @@ from fwdad.eager.calls.dispatch import call
 from fwdad.errors import FwdadError, UntraceableError, is_library_file, message_of, type_in_words
 from fwdad.frontend.arguments import Build, Flattened, is_record, new_object
 from fwdad.frontend.guards import CONSTANT, INPUT, contents, kind_of
-from fwdad.frontend.results import Results, Run, Take
+from fwdad.frontend.result_parts import Again, MethodOf, Run, Take
+from fwdad.frontend.results import Results
 from fwdad.frontend.syntax.frame import Closure
 from fwdad.frontend.syntax.merge import container_of
 from fwdad.frontend.syntax.tracer import Tracer
@@ -231,6 +232,36 @@ class _Result(Flattened):
 _UNCHANGING = (str, bytes, type, types.FunctionType, types.ModuleType, np.dtype, enum.Enum)
 
 
+class FunctionOf(NamedTuple):
+    """A function that is defined inside, with what it reads from around it.
+
+    ``names`` are its own, and those of its defaults that are given by name.
+    """
+
+    key: int
+    code: types.CodeType
+    namespace: dict[str, Any]
+    names: tuple[str, tuple[str, ...]]
+    parts: dict[str, Take]
+    defaults: Take
+    named: Take
+
+    def __call__(self, run: Run) -> Any:
+        """The function, one object in a run."""
+        if self.key not in run.made:
+            cells = [types.CellType() for _ in self.code.co_freevars]
+            name, keywords = self.names
+            function = types.FunctionType(
+                self.code, self.namespace, name, self.defaults(run), tuple(cells)
+            )
+            function.__kwdefaults__ = dict(zip(keywords, self.named(run), strict=True))
+            run.made[self.key] = function
+            for name, cell in zip(self.code.co_freevars, cells, strict=True):
+                if name in self.parts:
+                    cell.cell_contents = self.parts[name](run)
+        return run.made[self.key]
+
+
 class _Taken(Results):
     """The function and arguments of a call, flattened; closures become functions of Python's."""
 
@@ -245,11 +276,10 @@ class _Taken(Results):
 
     def _take(self, x: Any) -> Take:
         if isinstance(x, types.MethodType):
-            f, owner = self._take(x.__func__), self._take(x.__self__)
-            return lambda run: types.MethodType(f(run), owner(run))
+            return MethodOf(self._take(x.__func__), self._take(x.__self__))
         if isinstance(x, Closure):
             if id(x) not in self._memo:
-                self._memo[id(x)] = lambda run: run.made[id(x)]
+                self._memo[id(x)] = Again(id(x))
                 self._kept.append(x)
                 self._memo[id(x)] = self._closure(x)
             return self._memo[id(x)]
@@ -268,21 +298,8 @@ class _Taken(Results):
         held = {name: self._read(f, name) for name in code.co_freevars}
         parts = {name: self._take(x) for name, x in held.items() if x is not UNBOUND}
         defaults, named = self._take(f.defaults), self._take(tuple(f.kw_defaults.values()))
-
-        def made(run: Run) -> Any:
-            if id(f) not in run.made:
-                cells = [types.CellType() for _ in code.co_freevars]
-                function = types.FunctionType(
-                    code, f.frame.globals, f.__name__, defaults(run), tuple(cells)
-                )
-                function.__kwdefaults__ = dict(zip(f.kw_defaults, named(run), strict=True))
-                run.made[id(f)] = function
-                for name, cell in zip(code.co_freevars, cells, strict=True):
-                    if name in parts:
-                        cell.cell_contents = parts[name](run)
-            return run.made[id(f)]
-
-        return made
+        names = (f.__name__, tuple(f.kw_defaults))
+        return FunctionOf(id(f), code, f.frame.globals, names, parts, defaults, named)
 
     def _read(self, f: Closure, name: str) -> Any:
         """What a name around a function holds now."""

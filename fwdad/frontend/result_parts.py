@@ -1,0 +1,203 @@
+"""The parts of a traced function's result: each makes a value from one run's numbers and arrays.
+
+They are data, so that a tape can be pickled with what puts its results together.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from fwdad.frontend.arguments import new_object
+from fwdad.ir.symbol import UNBOUND
+from fwdad.tangents.objects import set_attributes
+
+
+class Run:
+    """One run's results: the program's values, the caller's containers, and those made so far."""
+
+    def __init__(self, values: list[Any], containers: list[Any]) -> None:
+        self.values = values
+        self.containers = containers
+        self.made: dict[Any, Any] = {}
+
+
+Take = Callable[[Run], Any]
+"""What makes a value of one run's results."""
+
+
+class Constant(NamedTuple):
+    """The same object in each run."""
+
+    held: Any
+
+    def __call__(self, _run: Run) -> Any:
+        """The object."""
+        return self.held
+
+
+class Leaf(NamedTuple):
+    """A number or an array that the program returns."""
+
+    k: int
+
+    def __call__(self, run: Run) -> Any:
+        """The value."""
+        return run.values[self.k]
+
+
+class Given(NamedTuple):
+    """A list, dict or object among the arguments."""
+
+    k: int
+
+    def __call__(self, run: Run) -> Any:
+        """The caller's own."""
+        return run.containers[self.k]
+
+
+class Again(NamedTuple):
+    """A list, dict or object that has been made in this run, or is being made."""
+
+    key: int
+
+    def __call__(self, run: Run) -> Any:
+        """The object."""
+        return run.made[self.key]
+
+
+class OrNone(NamedTuple):
+    """A value, or None if a flag is false."""
+
+    flag: Take
+    value: Take
+
+    def __call__(self, run: Run) -> Any:
+        """The value, or None."""
+        return self.value(run) if self.flag(run) else None
+
+
+class PartialOf(NamedTuple):
+    """A partial function."""
+
+    f: Take
+    args: Take
+    kwargs: Take
+
+    def __call__(self, run: Run) -> Any:
+        """The function."""
+        return functools.partial(self.f(run), *self.args(run), **self.kwargs(run))
+
+
+class MethodOf(NamedTuple):
+    """A bound method."""
+
+    f: Take
+    owner: Take
+
+    def __call__(self, run: Run) -> Any:
+        """The method."""
+        return types.MethodType(self.f(run), self.owner(run))
+
+
+class TupleOf(NamedTuple):
+    """A tuple, or one of a class of its own, whose constructor may take other arguments."""
+
+    cls: type
+    parts: list[Take]
+
+    def __call__(self, run: Run) -> Any:
+        """The tuple."""
+        return tuple.__new__(self.cls, [p(run) for p in self.parts])
+
+
+class Rows(NamedTuple):
+    """A list that has grown: the rows of an array, or ``python`` numbers."""
+
+    key: int
+    take: Take
+    python: bool
+
+    def __call__(self, run: Run) -> Any:
+        """The list, one object in a run."""
+        if self.key not in run.made:
+            rows = self.take(run)
+            copied = rows.ndim > 1
+            run.made[self.key] = (
+                rows.tolist() if self.python else [r.copy() if copied else r for r in rows]
+            )
+        return run.made[self.key]
+
+
+class Columns(NamedTuple):
+    """A list of tuples that has grown, from lists of their parts."""
+
+    key: int
+    columns: list[Take]
+    kind: type
+
+    def __call__(self, run: Run) -> Any:
+        """The list, one object in a run."""
+        if self.key not in run.made:
+            items = zip(*(column(run) for column in self.columns), strict=True)
+            run.made[self.key] = [item_of(self.kind, parts) for parts in items]
+        return run.made[self.key]
+
+
+def item_of(kind: Any, parts: Any) -> Any:
+    """A tuple of a class, from its parts."""
+    return kind(*parts) if hasattr(kind, "_fields") else tuple(parts)
+
+
+class ListOf(NamedTuple):
+    """A list that the program makes: one object per run, wherever it occurs."""
+
+    key: int
+    items: list[Take]
+
+    def __call__(self, run: Run) -> Any:
+        """The list."""
+        if self.key not in run.made:
+            rebuilt = run.made[self.key] = []
+            rebuilt.extend(item(run) for item in self.items)
+        return run.made[self.key]
+
+
+class ObjectOf(NamedTuple):
+    """A dict or an object that the program makes: one per run, wherever it occurs."""
+
+    key: int
+    cls: Any
+    parts: dict[Any, Take]
+
+    def __call__(self, run: Run) -> Any:
+        """The dict or object."""
+        if self.key not in run.made:
+            run.made[self.key] = rebuilt = {} if self.cls is dict else new_object(self.cls)
+            content = {name: part(run) for name, part in self.parts.items()}
+            rebuilt.update(content) if self.cls is dict else set_attributes(rebuilt, content)
+        return run.made[self.key]
+
+
+class ItemsOf(NamedTuple):
+    """What a list among the arguments holds behind a run."""
+
+    items: list[Take]
+
+    def __call__(self, run: Run) -> Any:
+        """The items."""
+        return [item(run) for item in self.items]
+
+
+class Attributes(NamedTuple):
+    """What a dict or object among the arguments holds behind a run; ``UNBOUND`` is as it was."""
+
+    keys: list[Any]
+    parts: dict[Any, Take]
+
+    def __call__(self, run: Run) -> Any:
+        """The values by their keys."""
+        parts = self.parts
+        return {key: parts[key](run) if key in parts else UNBOUND for key in self.keys}
