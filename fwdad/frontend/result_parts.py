@@ -23,6 +23,16 @@ class Run:
         self.containers = containers
         self.made: dict[Any, Any] = {}
 
+    def either(self, flag: Any, value: Take) -> Any:
+        """A value if a flag is set, else None."""
+        return value(self) if flag else None
+
+    def rows(self, y: Any, *, python: bool) -> list[Any]:
+        """The list of an array's rows; of numbers, Python's if they were on the list."""
+        if python:
+            return y.tolist()
+        return [r.copy() for r in y] if y.ndim > 1 else list(y)
+
 
 Take = Callable[[Run], Any]
 """What makes a value of one run's results."""
@@ -76,7 +86,7 @@ class OrNone(NamedTuple):
 
     def __call__(self, run: Run) -> Any:
         """The value, or None."""
-        return self.value(run) if self.flag(run) else None
+        return run.either(self.flag(run), self.value)
 
 
 class PartialOf(NamedTuple):
@@ -123,11 +133,7 @@ class Rows(NamedTuple):
     def __call__(self, run: Run) -> Any:
         """The list, one object in a run."""
         if self.key not in run.made:
-            rows = self.take(run)
-            copied = rows.ndim > 1
-            run.made[self.key] = (
-                rows.tolist() if self.python else [r.copy() if copied else r for r in rows]
-            )
+            run.made[self.key] = run.rows(self.take(run), python=self.python)
         return run.made[self.key]
 
 

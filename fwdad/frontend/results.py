@@ -80,13 +80,19 @@ class Results:
         """Whether the caller's containers are changed, or are part of the result."""
         return self.changes or self._refers
 
-    def __call__(self, values: list[Any], containers: list[Any] | None = None) -> Any:
+    def changed(self, containers: list[Any]) -> list[Any]:
+        """Those of the caller's containers that are changed."""
+        return [containers[k] for k, _ in self._changes]
+
+    def __call__(
+        self, values: list[Any], containers: list[Any] | None = None, runs: type[Run] = Run
+    ) -> Any:
         """Change the caller's containers, and make the function's return value."""
         if containers is None:
             if self.needs_containers:
                 raise TypeError("the containers of the arguments are needed")
             containers = []
-        run = Run(values, containers)
+        run = runs(values, containers)
         changes = [(containers[k], change(run)) for k, change in self._changes]
         result = self._result(run)
         for container, content in changes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +19,13 @@ from fwdad.frontend.results import Results
 from fwdad.ir.drawing.listing import listed
 from fwdad.ir.drawing.picture import Drawing, drawn
 from fwdad.ir.ops import Op, Program
+from fwdad.ir.other_way import OtherWayError
 from fwdad.ir.printer import show_program
 from fwdad.ir.symbol import UNBOUND
+
+
+_ANEW = "Trace the function again with these arguments"
+WAY = "the program goes another way with them than in its example"
 
 
 @dataclass(eq=False, repr=False)
@@ -66,6 +72,8 @@ class Tape:
         Whether the program catches what the tape raises: the function itself must run then.
     same_objects : list of tuple
         ``(place, place)``: places that it assumes to hold one array.
+    kept : dict
+        What others have made of it, for its next call.
     """
 
     program: Program
@@ -86,10 +94,15 @@ class Tape:
     followed_at: Location | None = None
     catches: bool = False
     same_objects: list[tuple[Any, Any]] = field(default_factory=list)
-    _run: Callable[..., Any] | None = None
+    kept: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return show_program(self.program)
+
+    @property
+    def __name__(self) -> str:
+        """The function's name."""
+        return self.program.name
 
     def _repr_html_(self) -> str:
         head, lines = listed(self.program)
@@ -168,25 +181,38 @@ class Tape:
         Raises
         ------
         TypeError
-            If the arguments have another structure or other types than the example, or do not
-            fulfil what the tape assumes.
+            If the arguments have another structure or other types than the example, do not fulfil
+            what the tape assumes, or lead another way through the program.
         """
         flat = Flattened(args, kwargs)
         leaves = self.leaves(flat.leaves)
-        if flat.key != self.key or not self.holds(leaves):
-            head = str(self).partition("\n")[0].removeprefix("tape ").rstrip(":")
-            raise TypeError(
-                f"the tape {head} was traced for arguments of other types, lengths or static "
-                "values: trace the function again with these arguments"
-            )
+        self.check(flat.key, leaves)
+        try:
+            return self.rebuild(self.numpy(*leaves), flat.containers)
+        except OtherWayError as error:
+            raise TypeError(self.misfit(f"{WAY} ({error})" if error.args else WAY)) from None
+
+    def check(self, key: Any, leaves: list[Any]) -> None:
+        """Raise ``TypeError`` for arguments of another kind, or inputs that it does not fit."""
+        if key != self.key or not self.holds(leaves):
+            raise TypeError(self.misfit())
         if self.aliased(leaves):
-            raise TypeError(
-                "the tape was traced for arrays that do not share memory, and writes into one "
-                "of them: pass a copy of one (`.copy()`)"
-            )
-        if self._run is None:
-            self._run = compiled(numpy_source(self.program))
-        return self.rebuild(self._run(*leaves), flat.containers)
+            raise TypeError(self.misfit("two of its arrays share memory, and it writes into one"))
+
+    @functools.cached_property
+    def numpy(self) -> Callable[..., Any]:
+        """The program as a function of its inputs, which NumPy runs."""
+        return compiled(numpy_source(self.program))
+
+    def misfit(self, why: str = "") -> str:
+        """What is said of arguments that the tape was not traced for."""
+        head = str(self).partition("\n")[0].removeprefix("tape ").rstrip(":")
+        if why:
+            return f"the tape {head} cannot run with these arguments: {why}. {_ANEW}"
+        others = ["of other types, lengths or static values"]
+        if self.captures or self.object_guards:
+            others.append("or what it reads from outside was another kind of value")
+        return f"the tape {head} was traced for arguments {' '.join(others)}. {_ANEW}"
 
     def draw(self) -> Drawing:
         """A picture of the tape: its lines, and the values that flow between them.

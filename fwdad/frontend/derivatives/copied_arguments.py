@@ -31,7 +31,7 @@ def check_orders(recorder: Recorder, f: Any, block: Block, copied: list[Value]) 
         if v in recorder.lengths.inputs:
             recorder.alone.add(v)
             recorder.copied.add(v)
-        elif _order(recorder, v) is not Order.ROWS:
+        elif order_of(recorder, v) is not Order.ROWS:
             message = (
                 f"{function_name(f)} writes into an argument and calls `ravel` or `reshape` on "
                 "it: whether these return views depends on its memory layout, and this array may "
@@ -40,7 +40,7 @@ def check_orders(recorder: Recorder, f: Any, block: Block, copied: list[Value]) 
             raise UntraceableError(message, recorder.place())
 
 
-def _order(recorder: Recorder, v: Value) -> Order:
+def order_of(recorder: Recorder, v: Value) -> Order:
     """The memory order of an array that the program has made."""
     needed: dict[Op, None] = {}
     waiting = [v]

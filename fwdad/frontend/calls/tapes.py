@@ -1,0 +1,232 @@
+"""Calls of tapes in a traced function: their operations are copied, what they assume is kept."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Hashable
+from typing import Any
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.arguments import Build, Flattened, leaf_key
+from fwdad.frontend.calls.tables import CALLED
+from fwdad.frontend.derivatives.copied_arguments import order_of
+from fwdad.frontend.result_parts import Run, Take
+from fwdad.frontend.syntax.merge import container_of
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.symbols import Optional
+from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.frontend.tape import Tape
+from fwdad.frontend.trees import made_in
+from fwdad.ir.analysis.layout import Order
+from fwdad.ir.clone import Cloner
+from fwdad.ir.ops import Block, Call, Loop, Value, walk
+from fwdad.ir.rewrite import give_types
+from fwdad.ir.symbol import UNBOUND, Symbol
+from fwdad.ir.types import ArrayType, Dimension, Number, Size, Type, joined, product, smallest
+
+
+class _Arguments(Flattened):
+    """Arguments of a call inside a trace, whose leaves may be symbols."""
+
+    def _take(self, x: Any) -> tuple[Hashable, Build]:
+        if type(x) is not Symbol:
+            return super()._take(x)
+        if id(x.value) in self._arrays:  # the same array again
+            first = self._arrays[id(x.value)]
+            return ("again", "array", first), lambda leaves, _: leaves[first]
+        k = len(self.leaves)
+        self.leaves.append(x)
+        self.notes.append(None)
+        if isinstance(x.type, Number):
+            return (x.type.dtype, x.type.python), lambda leaves, _: leaves[k]
+        self._arrays[id(x.value)] = k
+        shape = tuple(n if isinstance(n, int) and n < 2 else -1 for n in x.type.shape)
+        return (x.type.dtype, shape), lambda leaves, _: leaves[k]
+
+
+class _Run(Run):
+    """The results of a tape that is called in a traced function."""
+
+    def either(self, flag: Any, value: Take) -> Any:
+        """A value, or None if a flag that is known at run time is not set."""
+        return Optional(flag, value(self)) if type(flag) is Symbol else super().either(flag, value)
+
+    def rows(self, y: Any, *, python: bool) -> list[Any]:
+        """Refuse a list whose length is unknown."""
+        if type(y) is not Symbol:
+            return super().rows(y, python=python)
+        raise UntraceableError(
+            "a tape that returns a list which has grown cannot be called in a traced function: "
+            "let the function that was traced return an array (`np.array(items)`)",
+            y.recorder.place(),
+        )
+
+
+def call_tape(tracer: Tracer, tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a tape: its operations on these arguments, its guards among the trace's own.
+
+    A length that is known when the program runs is checked then.
+    """
+    recorder = tracer.recorder
+    flat = _Arguments(args, kwargs)
+    captured = [c.fetch() for c in tape.captures]
+    kinds = [c.key for c in tape.captures]
+    same = all(x is not UNBOUND and leaf_key(x) == k for x, k in zip(captured, kinds, strict=True))
+    if flat.key != tape.key or not same or not tape.stands():
+        _misfit(tape)
+    outside, names = tracer.outside, (c.value.name or "a" for c in tape.captures)
+    places = zip(captured, tape.captures, names, strict=True)
+    leaves = [*flat.leaves, *(outside.captures.value(x, c.path, name) for x, c, name in places)]
+    for path, held in tape.object_guards:
+        outside.guard(path, held)
+    outside.captures.same += tape.same_objects
+    for k, value in tape.value_guards.items():
+        if tracer.values.force(leaves[k]) != value:
+            _misfit(tape)
+    symbols = [recorder.as_symbol(x) for x in leaves]
+    sizes = _check_lengths(tracer, tape, symbols)
+    _check_memory(tracer, tape, symbols)
+    results = _copied(tracer, tape, symbols, sizes)
+    recorder.prints |= tape.prints
+    recorder.derives |= tape.program.quiet
+    recorder.split += tape.split
+    if tape.follows and recorder.ways is not None:
+        recorder.ways.calls(tape.followed_at)
+    for x in map(container_of, tape.rebuild.changed(flat.containers)):
+        outside.may_change(x)
+        recorder.journal.touch(x)
+    return made_in(recorder, tape.rebuild(results, flat.containers, _Run))
+
+
+CALLED[Tape] = call_tape
+
+
+def _misfit(tape: Tape, why: str = "") -> Any:
+    raise AlwaysRaises(TypeError, (tape.misfit(why),))
+
+
+def _check_lengths(tracer: Tracer, tape: Tape, symbols: list[Symbol]) -> dict[Size, Dimension]:
+    """Check what the tape assumes of lengths; the lengths of its inputs as they are here."""
+    recorder = tracer.recorder
+
+    def differ(a: Any, b: Any) -> None:
+        if isinstance(a, int) and isinstance(b, int):
+            if a != b:
+                _misfit(tape)
+        else:
+            recorder.check(tracer.call(operator.eq, (a, b), {}), TypeError, (tape.misfit(),))
+
+    for k, axis, n in tape.length_guards:
+        d = recorder.lengths.resolved(symbols[k].type).shape[axis]
+        of_input = isinstance(d, Size) and d.origin is not None and d.hint is not None
+        known = of_input and recorder.assumes
+        differ(recorder.lengths.known_length(symbols[k], axis) if known
+               else recorder.length(symbols[k], axis), n)  # fmt: skip
+    for k, axis, other, at in tape.equal_lengths:
+        a, b = symbols[k].type.shape[axis], symbols[other].type.shape[at]
+        if a is not b:
+            differ(recorder.length(symbols[k], axis), recorder.length(symbols[other], at))
+    sizes: dict[Size, Dimension] = {}
+    for param, x in zip(tape.program.block.params, symbols, strict=True):
+        now = recorder.lengths.resolved(x.type).shape
+        for axis, (d, n) in enumerate(zip(param.type.shape, now, strict=True)):
+            if isinstance(n, Size) and n.may_be_one:  # one would broadcast
+                length = recorder.length(x, axis)
+                recorder.check(tracer.call(operator.ge, (length, 2), {}), TypeError, (tape.misfit(),))
+            if isinstance(d, Size):
+                sizes.setdefault(d, n)
+    return sizes
+
+
+def _check_memory(tracer: Tracer, tape: Tape, symbols: list[Symbol]) -> None:
+    """Check what the tape assumes of the memory of its inputs, or let the outer tape check it."""
+    recorder = tracer.recorder
+    arrays = [k for k, x in enumerate(symbols) if x.is_array]
+    for k in tape.alone.intersection(arrays):
+        value = symbols[k].value
+        if any(recorder.may_share(value, symbols[j].value) for j in arrays if j != k):
+            _refuse(tracer, "two of its arguments may share memory, and it writes into one")
+        recorder.alone.update(map(_given(recorder), recorder.definitions.owners(value)))
+    if not (tape.rows or tape.copied):
+        return
+    for k in arrays if tape.rows else tape.copied:
+        if order_of(recorder, symbols[k].value) is not Order.ROWS:
+            _refuse(tracer, "what it computes depends on the memory order of its arguments, which "
+                            "is unknown here")  # fmt: skip
+    recorder.copied.update(_given(recorder)(symbols[k].value) for k in tape.copied)
+
+
+def _given(recorder: Any) -> Any:
+    def outermost(v: Value) -> Value:
+        while v in recorder.given:
+            v = recorder.given[v]
+        return v
+
+    return outermost
+
+
+def _refuse(tracer: Tracer, why: str) -> None:
+    message = f"a tape cannot be called here: {why}. Call it outside, or pass copies (`.copy()`)"
+    raise UntraceableError(message, tracer.position.location())
+
+
+def _copied(
+    tracer: Tracer, tape: Tape, symbols: list[Symbol], sizes: dict[Size, Dimension]
+) -> list[Any]:
+    """Write a tape's operations; what they return."""
+    recorder, block = tracer.recorder, tape.program.block
+    cloner = Cloner(dict(zip(block.params, (x.value for x in symbols), strict=True)))
+    ops = cloner.ops(block.ops)
+    give_types(Block(ops=ops), _Lengths(sizes).of)
+    for op in walk(Block(ops=ops)):
+        recorder.definitions.note(op)
+        if isinstance(op, Loop):
+            recorder.definitions.carried.update(v for v in op.carried if type(v.type) is ArrayType)
+        if isinstance(op, Call) and op.adjoint is not None:
+            op.adjoint = op.adjoint.inside(tracer)  # type: ignore[attr-defined]
+    for op in ops:
+        recorder.emit(op)
+    results = map(cloner.operand, block.results)
+    return [Symbol(r, recorder) if type(r) is Value else r for r in results]
+
+
+class _Lengths:
+    """The lengths in a copy of a tape: those of its inputs are given, others are its own."""
+
+    def __init__(self, known: dict[Size, Dimension]) -> None:
+        self._known = known
+
+    def of(self, t: Type) -> Type:
+        """A type with these lengths."""
+        if isinstance(t, Number):
+            if t.size is None:
+                return t
+            d = self._now(t.size)
+            return Number(t.dtype, t.python, d if isinstance(d, Size) else None)
+        return ArrayType(t.dtype, tuple(map(self._now, t.shape)))
+
+    def _now(self, d: Dimension) -> Dimension:
+        if not isinstance(d, Size):
+            return d
+        if d not in self._known:
+            self._known[d] = self._made(d)
+        return self._known[d]
+
+    def _made(self, d: Size) -> Dimension:
+        whole, by = d.shortened
+        if whole is not d:
+            n = self._now(whole)
+            return n.minus(by) if isinstance(n, Size) else max(n - by, 0)
+        if d.smallest_of:
+            return smallest(*map(self._now, d.smallest_of))
+        coefficient, factors = d.factors
+        if factors != (d,):
+            lengths = [self._now(f) for f in factors]
+            for n in lengths:
+                coefficient *= n if isinstance(n, int) else 1
+            return product(coefficient, tuple(n for n in lengths if isinstance(n, Size)))
+        if d.joined_of != {d}:
+            parts = [self._now(part) for part in d.joined_of]
+            if all(isinstance(n, Size) for n in parts):
+                return joined(*(n for n in parts if isinstance(n, Size)))
+        return Size()
