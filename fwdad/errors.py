@@ -9,6 +9,7 @@ from __future__ import annotations
 import copyreg
 import linecache
 import os
+import pickle
 import sys
 import sysconfig
 import threading
@@ -28,8 +29,8 @@ __all__ = [
     "InternalError", "InvertibilityError", "IrreversibleError", "MissingRuleError",
     "MissingTransposeError", "NoOutputError", "NonScalarOutputError",
     "NondeterministicFunctionError", "NonlinearTangentError", "NotHolomorphicError", "RuleError",
-    "SeedError", "StaleValueError", "UndefinedDerivativeError", "UnsupportedTypeError",
-    "UntraceableError",
+    "SeedError", "StaleValueError", "UndefinedDerivativeError", "UnpicklableTapeError",
+    "UnsupportedTypeError", "UntraceableError",
 ]  # fmt: skip
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -457,6 +458,10 @@ class BoundsError(FwdadError):
     def at(self, text: str, location: Location | None) -> BoundsError:
         """The same, raised by a line of generated source that comes from one of the user's."""
         return type(self)(*self.given[:4], text, location)
+
+
+class UnpicklableTapeError(FwdadError, pickle.PicklingError):
+    """A tape cannot be pickled, or was pickled by another version of the library."""
 
 
 class UntraceableError(FwdadError):

@@ -11,8 +11,12 @@ from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls.dispatch import call, on_call
 from fwdad.eager.duals.explicit import with_explicit
+from fwdad.errors import UntraceableError
 from fwdad.frontend.arguments import Flattened
 from fwdad.frontend.tape import Tape
+from fwdad.ir.primitives.identity import identity
+from fwdad.ops import record_of
+from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.tangents.plain import plain
 
 
@@ -29,8 +33,29 @@ def call_tape_on_duals(tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any]
         "pushforward",
         tape,
         Candidate("tape", lambda: push_on_duals(_under_jit(tape), args, kwargs)),
-        Candidate("duals", lambda: tape.rebuild(call(_plain(tape), *leaves), flat.containers)),
+        Candidate("duals", lambda: _run_on_duals(tape, leaves, flat.containers)),
     )
+
+
+def _run_on_duals(tape: Tape, leaves: list[Any], containers: list[Any]) -> Any:
+    """The result of the program of NumPy's functions that a tape is."""
+    own = next((op.function for op in tape.program.walk() if _is_ours(op)), None)
+    if own is not None:  # its code is not lifted, so that what it keeps would lose its tangents
+        raise UntraceableError(
+            f"the tape of {tape.program.name} keeps values by {function_name(own)}, so it is "
+            "differentiated as a whole, and here it is part of a function that cannot be traced, "
+            "in reverse mode or in a derivative of a derivative: use forward mode, or let all of "
+            "the outer function be traced (fwdad.explain says what is in the way)"
+        )
+    return tape.rebuild(call(_plain(tape), *leaves), containers)
+
+
+def _is_ours(op: Any) -> bool:
+    """Whether an operation is one that only programs have."""
+    f = getattr(op, "function", None)
+    module = getattr(f, "__module__", None) or type(f).__module__
+    ours = module.startswith("fwdad.") and f is not identity
+    return ours and find_rule(f) is None and not record_of(f).constant
 
 
 def _under_jit(tape: Tape) -> Jitted[..., Any]:
@@ -43,5 +68,8 @@ def _under_jit(tape: Tape) -> Jitted[..., Any]:
 def _plain(tape: Tape) -> Any:
     """The tape's program as a function of its inputs, whose source can be read."""
     if "function" not in tape.kept:
-        tape.kept["function"] = defined(numpy_source(tape.program))
+        source = numpy_source(tape.program)
+        for name, f in source.namespace.items():  # on duals the dispatcher looks at results
+            source.namespace[name] = getattr(f, "watches", f)
+        tape.kept["function"] = defined(source)
     return tape.kept["function"]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from fwdad.frontend.arguments import new_object
 from fwdad.ir.symbol import UNBOUND
@@ -34,11 +34,16 @@ class Run:
         return [r.copy() for r in y] if y.ndim > 1 else list(y)
 
 
-Take = Callable[[Run], Any]
-"""What makes a value of one run's results."""
+class Take:
+    """What makes a value of one run's results."""
+
+    def __call__(self, run: Run) -> Any:
+        """The value."""
+        raise NotImplementedError
 
 
-class Constant(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Constant(Take):
     """The same object in each run."""
 
     held: Any
@@ -48,7 +53,8 @@ class Constant(NamedTuple):
         return self.held
 
 
-class Leaf(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Leaf(Take):
     """A number or an array that the program returns."""
 
     k: int
@@ -58,7 +64,8 @@ class Leaf(NamedTuple):
         return run.values[self.k]
 
 
-class Given(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Given(Take):
     """A list, dict or object among the arguments."""
 
     k: int
@@ -68,7 +75,8 @@ class Given(NamedTuple):
         return run.containers[self.k]
 
 
-class Again(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Again(Take):
     """A list, dict or object that has been made in this run, or is being made."""
 
     key: int
@@ -78,7 +86,8 @@ class Again(NamedTuple):
         return run.made[self.key]
 
 
-class OrNone(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class OrNone(Take):
     """A value, or None if a flag is false."""
 
     flag: Take
@@ -89,7 +98,8 @@ class OrNone(NamedTuple):
         return run.either(self.flag(run), self.value)
 
 
-class PartialOf(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PartialOf(Take):
     """A partial function."""
 
     f: Take
@@ -101,7 +111,8 @@ class PartialOf(NamedTuple):
         return functools.partial(self.f(run), *self.args(run), **self.kwargs(run))
 
 
-class MethodOf(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class MethodOf(Take):
     """A bound method."""
 
     f: Take
@@ -112,7 +123,8 @@ class MethodOf(NamedTuple):
         return types.MethodType(self.f(run), self.owner(run))
 
 
-class TupleOf(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class TupleOf(Take):
     """A tuple, or one of a class of its own, whose constructor may take other arguments."""
 
     cls: type
@@ -123,7 +135,8 @@ class TupleOf(NamedTuple):
         return tuple.__new__(self.cls, [p(run) for p in self.parts])
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Rows(Take):
     """A list that has grown: the rows of an array, or ``python`` numbers."""
 
     key: int
@@ -137,7 +150,8 @@ class Rows(NamedTuple):
         return run.made[self.key]
 
 
-class Columns(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Columns(Take):
     """A list of tuples that has grown, from lists of their parts."""
 
     key: int
@@ -157,7 +171,8 @@ def item_of(kind: Any, parts: Any) -> Any:
     return kind(*parts) if hasattr(kind, "_fields") else tuple(parts)
 
 
-class ListOf(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ListOf(Take):
     """A list that the program makes: one object per run, wherever it occurs."""
 
     key: int
@@ -171,7 +186,8 @@ class ListOf(NamedTuple):
         return run.made[self.key]
 
 
-class ObjectOf(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ObjectOf(Take):
     """A dict or an object that the program makes: one per run, wherever it occurs."""
 
     key: int
@@ -187,7 +203,8 @@ class ObjectOf(NamedTuple):
         return run.made[self.key]
 
 
-class ItemsOf(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ItemsOf(Take):
     """What a list among the arguments holds behind a run."""
 
     items: list[Take]
@@ -197,7 +214,8 @@ class ItemsOf(NamedTuple):
         return [item(run) for item in self.items]
 
 
-class Attributes(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Attributes(Take):
     """What a dict or object among the arguments holds behind a run; ``UNBOUND`` is as it was."""
 
     keys: list[Any]

@@ -80,6 +80,25 @@ class Results:
         """Whether the caller's containers are changed, or are part of the result."""
         return self.changes or self._refers
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is needed to put results together."""
+        kept = ("single", "_refers", "_result", "_changes")
+        return {name: getattr(self, name) for name in kept}
+
+    def constants(self) -> list[Any]:
+        """The objects that each run returns, or leaves in an argument, as they are."""
+        found: list[Any] = []
+        waiting: list[Any] = [self._result, *(change for _, change in self._changes)]
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, Constant):
+                found.append(part.held)
+            elif isinstance(part, (Take, dict)):
+                waiting += (vars(part) if isinstance(part, Take) else part).values()
+            elif isinstance(part, list):
+                waiting += part
+        return found
+
     def changed(self, containers: list[Any]) -> list[Any]:
         """Those of the caller's containers that are changed."""
         return [containers[k] for k, _ in self._changes]

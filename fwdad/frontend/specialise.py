@@ -45,9 +45,12 @@ def trace_optimised(
     the example's. ``threads``: the cores that chunks of columns are spread over.
     """
     with NoCollection() as resting, resting:
-        tape = trace_flat(
-            f, flat, lengths, equal=equal, threads=threads, rows=rows, follows=follows
-        )
+        if isinstance(f, Tape):  # it was traced already
+            tape = f.again(flat)
+        else:
+            tape = trace_flat(
+                f, flat, lengths, equal=equal, threads=threads, rows=rows, follows=follows
+            )
         inline(tape.program)
         optimise(tape.program)
         if not tape.program.quiet:  # derivatives are of functions split before; lanes stay

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from fwdad.codegen.numpy_backend.source import compiled, numpy_source
+from fwdad.core.version import version
 from fwdad.display.html import folded, framed, mono, paragraph
 from fwdad.display.words import file_in_words
 from fwdad.errors import Location
 from fwdad.frontend.arguments import Flattened, leaf_key
 from fwdad.frontend.captures import COMPARED, Capture, fetch
+from fwdad.frontend.pickled_tapes import begin, restore, state_of
 from fwdad.frontend.results import Results
+from fwdad.ir.clone import copied
 from fwdad.ir.drawing.listing import listed
 from fwdad.ir.drawing.picture import Drawing, drawn
 from fwdad.ir.ops import Op, Program
 from fwdad.ir.other_way import OtherWayError
 from fwdad.ir.printer import show_program
 from fwdad.ir.symbol import UNBOUND
-
 
 _ANEW = "Trace the function again with these arguments"
 WAY = "the program goes another way with them than in its example"
@@ -98,6 +100,18 @@ class Tape:
 
     def __repr__(self) -> str:
         return show_program(self.program)
+
+    def __copy__(self) -> Tape:
+        return self  # as a function does
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Tape:
+        return self
+
+    def __reduce__(self) -> Any:
+        return (begin, (Tape, version()), state_of(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore(self, state)
 
     @property
     def __name__(self) -> str:
@@ -198,6 +212,12 @@ class Tape:
             raise TypeError(self.misfit())
         if self.aliased(leaves):
             raise TypeError(self.misfit("two of its arrays share memory, and it writes into one"))
+
+    def again(self, flat: Flattened) -> Tape:
+        """A copy for arguments that it fits, whose program can be rewritten."""
+        if flat.key != self.key or not self.holds(self.leaves(flat.leaves)):
+            raise TypeError(self.misfit())
+        return replace(self, program=copied(self.program), kept={})
 
     @functools.cached_property
     def numpy(self) -> Callable[..., Any]:

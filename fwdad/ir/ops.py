@@ -359,12 +359,13 @@ class Call(Op):
     """A call of another program: recursion, or a function that is not worth repeating.
 
     ``adjoint(args, outputs, bars)`` is for functions with a reverse pass of their own: it records
-    that, given the cotangents of the outputs, and returns those of the arguments.
+    that, given the cotangents of the outputs, and returns those of the arguments;
+    ``adjoint.inside(tracer)`` does so for a copy of the call in another trace.
     """
 
     program: Program
     args: list[Operand]
-    adjoint: Callable[..., list[Any]] | None = None
+    adjoint: Any = None
 
     def operands(self) -> list[Operand]:
         """The arguments."""

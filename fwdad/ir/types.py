@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 _names = itertools.count()
+_FACTS = ("factors", "shortened", "smallest_of", "joined_of")  # of a length, beside its origin
 
 NUMERIC = "biufc"
 """The kinds of dtype that a value of a tape can have."""
@@ -42,6 +43,13 @@ class Size:
 
     def __repr__(self) -> str:
         return "?"
+
+    def __reduce__(self) -> Any:  # its number is of this process
+        return (Size, (self.origin, self.hint), {name: getattr(self, name) for name in _FACTS})
+
+    def __setstate__(self, facts: dict[str, Any]) -> None:
+        for name, fact in facts.items():
+            setattr(self, name, fact)
 
     @property
     def least(self) -> int:

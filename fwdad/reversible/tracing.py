@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -76,7 +75,7 @@ def _traced(tracer: Interpreter, f: Any, args: tuple[Any, ...], kwargs: dict[str
     tracer.outside.guards += f.definition.assumed(set())
     outputs = _called(tracer, lowered, values, [values[k] for k in updated])
     op = cast("Call", tracer.recorder.block.ops[-1])
-    op.adjoint = functools.partial(_adjoint, tracer, f, kinds)
+    op.adjoint = _Adjoint(tracer, f, kinds)
     return made_in(tracer.recorder, _results(f, args, kinds, outputs))
 
 
@@ -106,7 +105,26 @@ def _finished(program: Program) -> None:
         optimise(program)
 
 
-def _adjoint(
+class _Adjoint(NamedTuple):
+    """The reverse pass of a call of f, which is written by the tracer of the call."""
+
+    tracer: Interpreter
+    f: Reversible
+    kinds: tuple[Kind, ...]
+
+    def __call__(self, values: list[Any], outputs: list[Any], bars: list[Any]) -> list[Any]:
+        """The cotangents of the arguments."""
+        return _cotangents(*self, values, outputs, bars)
+
+    def inside(self, tracer: Interpreter) -> _Adjoint:
+        """The same for a call that is copied into another trace."""
+        return self._replace(tracer=tracer)
+
+    def __reduce__(self) -> Any:
+        return (_Adjoint, (None, self.f, self.kinds))  # a copy of the call has its own tracer
+
+
+def _cotangents(
     tracer: Interpreter,
     f: Reversible,
     kinds: tuple[Kind, ...],

@@ -105,7 +105,7 @@ def _reached(f: Any) -> list[types.FunctionType]:
             continue
         seen[id(o)] = o  # kept, so that no other object takes on the id
         if type(o) is types.FunctionType:
-            if not _is_by_value(o):
+            if not is_by_value(o):
                 continue
             if not is_library_file(o.__code__.co_filename):
                 found.append(o)
@@ -113,7 +113,7 @@ def _reached(f: Any) -> list[types.FunctionType]:
             waiting += (*_cells(o), *(o.__defaults__ or ()), *(o.__kwdefaults__ or {}).values())
             waiting += vars(o).values()
         elif issubclass(type(o), type):
-            if _is_by_value(o):
+            if is_by_value(o):
                 waiting += (type(o), *o.__bases__, *vars(o).values())
         elif issubclass(type(o), types.ModuleType):
             continue  # imported there; one by value is looked into where a function names it
@@ -149,23 +149,24 @@ def _cells(f: types.FunctionType) -> list[Any]:
 
 def _globals(f: types.FunctionType) -> list[Any]:
     """What a function reads from its module, and from modules that are pickled by value."""
-    names = _names(f.__code__)
+    names = names_of_code(f.__code__)
     read = [f.__globals__[name] for name in names if name in f.__globals__]
     for module in read:
-        if isinstance(module, types.ModuleType) and _is_module_by_value(module.__name__):
+        if isinstance(module, types.ModuleType) and is_module_by_value(module.__name__):
             read += [vars(module)[name] for name in names if name in vars(module)]
     return read
 
 
-def _names(code: types.CodeType) -> set[str]:
+def names_of_code(code: types.CodeType) -> set[str]:
+    """The names of a module, and of attributes, that some code reads."""
     inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
-    return {*code.co_names}.union(*map(_names, inner))
+    return {*code.co_names}.union(*map(names_of_code, inner))
 
 
-def _is_by_value(o: Any) -> bool:
+def is_by_value(o: Any) -> bool:
     """Whether a function or class cannot be imported by its name where it is unpickled."""
     home = getattr(o, "__module__", None)
-    if home in _MAIN or _is_module_by_value(home or ""):
+    if is_module_by_value(home or ""):
         return True
     found: Any = sys.modules.get(home or "")
     for name in o.__qualname__.split("."):
@@ -173,8 +174,10 @@ def _is_by_value(o: Any) -> bool:
     return found is not o
 
 
-def _is_module_by_value(name: str) -> bool:
-    """Whether cloudpickle was asked to pickle a module, or its package, by value."""
+def is_module_by_value(name: str) -> bool:
+    """Whether a module is the main one, or cloudpickle was asked to pickle it by value."""
+    if name in _MAIN:
+        return True
     for home in ("cloudpickle", "joblib.externals.cloudpickle"):
         listed = getattr(sys.modules.get(home), "list_registry_pickle_by_value", None)
         if listed is not None and any(f"{name}.".startswith(f"{package}.") for package in listed()):

@@ -10,13 +10,16 @@ import ast
 import copy
 import enum
 import gc
+import importlib.util
 import itertools
+import marshal
 import pickle
 import random
 import sys
 import types
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +27,17 @@ from fwdad.display.words import file_in_words
 from fwdad.eager.build import Run as Watched
 from fwdad.eager.build import generator_state
 from fwdad.eager.calls.dispatch import call
-from fwdad.errors import FwdadError, UntraceableError, is_library_file, message_of, type_in_words
+from fwdad.errors import (
+    FwdadError,
+    UnpicklableTapeError,
+    UntraceableError,
+    is_library_file,
+    message_of,
+    type_in_words,
+)
 from fwdad.frontend.arguments import Build, Flattened, is_record, new_object
 from fwdad.frontend.guards import CONSTANT, INPUT, contents, kind_of
+from fwdad.frontend.pickled_tapes import names_in_pickle
 from fwdad.frontend.result_parts import Again, MethodOf, Run, Take
 from fwdad.frontend.results import Results
 from fwdad.frontend.syntax.frame import Closure
@@ -232,7 +243,8 @@ class _Result(Flattened):
 _UNCHANGING = (str, bytes, type, types.FunctionType, types.ModuleType, np.dtype, enum.Enum)
 
 
-class FunctionOf(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class FunctionOf(Take):
     """A function that is defined inside, with what it reads from around it.
 
     ``names`` are its own, and those of its defaults that are given by name.
@@ -245,6 +257,11 @@ class FunctionOf(NamedTuple):
     parts: dict[str, Take]
     defaults: Take
     named: Take
+
+    def __reduce__(self) -> Any:
+        code = (importlib.util.MAGIC_NUMBER, marshal.dumps(self.code))
+        names = names_in_pickle(self.namespace, self.code)
+        return (_restored, (self.key, code, names, *list(vars(self).values())[3:]))
 
     def __call__(self, run: Run) -> Any:
         """The function, one object in a run."""
@@ -260,6 +277,16 @@ class FunctionOf(NamedTuple):
                 if name in self.parts:
                     cell.cell_contents = self.parts[name](run)
         return run.made[self.key]
+
+
+def _restored(key: int, code: tuple[bytes, bytes], *rest: Any) -> FunctionOf:
+    magic, text = code
+    if magic != importlib.util.MAGIC_NUMBER:
+        raise UnpicklableTapeError(
+            "a tape was pickled by another version of Python, and holds a function in that "
+            "version's bytecode: trace the function again"
+        )
+    return FunctionOf(key, marshal.loads(text), *rest)  # noqa: S302  (a pickle is code, too)
 
 
 class _Taken(Results):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Hashable
 from typing import Any
@@ -119,22 +120,24 @@ def _check_lengths(tracer: Tracer, tape: Tape, symbols: list[Symbol]) -> dict[Si
     for k, axis, n in tape.length_guards:
         d = recorder.lengths.resolved(symbols[k].type).shape[axis]
         of_input = isinstance(d, Size) and d.origin is not None and d.hint is not None
-        known = of_input and recorder.assumes
-        differ(recorder.lengths.known_length(symbols[k], axis) if known
-               else recorder.length(symbols[k], axis), n)  # fmt: skip
+        if of_input and recorder.assumes:
+            differ(recorder.lengths.known_length(symbols[k], axis), n)
+        else:
+            differ(recorder.length(symbols[k], axis), n)
     for k, axis, other, at in tape.equal_lengths:
         a, b = symbols[k].type.shape[axis], symbols[other].type.shape[at]
         if a is not b:
             differ(recorder.length(symbols[k], axis), recorder.length(symbols[other], at))
     sizes: dict[Size, Dimension] = {}
     for param, x in zip(tape.program.block.params, symbols, strict=True):
-        now = recorder.lengths.resolved(x.type).shape
-        for axis, (d, n) in enumerate(zip(param.type.shape, now, strict=True)):
-            if isinstance(n, Size) and n.may_be_one:  # one would broadcast
+        here = recorder.lengths.resolved(x.type).shape
+        for axis, (d, length_here) in enumerate(zip(param.type.shape, here, strict=True)):
+            if isinstance(length_here, Size) and length_here.may_be_one:  # one would broadcast
                 length = recorder.length(x, axis)
-                recorder.check(tracer.call(operator.ge, (length, 2), {}), TypeError, (tape.misfit(),))
+                enough = tracer.call(operator.ge, (length, 2), {})
+                recorder.check(enough, TypeError, (tape.misfit(),))
             if isinstance(d, Size):
-                sizes.setdefault(d, n)
+                sizes.setdefault(d, length_here)
     return sizes
 
 
@@ -183,7 +186,7 @@ def _copied(
         if isinstance(op, Loop):
             recorder.definitions.carried.update(v for v in op.carried if type(v.type) is ArrayType)
         if isinstance(op, Call) and op.adjoint is not None:
-            op.adjoint = op.adjoint.inside(tracer)  # type: ignore[attr-defined]
+            op.adjoint = op.adjoint.inside(tracer)
     for op in ops:
         recorder.emit(op)
     results = map(cloner.operand, block.results)
@@ -222,8 +225,7 @@ class _Lengths:
         coefficient, factors = d.factors
         if factors != (d,):
             lengths = [self._now(f) for f in factors]
-            for n in lengths:
-                coefficient *= n if isinstance(n, int) else 1
+            coefficient *= math.prod(n for n in lengths if isinstance(n, int))
             return product(coefficient, tuple(n for n in lengths if isinstance(n, Size)))
         if d.joined_of != {d}:
             parts = [self._now(part) for part in d.joined_of]

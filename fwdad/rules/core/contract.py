@@ -379,4 +379,5 @@ def watched(function: Any) -> Callable[..., Any]:
             check_memory(rule, y, (*args, *kwargs.values()))
         return y
 
+    run.watches = function  # type: ignore[attr-defined]
     return run
