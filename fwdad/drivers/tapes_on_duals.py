@@ -39,7 +39,8 @@ def call_tape_on_duals(tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 def _run_on_duals(tape: Tape, leaves: list[Any], containers: list[Any]) -> Any:
     """The result of the program of NumPy's functions that a tape is."""
-    own = next((op.function for op in tape.program.walk() if _is_ours(op)), None)
+    called = (getattr(op, "function", None) for op in tape.program.walk())
+    own = next((f for f in called if f is not None and _is_ours(f)), None)
     if own is not None:  # its code is not lifted, so that what it keeps would lose its tangents
         raise UntraceableError(
             f"the tape of {tape.program.name} keeps values by {function_name(own)}, so it is "
@@ -50,9 +51,8 @@ def _run_on_duals(tape: Tape, leaves: list[Any], containers: list[Any]) -> Any:
     return tape.rebuild(call(_plain(tape), *leaves), containers)
 
 
-def _is_ours(op: Any) -> bool:
-    """Whether an operation is one that only programs have."""
-    f = getattr(op, "function", None)
+def _is_ours(f: Any) -> bool:
+    """Whether a function is one that only programs call."""
     module = getattr(f, "__module__", None) or type(f).__module__
     ours = module.startswith("fwdad.") and f is not identity
     return ours and find_rule(f) is None and not record_of(f).constant

@@ -148,7 +148,8 @@ class _Places:
             return self._stand_in(x, lambda: _Found((path[0], self._object(path[1]), *path[2:])))
         if id(x) not in self._made:
             self._stand_in(x, lambda: x)
-            self.held.append((self._names.get(id(x), ""), x))
+            name = self._names.get(id(x))
+            self.held.append((f"`{name}`, " if name else "", x))
         return x
 
     def _stand_in(self, x: Any, make: Any) -> Any:
@@ -179,7 +180,11 @@ class _Cell:
         self.content = content
 
     def __reduce__(self) -> Any:
-        return (types.CellType, (self.content,))
+        return (_cell, (self.content,))
+
+
+def _cell(content: Any) -> types.CellType:
+    return types.CellType(content)
 
 
 class _Module:
@@ -269,7 +274,7 @@ def _check(tape: Any, state: dict[str, Any], functions: Any, places: _Places) ->
         return
     parts = [
         *((f"it calls {_in_words(f)}", f) for f in functions),
-        *((f"it reads `{name}`, {type_in_words(x)}", x) for name, x in places.held),
+        *((f"it reads {name}{type_in_words(x)}", x) for name, x in places.held),
         *((f"it returns {type_in_words(x)}", x) for x in tape.rebuild.constants()),
         ("its arguments are, or hold, what can only be told apart by identity", state["key"]),
     ]

@@ -32,7 +32,10 @@ WAY = "the program goes another way with them than in its example"
 
 @dataclass(eq=False, repr=False)
 class Tape:
-    """A traced function: prints as readable lines, and can be called.
+    """A traced function: prints as readable lines, and is a function itself.
+
+    It can be called, differentiated, given to :func:`jit`, called in traced functions, and pickled;
+    copies of it are the tape itself.
 
     Attributes
     ----------
