@@ -10,6 +10,7 @@ import numpy as np
 from fwdad.api.transforms import grad, scalar
 from fwdad.core.tracebacks import public
 from fwdad.drivers.jacobian import jacobian
+from fwdad.drivers.jitted_function import Jitted
 from fwdad.errors import SeedError
 from fwdad.evaluation.arguments import check_chunk
 from fwdad.evaluation.evaluators import jvp
@@ -88,7 +89,7 @@ def hessian(
     """
     if x is NOT_GIVEN:
         return without_point(_call_hessian, scalar(f), args, kwargs, argnums, chunk=chunk)
-    gradient = grad(f, argnums)
+    gradient = _gradient(f, argnums)
     return jacobian(gradient, x, chunk=chunk, args=args, kwargs=kwargs, argnums=argnums)
 
 
@@ -158,8 +159,17 @@ def hvp(
     check_chunk(chunk)
     single = isinstance(x, np.ndarray) and np.ndim(v) == x.ndim  # the shortest way takes no chunk
     if isinstance(x, (tuple, list)):  # one argument of f, whatever jvp would take it for
-        return jvp(grad(f), x, (v,), args=args, kwargs=kwargs, chunk=chunk, argnums=(0,))[1]
-    return jvp(grad(f), x, v, args=args, kwargs=kwargs, chunk=None if single else chunk)[1]
+        return jvp(_gradient(f, 0), x, (v,), args=args, kwargs=kwargs, chunk=chunk, argnums=(0,))[1]
+    return jvp(_gradient(f, 0), x, v, args=args, kwargs=kwargs, chunk=None if single else chunk)[1]
+
+
+def _gradient(f: Function, argnums: Argnums) -> Function:
+    """``grad(f)``; a function under ``jit`` keeps it with its other derivatives."""
+    if type(f) is not Jitted:
+        return grad(f, argnums)
+    key = (grad, argnums if isinstance(argnums, int) else tuple(argnums))
+    gradient: Function = f.derivatives.get(key) or f.derivatives.setdefault(key, grad(f, argnums))
+    return gradient
 
 
 def _call_hessian(

@@ -137,19 +137,26 @@ def value_and_jacobian(
         "chunk": chunk, "mode": mode, "has_aux": has_aux, "outputs": outputs,
         "holomorphic": holomorphic, "stack": stack,
     }  # fmt: skip
+    return _at_point(_columns, f, x, argnums, args, kwargs, options)
+
+
+def _at_point(
+    evaluate: Any, f: Function, x: Any, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    """The Jacobian, by a shortcut if there is one; ``evaluate`` says with or without the value."""
 
     def in_full() -> Any:
-        return _rows_or_columns(f, x, argnums, args, kwargs, options)
+        return _rows_or_columns(evaluate, f, x, argnums, args, kwargs, options)
 
     if kwargs or jitted_of(f) is None or not isinstance(args, tuple):
         return in_full()
-    return quickly(_columns, f, argnums, (x, *args), options, in_full)
+    return quickly(evaluate, f, argnums, (x, *args), options, in_full)
 
 
 def _rows_or_columns(
-    f: Function, x: Any, argnums: Argnums, args: Any, kwargs: Any, options: Any
+    evaluate: Any, f: Function, x: Any, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
-    """What :func:`value_and_jacobian` returns, where no shortcut does."""
+    """What ``evaluate`` returns, where no shortcut does."""
     mode, holomorphic, chunk = options["mode"], options["holomorphic"], options["chunk"]
     results = {key: options[key] for key in ("has_aux", "outputs")}
     common = {**results, "chunk": chunk, "stack": options["stack"]}
@@ -166,10 +173,14 @@ def _rows_or_columns(
             not_worth = rows_pay(f, arguments, argnums, results)
             if not_worth is not None:
                 return not_worth
-        return value_and_rows(f, x, argnums=argnums, args=args, kwargs=kwargs, **common)
+        found = value_and_rows(f, x, argnums=argnums, args=args, kwargs=kwargs, **common)
+        return found if isinstance(found, Untraced) else asked_for(found)
+
+    def asked_for(found: Any) -> Any:
+        return found if evaluate is _columns else _without_value(found, options)
 
     def on_duals() -> Any:
-        return value_and_columns(f, arguments, single=single, **common)
+        return asked_for(value_and_columns(f, arguments, single=single, **common))
 
     def by_columns() -> Any:
         count = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
@@ -177,7 +188,7 @@ def _rows_or_columns(
         if jitted_of(f) is None or not together:
             return on_duals()
         given = arguments.args, arguments.kwargs
-        return tape_or_else(_columns, f, argnums, *given, options, on_duals)
+        return tape_or_else(evaluate, f, argnums, *given, options, on_duals)
 
     return first_that_can(
         "jacobian", f, Candidate("rows", by_rows), Candidate("columns", by_columns)
@@ -189,6 +200,15 @@ def _columns(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
     x, *more = args
     asked = {**options, "mode": "forward", "argnums": argnums}
     return value_and_jacobian(f, x, args=tuple(more), kwargs=kwargs, **asked)
+
+
+def _columns_alone(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    """What :func:`jacobian` returns, by columns."""
+    return _without_value(_columns(f, argnums, args, kwargs, options), options)
+
+
+def _without_value(found: Any, options: Any) -> Any:
+    return found[1:] if options["has_aux"] else found[1]
 
 
 @overload
@@ -316,8 +336,8 @@ def jacobian(
     array([[4., 3.],
            [0., 8.]])
     """
+    check_mode(mode)
     if x is NOT_GIVEN:
-        check_mode(mode)
         return without_point(
             call_jacobian,
             f,
@@ -331,20 +351,11 @@ def jacobian(
             holomorphic=holomorphic,
             stack=stack,
         )
-    result = value_and_jacobian(
-        f,
-        x,
-        chunk=chunk,
-        mode=mode,
-        argnums=argnums,
-        args=args,
-        kwargs=kwargs,
-        has_aux=has_aux,
-        outputs=outputs,
-        holomorphic=holomorphic,
-        stack=stack,
-    )
-    return result[1:] if has_aux else result[1]
+    options = {
+        "chunk": chunk, "mode": mode, "has_aux": has_aux, "outputs": outputs,
+        "holomorphic": holomorphic, "stack": stack,
+    }  # fmt: skip
+    return _at_point(_columns_alone, f, x, argnums, args, kwargs, options)
 
 
 def call_jacobian(

@@ -89,7 +89,7 @@ class Specialisation:
 class Jitted(Carrier, Generic[P, R]):
     """A function that is traced once for each kind of arguments; made by :func:`jit`.
 
-    What the tape of a derivative returns goes through ``apart``, with the tape's inputs.
+    What the tape of a derivative returns is ``apart`` from its inputs.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Jitted(Carrier, Generic[P, R]):
         *,
         parallel: bool = False,
         static_shapes: bool = False,
-        apart: Callable[..., Any] | None = None,
+        apart: bool = False,
     ) -> None:
         functools.update_wrapper(self, f)
         self.__wrapped__ = f
@@ -283,9 +283,9 @@ class Jitted(Carrier, Generic[P, R]):
         static = self._lengths is EVERY
         return {"backend": self._backend, "parallel": self._parallel, "static_shapes": static}
 
-    def with_options(self, f: Any, apart: Callable[..., Any]) -> Jitted[..., Any]:
-        """Another function under ``jit``, with the options of this one."""
-        return Jitted(f, **self._as_given(), apart=apart)
+    def derivative_of(self, f: Any) -> Jitted[..., Any]:
+        """A derivative under ``jit``, with the options of this function."""
+        return Jitted(f, **self._as_given(), apart=True)
 
     @functools.cached_property
     def _numba_type_(self) -> Any:
@@ -373,7 +373,7 @@ class Jitted(Carrier, Generic[P, R]):
                 equal=equal,
                 threads=self._threads(),
                 rows=True,
-                follows=self._apart is None,
+                follows=not self._apart,
             )
             tape.program.parallel = self._parallel
             general = Specialisation(tape, self._backend)
@@ -431,7 +431,7 @@ class Jitted(Carrier, Generic[P, R]):
             equal=equal,
             threads=threads,
             rows=True,
-            follows=self._apart is None,
+            follows=not self._apart,
         )
         tape.program.parallel = self._parallel
         gained = tape.split > general.tape.split
@@ -454,10 +454,10 @@ class Jitted(Carrier, Generic[P, R]):
         self._latest = never
 
     def _written_shortcut(self, made: Specialisation, args: tuple[Any, ...]) -> Any:
-        tape, apart = made.tape, self._apart
-        if apart is not None and (tape.prints or tape.rebuild.needs_containers):
+        tape = made.tape
+        if self._apart and (tape.prints or tape.rebuild.needs_containers):
             return None
-        return shortcut(tape, made.run.function, args, self._hits, apart)
+        return shortcut(tape, made.run.function, args, self._hits, apart=self._apart)
 
     def push(self, made: Specialisation, n: int, active: tuple[bool, ...]) -> Any:
         """The program that pushes n tangents through one specialisation."""

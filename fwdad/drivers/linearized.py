@@ -103,6 +103,7 @@ class Linearized:
         self._leaves = leaves
         self._positions = positions
         self._chunk = chunk
+        self._inputs = [leaf_dtype(leaves[k]) for k in positions]
         self._outputs = [leaf_dtype(y) for y in outputs]
         self._kept: Kept | None = None
         if self.complete:
@@ -121,13 +122,14 @@ class Linearized:
         return "runs the tape with tangents", "runs the tape backwards"
 
     def _width(self, count: int) -> int:
+        if count == 1:
+            return 1
         width = width_of(self._chunk, count, [self._leaves[k] for k in self._positions])
         return min(count, width if isinstance(width, int) else width(None))
 
     def push(self, rows: list[np.ndarray]) -> list[np.ndarray]:
         """The tangents of the value's leaves along K directions of x's leaves."""
-        dtypes = [leaf_dtype(self._leaves[k]) for k in self._positions]
-        tangents = [_cast(row, dtype) for row, dtype in zip(rows, dtypes, strict=True)]
+        tangents = [_cast(row, dtype) for row, dtype in zip(rows, self._inputs, strict=True)]
         count = len(tangents[0])
         width = self._width(count)
         run, constants = self._frozen.push(self._positions, width)

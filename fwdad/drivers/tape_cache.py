@@ -89,7 +89,7 @@ class Tapes:
             entry = jitted.derivatives.get(key)
             if entry is None:
                 with self._lock:
-                    own = jitted.with_options(Evaluated(evaluate, f, argnums, options), apart)
+                    own = jitted.derivative_of(Evaluated(evaluate, f, argnums, options))
                     entry = jitted.derivatives.setdefault(key, own)
             return Untraced(f, reason=entry) if isinstance(entry, str) else entry
         with self._lock:
@@ -104,7 +104,7 @@ class Tapes:
                 self._single.clear()
                 self._closures.clear()
             backend = getattr(f, "tape_backend", "numpy")
-            tape = Jitted(Evaluated(evaluate, f, argnums, options), backend, apart=apart)
+            tape = Jitted(Evaluated(evaluate, f, argnums, options), backend, apart=True)
             code = getattr(f, "__code__", None)
             made_anew = getattr(f, "__closure__", None) or getattr(f, "__defaults__", None)
             if code is not None and made_anew:  # `lambda x, k=k: …` is another one for each k

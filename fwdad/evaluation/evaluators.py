@@ -278,7 +278,7 @@ def derivative(
         return of(f, x, args=args, kwargs=kwargs, holomorphic=holomorphic)
 
     tapes = by_tape(f)
-    if tapes is None or not leaf_shape(x) or not isinstance(args, tuple):
+    if tapes is None or not isinstance(args, tuple):
         return on_duals()
     of_tape = (_diagonal, f, 0, (x, *args))
     options = {"holomorphic": holomorphic}

@@ -15,6 +15,7 @@ import numpy as np
 
 from fwdad.frontend.captures import COMPARED, fetch
 from fwdad.frontend.tape import Tape
+from fwdad.ir.ops import is_array
 from fwdad.ir.symbol import UNBOUND
 
 MISS = object()
@@ -34,13 +35,14 @@ def shortcut(
     run: Callable[..., Any],
     args: tuple[Any, ...],
     hits: list[int],
-    apart: Callable[..., Any] | None = None,
+    *,
+    apart: bool = False,
 ) -> Callable[..., Any] | None:
     """A function of a tuple of arguments that returns f's value, or ``MISS``; None if impossible.
 
     ``run`` is the tape's compiled code, of leaves and captures; ``args`` are those of a call that
-    the tape serves. ``hits`` holds one number, which counts the shortcut's calls. What the tape
-    returns goes through ``apart``, with its inputs, if that is given.
+    the tape serves. ``hits`` holds one number, which counts the shortcut's calls. The arrays that
+    the tape returns are ``apart`` from its inputs if that is asked for.
     """
     if tape.value_guards or any(tape.program.written):
         return None
@@ -49,7 +51,7 @@ def shortcut(
     captured = [c.fetch() for c in tape.captures]
     if not all(type(x) is np.ndarray or type(x) in _PLAIN for x in captured):
         return None
-    namespace: dict[str, Any] = {"hits": hits, "run": run, "miss": MISS}
+    namespace: dict[str, Any] = {"hits": hits, "run": run, "miss": MISS, "ndarray": np.ndarray}
     checks: list[str] = []
     for k, (path, held) in enumerate(tape.object_guards):
         place = _place(path, f"guard{k}", namespace)
@@ -92,13 +94,17 @@ def shortcut(
         namespace["kernel"], namespace["failed"] = run.direct
         lines = ["try:", f"    made = kernel({leaves})", "except BaseException as error:",
                  f"    made = failed(error, ({leaves}{',' if leaves else ''}))"]  # fmt: skip
-    if apart is not None:
-        namespace["apart"] = apart
-        lines.append(f"made = apart(made, ({leaves}{',' if leaves else ''}))")
-    result = "made[0]"
-    if not tape.rebuild.single:
+    values = [f"made[{k}]" for k in range(len(tape.program.block.results))]
+    for k, result in enumerate(tape.program.block.results):
+        if apart and is_array(result):  # in memory that is not its inputs'
+            y = values[k] = f"y{k}"
+            owner = " or ".join([f"{y}.base is not None", *(f"{y} is {inputs[j]}" for j in arrays)])
+            lines += [f"{y} = made[{k}]", f"if type({y}) is ndarray and ({owner}):",
+                      f"    {y} = {y}.copy()"]  # fmt: skip
+    result = tape.rebuild.text(values, namespace)
+    if result is None:
         namespace["rebuild"] = tape.rebuild
-        result = "rebuild(made, ())"
+        result = f"rebuild(({''.join(f'{v}, ' for v in values)}), ())"
     lines.append(f"return {result}")
     return _defined(tape.program.name, names, [" and ".join(same), *checks], lines, namespace)
 

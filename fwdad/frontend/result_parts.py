@@ -41,6 +41,10 @@ class Take:
         """The value."""
         raise NotImplementedError
 
+    def text(self, _values: list[str], _namespace: dict[str, Any]) -> str | None:
+        """The same as an expression of the program's values, if it has no object of its own."""
+        return None
+
 
 @dataclass(frozen=True, eq=False)
 class Constant(Take):
@@ -52,6 +56,12 @@ class Constant(Take):
         """The object."""
         return self.held
 
+    def text(self, _values: list[str], namespace: dict[str, Any]) -> str:
+        """A name for it."""
+        name = f"constant{len(namespace)}"
+        namespace[name] = self.held
+        return name
+
 
 @dataclass(frozen=True, eq=False)
 class Leaf(Take):
@@ -62,6 +72,10 @@ class Leaf(Take):
     def __call__(self, run: Run) -> Any:
         """The value."""
         return run.values[self.k]
+
+    def text(self, values: list[str], _namespace: dict[str, Any]) -> str:
+        """That of the value."""
+        return values[self.k]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +147,13 @@ class TupleOf(Take):
     def __call__(self, run: Run) -> Any:
         """The tuple."""
         return tuple.__new__(self.cls, [p(run) for p in self.parts])
+
+    def text(self, values: list[str], namespace: dict[str, Any]) -> str | None:
+        """A tuple of those of its parts."""
+        parts = [p.text(values, namespace) for p in self.parts]
+        if self.cls is not tuple or None in parts:
+            return None
+        return f"({''.join(f'{part}, ' for part in parts)})"
 
 
 @dataclass(frozen=True, eq=False)

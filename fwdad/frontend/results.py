@@ -99,6 +99,10 @@ class Results:
                 waiting += part
         return found
 
+    def text(self, values: list[str], namespace: dict[str, Any]) -> str | None:
+        """The function's return value as an expression; None if it takes more than that."""
+        return None if self.changes else self._result.text(values, namespace)
+
     def changed(self, containers: list[Any]) -> list[Any]:
         """Those of the caller's containers that are changed."""
         return [containers[k] for k, _ in self._changes]
