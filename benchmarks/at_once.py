@@ -53,6 +53,21 @@ def layer(model: Model, x: np.ndarray) -> np.ndarray:
     return np.tanh(model.weights @ x + model.bias)
 
 
+def weighted(weights: np.ndarray, x: np.ndarray) -> Any:
+    """A sum of squares with weights."""
+    return np.sum(weights * x**2)
+
+
+def of_dict(parts: dict[str, np.ndarray]) -> Any:
+    """The same of a dict."""
+    return np.sum(parts["w"] * parts["x"] ** 2)
+
+
+def of_list(parts: list[np.ndarray]) -> Any:
+    """The same of a list."""
+    return np.sum(parts[0] * parts[1] ** 2)
+
+
 Pair = tuple[Callable[[], Any], Callable[[], Any]]
 
 
@@ -69,6 +84,9 @@ def rows(n: int) -> dict[str, Pair]:
         return lambda: fast(*args)
 
     operator, gradient = fwdad.linearize(fast_field, x)[1], fwdad.grad(fast_chain)
+    both_at_once = fwdad.grad(fwdad.jit(weighted), (0, 1))
+    dict_at_once, list_at_once = fwdad.grad(fwdad.jit(of_dict)), fwdad.grad(fwdad.jit(of_list))
+    parts, items = {"w": v, "x": x}, [v, x]
     return {
         "jvp of a chain": (
             lambda: fwdad.jvp(fast_chain, x, v),
@@ -87,6 +105,12 @@ def rows(n: int) -> dict[str, Pair]:
             under_jit(lambda t: fwdad.derivative(number, t), 1.5),
         ),
         "grad of a chain": (lambda: gradient(x), under_jit(fwdad.grad(chain), x)),
+        "grad by two arguments": (
+            lambda: both_at_once(v, x),
+            under_jit(fwdad.grad(weighted, (0, 1)), v, x),
+        ),
+        "grad by a dict": (lambda: dict_at_once(parts), under_jit(fwdad.grad(of_dict), parts)),
+        "grad by a list": (lambda: list_at_once(items), under_jit(fwdad.grad(of_list), items)),
         "hvp of a chain": (
             lambda: fwdad.hvp(fast_chain, x, v),
             under_jit(lambda x, v: fwdad.hvp(chain, x, v), x, v),
@@ -114,7 +138,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--lengths", type=int, nargs="+", default=[50, 5000])
+    parser.add_argument("--lengths", type=int, nargs="+", default=[6, 50, 5000])
     given = parser.parse_args()
     print("| row | length | at once | `jit` of it | ratio |\n|---|---|---|---|---|")
     for n in given.lengths:
