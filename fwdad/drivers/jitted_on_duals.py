@@ -13,7 +13,7 @@ from fwdad.drivers.strategy import Candidate, first_that_can, note_tape
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.array import Array
-from fwdad.eager.duals.explicit import explicit, with_explicit
+from fwdad.eager.duals.explicit import explicit
 from fwdad.eager.duals.scalar import Scalar
 from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager.run import STATE, Tag
@@ -25,7 +25,6 @@ from fwdad.tangents.plain import plain
 
 def call_on_duals(f: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of the traced program, pushed forward where an argument is active."""
-    args = with_explicit(args)
     return first_that_can(
         "pushforward",
         f,

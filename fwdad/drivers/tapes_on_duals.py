@@ -10,7 +10,7 @@ from fwdad.drivers.jitted_on_duals import push_on_duals
 from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls.dispatch import call, on_call
-from fwdad.eager.duals.explicit import with_explicit
+from fwdad.eager.duals.explicit import explicit
 from fwdad.errors import UntraceableError
 from fwdad.frontend.arguments import Flattened
 from fwdad.frontend.tape import Tape
@@ -23,8 +23,7 @@ from fwdad.tangents.plain import plain
 @on_call(Tape)
 def call_tape_on_duals(tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a tape, pushed forward; else its operations run on duals, one by one."""
-    args = with_explicit(args)
-    flat = Flattened(args, kwargs, split=lambda x: (plain(x), x))
+    flat = Flattened(args, kwargs, split=_split)  # of the caller's own lists, dicts and objects
     leaves = tape.leaves(flat.notes)
     if not is_active(leaves):
         return tape(*args, **kwargs)
@@ -35,6 +34,11 @@ def call_tape_on_duals(tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any]
         Candidate("tape", lambda: push_on_duals(_under_jit(tape), args, kwargs)),
         Candidate("duals", lambda: _run_on_duals(tape, leaves, flat.containers)),
     )
+
+
+def _split(given: Any) -> tuple[Any, Any]:
+    x = explicit(given)
+    return plain(x), x
 
 
 def _run_on_duals(tape: Tape, leaves: list[Any], containers: list[Any]) -> Any:

@@ -117,6 +117,62 @@ def test_under_another_pickle():
     assert_array_equal(pickle.loads(pickle.dumps(compiled))(X), compiled(X))
 
 
+def fills(d):
+    d["b"] = d["a"] * 2.0
+    d["a"][0] = 5.0
+    return np.sum(d["b"])
+
+
+@pytest.mark.parametrize("make", [fwdad.jit, lambda f: fwdad.trace(f, {"a": X.copy()})])
+@pytest.mark.parametrize("derive", [fwdad.grad, fwdad.jacfwd, fwdad.hessian])
+@pytest.mark.parametrize("around", [lambda f: f, programs.untraceable])
+def test_changed_containers(make, derive, around):
+    def outer(f):
+        def call(x):
+            d = {"a": x * 1.0}
+            return f(d) * np.sum(d["b"] * d["a"])
+
+        return around(call)
+
+    assert_allclose(derive(outer(make(fills)))(X), derive(outer(fills))(X), rtol=1e-13)
+
+
+def shifts(x, out):
+    out[:] = np.sin(x) * out
+    out[1:] += x[:-1]
+
+
+def test_arguments_that_share_memory():
+    tape = fwdad.trace(shifts, X.copy(), X.copy())
+
+    def overlapping(x):
+        y = np.concatenate([x, x])
+        tape(y[:3], y[2:5])
+        return np.sum(y**2)
+
+    for derive in (fwdad.jit, lambda f: fwdad.jit(fwdad.grad(f))):
+        with pytest.raises(UntraceableError, match="two of its arguments may share memory"):
+            derive(overlapping)(X)
+    with pytest.raises(TypeError, match="two of its arrays share memory"):
+        fwdad.grad(overlapping)(X)
+
+
+def test_in_a_loop():
+    def outer(f):
+        def call(x):
+            y, total = x * 1.0, 0.0
+            for _ in range(3):
+                f(x, y)
+                total = total + np.sum(y)
+            return total
+
+        return call
+
+    tape = fwdad.trace(shifts, X.copy(), X.copy())
+    for derive in (fwdad.jit, fwdad.grad, fwdad.hessian):
+        assert_allclose(derive(outer(tape))(X), derive(outer(shifts))(X), rtol=1e-12)
+
+
 # -- what it reads from outside
 
 
