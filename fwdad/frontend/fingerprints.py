@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.eager.lifting.reached import MAIN
 from fwdad.frontend.guards import Same
 from fwdad.ir.symbol import UNBOUND
 
@@ -57,7 +58,9 @@ def fingerprint(x: Any) -> Hashable:
 
 
 def _name(x: Any) -> tuple[Any, Any]:
-    return (getattr(x, "__module__", None), getattr(x, "__qualname__", None))
+    module = getattr(x, "__module__", None)
+    main = module in MAIN  # a process that was spawned calls it by another name
+    return ("__main__" if main else module, getattr(x, "__qualname__", None))
 
 
 def _of_code(code: types.CodeType) -> Hashable:

@@ -60,6 +60,41 @@ def test_in_another_process():
     assert json.loads(run.stdout) == here
 
 
+SCRIPT = """
+import multiprocessing
+import numpy as np
+import fwdad
+
+SCALE = 2.0
+
+class Model:
+    k = 3.0
+
+    def __call__(self, x):
+        return self.k * np.sum(np.sin(x) * SCALE)
+
+MODEL = Model()
+
+def f(x):
+    return MODEL(x) ** 2
+
+def work(tape):
+    x = np.array([0.1, 0.2])
+    return fwdad.grad(tape)(x).tolist()
+
+if __name__ == "__main__":
+    tape = fwdad.trace(f, np.ones(2))
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.map(work, [tape]) == [work(f)]
+"""
+
+
+def test_of_a_script_in_a_pool(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    subprocess.run([sys.executable, script], check=True, env=ENVIRONMENT)
+
+
 @pytest.mark.parametrize("name", ["of_point", "loop", "writes"])
 def test_arguments_stay(name):
     args = copy.deepcopy(SCALAR[name])

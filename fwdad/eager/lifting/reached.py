@@ -16,7 +16,7 @@ from fwdad.errors import is_library_file
 from fwdad.rules.core.registry import find_rule
 
 _AT_MOST = 100_000  # objects are visited: a source that is missed raises where it is needed
-_MAIN = ("__main__", "__mp_main__")
+MAIN = ("__main__", "__mp_main__")
 _ATOMS = (
     *(bool, int, float, complex, str, bytes, bytearray, type(None), np.generic, np.dtype, np.ufunc),
     *(types.CodeType, types.FrameType, types.GeneratorType, types.BuiltinFunctionType),
@@ -176,7 +176,7 @@ def is_by_value(o: Any) -> bool:
 
 def is_module_by_value(name: str) -> bool:
     """Whether a module is the main one, or cloudpickle was asked to pickle it by value."""
-    if name in _MAIN:
+    if name in MAIN:
         return True
     for home in ("cloudpickle", "joblib.externals.cloudpickle"):
         listed = getattr(sys.modules.get(home), "list_registry_pickle_by_value", None)
