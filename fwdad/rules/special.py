@@ -268,11 +268,13 @@ def logsumexp_frule(primals, tangents, *, axis, keepdims, return_sign):
 
 
 def _logsumexp_of_symbol(a, a_dot, axis, keepdims):
-    """The same with one result, whose lengths are not known: they are kept first."""
-    value = apply(scipy.special.logsumexp, a, axis=axis, keepdims=True)
-    weights = np.exp(a - np.where(value == -np.inf, 0, value))
-    rate = np.sum(weights * a_dot, axis=axis, keepdims=keepdims)
-    return value if keepdims else np.sum(value, axis=axis), rate
+    """The same with one result, whose lengths are not known."""
+    value = apply(scipy.special.logsumexp, a, axis=axis, keepdims=keepdims)
+    level = np.where(value == -np.inf, 0, value)
+    if not keepdims and axis is not None:
+        level = np.expand_dims(level, axis)
+    weights = np.exp(a - level)
+    return value, np.sum(weights * a_dot, axis=axis, keepdims=keepdims)
 
 
 @frule("scipy.special.softmax", argnums="x")

@@ -323,7 +323,7 @@ def _logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: Any = False) -
     is_most = a == most
     rest = np.where(is_most, 0.0, np.exp(a - np.where(np.isfinite(most), most, 0.0)))
     count = np.sum(np.where(is_most, 1.0, 0.0), axis=axis, keepdims=keepdims)
-    largest = np.max(a, axis=axis, keepdims=keepdims)
+    largest = most if keepdims else np.sum(most, axis=axis)
     return np.log1p(np.sum(rest, axis=axis, keepdims=keepdims) / count) + np.log(count) + largest
 
 
