@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,17 @@ import numpy as np
 from fwdad.codegen.loops import parallel_sums
 from fwdad.codegen.loops.arrays.functions import as_array, fill_new, handles
 from fwdad.codegen.loops.arrays.reductions import SUM, WIDE, spread
-from fwdad.codegen.loops.notation import Leaf, length_text, subscript
+from fwdad.codegen.loops.notation import Leaf, dtype_text, length_text, subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.terms.number_terms import Term, literal, numpy_number
 from fwdad.codegen.loops.terms.numpy_terms import numpy_term
+from fwdad.codegen.loops.vectors.vector_terms import lanes_of
+from fwdad.codegen.runtime import libmvec
 from fwdad.ir.notation import ATOM, tuple_text
 from fwdad.ir.ops import Value, is_array
 from fwdad.ir.types import ArrayType
+
+_FEWEST = 4  # elements of a row whose length is known, for which vectors are worth while
 
 
 def as_dtype(w: Parts, a: Value, dtype: np.dtype[Any]) -> str:
@@ -201,14 +206,77 @@ def _axis_order(terms: Sequence[str]) -> list[str]:
     return found
 
 
+def _sum_rows(w: Parts, out: Value, letters, operands, lengths: dict[str, str]) -> bool:
+    """Add up rows of one operand, times numbers of the others; false if they have no rows.
+
+    The result's last axis must be one of this operand alone, which others use again: it is copied,
+    that axis last and with whole vectors, and the sums stay in registers.
+    """
+    (terms, result), (arrays, names) = letters, operands
+    along = result[-1:]
+    having = [k for k, term in enumerate(terms) if along in term] if along else []
+    if len(having) != 1 or w.loops.spreads or not libmvec.register_bits():
+        return False
+    term, of, dtype = terms[having[0]], arrays[having[0]].type, out.type.dtype
+    length = of.shape[term.index(along)]
+    again = set(result) - set(term)
+    if not again or len(set(term)) < len(term) or (isinstance(length, int) and length < _FEWEST):
+        return False
+    if dtype not in (np.float64, np.float32) or any(a.type.dtype != dtype for a in arrays):
+        return False
+    summed = [c for c in lengths if c not in result]
+    index = dict(zip([*result, *summed], w.loops.index_names(len(lengths)), strict=True))
+    width, (panel, totals) = lanes_of(dtype), map(w.names.temporary, ("panel", "totals"))
+    shown = [c for c, d in zip(term, of.shape, strict=True) if c != along and d != 1]
+    kept = [*(c for c in (*result, *summed) if c in shown), along]
+    whole = f"({lengths[along]} + {width - 1}) // {width} * {width}"
+    shape = tuple_text([*(lengths[c] for c in kept[:-1]), whole])
+    w.code.line(f"{panel} = np.zeros({shape}, {dtype_text(dtype)})")
+    item = f"{names[having[0]]}[{_place(index, term, of)}]"
+    with _nest(w, index, lengths, kept):
+        w.code.line(f"{panel}[{subscript([index[c] for c in kept])}] = {item}")
+    w.arrays.new(out, [lengths[c] for c in result])
+    factors = [
+        f"{name}[{_place(index, term, a.type)}]"
+        for k, (term, a, name) in enumerate(zip(terms, arrays, names, strict=True))
+        if k != having[0]
+    ]
+    row = f"vector_read({width}, None, {panel}, {subscript([index[c] for c in kept])})"
+    place = subscript([index[c] for c in result])
+    with _nest(w, index, lengths, result[:-1]):
+        w.code.line(f"for {index[along]} in range(0, {lengths[along]}, {width}):")
+        with w.code.indented():
+            w.draft.vector_line(f"{totals} = vector_filled({width}, 0.0)")
+            with _nest(w, index, lengths, summed):
+                product = " * ".join([*factors, row])
+                w.draft.vector_line(f"{totals} = {totals} + {product}")
+            w.draft.vector_line(
+                f"vector_write({totals}, {lengths[along]}, {w.names.name(out)}, {place})"
+            )
+    return True
+
+
+@contextmanager
+def _nest(
+    w: Parts, index: dict[str, str], lengths: dict[str, str], letters: Sequence[str]
+) -> Iterator[None]:
+    """Loops over some letters around a block."""
+    for c in letters:
+        w.code.line(f"for {index[c]} in range({lengths[c]}):")
+        w.code.indent += 1
+    yield
+    w.code.indent -= len(letters)
+
+
 @handles(np.einsum)
 def _einsum(
     w: Parts, op, subscripts, *operands, optimize=False, dtype=None, order="K", casting="safe"
 ):
     """Loops over all letters: those of the result outside, the sums inside.
 
-    Where the result's last axis is then innermost in an order that all arrays are in, the sums are
-    formed in the result: no array is read across its memory.
+    Sums along rows of one operand are formed in registers (:func:`_panel`). Else, where the
+    result's last axis is innermost in an order that all arrays are in, the sums are formed in the
+    result: no array is read across its memory.
     """
     if dtype is not None or order not in ("K", "C") or casting != "safe":
         raise TypeError("in another dtype or order")
@@ -227,6 +295,8 @@ def _einsum(
         raise TypeError("that is a view, and is written")
     index = dict(zip([*result, *summed], w.loops.index_names(len(lengths)), strict=True))
     wide = WIDE.get(dtype, dtype)
+    if summed and wide == dtype and _sum_rows(w, out, (terms, result), (arrays, names), lengths):
+        return None
     product = functools.reduce(
         lambda x, y: numpy_term(np.multiply, [x, y]),
         [Term(f"{name}[{_place(index, term, a.type)}]", ATOM, numpy_number(a.type.dtype))
