@@ -249,3 +249,40 @@ def test_sums_of_einsum_in_any_order(subscripts, kind):
         given = [a[tuple(slice(lengths[c]) for c in t)] for a, t in zip(arrays, terms, strict=True)]
         found = fwdad.jit(lambda *a: np.einsum(subscripts, *a), backend="numba")(*given)
         assert_allclose(found, np.einsum(subscripts, *given), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [float, np.float32])
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 17])
+@pytest.mark.parametrize(
+    "subscripts", ["kij,nkj->nki", "lij,lik->ijk", "ab,cb->ac", "ijk,j->ik", "ij,jk,il->lik"]
+)
+def test_sums_of_einsum_along_rows(subscripts, n, kind):
+    """In registers, whole vectors and the rest of a row; operands may be views."""
+    rng = np.random.default_rng(4)
+    inputs, result = subscripts.split("->")
+    terms = inputs.split(",")
+    lengths = {c: n if c == result[-1] else 3 + k for k, c in enumerate(sorted({*inputs} - {","}))}
+    arrays = [rng.normal(size=[2 * lengths[c] for c in term]).astype(kind) for term in terms]
+    half = [(*[slice(None, None, 2)] * (a.ndim - 1), slice(0, a.shape[-1] // 2)) for a in arrays]
+    views = [a[index] for a, index in zip(arrays, half, strict=True)]
+    f = fwdad.jit(lambda *a: np.einsum(subscripts, *a), backend="numba")
+    tolerance = 1e-5 if kind is np.float32 else 1e-13
+    for given in (views, [np.ascontiguousarray(v) for v in views]):
+        found = f(*given)
+        assert found.dtype == kind
+        assert_allclose(found, np.einsum(subscripts, *given), rtol=tolerance, atol=tolerance)
+    longer = [np.concatenate((a, a)) for a in views]
+    if subscripts == "ab,cb->ac":  # the same tape, other lengths
+        assert_allclose(f(*longer), np.einsum(subscripts, *longer), rtol=tolerance, atol=tolerance)
+
+
+def test_what_rows_of_einsum_assume():
+    """A row of one number is broadcast; a NaN stays where it is."""
+    a, b = np.arange(12.0).reshape(3, 4), np.arange(4.0).reshape(4, 1)
+    f = fwdad.jit(lambda a, b: np.einsum("ij,jk->ik", a, b), backend="numba")
+    assert_allclose(f(a, b), a @ b)
+    a[1, 2] = np.nan
+    c = np.ones((4, 5))
+    assert_allclose(f(a, c), np.einsum("ij,jk->ik", a, c))
+    with pytest.raises(ValueError, match=r"fit|broadcast|mismatch"):
+        f(a, np.ones((3, 5)))

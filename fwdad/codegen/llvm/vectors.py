@@ -226,6 +226,30 @@ def _store(builder: Any, given: Any, pointer: Any) -> None:
     builder.store(given, builder.bitcast(pointer, given.type.as_pointer()), align=_ANY)
 
 
+def _is_masked(t: Any) -> bool:
+    """Whether the last elements of a row are read and written at once, by masked instructions."""
+    return t.layout == "C" and t.dtype != types.boolean
+
+
+def _first(builder: Any, count: Any, n: int) -> Any:
+    """A mask of the first elements of a vector."""
+    places = ir.Constant(ir.VectorType(count.type, n), list(range(n)))
+    return builder.icmp_signed("<", places, splat(builder, count, n))
+
+
+def _call_masked(builder: Any, verb: str, pointer: Any, mask: Any, vector: Any) -> Any:
+    """LLVM's masked load, whose other elements are the vector's, or store."""
+    t, place = vector.type, builder.bitcast(pointer, vector.type.as_pointer())
+    name = f"llvm.masked.{verb}.v{t.count}f{64 if t.element == ir.DoubleType() else 32}.p0"
+    align = ir.IntType(32)(_ANY)
+    kinds, given = [place.type, align.type, mask.type], [place, align, mask]
+    at = 0 if verb == "store" else 3
+    kinds.insert(at, t)
+    given.insert(at, vector)
+    function_type = ir.FunctionType(ir.VoidType() if verb == "store" else t, kinds)
+    return builder.call(cgutils.get_or_insert_function(builder.module, function_type, name), given)
+
+
 def _is_fast(builder: Any, array_type: Any, i: Any, stop: Any, stride: Any, n: int) -> Any:
     """Whether there are W elements, next to each other."""
     whole = builder.icmp_signed("<=", builder.add(i, i.type(n)), stop)
@@ -268,7 +292,11 @@ def vector_read(_typing, width, stop, a, *index):
         count = _all_or_rest(context, builder, sig.args[1], args[1], at[-1], n)
         pointer, stride = _elements(context, builder, sig.args[2], args[2], at, count)
 
-        def one_by_one(stop):
+        def rest(stop):
+            if _is_masked(a):
+                first = splat(builder, builder.load(pointer, align=_ANY), n)
+                mask = _first(builder, _count(builder, at[-1], stop, n), n)
+                return _call_masked(builder, "load", pointer, mask, first)
             item = _stored_type(a.dtype)
             slot = cgutils.alloca_once(builder, ir.VectorType(item, n))
             builder.store(splat(builder, builder.load(pointer, align=_ANY), n), slot)
@@ -287,7 +315,7 @@ def vector_read(_typing, width, stop, a, *index):
                 with then:
                     together, there = _loaded(builder, pointer, a.dtype, n), builder.block
                 with otherwise:
-                    apart, elsewhere = one_by_one(stop), builder.block
+                    apart, elsewhere = rest(stop), builder.block
             value = builder.phi(together.type)
             value.add_incoming(together, there)
             value.add_incoming(apart, elsewhere)
@@ -313,7 +341,11 @@ def vector_write(_typing, value, stop, a, *index):
         if a.dtype == types.boolean:
             vector = builder.zext(vector, ir.VectorType(_stored_type(a.dtype), n))
 
-        def one_by_one(stop):
+        def store_rest(stop):
+            if _is_masked(a):
+                mask = _first(builder, _count(builder, at[-1], stop, n), n)
+                _call_masked(builder, "store", pointer, mask, vector)
+                return
             slot = cgutils.alloca_once(builder, vector.type)
             builder.store(vector, slot)
             items = builder.bitcast(slot, vector.type.element.as_pointer())
@@ -330,7 +362,7 @@ def vector_write(_typing, value, stop, a, *index):
             with then:
                 _store(builder, vector, pointer)
             with otherwise:
-                one_by_one(stop)
+                store_rest(stop)
         return context.get_dummy_value()
 
     return types.void(value, stop, a, types.StarArgTuple.from_types(index)), code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -434,7 +435,8 @@ class Recorder:
             return self.apply_typed(length_of, (Symbol(value, self), axis), t)
         of, by = d.shortened
         if of is not d and by <= of.least:
-            return self.length_symbol(of) - by if by > 0 else self.length_symbol(of) + -by
+            change, k = (operator.sub, by) if by > 0 else (operator.add, -by)
+            return self.apply(change, (self.length_symbol(of), k), {})
         coefficient, factors = d.factors
         if factors == (d,):
             message = "a length is needed that is computed at run time, and that no known array has"
