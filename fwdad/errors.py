@@ -25,8 +25,8 @@ from fwdad.core.source_lines import characters, columns_of, shown
 
 __all__ = [
     "AliasedArgumentError", "BoundsError", "CapacityError", "ChunkMismatchError",
-    "ChunkOperationError", "DeadDualError", "DualLeakError", "DuplicateRuleError", "FwdadError",
-    "InternalError", "InvertibilityError", "IrreversibleError", "MissingRuleError",
+    "ChunkOperationError", "ColouringError", "DeadDualError", "DualLeakError", "DuplicateRuleError",
+    "FwdadError", "InternalError", "InvertibilityError", "IrreversibleError", "MissingRuleError",
     "MissingTransposeError", "NoOutputError", "NonScalarOutputError",
     "NondeterministicFunctionError", "NonlinearTangentError", "NotHolomorphicError", "RuleError",
     "SeedError", "StaleValueError", "UndefinedDerivativeError", "UnpicklableTapeError",
@@ -351,6 +351,10 @@ class StaleValueError(FwdadError, RuntimeError):
 
 class SeedError(FwdadError, ValueError):
     """A seed does not fit the argument that it belongs to."""
+
+
+class ColouringError(FwdadError, ValueError):
+    """A sparsity pattern, a colouring and compressed derivatives do not fit together."""
 
 
 class NonScalarOutputError(FwdadError, ValueError):

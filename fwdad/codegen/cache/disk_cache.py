@@ -25,6 +25,7 @@ import functools
 import hashlib
 import hmac
 import importlib.resources
+import inspect
 import logging
 import math
 import os
@@ -32,7 +33,7 @@ import pickle
 import platform
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import ModuleType
@@ -103,6 +104,25 @@ def program_digest(source: Source, types: dict[str, Type], options: dict[str, An
         ("name", source.name),
         ("code", source.code),
         ("inner", source.inner, [c.inner for c in source.called]),
+    ]
+    return _digest(repr(parts).encode())
+
+
+def function_digest(function: Callable[..., Any], options: dict[str, Any]) -> str | None:
+    """The same for a Python function that uses no names from outside but those of builtins.
+
+    None if its source cannot be read.
+    """
+    try:
+        source = inspect.getsource(function)
+    except OSError:
+        return None
+    parts = [
+        ("platform", *_platform()),
+        ("options", *_texts(options), CHECK_BOUNDS),
+        ("numba.config", *_texts(_numba_settings())),
+        ("function", function.__module__, function.__qualname__),
+        ("code", source),
     ]
     return _digest(repr(parts).encode())
 
