@@ -49,6 +49,7 @@ GROUPS = {
     "codegen/runtime/lookups": ("codegen/test_tables.py",),
     "codegen/runtime/*": ("codegen/test_scalars.py", "codegen/test_registers.py"),
     "codegen/*": ("codegen/test_numba.py",),
+    "colouring/*": ("colouring/test_colouring.py", "colouring/test_search.py"),
     "compat/autograd/*": ("compat/test_autograd.py",),
     "compat/jax/*": ("compat/test_jax.py",),
     "compat/conventions": ("compat/test_autograd.py", "compat/test_jax.py"),

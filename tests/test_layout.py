@@ -29,6 +29,7 @@ LAYERS = {
     "evaluation": 5,
     "transforms": 6,
     "codegen": 7,
+    "colouring": 8,
     "frontend": 8,
     "drivers": 9,
     "api": 10,
