@@ -147,6 +147,7 @@ def take_fewest(
             heads[h] = v
     in_row, in_column = 0, 0  # the largest counts so far
     fewest_row, fewest_column = 1, 1
+    row = 1  # whether a row is taken; of equals one of the last one's kind
     while True:
         while fewest_row < size and heads[fewest_row] < 0:
             fewest_row += 1
@@ -156,9 +157,10 @@ def take_fewest(
             return
         more_in_row = fewest_row - in_row if fewest_row > in_row else 0
         more_in_column = fewest_column - in_column if fewest_column > in_column else 0
-        row = 1 if more_in_row < more_in_column else 0
-        if more_in_row == more_in_column and fewest_row <= fewest_column:
-            row = 1
+        if more_in_row != more_in_column:
+            row = 1 if more_in_row < more_in_column else 0
+        elif fewest_row != fewest_column:
+            row = 1 if fewest_row < fewest_column else 0
         if row == 1:
             v = heads[fewest_row]
             in_row += more_in_row

@@ -11,6 +11,7 @@ from fwdad.colouring.graphs import AdjacencyGraph, BipartiteGraph, canonical_pat
 from fwdad.colouring.orders import Orders
 from fwdad.colouring.partial_distance2 import each_its_own, first_fit, number_of
 from fwdad.colouring.symmetric import fewest
+from fwdad.colouring.two_sided import by_counts
 from tests.colouring.patterns import (
     SYMMETRIC,
     arrow,
@@ -141,6 +142,12 @@ def test_both_is_never_worse_than_one_side():
         assert both <= min(colour(a).count, colour(a, "rows").count)
     for width in (1, 2, 3):
         assert colour(arrow(30, width), "both").count == 2 * width + 1
+
+
+def test_entries_of_an_arrow_are_divided_by_counts():
+    assert by_counts(canonical_pattern(arrow(60))).number == 3
+    for width in (2, 3):  # star colourings find 2 width + 1
+        assert by_counts(canonical_pattern(arrow(60, width))).number <= 3 * width
 
 
 def test_a_dense_row_is_no_loop_over_pairs():
