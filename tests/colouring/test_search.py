@@ -1,12 +1,13 @@
 """Known chromatic numbers, bounds, and what the search promises."""
 
+import doctest
 import itertools
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fwdad.colouring import ORDERS, colour
+from fwdad.colouring import ORDERS, colour, search
 from fwdad.colouring.graphs import AdjacencyGraph, BipartiteGraph, canonical_pattern
 from fwdad.colouring.orders import Orders
 from fwdad.colouring.partial_distance2 import each_its_own, first_fit, number_of
@@ -233,3 +234,7 @@ def test_a_search_gives_up_beyond_a_number():
     assert first_fit(graph, order, 2) is None
     for most in itertools.islice(itertools.count(3), 3):
         assert number_of(first_fit(graph, order, most)) == 3
+
+
+def test_the_example():
+    assert doctest.testmod(search).failed == 0
