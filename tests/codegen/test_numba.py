@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import fwdad
 from fwdad.codegen.call_entry import compile_program
 from fwdad.codegen.numba_support import HELPERS
 from fwdad.frontend.trace import trace
@@ -337,3 +338,17 @@ def test_many_loops(tmp_path):
         assert sys.getrecursionlimit() < limit
     finally:
         sys.setrecursionlimit(limit)
+
+
+@pytest.mark.parametrize("name", ["growing", "scaled", "vector_read", "check_shape", "np", "len"])
+def test_functions_named_like_helpers(name):
+    def f(x):
+        y = x.copy()
+        for k in range(3):
+            y[k] = y[k] * y[k - 1] + np.sum(x[1:])
+        return y.sum() * len(y)
+
+    f.__name__ = f.__qualname__ = name
+    x = np.arange(1.0, 4.0)
+    gradient = fwdad.jit(fwdad.grad(f), backend="numba")  # raises where Numba cannot compile it
+    assert_allclose(gradient(x), fwdad.jacobian(f, x, mode="forward"), rtol=1e-13)

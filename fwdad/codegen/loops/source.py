@@ -473,8 +473,7 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     w, module = writer.parts, writer.module
     given = {p: w.names.temporary("stack") for p in w.stacks.given}
     params = [given[p] if p in given else w.names.name(p) for p in program.block.params]
-    name = program.name if program.name.isidentifier() else "traced"
-    w.names.plain.reserve([name])
+    name = w.names.plain.unique(program.name if program.name.isidentifier() else "traced")
     w.code.line(f"def {name}({', '.join(params)}):")
     with w.code.indented():
         for stack, word in given.items():
