@@ -98,10 +98,11 @@ def sliced(d: Dimension, s: slice, unknown: Dimension | None = None) -> Dimensio
     """
     if s.start is None and s.stop is None and s.step in (None, -1, 1):
         return d
-    if s.start is None and s.step in (None, 1):  # up to a length that is no longer
+    from_first = s.start is None or (type(s.start) is int and s.start == 0)
+    if from_first and s.step in (None, 1):  # up to a length
         stop = getattr(getattr(s.stop, "type", s.stop), "size", None)
-        if isinstance(stop, Size) and (stop is d or d in stop.smallest_of):
-            return stop
+        if isinstance(stop, Size):
+            return stop if d in stop.smallest_of else smallest(d, stop)
     plain = all(x is None or isinstance(x, (int, np.integer)) for x in (s.start, s.stop, s.step))
     if isinstance(d, int):
         if plain:

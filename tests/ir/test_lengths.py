@@ -1,5 +1,7 @@
 """Lengths that are another one and a number: what is known of them, and that it holds."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -7,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fwdad
 from fwdad.ir.abstract_eval.infer import infer
 from fwdad.ir.ops import Value
-from fwdad.ir.types import ArrayType, Size, sliced
+from fwdad.ir.types import INT, ArrayType, Size, sliced
 from tests.differences import complex_step
 
 N = Size(origin=(0, 0))
@@ -45,6 +47,20 @@ def test_what_functions_return():
     assert length_of(np.delete, X, 0) is shorter
 
 
+def test_letters_of_einsum():
+    k, d, other = (Size(origin=(1, j)) for j in range(3))
+    a, b = (Value(ArrayType(np.dtype(float), shape)) for shape in ((k, d, d), (N, other, d)))
+    assert infer(np.einsum, ("kij,nkj->nki", a, b), {}).shape == (N, k, d)
+    assert infer(np.einsum, ("kij,nkj->n", a, b), {"optimize": True}).shape == (N,)
+    assert sliced(other, slice(None, Value(INT))) is not d
+    up_to_d = slice(None, Value(dataclasses.replace(INT, size=d)))
+    assert not sliced(other, up_to_d).may_be_one
+    assert sliced(other, up_to_d) is sliced(
+        d, slice(0, Value(dataclasses.replace(INT, size=other)))
+    )
+    assert sliced(d, up_to_d) is d
+
+
 def test_what_is_no_fixed_difference():
     three = np.ones(3)
     known = {N.minus(k) for k in range(-4, 5)}
@@ -60,6 +76,10 @@ PROGRAMS = {
     "window": lambda x: np.convolve(x, np.array([1.0, 2.0, 3.0]), "valid") * x[0],
     "three fewer": lambda x: np.concatenate((x[3:], x[:3] ** 2)) * 2.0,
     "empty": lambda x: np.concatenate((np.ones(3) * x[0], x[3:])),
+    "einsum": lambda x: np.einsum("ij,kj->ki", np.outer(x, x), np.outer(x, x)[:, : len(x)] * x).sum(
+        axis=0
+    ),
+    "up to a length": lambda x: np.outer(x, x)[:, : len(x)] @ x + np.ones(9)[: len(x)],
     "numbers": lambda x: np.arange(1.0 * (len(x) + 1)) * np.append(x, x[0]),
 }
 

@@ -79,8 +79,9 @@ def infer(
     if record.dtype_of_values or (record.complex_of_values and _is_real([args, kwargs])):
         raise CannotInferError("the dtype of its result depends on values")
     special = BY_SHAPE.get(function) or BY_NAME.get(full_name(function))
-    if special is not None:
-        return special(args, kwargs)
+    found = special(args, kwargs) if special is not None else None
+    if found is not None:
+        return found
     known = known or {}
     if not is_pure(function):
         return _by_source(function, args, kwargs, known, place)

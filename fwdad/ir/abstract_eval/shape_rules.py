@@ -152,6 +152,28 @@ def _windowed(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     return ArrayType(x.type.dtype, (*dims, *lengths))
 
 
+def _summed(args: Operand, kwargs: dict[str, Operand]) -> ArrayType | None:
+    """``np.einsum`` of arrays whose axes have letters; samples do not tell which of two are equal.
+
+    None for the other forms of a call.
+    """
+    subscripts, *operands = args
+    if not isinstance(subscripts, str) or "." in subscripts or kwargs.keys() - {"optimize"}:
+        return None
+    inputs, _, result = subscripts.replace(" ", "").partition("->")
+    shapes = [_shape_of_any(a) for a in operands]
+    terms = inputs.split(",")
+    if not result or len(terms) < 2 or [*map(len, terms)] != [*map(len, shapes)]:
+        return None
+    lengths: dict[str, Dimension] = {}
+    for letter, d in zip("".join(terms), (d for shape in shapes for d in shape), strict=True):
+        lengths[letter] = joined_shapes([(lengths.get(letter, 1),), (d,)])[0]
+    if not lengths.keys() >= {*result}:
+        return None
+    dtypes = [a.type.dtype if isinstance(a, Value) else np.asarray(a).dtype for a in operands]
+    return ArrayType(np.result_type(*dtypes), tuple(lengths[c] for c in result))
+
+
 def _shape_of_any(x: Operand) -> tuple[Dimension, ...]:
     return x.type.shape if isinstance(x, Value) else np.shape(x)
 
@@ -219,5 +241,6 @@ BY_SHAPE: dict[Any, Callable[..., Any]] = {
     np.arange: _ranged,
     np.take_along_axis: _along,
     np.take: _taken,
+    np.einsum: _summed,
     np.lib.stride_tricks.sliding_window_view: _windowed,
 }
