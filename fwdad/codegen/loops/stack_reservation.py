@@ -123,6 +123,7 @@ class _Bounds:
         self.counters: dict[Value, str] = {}  # counters that bounds may depend on, and their names
         self.used: set[Value] = set()
         self.names: dict[Value, str] = {}
+        self.outside: dict[Value, str] = {}  # what is known before the loop
 
     def part(self, x: Operand | int, around: list[Loop]) -> _Part | None:
         """How many elements it takes to push ``x`` in nested loops, outermost first, or None."""
@@ -239,7 +240,9 @@ class _Bounds:
             self.used.add(v)
             return self.counters[v] or "0"
         if id(self.w.memory.known.home.get(v)) not in self.inside:
-            return str(self.w.operands.atom(self.w.operands.term(v)).text)
+            if v not in self.outside:
+                self.outside[v] = self.w.operands.atom(self.w.operands.term(v)).text
+            return self.outside[v]
         loop = counter_loop(v, self.w.memory.known)
         if loop is None or loop.span is None:
             return None
