@@ -39,6 +39,8 @@ class Region:
         The cotangents of arrays that are memory, each in memory of its own.
     imports : dict
         In a loop: numbers from outside whose cotangents it carries, with their parameters.
+    needed : set of Value
+        What the recorded operations use of the source block.
     resolved : dict
         What replaces values of the source block here.
     heads : list of Op
@@ -60,6 +62,7 @@ class Region:
         self.owned: set[Value] = set()
         self.buffers: dict[Value, Symbol] = {}
         self.imports: dict[Value, Value] = {}
+        self.needed: set[Value] = set()
         self.resolved: dict[Value, Operand] = {}
         self.heads: list[Op] = []
         self.segments: list[Segment] = []

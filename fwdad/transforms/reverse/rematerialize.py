@@ -76,7 +76,7 @@ class Resolver:
         if structure.home.get(v) is not region.source:
             return v
         if v not in region.resolved and not (structure.is_memory(v) and self._found(v)):
-            plan = self._plan(v, _CHEAP) or self._stored(v)
+            plan = self._plan(v, _CHEAP) or self._stored(v) or self._from_kept(v)
             if plan is not None:
                 self._write(plan)
             elif not self._is_read_again(v):
@@ -175,6 +175,18 @@ class Resolver:
         plan: list[Op] = []
         cost = self._count(v, plan, set(), budget)
         return None if cost is None or cost > budget else plan
+
+    def _from_kept(self, v: Value) -> list[Op] | None:
+        """The same from values that are needed later in the reverse pass, which it keeps."""
+        structure, needed = self.structure, self.region.needed - {v}
+        plan: list[Op] = []
+        cost = self._count(v, plan, {x for x in needed if not structure.is_memory(x)}, _CHEAP)
+        if cost is None or cost > _CHEAP:
+            return None
+        for used in dict.fromkeys(x for op in plan for x in values_in(op.operands())):
+            if used in needed:
+                self.value(used)
+        return self._plan(v, _CHEAP)
 
     def _stored(self, v: Value) -> list[Op] | None:
         """The operations that read a number from where it was stored; None if it is not there."""

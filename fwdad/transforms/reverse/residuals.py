@@ -59,6 +59,9 @@ class Residuals:
                 self.resolve(inner)
             return
         ops, region.block.ops = region.block.ops, []
+        for op in ops:
+            if not (isinstance(op, Apply) and op.function in (length_of, length_if_any)):
+                region.needed |= all_used(op)
         left = set(ops)
         segments = [s._replace(ops=[op for op in s.ops if op in left]) for s in region.segments]
         end = ops[sum(len(s.ops) for s in segments) :]  # what follows the last segment

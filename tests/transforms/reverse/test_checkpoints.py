@@ -70,7 +70,7 @@ def test_calls(made, g):
 def test_calls_keep_less():
     x = np.linspace(0.1, 1.0, 50)
     kept = fwdad.memory_report(repeated(layer), x, 40).saved
-    assert kept >= 4 * 40 * x.nbytes
+    assert kept >= 3 * 40 * x.nbytes
     again = fwdad.memory_report(repeated(fwdad.checkpoint(layer)), x, 40).saved
     assert again <= 1.1 * 40 * x.nbytes
 
