@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fwdad.ir.analysis.alias import aliased_arguments, makes_its_own, memory_of
-from fwdad.ir.analysis.effects import commute, reads, risk, writes
+from fwdad.ir.analysis.effects import footprint, reads, risk, writes
 from fwdad.ir.ops import Apply, Block, Load, Loop, Program, Store, Value
 from fwdad.ir.types import COMPLEX, FLOAT, INT, ArrayType, Number, Size
 from fwdad.ops import Risk
@@ -181,7 +181,10 @@ def test_operations_on_one_memory_keep_their_order():
     elsewhere = Store(y, (0,), 1.0)
     assert reads(load, roots) == {x}
     assert writes(store, roots) == {x}
-    assert not commute(load, store, roots)
-    assert not commute(store, load, roots)
-    assert not commute(store, elsewhere, roots)  # both may raise
-    assert commute(load, elsewhere, roots)
+    of_load, of_store, of_other = (footprint(op, roots) for op in (load, store, elsewhere))
+    assert not of_load.commutes(of_store)
+    assert not of_store.commutes(of_load)
+    assert not of_store.commutes(of_other)  # both may raise
+    assert of_load.commutes(of_other)
+    of_load.include(of_other)
+    assert not of_load.commutes(of_other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import types
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -194,19 +195,35 @@ def writes(op: Op, roots: Roots) -> set[Value]:
     return owners
 
 
-def commute(first: Op, second: Op, roots: Roots) -> bool:
-    """Whether two neighbouring operations may be swapped, data dependences through values aside.
+@dataclass
+class Footprint:
+    """What operations do, all together: the memory that they read and write, the worst risk."""
 
-    Exceptions are preserved: two operations that may raise keep their order.
-    """
-    if writes(first, roots) & (reads(second, roots) | writes(second, roots)):
-        return False
-    if writes(second, roots) & reads(first, roots):
-        return False
-    one, two = risk(first), risk(second)
-    if min(one, two) >= Risk.SHAPES:
-        return False
-    visible = (one >= Risk.SHAPES and writes(second, roots)) or (
-        two >= Risk.SHAPES and writes(first, roots)
-    )
-    return not visible
+    reads: set[Value]
+    writes: set[Value]
+    risk: Risk
+
+    def include(self, other: Footprint) -> None:
+        """Add what other operations do."""
+        self.reads |= other.reads
+        self.writes |= other.writes
+        self.risk = max(self.risk, other.risk)
+
+    def commutes(self, other: Footprint) -> bool:
+        """Whether neighbours may be swapped, data dependences through values aside.
+
+        Exceptions are preserved: two operations that may raise keep their order.
+        """
+        if self.writes & other.reads or other.writes & (self.reads | self.writes):
+            return False
+        if min(self.risk, other.risk) >= Risk.SHAPES:
+            return False
+        visible = (self.risk >= Risk.SHAPES and other.writes) or (
+            other.risk >= Risk.SHAPES and self.writes
+        )
+        return not visible
+
+
+def footprint(op: Op, roots: Roots) -> Footprint:
+    """What one operation does."""
+    return Footprint(reads(op, roots), writes(op, roots), risk(op))

@@ -70,9 +70,14 @@ class _Reader:
 
     def block(self, block: Block) -> None:
         """Eliminate copies that are made and read in a block."""
-        for op in list(block.ops):
-            if _copies(op) and self._is_plain(op):
-                self._try(op, block)
+        tried = [op for op in block.ops if _copies(op) and self._is_plain(op)]
+        users: dict[Value, list[Op]] = {v: [] for op in tried for v in op.outputs}
+        for op in block.ops if tried else ():
+            for v in all_used(op) & users.keys():
+                users[v].append(op)
+        for op in tried:
+            if self._is_plain(op):
+                self._try(op, users[op.outputs[0]], block)
 
     def _is_plain(self, op: Apply) -> bool:
         """Whether a copy is only read, and never known by another name."""
@@ -91,15 +96,12 @@ class _Reader:
             and (self.orders is None or self.orders.of(source) is Order.ROWS)
         )
 
-    def _try(self, op: Apply, block: Block) -> None:
+    def _try(self, op: Apply, users: list[Op], block: Block) -> None:
         (made,), source = op.outputs, op.args[0]
+        if not users or not all(_only_reads(user, made) for user in users):
+            return
         start = block.ops.index(op)
-        users = [k for k, other in enumerate(block.ops) if k > start and made in all_used(other)]
-        if not all(_only_reads(block.ops[k], made) for k in users):
-            return
-        if not users:
-            return
-        last = max(users)
+        last = block.ops.index(users[-1], start)
         owners = memory(source, self.roots)
         late: list[Op] = []
         for k in range(start + 1, last + 1):

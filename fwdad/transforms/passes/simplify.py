@@ -8,12 +8,14 @@ these are merged where nothing between them prevents it.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import operator
 
 import numpy as np
 
 from fwdad.ir.analysis.alias import Roots, memory_of
-from fwdad.ir.analysis.effects import commute, risk
+from fwdad.ir.analysis.effects import footprint, risk
 from fwdad.ir.ops import (
     Apply,
     Block,
@@ -313,28 +315,42 @@ def _merge_branches(program: Program) -> bool:
 
 
 def _merge_in(block: Block, roots: Roots) -> bool:
+    conditions = [op.condition for op in block.ops if isinstance(op, Branch)]
+    if len(set(conditions)) == len(conditions):
+        return False
     changed = False
-    last: dict[Operand, Branch] = {}
+    last: dict[Operand, tuple[Branch, int]] = {}  # on a condition, with a bit that stands for it
+    own_bits = (1 << k for k in itertools.count())
+    behind: dict[Value, int] = {}  # the bits of the branches that a value is computed from
     position = 0
     while position < len(block.ops):
         op = block.ops[position]
+        used = all_used(op)
+        bits = _bits(used, behind)
         if isinstance(op, Branch) and isinstance(op.condition, Value):
-            earlier = last.get(op.condition)
-            if earlier is not None:
+            earlier, bit = last.get(op.condition, (None, 0))
+            if earlier is not None and not _bits(used.difference(earlier.outputs), behind) & bit:
                 start = block.ops.index(earlier)
                 moved = _around(earlier, block.ops[start + 1 : position], op, roots)
                 if moved is not None:
                     before, after = moved
                     merged = _merged(earlier, op)
                     block.ops[start : position + 1] = [*before, merged, *after]
-                    last[op.condition] = merged
+                    last[op.condition] = merged, bit
+                    behind.update(dict.fromkeys(op.outputs, bits | bit))
                     changed = True
                     continue
-            last[op.condition] = op
+            last[op.condition] = op, next(own_bits)
+            bits |= last[op.condition][1]
         elif isinstance(op, Apply) and op.function is turn:
             last.clear()  # the program is cut here
+        behind.update(dict.fromkeys(defined_by(op), bits))
         position += 1
     return changed
+
+
+def _bits(values: set[Value], behind: dict[Value, int]) -> int:
+    return functools.reduce(operator.or_, (behind.get(v, 0) for v in values), 0)
 
 
 def _around(
@@ -343,15 +359,17 @@ def _around(
     """Sort operations between two branches into before and after both; None if impossible."""
     before: list[Op] = []
     after: list[Op] = []
-    from_first = set(first.outputs)
+    late = set(first.outputs)  # what is there after the first branch only
+    done_late, done_by_second = footprint(first, roots), footprint(second, roots)
     wanted = all_used(second)
     for op in between:
-        used = all_used(op)
-        late = {v for o in after for v in defined_by(o)}
-        if not used & (from_first | late) and all(commute(o, op, roots) for o in (first, *after)):
+        done = footprint(op, roots)
+        if late.isdisjoint(all_used(op)) and done_late.commutes(done):
             before.append(op)
-        elif not wanted.intersection(defined_by(op)) and commute(op, second, roots):
+        elif wanted.isdisjoint(defined_by(op)) and done.commutes(done_by_second):
             after.append(op)
+            late.update(defined_by(op))
+            done_late.include(done)
         else:
             return None
     return before, after
