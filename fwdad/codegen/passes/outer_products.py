@@ -7,13 +7,16 @@ loop anyway. One that is added to a matrix in place is BLAS's ``ger``.
 
 from __future__ import annotations
 
+import functools
 import operator
+from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 
 from fwdad.codegen.passes.deferred_updates import add_products_later
 from fwdad.codegen.passes.rank_one_products import has_constant_matrix, multiply_one_row
-from fwdad.ir.analysis.alias import may_overlap, memory_of
+from fwdad.ir.analysis.alias import Roots, may_overlap, memory_of
 from fwdad.ir.analysis.def_use import count_uses
 from fwdad.ir.clone import copied
 from fwdad.ir.ops import (
@@ -45,15 +48,12 @@ def without_outer_sums(program: Program) -> Program:
     returned itself if there is nothing to do.
     """
     constant = program.quiet and has_constant_matrix(program)
-    if not program.quiet or not (
-        constant or any(_Sums(program, b).found for b in blocks_of(program.block))
-    ):
+    if not program.quiet or not (constant or any(sums.found for _, sums in _sums_of(program))):
         return program
     copy = copied(program)
     if constant:
         multiply_one_row(copy)
-    for block in blocks_of(copy.block):
-        sums = _Sums(copy, block)
+    for block, sums in _sums_of(copy):
         block.ops = [
             new
             for op in block.ops
@@ -64,6 +64,13 @@ def without_outer_sums(program: Program) -> Program:
     return copy
 
 
+def _sums_of(program: Program) -> Iterator[tuple[Block, _Sums]]:
+    """The blocks that may have sums of outer products, with what is found in each."""
+    blocks = [b for b in blocks_of(program.block) if _may_have(b)]
+    uses = count_uses(program.block) if blocks else Counter()
+    return ((b, _Sums(program, b, uses)) for b in blocks)
+
+
 class _Sums:
     """The sums of outer products in a block.
 
@@ -71,18 +78,22 @@ class _Sums:
     operations that become parts of one.
     """
 
-    def __init__(self, program: Program, block: Block) -> None:
-        self._uses = count_uses(program.block) if _may_have(block) else {}
+    def __init__(self, program: Program, block: Block, uses: Counter[Value]) -> None:
+        self._uses = uses
         self._program = program
         self._place = {v: k for k, op in enumerate(block.ops) for v in op.outputs}
         self._ops = block.ops
         self.found: dict[int, list[Op]] = {}
         self.inside: set[int] = set()
-        for op in reversed(block.ops if self._uses else []):
+        for op in reversed(block.ops):
             if id(op) not in self.inside and _is(op, _SUMS):
                 self._try(op)
             elif isinstance(op, Update):
                 self._try_update(op)
+
+    @functools.cached_property
+    def _roots(self) -> Roots:
+        return memory_of(self._program)
 
     def _try(self, op: Op) -> None:
         inside: list[Op] = []
@@ -114,8 +125,11 @@ class _Sums:
         last = self._ops.index(op)
         if pair is None or not (op.index == (Ellipsis,) or (plain and rank == 2)):
             return
-        roots, params = memory_of(self._program), set(self._program.block.params)
-        if any(v.type.dtype != np.float64 or may_overlap(v, op.array, roots, params) for v in pair):
+        params = set(self._program.block.params)
+        if any(
+            v.type.dtype != np.float64 or may_overlap(v, op.array, self._roots, params)
+            for v in pair
+        ):
             return
         if any(_acts(o) for o in self._ops[first:last]):
             return

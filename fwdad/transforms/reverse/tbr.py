@@ -46,7 +46,7 @@ def _check_other_writers(sweep: Sweep, overwriting: Overwriting, read: list[Read
     """Refuse a function that overwrites what the reverse pass reads, which is not restored."""
     structure = sweep.structure
     for op in (op for block in blocks_of(structure.top) for op in block.ops):
-        if target_of(op) is not None or op not in structure.program:
+        if not op.writes() or target_of(op) is not None or op not in structure.program:
             continue
         if isinstance(op, Call) or (isinstance(op, Apply) and op.function in _ON_STACKS):
             continue
