@@ -14,9 +14,10 @@ from typing import Any
 import numba
 
 from fwdad.codegen.llvm.loop_merging import shared_loops
-from fwdad.codegen.llvm.lowering import INNER
+from fwdad.codegen.llvm.lowering import INNER, PART
 from fwdad.codegen.llvm.nests.code import NestFunction
 from fwdad.codegen.llvm.nests.extraction import without_nests
+from fwdad.codegen.llvm.nests.partition import in_parts
 from fwdad.codegen.llvm.nests.types import agrees
 from fwdad.codegen.llvm.pipeline import ProgramCompiler
 from fwdad.codegen.llvm.python_calls import numba_type
@@ -41,40 +42,41 @@ class Machine:
     """A source's functions under Numba; they are cached if there is a ``digest``."""
 
     def __init__(self, source: Source, digest: str | None, types: dict[str, Type]) -> None:
-        self.source = source
+        self.source = source = in_parts(source)
         self.types = types
         self._digest = digest
         if LINALG_HELPERS.intersection(source.namespace):
             provide()
         special_functions.provide(set(source.namespace))
-        self.kernel, self.called, self.nests = self._functions()
+        self.kernel, self.nests = self._functions()
 
-    def _functions(
-        self, refused: Iterable[str] = ()
-    ) -> tuple[Any, dict[str, Any], list[NestFunction]]:
-        """Numba's functions: the first, its callees, and the loop nests cut out of them."""
+    def _functions(self, refused: Iterable[str] = ()) -> tuple[Any, list[NestFunction]]:
+        """Numba's function, and the loop nests cut out of it and of what it calls."""
         source, nests = without_nests(self.source, self.types, NestFunction, refused)
         run = defined(source)
         run.__dict__[INNER] = frozenset(source.inner)
-        called = {}
         for callee in source.called:
             run.__globals__[callee.name].__dict__[INNER] = frozenset(callee.inner)
             declared = _declared(_jit(run.__globals__[callee.name], self._digest), callee)
-            called[callee.name] = run.__globals__[callee.name] = declared
+            run.__globals__[callee.name] = declared
+        for part in source.parts:
+            function = run.__globals__[part]
+            function.__dict__.update({INNER: frozenset(source.inner), PART: True})
+            run.__globals__[part] = _jit(function, self._digest, no_cpython_wrapper=True)
         made_nests = [source.namespace[name] for name in nests]
         # a shared loop is not given all lengths
         shared = {} if CHECK_BOUNDS else shared_loops(nests.values())
         for nest in made_nests:
             nest.shared = shared
             nest.stays_apart = len(nests) > _MOST_INSIDE
-        return _jit(run, self._digest), called, made_nests
+        return _jit(run, self._digest), made_nests
 
     def compile(self, signature: tuple[Any, ...]) -> None:
         """Compile for Numba's types of some arguments.
 
         Raises :class:`CannotCompileError` if Numba refuses, or infers a type other than the tape's.
         """
-        kernel, called, nests = self.kernel, self.called, self.nests
+        kernel, nests = self.kernel, self.nests
         refused: set[str] = set()
         while True:
             try:
@@ -85,15 +87,12 @@ class Machine:
                 if not nests:
                     raise
                 refused |= more or {n.__name__ for n in nests}
-                kernel, called, nests = self._functions(refused)
+                kernel, nests = self._functions(refused)
         try:
             _compare(compiled, self.types)
-            for name in self.source.outlined:
+            for name, types in self._types_inside().items():
                 for each in kernel.py_func.__globals__[name].overloads.values():
-                    _compare(each, self.types)
-            for callee in self.source.called:
-                for each in called[callee.name].overloads.values():
-                    _compare(each, callee.types)
+                    _compare(each, types)
         except CannotCompileError:
             self.kernel.overloads.pop(signature, None)
             raise
@@ -103,6 +102,11 @@ class Machine:
             )
             self.kernel.add_overload(compiled)
             self.kernel.disable_compile()
+
+    def _types_inside(self) -> dict[str, dict[str, Type]]:
+        """The types of the variables of the functions that the first one calls."""
+        called = {c.name: c.types for c in self.source.called}
+        return called | dict.fromkeys((*self.source.outlined, *self.source.parts), self.types)
 
     def _compiled(self, kernel: Any, signature: tuple[Any, ...]) -> Any:
         """The compile result of a kernel."""
@@ -141,12 +145,12 @@ class _Deep(EnteredTwice):
         sys.setrecursionlimit(self._limit)
 
 
-def _jit(f: Callable[..., Any], digest: str | None) -> Any:
+def _jit(f: Callable[..., Any], digest: str | None, **options: bool) -> Any:
     """Numba's dispatcher; cached code gets a name that no other program has."""
     if digest is not None:
         f.__module__ = __name__  # must be importable
         f.__qualname__ = f"{digest}.{f.__name__}"
-    return numba.njit(pipeline_class=ProgramCompiler, **OPTIONS)(f)
+    return numba.njit(pipeline_class=ProgramCompiler, **OPTIONS, **options)(f)
 
 
 def _declared(function: Any, callee: Callee) -> Any:

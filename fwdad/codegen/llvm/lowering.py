@@ -33,6 +33,8 @@ _POWERS = (operator.pow, operator.ipow)
 
 INNER = "__fwdad_inner__"
 """The attribute of a function that names the indices that need no check."""
+PART = "__fwdad_part__"
+"""The attribute of a function that was cut out of another one."""
 
 
 class ProgramLower(Lower):  # type: ignore[misc]
@@ -49,6 +51,12 @@ class ProgramLower(Lower):  # type: ignore[misc]
             self.call_helper,
             release_gil=release_gil,
         )
+
+    def lower_normal_function(self, fndesc: Any) -> None:
+        """Write the function; LLVM's passes are slow for long ones, so parts stay apart."""
+        super().lower_normal_function(fndesc)
+        if PART in vars(self.func_ir.func_id.func):
+            self.function.attributes.add("noinline")
 
     def incref(self, typ: Any, val: Any) -> None:
         """Add a reference; does nothing for types that own no memory."""

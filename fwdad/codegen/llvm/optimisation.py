@@ -79,6 +79,17 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
             passes.run(module, builder)
 
 
+class _PartLibrary(_Library):
+    """The code of a part of a program: what calls it optimises it, and makes machine code of it."""
+
+    def _optimize_final_module(self) -> None:
+        hide(self._final_module, self._names)
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
 class Contents(NamedTuple):
     """The names in a module: global variables, functions only called, functions visible to others.
 
@@ -124,10 +135,11 @@ def hide(module: Any, kept: Iterable[str]) -> bool:
     return bool(visible)
 
 
-def new_library(codegen: Any, name: str) -> Any:
-    """An empty library for a program, which can be serialised later."""
+def new_library(codegen: Any, name: str, *, is_part: bool = False) -> Any:
+    """An empty library for a program, which can be serialised later, or for a part of one."""
     knows = hasattr(llvm, "create_pass_builder")  # LLVM's new pass managers
     ours = knows and config.LLVM_REFPRUNE_PASS and config.OPT != 0
-    library = _Library(codegen, name) if ours else codegen.create_library(name)
+    kind = _PartLibrary if is_part else _Library
+    library = kind(codegen, name) if ours else codegen.create_library(name)
     library.enable_object_caching()
     return library

@@ -23,7 +23,7 @@ from numba.core.untyped_passes import IRProcessing
 
 from fwdad.codegen.llvm import allocation, reshaping
 from fwdad.codegen.llvm.blas import Product
-from fwdad.codegen.llvm.lowering import ProgramLower
+from fwdad.codegen.llvm.lowering import PART, ProgramLower
 from fwdad.codegen.llvm.optimisation import new_library
 
 types: Any = _types
@@ -160,10 +160,16 @@ class _Lowering(BaseNativeLowering):
 
     def run_pass(self, state: Any) -> bool:
         """Write the code, and let LLVM compile it."""
+        is_part = PART in vars(state.func_id.func)
         if state.library is None:
             codegen = state.targetctx.codegen()
-            state.library = new_library(codegen, state.func_id.func_qualname)
+            state.library = new_library(codegen, state.func_id.func_qualname, is_part=is_part)
+        state.flags.no_compile = is_part
         done: bool = super().run_pass(state)
+        if is_part:
+            key = state.library.__reduce__  # a function, by which callers find it
+            state.targetctx.insert_user_function(key, state.cr.fndesc, [state.library])
+            state.cr = state.cr._replace(cfunc=key)
         return done
 
 

@@ -53,7 +53,7 @@ class Source:
     ``places`` has the user's location of each line, and ``quiet`` suppresses floating-point
     warnings. For Numba: ``called`` are its callees, ``inner`` indices that are inside every array
     that they index, ``outlined`` are functions whose variables have types of the first one's, and
-    ``callbacks`` what it calls of Python's.
+    ``callbacks`` what it calls of Python's; ``parts`` are what the first function was cut into.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Source:
     outlined: list[str] = field(default_factory=list)
     callbacks: list[Any] = field(default_factory=list)
     arrays: frozenset[str] = frozenset()
+    parts: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:

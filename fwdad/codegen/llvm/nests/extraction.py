@@ -65,7 +65,7 @@ def without_nests(
     lines = source.code.splitlines()
     known: dict[str, tuple[list[str], Mapping[str, Type]]]
     known = {c.name: (c.inner, c.types) for c in source.called}
-    known[source.name] = source.inner, types
+    known |= dict.fromkeys((source.name, *source.parts), (source.inner, types))
     for function in ast.parse(source.code).body:
         if isinstance(function, ast.FunctionDef) and not function.decorator_list:
             cutter = _Cutter(function, source.namespace, *known.get(function.name, ((), {})))
@@ -104,7 +104,7 @@ class _Cutter:
         self.inner = frozenset(inner)
         self.types = types
         self.bound = {a.arg: 0 for a in function.args.args}  # the line where it is first assigned
-        for n in _names(function):
+        for n in names_in(function):
             if isinstance(n.ctx, ast.Store):
                 self.bound[n.id] = min(self.bound.get(n.id, n.lineno), n.lineno)
         self.local = set(self.bound)
@@ -141,11 +141,11 @@ class _Cutter:
         These may stand behind other statements that only define names.
         """
         statements: list[ast.stmt] = [loop]
-        names = {n.id for n in _names(loop)}
+        names = {n.id for n in names_in(loop)}
         between_stored: set[str] = set()
         between_read: set[str] = set()
         for s in reversed(before):
-            stored, read = stored_in(s), _read(s)
+            stored, read = stored_in(s), read_in(s)
             is_own = not stored & live or stored <= stored_in(loop)
             if isinstance(s, ast.Assign):
                 fits = stored <= names and is_own and not stored & between_read
@@ -178,10 +178,10 @@ class _Cutter:
         stored = stored_in(tree)
         kept_names = sorted(stored & live, key=lambda name: (self.bound[name], name))
         read = Live().block(body, set(kept_names))
-        order = dict.fromkeys(n.id for n in _names(tree) if n.id in self.local)
+        order = dict.fromkeys(n.id for n in names_in(tree) if n.id in self.local)
         parameters = {name: f"v{k}" for k, name in enumerate(order)}
         parameters_read = [name for name in parameters if name in read]
-        for n in _names(tree):
+        for n in names_in(tree):
             n.id = parameters.get(n.id, n.id)
         text = "\n".join(map(ast.unparse, body))
         places = (place.partition(" ") for place in self.inner)  # `top + 2` is inside, too
@@ -204,7 +204,7 @@ class _Cutter:
         parsed = ast.parse(text)
         functions = {
             n.id: self.namespace.get(n.id, BUILTINS.get(n.id))
-            for n in _names(parsed)
+            for n in names_in(parsed)
             if n.id not in parameters.values()
         }
         if CHECK_BOUNDS:  # errors report the line
@@ -303,15 +303,15 @@ class Live:
         """The names that are live before a statement."""
         if isinstance(s, ast.Assign):
             stored = {t.id for t in _targets(s.targets) if isinstance(t, ast.Name)}
-            return (after - stored) | _read(s)
+            return (after - stored) | read_in(s)
         if isinstance(s, ast.AugAssign):
-            return after | _read(s) | {n.id for n in _names(s)}
+            return after | read_in(s) | {n.id for n in names_in(s)}
         if isinstance(s, (ast.Expr, ast.Pass)):
-            return after | _read(s)
+            return after | read_in(s)
         if isinstance(s, (ast.Return, ast.Raise)):
-            return _read(s)
+            return read_in(s)
         if isinstance(s, ast.If):
-            return self.block(s.body, after) | self.block(s.orelse, after) | _read(s.test)
+            return self.block(s.body, after) | self.block(s.orelse, after) | read_in(s.test)
         if isinstance(s, (ast.Break, ast.Continue)) and self._ends:
             return set(self._ends[-1])
         if isinstance(s, (ast.For, ast.While)) and not s.orelse:
@@ -320,7 +320,7 @@ class Live:
         return after
 
     def _loop(self, s: ast.For | ast.While, after: set[str]) -> set[str]:
-        head = _read(s.iter if isinstance(s, ast.For) else s.test)
+        head = read_in(s.iter if isinstance(s, ast.For) else s.test)
         counters = (
             {s.target.id} if isinstance(s, ast.For) and isinstance(s.target, ast.Name) else set()
         )
@@ -344,7 +344,7 @@ def _targets(targets: Iterable[ast.expr]) -> Iterator[ast.expr]:
             yield t
 
 
-def _names(tree: ast.AST) -> list[ast.Name]:
+def names_in(tree: ast.AST) -> list[ast.Name]:
     """Names in source order; cached on the node, like :func:`_uses`."""
     known: list[ast.Name] | None = vars(tree).get(_NAMES)
     if known is None:
@@ -358,7 +358,7 @@ def _add_names(tree: ast.AST, found: list[ast.Name]) -> None:
         if isinstance(node, ast.Name):
             found.append(node)
         elif isinstance(node, ast.stmt):
-            found += _names(node)
+            found += names_in(node)
         else:
             _add_names(node, found)
 
@@ -384,7 +384,8 @@ def _children(tree: ast.AST) -> Iterator[ast.AST]:
             yield value
 
 
-def _read(tree: ast.AST) -> set[str]:
+def read_in(tree: ast.AST) -> set[str]:
+    """The names that some statements read."""
     return _uses(tree)[0]
 
 

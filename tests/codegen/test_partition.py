@@ -1,0 +1,126 @@
+"""A long function that is cut into parts means what it means whole."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+numba = pytest.importorskip("numba")
+
+import fwdad  # noqa: E402
+from fwdad.codegen.llvm.nests import partition  # noqa: E402
+from fwdad.codegen.numba_compile import Machine  # noqa: E402
+from fwdad.codegen.numpy_backend.source import Source, defined  # noqa: E402
+
+
+def source(code):
+    lines = code.strip().splitlines()
+    return Source("f", "\n".join(lines) + "\n", {"np": np}, list(range(len(lines))))
+
+
+@pytest.fixture
+def short(monkeypatch):
+    monkeypatch.setattr(partition, "LINES", 4)
+
+
+LINE = """
+def f(x):
+    a = x + 1.0
+    if a > 2.0:
+        b = a * a
+    else:
+        b = 3.0
+    c = a + b
+    d = c * x
+    if d > 10.0:
+        b = d
+    if d < -2.0:
+        raise ValueError("too low")
+    e = b + d
+    g = e * c
+    h = g + a
+    return (h, b)
+"""
+LOOP = """
+def f(x):
+    k = 0
+    s = 0.0
+    while k < 20:
+        k = k + 1
+        t = s + x
+        u = t * 0.5
+        v = u + t
+        w = v * v
+        s = s + w * 0.001
+        t = s + x
+        u = t * 0.25
+        if u > 3.0:
+            break
+        v = u - t
+        w = v * s
+        s = s + w * 0.01
+        s = s + u * 0.001
+        s = s + v * 0.002
+    return (s, k)
+"""
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("code", [LINE, LOOP])
+def test_parts_return_what_is_read_after_them(code):
+    whole = source(code)
+    made = partition.in_parts(whole)
+    assert len(made.parts) >= 2
+    assert len(made.places) == len(made.code.splitlines())
+    machine = Machine(whole, None, {})
+    assert machine.source.parts == made.parts
+    for x in (-0.5, 0.5, 1.5, 4.0):
+        wanted = defined(whole)(x)
+        assert defined(made)(x) == wanted
+        assert_allclose(machine.kernel(x), wanted, rtol=1e-15)
+
+
+@pytest.mark.usefixtures("short")
+def test_parts_raise_what_the_whole_raises():
+    made = source(LINE)
+    with pytest.raises(ValueError, match="too low"):
+        Machine(made, None, {}).kernel(-2.0)
+
+
+@pytest.mark.usefixtures("short")
+def test_lines_keep_their_places():
+    whole = source(LINE)
+    made = partition.in_parts(whole)
+    lines, old = made.code.splitlines(), whole.code.splitlines()
+    for line, place in zip(lines, made.places, strict=True):
+        if place is not None and "_part_" not in line:
+            assert line.strip() == old[place].strip()
+
+
+def test_short_functions_stay_whole():
+    whole = source(LINE)
+    assert partition.in_parts(whole) is whole
+
+
+def program(x):
+    a = np.zeros(8)
+    s = x[0]
+    for k in range(3):
+        a[1:4] = a[2:5] * x[:3] + 0.5
+        b = np.sin(a[:3]) * x[1:4]
+        a[4:7] += 0.1 * b
+        s = s * x[1] + b[k] if s > 0.4 else np.sin(s) + a[5]
+        a[k] = s
+    return np.sum(a) + s
+
+
+@pytest.mark.usefixtures("short")
+def test_gradients_in_parts_are_compiled_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("FWDAD_CACHE_DIR", str(tmp_path))
+    x = np.linspace(0.2, 0.9, 7)
+    wanted = fwdad.jacobian(program, x, mode="forward")
+    for _ in range(2):  # the second is found on the disk
+        g = fwdad.jit(fwdad.value_and_grad(program), backend="numba")
+        value, gradient = g(x)
+        assert_allclose(value, program(x), rtol=1e-14)
+        assert_allclose(gradient, wanted, rtol=1e-12)
+        assert len(list(tmp_path.rglob("*.fwdad"))) == 1
