@@ -1,7 +1,7 @@
 """Derivatives of ADBench's problems beside the compiled programs, JAX and PyTorch: a table.
 
 ``python -m benchmarks.adbench --rounds 9``; each problem has a process of its own. Results are
-checked against differences in one direction at the small size first, and against each other.
+checked against differences in one direction at the small size, and against each other.
 """
 
 from __future__ import annotations
