@@ -1,13 +1,16 @@
 """One function for each way to go wrong: the error, the place that it names, what it says."""
 
 import pickle
+import threading
 
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.sparse
 
 import fwdad
 import fwdad.errors
+from fwdad.colouring import colour
 from fwdad.reversible import Stack, ancilla, free, push, reversible
 
 X = np.array([1.0, 2.0, 3.0])
@@ -237,6 +240,19 @@ def saved_dual():
         return x if pickle.dumps(x) else 2.0
 
     return fwdad.jacobian(f, X)
+
+
+@case(fwdad.errors.UnpicklableTapeError, "pickle.dumps(tape)", "dict.*lock.*pass that as an arg")
+def pickled_tape_that_reads_a_lock():
+    held = {"rate": 2.0, "lock": threading.Lock()}
+    tape = fwdad.trace(lambda x: held["rate"] * x, X)
+    return pickle.dumps(tape)
+
+
+@case(fwdad.errors.ColouringError, 'colour(wide, kind="star")', r"symmetric.*\(2, 3\).*columns")
+def colouring_of_a_wide_pattern():
+    wide = scipy.sparse.csr_array(np.eye(2, 3))
+    return colour(wide, kind="star")
 
 
 @case(fwdad.errors.StaleValueError, "held[0] * x", "earlier derivative call.*stop_gradient")

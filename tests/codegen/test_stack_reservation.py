@@ -179,7 +179,7 @@ def test_room_of_loops_that_begin_before_a_counter():
     """Room for what they push, and no less: what lies behind a stack is somebody else's."""
     tests = re.findall(r"if (\w+)_top \+ (.*) > \1\.size", source(behind, X, 3))
     rooms = [eval(n, {"t": len(X), "i": 2}) for _, n in tests if "i" in n]
-    assert [n // 2 for n in rooms] == [len(X), len(X) - 1]
+    assert rooms == [len(X), len(X) - 1]
 
 
 def run_lines(code, name, steps):
