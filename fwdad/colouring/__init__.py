@@ -1,6 +1,6 @@
 """Colourings of sparsity patterns: which columns or rows are differentiated together.
 
-It knows nothing of derivatives: patterns come in, and seeds and the way back go out.
+It knows nothing of derivatives: from a pattern it computes seeds, and decompresses the products.
 """
 
 from fwdad.colouring.colouring import Colouring

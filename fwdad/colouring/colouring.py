@@ -1,4 +1,4 @@
-"""A colouring as an object: its pattern, its colours, seeds, and the way back to the entries."""
+"""A colouring as an object: its pattern, its colours, seeds, and decompression."""
 
 from __future__ import annotations
 

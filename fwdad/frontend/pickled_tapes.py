@@ -2,8 +2,7 @@
 
 What is found in a module that can be imported is found there by the tape that is loaded. Anything
 else, such as variables of a notebook and of functions around the one that was traced, is copied
-with the value that it has: it belongs to the loaded tape alone, so that nobody can change it, and
-guards of it are left out.
+with the value that it has. Only the loaded tape refers to the copy, so it needs no guards.
 """
 
 from __future__ import annotations

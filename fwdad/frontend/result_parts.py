@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import types
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,12 +35,12 @@ class Run:
         return [r.copy() for r in y] if y.ndim > 1 else list(y)
 
 
-class Take:
+class Take(ABC):
     """What makes a value of one run's results."""
 
+    @abstractmethod
     def __call__(self, run: Run) -> Any:
         """The value."""
-        raise NotImplementedError
 
     def text(self, _values: list[str], _namespace: dict[str, Any]) -> str | None:
         """The same as an expression of the program's values, if it has no object of its own."""

@@ -147,11 +147,8 @@ def _by_chance(
     pairs = list(zip(_shapes(first), _shapes(second), strict=False))
     seen: list[list[int]] = []
     for sizes in others if any(m == n for m, n in pairs) else ():
-        try:
-            found = list(_shapes(call_on_sample(function, args, kwargs, sizes)))
-        except Exception:  # noqa: BLE001, S112  (these lengths do not go together)
-            continue
-        if len(found) == len(pairs):
+        found = _lengths_at(function, args, kwargs, sizes)
+        if found is not None and len(found) == len(pairs):
             seen.append(found)
     lengths = {at: tuple(found[at] for found in seen) for at in range(len(pairs))}
     return {
@@ -184,9 +181,8 @@ def _shifted(
         other = {d: x if d is s else b[d] for d, x in a.items()}
         tried = 0
         for sizes in (other, *({**a, s: x} for x in (0, 1, 2, 3, 4, 5, 9))):
-            try:
-                again = list(_shapes(call_on_sample(function, args, kwargs, sizes)))
-            except Exception:  # noqa: BLE001, S112  (these lengths do not go together)
+            again = _lengths_at(function, args, kwargs, sizes)
+            if again is None:
                 continue
             if len(again) <= at or again[at] != max(sizes[s] - k, 0):
                 break
@@ -195,6 +191,16 @@ def _shifted(
             if tried > 1:
                 found[at] = s.minus(k)
     return found
+
+
+def _lengths_at(
+    function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], sizes: dict[Size, int]
+) -> list[int] | None:
+    """The lengths of all arrays in a result for a sample; None if the function refuses it."""
+    try:
+        return list(_shapes(call_on_sample(function, args, kwargs, sizes)))
+    except Exception:  # noqa: BLE001  (these lengths do not go together)
+        return None
 
 
 def _shapes(x: Any) -> Iterator[int]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -224,48 +223,37 @@ def _sum_rows(w: Parts, out: Value, letters, operands, lengths: dict[str, str]) 
         return False
     if dtype not in (np.float64, np.float32) or any(a.type.dtype != dtype for a in arrays):
         return False
-    summed = [c for c in lengths if c not in result]
-    index = dict(zip([*result, *summed], w.loops.index_names(len(lengths)), strict=True))
+    letters = [*result, *(c for c in lengths if c not in result)]
+    sizes, names_of = [lengths[c] for c in letters], w.loops.index_names(len(letters))
+    index, axis_of = dict(zip(letters, names_of, strict=True)), letters.index
     width, (panel, totals) = lanes_of(dtype), map(w.names.temporary, ("panel", "totals"))
-    shown = [c for c, d in zip(term, of.shape, strict=True) if c != along and d != 1]
-    kept = [*(c for c in (*result, *summed) if c in shown), along]
+    shown = {c for c, d in zip(term, of.shape, strict=True) if d != 1}
+    kept = [*(c for c in letters if c in shown and c != along), along]
     whole = f"({lengths[along]} + {width - 1}) // {width} * {width}"
     shape = tuple_text([*(lengths[c] for c in kept[:-1]), whole])
     w.code.line(f"{panel} = np.zeros({shape}, {dtype_text(dtype)})")
     item = f"{names[having[0]]}[{_place(index, term, of)}]"
-    with _nest(w, index, lengths, kept):
+    with w.loops.over(names_of, sizes, [*map(axis_of, kept)]):
         w.code.line(f"{panel}[{subscript([index[c] for c in kept])}] = {item}")
-    w.arrays.new(out, [lengths[c] for c in result])
+    w.arrays.new(out, sizes[: len(result)])
     factors = [
         f"{name}[{_place(index, term, a.type)}]"
         for k, (term, a, name) in enumerate(zip(terms, arrays, names, strict=True))
         if k != having[0]
     ]
     row = f"vector_read({width}, None, {panel}, {subscript([index[c] for c in kept])})"
-    place = subscript([index[c] for c in result])
-    with _nest(w, index, lengths, result[:-1]):
+    place = subscript(names_of[: len(result)])
+    with w.loops.over(names_of, sizes, range(len(result) - 1)):
         w.code.line(f"for {index[along]} in range(0, {lengths[along]}, {width}):")
         with w.code.indented():
             w.draft.vector_line(f"{totals} = vector_filled({width}, 0.0)")
-            with _nest(w, index, lengths, summed):
+            with w.loops.over(names_of, sizes, range(len(result), len(letters))):
                 product = " * ".join([*factors, row])
                 w.draft.vector_line(f"{totals} = {totals} + {product}")
             w.draft.vector_line(
                 f"vector_write({totals}, {lengths[along]}, {w.names.name(out)}, {place})"
             )
     return True
-
-
-@contextmanager
-def _nest(
-    w: Parts, index: dict[str, str], lengths: dict[str, str], letters: Sequence[str]
-) -> Iterator[None]:
-    """Loops over some letters around a block."""
-    for c in letters:
-        w.code.line(f"for {index[c]} in range({lengths[c]}):")
-        w.code.indent += 1
-    yield
-    w.code.indent -= len(letters)
 
 
 @handles(np.einsum)
