@@ -35,6 +35,23 @@ from fwdad.ir.primitives.opaque_call import Whole
 from fwdad.ir.primitives.view_mirrors import view_or_copy, view_or_zeros
 from fwdad.ops import Layout, Memory, Record, record_of
 
+_FEW_ROWS = 8
+
+
+def multiplies_few_rows(op: Op) -> bool:
+    """Whether an operation is a matrix of a few rows times a vector: lanes of an inner product.
+
+    Compiled code forms these as inner products, in loops that read the rows where they are; BLAS
+    would need them without gaps.
+    """
+    if not isinstance(op, Apply) or op.function not in (operator.matmul, np.matmul, np.dot):
+        return False
+    if len(op.args) != 2 or op.kwargs or not all(map(is_array, op.args)):
+        return False
+    a, b = (x.type for x in op.args)
+    rows = a.shape[0] if (a.ndim, b.ndim) == (2, 1) else None
+    return isinstance(rows, int) and 0 < rows <= _FEW_ROWS
+
 
 class Order(enum.IntEnum):
     """The memory layout of an array.

@@ -14,7 +14,7 @@ import numpy as np
 
 from fwdad.ir.analysis.alias import Roots, memory, memory_of
 from fwdad.ir.analysis.effects import reads, writes
-from fwdad.ir.analysis.layout import Order, Orders
+from fwdad.ir.analysis.layout import Order, Orders, multiplies_few_rows
 from fwdad.ir.ops import Apply, Block, Op, Operand, Program, Store, Update, Value, is_array
 from fwdad.ir.ops import values_in as _values
 from fwdad.ir.primitives.stacks import pop, top
@@ -23,7 +23,6 @@ from fwdad.ops import record_of
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.transforms.passes.copies import observable_orders
 
-_PRODUCTS = {operator.matmul, operator.getitem}
 _READERS = {scale_lanes, np.sum}
 
 
@@ -139,5 +138,9 @@ def _only_reads(op: Op, v: Operand) -> bool:
         return False
     f = op.function
     if isinstance(f, np.ufunc):
-        return f.signature is None
-    return f in _READERS or (getattr(f, "__module__", "") == "_operator" and f not in _PRODUCTS)
+        return f.signature is None or multiplies_few_rows(op)
+    if f is operator.matmul or f is np.dot:
+        return multiplies_few_rows(op)
+    return f in _READERS or (
+        getattr(f, "__module__", "") == "_operator" and f is not operator.getitem
+    )

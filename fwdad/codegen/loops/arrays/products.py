@@ -18,6 +18,7 @@ from fwdad.codegen.loops.terms.number_terms import Term, literal, numpy_number
 from fwdad.codegen.loops.terms.numpy_terms import numpy_term
 from fwdad.codegen.loops.vectors.vector_terms import lanes_of
 from fwdad.codegen.runtime import libmvec
+from fwdad.ir.analysis.layout import multiplies_few_rows
 from fwdad.ir.notation import ATOM, tuple_text
 from fwdad.ir.ops import Value, is_array
 from fwdad.ir.types import ArrayType
@@ -93,7 +94,7 @@ def _dot(w: Parts, op, a, b):
         raise TypeError(f"of ranks {ranks}")
     out = op.outputs[0]
     dtype = out.type.dtype
-    if dtype.kind in "fc" and ranks != (1, 1):
+    if dtype.kind in "fc" and ranks != (1, 1) and not multiplies_few_rows(op):
         factors = f"{as_dtype(w, a, dtype)}, {as_dtype(w, b, dtype)}"
         if not w.arrays.has_workspace(out):
             return f"np.dot({factors})"
@@ -109,7 +110,7 @@ def _dot(w: Parts, op, a, b):
     wide = WIDE.get(dtype, dtype)
     total = w.names.temporary("total", numpy_number(wide))
     i, j, k = w.loops.index_names(3)
-    lengths = [(i, f"{m}.shape[0]")] if ranks[0] == 2 else []
+    lengths = [(i, length_text(a.type.shape[0], m, 0))] if ranks[0] == 2 else []
     lengths += [(j, f"{n}.shape[1]")] if ranks[1] == 2 else []
     left = [i, k] if ranks[0] == 2 else [k]
     right = [k, j] if ranks[1] == 2 else [k]
