@@ -19,6 +19,7 @@ from fwdad.errors import (
 from fwdad.ir.abstract_eval.rule_trials import check_lengths_of
 from fwdad.ir.analysis.reassociation import hand_on
 from fwdad.ir.ops import Apply, Value, is_array, values_in
+from fwdad.ir.primitives.broadcast_sums import sum_to
 from fwdad.ir.primitives.opaque_call import Whole
 from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top
 from fwdad.ir.symbol import Length, Symbol, as_divisor, as_numpy_number
@@ -188,6 +189,13 @@ class Rules:
             return True
         elif function is scale_lanes:
             self._elementwise(op, find_rule(np.multiply))
+            return True
+        elif function is sum_to:
+            self.state.copy(op)
+            (v,), (_, *lengths) = op.outputs, self.state.symbols(op.args)
+            args = (self.tangents.multiplied(self.tangents.of(op.args[0])), self.n, *lengths)
+            lanes = self.recorder.apply_typed(sum_to, args, self.state.lanes_type(v.type))
+            self.state.tangent[v] = Chunk.of(self.n, self.state.shape(v.type), {Lanes(lanes): None})
             return True
         return False
 
