@@ -28,6 +28,12 @@ class Held:
         self.name = self.top = self.shapes = ""
         self.unknown: list[int] = []  # the axes whose lengths are on the stack of shapes
 
+    @property
+    def each(self) -> int:
+        """How many elements a push adds; 0 if that varies."""
+        shape = self.type.shape if isinstance(self.type, ArrayType) else ()
+        return 0 if self.unknown else math.prod(d for d in shape if isinstance(d, int))
+
     def place(self, stack: Value) -> str:
         """Where the next number of a stack is stored."""
         k = self.stacks.index(stack)

@@ -109,10 +109,14 @@ def make_room(w: Parts, loop: Loop) -> None:
     for op in loop.body.ops:
         if isinstance(op, Apply) and op.function is push:
             layout = w.stacks.held[op.args[0]]
-            if layout.name and not isinstance(layout.type, ArrayType):
+            if layout.name and layout.each:
                 raising.setdefault(layout, []).append(op)
     raised = _pushes_in(w, loop)
-    rooms = {layout: len(ops) for layout, ops in raising.items() if raised[layout] == len(ops)}
+    rooms = {
+        layout: len(ops) * layout.each
+        for layout, ops in raising.items()
+        if raised[layout] == len(ops)
+    }
     if not rooms:
         return
     w.stacks.roomy.update(op for layout in rooms for op in raising[layout])
@@ -164,11 +168,20 @@ def _push(w: Parts, op: Apply, stack: Value, x: Any) -> None:
         if op in layout.ends:
             w.code.line(f"{top} += {len(layout.stacks)}")
         return
+    if x in w.registers.lanes and layout.each:
+        if op not in w.stacks.roomy:
+            _grow(w, layout, str(layout.each))
+        store = w.registers.function("store", layout.each)
+        view, lanes = f"{name}[{top}:{top} + {layout.each}]", w.lanes.text(x, layout.each)
+        w.code.line(f"{store}({view}, {lanes})", op)
+        w.code.line(f"{top} += {layout.each}")
+        return
     grown = w.helpers.use("grown")
     with reading(w, x) as (value, lengths, steps):
         size = w.names.temporary("size", INT)
         w.code.line(f"{size} = {' * '.join(lengths)}", op)
-        _grow(w, layout, size)
+        if op not in w.stacks.roomy:
+            _grow(w, layout, size)
         count = len(layout.unknown)
         if count:
             w.code.line(f"if {shapes}_top + {count} > {shapes}.size:")
