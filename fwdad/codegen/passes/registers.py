@@ -1,7 +1,8 @@
 """Which values of a program are kept in SIMD registers: the N lanes of a scalar.
 
 Such a value is an array of a known, small length that nobody writes into, made by a function of
-lanes, by linear operations on such values, or of a list of numbers that only such operations use.
+lanes, by linear operations on such values, of a list of numbers that only such operations use, or
+popped for these.
 Code may always load one from an array, or write one into a new array; so what is chosen here
 affects the speed, never the result.
 """
@@ -28,6 +29,7 @@ from fwdad.ir.ops import (
     is_array,
     values_in,
 )
+from fwdad.ir.primitives.stacks import pop
 from fwdad.ir.types import ArrayType, Number
 from fwdad.ops import Algebra, functions_with
 from fwdad.tangents.scaling import scale_lanes
@@ -99,7 +101,7 @@ def in_registers(program: Program, is_written: Callable[[Value], bool]) -> set[V
     while True:
         before = len(chosen)
         for op in ops:
-            for value in _new(op, chosen) or _gathered(op, chosen, users):
+            for value in _new(op, chosen) or _taken(op, chosen, users):
                 if not is_written(value):
                     chosen.add(value)
         if len(chosen) == before:
@@ -139,20 +141,26 @@ def _users(program: Program) -> Users:
     return users
 
 
-def _gathered(op: Op, chosen: set[Value], users: Users) -> list[Value]:
-    """The lanes that are made of a list of numbers, unless they are needed as an array."""
-    if not isinstance(op, Apply) or op.function not in GATHERING or op.kwargs:
+def _taken(op: Op, chosen: set[Value], users: Users) -> list[Value]:
+    """The lanes made of a list of numbers, or popped, unless they are needed as an array."""
+    if not isinstance(op, Apply) or op.kwargs or not (op.function is pop or _gathers(op)):
         return []
-    if len(op.args) != 1 or not isinstance(op.args[0], (list, tuple)):
-        return []
-    value, n = op.outputs[0], len(op.args[0])
-    if value in chosen or lane_count(value) != n or not all(map(is_real, op.args[0])):
+    (value,) = op.outputs
+    if value in chosen or lane_count(value) is None:
         return []
     users_of_value = users.get(value, [])
     as_lanes = [_takes_lanes(user, value, chosen) for user in users_of_value]
     stored = [_stores_lanes(user, value) for user in users_of_value]
     wanted = any(as_lanes) and all(a or b for a, b in zip(as_lanes, stored, strict=True))
     return [value] if wanted else []
+
+
+def _gathers(op: Apply) -> bool:
+    if op.function not in GATHERING or len(op.args) != 1:
+        return False
+    items = op.args[0]
+    is_list = isinstance(items, (list, tuple))
+    return is_list and lane_count(op.outputs[0]) == len(items) and all(map(is_real, items))
 
 
 def _takes_lanes(user: Op | None, value: Value, chosen: set[Value]) -> bool:

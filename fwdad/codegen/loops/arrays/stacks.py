@@ -16,6 +16,7 @@ from fwdad.codegen.loops.notation import dtype_text, subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.stack_memory import Held
 from fwdad.codegen.numba_support import CHECK_BOUNDS
+from fwdad.codegen.passes.registers import width
 from fwdad.ir.notation import tuple_text
 from fwdad.ir.ops import Apply, Call, Loop, Value, is_array, type_of_operand, values_in, walk
 from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top
@@ -205,6 +206,11 @@ def _push(w: Parts, op: Apply, stack: Value, x: Any) -> None:
 def _pop(w: Parts, op: Apply, stack: Value) -> str:
     layout = w.stacks.held[stack]
     t = op.outputs[0].type
+    lanes = width(op.outputs[0]) if op.outputs[0] in w.registers.lanes else 0
+    if lanes and layout.each:
+        w.code.line(f"{layout.top} -= {lanes}", op)
+        load = w.registers.function("load", lanes)
+        return f"{load}({layout.name}[{layout.top}:{layout.top} + {lanes}])"
     if isinstance(t, ArrayType) and t.ndim:
         if layout.unknown:
             w.code.line(f"{layout.shapes}_top -= {len(layout.unknown)}", op)
@@ -213,7 +219,8 @@ def _pop(w: Parts, op: Apply, stack: Value) -> str:
         size = " * ".join(lengths)
         w.code.line(f"{layout.top} -= {size}")
         w.code.line(f"{w.helpers.use('ahead')}({layout.name}, {layout.top}, {size}, -1)")
-        return _view(w, op, layout.name, layout.top, lengths)
+        view = _view(w, op, layout.name, layout.top, lengths)
+        return f"{w.registers.function('load', lanes)}({view})" if lanes else view
     if op in layout.lowers:
         w.code.line(f"{layout.top} -= {len(layout.stacks)}", op)
     return _item(w, op, layout.place(stack))
