@@ -234,7 +234,10 @@ def _makes_lanes(op: Op, chosen: set[Value]) -> bool:
 
 
 def lane_memory(program: Program, chosen: set[Value]) -> set[Value]:
-    """The arrays whose elements' lanes are read or written as one, and that are never reshaped."""
+    """The arrays whose elements' lanes are read or written as one, and that are never reshaped.
+
+    One lane has no neighbours: such arrays stay C-contiguous.
+    """
     values: set[Value] = set()
     reshaped: set[Any] = set()
     for op in program.walk():
@@ -245,4 +248,4 @@ def lane_memory(program: Program, chosen: set[Value]) -> set[Value]:
             values.add(op.args[0])
         elif isinstance(op, Apply) and op.function in (np.reshape, np.ravel):
             reshaped.update(values_in(op.args))
-    return values - reshaped
+    return {v for v in values - reshaped if v.type.shape[0] != 1}

@@ -18,6 +18,8 @@ from fwdad.ir.builder.shape_env import length_of
 from fwdad.ir.ops import Apply, Block, Load, Op, Operand, Program, Value, is_array, walk
 from fwdad.ir.rewrite import give_types
 from fwdad.ir.types import ArrayType, Dimension, Size, Type, sliced
+from fwdad.ops import Layout, record_of
+from fwdad.transforms.forward import zero_lanes
 
 
 def share_lengths(program: Program) -> bool:
@@ -33,16 +35,54 @@ def share_lengths_in(block: Block) -> bool:
 
 def _asked_of_operands(block: Block) -> bool:
     """Read lengths from what an array was computed from, so that the array itself may be dead."""
-    asking = [op for op in walk(block) if isinstance(op, Apply) and op.function is length_of]
+    asking = [
+        op for op in walk(block) if isinstance(op, Apply) and record_of(op.function).shape_only
+    ]
     definitions = {v: op for op in walk(block) for v in op.outputs} if asking else {}
     changed = False
     for op in asking:
-        array, axis = op.args
-        if is_array(array):
-            source = same_length(array, axis, definitions)
-            changed |= source[0] is not array
-            op.args = source
+        if op.function is length_of:
+            array, axis = op.args
+            if is_array(array):
+                source = same_length(array, axis, definitions)
+                changed |= source[0] is not array
+                op.args = source
+            continue
+        if record_of(op.function).layout is not Layout.C:
+            continue  # a new array in the order of axes of what it is like
+        for k in record_of(op.function).shape_only:
+            array = op.args[k] if k < len(op.args) else None
+            if not is_array(array):
+                continue
+            like = _same_type(array, definitions)
+            shape = _shape_given(definitions.get(like))
+            if op.function is zero_lanes and shape:
+                op.function = np.zeros
+                op.args = ((op.args[0], *shape), op.outputs[0].type.dtype)
+                changed = True
+            elif like is not array:
+                op.args = (*op.args[:k], like, *op.args[k + 1 :])
+                changed = True
     return changed
+
+
+def _shape_given(op: Op | None) -> tuple[Operand, ...]:
+    """The shape that a new array is made in, where it is given as a tuple."""
+    if not isinstance(op, Apply) or op.function not in (np.zeros, np.empty, np.ones, np.full):
+        return ()
+    shape = op.args[0] if op.args else ()
+    return shape if isinstance(shape, tuple) else ()
+
+
+def _same_type(array: Value, made: dict[Value, Op]) -> Value:
+    """An array that the given one was computed from, with its dtype and lengths; or itself."""
+    op = made.get(array)
+    while isinstance(op, Apply) and not op.mutated:
+        operand = next((a for a in op.args if is_array(a) and a.type == array.type), None)
+        if operand is None:
+            break
+        array, op = operand, made.get(operand)
+    return array
 
 
 def same_length(array: Value, axis: int, made: dict[Value, Op]) -> tuple[Value, int]:
