@@ -18,6 +18,7 @@ from fwdad.codegen.loops.terms.element_terms import ELEMENTWISE
 from fwdad.codegen.loops.terms.numpy_terms import as_ufunc
 from fwdad.ir.analysis.alias import Roots, memory
 from fwdad.ir.analysis.indices import Places, affine
+from fwdad.ir.analysis.layout import multiplies_few_rows
 from fwdad.ir.builder.index_parts import spelled_out
 from fwdad.ir.builder.shape_env import length_of
 from fwdad.ir.ops import (
@@ -37,6 +38,7 @@ from fwdad.ir.ops import (
 from fwdad.ir.primitives.stacks import push
 from fwdad.ops import record_of
 from fwdad.tangents.scaling import scale_lanes
+from fwdad.transforms.forward import zero_lanes
 
 Axes = tuple[int, ...]
 """The axes of an array, the one whose elements lie far apart first."""
@@ -61,7 +63,7 @@ def axes_of_memory(program: Program, roots: Roots, known: Places) -> dict[Value,
 def _is_made(function: Any) -> bool:
     """Whether a function makes arrays in whatever order they are wanted."""
     record = record_of(function)
-    return record.fill == 0 or function in (np.full, np.full_like, np.ndarray.copy)
+    return record.fill == 0 or function in (np.full, np.full_like, np.ndarray.copy, zero_lanes)
 
 
 class _Votes:
@@ -188,6 +190,8 @@ def _only_reads(op: Apply) -> bool:
     if f is push or f in _READ or record_of(f).copies or f is length_of:
         return True
     ufunc = as_ufunc(f)
+    if multiplies_few_rows(op):
+        return True
     if ufunc is not None:
         return len(op.args) == ufunc.nin and not op.kwargs
     return f in ELEMENTWISE and not op.kwargs

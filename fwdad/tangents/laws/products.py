@@ -39,7 +39,7 @@ def _primal_matmul_chunk(a: Any, b: Chunk) -> Chunk:
     lanes, ndim = b.lanes, np.ndim(plain(a))
     if b.ndim == 1:
         if ndim <= 2:
-            return Chunk(lanes @ a.T)
+            return Chunk(lanes @ (a.T if ndim == 2 else a))
         return Chunk(np.moveaxis(np.matmul(a, lanes.T), -1, 0))
     if ndim == 1:
         return Chunk(np.matmul(a, lanes))

@@ -73,9 +73,7 @@ class Tangents:
             )
         # of the array's own dtype: the tangent of `x + 0j` is real, until something is stored
         lanes = self._cast(self.multiplied(tangent), v.type)
-        # a plain copy of what is broadcast is not C-contiguous, and its reshape is a copy
-        lanes = self.recorder.apply(np.ascontiguousarray, (lanes,), {})
-        return self.recorder.apply(np.array, (lanes,), {})
+        return self.recorder.apply(np.ndarray.copy, (lanes,), {})
 
     def multiplied(self, chunk: Chunk) -> Any:
         """A chunk's lanes, multiplied out, without making arrays of a number's unit directions."""
