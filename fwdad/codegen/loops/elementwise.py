@@ -323,7 +323,7 @@ class Elementwise:
     def _fits(self, a: Value, union: dict[int, set[Dimension]]) -> bool:
         """Whether a deferred value has one element for each of the loop's, as far as is known."""
         own = self._union(self.leaf_values(a))
-        return own.keys() == union.keys() and all(bool(own[k]) == bool(union[k]) for k in own)
+        return all(bool(own.get(k)) == bool(d) for k, d in union.items())
 
     def lengths(
         self, leaves: list[Leaf], ndim: int

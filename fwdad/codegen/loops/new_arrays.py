@@ -45,12 +45,14 @@ class NewArrays:
         *,
         zeros: bool = False,
         compared: bool = False,
+        name: str = "",
     ) -> None:
         """Define an array to be filled; one local to an iteration is allocated before the loop.
 
-        Its lengths are checked here, unless the caller has ``compared`` them.
+        Its lengths are checked here, unless the caller has ``compared`` them. It has the value's
+        name if none is given.
         """
-        name, dtype = self.names.name(value), value.type.dtype
+        name, dtype = name or self.names.name(value), value.type.dtype
         loop, shape = self._workspace(value)
         if loop is None:
             array = self.zeros(value, lengths) if zeros else self.empty(lengths, dtype, value)

@@ -20,6 +20,7 @@ from fwdad.codegen.loops.terms.number_terms import (
 )
 from fwdad.codegen.loops.terms.numpy_terms import as_ufunc, loop_types, numpy_term
 from fwdad.codegen.numba_support import CannotCompileError
+from fwdad.codegen.passes.registers import width
 from fwdad.errors import type_in_words
 from fwdad.ir.notation import ATOM, LOWEST
 from fwdad.ir.ops import Apply, Missing, Operand, Value, is_array, type_of_operand
@@ -106,12 +107,20 @@ class Operands:
         lengths = [str(n) for n in least_shape(t)]
         return self.helpers.use("loose") + f"({self.arrays.empty(lengths, t.dtype)})"
 
+    def _spilled(self, value: Value) -> str:
+        """The name of a new array with the lanes of a value in registers."""
+        n, text = width(value), self.registers.text(value)
+        name = self.names.temporary("a", value.type)
+        self.arrays.new(value, [str(n)], name=name)
+        self.code.line(f"{self.registers.function('store', n)}({name}, {text})")
+        return name
+
     def array(self, operand: Value) -> str:
         """The name of an array."""
         if operand in self.standins:
             return self.standins[operand]
         if operand in self.registers.lanes:
-            return self.registers.spilled(operand)
+            return self._spilled(operand)
         text = self.text(operand, ATOM)
         if text.isidentifier():
             return text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fwdad.codegen.loops.draft import Draft
-from fwdad.codegen.passes.registers import width
 from fwdad.ir.notation import LOWEST
 from fwdad.ir.ops import Value
 
@@ -29,11 +28,3 @@ class Registers:
         """The lanes of a value in registers as source."""
         inlined = self.draft.inlined
         return inlined.text(value, level) if value in inlined.held else self.draft.names.name(value)
-
-    def spilled(self, value: Value) -> str:
-        """The name of a new array with the lanes of a value."""
-        n, text = width(value), self.text(value)
-        name = self.draft.names.temporary("a", value.type)
-        self.draft.code.line(f"{name} = np.empty(({n},), np.float64)")
-        self.draft.code.line(f"{self.function('store', n)}({name}, {text})")
-        return name
