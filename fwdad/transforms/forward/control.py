@@ -13,6 +13,7 @@ from fwdad.ir.ops import (
     Value,
     is_array,
 )
+from fwdad.ir.rewrite import all_used
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number, Type
 from fwdad.tangents.chunk import Chunk
@@ -103,6 +104,7 @@ class Control:
 
     def loop(self, op: Loop) -> None:
         """Push a loop forward: it carries the lanes of what is active, too."""
+        self._multiply_out(op)
         active = [
             k
             for k, (p, a) in enumerate(zip(op.carried, op.initial, strict=True))
@@ -160,6 +162,17 @@ class Control:
                 outputs=tuple(outputs), location=op.location,
             )
         )  # fmt: skip
+
+    def _multiply_out(self, op: Loop) -> None:
+        """Multiply out, once, what the iterations of a loop would each multiply out anew."""
+        used = all_used(op)
+        for v, tangent in [item for item in self.state.tangent.items() if item[0] in used]:
+            if not isinstance(tangent, Chunk) or not tangent.shape:
+                continue
+            whole = all(not lanes.placed and lanes.lane < 0 for lanes in tangent.terms)
+            if whole and any(d is not None for d in tangent.terms.values()):
+                lanes = Lanes(self.tangents.multiplied(tangent))
+                self.state.tangent[v] = Chunk.of(self.n, tangent.shape, {lanes: None})
 
 
 def _joint_lanes(a: Any, b: Any, n: int) -> list[Lanes] | None:

@@ -18,7 +18,6 @@ from fwdad.ir.builder.shape_env import length_of
 from fwdad.ir.ops import Apply, Block, Load, Op, Operand, Program, Value, is_array, walk
 from fwdad.ir.rewrite import give_types
 from fwdad.ir.types import ArrayType, Dimension, Size, Type, sliced
-from fwdad.ops import Layout, record_of
 from fwdad.transforms.forward import zero_lanes
 
 
@@ -36,34 +35,33 @@ def share_lengths_in(block: Block) -> bool:
 def _asked_of_operands(block: Block) -> bool:
     """Read lengths from what an array was computed from, so that the array itself may be dead."""
     asking = [
-        op for op in walk(block) if isinstance(op, Apply) and record_of(op.function).shape_only
+        op for op in walk(block) if isinstance(op, Apply) and op.function in (length_of, zero_lanes)
     ]
     definitions = {v: op for op in walk(block) for v in op.outputs} if asking else {}
     changed = False
     for op in asking:
-        if op.function is length_of:
+        if op.function is zero_lanes:
+            changed |= _zeros_of_source(op, definitions)
+        elif is_array(op.args[0]):
             array, axis = op.args
-            if is_array(array):
-                source = same_length(array, axis, definitions)
-                changed |= source[0] is not array
-                op.args = source
-            continue
-        if record_of(op.function).layout is not Layout.C:
-            continue  # a new array in the order of axes of what it is like
-        for k in record_of(op.function).shape_only:
-            array = op.args[k] if k < len(op.args) else None
-            if not is_array(array):
-                continue
-            like = _same_type(array, definitions)
-            shape = _shape_given(definitions.get(like))
-            if op.function is zero_lanes and shape:
-                op.function = np.zeros
-                op.args = ((op.args[0], *shape), op.outputs[0].type.dtype)
-                changed = True
-            elif like is not array:
-                op.args = (*op.args[:k], like, *op.args[k + 1 :])
-                changed = True
+            source = same_length(array, axis, definitions)
+            changed |= source[0] is not array
+            op.args = source
     return changed
+
+
+def _zeros_of_source(op: Apply, made: dict[Value, Op]) -> bool:
+    """Make zero lanes in the shape of what an array was computed from, or that it was given."""
+    n, array = op.args
+    if not is_array(array):
+        return False
+    like = _same_type(array, made)
+    shape = _shape_given(made.get(like))
+    if shape:
+        op.function, op.args = np.zeros, ((n, *shape), op.outputs[0].type.dtype)
+    else:
+        op.args = (n, like)
+    return bool(shape) or like is not array
 
 
 def _shape_given(op: Op | None) -> tuple[Operand, ...]:
