@@ -17,8 +17,9 @@ from fwdad.errors import (
     is_library_file,
 )
 from fwdad.ir.abstract_eval.rule_trials import check_lengths_of
+from fwdad.ir.analysis.def_use import count_uses
 from fwdad.ir.analysis.reassociation import hand_on
-from fwdad.ir.ops import Apply, Value, is_array, values_in
+from fwdad.ir.ops import Apply, Value, is_array, values_in, walk
 from fwdad.ir.primitives.broadcast_sums import sum_to
 from fwdad.ir.primitives.opaque_call import Whole
 from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top
@@ -64,6 +65,11 @@ class _Wanted(Lanes):
 _TERMS = 4  # lanes that a number's tangent may be a sum of, if they are no unit directions
 
 
+def _by_elements(op: Apply) -> bool:
+    rule = find_rule(ruled_function(op))
+    return rule is not None and rule.kind == "elementwise"
+
+
 class Rules:
     """Pushes calls of functions forward."""
 
@@ -82,6 +88,9 @@ class Rules:
         self.memory = memory
         self.recorder = state.recorder
         self.n = state.n
+        self._uses = count_uses(state.block)
+        calls = (op for op in walk(state.block) if isinstance(op, Apply) and not _by_elements(op))
+        self._used_whole = {v for op in calls for v in values_in(op.operands())}
 
     def push(self, op: Apply) -> None:
         """Push a call forward."""
@@ -117,19 +126,27 @@ class Rules:
             raise UntraceableError(view_is_written(rule), op.location)
 
     def _bound_terms(self, op: Apply) -> None:
-        """Multiply out a number's tangent that is a sum of many lanes.
+        """Multiply out a number's tangent that is a sum of many lanes, and a reduced array's.
 
-        All that follows scales each term, for each use of the number: a loop that pops many numbers
-        would become ten times as long.
+        All that follows scales each term, for each use: a loop that pops many numbers would become
+        ten times as long. Uses of an array element by element share one loop in compiled code, but
+        a reduction beside them would add up the products once more.
         """
         for v in op.outputs:
             tangent = self.state.tangent.get(v)
-            if not isinstance(tangent, Chunk) or tangent.shape:
+            if not isinstance(tangent, Chunk):
                 continue
             free = sum(not lanes.placed and lanes.lane < 0 for lanes in tangent.terms)
-            if free > max(_TERMS, self.n):
+            if tangent.shape:
+                scaled = any(d is not None and np.ndim(d) for d in tangent.terms.values())
+                apart = self._uses[v] > 1 and v in self._used_whole
+                wanted = apart and scaled and free == len(tangent.terms) > 1
+            else:
+                wanted = free > max(_TERMS, self.n)
+            if wanted:
                 lanes = Lanes(self.tangents.multiplied(tangent))
-                self.state.tangent[v] = Chunk.of(self.n, (), {lanes: 1.0})
+                scaling = None if tangent.shape else 1.0
+                self.state.tangent[v] = Chunk.of(self.n, tangent.shape, {lanes: scaling})
 
     def _convert(self, op: Apply) -> None:
         self.state.copy(op)
