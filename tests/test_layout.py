@@ -199,6 +199,7 @@ PLUG_IN_POINTS = {
     "fwdad.frontend.syntax.iteration.OVER": "loops over a stand-in",
     "fwdad.frontend.numpy_sources.table.SOURCES": "sources of NumPy's functions",
     "fwdad.evaluation.by_tape._BY_TAPE": "derivatives by tapes, which drivers keep",
+    "fwdad.evaluation.by_tape._ASKED": "what a call of an evaluator of the drivers asks of a tape",
     # who is told of events
     "fwdad.rules.core.registry._ON_CHANGE": "caches, which drop what was built from older rules",
     "fwdad.rules.core.registry._ON_WRITER": "reverse rules of functions that write",

@@ -8,11 +8,18 @@ from typing import Any, Concatenate, Literal, Unpack, overload
 import numpy as np
 
 from fwdad.api.transforms import grad, scalar
-from fwdad.core.tracebacks import public
 from fwdad.drivers.jacobian import jacobian
 from fwdad.drivers.jitted_function import Jitted
+from fwdad.eager.arguments import explicit_leaves
 from fwdad.errors import SeedError
-from fwdad.evaluation.arguments import check_chunk
+from fwdad.evaluation.arguments import (
+    all_at_once,
+    arguments_of,
+    check_chunk,
+    joint_structure,
+    width_of,
+)
+from fwdad.evaluation.by_tape import at_once, by_tape
 from fwdad.evaluation.evaluators import jvp
 from fwdad.evaluation.signatures import (
     Argnums,
@@ -26,6 +33,19 @@ from fwdad.evaluation.signatures import (
     P,
 )
 from fwdad.evaluation.transformed import NOT_GIVEN, without_point
+from fwdad.tangents.seeds import BasisSeeds, GivenSeeds
+
+
+def _matrix(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    """What :func:`hessian` returns."""
+    gradient = grad(f, argnums)
+    return jacobian(gradient, args[0], args=args[1:], kwargs=kwargs, argnums=argnums, **options)
+
+
+def _product(f: Function, _argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    """What :func:`hvp` returns; the direction is the last of ``args``."""
+    x, *more, v = args
+    return _along(grad(f), x, v, tuple(more), kwargs, options["chunk"])
 
 
 @overload
@@ -46,7 +66,7 @@ def hessian(
 def hessian(
     f: Function, x: Any, *, argnums: Argnums = 0, **options: Unpack[ChunkedArguments]
 ) -> Any: ...
-@public
+@at_once(_matrix, absent=(NOT_GIVEN,))
 def hessian(
     f: Function,
     x: Any = NOT_GIVEN,
@@ -89,8 +109,20 @@ def hessian(
     """
     if x is NOT_GIVEN:
         return without_point(_call_hessian, scalar(f), args, kwargs, argnums, chunk=chunk)
-    gradient = _gradient(f, argnums)
-    return jacobian(gradient, x, chunk=chunk, args=args, kwargs=kwargs, argnums=argnums)
+
+    def by_columns() -> Any:
+        gradient = _gradient(f, argnums)
+        return jacobian(gradient, x, chunk=chunk, args=args, kwargs=kwargs, argnums=argnums)
+
+    tapes = by_tape(f)
+    if tapes is None:
+        return by_columns()
+    arguments, _ = arguments_of(f, x, args, kwargs, argnums)
+    seeds = BasisSeeds(arguments.leaves)
+    if not all_at_once(width_of(chunk, seeds.count, arguments.leaves), seeds.count):
+        return by_columns()
+    given = f, argnums, arguments.args, arguments.kwargs, {"chunk": chunk}
+    return tapes.or_else(_matrix, *given, by_columns)
 
 
 @overload
@@ -105,7 +137,7 @@ def hvp(
 ) -> np.ndarray[Any, D]: ...
 @overload
 def hvp(f: Function, x: Any, v: Any, **options: Unpack[ChunkedArguments]) -> Any: ...
-@public
+@at_once(_product, last="v", absent=(NOT_GIVEN, None))
 def hvp(
     f: Function,
     x: Any = NOT_GIVEN,
@@ -157,10 +189,28 @@ def hvp(
     if v is NOT_GIVEN:
         raise SeedError("hvp(f, x) needs a direction: write hvp(f, x, v), or hvp(f)(x, v)")
     check_chunk(chunk)
+
+    def pushed() -> Any:
+        return _along(_gradient(f, 0), x, v, args, kwargs, chunk)
+
+    tapes = by_tape(f)
+    if tapes is None or v is None:
+        return pushed()
+    arguments, single = arguments_of(f, x, args, kwargs, 0, seeded=True)
+    structure = joint_structure(arguments, single)
+    seeds = GivenSeeds(arguments.leaves, structure, explicit_leaves(v))
+    if not all_at_once(width_of(chunk, seeds.count, arguments.leaves), seeds.count):
+        return pushed()
+    given = (*arguments.args, v), arguments.kwargs, {"chunk": chunk}
+    return tapes.or_else(_product, f, 0, *given, pushed)
+
+
+def _along(gradient: Function, x: Any, v: Any, args: Any, kwargs: Any, chunk: ChunkSize) -> Any:
+    """The tangents of a gradient along one direction, or several."""
     single = isinstance(x, np.ndarray) and np.ndim(v) == x.ndim  # the shortest way takes no chunk
     if isinstance(x, (tuple, list)):  # one argument of f, whatever jvp would take it for
-        return jvp(_gradient(f, 0), x, (v,), args=args, kwargs=kwargs, chunk=chunk, argnums=(0,))[1]
-    return jvp(_gradient(f, 0), x, v, args=args, kwargs=kwargs, chunk=None if single else chunk)[1]
+        return jvp(gradient, x, (v,), args=args, kwargs=kwargs, chunk=chunk, argnums=(0,))[1]
+    return jvp(gradient, x, v, args=args, kwargs=kwargs, chunk=None if single else chunk)[1]
 
 
 def _gradient(f: Function, argnums: Argnums) -> Function:

@@ -16,6 +16,8 @@ from fwdad.errors import InternalError, is_own_file
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_DOORS: set[CodeType] = set()  # the code of the functions that users call
+
 
 def public(f: Callable[P, R]) -> Callable[P, R]:
     """Hide fwdad's frames in the exceptions that leave a function that users call.
@@ -37,11 +39,17 @@ def public(f: Callable[P, R]) -> Callable[P, R]:
             leaving(error)
             raise
 
+    return as_public(door, f)
+
+
+def as_public(door: Any, f: Callable[P, R]) -> Callable[P, R]:
+    """A function of ours that does what ``door`` does, and looks like f, which it calls."""
     # in f's own namespace, so that a search for the functions of a module finds it there
     function: Any = FunctionType(door.__code__, f.__globals__, f.__name__, None, door.__closure__)
     for name in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
         setattr(function, name, getattr(f, name))
     function.__wrapped__ = f
+    _DOORS.add(door.__code__)
     found: Callable[P, R] = function
     return found
 
@@ -104,12 +112,8 @@ def _kept(trace: TracebackType | None) -> TracebackType | None:
     return found
 
 
-def _code_of_doors() -> CodeType:
-    def nothing() -> None:
-        pass
-
-    return public(nothing).__code__
-
-
-DOOR = _code_of_doors()
-"""The code of all functions that :func:`public` has made."""
+def behind_doors(f: Any) -> Any:
+    """The function behind the doors of the public interface; any other function itself."""
+    while f.__code__ in _DOORS:
+        f = f.__wrapped__
+    return f

@@ -22,6 +22,7 @@ from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager_reverse import run_recorded, written_out, zeros_of
 from fwdad.errors import NOTE, MissingTransposeError
 from fwdad.evaluation.arguments import arguments_of
+from fwdad.evaluation.by_tape import Question, asked_by
 from fwdad.evaluation.evaluators import value_and_columns
 from fwdad.evaluation.signatures import Argnums, Function
 from fwdad.frontend.calls.tables import builtin
@@ -138,4 +139,10 @@ def _as_wide(part: Any, x: Any) -> Any:
     return call(operator.add, part, 0j)
 
 
+def _asked(_f: Any, args: Any, _kwargs: Any, _look: Any) -> Question:
+    f, argnums, given, named, options = args
+    return Question(pulled_gradient, f, argnums, given, named, options)
+
+
+asked_by(value_and_gradient, _asked)
 builtin(value_and_gradient)(traced_gradient)

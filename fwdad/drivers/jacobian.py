@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import Any, Concatenate, Literal, Unpack, overload
 
 from fwdad.core.fallbacks import Untraced
-from fwdad.core.tracebacks import public
 from fwdad.drivers.jacobian_rows import rows_pay, value_and_rows
 from fwdad.drivers.per_argument import per_argument
 from fwdad.drivers.strategy import Candidate, first_that_can
-from fwdad.drivers.tape_cache import jitted_of, quickly, tape_or_else
+from fwdad.drivers.tape_cache import jitted_of, tape_or_else
 from fwdad.evaluation.arguments import (
     all_at_once,
     argument_numbers,
@@ -20,6 +19,7 @@ from fwdad.evaluation.arguments import (
     check_mode,
     width_of,
 )
+from fwdad.evaluation.by_tape import at_once
 from fwdad.evaluation.evaluators import value_and_columns
 from fwdad.evaluation.signatures import (
     AllJacobianOptions,
@@ -44,6 +44,22 @@ from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.evaluators import traced_jacobian, traced_value_and_jacobian
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.tangents.seeds import leaf_shape
+
+
+def _columns(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    """What :func:`value_and_jacobian` returns, by columns."""
+    x, *more = args
+    asked = {**options, "mode": "forward", "argnums": argnums}
+    return value_and_jacobian(f, x, args=tuple(more), kwargs=kwargs, **asked)
+
+
+def _columns_alone(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    """What :func:`jacobian` returns, by columns."""
+    return _without_value(_columns(f, argnums, args, kwargs, options), options)
+
+
+def _without_value(found: Any, options: Any) -> Any:
+    return found[1:] if options["has_aux"] else found[1]
 
 
 @overload
@@ -83,7 +99,7 @@ def value_and_jacobian(
 ) -> tuple[RFloat, Array]: ...
 @overload
 def value_and_jacobian(f: Function, x: Any, **options: Unpack[AllJacobianOptions]) -> Any: ...
-@public
+@at_once(_columns, absent=(NOT_GIVEN,))
 def value_and_jacobian(
     f: Function,
     x: Any = NOT_GIVEN,
@@ -137,20 +153,7 @@ def value_and_jacobian(
         "chunk": chunk, "mode": mode, "has_aux": has_aux, "outputs": outputs,
         "holomorphic": holomorphic, "stack": stack,
     }  # fmt: skip
-    return _at_point(_columns, f, x, argnums, args, kwargs, options)
-
-
-def _at_point(
-    evaluate: Any, f: Function, x: Any, argnums: Argnums, args: Any, kwargs: Any, options: Any
-) -> Any:
-    """The Jacobian, by a shortcut if there is one; ``evaluate`` says with or without the value."""
-
-    def in_full() -> Any:
-        return _rows_or_columns(evaluate, f, x, argnums, args, kwargs, options)
-
-    if kwargs or jitted_of(f) is None or not isinstance(args, tuple):
-        return in_full()
-    return quickly(evaluate, f, argnums, (x, *args), options, in_full)
+    return _rows_or_columns(_columns, f, x, argnums, args, kwargs, options)
 
 
 def _rows_or_columns(
@@ -193,22 +196,6 @@ def _rows_or_columns(
     return first_that_can(
         "jacobian", f, Candidate("rows", by_rows), Candidate("columns", by_columns)
     )
-
-
-def _columns(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
-    """What :func:`value_and_jacobian` returns, by columns."""
-    x, *more = args
-    asked = {**options, "mode": "forward", "argnums": argnums}
-    return value_and_jacobian(f, x, args=tuple(more), kwargs=kwargs, **asked)
-
-
-def _columns_alone(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
-    """What :func:`jacobian` returns, by columns."""
-    return _without_value(_columns(f, argnums, args, kwargs, options), options)
-
-
-def _without_value(found: Any, options: Any) -> Any:
-    return found[1:] if options["has_aux"] else found[1]
 
 
 @overload
@@ -267,7 +254,7 @@ def jacobian(f: Callable[..., float], x: float, **options: Unpack[JacobianOption
 def jacobian(f: Callable[..., float], x: Array, **options: Unpack[JacobianOptions]) -> Array: ...
 @overload
 def jacobian(f: Function, x: Any, **options: Unpack[AllJacobianOptions]) -> Any: ...
-@public
+@at_once(_columns_alone, absent=(NOT_GIVEN,))
 def jacobian(
     f: Function,
     x: Any = NOT_GIVEN,
@@ -355,7 +342,7 @@ def jacobian(
         "chunk": chunk, "mode": mode, "has_aux": has_aux, "outputs": outputs,
         "holomorphic": holomorphic, "stack": stack,
     }  # fmt: skip
-    return _at_point(_columns_alone, f, x, argnums, args, kwargs, options)
+    return _rows_or_columns(_columns_alone, f, x, argnums, args, kwargs, options)
 
 
 def call_jacobian(

@@ -21,9 +21,11 @@ from fwdad.drivers.executable import Runner
 from fwdad.eager.build import unseen
 from fwdad.eager.lifting.reached import Carrier
 from fwdad.errors import FwdadError, UntraceableError
+from fwdad.evaluation.by_tape import MISS, Shortcuts, never
 from fwdad.evaluation.signatures import P, R
 from fwdad.frontend.arguments import EVERY, UNKNOWN, Flattened, Lengths
-from fwdad.frontend.fast_path import MISS, key_of, never, shortcut
+from fwdad.frontend.fast_path import shortcut
+from fwdad.frontend.parts_of_calls import Parts, key_of
 from fwdad.frontend.specialise import Shapes, gaining, known_lengths, trace_optimised
 from fwdad.frontend.tape import Tape
 from fwdad.ir.drawing.listing import listed
@@ -114,8 +116,9 @@ class Jitted(Carrier, Generic[P, R]):
         self._hits = [0]
         self._strays = 0  # calls that no tape has served, one after the other
         self._untraced: set[Any] = set()  # kinds of arguments of which another way was refused
-        self._latest: Callable[[tuple[Any, ...]], Any] = never
+        self._latest: Callable[[tuple[Any, ...], dict[str, Any]], Any] = never
         self.last: Specialisation | None = None
+        self.shortcuts = Shortcuts()
         self.derivatives: dict[Any, Any] = {}  # kept here by drivers/tape_cache.py
         _ALL.add(self)
 
@@ -123,12 +126,11 @@ class Jitted(Carrier, Generic[P, R]):
         """Call the function."""
         try:
             try:
-                if not kwargs:
-                    y = self._latest(args)  # the most that a call of a small function costs
-                    if y is MISS:
-                        y = self._by_shortcut(args)
-                    if y is not MISS:
-                        return y
+                y = self._latest(args, kwargs)  # the most that a call of a small function costs
+                if y is MISS:
+                    y = self._by_shortcut(args, kwargs)
+                if y is not MISS:
+                    return y
                 return self._find_and_call(args, kwargs)
             except OtherWayError:
                 return self._by_another_way(args, kwargs)
@@ -158,7 +160,7 @@ class Jitted(Carrier, Generic[P, R]):
         self._hits[0] -= 1  # it was none
         if self._strays > _WAYS and self._strays % _RETRIED:
             return self._astray(args, kwargs)
-        y = MISS if kwargs else self._by_other_shortcuts(args)
+        y = self._by_other_shortcuts(args, kwargs)
         if y is not MISS:
             self._strays = 0
             return y
@@ -173,8 +175,7 @@ class Jitted(Carrier, Generic[P, R]):
                     continue
                 with self._lock:  # the next call is tried with this one first
                     tapes[:] = [made, *(m for m in tapes if m is not made)]
-                if not kwargs:
-                    self._note_shortcut(made, args)
+                self._note_shortcut(made, args, kwargs)
                 self._hits[0] += 1
                 self._strays = 0
                 return y
@@ -195,15 +196,15 @@ class Jitted(Carrier, Generic[P, R]):
         self._strays += 1
         return self.__wrapped__(*args, **kwargs)
 
-    def _by_other_shortcuts(self, args: Any) -> Any:
+    def _by_other_shortcuts(self, args: Any, kwargs: Any) -> Any:
         """What a shortcut to another tape returns; ``MISS`` if there is none that fits."""
-        key, tried = key_of(args), self._latest
+        key, tried = key_of(args, kwargs), self._latest
         for made in self.specialisations():
             run = made.shortcuts.get(key) if made.tape.follows else None
             if run is None or run is tried:
                 continue
             try:
-                y = run(args)
+                y = run(args, kwargs)
             except OtherWayError:
                 self._hits[0] -= 1
                 continue
@@ -234,15 +235,15 @@ class Jitted(Carrier, Generic[P, R]):
 
     def quickly(self, args: tuple[Any, ...]) -> Any:
         """What a call returns that needs no more than a shortcut looks at; else ``MISS``."""
-        y = self._latest(args)
-        return self._by_shortcut(args) if y is MISS else y
+        y = self._latest(args, {})
+        return self._by_shortcut(args, {}) if y is MISS else y
 
-    def _by_shortcut(self, args: tuple[Any, ...]) -> Any:
-        run = self._shortcuts.get(key_of(args))
+    def _by_shortcut(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        run = self._shortcuts.get(key_of(args, kwargs))
         if run is None:
             return MISS
         self._latest = run
-        return run(args)
+        return run(args, kwargs)
 
     def __repr__(self) -> str:
         return f"<fwdad.jit of {function_in_words(self.__wrapped__)}>"
@@ -301,6 +302,7 @@ class Jitted(Carrier, Generic[P, R]):
             self._untraced.clear()
             self._shortcuts.clear()
             self.derivatives.clear()
+            self.shortcuts.forget()
             self._latest = never
 
     def specialisations(self) -> list[Specialisation]:
@@ -317,8 +319,8 @@ class Jitted(Carrier, Generic[P, R]):
         """The specialisation for these arguments, made if there is none, and its inputs."""
         flat = Flattened(args, kwargs)
         made, leaves, is_new = self.find_flat(flat, compiled=compiled)
-        if not (is_new or kwargs):
-            self._note_shortcut(made, args)
+        if not is_new:
+            self._note_shortcut(made, args, kwargs)
         return made, leaves, flat.containers
 
     def find_flat(
@@ -340,14 +342,15 @@ class Jitted(Carrier, Generic[P, R]):
         self._hits[0] += 1
         return *found, False
 
-    def known(self, args: tuple[Any, ...]) -> tuple[Specialisation, list[Any], list[Any]] | None:
+    def known(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Specialisation, list[Any], list[Any]] | None:
         """The result of :meth:`find` if a specialisation has been made; else None."""
-        flat = Flattened(args, {})
+        flat = Flattened(args, kwargs)
         found = self._known(flat)
         if found is None:
             return None
         self._hits[0] += 1
-        self._note_shortcut(found[0], args)
         return *found, flat.containers
 
     def _known(self, flat: Flattened) -> tuple[Specialisation, list[Any]] | None:
@@ -437,13 +440,13 @@ class Jitted(Carrier, Generic[P, R]):
         gained = tape.split > general.tape.split
         return Specialisation(tape, self._backend) if gained else general
 
-    def _note_shortcut(self, made: Specialisation, args: tuple[Any, ...]) -> None:
+    def _note_shortcut(self, made: Specialisation, args: Any, kwargs: Any) -> None:
         """Let calls like this one find their tape without flattening their arguments."""
-        key = key_of(args)
+        key = key_of(args, kwargs)
         if key not in made.shortcuts:
-            made.shortcuts[key] = self._written_shortcut(made, args)
+            made.shortcuts[key] = self._written_shortcut(made, args, kwargs)
         elif made.tape.captures and made.rewritten < _REWRITTEN:  # an array has another shape now
-            made.shortcuts[key] = self._written_shortcut(made, args)
+            made.shortcuts[key] = self._written_shortcut(made, args, kwargs)
             made.rewritten += 1
         run = made.shortcuts[key]
         if run is None:
@@ -453,11 +456,19 @@ class Jitted(Carrier, Generic[P, R]):
         self._shortcuts[key] = run
         self._latest = never
 
-    def _written_shortcut(self, made: Specialisation, args: tuple[Any, ...]) -> Any:
+    def _written_shortcut(self, made: Specialisation, args: Any, kwargs: Any) -> Any:
+        parts = Parts()
+        given, named = parts.call(args, kwargs)
+        parts.take([*given, *named.values()])
+        return self.shortcut_to(made, parts)
+
+    def shortcut_to(self, made: Specialisation, parts: Parts, **options: Any) -> Any:
+        """A shortcut from a call to a tape, for the parts of an example; None if impossible."""
         tape = made.tape
         if self._apart and (tape.prints or tape.rebuild.needs_containers):
             return None
-        return shortcut(tape, made.run.function, args, self._hits, apart=self._apart)
+        run = made.run.function
+        return shortcut(tape, run, parts, self._hits, apart=self._apart, **options)
 
     def push(self, made: Specialisation, n: int, active: tuple[bool, ...]) -> Any:
         """The program that pushes n tangents through one specialisation."""

@@ -42,6 +42,8 @@ class _Thread(threading.local):
 
 
 _THREAD = _Thread()
+WATCHES: set[Watch] = set()
+"""Those in any thread: while there are some, no call takes a shortcut, which makes no choices."""
 
 
 class Watch(EnteredTwice):
@@ -54,11 +56,13 @@ class Watch(EnteredTwice):
 
     def begin(self) -> None:
         """Watch from here on."""
+        WATCHES.add(self)
         _THREAD.watch = self
 
     def end(self) -> None:
         """Leave it to who watched before."""
         _THREAD.watch = self._before
+        WATCHES.discard(self)
 
     def attempt(
         self, what: str, f: Any, candidate: Candidate, why_not: tuple[Untraced, ...]
@@ -76,11 +80,6 @@ class Watch(EnteredTwice):
                     made = own.tape, tuple(own.choices), raised
                     self.choices.append(Choice(what, f, candidate.name, why_not, *made))
         return result
-
-
-def is_watched() -> bool:
-    """Whether choices are gathered: a shortcut makes none."""
-    return _THREAD.watch is not None
 
 
 def note_tape(tape: Any) -> None:

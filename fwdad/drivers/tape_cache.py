@@ -16,7 +16,7 @@ import numpy as np
 from fwdad.core.fallbacks import Untraced, is_refusal
 from fwdad.drivers.jitted_function import Jitted, Specialisation
 from fwdad.drivers.jitted_on_duals import push_on_duals
-from fwdad.drivers.strategy import Candidate, first_that_can, is_watched, note_tape
+from fwdad.drivers.strategy import WATCHES, Candidate, first_that_can, note_tape
 from fwdad.eager.activity import is_active
 from fwdad.eager.build import Run
 from fwdad.eager.duals.explicit import with_explicit
@@ -33,10 +33,18 @@ from fwdad.errors import (
     message_of,
 )
 from fwdad.evaluation.arguments import positions_of
-from fwdad.evaluation.by_tape import ByTape, differentiated_by
+from fwdad.evaluation.by_tape import (
+    MISS,
+    AsGiven,
+    Ask,
+    ByTape,
+    Shortcuts,
+    differentiated_by,
+    never,
+)
 from fwdad.evaluation.signatures import Argnums, Function
 from fwdad.evaluation.transformed import Transformed
-from fwdad.frontend.fast_path import MISS
+from fwdad.frontend.parts_of_calls import Parts, key_of
 from fwdad.frontend.syntax.loops import WithoutWarnings
 from fwdad.rules.core.registry import RULES, when_changed
 from fwdad.tangents.alike import alike
@@ -47,6 +55,7 @@ from fwdad.tangents.plain import plain
 _KEPT = 256
 _SINGLE_KEPT = 16  # tapes of closures, methods and objects
 _MOST_OF_ONE_KIND = 16  # tapes of a function for arguments of one kind
+_MOST_SHORTCUTS = 256  # of one function, and of one derivative
 _MOST_CLOSURES = 4  # of one piece of code that are traced, with other cells or defaults
 
 
@@ -201,26 +210,45 @@ def quickly(
     in_full: Callable[[], Any],
 ) -> Any:
     """The result of a function's tape for arguments like those of an earlier call, else in full."""
-    if SHADOWED or is_watched():  # a shortcut makes no choices
+    if SHADOWED or WATCHES:
         return in_full()
     try:
         tape = tape_for(evaluate, f, argnums, options)
         found = MISS if isinstance(tape, Untraced) else tape.quickly(args)
-        if found is MISS and not isinstance(tape, Untraced) and STATE.run is None:
-            found = _by_known_tape(tape, args)  # of objects and containers
     except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
         with Untraced(f, error).instead():
             return in_full()
     return in_full() if found is MISS else found
 
 
-def _by_known_tape(held: Jitted[..., Any], args: Any) -> Any:
-    """The result of a tape that an earlier call has made; ``MISS`` if none fits."""
-    known = held.known(args)
-    if known is None or why_not_reusable(known[0].tape, known[1]):
+def known(shortcuts: Shortcuts, f: Any, ask: Ask, args: Any, kwargs: Any) -> Any:
+    """What a tape returns that an earlier call has made; the next such call takes a shortcut."""
+    if SHADOWED or WATCHES or STATE.run is not None:
         return MISS
-    made, leaves, containers = known
-    return made.tape.rebuild(apart(made.run(*leaves), leaves), containers)
+    key = (ask, key_of(args[1:] if args and args[0] is f else args, kwargs))
+    shortcut = shortcuts.others.get(key)
+    y = MISS if shortcut is None else shortcut(args, kwargs)
+    if shortcut is not None and y is not MISS:
+        shortcuts.latest[ask] = shortcut
+        return y
+    asked = ask(f, args, kwargs, AsGiven)
+    tape = None if asked is None else tape_for(*asked[:3], asked.options)
+    if asked is None or not isinstance(tape, Jitted):
+        return MISS
+    at = tape.known(asked.args, asked.kwargs)
+    if at is None or why_not_reusable(at[0].tape, at[1]):
+        return MISS
+    made, leaves, containers = at
+    y = made.tape.rebuild(apart(made.run(*leaves), leaves), containers)
+    if len(shortcuts.others) < _MOST_SHORTCUTS:
+        parts = Parts()
+        places: Any = ask(f, *parts.call(args, kwargs), parts)
+        parts.take([*places.args, *places.kwargs.values()])
+        shortcut = tape.shortcut_to(made, parts, unless=(SHADOWED, WATCHES), picked=asked.picked)
+        shortcuts.others[key] = shortcut or never
+        if shortcut is not None:
+            shortcuts.latest[ask] = shortcut
+    return y if asked.picked is None else y[asked.picked]
 
 
 def tape_or_else(
@@ -237,7 +265,7 @@ def tape_or_else(
     return first_that_can("derivative", f, tape, Candidate("duals", instead))
 
 
-differentiated_by(Jitted, ByTape(quickly, tape_or_else))
+differentiated_by(Jitted, ByTape(tape_or_else, known))
 
 
 def traced(

@@ -7,7 +7,6 @@ from typing import Any, Unpack, overload
 
 import numpy as np
 
-from fwdad.core.tracebacks import public
 from fwdad.eager.arguments import Arguments, explicit_leaves
 from fwdad.eager.forward import run_forward
 from fwdad.eager.one_array import push_array
@@ -20,7 +19,7 @@ from fwdad.evaluation.arguments import (
     joint_structure,
     width_of,
 )
-from fwdad.evaluation.by_tape import by_tape
+from fwdad.evaluation.by_tape import at_once, by_tape
 from fwdad.evaluation.elementwise import NOT_ELEMENTWISE, directions, is_diagonal, other_shape
 from fwdad.evaluation.jacobian_layout import in_structures, stacked
 from fwdad.evaluation.signatures import (
@@ -46,6 +45,12 @@ from fwdad.tangents.seeds import BasisSeeds, GivenSeeds, leaf_dtype, leaf_shape
 from fwdad.tangents.zero import NoTangent
 
 
+def _along(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    """What :func:`jvp` returns; the direction is the last of ``args``."""
+    x, *more, v = args
+    return jvp(f, x, v, argnums=argnums, args=tuple(more), kwargs=kwargs, **options)
+
+
 @overload
 def jvp(
     f: Callable[..., R], x: float, v: float, **options: Unpack[HolomorphicArguments]
@@ -60,7 +65,7 @@ def jvp(
 ) -> tuple[R, Any]: ...
 @overload
 def jvp(f: Function, x: Any, v: Any = None, **options: Unpack[JvpOptions]) -> Any: ...
-@public
+@at_once(_along, last="v")
 def jvp(
     f: Function,
     x: Any,
@@ -143,13 +148,8 @@ def jvp(
     (array([1., 4.]), array([2., 0.]))
     """
     options = {"chunk": chunk, "has_aux": has_aux, "outputs": outputs, "holomorphic": holomorphic}
-    tapes = by_tape(f)
-    if tapes is not None and v is not None and not kwargs and type(args) is tuple:
-        return tapes.quickly(
-            _along, f, argnums, (x, *args, v), options,
-            lambda: _pushed(f, x, v, argnums, args, kwargs, options),
-        )  # fmt: skip
-    if type(v) is np.ndarray and type(x) is np.ndarray and type(args) is tuple and tapes is None:
+    is_array = type(v) is np.ndarray and type(x) is np.ndarray and type(args) is tuple
+    if is_array and by_tape(f) is None:
         first = type(argnums) is int and argnums == 0
         usual = first and chunk is None and not has_aux and outputs == "returned"
         pushed = push_array(f, x, v, args, kwargs) if usual else None
@@ -187,12 +187,6 @@ def _pushed(
     return tapes.or_else(_along, f, argnums, given, arguments.kwargs, options, on_duals)
 
 
-def _along(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
-    """What :func:`jvp` returns; the direction is the last of ``args``."""
-    x, *more, v = args
-    return jvp(f, x, v, argnums=argnums, args=tuple(more), kwargs=kwargs, **options)
-
-
 def value_and_columns(
     f: Function,
     arguments: Arguments,
@@ -211,11 +205,16 @@ def value_and_columns(
     return (outcome.y, J, outcome.aux) if has_aux else (outcome.y, J)
 
 
+def _diagonal(f: Function, _argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    """What :func:`derivative` returns."""
+    return derivative(f, args[0], args=args[1:], kwargs=kwargs, **options)
+
+
 @overload
 def derivative(f: Callable[P, R], *, holomorphic: bool = False) -> Callable[P, R]: ...
 @overload
 def derivative(f: Callable[..., R], x: Any, **options: Unpack[DerivativeOptions]) -> R: ...
-@public
+@at_once(_diagonal, absent=(NOT_GIVEN,))
 def derivative(
     f: Function,
     x: Any = NOT_GIVEN,
@@ -280,18 +279,8 @@ def derivative(
     tapes = by_tape(f)
     if tapes is None or not isinstance(args, tuple):
         return on_duals()
-    of_tape = (_diagonal, f, 0, (x, *args))
     options = {"holomorphic": holomorphic}
-
-    def in_full() -> Any:
-        return tapes.or_else(*of_tape, kwargs or {}, options, on_duals)
-
-    return in_full() if kwargs else tapes.quickly(*of_tape, options, in_full)
-
-
-def _diagonal(f: Function, _argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
-    """What :func:`derivative` returns."""
-    return derivative(f, args[0], args=args[1:], kwargs=kwargs, **options)
+    return tapes.or_else(_diagonal, f, 0, (x, *args), kwargs or {}, options, on_duals)
 
 
 def derivative_of_number(f: Function, x: Any, **options: Any) -> Any:

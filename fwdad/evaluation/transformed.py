@@ -7,12 +7,23 @@ import functools
 import inspect
 from typing import Any, Final
 
+from fwdad.core.fallbacks import Untraced
 from fwdad.core.tracebacks import leave
 from fwdad.display.html import facts, framed, mono
 from fwdad.display.words import function_in_words, signature_in_words
 from fwdad.eager.lifting.reached import Carrier
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluation.arguments import argument_numbers, check_chunk
+from fwdad.evaluation.by_tape import (
+    MISS,
+    Captured,
+    Question,
+    Shortcuts,
+    answer,
+    by_tape,
+    never,
+    question_of,
+)
 from fwdad.evaluation.signatures import Argnums, Function
 
 _USUAL = ("auto", False, "returned")  # options that need no mention
@@ -48,10 +59,21 @@ class Transformed(Carrier):
         check_chunk(options["chunk"])
         functools.update_wrapper(self, f, updated=())
         self.__wrapped__ = f
+        self.shortcuts = None if by_tape(f) is None else Shortcuts()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The derivative at some arguments of f."""
         try:
+            if self.shortcuts is not None:
+                try:
+                    y = self.shortcuts.latest.get(_ask, never)(args, kwargs)
+                    if y is MISS:
+                        y = answer(self.shortcuts, self, _ask, args, kwargs)
+                except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
+                    with Untraced(self, error).instead():
+                        return self.evaluate(at_once, args, kwargs)
+                if y is not MISS:
+                    return y
             return self.evaluate(at_once, args, kwargs)
         except BaseException as error:
             leave(error)
@@ -97,6 +119,11 @@ class Transformed(Carrier):
 
     def _made_by(self) -> Any:
         return (_restore, (self._evaluate, self.__wrapped__, self.argnums, self._options))
+
+
+def _ask(f: Transformed, args: Any, kwargs: Any, look: Any) -> Question | None:
+    """The question that a call asks a tape, if it returns what that does."""
+    return question_of(f.evaluate(Captured, args, kwargs), look) if args else None
 
 
 def without_point(

@@ -1,4 +1,4 @@
-"""The shortest path from a call to its compiled code, for arguments that need no flattening.
+"""The shortest path from a call to its compiled code, without flattening its arguments.
 
 What a tape assumes beside its arguments' types and shapes (functions that are not replaced) and
 what it reads (numbers and arrays of closures, modules and objects) is looked up by a function
@@ -13,70 +13,58 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.evaluation.by_tape import MISS
 from fwdad.frontend.captures import COMPARED, fetch
+from fwdad.frontend.parts_of_calls import Parts, Place
 from fwdad.frontend.tape import Tape
 from fwdad.ir.ops import is_array
 from fwdad.ir.symbol import UNBOUND
 
-MISS = object()
-"""What a shortcut returns for other arguments, and where the tape does not hold any more."""
-
-# Arguments of these classes, and arrays, can be distinguished without flattening them.
-_PLAIN = (float, int, complex, np.float64)
-
-
-def key_of(args: tuple[Any, ...]) -> Any:
-    """A key that is equal for calls that can take the same shortcut."""
-    return tuple([(a.dtype, a.shape) if type(a) is np.ndarray else type(a) for a in args])
+_PLAIN = (float, int, complex, np.float64)  # what is captured is of these classes, or an array
 
 
 def shortcut(
     tape: Tape,
     run: Callable[..., Any],
-    args: tuple[Any, ...],
+    parts: Parts,
     hits: list[int],
     *,
     apart: bool = False,
+    unless: tuple[Any, ...] = (),
+    picked: int | None = None,
 ) -> Callable[..., Any] | None:
-    """A function of a tuple of arguments that returns f's value, or ``MISS``; None if impossible.
+    """A function of ``(args, kwargs)`` that returns f's value, or ``MISS``; None if impossible.
 
-    ``run`` is the tape's compiled code, of leaves and captures; ``args`` are those of a call that
-    the tape serves. ``hits`` holds one number, which counts the shortcut's calls. The arrays that
-    the tape returns are ``apart`` from its inputs if that is asked for.
+    ``run`` is the tape's compiled code, of leaves and captures; ``parts`` have taken apart a call
+    that the tape serves. ``hits`` holds one number, which counts the shortcut's calls. The arrays
+    that the tape returns are ``apart`` from its inputs if that is asked for. It misses while one of
+    the containers ``unless`` holds anything. Of a tuple of results it returns the one ``picked``.
     """
-    if tape.value_guards or any(tape.program.written):
-        return None
-    if not all(type(a) is np.ndarray or type(a) in _PLAIN for a in args):
+    if any(tape.program.written) or not parts.possible:
         return None
     captured = [c.fetch() for c in tape.captures]
     if not all(type(x) is np.ndarray or type(x) in _PLAIN for x in captured):
         return None
-    namespace: dict[str, Any] = {"hits": hits, "run": run, "miss": MISS, "ndarray": np.ndarray}
-    checks: list[str] = []
-    for k, (path, held) in enumerate(tape.object_guards):
-        place = _place(path, f"guard{k}", namespace)
-        if place is None:
-            return None
-        if held is UNBOUND and path[0] == "item":  # a builtin's name
-            checks += [f"if {path[2]!r} in guard{k}:", "    return miss"]
-            continue
-        namespace[f"held{k}"] = held
-        differs = "!=" if path[0] in COMPARED else "is not"
-        checks += [f"if {place} {differs} held{k}:", "    return miss"]
-    for k, pair in enumerate(tape.same_objects):
-        places = [_place(path, f"same{k}_{j}", namespace) for j, path in enumerate(pair)]
-        if None in places:
-            return None
-        checks += [f"if {places[0]} is not {places[1]}:", "    return miss"]
+    namespace = parts.namespace
+    namespace |= {"hits": hits, "run": run, "miss": MISS}
+    checks = _guards(tape, namespace)
+    if checks is None:
+        return None
+    for k, held in enumerate(unless):
+        namespace[f"unless{k}"] = held
+        checks += [f"if unless{k}:", "    return miss"]
     for k, (capture, x) in enumerate(zip(tape.captures, captured, strict=True)):
         place = _place(capture.path, f"capture{k}", namespace)
         if place is None:
             return None
-        test = _same(f"c{k}", x, namespace)
+        test = parts.same(f"c{k}", x)
         checks += [f"c{k} = {place}", f"if not ({test}):", "    return miss"]
-    names = [f"x{k}" for k in range(len(args))]
-    inputs = [*names, *(f"c{k}" for k in range(len(captured)))]
-    arrays = [k for k, x in enumerate((*args, *captured)) if type(x) is np.ndarray]
+    leaves = [*parts.leaves, *(Place(f"c{k}", x) for k, x in enumerate(captured))]
+    inputs = [leaf.name for leaf in leaves]
+    arrays = [k for k, leaf in enumerate(leaves) if type(leaf.example) is np.ndarray]
+    for k, value in tape.value_guards.items():
+        namespace[f"value{k}"] = value
+        checks += [f"if {inputs[k]} != value{k}:", "    return miss"]
     for j, k in enumerate(arrays):
         for m in arrays[j + 1 :]:
             if k in tape.alone or m in tape.alone:
@@ -87,13 +75,12 @@ def shortcut(
         checks += [f"if {'not ' if tape.rows else ''}({rows}):", "    return miss"]
         for k in tape.copied.intersection(arrays) if not tape.rows else ():
             checks += [f"if not {inputs[k]}.flags.c_contiguous:", "    return miss"]
-    same = [_same(name, a, namespace) for name, a in zip(names, args, strict=True)]
-    leaves = ", ".join(inputs)
-    lines = [f"made = run({leaves})"]
+    given = ", ".join(inputs)
+    lines = [f"made = run({given})"]
     if hasattr(run, "direct"):  # saves a Python call
         namespace["kernel"], namespace["failed"] = run.direct
-        lines = ["try:", f"    made = kernel({leaves})", "except BaseException as error:",
-                 f"    made = failed(error, ({leaves}{',' if leaves else ''}))"]  # fmt: skip
+        lines = ["try:", f"    made = kernel({given})", "except BaseException as error:",
+                 f"    made = failed(error, ({given}{',' if given else ''}))"]  # fmt: skip
     values = [f"made[{k}]" for k in range(len(tape.program.block.results))]
     for k, result in enumerate(tape.program.block.results):
         if apart and is_array(result):  # in memory that is not its inputs'
@@ -101,23 +88,35 @@ def shortcut(
             owner = " or ".join([f"{y}.base is not None", *(f"{y} is {inputs[j]}" for j in arrays)])
             lines += [f"{y} = made[{k}]", f"if type({y}) is ndarray and ({owner}):",
                       f"    {y} = {y}.copy()"]  # fmt: skip
-    result = tape.rebuild.text(values, namespace)
+    result = tape.rebuild.text(values, namespace, picked)
     if result is None:
         namespace["rebuild"] = tape.rebuild
-        result = f"rebuild(({''.join(f'{v}, ' for v in values)}), ())"
+        held = "".join(f"{c.name}, " for c in parts.containers)
+        result = f"rebuild(({''.join(f'{v}, ' for v in values)}), ({held}))"
+        result += "" if picked is None else f"[{picked}]"
     lines.append(f"return {result}")
-    return _defined(tape.program.name, names, [" and ".join(same), *checks], lines, namespace)
+    return _defined(tape.program.name, parts.lines(), checks, lines, namespace)
 
 
-def _same(name: str, a: Any, namespace: dict[str, Any]) -> str:
-    """A source text that tests whether an input is like a, as :func:`key_of` compares them."""
-    namespace.update({f"class_{name}": type(a)})
-    test = f"type({name}) is class_{name}"
-    if type(a) is not np.ndarray:
-        return test
-    namespace.update({f"dtype_{name}": a.dtype, f"shape_{name}": a.shape})
-    dtype = f"({name}.dtype is dtype_{name} or {name}.dtype == dtype_{name})"
-    return f"{test} and {dtype} and {name}.shape == shape_{name}"
+def _guards(tape: Tape, namespace: dict[str, Any]) -> list[str] | None:
+    """Tests of what a tape assumes not to be replaced; None if a place has no text."""
+    checks: list[str] = []
+    for k, (path, held) in enumerate(tape.object_guards):
+        place = _place(path, f"guard{k}", namespace)
+        if place is None:
+            return None
+        if held is UNBOUND and path[0] == "item":  # a builtin's name
+            checks += [f"if {path[2]!r} in guard{k}:", "    return miss"]
+            continue
+        namespace[f"wanted{k}"] = held
+        differs = "!=" if path[0] in COMPARED else "is not"
+        checks += [f"if {place} {differs} wanted{k}:", "    return miss"]
+    for k, pair in enumerate(tape.same_objects):
+        places = [_place(path, f"same{k}_{j}", namespace) for j, path in enumerate(pair)]
+        if None in places:
+            return None
+        checks += [f"if {places[0]} is not {places[1]}:", "    return miss"]
+    return checks
 
 
 def _place(path: Any, name: str, namespace: dict[str, Any]) -> str | None:
@@ -139,13 +138,9 @@ def _place(path: Any, name: str, namespace: dict[str, Any]) -> str | None:
 
 
 def _defined(
-    title: str, names: list[str], tests: list[str], last: list[str], namespace: dict[str, Any]
+    title: str, parts: list[str], checks: list[str], last: list[str], namespace: dict[str, Any]
 ) -> Callable[..., Any]:
-    same, *checks = tests
-    lines = ["def shortcut(args):", f"    if len(args) != {len(names)}:", "        return miss"]
-    if names:
-        lines += [f"    {', '.join(names)}{',' if len(names) == 1 else ''} = args"]
-        lines += [f"    if not ({same}):", "        return miss"]
+    lines = ["def shortcut(args, kwargs):", *(f"    {line}" for line in parts)]
     if checks:
         lines += ["    try:", *(f"        {line}" for line in checks)]
         # a name or an attribute that is gone, a cell that is empty
@@ -155,8 +150,3 @@ def _defined(
     exec(compile(text, f"<fwdad shortcut of {title}>", "exec"), namespace)  # noqa: S102  (our own text)
     defined: Callable[..., Any] = namespace["shortcut"]
     return defined
-
-
-def never(_args: tuple[Any, ...]) -> Any:
-    """The shortcut before there is one."""
-    return MISS

@@ -207,6 +207,11 @@ class ListOf(Take):
             rebuilt.extend(item(run) for item in self.items)
         return run.made[self.key]
 
+    def text(self, values: list[str], namespace: dict[str, Any]) -> str | None:
+        """A list of those of its items; None for one that occurs twice."""
+        items = _first_texts(self.key, self.items, values, namespace)
+        return None if items is None else f"[{', '.join(items)}]"
+
 
 @dataclass(frozen=True, eq=False)
 class ObjectOf(Take):
@@ -223,6 +228,36 @@ class ObjectOf(Take):
             content = {name: part(run) for name, part in self.parts.items()}
             rebuilt.update(content) if self.cls is dict else set_attributes(rebuilt, content)
         return run.made[self.key]
+
+    def text(self, values: list[str], namespace: dict[str, Any]) -> str | None:
+        """A dict of those of its parts, or an object made of it; None if it occurs twice."""
+        parts = _first_texts(self.key, [*self.parts.values()], values, namespace)
+        if parts is None:
+            return None
+        names = [Constant(name).text(values, namespace) for name in self.parts]
+        content = ", ".join(f"{n}: {part}" for n, part in zip(names, parts, strict=True))
+        if self.cls is dict:
+            return f"{{{content}}}"
+        namespace["object_of"] = _object_of
+        return f"object_of({Constant(self.cls).text(values, namespace)}, {{{content}}})"
+
+
+def _object_of(cls: Any, content: dict[str, Any]) -> Any:
+    """An object of a class with these attributes."""
+    made = new_object(cls)
+    set_attributes(made, content)
+    return made
+
+
+def _first_texts(
+    key: int, parts: list[Take], values: list[str], namespace: dict[str, Any]
+) -> list[str] | None:
+    """The texts of a container's parts where it is met first."""
+    if f"container{key}" in namespace:
+        return None
+    namespace[f"container{key}"] = None
+    texts = [part.text(values, namespace) for part in parts]
+    return None if None in texts else [text for text in texts if text is not None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,9 +99,19 @@ class Results:
                 waiting += part
         return found
 
-    def text(self, values: list[str], namespace: dict[str, Any]) -> str | None:
-        """The function's return value as an expression; None if it takes more than that."""
-        return None if self.changes else self._result.text(values, namespace)
+    def text(
+        self, values: list[str], namespace: dict[str, Any], picked: int | None = None
+    ) -> str | None:
+        """The function's return value as an expression, or one part of a tuple.
+
+        None if it takes more than that.
+        """
+        result = self._result
+        if picked is not None and isinstance(result, TupleOf):
+            result = result.parts[picked]
+        elif picked is not None:
+            return None
+        return None if self.changes else result.text(values, namespace)
 
     def changed(self, containers: list[Any]) -> list[Any]:
         """Those of the caller's containers that are changed."""

@@ -1,6 +1,7 @@
 """Derivatives of a function under ``jit``, however they are spelled: tapes of their own."""
 
 import pickle
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.errors import SeedError, UnsupportedTypeError
+from fwdad.evaluation.by_tape import MISS
 from tests.differences import central_differences
 
 RNG = np.random.default_rng(5)
@@ -111,10 +113,195 @@ def test_as_without_jit(name):
 
 def test_later_calls_take_shortcuts():
     fast = fwdad.jit(energy)
-    for evaluate in (lambda: fwdad.jvp(fast, X, V), lambda: fwdad.grad(fast)(X)):
+    gradient = fwdad.grad(fast)
+    for evaluate in (lambda: fwdad.jvp(fast, X, V), lambda: gradient(X)):
         for _ in range(3):
             evaluate()
-    assert all(made._shortcuts for made in fast.derivatives.values())
+    assert len(fast.shortcuts.latest) == len(gradient.shortcuts.latest) == 1
+
+
+def shortcut_of(fast):
+    """The one shortcut that a function has for its derivatives."""
+    (found,) = fast.shortcuts.latest.values()
+    return found
+
+
+def test_shortcuts_are_for_such_calls_alone():
+    fast = fwdad.jit(energy)
+
+    def both(*args, **kwargs):
+        for _ in range(3):
+            found, wanted = fwdad.jvp(fast, *args, **kwargs), fwdad.jvp(energy, *args, **kwargs)
+            for a, b in zip(found, wanted, strict=True):
+                assert_allclose(a, b, rtol=1e-11)
+                assert type(a) is type(b)
+
+    both(X, V)
+    run = shortcut_of(fast)
+    assert run((fast, X, V), {}) is not MISS
+    others = [
+        ((X, V[None]), {}),
+        ((X, SEEDS[2]), {}),
+        ((X[:4], V[:4]), {}),
+        ((X.astype(np.float32), V), {}),
+        ((X, V.astype(np.float32)), {}),
+        ((X, V), {"args": (2.0,)}),
+        ((X, V), {"kwargs": {"scale": 3.0}}),
+        ((X,), {"v": V}),
+        ((X, (1.0,)), {"args": (2.0,), "argnums": (1,)}),
+        ((X, 1.0), {"args": (2.0,), "argnums": 1}),
+        ((X, V), {"chunk": 1}),
+        ((X,), {}),
+    ]
+    for args, kwargs in others:
+        assert run((fast, *args), kwargs) is MISS
+        both(*args, **kwargs)
+    for args, kwargs in others:  # and back, with all shortcuts there
+        both(X, V)
+        both(*args, **kwargs)
+
+
+def test_directions_are_told_from_points():
+    """x, v and the other arguments are found by where they stand, also where all are one array."""
+    fast = fwdad.jit(lambda x, y: np.sum(x**2 * y**3))
+    for _ in range(3):
+        assert_allclose(fwdad.jvp(fast, X, X, args=(X,))[1], 2 * np.sum(X**5))
+        assert_allclose(fwdad.jvp(fast, X, V, args=(2 * X,))[1], 16 * np.sum(X**4 * V))
+        assert_allclose(fwdad.hvp(fast, X, V, args=(2 * X,)), 16 * X**3 * V)
+        found = fwdad.jvp(fast, X, V, args=(2 * X,), argnums=1)[1]
+        assert_allclose(found, 12 * np.sum(X**4 * V))
+
+
+def test_results_of_shortcuts_are_new_memory():
+    fast = fwdad.jit(lambda x, y: (x, y))
+    for _ in range(4):
+        (first, second), (dot, other) = fwdad.jvp(fast, X, V, args=(V,))
+        arrays = [first, second, dot, other]
+        for k, a in enumerate(arrays):
+            assert not any(np.shares_memory(a, b) for b in (X, V, *arrays[k + 1 :]))
+            assert a.flags.writeable
+
+
+def test_layouts_of_arrays_under_shortcuts():
+    fast = fwdad.jit(stepped)
+    wide = np.stack([X, V], axis=1)
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    for x, v in ((X, V), (wide[:, 0], wide[:, 1]), (X[::-1], V), (frozen, V), (X, X)):
+        for _ in range(3):
+            found, wanted = fwdad.jvp(fast, x, v), fwdad.jvp(stepped, x, v)
+            assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_shortcuts_see_what_was_replaced(monkeypatch):
+    scale = 2.0
+    monkeypatch.setitem(globals(), "FACTOR", 3.0)
+    monkeypatch.setitem(globals(), "HELPER", np.sin)
+    fast = fwdad.jit(lambda x: scale * FACTOR * HELPER(x))  # noqa: F821  (set for the test)
+    gradient = fwdad.grad(fwdad.jit(lambda x: np.sum(fast(x))))
+    functions = [
+        lambda: fwdad.jvp(fast, X, V)[1],
+        lambda: fwdad.derivative(fast, X) * V,
+        lambda: fwdad.jacobian(fast, X) @ V,
+        lambda: gradient(X) * V,
+        lambda: fwdad.vjp(fast, X)[1](V),
+        lambda: fwdad.hvp(fwdad.jit(lambda x: np.sum(fast(x))), X, V),
+    ]
+
+    def check(slope, curvature, factor):
+        for _ in range(3):
+            for f in functions[:-1]:
+                assert_allclose(f(), factor * slope(X) * V, rtol=1e-12)
+            assert_allclose(functions[-1](), factor * curvature(X) * V, rtol=1e-12)
+
+    check(np.cos, lambda x: -np.sin(x), 6.0)
+    scale = 5.0
+    check(np.cos, lambda x: -np.sin(x), 15.0)
+    monkeypatch.setitem(globals(), "FACTOR", 1.0)
+    check(np.cos, lambda x: -np.sin(x), 5.0)
+    monkeypatch.setitem(globals(), "HELPER", np.exp)
+    check(np.exp, np.exp, 5.0)
+
+
+def test_a_new_rule_drops_shortcuts():
+    def own(x):
+        return np.exp(x)
+
+    fast = fwdad.jit(lambda x: own(x))
+    gradient = fwdad.grad(fast)
+    for _ in range(3):
+        assert_allclose(fwdad.jvp(fast, X, V)[1], np.exp(X) * V)
+        assert gradient(0.0) == 1.0
+    fwdad.frule(own)(lambda primals, tangents: (own(*primals), 7.0 * tangents[0]))
+    for _ in range(3):
+        assert_allclose(fwdad.jvp(fast, X, V)[1], 7.0 * V)
+        assert gradient(0.0) == 7.0
+
+
+def test_shortcuts_inside_other_derivatives():
+    fast, outer = fwdad.jit(energy), fwdad.jit(lambda x: fwdad.jvp(energy, x, V)[1])
+    for _ in range(3):
+        fwdad.jvp(fast, X, V)
+        fwdad.jvp(outer, X, V)
+    wanted = fwdad.hvp(energy, X, V) @ V
+    for _ in range(2):
+        assert_allclose(fwdad.jvp(lambda x: fwdad.jvp(fast, x, V)[1], X, V)[1], wanted)
+        assert_allclose(fwdad.grad(lambda x: fwdad.jvp(fast, x, V)[1])(X) @ V, wanted)
+        assert_allclose(fwdad.jvp(outer, X, V)[1], wanted)
+
+
+def test_what_compiled_code_raises_is_raised_by_shortcuts():
+    fast = fwdad.jit(lambda a: np.linalg.inv(a)[0, 0])
+    regular = np.array([[2.0, 1.0], [0.0, 1.0]])
+    for _ in range(3):
+        fwdad.jvp(fast, regular, regular)
+    for evaluate in (fwdad.jvp, fwdad.hvp):
+        for _ in range(2):
+            with pytest.raises(np.linalg.LinAlgError):
+                evaluate(fast, np.ones((2, 2)), regular)
+            evaluate(fast, regular, regular)
+
+
+def test_explain_sees_past_shortcuts():
+    fast = fwdad.jit(energy)
+    for _ in range(3):
+        fwdad.jvp(fast, X, V)
+        tape_of(fwdad.jvp, fast, X, V)
+
+
+def test_threads_share_shortcuts():
+    fast, failed = fwdad.jit(energy), []
+
+    def work(n):
+        x, v = X[:n], V[:n]
+        wanted = fwdad.hvp(energy, x, v)
+        found = [fwdad.hvp(fast, x, v) for _ in range(100)]
+        failed.extend(n for y in found if not np.allclose(y, wanted, rtol=1e-10))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in (3, 4, 5, 6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failed
+
+
+def test_objects_and_names_under_shortcuts():
+    fast = fwdad.jit(of_model)
+    for k in (1.0, 2.0, 3.0):
+        model, dot = Model(k * RNG.random(4), 0.3), Model(RNG.random(4), 1.0)
+        x = {"a": RNG.random(4), "b": [0.5]}
+        inner = 1 - np.tanh(model.weights * x["a"] + model.bias) ** 2
+        for _ in range(3):
+            y_dot = fwdad.jvp(fast, model, dot, kwargs={"x": x})[1]
+            assert_allclose(y_dot, inner * (dot.weights * x["a"] + 1.0), rtol=1e-12)
+            J = fwdad.jacobian(fast, model, args=(x,))
+            assert type(J) is Model
+            assert_allclose(J.weights, np.diag(inner * x["a"]), rtol=1e-12)
+            assert_allclose(J.bias, inner, rtol=1e-12)
+    del model.bias
+    with pytest.raises(AttributeError):
+        fwdad.jacobian(fast, model, args=(x,))
 
 
 def test_derivatives_agree_with_differences():

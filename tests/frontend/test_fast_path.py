@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad.frontend.fast_path import MISS, never
+from fwdad.evaluation.by_tape import MISS, never
 
 FACTOR = 2.0
 
@@ -144,7 +144,7 @@ def test_the_latest_shortcut_is_for_such_arguments_alone():
     f = fwdad.jit(lambda x, c, y: c * x + y, backend="numpy")
     x = np.array([1.0, 2.0])
     assert_allclose(calls(f, x, 2.0, x), [3.0, 6.0])
-    assert f._latest((x, 3.0, x)) is not MISS
+    assert f._latest((x, 3.0, x), {}) is not MISS
     single = x.astype(np.float32)
     for args in [
         (x,),
@@ -154,7 +154,7 @@ def test_the_latest_shortcut_is_for_such_arguments_alone():
         (x, 2.0, 1.0),
         (x[None], 2.0, x),
     ]:
-        assert f._latest(args) is MISS
+        assert f._latest(args, {}) is MISS
     for args in [(x, 2, x), (x, 2.0, x[:1]), (single, 2.0, single), (x[None], 2.0, x)]:
         found, expected = calls(f, *args), args[1] * args[0] + args[2]
         assert found.dtype == expected.dtype

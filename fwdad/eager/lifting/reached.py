@@ -28,6 +28,7 @@ class Carrier:
 
     __wrapped__: Any
     _carried: Carried | None
+    shortcuts: Any = None  # of what is asked for at once, where the function has tapes
 
     def __reduce__(self) -> Any:
         made = self._made_by()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.core.bytecode import only_passes_on
-from fwdad.core.tracebacks import DOOR
+from fwdad.core.tracebacks import behind_doors
 from fwdad.eager.lifting.source import find_source
 from fwdad.eager.lifting.why_missing import Missing, why_missing
 from fwdad.errors import UntraceableError, is_library_file, note_place
@@ -61,13 +61,6 @@ def _has_state(x: Any) -> bool:
     return bool(namespace_of(x)) and not isinstance(x, passive)
 
 
-def _behind_doors(f: Any) -> Any:
-    """The function behind the doors of the public interface; any other function itself."""
-    while f.__code__ is DOOR:
-        f = f.__wrapped__
-    return f
-
-
 @dataclass
 class KeptCalls:
     """What is known of functions under ``lru_cache``."""
@@ -105,7 +98,7 @@ class InlineCalls:
         self, f: types.FunctionType, args: Any, kwargs: Any, public: Any = None
     ) -> Any:
         """Call a Python function; ``public`` is the function that it implements."""
-        f = _behind_doors(f)
+        f = behind_doors(f)
         if find_rule(f) is not None or record_of(f).has_loop or is_declared_pure(f):
             return self.operations.call_native(f, args, kwargs)
         return self.call_by_source(f, args, kwargs, public)
@@ -117,7 +110,7 @@ class InlineCalls:
             if not isinstance(method, types.FunctionType):
                 message = f"{function_name(f)} has no Python source, so it cannot be traced"
                 raise UntraceableError(message, self.position.location())
-            f, args = _behind_doors(method), (f, *args)
+            f, args = behind_doors(method), (f, *args)
         library = is_library_file(f.__code__.co_filename)
         if f.__code__ is _MANAGER_CODE:
             return managed(self.tracer, f, args, kwargs)
