@@ -16,7 +16,7 @@ from fwdad.codegen.loops.notation import dtype_text, subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.stack_memory import Held
 from fwdad.codegen.numba_support import CHECK_BOUNDS
-from fwdad.codegen.passes.registers import width
+from fwdad.codegen.passes.registers import MAX_LANES, width
 from fwdad.ir.notation import tuple_text
 from fwdad.ir.ops import Apply, Call, Loop, Value, is_array, type_of_operand, values_in, walk
 from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top
@@ -110,7 +110,7 @@ def make_room(w: Parts, loop: Loop) -> None:
     for op in loop.body.ops:
         if isinstance(op, Apply) and op.function is push:
             layout = w.stacks.held[op.args[0]]
-            if layout.name and layout.each:
+            if layout.name and 0 < layout.each <= MAX_LANES:  # more might be too much to reserve
                 raising.setdefault(layout, []).append(op)
     raised = _pushes_in(w, loop)
     rooms = {
