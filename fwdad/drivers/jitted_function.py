@@ -467,7 +467,7 @@ class Jitted(Carrier, Generic[P, R]):
         tape = made.tape
         if self._apart and (tape.prints or tape.rebuild.needs_containers):
             return None
-        run = made.run.function
+        run = None if options.get("instead") else made.run.function
         return shortcut(tape, run, parts, self._hits, apart=self._apart, **options)
 
     def push(self, made: Specialisation, n: int, active: tuple[bool, ...]) -> Any:

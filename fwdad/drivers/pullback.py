@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import operator
 from collections.abc import Callable
-from typing import Any, Generic, Literal, Unpack, overload
+from typing import Any, Generic, Literal, NamedTuple, Unpack, overload
 
 import numpy as np
 
 from fwdad.core.fallbacks import Untraced
-from fwdad.core.tracebacks import leave, public
+from fwdad.core.tracebacks import leave
 from fwdad.core.unpicklable import OfOneRun
 from fwdad.display.html import facts, framed, mono
 from fwdad.display.words import function_in_words, value_in_words
 from fwdad.drivers.cotangents import fitted, in_type_of, summed
 from fwdad.drivers.gradient import in_trees
-from fwdad.drivers.residual_store import sweeps_of
+from fwdad.drivers.pullback_shortcuts import WrittenReverse, written_forward
+from fwdad.drivers.residual_store import Kept, hollow, sweeps_of
 from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.drivers.tape_cache import share_memory, tape_at, traced
 from fwdad.eager.activity import is_active
@@ -31,6 +33,7 @@ from fwdad.evaluation.arguments import (
     width_of,
     with_more,
 )
+from fwdad.evaluation.by_tape import MISS, Evaluator, Question, at_once
 from fwdad.evaluation.signatures import (
     T2,
     A,
@@ -47,7 +50,7 @@ from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.pullbacks import traced_vjp
 from fwdad.frontend.derivatives.pulled import pulled_value, value_alone, value_and_pullback
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.composite import flatten, opaque_parts
+from fwdad.tangents.composite import Structure, flatten, opaque_parts
 from fwdad.tangents.linear_map import mapped
 from fwdad.tangents.matching import gather, match
 from fwdad.tangents.plain import plain
@@ -59,6 +62,26 @@ from fwdad.tangents.seeds import (
 from fwdad.tangents.zero import ZERO, Zero
 
 _ROWS = 32  # of a Jacobian, pulled back at once
+
+
+class _AsksForPullback(Evaluator):
+    """How a call of :func:`vjp` asks."""
+
+    def __call__(self, f: Any, args: Any, kwargs: Any, look: Any) -> Question | None:
+        """The question of a call, if it is one."""
+        asked = super().__call__(f, args, kwargs, look)
+        if asked is None:
+            return None
+        given, named = asked.args, asked.kwargs
+        _, argnums = with_more(args[2:], (), asked.argnums)
+        options = {k: option for k, option in asked.options.items() if k != "chunk"}
+        chunk = asked.options["chunk"]
+
+        def opens(made: Any, inputs: list[Any]) -> Any:
+            example: Any = Pullback(f, given[0], given[1:], named, argnums, options, chunk)
+            return example.opener(made, inputs)
+
+        return asked._replace(argnums=argument_numbers(argnums), options=options, opens=opens)
 
 
 @overload
@@ -79,7 +102,7 @@ def vjp(
 ) -> tuple[R, Pullback[T], A]: ...
 @overload
 def vjp(f: Function, x: Any, *more: Any, **options: Unpack[VjpOptions]) -> Any: ...
-@public
+@at_once(value_and_pullback, absent=(), kind=_AsksForPullback)
 def vjp(
     f: Function,
     x: Any,
@@ -161,6 +184,25 @@ def vjp(
     return (made.y, made, made.aux) if has_aux else (made.y, made)
 
 
+class _Asked(NamedTuple):
+    """What a pullback is of; of ``arguments`` the structures and the shapes of the leaves count."""
+
+    f: Function
+    arguments: Arguments
+    single: bool
+    argnums: Any
+    options: dict[str, Any]
+    chunk: ChunkSize
+
+
+class _Flat(NamedTuple):
+    """The leaves of a value, its structure, and their shapes."""
+
+    leaves: list[Any]
+    structure: Structure
+    shapes: list[Any]
+
+
 class Pullback(OfOneRun, Generic[T]):
     """Pulls cotangents of a function's value back to its arguments; made by :func:`vjp`.
 
@@ -173,17 +215,25 @@ class Pullback(OfOneRun, Generic[T]):
     """
 
     made_by = "vjp(f, x)"
+    _reverse: Any = None  # the WrittenReverse of one that a shortcut has made
+    _values: Any = None
+    aux: Any = None
+
+    @functools.cached_property
+    def _kept(self) -> Any:
+        """What the reverse pass needs of the forward pass, where there is a tape."""
+        return Kept(self._reverse.sweeps, self._values)
 
     def __repr__(self) -> str:
-        return f"<pullback of {function_in_words(self._f)}>"
+        return f"<pullback of {function_in_words(self._of.f)}>"
 
     def _repr_html_(self) -> str:
         inputs, outputs = (
             ", ".join(value_in_words(plain(leaf)) for leaf in leaves)
-            for leaves in (self._arguments.leaves, self._leaves)
+            for leaves in (self._of.arguments.leaves, self._flat.leaves)
         )
         rows = [("takes cotangents of", mono(outputs)), ("returns cotangents of", mono(inputs))]
-        return framed(f"pullback of {function_in_words(self._f)}", facts(rows))
+        return framed(f"pullback of {function_in_words(self._of.f)}", facts(rows))
 
     def __init__(
         self,
@@ -195,55 +245,98 @@ class Pullback(OfOneRun, Generic[T]):
         options: dict[str, Any],
         chunk: ChunkSize,
     ) -> None:
-        self._arguments, self._single = arguments_of(f, x, args, kwargs, argnums)
-        width_of(chunk, 1, self._arguments.leaves)  # raises if it is invalid
-        self._f = f
-        self._argnums = argument_numbers(argnums)
-        self._options = options
-        self._chunk = chunk
+        arguments, single = arguments_of(f, x, args, kwargs, argnums)
+        width_of(chunk, 1, arguments.leaves)  # raises if it is invalid
+        self._of = _Asked(f, arguments, single, argument_numbers(argnums), options, chunk)
         self._outcome: Outcome | None = None
-        self._kept: Any = None  # of the forward pass, where there is a tape
-        self._args: tuple[Any, ...] = self._arguments.args
+        self._kept = None
+        self._args: tuple[Any, ...] = self._of.arguments.args
         self._kwargs = kwargs
         self._active = is_active((*self._args, *kwargs.values()))
         self._shared = _share_memory((*self._args, *kwargs.values()))
         self.y: Any = None
-        self.aux: Any = None
         first_that_can(
             "value and pullback",
             f,
             Candidate("tape", self._run_tape),
             Candidate("recorded run", self._run_recorded),
         )
-        self._leaves, self._structure = flatten(self.y)
-        self._shapes = [leaf_shape(y) for y in self._leaves]
+        self._flat  # noqa: B018  (before the caller changes y)
+
+    def opener(self, made: Any, inputs: list[Any]) -> Callable[..., Any] | None:
+        """A function of a tape's inputs that returns what :func:`vjp` does, with another pullback.
+
+        They are like ``inputs``, which are those of this one. None if it has no tape.
+        """
+        forward = None if self._kept is None else written_forward(sweeps_of(made), inputs)
+        if forward is None:
+            return None
+        sweeps, has_aux = sweeps_of(made), self._of.options["has_aux"]
+        arguments = copy.copy(self._of.arguments)
+        arguments.args, arguments.kwargs = (), {}
+        arguments.leaves = [hollow(x) if isinstance(x, np.ndarray) else x for x in arguments.leaves]
+        of, reverse = self._of._replace(arguments=arguments), WrittenReverse(sweeps)
+        is_leaf, written = self._flat.structure.kind == "leaf", sweeps.passes.written
+
+        def opened(*leaves: Any) -> Any:
+            pullback: Any = object.__new__(Pullback)
+            y, pullback._values = forward(*leaves)  # noqa: SLF001  (of this class)
+            pullback._of, pullback._reverse = of, reverse  # noqa: SLF001
+            if has_aux:
+                y, pullback.aux = y
+            pullback.y = y
+            if not is_leaf:
+                pullback._flat  # noqa: B018, SLF001  (before the caller changes y)
+            if written:  # only one may write into it
+                pullback._kept = Kept(sweeps, pullback._values)  # noqa: SLF001
+            return (y, pullback, pullback.aux) if has_aux else (y, pullback)
+
+        return opened
+
+    @functools.cached_property
+    def _flat(self) -> _Flat:
+        """The value taken apart."""
+        leaves, structure = flatten(self.y)
+        return _Flat(leaves, structure, [leaf_shape(y) for y in leaves])
 
     def __call__(self, y_bar: Any) -> T:
         """The cotangent of x for one of y, or of K for K of them, stacked in front."""
         try:
-            given = gather(self._structure, explicit_leaves(y_bar), "y", "cotangent")
-            return self.of_leaves(
-                [
-                    functools.reduce(summed, [fitted(b, y) for b in bars])
-                    for bars, y in zip(given, self._leaves, strict=True)
-                ]
-            )
+            if self._reverse is not None:
+                x_bar: Any = self._reverse.run(self, y_bar)
+                if x_bar is not MISS:
+                    return x_bar
+            return self._in_full(y_bar)
         except BaseException as error:
             leave(error)
             raise
+
+    def _in_full(self, y_bar: Any) -> Any:
+        given = gather(self._flat.structure, explicit_leaves(y_bar), "y", "cotangent")
+        x_bar = self.of_leaves(
+            [
+                functools.reduce(summed, [fitted(b, y) for b in bars])
+                for bars, y in zip(given, self._flat.leaves, strict=True)
+            ]
+        )
+        if self._reverse is not None and self._reverse.due:
+            self._reverse.write(self.y, self._kept)
+        return x_bar
 
     def of_leaves(self, bars: list[Any]) -> Any:
         """The same for one cotangent, or K, of each leaf of y."""
         count = self._count(bars)
         if count is None:
-            return self._pull([in_type_of(b, y) for b, y in zip(bars, self._leaves, strict=True)])
+            return self._pull(
+                [in_type_of(b, y) for b, y in zip(bars, self._flat.leaves, strict=True)]
+            )
         if count == 0:
-            leaves = self._arguments.leaves
+            leaves = self._of.arguments.leaves
             none = [np.zeros((0, *leaf_shape(x)), leaf_dtype(x)) for x in leaves]
-            return in_trees(none, self._arguments, single=self._single)
+            return in_trees(none, self._of.arguments, single=self._of.single)
         bars = [
             np.zeros((count, *shape), leaf_dtype(y)) if b is ZERO else b
-            for b, y, shape in zip(bars, self._leaves, self._shapes, strict=True)
+            for b, y, shape in zip(bars, self._flat.leaves, self._flat.shapes, strict=True)
         ]
         return self._pull_many(bars, count)
 
@@ -253,47 +346,51 @@ class Pullback(OfOneRun, Generic[T]):
         if is_active(bars):
             return self._stacked([[call(operator.getitem, b, k) for b in bars]
                                   for k in range(count)])  # fmt: skip
-        width = min(count, _width(self._chunk, count, self._arguments.leaves))
+        width = min(count, _width(self._of.chunk, count, self._of.arguments.leaves))
         parts = self._rows(bars, count, width)
-        return in_trees(parts, self._arguments, single=self._single)
+        return in_trees(parts, self._of.arguments, single=self._of.single)
 
     def _rows(self, bars: list[Any], count: int, width: int) -> list[np.ndarray]:
         """K cotangents of x's leaves for K cotangents of the value."""
         x_bar = self._kept.pull_many(bars, count, width)
-        bars_of_x = leaves_of_x(self._arguments, x_bar, single=self._single)
+        bars_of_x = leaves_of_x(self._of.arguments, x_bar, single=self._of.single)
         return [
             b if isinstance(b, np.ndarray) else np.zeros((count, *leaf_shape(x)), leaf_dtype(x))
-            for b, x in zip(bars_of_x, self._arguments.leaves, strict=True)
+            for b, x in zip(bars_of_x, self._of.arguments.leaves, strict=True)
         ]
 
     def _pull_active(self, bars: list[Any]) -> Any:
         """The cotangents of x for ones that carry derivatives: a linear map of real numbers."""
         parts = []
-        for bar, y in zip(bars, self._leaves, strict=True):
+        for bar, y in zip(bars, self._flat.leaves, strict=True):
             flat = call(np.reshape, bar, (-1,))
             is_complex = leaf_dtype(y).kind == "c"
             parts += [call(np.real, flat), call(np.imag, flat)] if is_complex else [flat]
         vector = call(mapped, call(np.concatenate, parts), self._pull_vector, self._push_vector)
         found, start = [], 0
-        for x in self._arguments.leaves:
+        for x in self._of.arguments.leaves:
             shape, dtype = leaf_shape(x), leaf_dtype(x)
             size = math.prod(shape)
             own = call(operator.getitem, vector, slice(start, start + size) if shape else start)
             own = call(np.reshape, own, shape) if len(shape) > 1 else own
             found.append(own if dtype == np.float64 else own.astype(dtype))
             start += size
-        return in_trees(found, self._arguments, single=self._single)
+        return in_trees(found, self._of.arguments, single=self._of.single)
 
     def _pull_vector(self, vector: np.ndarray) -> np.ndarray:
         """The cotangent of x as a real vector, for one of the value as a real vector."""
         bars = [row[0] for row in self._split(vector[None])]
-        x_bar = self._kept.pull([in_type_of(b, y) for b, y in zip(bars, self._leaves, strict=True)])
-        parts = _x_leaves(x_bar, single=self._single)
+        x_bar = self._kept.pull(
+            [in_type_of(b, y) for b, y in zip(bars, self._flat.leaves, strict=True)]
+        )
+        parts = _x_leaves(x_bar, single=self._of.single)
         return np.concatenate([np.reshape(p, (-1,)) for p in parts]).astype(float)
 
     def _push_vector(self, vector: np.ndarray) -> np.ndarray:
         """The adjoint of :meth:`_pull_vector`: the Jacobian times a vector, by rows."""
-        total = sum(y.size * (1 + (y.dtype.kind == "c")) for y in map(np.asarray, self._leaves))
+        total = sum(
+            y.size * (1 + (y.dtype.kind == "c")) for y in map(np.asarray, self._flat.leaves)
+        )
         array = np.empty(total)
         for start in range(0, total, _ROWS):
             count = min(_ROWS, total - start)
@@ -305,7 +402,7 @@ class Pullback(OfOneRun, Generic[T]):
     def _split(self, rows: np.ndarray) -> list[np.ndarray]:
         """Real rows as stacked cotangents of the value's leaves."""
         found, start = [], 0
-        for y, shape in zip(self._leaves, self._shapes, strict=True):
+        for y, shape in zip(self._flat.leaves, self._flat.shapes, strict=True):
             size = math.prod(shape)
             part = rows[:, start : start + size]
             start += size
@@ -317,9 +414,9 @@ class Pullback(OfOneRun, Generic[T]):
 
     def _stacked(self, rows: list[list[Any]]) -> Any:
         """The cotangents of x for several that carry derivatives, pulled one by one."""
-        pulled = [_x_leaves(self._pull(row), single=self._single) for row in rows]
+        pulled = [_x_leaves(self._pull(row), single=self._of.single) for row in rows]
         parts = [call(np.stack, list(column)) for column in zip(*pulled, strict=True)]
-        return in_trees(parts, self._arguments, single=self._single)
+        return in_trees(parts, self._of.arguments, single=self._of.single)
 
     def _run_tape(self) -> Untraced | None:
         """Run f's tape; the result says why if it cannot be run."""
@@ -329,11 +426,11 @@ class Pullback(OfOneRun, Generic[T]):
         try:
             return self._run_pushed() if self._active else self._run_forward()
         except NoOutputError as error:  # f may write into an argument that is no part of x
-            return Untraced(self._f, reason=message_of(error))
+            return Untraced(self._of.f, reason=message_of(error))
 
     def _run_forward(self) -> Untraced | None:
         """Run f's tape forward and keep what its reverse pass needs."""
-        arguments = (self._f, self._argnums, self._args, self._kwargs, self._options)
+        arguments = (self._of.f, self._of.argnums, self._args, self._kwargs, self._of.options)
         at = tape_at(value_and_pullback, *arguments)
         if isinstance(at, Untraced):
             return at
@@ -341,7 +438,7 @@ class Pullback(OfOneRun, Generic[T]):
         try:
             result, kept = sweeps_of(made).run(leaves)
         except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
-            return Untraced(self._f, error)
+            return Untraced(self._of.f, error)
         untraced = self._take_value(result)
         if untraced is None:
             self._kept = kept
@@ -351,17 +448,17 @@ class Pullback(OfOneRun, Generic[T]):
         """Run f's tape on duals; its pullback is run on duals, too, when it is called."""
         arguments = self._args, self._kwargs
         self._copy_arguments()
-        result = traced(value_alone, self._f, self._argnums, *arguments, self._options)
+        result = traced(value_alone, self._of.f, self._of.argnums, *arguments, self._of.options)
         return result if isinstance(result, Untraced) else self._take_value(result)
 
     def _take_value(self, result: Any) -> Untraced | None:
         """Set the value that a tape has returned; the result says why if it cannot be one."""
-        y, aux = result if self._options["has_aux"] else (result, None)
+        y, aux = result if self._of.options["has_aux"] else (result, None)
         for o, _, _ in opaque_parts(y):
             message = f"the returned value contains {type_in_words(o)}, which has no tangent type"
-            return Untraced(self._f, UntraceableError(message))
+            return Untraced(self._of.f, UntraceableError(message))
         if y is None:  # the recorded run raises the error
-            return Untraced(self._f, reason="it returns None")
+            return Untraced(self._of.f, reason="it returns None")
         self.y, self.aux = y, aux
         return None
 
@@ -372,7 +469,7 @@ class Pullback(OfOneRun, Generic[T]):
         argument.
         """
         self._copy_arguments()
-        self._outcome = run_recorded(self._f, self._arguments, **self._options)
+        self._outcome = run_recorded(self._of.f, self._of.arguments, **self._of.options)
         self.y, self.aux = copied(self._outcome.y), copied(self._outcome.aux)
 
     def _copy_arguments(self) -> None:
@@ -382,7 +479,7 @@ class Pullback(OfOneRun, Generic[T]):
 
     def _count(self, bars: list[Any]) -> int | None:
         """The number of stacked cotangents; None for a single one, without an axis for them."""
-        shapes = self._shapes
+        shapes = self._flat.shapes
         both = [(np.shape(plain(b)), s) for b, s in zip(bars, shapes, strict=True) if b is not ZERO]
         if all(given == shape for given, shape in both):
             return None
@@ -399,10 +496,16 @@ class Pullback(OfOneRun, Generic[T]):
             return self._pull_active(bars) if is_active(bars) else self._kept.pull(bars)
         if not self._active:
             return self._recorded_pull(bars, None)
-        arguments = self._f, self._argnums, (*self._args, tuple(bars)), self._kwargs, self._options
+        arguments = (
+            self._of.f,
+            self._of.argnums,
+            (*self._args, tuple(bars)),
+            self._kwargs,
+            self._of.options,
+        )
         return first_that_can(
             "pullback",
-            self._f,
+            self._of.f,
             Candidate("tape", lambda: self._shared_memory() or traced(pulled_value, *arguments)),
             Candidate("recorded run", lambda: self._recorded_pull(bars, None)),
         )
@@ -410,17 +513,17 @@ class Pullback(OfOneRun, Generic[T]):
     def _shared_memory(self) -> Untraced | None:
         """Why there is no tape for arguments that share memory, if they do."""
         reason = "two of its arguments share memory"
-        return Untraced(self._f, reason=reason) if self._shared else None
+        return Untraced(self._of.f, reason=reason) if self._shared else None
 
     def _recorded_pull(self, bars: list[Any], count: int | None) -> Any:
         """The cotangents of x from a recorded run, where there is no tape."""
         if self._outcome is None:  # the value is the tape's
             x, *args = self._args  # as they were
-            arguments, _ = arguments_of(self._f, x, tuple(args), self._kwargs, self._argnums)
-            self._outcome = run_recorded(self._f, arguments, **self._options)
+            arguments, _ = arguments_of(self._of.f, x, tuple(args), self._kwargs, self._of.argnums)
+            self._outcome = run_recorded(self._of.f, arguments, **self._of.options)
         given = [b if count is None else Chunk(b) for b in bars]
         found = self._outcome.pull(given)
-        leaves = self._arguments.leaves
+        leaves = self._of.arguments.leaves
         if count is None:
             parts = written_out(found, leaves)
         else:
@@ -430,7 +533,7 @@ class Pullback(OfOneRun, Generic[T]):
                 else x_bar.lanes
                 for x_bar, x in zip(found, leaves, strict=True)
             ]
-        return in_trees(parts, self._arguments, single=self._single)
+        return in_trees(parts, self._of.arguments, single=self._of.single)
 
 
 def leaves_of_x(arguments: Arguments, x_bar: Any, *, single: bool) -> list[Any]:

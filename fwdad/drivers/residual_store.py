@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -100,7 +101,7 @@ class Sweeps:
         passes = self.passes
         values, kept = self._run(leaves, copied=copied)[1:]
         for k in passes.hollow:
-            kept[k] = _hollow(kept[k])
+            kept[k] = hollow(kept[k])
         y, _ = self.rebuild([*values, *[None] * (self.results - passes.values)])
         return y, Kept(self, kept)
 
@@ -137,6 +138,11 @@ class _ReversePass:
     @functools.cached_property
     def _plain(self) -> Runner:
         return Runner(self._program, "numpy")
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The underlying function, of stacks as it takes them."""
+        return self._run.function
 
     def __call__(self, *inputs: Any) -> Any:
         """Run it: compiled if the forward pass was and Numba knows the types, else under NumPy."""
@@ -243,6 +249,20 @@ class Kept:
             self._swapped = False
             self._undo()
 
+    def restored_by_logs(self) -> bool:
+        """Whether the reverse pass logs what it restores here, since that is less than copies."""
+        return self._logs_for(self.sweeps.passes.reverse) is not None
+
+    def copies_of(self, places: list[int]) -> list[np.ndarray] | None:
+        """Copies of kept arrays; None if one is no array, or while a reverse pass is swapping."""
+        with self._lock:
+            if self._swapped:
+                return None
+            self._undo()
+            arrays = [self.values[k] for k in places]
+            is_complete = all(type(a) is np.ndarray for a in arrays)
+            return copied_together(arrays) if is_complete else None
+
     def _copies(self) -> list[Any]:
         """Copies of what is kept, as the forward pass left it."""
         if not self._swapped:
@@ -303,7 +323,7 @@ class Kept:
             for k, own in zip(written, copied_together([values[k] for k in written]), strict=True):
                 values[k] = own
         for k, use in passes.stacks.items():
-            values[k] = _own_stack(values[k], use)
+            values[k] = own_stack(values[k], use)
         return values
 
     def _rebuilt(self, results: list[Any]) -> Any:
@@ -331,12 +351,12 @@ def _typed(x: np.ndarray, t: Type) -> Any:
     return array
 
 
-def _hollow(a: np.ndarray) -> np.ndarray:
+def hollow(a: np.ndarray) -> np.ndarray:
     """An array of the same shape, without the memory."""
     return np.lib.stride_tricks.as_strided(np.zeros((), a.dtype), a.shape, (0,) * a.ndim)
 
 
-def _own_stack(stack: Any, use: Stacked) -> Any:
+def own_stack(stack: Any, use: Stacked) -> Any:
     """A stack that may be changed: a list, or the memory and height of a compiled one."""
     if type(stack) is list:
         return [_copy_of_array(x) for x in stack] if use.deep else list(stack)

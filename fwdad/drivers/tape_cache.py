@@ -239,12 +239,21 @@ def known(shortcuts: Shortcuts, f: Any, ask: Ask, args: Any, kwargs: Any) -> Any
     if at is None or why_not_reusable(at[0].tape, at[1]):
         return MISS
     made, leaves, containers = at
-    y = made.tape.rebuild(apart(made.run(*leaves), leaves), containers)
+    instead = None
+    if asked.opens is not None:
+        instead = asked.opens(made, leaves)
+        if instead is None:
+            return MISS
+        y = instead(*leaves)
+    else:
+        y = made.tape.rebuild(apart(made.run(*leaves), leaves), containers)
     if len(shortcuts.others) < _MOST_SHORTCUTS:
         parts = Parts()
         places: Any = ask(f, *parts.call(args, kwargs), parts)
         parts.take([*places.args, *places.kwargs.values()])
-        shortcut = tape.shortcut_to(made, parts, unless=(SHADOWED, WATCHES), picked=asked.picked)
+        shortcut = tape.shortcut_to(
+            made, parts, unless=(SHADOWED, WATCHES), picked=asked.picked, instead=instead
+        )
         shortcuts.others[key] = shortcut or never
         if shortcut is not None:
             shortcuts.latest[ask] = shortcut

@@ -30,7 +30,11 @@ def never(_args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
 
 
 class Question(NamedTuple):
-    """``evaluate(f, argnums, args, kwargs, options)``, of which one result may be ``picked``."""
+    """``evaluate(f, argnums, args, kwargs, options)``, of which one result may be ``picked``.
+
+    Where the answer is no result of the tape, ``opens`` makes of a specialisation and an example
+    of its inputs a function of such inputs that returns the answer, or None.
+    """
 
     evaluate: Any
     f: Any
@@ -39,6 +43,7 @@ class Question(NamedTuple):
     kwargs: dict[str, Any]
     options: dict[str, Any]
     picked: int | None = None
+    opens: Callable[[Any, Any], Callable[..., Any] | None] | None = None
 
 
 class AsGiven:
@@ -129,7 +134,13 @@ class Evaluator:
     Without that argument, or without x, there is no question.
     """
 
-    def __init__(self, g: Any, evaluate: Any, last: str | None, absent: tuple[Any, ...]) -> None:
+    def __init__(
+        self,
+        g: Any,
+        evaluate: Any,
+        last: str | None = None,
+        absent: tuple[Any, ...] = (),
+    ) -> None:
         self._parameters = inspect.signature(g)
         self._evaluate = evaluate
         self._last = last
@@ -187,7 +198,10 @@ def question_of(found: Any, look: Any) -> Question | None:
 
 
 def at_once(
-    evaluate: Any, last: str | None = None, absent: tuple[Any, ...] = (None,)
+    evaluate: Any,
+    last: str | None = None,
+    absent: tuple[Any, ...] = (None,),
+    kind: type[Evaluator] = Evaluator,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make an evaluator public, and let it ask the tapes of a function that has some.
 
@@ -196,7 +210,7 @@ def at_once(
     """
 
     def decorate(g: Callable[P, R]) -> Callable[P, R]:
-        ask = Evaluator(g, evaluate, last, absent)
+        ask = kind(g, evaluate, last, absent)
         # in g's namespace there are none of these
         leaving, carrier, nothing, find, miss, untraced = (
             leave, Carrier, never, answer, MISS, Untraced,

@@ -17,6 +17,7 @@ from fwdad.evaluation.by_tape import MISS
 from fwdad.frontend.captures import COMPARED, fetch
 from fwdad.frontend.parts_of_calls import Parts, Place
 from fwdad.frontend.tape import Tape
+from fwdad.ir.analysis.alias import results_apart
 from fwdad.ir.ops import is_array
 from fwdad.ir.symbol import UNBOUND
 
@@ -25,20 +26,22 @@ _PLAIN = (float, int, complex, np.float64)  # what is captured is of these class
 
 def shortcut(
     tape: Tape,
-    run: Callable[..., Any],
+    run: Any,
     parts: Parts,
     hits: list[int],
     *,
     apart: bool = False,
     unless: tuple[Any, ...] = (),
     picked: int | None = None,
+    instead: Callable[..., Any] | None = None,
 ) -> Callable[..., Any] | None:
     """A function of ``(args, kwargs)`` that returns f's value, or ``MISS``; None if impossible.
 
     ``run`` is the tape's compiled code, of leaves and captures; ``parts`` have taken apart a call
     that the tape serves. ``hits`` holds one number, which counts the shortcut's calls. The arrays
     that the tape returns are ``apart`` from its inputs if that is asked for. It misses while one of
-    the containers ``unless`` holds anything. Of a tuple of results it returns the one ``picked``.
+    the containers ``unless`` holds anything. Of a tuple of results it returns the one ``picked``;
+    where a function of the leaves is called ``instead``, what that returns.
     """
     if any(tape.program.written) or not parts.possible:
         return None
@@ -76,16 +79,22 @@ def shortcut(
         for k in tape.copied.intersection(arrays) if not tape.rows else ():
             checks += [f"if not {inputs[k]}.flags.c_contiguous:", "    return miss"]
     given = ", ".join(inputs)
+    if instead is not None:
+        namespace["instead"] = instead
+        lines = [f"return instead({given})"]
+        return _defined(tape.program.name, parts.lines(), checks, lines, namespace)
     lines = [f"made = run({given})"]
     if hasattr(run, "direct"):  # saves a Python call
         namespace["kernel"], namespace["failed"] = run.direct
         lines = ["try:", f"    made = kernel({given})", "except BaseException as error:",
                  f"    made = failed(error, ({given}{',' if given else ''}))"]  # fmt: skip
     values = [f"made[{k}]" for k in range(len(tape.program.block.results))]
+    own = results_apart(tape.program) if apart else []
     for k, result in enumerate(tape.program.block.results):
         if apart and is_array(result):  # in memory that is not its inputs'
             y = values[k] = f"y{k}"
-            owner = " or ".join([f"{y}.base is not None", *(f"{y} is {inputs[j]}" for j in arrays)])
+            view = f"type({y}.base) is ndarray" if own[k] else f"{y}.base is not None"
+            owner = " or ".join([view, *(f"{y} is {inputs[j]}" for j in arrays)])
             lines += [f"{y} = made[{k}]", f"if type({y}) is ndarray and ({owner}):",
                       f"    {y} = {y}.copy()"]  # fmt: skip
     result = tape.rebuild.text(values, namespace, picked)

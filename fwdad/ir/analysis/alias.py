@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import types
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -123,6 +124,21 @@ def memory(operand: Operand, roots: Roots) -> set[Value]:
     """The memory that the arrays in a structure of operands may alias."""
     arrays = [v for v in values_in(operand) if type(v.type) is ArrayType]
     return set().union(*(roots.get(v) or {v} for v in arrays)) if arrays else set()
+
+
+def results_apart(program: Program) -> list[bool]:
+    """For each result, whether it is an array in memory of its own.
+
+    It shares none with a parameter or another result.
+    """
+    roots, results = memory_of(program), program.block.results
+    held = [memory(r, roots) if isinstance(r, Value) else set() for r in results]
+    given = {root for p in program.block.params for root in memory(p, roots)}
+    counts = Counter(root for each in held for root in each)
+    return [
+        bool(each) and each.isdisjoint(given) and all(counts[root] == 1 for root in each)
+        for each in held
+    ]
 
 
 def with_companions(some: set[Value], roots: Roots) -> set[Value]:

@@ -96,6 +96,8 @@ class RedoLog:
 
 def copied_together(arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Copies of arrays that share memory with each other as the originals do."""
+    if len(arrays) == 1:
+        return [alike(arrays[0])]
     bounds = [_bounds(a) for a in arrays]
     copies: list[Any] = [None] * len(arrays)
     waiting = sorted(range(len(arrays)), key=bounds.__getitem__)

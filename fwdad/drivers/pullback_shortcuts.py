@@ -1,0 +1,161 @@
+"""The forward pass of a pullback and its reverse pass, as functions written for one kind of call.
+
+A pullback in full looks at the structures of arguments and cotangents, at what must be copied, and
+at the types that compiled code takes. For calls like an earlier one all this is known: it is
+written down here, from the example of that call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.core.generated_source import define
+from fwdad.drivers.residual_store import Kept, Sweeps, hollow, own_stack
+from fwdad.eager.memory.shadow import SHADOWED
+from fwdad.evaluation.by_tape import MISS
+from fwdad.ir.analysis.alias import results_apart, written_parameters
+from fwdad.ir.ops import Program, is_array
+from fwdad.tangents.alike import alike
+
+_NUMBERS = (float, np.float64, np.float32)
+
+
+class WrittenReverse:
+    """The reverse pass of the pullbacks of one kind of call, written when one has run in full.
+
+    ``run(pullback, y_bar)`` returns the cotangents of the arguments, or ``MISS`` for a cotangent of
+    another kind than y.
+    """
+
+    def __init__(self, sweeps: Sweeps) -> None:
+        self.sweeps = sweeps
+        self.run: Callable[[Any, Any], Any] = _misses
+        self.due = True
+
+    def write(self, y: Any, kept: Kept) -> None:
+        """Write it after the example of a pullback that has run."""
+        self.due = False
+        self.run = _reverse(self.sweeps, y, kept) or _misses
+
+
+def _misses(_pullback: Any, _bar: Any) -> Any:
+    return MISS
+
+
+def written_forward(sweeps: Sweeps, leaves: list[Any]) -> Callable[..., Any] | None:
+    """A function of inputs like these that returns the value and what is kept, if it can be."""
+    passes, namespace = sweeps.passes, {"alike": alike, "hollow": hollow, "ndarray": np.ndarray}
+    inputs = [f"x{k}" for k in range(len(leaves))]
+    lines = [f"{inputs[k]} = alike({inputs[k]})" for k in sweeps.copied(leaves)]
+    lines += _run(sweeps.forward.function, inputs, namespace)
+    program = passes.forward
+    arrays = [name for name, x in zip(inputs, leaves, strict=True) if type(x) is np.ndarray]
+    values, copies = _apart(program, passes.values, arrays)
+    kept = [f"made[{k}]" for k in range(passes.values, len(program.block.results))]
+    for k in passes.hollow:
+        kept[k] = f"hollow({kept[k]})"
+    value = sweeps.rebuild.text([*values, *["None"] * sweeps.results], namespace, 0)
+    if value is None or any(program.written):
+        return None
+    lines += [*copies, f"return {value}, [{', '.join(kept)}]"]
+    return _defined(program, inputs, lines, namespace)
+
+
+def _reverse(sweeps: Sweeps, y: Any, kept: Kept) -> Callable[..., Any] | None:
+    passes, program = sweeps.passes, sweeps.passes.reverse
+    run = sweeps.reverse.function
+    if len(sweeps.bars) != 1 or kept.restored_by_logs():
+        return None
+    if passes.stacks and not hasattr(run, "direct"):  # NumPy would be given a compiled stack
+        return None
+    namespace: dict[str, Any] = {"ndarray": np.ndarray, "shadowed": SHADOWED, "miss": MISS}
+    names = [f"x{k}" for k in range(len(kept.values))]
+    changes = written_parameters(program)[-1]
+    take = _of_cotangent(y, namespace, changes=changes)
+    if take is None:
+        return None
+    given = ["bar"] if type(y) is np.ndarray and not changes else []
+    arrays = [name for name, x in zip(names, kept.values, strict=True) if type(x) is np.ndarray]
+    values, copies = _apart(program, len(program.block.results), [*arrays, *given])
+    first = ["None"] * passes.values
+    cotangents = sweeps.rebuild.text([*first, *values], namespace, 1)
+    if cotangents is None:
+        return None
+    lines = ["if shadowed:", "    return miss", *take, *_of_kept(sweeps, names, namespace)]
+    if hasattr(run, "direct"):  # what has raised runs in full: this has changed nothing
+        namespace["run"], _ = run.direct
+        lines += ["try:", f"    made = run({', '.join([*names, 'bar'])})",
+                  "except Exception:", "    return miss"]  # fmt: skip
+    else:
+        lines += _run(run, [*names, "bar"], namespace)
+    lines += [*copies, f"return {cotangents}"]
+    return _defined(program, ["pullback", "bar"], lines, namespace)
+
+
+def _of_cotangent(y: Any, namespace: dict[str, Any], *, changes: bool) -> list[str] | None:
+    """The lines that take a cotangent of y in y's type, copied if the reverse pass changes it."""
+    if type(y) is np.ndarray:
+        namespace |= {"dtype": y.dtype}
+        is_like = "bar.dtype == dtype and bar.shape == pullback.y.shape"
+        lines = [f"if not (type(bar) is ndarray and {is_like}):", "    return miss"]
+        return [*lines, "bar = bar.copy()"] if changes else lines
+    if type(y) not in _NUMBERS:
+        return None
+    namespace |= {"numbers": (float, np.float64), "number": type(y)}
+    return ["if type(bar) not in numbers:", "    return miss", "bar = number(bar)"]
+
+
+def _of_kept(sweeps: Sweeps, names: list[str], namespace: dict[str, Any]) -> list[str]:
+    """The lines that take what is kept, with copies of what the reverse pass changes."""
+    passes = sweeps.passes
+    lines = [f"{', '.join(names)}, = pullback._values"] if names else []
+    if passes.written:
+        namespace["written"] = passes.written
+        written = ", ".join(names[k] for k in passes.written)
+        lines += ["own = pullback._kept.copies_of(written)", "if own is None:", "    return miss",
+                  f"{written}, = own"]  # fmt: skip
+    for k, use in passes.stacks.items():
+        lines += [f"if type({names[k]}) is not tuple:", "    return miss"]
+        if use.deep or use.grows:
+            namespace |= {"own_stack": own_stack, f"use{k}": use}
+            lines.append(f"{names[k]} = own_stack({names[k]}, use{k})")
+    return lines
+
+
+def _run(run: Any, inputs: list[str], namespace: dict[str, Any]) -> list[str]:
+    given = ", ".join(inputs)
+    if not hasattr(run, "direct"):
+        namespace["run"] = run
+        return [f"made = run({given})"]
+    namespace["run"], namespace["failed"] = run.direct  # saves a Python call
+    return ["try:", f"    made = run({given})", "except BaseException as error:",
+            f"    made = failed(error, ({given}{',' if inputs else ''}))"]  # fmt: skip
+
+
+def _apart(program: Program, count: int, arrays: list[str]) -> tuple[list[str], list[str]]:
+    """The first results of a program, by name, and the lines that make them so.
+
+    What may be memory of one of the arrays among its inputs, or of another result, is copied.
+    """
+    values, lines = [], []
+    own = results_apart(program)
+    for k, result in enumerate(program.block.results[:count]):
+        values.append(f"made[{k}]")
+        if is_array(result):
+            y = values[k] = f"y{k}"
+            view = f"type({y}.base) is ndarray" if own[k] else f"{y}.base is not None"
+            shared = " or ".join([view, *(f"{y} is {name}" for name in arrays)])
+            lines += [f"{y} = made[{k}]", f"if type({y}) is ndarray and ({shared}):",
+                      f"    {y} = {y}.copy()"]  # fmt: skip
+    return values, lines
+
+
+def _defined(
+    program: Program, inputs: list[str], lines: list[str], namespace: dict[str, Any]
+) -> Callable[..., Any]:
+    text = "\n".join([f"def run_pass({', '.join(inputs)}):", *(f"    {x}" for x in lines)]) + "\n"
+    filename = f"<fwdad pass of {program.name} {abs(hash(text)):x}>"
+    return define(text, filename, namespace, "run_pass")
