@@ -11,6 +11,7 @@ from fwdad.core.tracebacks import public
 from fwdad.drivers.linearized import linearized
 from fwdad.drivers.pullback import Pullback, vjp
 from fwdad.drivers.strategy import Candidate, first_that_can
+from fwdad.drivers.written_passes import misses
 from fwdad.eager.arguments import check_read_again, copied
 from fwdad.eager.build import Repeated
 from fwdad.errors import NondeterministicFunctionError, NoOutputError, UnsupportedTypeError
@@ -121,6 +122,8 @@ def linearize(
 
 class RunAgain:
     """f at a point: its arguments are copies."""
+
+    along = staticmethod(misses)
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ both directions are those at the point whatever the caller changes later.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from fwdad.drivers.executable import Runner
 from fwdad.drivers.residual_store import Kept, sweeps_of
 from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.drivers.tape_cache import apart, tape_at
+from fwdad.drivers.written_passes import misses, written_push
 from fwdad.eager.activity import is_active
 from fwdad.errors import SeedError
 from fwdad.evaluation.arguments import width_of
@@ -54,7 +56,7 @@ class Frozen:
         found = Runner(self.program, self.tape_backend)(*leaves)
         return tuple(found[k] for k in self.results)
 
-    def push(self, positions: list[int], width: int) -> tuple[Runner, list[Any]]:
+    def push(self, positions: list[int], width: int) -> Any:
         """The program that pushes tangents of the inputs at these positions, and its constants."""
         if width not in self._pushed:
             program, first = self.program, len(self.program.block.results)
@@ -62,8 +64,13 @@ class Frozen:
             made, constants = push_forward(program, width, list(active))
             made.block.results = [made.block.results[first + k] for k in self.results]
             optimise(made)
-            self._pushed[width] = Runner(made, self.tape_backend), constants
-        return self._pushed[width]
+            self._pushed[width] = made, Runner(made, self.tape_backend), constants
+        return self._pushed[width][1:]
+
+    def pushed_program(self, width: int) -> Program:
+        """The program that :meth:`push` has made."""
+        program: Program = self._pushed[width][0]
+        return program
 
 
 _KNOWN: weakref.WeakKeyDictionary[Any, dict[Any, Frozen]] = weakref.WeakKeyDictionary()
@@ -106,6 +113,7 @@ class Linearized:
         self._inputs = [leaf_dtype(leaves[k]) for k in positions]
         self._outputs = [leaf_dtype(y) for y in outputs]
         self._kept: Kept | None = None
+        self.along: Callable[[Any], Any] = misses  # of one direction, from the second on
         if self.complete:
             self._frozen.push(positions, 1)  # raises if the tape cannot be pushed forward
 
@@ -135,7 +143,12 @@ class Linearized:
         run, constants = self._frozen.push(self._positions, width)
         if width == count:
             given = (*self._leaves, *tangents, *constants)
-            return apart(run(*given), given)
+            found = apart(run(*given), given)
+            if count == len(tangents) == len(found) == 1 and self.along is misses:
+                others = [*self._leaves, *constants]
+                program, at = self._frozen.pushed_program(1), len(self._leaves)
+                self.along = written_push(program, run.function, others, tangents[0], at)
+            return found
         parts = []
         for start in range(0, count, width):
             lanes = [np.zeros((width, *row.shape[1:]), row.dtype) for row in tangents]

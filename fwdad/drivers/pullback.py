@@ -18,10 +18,10 @@ from fwdad.display.html import facts, framed, mono
 from fwdad.display.words import function_in_words, value_in_words
 from fwdad.drivers.cotangents import fitted, in_type_of, summed
 from fwdad.drivers.gradient import in_trees
-from fwdad.drivers.pullback_shortcuts import WrittenReverse, written_forward
 from fwdad.drivers.residual_store import Kept, hollow, sweeps_of
 from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.drivers.tape_cache import share_memory, tape_at, traced
+from fwdad.drivers.written_passes import WrittenReverse, written_forward
 from fwdad.eager.activity import is_active
 from fwdad.eager.arguments import Arguments, check_outputs, copied, explicit_leaves
 from fwdad.eager.calls.dispatch import call

@@ -300,3 +300,47 @@ def test_what_is_another_function_later():
     assert_allclose(J.rmatvec(X), 4 * X**2)
     y, J = fwdad.linearize(recorded(lambda x: x * held["draws"].random()), X)
     assert_allclose(J @ X, y)  # the generator is as it was found
+
+
+SHORT = {
+    "steps in place": (lambda x: np.cumsum(x) * x[::-1] ** 2, np.linspace(0.5, 1.5, 6)),
+    "a matrix": (lambda x: (x @ x.T)[0], np.arange(6.0).reshape(2, 3) + 1),
+    "to a matrix": (lambda x: np.outer(x, x), np.linspace(0.5, 1.5, 3)),
+    "a number": (lambda x: np.array([x, x**2]), 1.5),
+    "to a number": (lambda x: np.sum(x**3), np.linspace(0.5, 1.5, 4)),
+    "the argument": (lambda x: x, np.linspace(0.5, 1.5, 4)),
+    "a view": (lambda x: x[::2], np.linspace(0.5, 1.5, 5)),
+    "single precision": (lambda x: np.sin(x) * x, np.linspace(0.5, 1.5, 4, dtype=np.float32)),
+    "one array twice": (lambda x: (x * 2,) * 2, np.linspace(0.5, 1.5, 3)),
+}
+
+
+@pytest.mark.parametrize("under_jit", [False, True])
+@pytest.mark.parametrize("name", SHORT)
+def test_directions_after_the_first(name, under_jit):
+    f, x = SHORT[name]
+    own = np.array(x) if isinstance(x, np.ndarray) else x
+    J = fwdad.linearize(fwdad.jit(f) if under_jit else f, own)[1]
+    if isinstance(x, np.ndarray):
+        own[...] = np.nan  # the caller may change it
+    dtype = getattr(x, "dtype", np.dtype(float))
+    rng = np.random.default_rng(3)
+    matrix = fwdad.jacobian(f, x, mode="forward", stack=True).reshape(J.shape)  # on duals
+    for _ in range(3):
+        for v in (
+            rng.random(J.shape[1]).astype(dtype),
+            rng.random(2 * J.shape[1]).astype(dtype)[::2],
+            rng.random(J.shape[1]).astype(np.float32),
+            rng.integers(0, 5, J.shape[1]),
+        ):
+            before = v.copy()
+            found = J.matvec(v)
+            assert found.shape == (J.shape[0],)
+            assert_allclose(found, matrix @ v, rtol=1e-5 if dtype == np.float32 else 1e-12)
+            assert not np.shares_memory(found, v)
+            found[:] = np.nan
+            assert np.array_equal(v, before)
+    with pytest.raises(fwdad.errors.SeedError):
+        J.matvec(np.ones(J.shape[1] + 1))
+    with pytest.raises(fwdad.errors.SeedError):
+        J.matvec(np.ones(J.shape[1]) * 1j)

@@ -1,8 +1,8 @@
-"""The forward pass of a pullback and its reverse pass, as functions written for one kind of call.
+"""Passes as functions written for one kind of call: of a pullback, and of a linear operator.
 
-A pullback in full looks at the structures of arguments and cotangents, at what must be copied, and
-at the types that compiled code takes. For calls like an earlier one all this is known: it is
-written down here, from the example of that call.
+In full they look at the structures of arguments and cotangents, at what must be copied, and at the
+types that compiled code takes. For calls like an earlier one all this is known: it is written down
+here, from the example of that call.
 """
 
 from __future__ import annotations
@@ -32,16 +32,40 @@ class WrittenReverse:
 
     def __init__(self, sweeps: Sweeps) -> None:
         self.sweeps = sweeps
-        self.run: Callable[[Any, Any], Any] = _misses
+        self.run: Callable[[Any, Any], Any] = misses
         self.due = True
 
     def write(self, y: Any, kept: Kept) -> None:
         """Write it after the example of a pullback that has run."""
         self.due = False
-        self.run = _reverse(self.sweeps, y, kept) or _misses
+        self.run = _reverse(self.sweeps, y, kept) or misses
 
 
-def _misses(_pullback: Any, _bar: Any) -> Any:
+def written_push(
+    program: Program, run: Callable[..., Any], given: list[Any], tangent: np.ndarray, at: int
+) -> Callable[[Any], Any]:
+    """A function of a vector that returns the one result of a program, raveled, or ``MISS``.
+
+    The vector is the program's input ``at``, shaped as ``tangent``; the others are ``given``.
+    """
+    names = [f"x{k}" for k in range(len(given))]
+    namespace: dict[str, Any] = {"ndarray": np.ndarray, "shadowed": SHADOWED, "miss": MISS}
+    namespace |= dict(zip(names, given, strict=True))
+    namespace |= {"dtype": tangent.dtype, "n": (tangent.size,), "shape": tangent.shape}
+    names.insert(at, "v")
+    test = "type(v) is ndarray and v.shape == n and v.dtype == dtype"
+    arrays = [name for name, x in zip(names, [*given[:at], tangent, *given[at:]], strict=True)
+              if type(x) is np.ndarray]  # fmt: skip
+    values, copies = _apart(program, 1, arrays)
+    lines = [f"if shadowed or not ({test}):", "    return miss"]
+    lines += ["v = v.reshape(shape)"] if tangent.ndim > 1 else []
+    lines += ["v = v.copy()"] if written_parameters(program)[at] else []
+    lines += _run(run, names, namespace)
+    return _defined(program, ["v"], [*lines, *copies, f"return {values[0]}.reshape(-1)"], namespace)
+
+
+def misses(*_: Any) -> Any:
+    """What is called as long as nothing is written."""
     return MISS
 
 
