@@ -6,7 +6,6 @@ Importing this module needs Numba.
 from __future__ import annotations
 
 import re
-import sys
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -26,7 +25,7 @@ from fwdad.codegen.numpy_backend.source import Callee, Source, defined
 from fwdad.codegen.runtime import special_functions
 from fwdad.codegen.runtime.lapack import provide
 from fwdad.core.gc_pause import NoCollection
-from fwdad.core.reentrant_context import EnteredTwice
+from fwdad.core.recursion_limit import HigherLimit
 from fwdad.errors import Location
 from fwdad.ir.types import Type
 
@@ -114,7 +113,7 @@ class Machine:
             with (
                 warnings.catch_warnings(),
                 numba.core.compiler_lock.global_compiler_lock,  # the recursion limit is global
-                _Deep() as deep,
+                HigherLimit(_DEPTH) as deep,
                 deep,
                 NoCollection() as resting,
                 resting,
@@ -128,21 +127,6 @@ class Machine:
         finally:
             kernel.disable_compile(bool(kernel.signatures))
         return kernel.overloads[signature]
-
-
-class _Deep(EnteredTwice):
-    """Raises the recursion limit: Numba's search for definitions recurses deeper with each loop."""
-
-    def __init__(self) -> None:
-        self._limit = sys.getrecursionlimit()
-
-    def begin(self) -> None:
-        """See the class."""
-        sys.setrecursionlimit(max(self._limit, _DEPTH))
-
-    def end(self) -> None:
-        """See the class."""
-        sys.setrecursionlimit(self._limit)
 
 
 def _jit(f: Callable[..., Any], digest: str | None, **options: bool) -> Any:

@@ -255,7 +255,7 @@ class Untraced:
         """Run the function in another way, and report what the tape has raised.
 
         Refusals are not reported, nor is an exception that the function itself raises now, nor a
-        lack of memory for the tape.
+        lack of memory or of calls for the tape.
         """
         error = self.error
         if error is None:
@@ -271,7 +271,7 @@ class Untraced:
         self._blame(error)
 
     def _blame(self, error: Exception, own: Exception | None = None) -> None:
-        if isinstance(error, MemoryError):  # the next call may have more
+        if isinstance(error, (MemoryError, RecursionError)):  # the next call may need less
             return
         if self.refuse is not None:
             self.refuse()

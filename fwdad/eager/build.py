@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fwdad import errors
+from fwdad.core.recursion_limit import HigherLimit
 from fwdad.core.reentrant_context import EnteredTwice
 from fwdad.core.tracebacks import public
 from fwdad.eager import (  # noqa: F401  (they install themselves)
@@ -106,12 +107,15 @@ class Run(EnteredTwice):
         self.errors: list[FwdadError] = []
         self._found = STATE.run, STATE.hidden, errors.NOTE.sink
         self._ended = False
+        self._limit = HigherLimit() if STATE.run is None else None
         self.outer: Any = STATE.run
         self.overwritten: dict[int, np.ndarray] = {}
         self.given: tuple[Any, ...] = ()
 
     def begin(self) -> None:
         """Let this thread enter the run."""
+        if self._limit is not None:
+            self._limit.begin()
         STATE.run = self
         errors.NOTE.sink = self.errors
         if self.before is not None:
@@ -151,6 +155,8 @@ class Run(EnteredTwice):
         finally:
             self.tag.alive = False
             forget(self.tag)
+            if self._limit is not None:
+                self._limit.end()
         if self.outer is not None:
             self.log.hand_over(self.outer.log)
         self.log.clear()

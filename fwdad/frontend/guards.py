@@ -111,7 +111,8 @@ def kind_of(x: Any) -> int:
     if isinstance(x, _CONSTANTS):
         return CONSTANT
     if isinstance(x, tuple) and not getattr(x, "__dict__", None):
-        return max((kind_of(item) for item in x if kind_of(item) != INPUT), default=CONSTANT)
+        kinds = (kind_of(item) for item in x)
+        return max((kind for kind in kinds if kind != INPUT), default=CONSTANT)
     if t is frozenset and all(kind_of(item) <= CONSTANT for item in x):
         return CONSTANT
     if t is types.MethodType:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fwdad.core.recursion_limit import HigherLimit
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.recursion import RecursionFound
 from fwdad.frontend.syntax.control import NotOneBodyError
@@ -24,7 +25,8 @@ def until_traced(attempt: Callable[[dict[int, Any], dict[Any, Any], Places], Any
     ways = Places()
     while True:
         try:
-            return attempt(recursive, lists, ways)
+            with HigherLimit() as raised, raised:
+                return attempt(recursive, lists, ways)
         except WayNeededError as found:
             ways.add(found.place)
             ways.refusals[found.place] = found.refusal

@@ -14,6 +14,7 @@ from fwdad.codegen.numpy_backend.liveness import free_dead_arrays
 from fwdad.codegen.passes.outer_products import without_outer_sums
 from fwdad.codegen.source_comments import annotated
 from fwdad.core.generated_source import define
+from fwdad.core.recursion_limit import HigherLimit
 from fwdad.errors import note_place
 from fwdad.ir.notation import tuple_text
 from fwdad.ir.ops import Program
@@ -51,9 +52,10 @@ class Source:
     """Generated source that defines the function ``name``.
 
     ``places`` has the user's location of each line, and ``quiet`` suppresses floating-point
-    warnings. For Numba: ``called`` are its callees, ``inner`` indices that are inside every array
-    that they index, ``outlined`` are functions whose variables have types of the first one's, and
-    ``callbacks`` what it calls of Python's; ``parts`` are what the first function was cut into.
+    warnings; ``deep`` says that its functions call each other. For Numba: ``called`` are its
+    callees, ``inner`` indices that are inside every array that they index, ``outlined`` are
+    functions whose variables have types of the first one's, and ``callbacks`` what it calls of
+    Python's; ``parts`` are what the first function was cut into.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Source:
     namespace: dict[str, Any]
     places: list[Any]
     quiet: bool = False
+    deep: bool = False
     called: list[Callee] = field(default_factory=list)
     inner: list[str] = field(default_factory=list)
     outlined: list[str] = field(default_factory=list)
@@ -107,7 +110,8 @@ def source_of(program: Program, writer: Writer) -> Source:
                 _function(follower, inner, inner_name)
     namespace = {"np": np, "math": math, **writer.globals.objects}
     code = writer.code
-    return Source(name, "\n".join(code.lines) + "\n", namespace, code.places, program.quiet)
+    text = "\n".join(code.lines) + "\n"
+    return Source(name, text, namespace, code.places, program.quiet, deep=bool(called))
 
 
 def defined(source: Source) -> Callable[..., Any]:
@@ -126,9 +130,15 @@ def compiled(source: Source) -> Callable[..., Any]:
         source = replace(source, code=code, places=places)
     function, name = defined(source), filename(source)
 
+    def deep(*leaves: Any) -> Any:
+        with HigherLimit() as raised, raised:
+            return function(*leaves)
+
+    run = deep if source.deep else function
+
     def loud(*leaves: Any) -> Any:
         try:
-            return function(*leaves)
+            return run(*leaves)
         except Exception as error:  # whatever the program raises gets its location
             _note_place(error, name, source)
             raise

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from fwdad.core.containers import CHANGING, READING_ITEMS
+from fwdad.core.lifted_code import LIFTED
 from fwdad.eager.calls import protocols
 from fwdad.eager.calls.apply import apply_to_array
-from fwdad.eager.calls.dispatch import call
+from fwdad.eager.calls.dispatch import call, call_function
+from fwdad.eager.calls.effectful import is_file
 from fwdad.eager.calls.numpy_functions import NumpyFunction, call_numpy, call_ufunc
 from fwdad.eager.duals import methods
 from fwdad.eager.duals.array import Array
@@ -101,7 +103,12 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
     note_generator(o)
     if isinstance(o, CONTAINERS):
         log_container(o)
-    return call(attr(o, name), *args, **kwargs)
+    f = attr(o, name)
+    if type(f) is types.MethodType and type(f.__func__) is types.FunctionType and not is_file(o):
+        if id(f.__func__.__code__) in LIFTED:  # as the dispatcher does, without its frames
+            return f(*args, **kwargs)
+        return call_function(f.__func__, (f.__self__, *args), kwargs)
+    return call(f, *args, **kwargs)
 
 
 def _found(x: Any) -> Any:

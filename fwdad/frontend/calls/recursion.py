@@ -10,7 +10,7 @@ from fwdad.errors import UntraceableError
 from fwdad.frontend.appended import check_items
 from fwdad.frontend.syntax.control import converted
 from fwdad.frontend.syntax.position import Position
-from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.raising import AlwaysRaises, TraceControl
 from fwdad.frontend.trees import Tree, flatten, signature
 from fwdad.ir.analysis.alias import written_parameters
 from fwdad.ir.builder.recorder import Recorder
@@ -21,10 +21,10 @@ from fwdad.ir.types import ArrayType, Number, Size, Type, join
 _ATTEMPTS = 8
 
 
-class RecursionFound(Exception):  # noqa: N818  (the trace restarts, it does not fail)
+class RecursionFound(TraceControl):
     """A function (``key``: its code object or definition) recurs without a known end.
 
-    It must become a program of its own.
+    It must become a program of its own: the trace restarts.
     """
 
     def __init__(self, key: Any) -> None:
@@ -73,7 +73,8 @@ class Programs:
         place = (id(key), signature(bound), *(_shape(keep(t)) for t in types))
         found = self._found.get(place)
         if found is None:
-            found = self._found[place] = _Definition(Program(name, Block()))
+            program = Program(name, Block(), written=[False] * len(types))  # while it is traced
+            found = self._found[place] = _Definition(program)
             try:
                 self._define(found, types, tree, run, keep)
             except BaseException:  # half of a definition must not be found

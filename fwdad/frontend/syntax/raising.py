@@ -36,7 +36,11 @@ _RAISED: dict[Any, tuple[type[BaseException], ...]] = {
 }
 
 
-class AlwaysRaises(Exception):  # noqa: N818  (it is a path through the program, not an error)
+class TraceControl(Exception):  # noqa: N818  (it steers the trace; the program raises nothing)
+    """What parts of a trace say to each other."""
+
+
+class AlwaysRaises(TraceControl):
     """The traced path ends in an exception, a class or instance; ``arguments`` may be symbols."""
 
     def __init__(
@@ -66,13 +70,13 @@ def native(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function on known values; the program raises whatever it raises."""
     try:
         return function(*args)
-    except (UntraceableError, AlwaysRaises):
+    except (UntraceableError, TraceControl, RecursionError):  # the last is the trace's own
         raise
     except Exception as error:  # whatever a function of the user's raises
         raise AlwaysRaises(error) from error
 
 
-class BodyRaises(Exception):  # noqa: N818  (like `AlwaysRaises`)
+class BodyRaises(TraceControl):
     """The first iteration of a loop always raises, so that it is also the last one.
 
     ``block`` is what it does before; its parameter is the counter.

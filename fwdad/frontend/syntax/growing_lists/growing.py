@@ -18,7 +18,7 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax.lengths import binary_add
-from fwdad.frontend.syntax.raising import AlwaysRaises, native
+from fwdad.frontend.syntax.raising import AlwaysRaises, TraceControl, native
 from fwdad.frontend.syntax.symbols import Maybe, Refusing
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Apply, Block, Loop, Op, Value, walk
@@ -33,9 +33,10 @@ INSTEAD = "use an array of the full length, or read the list where it no longer 
 _OUT_OF_RANGE = "list index out of range"
 
 
-class ListGrows(Exception):  # noqa: N818  (the trace restarts, it does not fail)
+class ListGrows(TraceControl):
     """A list has different lengths on different paths, or items of a wider type than known.
 
+    The trace restarts.
     It is made at ``place``. ``item`` is the items' type, if it is known; at ``(place, "front")`` it
     says whether the list grows there.
     """
