@@ -289,8 +289,8 @@ def _wrapper(
     text = "\n".join(lines) + "\n"
     filename = f"<fwdad entry of {program.name} {abs(hash(text)):x}>"
     call: Any = define(text, filename, namespace, "call")
-    if not timed and all(k is None for k in kinds):
-        call.direct = kernel, failed  # what a caller may call directly
+    if not timed:
+        call.direct = kernel, failed, kinds  # what a caller may call directly
     wrapper: Callable[..., Any] = call
     return wrapper
 

@@ -16,6 +16,7 @@ from fwdad.core.generated_source import define
 from fwdad.drivers.residual_store import Kept, Sweeps, hollow, own_stack
 from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.evaluation.by_tape import MISS
+from fwdad.frontend.fast_path import call_lines
 from fwdad.ir.analysis.alias import results_apart, written_parameters
 from fwdad.ir.ops import Program, is_array
 from fwdad.tangents.alike import alike
@@ -60,7 +61,7 @@ def written_push(
     lines = [f"if shadowed or not ({test}):", "    return miss"]
     lines += ["v = v.reshape(shape)"] if tangent.ndim > 1 else []
     lines += ["v = v.copy()"] if written_parameters(program)[at] else []
-    lines += _run(run, names, namespace)
+    lines += call_lines(run, names, namespace)
     return _defined(program, ["v"], [*lines, *copies, f"return {values[0]}.reshape(-1)"], namespace)
 
 
@@ -74,7 +75,7 @@ def written_forward(sweeps: Sweeps, leaves: list[Any]) -> Callable[..., Any] | N
     passes, namespace = sweeps.passes, {"alike": alike, "hollow": hollow, "ndarray": np.ndarray}
     inputs = [f"x{k}" for k in range(len(leaves))]
     lines = [f"{inputs[k]} = alike({inputs[k]})" for k in sweeps.copied(leaves)]
-    lines += _run(sweeps.forward.function, inputs, namespace)
+    lines += call_lines(sweeps.forward.function, inputs, namespace)
     program = passes.forward
     arrays = [name for name, x in zip(inputs, leaves, strict=True) if type(x) is np.ndarray]
     values, copies = _apart(program, passes.values, arrays)
@@ -109,12 +110,8 @@ def _reverse(sweeps: Sweeps, y: Any, kept: Kept) -> Callable[..., Any] | None:
     if cotangents is None:
         return None
     lines = ["if shadowed:", "    return miss", *take, *_of_kept(sweeps, names, namespace)]
-    if hasattr(run, "direct"):  # what has raised runs in full: this has changed nothing
-        namespace["run"], _ = run.direct
-        lines += ["try:", f"    made = run({', '.join([*names, 'bar'])})",
-                  "except Exception:", "    return miss"]  # fmt: skip
-    else:
-        lines += _run(run, [*names, "bar"], namespace)
+    # what has raised runs in full: it has changed nothing
+    lines += call_lines(run, [*names, "bar"], namespace, ("except Exception:", "    return miss"))
     lines += [*copies, f"return {cotangents}"]
     return _defined(program, ["pullback", "bar"], lines, namespace)
 
@@ -147,16 +144,6 @@ def _of_kept(sweeps: Sweeps, names: list[str], namespace: dict[str, Any]) -> lis
             namespace |= {"own_stack": own_stack, f"use{k}": use}
             lines.append(f"{names[k]} = own_stack({names[k]}, use{k})")
     return lines
-
-
-def _run(run: Any, inputs: list[str], namespace: dict[str, Any]) -> list[str]:
-    given = ", ".join(inputs)
-    if not hasattr(run, "direct"):
-        namespace["run"] = run
-        return [f"made = run({given})"]
-    namespace["run"], namespace["failed"] = run.direct  # saves a Python call
-    return ["try:", f"    made = run({given})", "except BaseException as error:",
-            f"    made = failed(error, ({given}{',' if inputs else ''}))"]  # fmt: skip
 
 
 def _apart(program: Program, count: int, arrays: list[str]) -> tuple[list[str], list[str]]:

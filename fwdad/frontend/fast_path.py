@@ -83,11 +83,7 @@ def shortcut(
         namespace["instead"] = instead
         lines = [f"return instead({given})"]
         return _defined(tape.program.name, parts.lines(), checks, lines, namespace)
-    lines = [f"made = run({given})"]
-    if hasattr(run, "direct"):  # saves a Python call
-        namespace["kernel"], namespace["failed"] = run.direct
-        lines = ["try:", f"    made = kernel({given})", "except BaseException as error:",
-                 f"    made = failed(error, ({given}{',' if given else ''}))"]  # fmt: skip
+    lines = call_lines(run, inputs, namespace)
     values = [f"made[{k}]" for k in range(len(tape.program.block.results))]
     own = results_apart(tape.program) if apart else []
     for k, result in enumerate(tape.program.block.results):
@@ -105,6 +101,27 @@ def shortcut(
         result += "" if picked is None else f"[{picked}]"
     lines.append(f"return {result}")
     return _defined(tape.program.name, parts.lines(), checks, lines, namespace)
+
+
+def call_lines(
+    run: Any, inputs: list[str], namespace: dict[str, Any], otherwise: tuple[str, ...] = ()
+) -> list[str]:
+    """The lines that call a program's function, without the Python function around it if possible.
+
+    ``otherwise`` replaces what that does when compiled code has raised.
+    """
+    given = ", ".join(inputs)
+    if not hasattr(run, "direct"):
+        namespace["run"] = run
+        return [f"made = run({given})"]
+    namespace["kernel"], namespace["failed"], kinds = run.direct
+    lines = ["try:", f"    made = kernel({given})"]
+    if any(kind is not None for kind in kinds):
+        namespace |= {f"as{k}": kind for k, kind in enumerate(kinds)}
+        parts = [f"made[{k}]" if t is None else f"as{k}(made[{k}])" for k, t in enumerate(kinds)]
+        lines.append(f"    made = ({', '.join(parts)},)")
+    failed = f"    made = failed(error, ({given}{',' if inputs else ''}))"
+    return [*lines, *(otherwise or ("except BaseException as error:", failed))]
 
 
 def _guards(tape: Tape, namespace: dict[str, Any]) -> list[str] | None:
