@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fwdad.errors import UnsupportedTypeError
+from fwdad.evaluation.by_tape import Captured
 from fwdad.ir.symbol import Symbol
 
 
@@ -36,6 +37,8 @@ class PerArgument(tuple[Any, ...]):
 
 def per_argument(J: Any, arguments: list[Any]) -> Any:
     """A tuple of columns as one, at once or in a trace; any other Jacobian as it is."""
+    if type(J) is Captured:  # what becomes of it depends on its parts
+        return None
     if type(J) is not tuple or any(getattr(x, "ndim", 0) for x in arguments):
         return J
     return PerArgument(J) if all(map(_is_array, J)) else J

@@ -188,6 +188,9 @@ class Captured:
     def __iter__(self) -> Any:
         return (Captured(self.f, self.args, self.kwargs, k) for k in range(2))
 
+    def __getitem__(self, _k: Any) -> None:
+        """A part of a part, which is no question."""
+
 
 def question_of(found: Any, look: Any) -> Question | None:
     """The question that a :class:`Captured` call asks; None for anything else."""

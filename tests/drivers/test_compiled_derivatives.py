@@ -76,6 +76,14 @@ EVALUATORS = {
     "jacobian by both": lambda f: fwdad.jacobian(f, X, args=(2.0,), argnums=(0, 1)),
     "stacked": lambda f: fwdad.jacobian(f, X, args=(2.0,), argnums=(0, 1), stack=True),
     "jacfwd": lambda f: fwdad.jacfwd(f)(X, 3.0),
+    "jacfwd by both": lambda f: fwdad.jacfwd(f, (0, 1))(X, 3.0),
+    "jacfwd of the scale": lambda f: fwdad.jacfwd(f, 1)(X, 3.0),
+    "jacrev": lambda f: fwdad.jacrev(f)(X, 3.0),
+    "jacobian function": lambda f: fwdad.jacobian(f, argnums=1, mode="forward")(X, 2.0),
+    "value_and_jacobian function": lambda f: fwdad.value_and_jacobian(f)(X),
+    "value_and_grad": lambda f: fwdad.value_and_grad(f)(X, scale=2.0),
+    "derivative function": lambda f: fwdad.derivative(lambda s: f(X, s))(2.0),
+    "hvp function": lambda f: fwdad.hvp(f)(X, V),
     "value_and_jacobian": lambda f: fwdad.value_and_jacobian(f, X, mode="forward"),
     "grad": lambda f: fwdad.grad(f)(X),
     "grad by both": lambda f: fwdad.grad(f, (0, 1))(X, 2.0),
@@ -91,6 +99,50 @@ EVALUATORS = {
     "third derivative": lambda f: fwdad.jvp(lambda x: fwdad.hvp(f, x, V), X, V),
     "jacobian of a gradient": lambda f: fwdad.jacobian(fwdad.grad(f), X),
 }
+
+
+def test_functions_that_are_kept():
+    """A function made by a transformer takes shortcuts of its own."""
+    fast = fwdad.jit(energy)
+    for make in (
+        fwdad.grad, fwdad.value_and_grad, fwdad.jacfwd, fwdad.jacrev, fwdad.hessian, fwdad.hvp,
+        fwdad.jacobian, fwdad.value_and_jacobian, lambda f: fwdad.grad(f, (0, 1)),
+        lambda f: fwdad.jacfwd(f, (0, 1)), lambda f: fwdad.jacfwd(f, 1),
+        lambda f: fwdad.hessian(f, argnums=1), lambda f: fwdad.grad(fwdad.grad(f, 1), 1),
+        lambda f: fwdad.jacfwd(fwdad.grad(f)),
+    ):  # fmt: skip
+        derivative, wanted = make(fast), make(energy)
+        for k in range(5):
+            given = (X + 0.01 * k, V) if make is fwdad.hvp else (X + 0.01 * k, 2.0 + k)
+            found, expected = derivative(*given), wanted(*given)
+            assert type(found) is type(expected)
+            for a, b in zip(in_parts(found), in_parts(expected), strict=True):
+                assert type(a) is type(b)
+                assert_allclose(a, b, rtol=1e-11, atol=1e-13)
+
+
+def test_what_comes_beside():
+    def both(x, scale):
+        return np.sum(x**3) * scale, {"x": x, "n": len(x)}
+
+    fast = fwdad.jit(both)
+    for make in (fwdad.grad, fwdad.value_and_grad, fwdad.jacfwd):
+        derivative, wanted = make(fast, has_aux=True), make(both, has_aux=True)
+        for k in range(4):
+            found, expected = derivative(X, 1.0 + k), wanted(X, 1.0 + k)
+            assert fwdad.tree_map(np.allclose, found, expected)
+            assert_allclose(found[0] if make is not fwdad.value_and_grad else found[1],
+                            3 * X**2 * (1.0 + k))  # fmt: skip
+
+
+def test_a_jacobian_by_numbers_is_no_matrix():
+    fast = fwdad.jit(lambda a, b: np.array([a * b, a + b, b]))
+    J = fwdad.jacfwd(fast, (0, 1))
+    for _ in range(4):
+        found = J(2.0, 3.0)
+        assert_allclose(np.stack(found), [[3.0, 1.0, 0.0], [2.0, 1.0, 1.0]])
+        with pytest.raises(UnsupportedTypeError, match="stack=True"):
+            np.asarray(found)
 
 
 def in_parts(found):
