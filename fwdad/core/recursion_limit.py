@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import platform
 import sys
 import threading
 
@@ -92,8 +93,8 @@ def stack_size(main: bool, chosen: int) -> int:
     """The bytes of a thread's C stack."""
     if resource is None:
         return chosen or _SMALL_STACK
-    if chosen and not main:
-        return chosen
+    if not main and (chosen or platform.libc_ver()[0] != "glibc"):
+        return chosen or _SMALL_STACK
     soft, _ = resource.getrlimit(resource.RLIMIT_STACK)
     if soft == resource.RLIM_INFINITY:
         return sys.maxsize if main else 2 * _SMALL_STACK  # that of glibc
