@@ -55,7 +55,6 @@ from fwdad.tangents.plain import plain
 _KEPT = 256
 _SINGLE_KEPT = 16  # tapes of closures, methods and objects
 _MOST_OF_ONE_KIND = 16  # tapes of a function for arguments of one kind
-_MOST_SHORTCUTS = 256  # of one function, and of one derivative
 _MOST_CLOSURES = 4  # of one piece of code that are traced, with other cells or defaults
 
 
@@ -239,24 +238,24 @@ def known(shortcuts: Shortcuts, f: Any, ask: Ask, args: Any, kwargs: Any) -> Any
     if at is None or why_not_reusable(at[0].tape, at[1]):
         return MISS
     made, leaves, containers = at
-    instead = None
+    instead, due = None, shortcuts.is_due(key)
     if asked.opens is not None:
-        instead = asked.opens(made, leaves)
+        instead = asked.opens(made, leaves) if due else None
         if instead is None:
+            if due:
+                shortcuts.enter(ask, key, never)
             return MISS
         y = instead(*leaves)
     else:
         y = made.tape.rebuild(apart(made.run(*leaves), leaves), containers)
-    if len(shortcuts.others) < _MOST_SHORTCUTS:
-        parts = Parts()
-        places: Any = ask(f, *parts.call(args, kwargs), parts)
-        parts.take([*places.args, *places.kwargs.values()])
-        shortcut = tape.shortcut_to(
-            made, parts, unless=(SHADOWED, WATCHES), picked=asked.picked, instead=instead
-        )
-        shortcuts.others[key] = shortcut or never
-        if shortcut is not None:
-            shortcuts.latest[ask] = shortcut
+    if due:
+        parts, shortcut = Parts(), None
+        places = ask(f, *parts.call(args, kwargs), parts)
+        if places is not None and places.is_of(asked):
+            parts.take([*places.args, *places.kwargs.values()])
+            options = {"unless": (SHADOWED, WATCHES), "picked": asked.picked, "instead": instead}
+            shortcut = tape.shortcut_to(made, parts, **options)
+        shortcuts.enter(ask, key, shortcut or never)
     return y if asked.picked is None else y[asked.picked]
 
 

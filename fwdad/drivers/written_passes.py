@@ -16,9 +16,9 @@ from fwdad.core.generated_source import define
 from fwdad.drivers.residual_store import Kept, Sweeps, hollow, own_stack
 from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.evaluation.by_tape import MISS
-from fwdad.frontend.fast_path import call_lines
-from fwdad.ir.analysis.alias import results_apart, written_parameters
-from fwdad.ir.ops import Program, is_array
+from fwdad.frontend.fast_path import apart_lines, call_lines
+from fwdad.ir.analysis.alias import written_parameters
+from fwdad.ir.ops import Program
 from fwdad.tangents.alike import alike
 
 _NUMBERS = (float, np.float64, np.float32)
@@ -57,7 +57,7 @@ def written_push(
     test = "type(v) is ndarray and v.shape == n and v.dtype == dtype"
     arrays = [name for name, x in zip(names, [*given[:at], tangent, *given[at:]], strict=True)
               if type(x) is np.ndarray]  # fmt: skip
-    values, copies = _apart(program, 1, arrays)
+    values, copies = apart_lines(program, 1, arrays)
     lines = [f"if shadowed or not ({test}):", "    return miss"]
     lines += ["v = v.reshape(shape)"] if tangent.ndim > 1 else []
     lines += ["v = v.copy()"] if written_parameters(program)[at] else []
@@ -78,7 +78,7 @@ def written_forward(sweeps: Sweeps, leaves: list[Any]) -> Callable[..., Any] | N
     lines += call_lines(sweeps.forward.function, inputs, namespace)
     program = passes.forward
     arrays = [name for name, x in zip(inputs, leaves, strict=True) if type(x) is np.ndarray]
-    values, copies = _apart(program, passes.values, arrays)
+    values, copies = apart_lines(program, passes.values, arrays, passes.shared)
     kept = [f"made[{k}]" for k in range(passes.values, len(program.block.results))]
     for k in passes.hollow:
         kept[k] = f"hollow({kept[k]})"
@@ -104,7 +104,7 @@ def _reverse(sweeps: Sweeps, y: Any, kept: Kept) -> Callable[..., Any] | None:
         return None
     given = ["bar"] if type(y) is np.ndarray and not changes else []
     arrays = [name for name, x in zip(names, kept.values, strict=True) if type(x) is np.ndarray]
-    values, copies = _apart(program, len(program.block.results), [*arrays, *given])
+    values, copies = apart_lines(program, len(program.block.results), [*arrays, *given])
     first = ["None"] * passes.values
     cotangents = sweeps.rebuild.text([*first, *values], namespace, 1)
     if cotangents is None:
@@ -144,24 +144,6 @@ def _of_kept(sweeps: Sweeps, names: list[str], namespace: dict[str, Any]) -> lis
             namespace |= {"own_stack": own_stack, f"use{k}": use}
             lines.append(f"{names[k]} = own_stack({names[k]}, use{k})")
     return lines
-
-
-def _apart(program: Program, count: int, arrays: list[str]) -> tuple[list[str], list[str]]:
-    """The first results of a program, by name, and the lines that make them so.
-
-    What may be memory of one of the arrays among its inputs, or of another result, is copied.
-    """
-    values, lines = [], []
-    own = results_apart(program)
-    for k, result in enumerate(program.block.results[:count]):
-        values.append(f"made[{k}]")
-        if is_array(result):
-            y = values[k] = f"y{k}"
-            view = f"type({y}.base) is ndarray" if own[k] else f"{y}.base is not None"
-            shared = " or ".join([view, *(f"{y} is {name}" for name in arrays)])
-            lines += [f"{y} = made[{k}]", f"if type({y}) is ndarray and ({shared}):",
-                      f"    {y} = {y}.copy()"]  # fmt: skip
-    return values, lines
 
 
 def _defined(

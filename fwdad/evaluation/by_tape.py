@@ -20,6 +20,9 @@ from fwdad.rules.core.registry import when_changed
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_MOST = 256  # shortcuts of one function, or of one derivative
+_REWRITTEN = 16
+
 MISS: Final = object()
 """What a shortcut returns for other calls, and where its tape does not hold any more."""
 
@@ -44,6 +47,17 @@ class Question(NamedTuple):
     options: dict[str, Any]
     picked: int | None = None
     opens: Callable[[Any, Any], Callable[..., Any] | None] | None = None
+
+    def is_of(self, asked: Question) -> bool:
+        """Whether this question, of places in a call, is the one that the call itself asks."""
+        mine, given = [*self.args, *self.kwargs.values()], [*asked.args, *asked.kwargs.values()]
+        return (
+            self.evaluate is asked.evaluate
+            and (self.argnums, self.options, self.picked, [*self.kwargs])
+            == (asked.argnums, asked.options, asked.picked, [*asked.kwargs])
+            and len(mine) == len(given)
+            and all(getattr(p, "example", self) is x for p, x in zip(mine, given, strict=True))
+        )
 
 
 class AsGiven:
@@ -70,7 +84,20 @@ class Shortcuts:
     def __init__(self) -> None:
         self.latest: dict[Any, Callable[..., Any]] = {}
         self.others: dict[Any, Callable[..., Any]] = {}
+        self._rewritten = 0
         _ALL.add(self)
+
+    def is_due(self, key: Any) -> bool:
+        """Whether a shortcut should be written for calls of a kind, whose present one misses."""
+        held = self.others.get(key)
+        if held is None:
+            return len(self.others) < _MOST
+        return held is not never and self._rewritten < _REWRITTEN
+
+    def enter(self, ask: Any, key: Any, shortcut: Callable[..., Any]) -> None:
+        """Keep a shortcut for calls of a kind; ``never`` if there can be none."""
+        self._rewritten += key in self.others  # what is read from outside has another shape now
+        self.latest[ask] = self.others[key] = shortcut
 
     def forget(self) -> None:
         """Drop all: a function that their tapes call has another rule now."""

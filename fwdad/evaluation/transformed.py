@@ -123,7 +123,13 @@ class Transformed(Carrier):
 
 def _ask(f: Transformed, args: Any, kwargs: Any, look: Any) -> Question | None:
     """The question that a call asks a tape, if it returns what that does."""
-    return question_of(f.evaluate(Captured, args, kwargs), look) if args else None
+    if not args:
+        return None
+    try:
+        found = f.evaluate(Captured, args, kwargs)
+    except Exception:  # noqa: BLE001  (it looks into its result, which there is not yet)
+        return None
+    return question_of(found, look)
 
 
 def without_point(

@@ -8,7 +8,7 @@ written for that tape: a call costs no loop and no object of ours.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from fwdad.frontend.captures import COMPARED, fetch
 from fwdad.frontend.parts_of_calls import Parts, Place
 from fwdad.frontend.tape import Tape
 from fwdad.ir.analysis.alias import results_apart
-from fwdad.ir.ops import is_array
+from fwdad.ir.ops import Program, is_array
 from fwdad.ir.symbol import UNBOUND
 
 _PLAIN = (float, int, complex, np.float64)  # what is captured is of these classes, or an array
@@ -84,15 +84,11 @@ def shortcut(
         lines = [f"return instead({given})"]
         return _defined(tape.program.name, parts.lines(), checks, lines, namespace)
     lines = call_lines(run, inputs, namespace)
-    values = [f"made[{k}]" for k in range(len(tape.program.block.results))]
-    own = results_apart(tape.program) if apart else []
-    for k, result in enumerate(tape.program.block.results):
-        if apart and is_array(result):  # in memory that is not its inputs'
-            y = values[k] = f"y{k}"
-            view = f"type({y}.base) is ndarray" if own[k] else f"{y}.base is not None"
-            owner = " or ".join([view, *(f"{y} is {inputs[j]}" for j in arrays)])
-            lines += [f"{y} = made[{k}]", f"if type({y}) is ndarray and ({owner}):",
-                      f"    {y} = {y}.copy()"]  # fmt: skip
+    program = tape.program
+    values = [f"made[{k}]" for k in range(len(program.block.results))]
+    if apart:
+        values, copies = apart_lines(program, len(values), [inputs[k] for k in arrays])
+        lines += copies
     result = tape.rebuild.text(values, namespace, picked)
     if result is None:
         namespace["rebuild"] = tape.rebuild
@@ -101,6 +97,33 @@ def shortcut(
         result += "" if picked is None else f"[{picked}]"
     lines.append(f"return {result}")
     return _defined(tape.program.name, parts.lines(), checks, lines, namespace)
+
+
+def apart_lines(
+    program: Program, count: int, arrays: list[str], kept: Sequence[int] = ()
+) -> tuple[list[str], list[str]]:
+    """The names of the first results of a program, and the lines that make them.
+
+    They are in memory of their own: copied are those of ``kept``, and what may be a view, or one of
+    the inputs that are ``arrays``, or another result.
+    """
+    values: list[str] = []
+    lines: list[str] = []
+    before: list[str] = []
+    own = results_apart(program)
+    for k, result in enumerate(program.block.results[:count]):
+        values.append(f"made[{k}]")
+        if not is_array(result):
+            continue
+        y = values[k] = f"y{k}"
+        tests = [f"type({y}.base) is ndarray" if own[k] else f"{y}.base is not None"]
+        tests += [f"{y} is {other}" for other in (*arrays, *(() if own[k] else before))]
+        test = "True" if k in kept else " or ".join(tests)
+        lines += [f"{y} = made[{k}]", f"if type({y}) is ndarray and ({test}):",
+                  f"    {y} = {y}.copy()"]  # fmt: skip
+        if not own[k]:
+            before.append(f"made[{k}]")
+    return values, lines
 
 
 def call_lines(

@@ -9,6 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
+import fwdad.compat.autograd
+import fwdad.compat.jax
 from fwdad.errors import SeedError, UnsupportedTypeError
 from fwdad.evaluation.by_tape import MISS
 from tests.differences import central_differences
@@ -133,6 +135,22 @@ def test_what_comes_beside():
             assert fwdad.tree_map(np.allclose, found, expected)
             assert_allclose(found[0] if make is not fwdad.value_and_grad else found[1],
                             3 * X**2 * (1.0 + k))  # fmt: skip
+
+
+@pytest.mark.parametrize("library", [fwdad.compat.jax, fwdad.compat.autograd])
+def test_under_the_names_of_others(library):
+    def f(x, scale):
+        return np.sum(np.sin(x) * scale)
+
+    fast = fwdad.jit(f)
+    for name in ("grad", "value_and_grad", "hessian", "jacobian", "elementwise_grad"):
+        if not hasattr(library, name):
+            continue
+        make = getattr(library, name)
+        found, wanted = make(fast), make(f)
+        for k in range(4):
+            for a, b in zip(in_parts(found(X, 1.0 + k)), in_parts(wanted(X, 1.0 + k)), strict=True):
+                assert_allclose(a, b, rtol=1e-12)
 
 
 def test_a_jacobian_by_numbers_is_no_matrix():

@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from fwdad.evaluation.by_tape import MISS
 from tests.differences import central_differences
 
 RNG = np.random.default_rng(11)
-X = RNG.random(7) + 0.5
+X, V = RNG.random((2, 7)) + 0.5
 FACTOR = np.linspace(1.0, 2.0, 7)
 
 
@@ -107,9 +108,10 @@ def test_the_shortcuts_are_written(f):
     assert (found is MISS) == (f is once_in_place)  # which logs what it restores
 
 
-@pytest.mark.parametrize("f", ARRAYS)
-def test_nothing_that_the_caller_changes_matters(f):
-    fast = fwdad.jit(f)
+@pytest.mark.parametrize("backend", ["auto", "numpy"])
+@pytest.mark.parametrize("f", [*ARRAYS, np.exp])
+def test_nothing_that_the_caller_changes_matters(f, backend):
+    fast = fwdad.jit(f, backend=backend)
     for _ in range(5):
         x = X.copy()
         y, pullback = fwdad.vjp(fast, x)
@@ -309,3 +311,44 @@ def test_shown_as_any_other():
     assert first._repr_html_() == last._repr_html_()
     with pytest.raises(TypeError, match="pickle"):
         last.__reduce_ex__(2)
+
+
+@pytest.mark.parametrize("backend", ["auto", "numpy"])
+def test_cotangents_of_several_arguments_are_apart(backend):
+    fast = fwdad.jit(lambda x, y: 2 * (x + y), backend=backend)
+    for _ in range(4):
+        pullback = fwdad.vjp(fast, X, V)[1]
+        for _ in range(2):
+            bar = np.ones(7)
+            first, second = pullback(bar)
+            assert_array_equal(first, second)
+            assert not any(np.shares_memory(a, b) for a, b in ((first, second), (first, bar)))
+    gradients = fwdad.grad(fwdad.jit(lambda x, y: np.sum(x + y), backend=backend), (0, 1))
+    for _ in range(4):
+        assert not np.shares_memory(*gradients(X, V))
+
+
+class Pair(NamedTuple):
+    a: np.ndarray
+    b: np.ndarray
+
+
+def test_values_that_no_text_puts_together():
+    fast = fwdad.jit(lambda x: Pair(x * 2, np.sin(x)))
+    wanted = 2 * V + np.cos(X) * X
+    for _ in range(5):
+        y, pullback = fwdad.vjp(fast, X)
+        assert type(y) is Pair
+        assert pullback._reverse is None  # made in full
+        assert_allclose(pullback(Pair(V, X)), wanted)
+
+
+def test_captured_arrays_of_changing_shapes(monkeypatch):
+    fast = fwdad.jit(lambda x: np.sum(x) * np.sum(FACTOR))
+    gradient = fwdad.grad(fast)
+    for k in range(60):
+        own = np.ones((k % 3 + 1,) * (k % 2 + 1))
+        monkeypatch.setitem(globals(), "FACTOR", own)
+        assert_allclose(fwdad.vjp(fast, X)[1](1.0), np.full(7, own.size))
+        assert_allclose(fwdad.jvp(fast, X, X)[1], np.sum(X) * own.size)
+        assert_allclose(gradient(X), np.full(7, own.size))
