@@ -349,17 +349,23 @@ def kept_by_its_package(p):
     return np.sum(y * p)
 
 
-@pytest.mark.parametrize("backend", ["numpy", "auto"])
-def test_what_a_package_keeps_is_not_written(backend, monkeypatch):
-    """A copy of what it returns is dropped if nobody else can see the array: the package can."""
-    made = types.ModuleType("kept_by_a_package")
-    made.__file__ = "/usr/lib/python3/site-packages/kept_by_a_package.py"
-    text = "TABLE = np.ones(3)\ndef table(x):\n    id(x)\n    return TABLE\n"
+def package_of(text, name, monkeypatch):
+    """A module of an installed package with this source."""
+    made = types.ModuleType(name)
+    made.__file__ = f"/usr/lib/python3/site-packages/{name}.py"
     made.np = np
     exec(compile(text, made.__file__, "exec"), vars(made))
     lines = text.splitlines(keepends=True)
     monkeypatch.setitem(linecache.cache, made.__file__, (len(text), None, lines, made.__file__))
-    monkeypatch.setitem(sys.modules, made.__name__, made)
+    monkeypatch.setitem(sys.modules, name, made)
+    return made
+
+
+@pytest.mark.parametrize("backend", ["numpy", "auto"])
+def test_what_a_package_keeps_is_not_written(backend, monkeypatch):
+    """A copy of what it returns is dropped if nobody else can see the array: the package can."""
+    text = "TABLE = np.ones(3)\ndef table(x):\n    id(x)\n    return TABLE\n"
+    made = package_of(text, "kept_by_a_package", monkeypatch)
     monkeypatch.setitem(globals(), made.__name__, made)
     fast = fwdad.jit(kept_by_its_package, backend=backend)
     slope = fwdad.jit(fwdad.grad(kept_by_its_package), backend=backend)
@@ -368,6 +374,39 @@ def test_what_a_package_keeps_is_not_written(backend, monkeypatch):
         assert fast(X) == pytest.approx(5.0 * X[0] ** 2 + X[1] + X[2], rel=1e-14)
         assert_allclose(slope(X), [10.0 * X[0], 1.0, 1.0], rtol=1e-14)
         assert_array_equal(made.TABLE, 1.0)
+
+
+STORED = """\
+def stored(x):
+    id(x)
+    y, rows = np.zeros(3), np.zeros((2, 3))
+    y[0] = x[0] ** 2
+    y[1:] = x[1:] * x[0]
+    rows[1] = y * x
+    return y, {"rows": rows}
+"""
+
+
+def test_what_a_package_stores_has_its_tangents(monkeypatch):
+    """A result that was written element by element carries its tangents in its memory."""
+    stored = package_of(STORED, "stores_what_it_returns", monkeypatch).stored
+
+    def f(p):
+        y, parts = stored(p * 1.0)
+        return y * p[1] + parts["rows"].sum(axis=0)
+
+    fast = fwdad.jit(f)
+    assert "Python calls" in fwdad.explain(fast, X)
+    for x in (X, X * 0.6):
+        wanted = central_differences(f, x)
+        for n in (1, 2, 3):
+            found = fwdad.jit(fwdad.jacfwd(f, chunk=n))(x)
+            assert_allclose(found, wanted, rtol=1e-7, atol=1e-8)
+        assert_allclose(fwdad.jit(fwdad.jacrev(f))(x), wanted, rtol=1e-7, atol=1e-8)
+        assert_allclose(fwdad.jvp(fast, x, x)[1], wanted @ x, rtol=1e-7)
+        second = fwdad.jit(fwdad.hessian(lambda p: f(p).sum()))(x)
+        of_slopes = central_differences(fwdad.grad(lambda p: f(p).sum()), x)
+        assert_allclose(second, of_slopes, rtol=1e-6, atol=1e-7)
 
 
 def test_a_text_of_numbers_is_not_a_constant():

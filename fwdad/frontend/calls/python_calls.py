@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.display.words import file_in_words
+from fwdad.eager.activity import is_active
 from fwdad.eager.build import Run as Watched
 from fwdad.eager.build import generator_state
 from fwdad.eager.calls.dispatch import call
@@ -165,8 +166,10 @@ def _kinds(key: Any) -> Any:
 
 
 def _own(x: Any) -> Any:
-    """A value that may be written into."""
-    return x.copy() if isinstance(plain(x), np.ndarray) else x
+    """A value that may be written into, with the tangents that its memory carries."""
+    if not isinstance(plain(x), np.ndarray):
+        return x
+    return call(np.ndarray.copy, x) if is_active((x,)) else x.copy()
 
 
 def _equal(a: Any, b: Any) -> bool:
