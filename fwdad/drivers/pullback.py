@@ -203,6 +203,11 @@ class _Flat(NamedTuple):
     shapes: list[Any]
 
 
+def _flattened(y: Any) -> _Flat:
+    leaves, structure = flatten(y)
+    return _Flat(leaves, structure, [leaf_shape(leaf) for leaf in leaves])
+
+
 class Pullback(OfOneRun, Generic[T]):
     """Pulls cotangents of a function's value back to its arguments; made by :func:`vjp`.
 
@@ -261,7 +266,7 @@ class Pullback(OfOneRun, Generic[T]):
             Candidate("tape", self._run_tape),
             Candidate("recorded run", self._run_recorded),
         )
-        self._flat  # noqa: B018  (before the caller changes y)
+        self._flat = _flattened(self.y)  # before the caller changes y
 
     def opener(self, made: Any, inputs: list[Any]) -> Callable[..., Any] | None:
         """A function of a tape's inputs that returns what :func:`vjp` does, with another pullback.
@@ -276,7 +281,8 @@ class Pullback(OfOneRun, Generic[T]):
         arguments.args, arguments.kwargs = (), {}
         arguments.leaves = [hollow(x) if isinstance(x, np.ndarray) else x for x in arguments.leaves]
         of, reverse = self._of._replace(arguments=arguments), WrittenReverse(sweeps)
-        is_leaf, written = self._flat.structure.kind == "leaf", sweeps.passes.written
+        structure, written = self._flat.structure, sweeps.passes.written
+        is_leaf = structure.kind == "leaf"
 
         def opened(*leaves: Any) -> Any:
             pullback: Any = object.__new__(Pullback)
@@ -285,19 +291,13 @@ class Pullback(OfOneRun, Generic[T]):
             if has_aux:
                 y, pullback.aux = y
             pullback.y = y
-            if not is_leaf:
-                pullback._flat  # noqa: B018, SLF001  (before the caller changes y)
+            flat = _Flat([y], structure, [leaf_shape(y)]) if is_leaf else _flattened(y)
+            pullback._flat = flat  # noqa: SLF001  (before the caller changes y)
             if written:  # only one may write into it
                 pullback._kept = Kept(sweeps, pullback._values)  # noqa: SLF001
             return (y, pullback, pullback.aux) if has_aux else (y, pullback)
 
         return opened
-
-    @functools.cached_property
-    def _flat(self) -> _Flat:
-        """The value taken apart."""
-        leaves, structure = flatten(self.y)
-        return _Flat(leaves, structure, [leaf_shape(y) for y in leaves])
 
     def __call__(self, y_bar: Any) -> T:
         """The cotangent of x for one of y, or of K for K of them, stacked in front."""

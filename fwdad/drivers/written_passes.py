@@ -120,7 +120,7 @@ def _of_cotangent(y: Any, namespace: dict[str, Any], *, changes: bool) -> list[s
     """The lines that take a cotangent of y in y's type, copied if the reverse pass changes it."""
     if type(y) is np.ndarray:
         namespace |= {"dtype": y.dtype}
-        is_like = "bar.dtype == dtype and bar.shape == pullback.y.shape"
+        is_like = "bar.dtype == dtype and bar.shape == pullback._flat.shapes[0]"
         lines = [f"if not (type(bar) is ndarray and {is_like}):", "    return miss"]
         return [*lines, "bar = bar.copy()"] if changes else lines
     if type(y) not in _NUMBERS:

@@ -37,8 +37,8 @@ def shortcut(
 ) -> Callable[..., Any] | None:
     """A function of ``(args, kwargs)`` that returns f's value, or ``MISS``; None if impossible.
 
-    ``run`` is the tape's compiled code, of leaves and captures; ``parts`` have taken apart a call
-    that the tape serves. ``hits`` holds one number, which counts the shortcut's calls. The arrays
+    ``run`` is the tape's compiled code, of leaves and captures; ``parts`` are those of a call that
+    the tape serves. ``hits`` holds one number, which counts the shortcut's calls. The arrays
     that the tape returns are ``apart`` from its inputs if that is asked for. It misses while one of
     the containers ``unless`` holds anything. Of a tuple of results it returns the one ``picked``;
     where a function of the leaves is called ``instead``, what that returns.

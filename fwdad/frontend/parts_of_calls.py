@@ -1,4 +1,4 @@
-"""The source text that takes the arguments of a call apart, and tests that each part is as it was.
+"""The source text that flattens the arguments of a call, and tests that each part is as it was.
 
 It does what ``Flattened`` does, for calls like one that is known: the same structures and objects
 of the same classes, the same shapes and types, the same static values.
@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
 
 class Parts:
-    """The lines that take a call apart, in a function that returns ``miss`` for other calls.
+    """The lines that flatten a call, in a function that returns ``miss`` for other calls.
 
     ``leaves`` and ``containers`` are those of ``Flattened``, as places. ``possible`` becomes False
     where a text of a line or two does not do.
@@ -84,7 +84,7 @@ class Parts:
         return x
 
     def take(self, arguments: list[Place]) -> None:
-        """Take the arguments of a tape apart, in order."""
+        """Flatten the arguments of a tape, in order."""
         for place in arguments:
             arrays: dict[int, str] = {}  # an array is one within an argument, not beyond
             self._take(place, arrays)

@@ -352,3 +352,18 @@ def test_captured_arrays_of_changing_shapes(monkeypatch):
         assert_allclose(fwdad.vjp(fast, X)[1](1.0), np.full(7, own.size))
         assert_allclose(fwdad.jvp(fast, X, X)[1], np.sum(X) * own.size)
         assert_allclose(gradient(X), np.full(7, own.size))
+
+
+@pytest.mark.parametrize("backend", ["numpy", "auto"])
+def test_a_value_that_the_caller_reshapes_in_place(backend):
+    """A pullback takes cotangents of the shape that its value had."""
+    x = np.linspace(0.1, 1.2, 12).reshape(2, 6)
+    fast = fwdad.jit(lambda x: np.sin(x) * x[:, ::-1], backend=backend)
+    bar = np.arange(12.0).reshape(2, 6)
+    wanted = np.cos(x) * x[:, ::-1] * bar + (np.sin(x) * bar)[:, ::-1]
+    for _ in range(4):
+        y, pullback = fwdad.vjp(fast, x)
+        y.shape = (3, 4)
+        assert_allclose(pullback(bar), wanted)
+        with pytest.raises(SeedError, match=r"\(3, 4\)"):
+            pullback(bar.reshape(3, 4))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from fwdad.codegen.passes.registers import MAX_LANES
 from fwdad.ir.ops import Apply, Block, Call, Op, Operand, Program, Value, type_of_operand, values_in
 from fwdad.ir.primitives.stacks import pop, push, thin, top
 from fwdad.ir.types import ArrayType, Size, Type
@@ -33,6 +34,14 @@ class Held:
         """How many elements a push adds; 0 if that varies."""
         shape = self.type.shape if isinstance(self.type, ArrayType) else ()
         return 0 if self.unknown else math.prod(d for d in shape if isinstance(d, int))
+
+    @property
+    def few(self) -> bool:
+        """Whether a push adds as many elements each time, and few: a number, or its lanes.
+
+        A loop reserves room for all its pushes of these; of more it might be too much.
+        """
+        return 0 < self.each <= MAX_LANES
 
     def place(self, stack: Value) -> str:
         """Where the next number of a stack is stored."""

@@ -42,7 +42,7 @@ def reserve(w: Parts, loop: Loop, known: OpenLoop) -> None:
     shapes: dict[Any, list[_Part]] = {}
     for op, around in _in(loop.body, [loop]):
         layout = w.stacks.held[op.args[0]]
-        if not layout.name or (len(around) == 1 and not is_array(op.args[1])):
+        if not layout.name or (len(around) == 1 and layout.few):
             continue  # `make_room` reserves for the second case
         part = bounds.part(op.args[1], around)
         if part is None or wanted.get(layout, []) is None:

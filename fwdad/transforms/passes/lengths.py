@@ -18,6 +18,7 @@ from fwdad.ir.builder.shape_env import length_of
 from fwdad.ir.ops import Apply, Block, Load, Op, Operand, Program, Value, is_array, walk
 from fwdad.ir.rewrite import give_types
 from fwdad.ir.types import ArrayType, Dimension, Size, Type, sliced
+from fwdad.ops import record_of
 from fwdad.transforms.forward import zero_lanes
 
 
@@ -66,10 +67,11 @@ def _zeros_of_source(op: Apply, made: dict[Value, Op]) -> bool:
 
 def _shape_given(op: Op | None) -> tuple[Operand, ...]:
     """The shape that a new array is made in, where it is given as a tuple."""
-    if not isinstance(op, Apply) or op.function not in (np.zeros, np.empty, np.ones, np.full):
+    if not isinstance(op, Apply) or not op.args:
         return ()
-    shape = op.args[0] if op.args else ()
-    return shape if isinstance(shape, tuple) else ()
+    record, shape = record_of(op.function), op.args[0]
+    makes = record.fill is not None and not record.shape_only
+    return shape if makes and isinstance(shape, tuple) else ()
 
 
 def _same_type(array: Value, made: dict[Value, Op]) -> Value:

@@ -2,8 +2,9 @@
 
 Numbers that one iteration pushes, and one pops again, are interleaved on one stack, and a loop over
 a range reserves capacity for all its iterations before it begins. An array is pushed as a copy of
-its elements; popped, it is a view of the stack, which nobody writes before the next push. A push
-may move the memory, so what stays on a stack while others are pushed is read from a copy.
+its elements; popped, it is a view of the stack, which nobody writes before the next push. Lanes in
+registers are stored from there, and read into registers again. A push may move the memory, so what
+stays on a stack while others are pushed is read from a copy.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from fwdad.codegen.loops.notation import dtype_text, subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.stack_memory import Held
 from fwdad.codegen.numba_support import CHECK_BOUNDS
-from fwdad.codegen.passes.registers import MAX_LANES, width
+from fwdad.codegen.passes.registers import width
 from fwdad.ir.notation import tuple_text
 from fwdad.ir.ops import Apply, Call, Loop, Value, is_array, type_of_operand, values_in, walk
 from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top
@@ -110,7 +111,7 @@ def make_room(w: Parts, loop: Loop) -> None:
     for op in loop.body.ops:
         if isinstance(op, Apply) and op.function is push:
             layout = w.stacks.held[op.args[0]]
-            if layout.name and 0 < layout.each <= MAX_LANES:  # more might be too much to reserve
+            if layout.name and layout.few:
                 raising.setdefault(layout, []).append(op)
     raised = _pushes_in(w, loop)
     rooms = {
