@@ -1,5 +1,7 @@
 """Elementwise programs as loops over vectors: what they return, and what becomes an array."""
 
+import runpy
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -251,3 +253,14 @@ def test_without_transcendental_functions_nothing_changes(rng):
     assert "vector" not in text
     for a, b in zip(call(x, y), (x * y + x / 3, np.sqrt(np.abs(x)) - y), strict=True):
         assert_array_equal(a, b)
+
+
+def test_long_sum(tmp_path, rng):
+    """Two thousand operations, each of which the next one uses, become loops of bounded length."""
+    lines = ["def f(x, y):", "    s = x", *(f"    s = s * y + {k}.5" for k in range(1000))]
+    path = tmp_path / "long_sum.py"
+    path.write_text("\n".join([*lines, "    return s", ""]), encoding="utf-8")
+    names = runpy.run_path(str(path))
+    x, y = rng.standard_normal(5), rng.uniform(0.2, 0.4, 5)
+    call, _ = prepared(names["f"], x, y)
+    assert_allclose(call(x, y), names["f"](x, y), rtol=1e-14)

@@ -42,6 +42,8 @@ from fwdad.ir.primitives.broadcast_sums import sum_to
 from fwdad.ir.primitives.stacks import push
 from fwdad.ir.types import ArrayType, Dimension, Number, Size, number_type
 
+_MOST_FUSED = 64  # operations in one loop: sums of cotangents would grow with the program
+
 
 class Elementwise:
     """Writes elementwise operations as loops.
@@ -71,6 +73,7 @@ class Elementwise:
         self.assignments = assignments
         self.operands = Operands(draft, registers, arrays, self)
         self.lazy: dict[Value, Apply] = {}
+        self._fused: dict[Value, int] = {}  # how many operations a deferred one will be written as
         self.terms: dict[Value, Term] = {}
         self._of_row: dict[Value, str] = {}  # names of elements that are constant along a row
         self._once = used_in_own_block(program.block, draft.usage.count, named=True)
@@ -100,6 +103,7 @@ class Elementwise:
             return True
         if self._may_wait(op):
             self.lazy[value] = op
+            self._fused[value] = self._operations(op)
             self.inlined.hold(value, "", ATOM)
             self.inlined.wait(value)
             for a in op.args:  # deferred operands stay deferred with it
@@ -110,9 +114,15 @@ class Elementwise:
         return True
 
     def _may_wait(self, op: Apply) -> bool:
-        """Whether an array is used once, later in the same block."""
+        """Whether an array is used once, later in the same block, and its loop not yet too long."""
         (value,) = op.outputs
-        return value in self._once and value not in self.arrays.loose
+        if value not in self._once or value in self.arrays.loose:
+            return False
+        return self._operations(op) <= _MOST_FUSED
+
+    def _operations(self, op: Apply) -> int:
+        """How many operations are written as one loop with this one."""
+        return 1 + sum(self._fused.get(a, 1) for a in op.args if is_array(a) and a in self.lazy)
 
     def _compared(self, op: Apply) -> Apply:
         """A cotangent whose lengths are checked to be those of its value.

@@ -29,8 +29,14 @@ class Memory:
             if isinstance(op, Apply) and op.function in (pop, top)
             for v in op.outputs
         }
-        self._writes = {v for op in program.walk() for v in op.writes()}
         self._positions: dict[Op | None, int] = {op: k for k, op in enumerate(program.block.ops)}
+        self._written: dict[Value, int] = {}  # where in the program memory is last written
+        self._given = -1  # where memory of an argument is
+        for k, op in enumerate(program.block.ops):
+            written = {r for o in walk(Block([], [op])) for v in o.writes() for r in self.roots(v)}
+            self._written.update(dict.fromkeys(written, k))
+            if written & self.params:
+                self._given = k
         self._orders = Orders(program)
 
     def roots(self, value: Value) -> set[Value]:
@@ -50,14 +56,12 @@ class Memory:
         overlaps = self.may_overlap(array, read)
         return overlaps and not is_view_apart(read, array, at, self.known)
 
-    def is_written(self, value: Value) -> bool:
-        """Whether anything is ever written into the memory of an array."""
-        return any(self.may_overlap(value, w) for w in self._writes)
+    def is_written(self, value: Value, after: int = -1) -> bool:
+        """Whether anything is written into an array's memory, after a position in the program."""
+        roots = self.roots(value)
+        given = self._given if roots & self.params else -1
+        return max([given, *(self._written.get(r, -1) for r in roots)]) > after
 
     def is_written_later(self, value: Value) -> bool:
         """Whether anything may be written into an array's memory after the current operation."""
-        ops = self.program.block.ops
-        if self.code.op not in self._positions:
-            return self.is_written(value)
-        later = ops[self._positions[self.code.op] + 1 :]
-        return any(self.may_overlap(value, v) for op in walk(Block([], later)) for v in op.writes())
+        return self.is_written(value, self._positions.get(self.code.op, -1))

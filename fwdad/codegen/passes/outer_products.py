@@ -85,6 +85,7 @@ class _Sums:
         self._ops = block.ops
         self.found: dict[int, list[Op]] = {}
         self.inside: set[int] = set()
+        self._others: set[Op] = set()  # sums of something else
         for op in reversed(block.ops):
             if id(op) not in self.inside and _is(op, _SUMS):
                 self._try(op)
@@ -145,7 +146,7 @@ class _Sums:
         self, op: Op, inside: list[Op], shape: tuple[Dimension, ...]
     ) -> list[Value] | None:
         """The vectors of a sum or a product; None if it is of anything else."""
-        if len(shape) != 2 or not isinstance(op, Apply):
+        if len(shape) != 2 or not isinstance(op, Apply) or op in self._others:
             return None
         if _is(op, _PRODUCTS):
             return self._pair(op, inside, shape)
@@ -154,6 +155,7 @@ class _Sums:
             part = self._own(a)
             vectors = None if part is None else self._vectors(part, inside, shape)
             if part is None or vectors is None:
+                self._others.add(op)
                 return None
             inside.append(part)
             values += vectors

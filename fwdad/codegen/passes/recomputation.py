@@ -60,49 +60,77 @@ class _Repeater:
         self.uses = uses
         self.roots = roots
         self.params = params
-        self.made: dict[Value, Op] = {}  # defining operations in the current block
+        self.made: dict[Value, Op] = {}  # defining operations of the program so far
+        self.here: set[Value] = set()  # what operations of the current block define
+        self.users: dict[Value, list[Op]] = {}  # operations of the current block, for each use
 
     def of(self, block: Block) -> Block:
         """A block, rewritten; itself if nothing changes."""
-        outer, self.made = self.made, self.made | {v: op for op in block.ops for v in op.outputs}
+        outer = self.here, self.users
+        self.made.update({v: op for op in block.ops for v in op.outputs})
         ops = [with_blocks(op, self.of) for op in block.ops]
         self.made.update({v: op for op in ops for v in op.outputs})
+        self.here = {v for op in ops for v in op.outputs}
+        self.users = {}
+        for op in ops:
+            for v in values_in(op.operands()):
+                self.users.setdefault(v, []).append(op)
         k = 0
         while k < len(ops):
             if _is_cheap(ops[k]):
                 k += self._spread(ops, k)
             k += 1
-        self.made = outer
+        self.here, self.users = outer
         return with_ops(block, ops)
 
     def _spread(self, ops: list[Op], k: int) -> int:
         """Compute the array that ``ops[k]`` makes at each use; returns by how much that moved k."""
         (value,) = ops[k].outputs
-        places = [j for j in range(k + 1, len(ops)) if _is_used_once(value, ops[j])]
-        if len(places) < 2 or len(places) != self.uses[value]:
+        users = self.users.get(value, [])
+        if len(users) < 2 or len(users) != self.uses[value]:
             return 0
-        tree = self._tree(ops[:k], ops[k])
+        if len(set(users)) < len(users) or not all(_reads_elements(value, op) for op in users):
+            return 0
+        tree = self._tree(ops[k])
         leaves = {a for op in tree for a in op.args if is_array(a)} - {o.outputs[0] for o in tree}
-        costs = len(leaves) * (len(places) - 1) > len(places) + 1
+        costs = len(leaves) * (len(users) - 1) > len(users) + 1
         if costs or len(tree) > _MOST or not all(map(self._is_dense, leaves)):
             return 0
-        first = min(ops.index(op) for op in tree)
-        if any(self._writes(op, leaves) for op in ops[first : places[-1]]):
+        users = users.copy()
+        places = [k]
+        for _ in users:
+            places.append(next(j for j in range(places[-1] + 1, len(ops)) if ops[j] in users))
+        own = [k]
+        for _ in tree[1:]:
+            own.append(next(j for j in range(own[-1] - 1, -1, -1) if ops[j] in tree))
+        if any(self._writes(op, leaves) for op in ops[own[-1] : places[-1]]):
             return 0
-        for j in reversed(places):
+        for j in reversed(places[1:]):
             ops[j : j + 1] = [*self._copied(tree, ops[j], value)]
+        for j in own:
+            del ops[j]
         for op in tree:
-            ops.remove(op)
+            self._replace(op, [])
         return -len(tree)
 
-    def _tree(self, before: Sequence[Op], op: Op) -> list[Apply]:
+    def _replace(self, op: Op, others: Sequence[Op]) -> None:
+        """Note that other operations take the place of one of the current block."""
+        for v in values_in(op.operands()):
+            self.users[v].remove(op)
+            self.uses[v] -= 1
+        for other in others:
+            for v in values_in(other.operands()):
+                self.users.setdefault(v, []).append(other)
+                self.uses[v] += 1
+
+    def _tree(self, op: Op) -> list[Apply]:
         """An operation and those that nobody else needs, in their order."""
         assert isinstance(op, Apply)
         tree = [op]
         for a in op.args:
             maker = self.made.get(a) if is_array(a) else None
-            if maker is not None and self.uses[a] == 1 and _is_cheap(maker) and maker in before:
-                tree = [*self._tree(before, maker), *tree]
+            if maker is not None and self.uses[a] == 1 and a in self.here and _is_cheap(maker):
+                tree = [*self._tree(maker), *tree]
         return tree
 
     def _copied(self, tree: Sequence[Apply], user: Op, value: Value) -> list[Op]:
@@ -111,7 +139,7 @@ class _Repeater:
         for op in tree:
             (v,) = op.outputs
             new[v] = Value(v.type, v.name)
-            self.uses[new[v]] = 1
+            self.here.add(new[v])
             self.roots[new[v]] = {new[v]}
             copies.append(dataclasses.replace(op, outputs=(new[v],)))
             copies[-1].replace(lambda x: new.get(x, x))
@@ -119,7 +147,9 @@ class _Repeater:
         changed = dataclasses.replace(user)
         changed.replace(lambda x: new[value] if x is value else x)
         self.made.update(dict.fromkeys(changed.outputs, changed))
-        return [*copies, changed]
+        copies.append(changed)
+        self._replace(user, copies)
+        return copies
 
     def _is_dense(self, a: Value) -> bool:
         """Whether neighbours along the last axis are neighbours in memory, as far as is known."""
@@ -137,10 +167,8 @@ class _Repeater:
         return any(may_overlap(v, a, self.roots, self.params) for v in written for a in leaves)
 
 
-def _is_used_once(value: Value, op: Op) -> bool:
-    """Whether an operation reads an array element by element, once."""
-    if values_in(op.operands()).count(value) != 1:
-        return False
+def _reads_elements(value: Value, op: Op) -> bool:
+    """Whether an operation that uses an array reads it element by element."""
     if isinstance(op, (Store, Update)):
         return op.value is value
     return _is_cheap(op)
