@@ -226,14 +226,13 @@ class Measured:
         error = float(np.max(np.abs(slope - (8.0 * one - two) / (12.0 * h))))
         if error <= DIFFERENCE_TOLERANCE * scale:
             return ""
-        forward = fwdad.jit(lambda x, d, f, args: fwdad.jvp(lambda *x: f(*x, *args), x, d))
+        forward = fwdad.jit(lambda x, d, f, args: fwdad.jvp(lambda x: f(*x, *args), x, d))
         first = tuple(range(len(active)))
         if active != first:
             return "WRONG by differences"
         rest = tuple(args[len(active) :])
         x = tuple(args[k] for k in active)
-        x, d = (x[0], directions[0]) if len(active) == 1 else (x, tuple(directions))
-        _, y_dot = forward(x, d, self.problem.f, rest)
+        _, y_dot = forward(x, tuple(directions), self.problem.f, rest)
         error = float(np.max(np.abs(slope - y_dot)))
         return "" if error <= DIRECTION_TOLERANCE * scale else f"WRONG by {error / scale:.0e}"
 

@@ -15,11 +15,11 @@ def programs() -> dict[str, Callable[..., Any]]:
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    from benchmarks.reverse_jax import bundle, factorisations, others, products, stencils
+    from benchmarks.reverse_jax import bundle, factorisations, fields, others, products, stencils
 
     return {
         name: f
-        for module in (stencils, factorisations, products, others, bundle)
+        for module in (stencils, factorisations, products, others, fields, bundle)
         for name, f in vars(module).items()
         if getattr(f, "__module__", "") == module.__name__ and not name.startswith("_")
     }

@@ -131,3 +131,10 @@ def correlation(data, weights):
         return out.at[i].set(made).at[:, i].set(jnp.where(at > i, made, out[:, i]))
 
     return jnp.sum(weights * fori_loop(0, m - 1, row, jnp.eye(m)))
+
+
+def floyd_warshall(path):
+    def step(k, path):
+        return jnp.minimum(path, path[:, k, None] + path[None, k])
+
+    return jnp.sum(fori_loop(0, len(path), step, path))

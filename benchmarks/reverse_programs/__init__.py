@@ -8,6 +8,7 @@ vanishes.
 from benchmarks.reverse_programs import (
     bundle,
     factorisations,
+    fields,
     learning,
     products,
     stencils,
@@ -20,5 +21,6 @@ PROBLEMS = [
     *products.PROBLEMS,
     *steppers.PROBLEMS,
     *learning.PROBLEMS,
+    *fields.PROBLEMS,
     *bundle.PROBLEMS,
 ]

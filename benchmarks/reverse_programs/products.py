@@ -100,6 +100,14 @@ def gemver(a, u1, v1, u2, v2, x, y, w, z, alpha, beta):
 # -- statistics
 
 
+def floyd_warshall(path):
+    """The sum of all shortest paths of a graph."""
+    path = path.copy()
+    for k in range(len(path)):
+        path[:] = np.minimum(path, np.add.outer(path[:, k], path[k]))
+    return np.sum(path)
+
+
 def covariance(data):
     n, m = data.shape
     data = data - np.sum(data, axis=0) / n
@@ -163,4 +171,5 @@ PROBLEMS = [
     Problem(gesummv, _gesummv, (5,), (800,), (3500,), interpreted=True),
     Problem(covariance, lambda n: (random(n + 20, n),), (4,), (150,), (500,), interpreted=True),
     Problem(correlation, _correlation, (4,), (150,), (500,), interpreted=True),
+    Problem(floyd_warshall, lambda n: (random(n, n),), (6,), (80,), (300,), interpreted=True),
 ]

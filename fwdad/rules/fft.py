@@ -40,23 +40,24 @@ def resized(x_bar: Any, n: int, axis: int) -> Any:
     return x_bar[cut] if missing else x_bar
 
 
-# -- the adjoints of the transforms along one axis; n_in is the length of that axis of the input
+# -- the adjoints of the transforms along one axis of an input that is already cut or padded for
+# -- n elements of the result
 
 
-def _fft_adjoint(y_bar: Any, n_in: int, n: int, axis: int, norm: Any) -> Any:
-    return resized(np.fft.ifft(y_bar, None, axis, _OPPOSITE[norm]), n_in, axis)
+def _fft_adjoint(y_bar: Any, n: int, axis: int, norm: Any) -> Any:
+    return np.fft.ifft(y_bar, None, axis, _OPPOSITE[norm])
 
 
-def _ifft_adjoint(y_bar: Any, n_in: int, n: int, axis: int, norm: Any) -> Any:
-    return resized(np.fft.fft(y_bar, None, axis, _OPPOSITE[norm]), n_in, axis)
+def _ifft_adjoint(y_bar: Any, n: int, axis: int, norm: Any) -> Any:
+    return np.fft.fft(y_bar, None, axis, _OPPOSITE[norm])
 
 
-def _rfft_adjoint(y_bar: Any, n_in: int, n: int, axis: int, norm: Any) -> Any:
+def _rfft_adjoint(y_bar: Any, n: int, axis: int, norm: Any) -> Any:
     # ifft pads the half spectrum with zeros; the real part belongs to the real input
-    return resized(np.real(np.fft.ifft(y_bar, n, axis, _OPPOSITE[norm])), n_in, axis)
+    return np.real(np.fft.ifft(y_bar, n, axis, _OPPOSITE[norm]))
 
 
-def _irfft_adjoint(y_bar: Any, n_in: int, n: int, axis: int, norm: Any) -> Any:
+def _irfft_adjoint(y_bar: Any, n: int, axis: int, norm: Any) -> Any:
     x_bar = np.fft.rfft(y_bar, None, axis, _OPPOSITE[norm])
     axis %= x_bar.ndim
     m = x_bar.shape[axis]
@@ -65,15 +66,15 @@ def _irfft_adjoint(y_bar: Any, n_in: int, n: int, axis: int, norm: Any) -> Any:
     if n % 2 == 0:
         twice[-1] = 1.0
     weights = twice.reshape([m if k == axis else 1 for k in range(x_bar.ndim)])
-    return resized(x_bar * weights.astype(_real_dtype(x_bar)), n_in, axis)
+    return x_bar * weights.astype(_real_dtype(x_bar))
 
 
-def _hfft_adjoint(y_bar: Any, n_in: int, n: int, axis: int, norm: Any) -> Any:
-    return np.conjugate(_irfft_adjoint(y_bar, n_in, n, axis, _OPPOSITE[norm]))
+def _hfft_adjoint(y_bar: Any, n: int, axis: int, norm: Any) -> Any:
+    return np.conjugate(_irfft_adjoint(y_bar, n, axis, _OPPOSITE[norm]))
 
 
-def _ihfft_adjoint(y_bar: Any, n_in: int, n: int, axis: int, norm: Any) -> Any:
-    return _rfft_adjoint(np.conjugate(y_bar), n_in, n, axis, _OPPOSITE[norm])
+def _ihfft_adjoint(y_bar: Any, n: int, axis: int, norm: Any) -> Any:
+    return _rfft_adjoint(np.conjugate(y_bar), n, axis, _OPPOSITE[norm])
 
 
 def _real_dtype(x_bar: Any) -> Any:
@@ -89,7 +90,6 @@ _ADJOINTS = {
     "ihfft": _ihfft_adjoint,
 }
 _HALF_TO_REAL = ("irfft", "hfft")
-_KEEP_LENGTHS = {"fft": np.fft.ifft, "ifft": np.fft.fft}
 
 
 def _one_axis_transpose(
@@ -104,11 +104,10 @@ def _one_axis_transpose(
 ) -> Any:
     """The adjoint of a transform along one axis."""
     n_in = x.shape[axis]
-    if n is None and name in _KEEP_LENGTHS:  # which need not be known, then
-        return into(x, _KEEP_LENGTHS[name](y_bar, None, axis, _OPPOSITE[norm]))
-    if n is None:
+    if n is None:  # lengths need not be known, then
         n = 2 * (n_in - 1) if name in _HALF_TO_REAL else n_in
-    return into(x, _ADJOINTS[name](y_bar, n_in, n, axis, norm))
+        return into(x, _ADJOINTS[name](y_bar, n, axis, norm))
+    return into(x, resized(_ADJOINTS[name](y_bar, n, axis, norm), n_in, axis))
 
 
 # A transform of several axes: which one the last axis has, and which the others, and whether the
@@ -144,12 +143,15 @@ def _many_axes_transpose(
     for axis, k, step in reversed(steps) if last_first else steps:
         n_in = lengths[axis]
         n = 2 * (n_in - 1) if step in _HALF_TO_REAL else n_in
-        if s is not None and s[k] not in (None, -1):
+        is_resized = s is not None and s[k] not in (None, -1)
+        if is_resized:
             n = int(s[k])
-        run.append((_ADJOINTS[step], n_in, n, axis))
+        run.append((_ADJOINTS[step], n_in, n, axis, is_resized))
         lengths[axis] = n // 2 + 1 if step in ("rfft", "ihfft") else n
-    for adjoint, n_in, n, axis in reversed(run):
-        y_bar = adjoint(y_bar, n_in, n, axis, norm)
+    for adjoint, n_in, n, axis, is_resized in reversed(run):
+        y_bar = adjoint(y_bar, n, axis, norm)
+        if is_resized:
+            y_bar = resized(y_bar, n_in, axis)
     return into(x, y_bar)
 
 

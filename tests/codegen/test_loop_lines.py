@@ -115,3 +115,63 @@ def test_a_called_function_checks_its_own_indices():
     assert compiled(x, 3) == halved(x, 3)
     with pytest.raises(IndexError):
         compiled(x, 5)
+
+
+def smoothed(image, steps):
+    u = image.copy()
+    for _ in range(steps):
+        dx = np.diff(u, axis=1, append=u[:, -1:])
+        dy = np.diff(u, axis=0, append=u[-1:])
+        u += 0.1 * (np.roll(dx, 1, axis=1) * dx + np.roll(dy, 1, axis=0) * dy)
+    return np.sum(u * u)
+
+
+def test_parts_of_cotangents_in_loops(rng):
+    """The cotangent of a part is reshaped; in the next iteration it is another array."""
+    call = fwdad.jit(fwdad.grad(smoothed))
+    x, v = rng.standard_normal((5, 4)), rng.standard_normal((5, 4))
+    _, slope = fwdad.jvp(lambda x: smoothed(x, 3), x, v)
+    assert_allclose(np.sum(call(x, 3) * v), slope, rtol=1e-12)
+    assert "NumPy" not in fwdad.explain(call)
+
+
+def written_after(x, columns, steps):
+    total = 0.0
+    for k in range(steps):
+        a = x * (k + 1.0)
+        flat = a[:, :columns].reshape(-1)  # a view only if it takes all columns
+        a[0, 0] = 100.0
+        total += flat[0] + flat[1] * k
+    return total
+
+
+def written_in_the_next(x, columns, steps):
+    a = x * 1.0
+    flat = a[:, :columns].reshape(-1)
+    total = 0.0
+    for k in range(steps):
+        a[0, 0] += 1.0
+        total += flat[0]
+        a = x * (k + 2.0)
+        flat = a[:, :columns].reshape(-1)
+    return total
+
+
+@pytest.mark.parametrize("columns", [2, 4])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("f", [written_after, written_in_the_next])
+def test_reshaped_views_that_are_written(f, order, columns):
+    x = np.array(np.arange(1.0, 13.0).reshape(3, 4), order=order)
+    assert fwdad.jit(f)(x, columns, 3) == f(x, columns, 3)
+    v = x[::-1] ** 2
+    found, wanted = fwdad.jit(along, static_shapes=True)(f, x, v, columns), along(f, x, v, columns)
+    assert_array_equal(found, wanted)
+    assert_array_equal(fwdad.jit(along)(f, x, v, columns), wanted)
+    assert_array_equal(np.sum(fwdad.grad(f)(x, columns, 3) * v), wanted[1])
+    if f is written_after:
+        gradient = fwdad.jit(fwdad.grad(f))(x, columns, 3)
+        assert_array_equal(np.sum(gradient * v), wanted[1])
+
+
+def along(f, x, v, columns):
+    return fwdad.jvp(lambda x: f(x, columns, 3), x, v)

@@ -30,7 +30,7 @@ RUN_WHOLE = {
     "multiply.accumulate": np.multiply.accumulate,
     'linalg.qr(mode="complete")': lambda x: np.linalg.qr(np.stack((x, x**2)).T, mode="complete")[1],
     "ufunc.accumulate": np.subtract.accumulate,
-    "rfft": lambda x: np.abs(np.fft.rfft(x)),
+    "irfft": lambda x: np.fft.irfft(x),
     "maximum.accumulate": np.maximum.accumulate,
     "minimum.accumulate": np.minimum.accumulate,
     "scipy.linalg": lambda x: scipy.linalg.solve(square(x), x),
@@ -51,7 +51,7 @@ RUN_WHOLE = {
     'pad(mode="linear_ramp")': lambda x: np.pad(x, 2, mode="linear_ramp"),
     'quantile(method="nearest")': lambda x: np.quantile(x, 0.3, method="nearest") * x,
 }
-LENGTHS_AS_NUMBERS = ('linalg.qr(mode="complete")', "ufunc.accumulate", "rfft")
+LENGTHS_AS_NUMBERS = ('linalg.qr(mode="complete")', "ufunc.accumulate", "irfft")
 WRITTEN_OUT = {
     "sums": np.cumsum,
     "numbers": lambda x: math.hypot(x[0], x[1]) * cmath.exp(complex(x[0], x[1])).real * x,

@@ -63,6 +63,9 @@ def compilable(program: Program, reported: Iterable[CannotCompileError] = ()) ->
     """
     programs = called_from(program)
     refused = {op: unlike(op) for each in programs for op in Orders(each).unlike()}
+    for op, error in refused.items():
+        if _stays(op):
+            raise error
     errors = list(reported)
     for error in errors:
         refused.update((op, error) for op in _on_line(programs, error))

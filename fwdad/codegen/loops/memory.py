@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from fwdad.ir.analysis.alias import may_overlap, memory_of
 from fwdad.ir.analysis.indices import Places, is_view_apart
 from fwdad.ir.analysis.layout import Order, Orders
 from fwdad.ir.lines import Lines
-from fwdad.ir.ops import Apply, Block, Op, Operand, Program, Value, walk
+from fwdad.ir.ops import Apply, Block, Op, Operand, Program, Value, values_in, walk
 from fwdad.ir.primitives.stacks import pop, top
+from fwdad.ir.rewrite import blocks_of
+
+
+class _Writes(NamedTuple):
+    """What the operations of a block write, by their positions in it.
+
+    ``last`` tells where memory is last written, ``own`` is what they make and nobody keeps.
+    """
+
+    positions: dict[Op, int]
+    last: dict[Value, int]
+    own: set[Value]
 
 
 class Memory:
@@ -29,14 +43,8 @@ class Memory:
             if isinstance(op, Apply) and op.function in (pop, top)
             for v in op.outputs
         }
-        self._positions: dict[Op | None, int] = {op: k for k, op in enumerate(program.block.ops)}
-        self._written: dict[Value, int] = {}  # where in the program memory is last written
-        self._given = -1  # where memory of an argument is
-        for k, op in enumerate(program.block.ops):
-            written = {r for o in walk(Block([], [op])) for v in o.writes() for r in self.roots(v)}
-            self._written.update(dict.fromkeys(written, k))
-            if written & self.params:
-                self._given = k
+        self._blocks = {op: block for block in blocks_of(program.block) for op in block.ops}
+        self._writes: dict[int, _Writes] = {}  # by the ids of blocks
         self._orders = Orders(program)
 
     def roots(self, value: Value) -> set[Value]:
@@ -56,12 +64,40 @@ class Memory:
         overlaps = self.may_overlap(array, read)
         return overlaps and not is_view_apart(read, array, at, self.known)
 
-    def is_written(self, value: Value, after: int = -1) -> bool:
-        """Whether anything is written into an array's memory, after a position in the program."""
-        roots = self.roots(value)
-        given = self._given if roots & self.params else -1
-        return max([given, *(self._written.get(r, -1) for r in roots)]) > after
+    def is_written(self, value: Value) -> bool:
+        """Whether anything is ever written into the memory of an array."""
+        return self._is_written_in(self.program.block, value, -1)
 
     def is_written_later(self, value: Value) -> bool:
-        """Whether anything may be written into an array's memory after the current operation."""
-        return self.is_written(value, self._positions.get(self.code.op, -1))
+        """Whether anything may be written into an array's memory after the current operation.
+
+        Another iteration of a loop writes into other arrays, if they are new in each.
+        """
+        op = self.code.op
+        block = None if op is None else self._blocks.get(op)
+        if op is None or block is None:
+            return self.is_written(value)
+        writes = self._writes_of(block)
+        if block is self.program.block or self.roots(value) <= writes.own:
+            return self._is_written_in(block, value, writes.positions[op])
+        return self.is_written(value)
+
+    def _is_written_in(self, block: Block, value: Value, after: int) -> bool:
+        last = self._writes_of(block).last
+        roots = self.roots(value)
+        if roots & self.params:
+            roots = roots | self.params  # any two arguments may overlap
+        return any(last.get(r, -1) > after for r in roots)
+
+    def _writes_of(self, block: Block) -> _Writes:
+        if id(block) not in self._writes:
+            last: dict[Value, int] = {}
+            own: set[Value] = set()
+            for k, op in enumerate(block.ops):
+                for o in walk(Block([], [op])):
+                    own.update(o.outputs)
+                    last.update((r, k) for v in o.writes() for r in self.roots(v))
+            own -= {r for v in values_in(list(block.results)) for r in self.roots(v)}
+            positions = {op: k for k, op in enumerate(block.ops)}
+            self._writes[id(block)] = _Writes(positions, last, own)
+        return self._writes[id(block)]

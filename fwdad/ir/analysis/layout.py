@@ -32,6 +32,7 @@ from fwdad.ir.ops import (
     walk,
 )
 from fwdad.ir.primitives.opaque_call import Whole
+from fwdad.ir.primitives.stacks import pop, push, top
 from fwdad.ir.primitives.view_mirrors import view_or_copy, view_or_zeros
 from fwdad.ops import Layout, Memory, Record, record_of
 
@@ -96,6 +97,7 @@ class Orders:
         self._orders: dict[Value, Order] = {}
         self._like: dict[Value, Like] = {}
         self._made: dict[Value, Operand] = {}  # by which operation, or of which values
+        self._pushed: dict[Operand, Order] = {}  # the worst layout on each stack
         self._called = called
         self._is_known = False
 
@@ -188,7 +190,10 @@ class Orders:
 
     def _block(self, block: Block) -> None:
         for op in block.ops:
-            if isinstance(op, (Apply, Load)):
+            if isinstance(op, Apply) and op.function is push and is_array(op.args[1]):
+                worst = self._pushed.get(op.args[0], Order.ROWS)
+                self._pushed[op.args[0]] = max(worst, self.of(op.args[1]))
+            elif isinstance(op, (Apply, Load)):
                 for v in filter(is_array, op.outputs):
                     at = _called(self, op, v) if isinstance(op, Apply) else _loaded(self, op, v)
                     self._give(v, op, *at)
@@ -230,6 +235,10 @@ class Orders:
                 break
         for v, p in zip(op.outputs, op.carried, strict=True):
             self._merge(v, [p])
+
+    def pushed(self, stack: Operand) -> Order:
+        """The worst layout of the arrays that are pushed onto a stack, as far as they are known."""
+        return self._pushed.get(stack, Order.ANY)
 
     @property
     def copied(self) -> bool:
@@ -295,6 +304,8 @@ def _loaded(orders: Orders, op: Load, v: Value) -> tuple[Order, Like]:
 
 def _called(orders: Orders, op: Apply, v: Value) -> tuple[Order, Like]:
     f, arrays = op.function, list(_arrays(op))
+    if f in (pop, top) and orders.pushed(op.args[0]) is Order.ROWS:
+        return Order.ROWS, Like.SAME
     record = record_of(f)
     worst = max((orders.of(a) for a in arrays), default=Order.ROWS)
     like = max(map(orders.like, arrays), default=Like.SAME)

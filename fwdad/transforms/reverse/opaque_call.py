@@ -13,8 +13,9 @@ from fwdad.eager_reverse import run_recorded, written_out
 from fwdad.ir.leaves import leaves_in
 from fwdad.ir.primitives.opaque_call import Whole, check_rank
 from fwdad.ir.types import ArrayType, Type
+from fwdad.rules.core.adjoints import TRANSPOSES, Space
 from fwdad.rules.core.containers import walk
-from fwdad.rules.core.registry import function_name
+from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.rules.core.reverse_rules import RRULES
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
@@ -45,9 +46,32 @@ class PullWhole(Whole):
 
     def run(self, args: tuple[Any, ...], bars: tuple[Any, ...], /, **kwargs: Any) -> Any:
         """The cotangents of the active arguments."""
-        x_bars = _pull(self.function, args, kwargs, self.active, self.given, bars)
+        x_bars = self._by_transpose(args, kwargs, bars)
+        if x_bars is None:
+            x_bars = _pull(self.function, args, kwargs, self.active, self.given, bars)
         converted = [_as_type(x, own) for x, own in zip(x_bars, self.types, strict=True)]
         return converted[0] if len(converted) == 1 else tuple(converted)
+
+    def _by_transpose(self, args: Any, kwargs: Any, bars: Any) -> list[Any] | None:
+        """The cotangent of the only active argument, by a transpose; None if it takes more."""
+        rule, transposes = find_rule(self.function), TRANSPOSES.get(self.function)
+        if rule is None or transposes is None or self.function in RRULES:
+            return None
+        if len(self.types) != 1 or len(bars) != 1:
+            return None
+        if any(hasattr(v, "__fwdad_tag__") for _, v in walk([args, bars, *kwargs.values()])):
+            return None
+        bound, options = rule.binder.bind(args, kwargs)
+        marks, _ = rule.binder.bind(*self.active)
+        active = [k for k, mark in enumerate(marks) if mark is True]
+        if len(active) != 1 or active[0] not in transposes:
+            return None
+        k = active[0]
+        x = np.asarray(bound[k])
+        space = Space(x.shape, x.dtype)
+        y_bar = Chunk(np.asarray(bars[0])[np.newaxis])
+        x_bar = transposes[k](y_bar, *bound[:k], space, *bound[k + 1 :], **options)
+        return [x_bar.lanes[0] if isinstance(x_bar, Chunk) else np.zeros(x.shape, x.dtype)]
 
     def pushed(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any] | None:
         """Cotangents and their tangents by one recorded run, if only cotangents have tangents.
