@@ -10,6 +10,7 @@ import numpy as np
 from fwdad.eager.arguments import Arguments
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager_reverse import run_recorded, written_out
+from fwdad.errors import MissingTransposeError
 from fwdad.ir.leaves import leaves_in
 from fwdad.ir.primitives.opaque_call import Whole, check_rank
 from fwdad.ir.types import ArrayType, Type
@@ -70,7 +71,10 @@ class PullWhole(Whole):
         x = np.asarray(bound[k])
         space = Space(x.shape, x.dtype)
         y_bar = Chunk(np.asarray(bars[0])[np.newaxis])
-        x_bar = transposes[k](y_bar, *bound[:k], space, *bound[k + 1 :], **options)
+        try:
+            x_bar = transposes[k](y_bar, *bound[:k], space, *bound[k + 1 :], **options)
+        except MissingTransposeError:  # it would have to see the array itself
+            return None
         return [x_bar.lanes[0] if isinstance(x_bar, Chunk) else np.zeros(x.shape, x.dtype)]
 
     def pushed(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any] | None:
