@@ -20,6 +20,7 @@ from fwdad.drivers import implicit_roots as implicit_roots
 from fwdad.drivers import initial_values as initial_values
 from fwdad.drivers import tapes_on_duals as tapes_on_duals
 from fwdad.drivers.jacobian import jacobian, value_and_jacobian
+from fwdad.drivers.jacobian_blocks import jacobian_blocks
 from fwdad.drivers.linearize import linearize
 from fwdad.drivers.pullback import vjp
 from fwdad.eager.build import build_frule, call_rule
@@ -83,6 +84,7 @@ __all__ = [
     "inner_product",
     "jacfwd",
     "jacobian",
+    "jacobian_blocks",
     "jacrev",
     "jit",
     "jvp",

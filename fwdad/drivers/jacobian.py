@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Concatenate, Literal, Unpack, overload
 
 from fwdad.core.fallbacks import Untraced
+from fwdad.drivers.jacobian_blocks import value_and_compiled_columns
 from fwdad.drivers.jacobian_rows import rows_pay, value_and_rows
 from fwdad.drivers.per_argument import per_argument
 from fwdad.drivers.strategy import Candidate, first_that_can
@@ -168,10 +169,9 @@ def _rows_or_columns(
     argnums = argument_numbers(argnums)
 
     def by_rows() -> Any:
-        if holomorphic:
-            return Untraced(f, reason="a holomorphic function is differentiated by columns")
-        if mode == "forward":
-            return Untraced(f, reason='mode="forward" was asked for')
+        if holomorphic or mode == "forward":
+            of = "a holomorphic function is differentiated by columns"
+            return Untraced(f, reason=of if holomorphic else 'mode="forward" was asked for')
         if mode == "auto":
             not_worth = rows_pay(f, arguments, argnums, results)
             if not_worth is not None:
@@ -186,12 +186,14 @@ def _rows_or_columns(
         return asked_for(value_and_columns(f, arguments, single=single, **common))
 
     def by_columns() -> Any:
-        count = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
-        together = all_at_once(width_of(chunk, count, arguments.leaves), count)
-        if jitted_of(f) is None or not together:
+        if jitted_of(f) is None:
             return on_duals()
-        given = arguments.args, arguments.kwargs
-        return tape_or_else(evaluate, f, argnums, *given, options, on_duals)
+        count = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
+        if all_at_once(width_of(chunk, count, arguments.leaves), count):
+            given = arguments.args, arguments.kwargs
+            return tape_or_else(evaluate, f, argnums, *given, options, on_duals)
+        found = value_and_compiled_columns(f, arguments, argnums, options)
+        return on_duals() if found is None else asked_for(found)
 
     return first_that_can(
         "jacobian", f, Candidate("rows", by_rows), Candidate("columns", by_columns)

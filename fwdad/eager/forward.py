@@ -6,7 +6,7 @@ import copy
 import random
 import types
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -32,14 +32,32 @@ def run_forward(
     has_aux: bool = False,
     outputs: str = "returned",
 ) -> Outcome:
-    """Run f once per chunk of directions and collect the tangents.
+    """Run f once per chunk of directions and collect the tangents; see :func:`forward_chunks`."""
+    collector = Collector(seeds.count)
+    for _ in forward_chunks(
+        f, arguments, seeds, width, collector, has_aux=has_aux, outputs=outputs
+    ):
+        pass
+    return collector.outcome()
+
+
+def forward_chunks(
+    f: Callable[..., Any],
+    arguments: Arguments,
+    seeds: Any,
+    width: Any,
+    collector: Collector,
+    *,
+    has_aux: bool = False,
+    outputs: str = "returned",
+) -> Iterator[tuple[int, int]]:
+    """Run f once per chunk of directions; yields which of them ``collector`` has now.
 
     ``width`` is the number of directions per run, or a function ``width(leaves of the value, bytes
     of the largest array that a rule returned)``, called as ``width(None)`` before the first run.
     ``NondeterministicFunctionError`` if the value differs between chunks; ``NoOutputError`` if f
     returns None.
     """
-    collector = Collector(seeds.count)
     start, stop = 0, min(seeds.count, width(None) if callable(width) else width)
     journal: Journal | None = None
     if stop < seeds.count:
@@ -60,8 +78,9 @@ def run_forward(
                 f, arguments, run, seeds.lanes(start, stop), has_aux=has_aux, outputs=outputs
             )
             collector.add(start, stop, pairs, structure, aux)
+        yield start, stop
         if last:
-            return collector.outcome()
+            return
         step = width(collector.values, run.tag.largest) if callable(width) else width
         start, stop = stop, min(stop + step, seeds.count)
 

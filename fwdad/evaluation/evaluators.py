@@ -10,6 +10,7 @@ import numpy as np
 from fwdad.eager.arguments import Arguments, explicit_leaves
 from fwdad.eager.forward import run_forward
 from fwdad.eager.one_array import push_array
+from fwdad.eager.outcomes import Outcome
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluation.arguments import (
     all_at_once,
@@ -201,6 +202,13 @@ def value_and_columns(
     seeds = BasisSeeds(arguments.leaves)
     width = width_of(chunk, seeds.count, arguments.leaves)
     outcome = run_forward(f, arguments, seeds, width, has_aux=has_aux, outputs=outputs)
+    return assembled(outcome, arguments, single=single, has_aux=has_aux, stack=stack)
+
+
+def assembled(
+    outcome: Outcome, arguments: Arguments, *, single: bool, has_aux: bool, stack: bool
+) -> Any:
+    """The value of a function and its Jacobian, with aux if there is one."""
     J = stacked(outcome) if stack else in_structures(outcome, arguments, single)
     return (outcome.y, J, outcome.aux) if has_aux else (outcome.y, J)
 
