@@ -84,12 +84,14 @@ def jacobian_blocks(
     Examples
     --------
     >>> import numpy as np
-    >>> x = np.arange(1.0, 6.0)
-    >>> J = np.empty((5, 5))  # or a np.memmap
+    >>> x = np.array([1.0, 2.0, 3.0])
+    >>> J = np.empty((3, 3))  # or a np.memmap
     >>> for at, block in jacobian_blocks(lambda x: x * x[::-1], x, chunk=2):
     ...     J[:, at] = block
-    >>> bool(np.all(jacobian(lambda x: x * x[::-1], x) == J))
-    True
+    >>> J
+    array([[3., 0., 1.],
+           [0., 4., 0.],
+           [3., 0., 1.]])
     """
     check_chunk(chunk)
     if mode not in ("forward", "reverse"):
