@@ -357,6 +357,10 @@ class ColouringError(FwdadError, ValueError):
     """A sparsity pattern, a colouring and compressed derivatives do not fit together."""
 
 
+class PatternError(ColouringError):
+    """A sparsity pattern does not fit a function: another shape, or an entry that it misses."""
+
+
 class NonScalarOutputError(FwdadError, ValueError):
     """A gradient was asked of a function whose output is not one real number."""
 

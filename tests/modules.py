@@ -58,6 +58,7 @@ GROUPS = {
     "drivers/cotangents": ("drivers/test_refused_cotangents.py", "drivers/test_pullback.py"),
     "drivers/executable": ("api/test_jit.py",),
     "drivers/initial_values/*": ("scipy/test_initial_values.py",),
+    "drivers/sparse/*": ("drivers/sparse/test_sparse_jacobian.py",),
     "drivers/tapes_on_duals": ("frontend/test_tapes.py",),
     "drivers/solver_call": ("scipy/test_initial_values.py", "drivers/test_implicit_roots.py"),
     "drivers/jacobian": ("drivers/test_jacobian_rows.py",),

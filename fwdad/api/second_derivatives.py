@@ -8,7 +8,7 @@ from typing import Any, Concatenate, Literal, Unpack, overload
 import numpy as np
 
 from fwdad.api.transforms import grad, scalar
-from fwdad.drivers.jacobian import jacobian
+from fwdad.drivers.jacobian import AsksDense, jacobian, sparse_options, value_and_sparse
 from fwdad.drivers.jitted_function import Jitted
 from fwdad.eager.arguments import explicit_leaves
 from fwdad.errors import SeedError
@@ -31,6 +31,7 @@ from fwdad.evaluation.signatures import (
     Hessian,
     HessianProduct,
     P,
+    SparseFormat,
 )
 from fwdad.evaluation.transformed import NOT_GIVEN, without_point
 from fwdad.tangents.seeds import BasisSeeds, GivenSeeds
@@ -40,6 +41,16 @@ def _matrix(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any)
     """What :func:`hessian` returns."""
     gradient = grad(f, argnums)
     return jacobian(gradient, args[0], args=args[1:], kwargs=kwargs, argnums=argnums, **options)
+
+
+def _sparse_matrix(
+    f: Function, x: Any, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    """What :func:`hessian` returns with ``sparse``."""
+    usual = {"has_aux": False, "outputs": "returned", "holomorphic": False, "mode": "symmetric"}
+    plain = (f, grad(f.__wrapped__ if type(f) is Jitted else f, argnums))
+    given = x, argnums, args, kwargs, {**options, **usual, "plain": plain}
+    return value_and_sparse(_gradient(f, argnums), *given)[1]
 
 
 def _product(f: Function, _argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
@@ -53,7 +64,15 @@ def hessian(
     f: Callable[Concatenate[Any, P], Any], *, chunk: ChunkSize = "auto", argnums: Literal[0] = 0
 ) -> Hessian[P]: ...
 @overload
-def hessian(f: Function, *, chunk: ChunkSize = "auto", argnums: Argnums) -> Function: ...
+def hessian(
+    f: Function,
+    *,
+    chunk: ChunkSize = "auto",
+    argnums: Argnums = 0,
+    sparse: Any = None,
+    format: SparseFormat = "csr",
+    check: bool = True,
+) -> Function: ...
 @overload
 def hessian(
     f: Function, x: float, *, argnums: int = 0, **options: Unpack[ChunkedArguments]
@@ -64,9 +83,16 @@ def hessian(
 ) -> Array: ...
 @overload
 def hessian(
-    f: Function, x: Any, *, argnums: Argnums = 0, **options: Unpack[ChunkedArguments]
+    f: Function,
+    x: Any,
+    *,
+    argnums: Argnums = 0,
+    sparse: Any = None,
+    format: SparseFormat = "csr",
+    check: bool = True,
+    **options: Unpack[ChunkedArguments],
 ) -> Any: ...
-@at_once(_matrix, absent=(NOT_GIVEN,))
+@at_once(_matrix, absent=(NOT_GIVEN,), kind=AsksDense)
 def hessian(
     f: Function,
     x: Any = NOT_GIVEN,
@@ -75,6 +101,9 @@ def hessian(
     args: tuple[Any, ...] = (),
     kwargs: dict[str, Any] | None = None,
     argnums: Argnums = 0,
+    sparse: Any = None,
+    format: SparseFormat = "csr",  # noqa: A002  (SciPy's name)
+    check: bool = True,
 ) -> Any:
     """The matrix of second derivatives of a function with a real scalar value.
 
@@ -82,11 +111,16 @@ def hessian(
     ----------
     f, x, chunk, args, kwargs, argnums
         See :func:`jacobian`.
+    sparse, format, check
+        See :func:`jacobian`. A pattern is symmetric, of shape ``(x.size, x.size)``, and coloured
+        such that each entry, or its mirror image, is found directly; a ``Colouring`` of
+        ``kind="acyclic"`` takes fewer directions.
 
     Returns
     -------
     array or composite
-        ``x.shape + x.shape``. Without x, a function that returns this: SciPy's ``hess``.
+        ``x.shape + x.shape``; with ``sparse`` a ``scipy.sparse`` array of shape ``(x.size,
+        x.size)``. Without x, a function that returns this: SciPy's ``hess``.
 
     Raises
     ------
@@ -94,6 +128,8 @@ def hessian(
         If f's value is not one real number.
     UnsupportedTypeError
         See :func:`jvp`.
+    PatternError, ColouringError
+        See :func:`jacobian`; also if a pattern is not symmetric.
 
     Notes
     -----
@@ -107,8 +143,11 @@ def hessian(
     array([[6., 2.],
            [2., 0.]])
     """
+    options = {"chunk": chunk, **sparse_options(sparse, format, "symmetric", check=check)}
     if x is NOT_GIVEN:
-        return without_point(_call_hessian, scalar(f), args, kwargs, argnums, chunk=chunk)
+        return without_point(_call_hessian, scalar(f), args, kwargs, argnums, **options)
+    if sparse is not None:
+        return _sparse_matrix(f, x, argnums, args, kwargs, options)
 
     def by_columns() -> Any:
         gradient = _gradient(f, argnums)

@@ -7,7 +7,7 @@ from typing import Any, Concatenate, Literal, overload
 
 from fwdad.core.tracebacks import public
 from fwdad.drivers.gradient import value_and_gradient
-from fwdad.drivers.jacobian import call_jacobian
+from fwdad.drivers.jacobian import call_jacobian, sparse_options
 from fwdad.drivers.jitted_function import Jitted
 from fwdad.evaluation.signatures import (
     A,
@@ -25,6 +25,7 @@ from fwdad.evaluation.signatures import (
     Outputs,
     P,
     R,
+    SparseFormat,
     ValueAndGradient,
     ValueAndGradientOfBoth,
     ValueAndGradientOfSecond,
@@ -66,13 +67,16 @@ def jacfwd(
 @overload
 def jacfwd(
     f: Function,
-    argnums: Argnums,
+    argnums: Argnums = 0,
     *,
     chunk: ChunkSize = "auto",
     has_aux: bool = False,
     outputs: Outputs = "returned",
     holomorphic: bool = False,
     stack: bool = False,
+    sparse: Any = None,
+    format: SparseFormat = "csr",
+    check: bool = True,
 ) -> Function: ...
 @public
 def jacfwd(
@@ -84,6 +88,9 @@ def jacfwd(
     outputs: Outputs = "returned",
     holomorphic: bool = False,
     stack: bool = False,
+    sparse: Any = None,
+    format: SparseFormat = "csr",  # noqa: A002  (SciPy's name)
+    check: bool = True,
 ) -> Any:
     """Turn a function into one that returns its Jacobian, by forward mode.
 
@@ -93,8 +100,8 @@ def jacfwd(
         Any NumPy program.
     argnums : int or tuple of int, default 0
         The arguments to differentiate with respect to, all of them positional.
-    chunk, has_aux, outputs, holomorphic, stack
-        See :func:`jacobian`.
+    chunk, has_aux, outputs, holomorphic, stack, sparse, format, check
+        See :func:`jacobian`. A pattern is coloured once, when this is called.
 
     Returns
     -------
@@ -129,6 +136,7 @@ def jacfwd(
         outputs=outputs,
         holomorphic=holomorphic,
         stack=stack,
+        **sparse_options(sparse, format, "forward", check=check),
     )
 
 
@@ -163,12 +171,15 @@ def jacrev(
 @overload
 def jacrev(
     f: Function,
-    argnums: Argnums,
+    argnums: Argnums = 0,
     *,
     chunk: ChunkSize = "auto",
     has_aux: bool = False,
     outputs: Outputs = "returned",
     stack: bool = False,
+    sparse: Any = None,
+    format: SparseFormat = "csr",
+    check: bool = True,
 ) -> Function: ...
 @public
 def jacrev(
@@ -179,6 +190,9 @@ def jacrev(
     has_aux: bool = False,
     outputs: Outputs = "returned",
     stack: bool = False,
+    sparse: Any = None,
+    format: SparseFormat = "csr",  # noqa: A002  (SciPy's name)
+    check: bool = True,
 ) -> Any:
     """Turn a function into one that returns its Jacobian, by reverse mode: row by row.
 
@@ -188,8 +202,9 @@ def jacrev(
         Any NumPy program.
     argnums : int or tuple of int, default 0
         The arguments to differentiate with respect to, all of them positional.
-    chunk, has_aux, outputs, stack
-        See :func:`jacobian`; ``chunk`` is the number of rows that travel together.
+    chunk, has_aux, outputs, stack, sparse, format, check
+        See :func:`jacobian`; ``chunk`` is the number of rows that travel together. A pattern is
+        coloured once, when this is called.
 
     Returns
     -------
@@ -214,7 +229,14 @@ def jacrev(
            [3., 0., 1.]])
     """
     return Transformed(
-        _call_jacrev, f, argnums, chunk=chunk, has_aux=has_aux, outputs=outputs, stack=stack
+        _call_jacrev,
+        f,
+        argnums,
+        chunk=chunk,
+        has_aux=has_aux,
+        outputs=outputs,
+        stack=stack,
+        **sparse_options(sparse, format, "reverse", check=check),
     )
 
 

@@ -12,6 +12,7 @@ from fwdad.drivers.jacobian_rows import rows_pay, value_and_rows
 from fwdad.drivers.per_argument import per_argument
 from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.drivers.tape_cache import jitted_of, tape_or_else
+from fwdad.errors import UnsupportedTypeError
 from fwdad.evaluation.arguments import (
     all_at_once,
     argument_numbers,
@@ -20,7 +21,7 @@ from fwdad.evaluation.arguments import (
     check_mode,
     width_of,
 )
-from fwdad.evaluation.by_tape import at_once
+from fwdad.evaluation.by_tape import Evaluator, Question, at_once
 from fwdad.evaluation.evaluators import value_and_columns
 from fwdad.evaluation.signatures import (
     AllJacobianOptions,
@@ -38,6 +39,7 @@ from fwdad.evaluation.signatures import (
     R,
     RArray,
     RFloat,
+    SparseFormat,
     ValueAndJacobian,
 )
 from fwdad.evaluation.transformed import NOT_GIVEN, without_point
@@ -57,6 +59,47 @@ def _columns(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 def _columns_alone(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
     """What :func:`jacobian` returns, by columns."""
     return _without_value(_columns(f, argnums, args, kwargs, options), options)
+
+
+class AsksDense(Evaluator):
+    """How a call of :func:`jacobian` asks; what is sparse is no result of a tape."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._options = {k: d for k, d in self._options.items() if k not in SPARSE}
+
+    def __call__(self, f: Any, args: Any, kwargs: Any, look: Any) -> Question | None:
+        """The question of a call, if it is one."""
+        return super().__call__(f, args, kwargs, look) if kwargs.get("sparse") is None else None
+
+
+SPARSE = ("sparse", "format", "check")
+
+
+def sparse_options(sparse: Any, form: str, way: str, *, check: bool) -> dict[str, Any]:
+    """The options of a sparse Jacobian in a form that can be compared; none of a dense one."""
+    if sparse is None:
+        if form != "csr" or check is not True:
+            raise UnsupportedTypeError(
+                "format= and check= are of sparse Jacobians: pass sparse=True, or a pattern"
+            )
+        return {}
+    from fwdad.drivers.sparse.plans import plan_for  # noqa: PLC0415  (SciPy's sparse package)
+
+    plan = sparse if sparse is True else plan_for(sparse, way, form)
+    return {"sparse": plan, "format": form, "check": bool(check)}
+
+
+def value_and_sparse(
+    f: Function, x: Any, argnums: Argnums, args: Any, kwargs: Any, options: dict[str, Any]
+) -> Any:
+    """What :func:`value_and_jacobian` returns with ``sparse``."""
+    from fwdad.drivers.sparse.jacobian import value_and_sparse_jacobian  # noqa: PLC0415
+
+    options = {k: option for k, option in options.items() if k not in ("mode", "stack")} | {
+        "way": options["mode"]
+    }
+    return value_and_sparse_jacobian(f, x, argnums=argnums, args=args, kwargs=kwargs, **options)
 
 
 def _without_value(found: Any, options: Any) -> Any:
@@ -100,7 +143,7 @@ def value_and_jacobian(
 ) -> tuple[RFloat, Array]: ...
 @overload
 def value_and_jacobian(f: Function, x: Any, **options: Unpack[AllJacobianOptions]) -> Any: ...
-@at_once(_columns, absent=(NOT_GIVEN,))
+@at_once(_columns, absent=(NOT_GIVEN,), kind=AsksDense)
 def value_and_jacobian(
     f: Function,
     x: Any = NOT_GIVEN,
@@ -114,12 +157,17 @@ def value_and_jacobian(
     outputs: Outputs = "returned",
     holomorphic: bool = False,
     stack: bool = False,
+    sparse: Any = None,
+    format: SparseFormat = "csr",  # noqa: A002  (SciPy's name)
+    check: bool = True,
 ) -> Any:
     """The value of a function and its Jacobian, from the same runs.
 
     Parameters
     ----------
     f, x, chunk, mode, argnums, args, kwargs, has_aux, outputs, holomorphic, stack
+        See :func:`jacobian`.
+    sparse, format, check
         See :func:`jacobian`.
 
     Returns
@@ -136,24 +184,15 @@ def value_and_jacobian(
         See :func:`jacobian`.
     """
     check_mode(mode)
-    if x is NOT_GIVEN:
-        return without_point(
-            _call_value_and_jacobian,
-            f,
-            args,
-            kwargs,
-            argnums,
-            chunk=chunk,
-            mode=mode,
-            has_aux=has_aux,
-            outputs=outputs,
-            holomorphic=holomorphic,
-            stack=stack,
-        )
     options = {
         "chunk": chunk, "mode": mode, "has_aux": has_aux, "outputs": outputs,
         "holomorphic": holomorphic, "stack": stack,
     }  # fmt: skip
+    options |= sparse_options(sparse, format, mode, check=check)
+    if x is NOT_GIVEN:
+        return without_point(_call_value_and_jacobian, f, args, kwargs, argnums, **options)
+    if sparse is not None:
+        return value_and_sparse(f, x, argnums, args, kwargs, options)
     return _rows_or_columns(_columns, f, x, argnums, args, kwargs, options)
 
 
@@ -256,7 +295,7 @@ def jacobian(f: Callable[..., float], x: float, **options: Unpack[JacobianOption
 def jacobian(f: Callable[..., float], x: Array, **options: Unpack[JacobianOptions]) -> Array: ...
 @overload
 def jacobian(f: Function, x: Any, **options: Unpack[AllJacobianOptions]) -> Any: ...
-@at_once(_columns_alone, absent=(NOT_GIVEN,))
+@at_once(_columns_alone, absent=(NOT_GIVEN,), kind=AsksDense)
 def jacobian(
     f: Function,
     x: Any = NOT_GIVEN,
@@ -270,6 +309,9 @@ def jacobian(
     outputs: Outputs = "returned",
     holomorphic: bool = False,
     stack: bool = False,
+    sparse: Any = None,
+    format: SparseFormat = "csr",  # noqa: A002  (SciPy's name)
+    check: bool = True,
 ) -> Any:
     """The Jacobian of a function at a point: exact, N columns at a time.
 
@@ -291,17 +333,32 @@ def jacobian(
     stack : bool, default False
         Make one matrix ``(total size of y, total size of x)`` out of composites or several
         argnums, as SciPy wants.
+    sparse : True, sparse array, array of bools or Colouring, optional
+        Return a sparse array with this pattern of shape ``(y.size, x.size)``: its stored entries,
+        explicit zeros too, or what is True. One run of f then has as many directions as the pattern
+        has colours; ``mode="auto"`` takes columns, rows or both, whichever are fewest. ``True``
+        finds the pattern.
+    format : {"csr", "csc", "coo", "bsr", "dia"}
+        That of the sparse array.
+    check : bool, default True
+        Compare a product of the sparse Jacobian with a random vector to that of f at the first
+        call, and raise if the pattern misses an entry.
 
     Returns
     -------
     array or composite
-        ``y.shape + x.shape`` for arrays; for composites y's structure, and x's inside it. With
-        ``has_aux`` a tuple of this and aux. Without x, a function that returns this.
+        ``y.shape + x.shape`` for arrays; for composites y's structure, and x's inside it; with
+        ``sparse`` a ``scipy.sparse`` array of shape ``(y.size, x.size)``. With ``has_aux`` a tuple
+        of this and aux. Without x, a function that returns this.
 
     Raises
     ------
     MissingRuleError, UnsupportedTypeError
         See :func:`jvp`.
+    PatternError
+        If a pattern has another shape, or misses an entry that f has.
+    ColouringError
+        If a colouring is none, or one that the mode cannot use.
 
     Notes
     -----
@@ -326,24 +383,15 @@ def jacobian(
            [0., 8.]])
     """
     check_mode(mode)
-    if x is NOT_GIVEN:
-        return without_point(
-            call_jacobian,
-            f,
-            args,
-            kwargs,
-            argnums,
-            chunk=chunk,
-            mode=mode,
-            has_aux=has_aux,
-            outputs=outputs,
-            holomorphic=holomorphic,
-            stack=stack,
-        )
     options = {
         "chunk": chunk, "mode": mode, "has_aux": has_aux, "outputs": outputs,
         "holomorphic": holomorphic, "stack": stack,
     }  # fmt: skip
+    options |= sparse_options(sparse, format, mode, check=check)
+    if x is NOT_GIVEN:
+        return without_point(call_jacobian, f, args, kwargs, argnums, **options)
+    if sparse is not None:
+        return _without_value(value_and_sparse(f, x, argnums, args, kwargs, options), options)
     return _rows_or_columns(_columns_alone, f, x, argnums, args, kwargs, options)
 
 
@@ -371,6 +419,8 @@ def _arguments(argnums: Argnums, args: Any, kwargs: Any, options: Any) -> dict[s
 def _traced_value_and_jacobian(tracer: Tracer, f: Any, x: Any = NOT_GIVEN, **options: Any) -> Any:
     if x is NOT_GIVEN:
         return value_and_jacobian(f, **options)
+    if options.get("sparse") is not None:
+        return _traced_sparse(tracer, f, x, **options)
     return traced_value_and_jacobian(tracer, f, x, **options)
 
 
@@ -378,4 +428,21 @@ def _traced_value_and_jacobian(tracer: Tracer, f: Any, x: Any = NOT_GIVEN, **opt
 def _traced_jacobian(tracer: Tracer, f: Any, x: Any = NOT_GIVEN, **options: Any) -> Any:
     if x is NOT_GIVEN:
         return jacobian(f, **options)
+    if options.get("sparse") is not None:
+        return _without_value(_traced_sparse(tracer, f, x, **options), {"has_aux": False} | options)
     return traced_jacobian(tracer, f, x, **options)
+
+
+def _traced_sparse(tracer: Tracer, f: Any, x: Any, **options: Any) -> Any:
+    """What :func:`value_and_jacobian` returns with ``sparse``, in a trace."""
+    from fwdad.drivers.sparse.jacobian import value_and_sparse_jacobian  # noqa: PLC0415
+
+    given = _DEFAULTS | options
+    given["way"] = given.pop("mode")
+    return tracer.call(value_and_sparse_jacobian, (f, x), given)
+
+
+_DEFAULTS = {
+    "chunk": "auto", "mode": "auto", "argnums": 0, "args": (), "kwargs": None, "has_aux": False,
+    "outputs": "returned", "holomorphic": False, "format": "csr", "check": True,
+}  # fmt: skip

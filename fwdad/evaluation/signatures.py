@@ -28,6 +28,7 @@ Argnums = int | Sequence[int]
 ChunkSize = int | Literal["auto"] | None
 Mode = Literal["auto", "forward", "reverse"]
 Outputs = Literal["returned", "mutated", "both"]
+SparseFormat = Literal["csr", "csc", "coo", "bsr", "dia"]
 Backend = Literal["auto", "numpy", "numba"]
 
 
@@ -71,6 +72,9 @@ class AllJacobianOptions(HolomorphicArguments, total=False):
     outputs: Outputs
     has_aux: bool
     stack: bool
+    sparse: Any
+    format: SparseFormat
+    check: bool
 
 
 class JvpOptions(HolomorphicArguments, total=False):

@@ -80,6 +80,23 @@ class Leaf(Take):
 
 
 @dataclass(frozen=True, eq=False)
+class MadeOf(Take):
+    """What a function from outside makes of a value."""
+
+    make: Any
+    value: Take
+
+    def __call__(self, run: Run) -> Any:
+        """What it makes of it in this run."""
+        return self.make(self.value(run))
+
+    def text(self, values: list[str], namespace: dict[str, Any]) -> str | None:
+        """A call of the function."""
+        value = self.value.text(values, namespace)
+        return None if value is None else f"{Constant(self.make).text(values, namespace)}({value})"
+
+
+@dataclass(frozen=True, eq=False)
 class Given(Take):
     """A list, dict or object among the arguments."""
 

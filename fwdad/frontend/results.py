@@ -10,6 +10,7 @@ import numpy as np
 
 from fwdad.errors import Location, UntraceableError, type_in_words
 from fwdad.frontend.arguments import refuse_attributes
+from fwdad.frontend.derivatives.assembled import Assembled
 from fwdad.frontend.result_parts import (
     Again,
     Attributes,
@@ -19,6 +20,7 @@ from fwdad.frontend.result_parts import (
     ItemsOf,
     Leaf,
     ListOf,
+    MadeOf,
     ObjectOf,
     OrNone,
     PartialOf,
@@ -157,6 +159,8 @@ class Results:
             raise error if ways is None else ways.needed(x.place, error)
         if isinstance(x, Items):
             return self._listed(x)
+        if isinstance(x, Assembled):
+            return MadeOf(x.make, self._take(x.entries))
         if isinstance(x, (Closure, Method, OfTrace)) or type(x) in CLASSES:
             if isinstance(x, Closure):
                 what, wanted = "a function defined in a traced function", "what it computes"

@@ -25,12 +25,13 @@ class Pattern:
     shape: tuple[int, ...]
 
 
-def _flatten(a: Any) -> tuple[tuple[Any, ...], Pattern]:
+def flatten_sparse(a: Any) -> tuple[tuple[Any, ...], Pattern]:
+    """The elements of a sparse array, and what they are the elements of."""
     attributes = {name: _copied(value) for name, value in vars(a).items() if name != "data"}
     return (a.data,), Pattern(type(a), attributes, a.data.shape)
 
 
-def _unflatten(pattern: Pattern, children: tuple[Any, ...]) -> Any:
+def unflatten_sparse(pattern: Pattern, children: tuple[Any, ...]) -> Any:
     """A sparse array of a pattern and other elements; its constructor is not run.
 
     What is not one number per stored element (K directions, a Jacobian's block) is no sparse array:
@@ -79,7 +80,9 @@ def _enter() -> None:
     for kind in ("array", "matrix"):
         for name in FORMATS:
             cls = getattr(scipy.sparse, f"{name}_{kind}")
-            register(cls, Registration(_flatten, _unflatten, _mismatch, subclasses=True))
+            register(
+                cls, Registration(flatten_sparse, unflatten_sparse, _mismatch, subclasses=True)
+            )
         for name in ("dok", "lil"):
             refused = (
                 f"a {name}_{kind}, which keeps its elements in Python containers: write x.tocsr()"

@@ -1,0 +1,48 @@
+"""A sparse matrix of SciPy's from the entries of a pattern, in one of its formats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fwdad.colouring.graphs import row_indices
+from fwdad.errors import ColouringError
+from fwdad.tangents.sparse import FORMATS, flatten_sparse, unflatten_sparse
+
+
+def check_format(form: Any) -> None:
+    """Raise if there is no such format, or none that a Jacobian comes in."""
+    if form not in FORMATS:
+        raise ColouringError(f"format is one of {', '.join(FORMATS)}, and {form!r} came")
+
+
+class Assembly:
+    """Makes matrices from the entries of a pattern; each has arrays of indices of its own.
+
+    ``order`` has the number that each entry has in the pattern; None if that is the order.
+    """
+
+    def __init__(self, pattern: sp.csr_array, form: str) -> None:
+        check_format(form)
+        self.shape = pattern.shape
+        self.order: Any = None
+        self._form = form
+        made = pattern
+        if form == "csc":
+            numbers = np.arange(pattern.nnz, dtype=pattern.indices.dtype)
+            parts = (numbers, pattern.indices, pattern.indptr)
+            made = sp.csr_array(parts, shape=pattern.shape).tocsc()
+            made.has_canonical_format = True
+            self.order = made.data.astype(np.intp)
+        elif form == "coo":
+            places = (row_indices(pattern), pattern.indices)
+            made = sp.coo_array((pattern.data, places), shape=pattern.shape)
+            made.has_canonical_format = True
+        self._structure = flatten_sparse(made)[1]
+
+    def __call__(self, data: Any) -> Any:
+        """The matrix with these entries."""
+        made = unflatten_sparse(self._structure, (data,))
+        return made.asformat(self._form) if self._form in ("bsr", "dia") else made

@@ -1,0 +1,1 @@
+"""Sparse Jacobians: products with the seeds of a colouring, decompressed."""

@@ -1,0 +1,192 @@
+"""Whether a pattern has all entries of a Jacobian: one random product, computed in both ways."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fwdad.core.fallbacks import Untraced
+from fwdad.drivers.pullback import vjp
+from fwdad.drivers.sparse.plans import Plan
+from fwdad.errors import PatternError
+from fwdad.evaluation.evaluators import jvp
+from fwdad.ir.symbol import Symbol
+from fwdad.rules.core.registry import function_name
+from fwdad.tangents.plain import plain
+from fwdad.tangents.seeds import leaf_dtype
+from fwdad.tangents.sparse import scatter_add
+
+MISSES = (
+    "a product of the sparse Jacobian with a random vector differs from that of the function: its "
+    "pattern misses an entry that the function has, or the function is another one in each run. "
+    "Without jit the call says which entry; sparse=True finds the pattern"
+)
+
+
+def random_vector(size: int, dtype: Any) -> Any:
+    """A vector without small elements, so that no entry can hide."""
+    rng = np.random.default_rng(size)
+    return (rng.uniform(0.5, 1.5, size) * rng.choice([-1.0, 1.0], size)).astype(dtype)
+
+
+def tolerances(dtype: Any) -> tuple[float, float]:
+    """How far two ways may differ: of a row's own terms, and of the largest row's."""
+    eps = float(np.finfo(dtype).eps)
+    return math.sqrt(eps), eps**0.75
+
+
+class Checked:
+    """The functions for which a plan has been checked, as long as they live."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def __contains__(self, f: Any) -> bool:
+        return _owner(f) in self._plan.checked
+
+    def add(self, f: Any) -> None:
+        """Note that a function has been checked, if it can be noted."""
+        try:
+            self._plan.checked.add(_owner(f))
+        except TypeError:  # it has no weak references
+            return
+
+
+class FirstTime:
+    """Makes the matrices of a traced function, whose program checks the pattern until one is made.
+
+    The program reads ``unchecked``, an array, at each run.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.unchecked = np.ones(1, bool)
+
+    def __call__(self, data: Any) -> Any:
+        """The matrix with these entries, which the program has checked."""
+        self.unchecked[0] = False
+        return self.plan.assembly(data)
+
+    def write(self, call: Any, f: Any, data: Any, args: Any, given: dict[str, Any]) -> None:
+        """Write the check into the program that ``call`` writes."""
+        plan, x = self.plan, args[given["argnums"]]
+        by_rows = not plan.colouring.column_count and plan.by_rows
+        (i, j), shape = plan.coordinates, plan.shape
+        if by_rows:
+            i, j, shape = j, i, shape[::-1]
+            given = {name: option for name, option in given.items() if name != "holomorphic"}
+        v = random_vector(shape[1], x.dtype if type(x) is Symbol else leaf_dtype(plain(x)))
+        compare = _compare_pulled if by_rows else _compare_pushed
+        call(compare, (self.unchecked, (f, args[0], x, given), v, (data, i, j, shape[0])), {})
+
+
+# The following are traced.
+
+
+def _compare_pushed(unchecked: Any, of: Any, v: Any, entries: Any) -> None:
+    if unchecked[0]:
+        (f, x, like, given), (data, i, j, m) = of, entries
+        found = jvp(f, x, np.reshape(v, np.shape(like)), **given)[1]
+        _compare(np.reshape(found, (-1,)), data * v[j], i, m)
+
+
+def _compare_pulled(unchecked: Any, of: Any, w: Any, entries: Any) -> None:
+    if unchecked[0]:
+        (f, x, _, given), (data, i, j, m) = of, entries
+        found = vjp(f, x, **given)
+        _compare(np.reshape(found[1](np.reshape(w, np.shape(found[0]))), (-1,)), data * w[j], i, m)
+
+
+def _compare(found: Any, terms: Any, i: Any, m: int) -> None:
+    error = np.abs(scatter_add(terms, i, m) - found)
+    size = scatter_add(np.abs(terms), i, m) + np.abs(found)
+    relative, absolute = tolerances(terms.dtype)
+    near = relative * size + absolute * np.max(np.where(np.isfinite(size), size, 0.0), initial=0.0)
+    if np.any(error > near):
+        raise PatternError(MISSES)
+
+
+def _owner(f: Any) -> Any:
+    """The object that a bound method is of, or the function itself."""
+    return getattr(f, "__self__", f)
+
+
+def check_entries(f: Any, plan: Plan, J: Any, args: Any, given: dict[str, Any]) -> None:
+    """Raise ``PatternError`` unless J's product with a random vector is that of f's Jacobian.
+
+    ``given`` are the options of ``jvp``, and of ``vjp`` but for one.
+    """
+    x, (m, n) = args[given["argnums"]], plan.shape
+    by_rows = not plan.colouring.column_count and plan.by_rows
+    matrix = J.T if by_rows else J
+    v = random_vector(m if by_rows else n, leaf_dtype(plain(x)))
+    if by_rows:
+        found = _pulled(f, args[0], v, given)
+    else:
+        found = _pushed(f, args[0], v.reshape(np.shape(x)), given)
+    with np.errstate(all="ignore"):
+        error = np.abs(matrix @ v - found)
+        size = abs(matrix) @ np.abs(v) + np.abs(found)
+        relative, absolute = tolerances(np.result_type(J.dtype, np.float32))
+        finite = np.isfinite(error)
+        bound = relative * size + absolute * np.max(size[finite], initial=0.0)
+        wrong = np.flatnonzero(finite & (error > bound))
+    if not wrong.size:
+        return
+    k = int(wrong[np.argmax((error / bound)[wrong])])
+    raise PatternError(_what_is_missed(f, plan, args, given, k, wrong.size, by_rows=by_rows))
+
+
+def _pushed(f: Any, x: Any, v: Any, given: dict[str, Any]) -> Any:
+    """The product with a direction, flat."""
+    return np.reshape(jvp(f, x, v, **given)[1], -1)
+
+
+def _pulled(f: Any, x: Any, w: Any, given: dict[str, Any]) -> Any:
+    """The product of the transpose with a flat cotangent, flat."""
+    given = {name: option for name, option in given.items() if name != "holomorphic"}
+    y, pullback = vjp(f, x, **given)[:2]
+    return np.reshape(pullback(np.reshape(w, np.shape(y)).astype(leaf_dtype(plain(y)))), -1)
+
+
+def _what_is_missed(
+    f: Any, plan: Plan, args: Any, given: dict[str, Any], k: int, count: int, *, by_rows: bool
+) -> str:
+    """A message that names an entry in row k, or in column k if products are by rows."""
+    x, (m, n) = args[given["argnums"]], plan.shape
+    unit = np.zeros(n if by_rows else m, leaf_dtype(plain(x)))
+    unit[k] = 1
+    line = "column" if by_rows else "row"
+    several = f"; {count} {line}s are wrong" if count > 1 else ""
+    name, pattern = function_name(f), plan.colouring.pattern
+    held = (pattern.T if by_rows else pattern).tocsr()[[k]].toarray()[0]
+    j = None
+    try:
+        # the other mode shows the whole line
+        if by_rows:
+            whole = _pushed(f, args[0], unit.reshape(np.shape(x)), given)
+        else:
+            whole = _pulled(f, args[0], unit, given)
+        outside = np.abs(np.where(held, 0, whole))
+        j = int(np.argmax(outside)) if np.max(outside, initial=0.0) > 0 else None
+    except Exception as error:  # noqa: BLE001  (the line alone is told)
+        with Untraced(f, error).instead():
+            pass
+    if j is None:
+        return (
+            f"{line} {k} of the sparse Jacobian of {name} is wrong{several}: its pattern misses an "
+            f"entry there, or {name} does not do the same in each run. {_WHAT_TO_DO}"
+        )
+    place = (j, k) if by_rows else (k, j)
+    return (
+        f"the pattern of the sparse Jacobian of {name} misses the entry {place}, which is "
+        f"{whole[j]:.6g} at this x{several}. {_WHAT_TO_DO}"
+    )
+
+
+_WHAT_TO_DO = (
+    "Add what is missing to the pattern (stored entries count, explicit zeros too), or write "
+    "sparse=True, which finds it. check=False leaves this check out"
+)

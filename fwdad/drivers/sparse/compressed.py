@@ -1,0 +1,131 @@
+"""Products of a Jacobian with the seeds of a colouring, and the entries in them.
+
+``call`` calls a function, at once or in a trace: the same composition is run, or becomes one
+program with the derivative in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.colouring.kernels import Kernel
+from fwdad.colouring.recovery import subtract
+from fwdad.drivers.pullback import vjp
+from fwdad.drivers.sparse.plans import Plan
+from fwdad.errors import PatternError, UnsupportedTypeError, type_in_words
+from fwdad.evaluation.evaluators import jvp
+from fwdad.evaluation.signatures import Argnums, Function
+from fwdad.evaluation.transformed import at_once
+from fwdad.frontend.calls.tables import CALLED, builtin
+from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.symbol import Symbol
+from fwdad.tangents.plain import plain
+from fwdad.tangents.seeds import leaf_dtype
+
+Call = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+def value_and_entries(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    """The value of a function, the entries of its Jacobian, and aux if there is one."""
+    return _value_and_entries(at_once, f, argnums, args, kwargs, options)
+
+
+def _value_and_entries(
+    call: Call, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    plan: Plan = options["plan"]
+    x, (m, n) = _differentiated(args, argnums), plan.shape
+    given = {name: options[name] for name in ("has_aux", "outputs", "chunk")}
+    given |= {"argnums": argnums, "args": args[1:], "kwargs": kwargs}
+    call(_check_size, (call(_size, (x,), {}), n, WRONG_COLUMNS), {})
+    found: Any = ()
+    products = []
+    if plan.by_columns:
+        v = call(_like, (plan.column_seeds(_dtype(x)), x), {})
+        found = call(jvp, (f, args[0], v), {**given, "holomorphic": options["holomorphic"]})
+        _check_value(call, found[0], m)
+        products.append(call(np.reshape, (found[1], (-1,)), {}))
+    if plan.by_rows:
+        found = call(vjp, (f, args[0]), given)
+        y = _check_value(call, found[0], m)
+        if _dtype(y).kind == "c":
+            raise UnsupportedTypeError(
+                "a Jacobian of complex values has no sparse form by rows: ask for "
+                'mode="forward", or pass a colouring of kind="columns"'
+            )
+        bars = call(_like, (plan.row_seeds(_dtype(y)), y), {})
+        products.append(call(np.reshape, (call(found[1], (bars,), {}), (-1,)), {}))
+    flat = products[0] if len(products) == 1 else call(np.concatenate, (products,), {})
+    values = call(np.take, (flat, plan.places), {})
+    if plan.substitution is not None:
+        order, above, of_entries = plan.substitution
+        call(subtract, (order, above, values), {"steps": order.size})
+        values = call(np.take, (values, of_entries), {})
+    return (found[0], values, *found[2:])
+
+
+def _differentiated(args: Any, argnums: Any) -> Any:
+    """The argument that is differentiated: one array or number."""
+    if isinstance(argnums, (tuple, list)):
+        raise UnsupportedTypeError(
+            f"argnums is {argnums!r}: a sparse Jacobian is with respect to one argument. "
+            "Differentiate with respect to one vector that f takes apart (fwdad.ravel)"
+        )
+    x = args[argnums]
+    if type(x) is not Symbol and not isinstance(plain(x), (np.ndarray, float, complex, np.number)):
+        raise UnsupportedTypeError(_ONE_ARRAY.format("argument", type_in_words(x)))
+    return x
+
+
+def _check_value(call: Call, y: Any, m: int) -> Any:
+    """The value of a function, if it is one array or number with m elements."""
+    if type(y) is not Symbol and not isinstance(plain(y), (np.ndarray, float, complex, np.number)):
+        raise UnsupportedTypeError(_ONE_ARRAY.format("value", type_in_words(y)))
+    call(_check_size, (call(_size, (y,), {}), m, WRONG_ROWS), {})
+    return y
+
+
+_ONE_ARRAY = (
+    "a sparse Jacobian is a matrix, of a function of one array that returns one array, and the {} "
+    "is {}: let f take and return one vector (fwdad.ravel makes one, and takes it apart)"
+)
+WRONG_COLUMNS = (
+    "the pattern of the sparse Jacobian has another number of columns than x has elements: a "
+    "pattern has shape (y.size, x.size)"
+)
+WRONG_ROWS = (
+    "the pattern of the sparse Jacobian has another number of rows than f(x) has elements: a "
+    "pattern has shape (y.size, x.size)"
+)
+
+
+def _dtype(x: Any) -> np.dtype[Any]:
+    return x.dtype if type(x) is Symbol else leaf_dtype(plain(x))
+
+
+# The following are traced.
+
+
+def _size(x: Any) -> Any:
+    return x.size if isinstance(x, np.ndarray) else 1
+
+
+def _like(seeds: Any, x: Any) -> Any:
+    """Seeds, one in each row, in the shape of what they are for."""
+    return seeds.reshape((len(seeds), *np.shape(x)))
+
+
+def _check_size(size: int, wanted: int, message: str) -> None:
+    if size != wanted:
+        raise PatternError(message)
+
+
+@builtin(value_and_entries)
+def _traced(tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    return _value_and_entries(tracer.call, f, argnums, args, kwargs, options)
+
+
+CALLED[Kernel] = lambda tracer, f, args, _: tracer.call(f.__wrapped__, args, {})

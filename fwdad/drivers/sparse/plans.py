@@ -1,0 +1,171 @@
+"""A plan: the colouring that a sparse Jacobian is computed with, and where its entries are read."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.colouring import Colouring, colour
+from fwdad.colouring.assembly import Assembly, check_format
+from fwdad.colouring.colouring import SYMMETRIC, Kind
+from fwdad.colouring.graphs import canonical_pattern, row_indices
+from fwdad.errors import ColouringError, PatternError
+
+_KINDS: dict[str, tuple[Kind, ...]] = {
+    "forward": ("columns",),
+    "reverse": ("rows",),
+    "auto": ("columns", "rows", "both"),
+    "symmetric": ("star",),
+}
+_ROW_COST = 2
+"""Of a product with the transpose, where one with the matrix costs 1: it keeps what it reads."""
+
+_FEW = 8
+"""Columns' colours that nothing else is worth looking for."""
+
+
+class Plan:
+    """A colouring with the places of a matrix's entries in its products.
+
+    The products are flat, those with the columns' seeds before those with the rows'; each is one
+    row of the array that ``jvp`` or a pullback returns.
+    """
+
+    def __init__(self, colouring: Colouring, form: str) -> None:
+        self.colouring = colouring
+        self.format = form
+        self.assembly = Assembly(colouring.pattern, form)
+        self.checked: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def __reduce__(self) -> Any:
+        return Plan, (self.colouring, self.format)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The matrix's shape."""
+        m, n = self.colouring.pattern.shape
+        return int(m), int(n)
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether products with the transpose are needed."""
+        return self.colouring.row_count > 0
+
+    @property
+    def by_columns(self) -> bool:
+        """Whether products with the matrix are needed; there is one even if there is no entry."""
+        return self.colouring.column_count > 0 or not self.by_rows
+
+    def column_seeds(self, dtype: Any) -> Any:
+        """The directions, one in each row."""
+        if not self.colouring.column_count:
+            return np.zeros((1, self.shape[1]), dtype)
+        return np.ascontiguousarray(self.colouring.column_seeds(dtype).T)
+
+    def row_seeds(self, dtype: Any) -> Any:
+        """The cotangents, one in each row."""
+        return self.colouring.row_seeds(dtype)
+
+    @functools.cached_property
+    def coordinates(self) -> tuple[Any, Any]:
+        """The rows and columns of the entries."""
+        pattern, order = self.colouring.pattern, self.assembly.order
+        i, j = row_indices(pattern), pattern.indices
+        return (i, j) if order is None else (i[order], j[order])
+
+    @functools.cached_property
+    def places(self) -> Any:
+        """Where the values are in the flat products; after substitution, or at once, entries."""
+        recovery, (m, n) = self.colouring.recovery, self.shape
+        places = np.empty(recovery.values, np.intp)
+        columns, rows = recovery.columns, recovery.rows
+        if columns is not None:
+            places[columns.which] = columns.second.astype(np.intp) * m + columns.first
+        if rows is not None:
+            before = self.colouring.column_count * m if self.by_columns else 0
+            places[rows.which] = before + rows.first.astype(np.intp) * n + rows.second
+        order = self.assembly.order
+        return places if order is None or recovery.value_of is not None else places[order]
+
+    @functools.cached_property
+    def substitution(self) -> Any:
+        """The order of subtractions, the values above, the value of each entry; None if none."""
+        recovery, order = self.colouring.recovery, self.assembly.order
+        if recovery.value_of is None:
+            return None
+        of_entries = recovery.value_of if order is None else recovery.value_of[order]
+        return recovery.order, recovery.above, of_entries
+
+
+_KNOWN: dict[int, tuple[weakref.ref[Any], dict[Any, Plan]]] = {}
+"""The plans for a pattern or colouring, by its address, as long as it lives.
+
+One that is changed in place keeps the plan of what it was, which has been checked.
+"""
+
+
+def plan_for(given: Any, way: str, form: str) -> Plan:
+    """The plan for a pattern, or with a colouring; ``way`` is a mode, or "symmetric"."""
+    check_format(form)
+    if isinstance(given, Plan):
+        if given.format == form:
+            return given
+        given = given.colouring
+    key, address = (way, form), id(given)
+    held = _KNOWN.get(address)
+    if held is not None and held[0]() is given and key in held[1]:
+        return held[1][key]
+    made = Plan(_colouring(given, way), form)
+    try:
+        reference = weakref.ref(given, _forgotten(address))
+    except TypeError:  # a list
+        return made
+    if held is None or held[0]() is not given:
+        held = _KNOWN[address] = reference, {}
+    return held[1].setdefault(key, made)
+
+
+def _forgotten(address: int) -> Callable[[Any], None]:
+    known = _KNOWN  # at the interpreter's exit the module has none
+
+    def forget(reference: Any) -> None:
+        held = known.get(address)
+        if held is not None and held[0] is reference:
+            del known[address]
+
+    return forget
+
+
+def _colouring(given: Any, way: str) -> Colouring:
+    """A colouring that a mode can use."""
+    if isinstance(given, Colouring):
+        given.verify()
+        if (way == "forward" and given.row_count) or (way == "reverse" and given.column_count):
+            needed = "columns" if way == "forward" else "rows"
+            raise ColouringError(
+                f'mode="{way}" needs a colouring of kind="{needed}", and this is {given!r}: make '
+                f'colour(pattern, kind="{needed}"), or leave the mode out'
+            )
+        if given.kind in SYMMETRIC and way != "symmetric":
+            raise ColouringError(
+                f"{given!r} is of a symmetric matrix, as a Hessian is, and a Jacobian need not be "
+                'one: make colour(pattern, kind="columns"), "rows" or "both"'
+            )
+        return given
+    try:
+        pattern = canonical_pattern(given)
+    except ColouringError as error:
+        raise PatternError(f"sparse=: {error}") from error
+    best = colour(pattern, _KINDS[way][0])
+    for kind in _KINDS[way][1:]:
+        if _cost(best) > _FEW:
+            best = min(best, colour(pattern, kind), key=_cost)
+    return best
+
+
+def _cost(colouring: Colouring) -> int:
+    return colouring.column_count + _ROW_COST * colouring.row_count
