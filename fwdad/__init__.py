@@ -14,6 +14,7 @@ from fwdad.api.jit import cache_info, jit, show
 from fwdad.api.memory_report import memory_report
 from fwdad.api.neighbours import spelling as _spelling
 from fwdad.api.second_derivatives import hessian, hvp
+from fwdad.api.sparsity import hessian_sparsity, jacobian_sparsity, spy
 from fwdad.api.support import Support, supported
 from fwdad.api.transforms import grad, jacfwd, jacrev, value_and_grad
 from fwdad.drivers import implicit_roots as implicit_roots
@@ -80,11 +81,13 @@ __all__ = [
     "frule",
     "grad",
     "hessian",
+    "hessian_sparsity",
     "hvp",
     "inner_product",
     "jacfwd",
     "jacobian",
     "jacobian_blocks",
+    "jacobian_sparsity",
     "jacrev",
     "jit",
     "jvp",
@@ -102,6 +105,7 @@ __all__ = [
     "rrule",
     "scale_tangent",
     "show",
+    "spy",
     "stop_gradient",
     "supported",
     "tangent_type",

@@ -28,8 +28,8 @@ __all__ = [
     "ChunkOperationError", "ColouringError", "DeadDualError", "DualLeakError", "DuplicateRuleError",
     "FwdadError", "InternalError", "InvertibilityError", "IrreversibleError", "MissingRuleError",
     "MissingTransposeError", "NoOutputError", "NonScalarOutputError",
-    "NondeterministicFunctionError", "NonlinearTangentError", "NotHolomorphicError", "RuleError",
-    "SeedError", "StaleValueError", "UndefinedDerivativeError", "UnpicklableTapeError",
+    "NondeterministicFunctionError", "NonlinearTangentError", "NotHolomorphicError", "PatternError",
+    "RuleError", "SeedError", "StaleValueError", "UndefinedDerivativeError", "UnpicklableTapeError",
     "UnsupportedTypeError", "UntraceableError",
 ]  # fmt: skip
 

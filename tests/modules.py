@@ -58,7 +58,11 @@ GROUPS = {
     "drivers/cotangents": ("drivers/test_refused_cotangents.py", "drivers/test_pullback.py"),
     "drivers/executable": ("api/test_jit.py",),
     "drivers/initial_values/*": ("scipy/test_initial_values.py",),
-    "drivers/sparse/*": ("drivers/sparse/test_sparse_jacobian.py",),
+    "drivers/sparse/*": (
+        "drivers/sparse/test_sparse_jacobian.py",
+        "drivers/sparse/test_detection.py",
+    ),
+    "transforms/sparsity/cells": ("transforms/sparsity/test_interpreter.py",),
     "drivers/tapes_on_duals": ("frontend/test_tapes.py",),
     "drivers/solver_call": ("scipy/test_initial_values.py", "drivers/test_implicit_roots.py"),
     "drivers/jacobian": ("drivers/test_jacobian_rows.py",),

@@ -6,8 +6,10 @@ from typing import Any
 
 from fwdad.drivers.sparse.checks import Checked, FirstTime, check_entries
 from fwdad.drivers.sparse.compressed import value_and_entries
+from fwdad.drivers.sparse.detection import Question, pattern_of
 from fwdad.drivers.sparse.plans import plan_for
 from fwdad.drivers.tape_cache import jitted_of, tape_or_else
+from fwdad.errors import UnsupportedTypeError, UntraceableError
 from fwdad.evaluation.arguments import argument_numbers, arguments_of, check_chunk
 from fwdad.evaluation.signatures import Argnums, Function
 from fwdad.frontend.calls.tables import builtin
@@ -40,6 +42,15 @@ def value_and_sparse_jacobian(
     check_chunk(chunk)
     arguments, _ = arguments_of(f, x, args, kwargs, argnums)
     argnums = argument_numbers(argnums)
+    if sparse is True:
+        if outputs != "returned":
+            raise UnsupportedTypeError(
+                f"outputs={outputs!r}: sparse=True finds the pattern of what f returns: pass a "
+                "pattern"
+            )
+        of, hessian = (plain[0], True) if plain is not None else (f, False)
+        at = arguments.args, arguments.kwargs
+        sparse = pattern_of(Question(of, argnums, *at, hessian=hessian, has_aux=has_aux))
     plan = plan_for(sparse, way, format)
     given = {"has_aux": has_aux, "outputs": outputs, "chunk": chunk, "holomorphic": holomorphic}
     call = f, argnums, arguments.args, arguments.kwargs, {**given, "plan": plan}
@@ -75,6 +86,12 @@ def _traced(
     kwargs: Any,
     **options: Any,
 ) -> Any:
+    if sparse is True:
+        raise UntraceableError(
+            "sparse=True finds a pattern, which is done outside of traced functions: pass "
+            "sparse=jacobian_sparsity(f, x), or put jit inside, jacobian(jit(f), x, sparse=True)",
+            tracer.position.location(),
+        )
     plan = plan_for(sparse, way, format)
     args = (x, *args) if isinstance(args, tuple) else (x, args)
     options = {name: options[name] for name in ("has_aux", "outputs", "chunk", "holomorphic")}

@@ -1,0 +1,74 @@
+"""What is known of a value while a program is interpreted: its nodes, and perhaps the value."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from fwdad.ir.ops import Value
+from fwdad.ir.types import ArrayType
+
+
+class UnstructuredError(Exception):
+    """A program, or an operation, whose structure cannot be told; the argument says why."""
+
+
+class _Unknown:
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN: Final = _Unknown()
+"""The value of what depends on the values of the inputs."""
+
+
+class Cell:
+    """Nodes, one for each element, and the value.
+
+    An array's nodes are an array that has views and is written as the program's array is; those of
+    a number are an int.
+    """
+
+    __slots__ = ("nodes", "value")
+
+    def __init__(self, nodes: Any, value: Any = UNKNOWN) -> None:
+        self.nodes = nodes
+        self.value = value
+
+    @property
+    def active(self) -> bool:
+        """Whether an element depends on an input."""
+        return bool(self.nodes) if type(self.nodes) is int else bool(np.any(self.nodes))
+
+
+def root(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array that owns the memory of one."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def is_float(v: Value) -> bool:
+    """Whether a value has derivatives."""
+    return v.type.dtype.kind in "fc"
+
+
+def shape_of(v: Value, value: Any = UNKNOWN) -> tuple[int, ...]:
+    """The shape of a value, which must be known."""
+    if value is not UNKNOWN:
+        return np.shape(value)
+    if not isinstance(v.type, ArrayType):
+        return ()
+    if not all(isinstance(n, int) for n in v.type.shape):
+        raise UnstructuredError("a length depends on the values of the arguments")
+    return tuple(v.type.shape)  # type: ignore[arg-type]
+
+
+def as_cell(v: Value, nodes: Any, value: Any = UNKNOWN) -> Cell:
+    """The cell of a value: numbers have one node."""
+    if not isinstance(v.type, ArrayType):
+        return Cell(int(nodes) if is_float(v) else 0, value)
+    if not is_float(v):
+        nodes = np.zeros(shape_of(v, value), np.int64)
+    return Cell(nodes, value)

@@ -1,0 +1,167 @@
+"""``sparse=True``: the pattern is found, coloured, and found again by the next call."""
+
+import numpy as np
+import pytest
+
+import fwdad
+from fwdad.drivers.sparse import detection
+from fwdad.errors import UnsupportedTypeError, UntraceableError
+from tests.drivers.sparse import programs
+
+RNG = np.random.default_rng(7)
+CASES = [
+    (programs.burgers, RNG.random(13)),
+    (programs.written_in_loops, RNG.random(13)),
+    (programs.bratu, RNG.random((4, 5))),
+    (programs.arrow, RNG.random(9)),
+    (programs.wide, RNG.random(8)),
+    (programs.scattered, RNG.random(10)),
+    (lambda x: programs.DENSE @ x, RNG.random(10)),
+]
+
+
+@pytest.fixture
+def traced(monkeypatch):
+    """The questions for which a function was traced."""
+    asked = []
+    found = detection._found
+
+    def counted(question, *rest):
+        asked.append(question)
+        return found(question, *rest)
+
+    monkeypatch.setattr(detection, "_found", counted)
+    return asked
+
+
+@pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
+@pytest.mark.parametrize("mode", ["forward", "reverse", "auto"])
+@pytest.mark.parametrize(("f", "x"), CASES)
+def test_jacobians(f, x, mode, jit):
+    J = fwdad.jacobian(jit(f), x, sparse=True, mode=mode)
+    wanted = fwdad.jacobian(f, x, mode="forward").reshape(-1, x.size)
+    np.testing.assert_allclose(J.toarray(), wanted, rtol=1e-13, atol=1e-14)
+    if f is not CASES[-1][0]:
+        assert J.nnz == np.count_nonzero(wanted)
+
+
+@pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
+@pytest.mark.parametrize("f", [programs.rosenbrock, programs.with_arrow])
+def test_hessians(f, jit):
+    x = RNG.random(9)
+    wanted = fwdad.hessian(f, x)
+    H = fwdad.hessian(jit(f), x, sparse=True, format="csc")
+    np.testing.assert_allclose(H.toarray(), wanted, rtol=1e-11, atol=1e-11)
+    assert H.nnz == np.count_nonzero(wanted)
+    np.testing.assert_allclose(fwdad.hessian(f, sparse=True)(x).toarray(), wanted, atol=1e-11)
+
+
+def test_found_once_for_each_shape(traced):
+    J = fwdad.jacfwd(lambda x: x[1:] * x[:-1], sparse=True)
+    for n in (4, 4, 5, 4, 5):
+        x = RNG.random(n)
+        assert J(x).shape == (n - 1, n)
+    assert len(traced) == 2
+
+
+def gathered(x, places, scale):
+    return scale * x[places] ** 2
+
+
+def test_found_anew_for_other_indices(traced):
+    x = RNG.random(5)
+    for places in ([0, 1], [0, 1], [3, 4], [0, 1]):
+        args = np.array(places), RNG.random()
+        J = fwdad.jacobian(gathered, x, args=args, sparse=True, mode="forward")
+        wanted = fwdad.jacobian(gathered, x, args=args)
+        np.testing.assert_allclose(J.toarray(), wanted, rtol=1e-14)
+    assert len(traced) == 2
+
+
+HELD = np.array([2, 0])
+
+
+def test_found_anew_for_other_indices_from_outside():
+    x = RNG.random(3)
+
+    def f(x):
+        return x[HELD] ** 2
+
+    for first in (2, 1, 0):
+        HELD[0] = first
+        J = fwdad.jacobian(f, x, sparse=True)
+        np.testing.assert_allclose(J.toarray(), fwdad.jacobian(f, x), rtol=1e-14)
+
+
+def stepped(x, flag, limit):
+    if flag:
+        x = x[::-1]
+    y = x * 2
+    if limit > 0.5:
+        y[0] = x[1]
+    return y
+
+
+def test_floats_are_any_and_ints_are_those_of_now():
+    x = RNG.random(3)
+    for flag in (True, False):
+        for limit in (0.2, 0.8):
+            args = flag, limit
+            pattern = fwdad.jacobian_sparsity(stepped, x, args=args).toarray()
+            wanted = np.eye(3, dtype=bool)
+            wanted[0, 1] = True
+            assert np.array_equal(pattern, wanted[:, ::-1] if flag else wanted)
+            here = fwdad.jacobian_sparsity(stepped, x, kind="local", args=args).toarray()
+            assert np.array_equal(here, fwdad.jacobian(stepped, x, args=args) != 0)
+
+
+def test_other_arguments():
+    x, t = RNG.random(6), 2.0
+
+    def f(t, x, s=1.0):
+        return t * s * x**2, t
+
+    options = {"argnums": 1, "args": (x,), "has_aux": True}
+    assert np.array_equal(fwdad.jacobian_sparsity(f, t, **options).toarray(), np.eye(6))
+    J, aux = fwdad.jacobian(f, t, sparse=True, kwargs={"s": 3.0}, **options)
+    assert aux == t
+    np.testing.assert_allclose(J.toarray(), np.diag(12 * x))
+    of_number = fwdad.jacobian_sparsity(f, t, args=(x,), has_aux=True)
+    assert np.array_equal(of_number.toarray(), np.ones((6, 1)))
+
+
+def test_a_number_that_depends_on_nothing():
+    assert fwdad.jacobian_sparsity(lambda x: 3.0, RNG.random(4)).shape == (1, 4)
+    assert fwdad.jacobian(lambda x: x[1] * 1.0, RNG.random(4), sparse=True).nnz == 1
+
+
+def test_nothing_is_written():
+    x = RNG.random(4)
+    before = x.copy()
+
+    def f(x):
+        x[1:] *= x[:-1]
+        return x * 1
+
+    for kind in ("global", "local"):
+        pattern = fwdad.jacobian_sparsity(f, x, kind=kind)
+        assert np.array_equal(pattern.toarray(), np.eye(4) + np.eye(4, k=-1))
+    assert np.array_equal(x, before)
+
+
+def test_refusals():
+    x = RNG.random(4)
+    with pytest.raises(UntraceableError, match="outside of traced functions"):
+        fwdad.jit(lambda x: fwdad.jacobian(programs.burgers, x, sparse=True))(x)
+    with pytest.raises(UntraceableError, match=r"Pass a pattern: sparse=pattern"):
+        fwdad.jacobian(lambda x: eval("x * 2"), x, sparse=True)
+    with pytest.raises(UnsupportedTypeError, match="one array"):
+        fwdad.jacobian_sparsity(lambda x: (x, x), x)
+    with pytest.raises(UnsupportedTypeError, match="one array"):
+        fwdad.jacobian_sparsity(lambda p: p[0], (x, x))
+    with pytest.raises(UnsupportedTypeError, match="one argument"):
+        fwdad.jacobian_sparsity(lambda x, y: x, x, args=(x,), argnums=(0, 1))
+    with pytest.raises(UnsupportedTypeError, match="outputs="):
+        fwdad.jacobian(programs.burgers, x, sparse=True, outputs="mutated")
+    with pytest.raises(ValueError, match="kind must be"):
+        fwdad.jacobian_sparsity(programs.burgers, x, kind="dense")
