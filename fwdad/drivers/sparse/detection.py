@@ -9,7 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from fwdad.colouring.pattern import SparsityPattern
+from fwdad.drivers.executable import Runner
 from fwdad.drivers.jitted_function import Jitted
+from fwdad.drivers.tape_cache import on_copies
 from fwdad.errors import UnsupportedTypeError, UntraceableError, message_of, place_of
 from fwdad.evaluation.arguments import argument_numbers
 from fwdad.evaluation.signatures import Function
@@ -150,7 +152,7 @@ def _found(question: Question, tape: Tape, leaves: list[Any], kind: Kind) -> Spa
     try:
         results = run.run(tape.program, given)
     except UnstructuredError as error:
-        count = size if question.hessian else _count(question, tape)
+        count = size if question.hessian else _count(question, tape, leaves)
         return SparsityPattern.of(np.ones((count, size), bool), (f"all of it: {error}",))
     if tape.rebuild.needs_containers:
         raise UnsupportedTypeError(
@@ -180,13 +182,9 @@ def _positions(question: Question, leaves: list[Any]) -> list[bool]:
     return [k == before for k in range(len(leaves))]
 
 
-def _count(question: Question, tape: Tape) -> int:
-    """How many elements the value has."""
-    (v, *_) = tape.program.block.results
-    shape = getattr(getattr(v, "type", None), "shape", ())
-    if all(isinstance(n, int) for n in shape):
-        return int(np.prod(shape))
-    y = question.f(*question.args, **question.kwargs)
+def _count(question: Question, tape: Tape, leaves: list[Any]) -> int:
+    """How many elements the value has; the tape is run to see it."""
+    y = tape.rebuild(Runner(tape.program, "numpy")(*on_copies(tape, leaves)))
     return int(np.size(y[0] if question.has_aux else y))
 
 

@@ -131,7 +131,12 @@ class Call:
     def lines(self, nodes: Any, axes: Any, *, linear: bool) -> Any:
         """All elements along some axes, in each of what the result has there."""
         nodes = np.asarray(nodes, np.int64)
-        axes = tuple(range(nodes.ndim)) if axes is None else np.atleast_1d(axes).tolist()
+        if axes is None:
+            axes = range(nodes.ndim)
+        elif isinstance(axes, (int, np.integer)):
+            axes = (axes,)
+        elif not all(isinstance(k, (int, np.integer)) for k in axes):
+            raise NotOfThisKind
         axes = tuple(sorted({operator.index(k) % max(nodes.ndim, 1) for k in axes}))
         made = self.graph.over(nodes, axes, new=self.graph.pairs and not linear)
         if not linear:
@@ -256,9 +261,11 @@ def _selected(call: Call) -> Any:
     if made.dtype != np.int64 or made.shape != call.shape:
         raise NotOfThisKind
     every, held = np.concatenate(labels), np.concatenate(nodes)
+    if not every.size:
+        return np.zeros(call.shape, np.int64)
     order = np.argsort(every)
     at = np.minimum(np.searchsorted(every, made, sorter=order), every.size - 1)
-    found = every[order[at]] == made if every.size else np.zeros(made.shape, bool)
+    found = every[order[at]] == made
     if not np.all(found | (made == 0)):
         raise NotOfThisKind
     return np.where(found, held[order[at]], 0)
@@ -268,6 +275,8 @@ def _along_lines(call: Call) -> Any:
     """Functions with an axis, of one array: sums, extremes, sorting, transforms, norms."""
     f, record = call.function, record_of(call.function)
     rule = find_rule(f)
+    if isinstance(f, np.ufunc):
+        raise NotOfThisKind
     active = [a for a in call.args if call.is_active(a)]
     if len(active) != 1 or type(active[0]) is not Value or active[0] is not call.args[0]:
         raise NotOfThisKind
@@ -419,6 +428,8 @@ def _matmul(call: Call) -> Any:
     """Sums of products, along the last axis of the first array."""
     a, b = (np.asarray(call.nodes(x)) for x in call.args[:2])
     f = call.function
+    if {"axes", "axis"} & call.kwargs.keys():
+        raise NotOfThisKind
     if f is np.vdot:
         a, b = a.ravel(), b.ravel()
     if a.ndim == 0 or b.ndim == 0:
@@ -436,6 +447,7 @@ def _summed(call: Call, factors: list[Any], axis: int) -> Any:
     """The sums along an axis of products of arrays that are broadcast."""
     graph = call.graph
     shape = np.broadcast_shapes(*[x.shape for x in factors])
+    factors = [x.reshape((1,) * (len(shape) - x.ndim) + x.shape) for x in factors]
     active = [x for x in factors if np.any(x)]
     axis %= len(shape)
     if graph.pairs and len(active) > 1:
