@@ -58,6 +58,7 @@ GROUPS = {
     "drivers/cotangents": ("drivers/test_refused_cotangents.py", "drivers/test_pullback.py"),
     "drivers/executable": ("api/test_jit.py",),
     "drivers/initial_values/*": ("scipy/test_initial_values.py",),
+    "drivers/sparse_options": ("drivers/sparse/test_sparse_jacobian.py",),
     "drivers/sparse/*": (
         "drivers/sparse/test_sparse_jacobian.py",
         "drivers/sparse/test_detection.py",

@@ -8,8 +8,9 @@ from typing import Any, Concatenate, Literal, Unpack, overload
 import numpy as np
 
 from fwdad.api.transforms import grad, scalar
-from fwdad.drivers.jacobian import AsksDense, jacobian, sparse_options, value_and_sparse
+from fwdad.drivers.jacobian import jacobian
 from fwdad.drivers.jitted_function import Jitted
+from fwdad.drivers.sparse_options import Asks, sparse_options
 from fwdad.eager.arguments import explicit_leaves
 from fwdad.errors import SeedError
 from fwdad.evaluation.arguments import (
@@ -43,14 +44,10 @@ def _matrix(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any)
     return jacobian(gradient, args[0], args=args[1:], kwargs=kwargs, argnums=argnums, **options)
 
 
-def _sparse_matrix(
-    f: Function, x: Any, argnums: Argnums, args: Any, kwargs: Any, options: Any
-) -> Any:
+def _sparse_matrix(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
     """What :func:`hessian` returns with ``sparse``."""
-    usual = {"has_aux": False, "outputs": "returned", "holomorphic": False, "mode": "symmetric"}
-    plain = (f, grad(f.__wrapped__ if type(f) is Jitted else f, argnums))
-    given = x, argnums, args, kwargs, {**options, **usual, "plain": plain}
-    return value_and_sparse(_gradient(f, argnums), *given)[1]
+    x, *more = args
+    return hessian(f, x, args=tuple(more), kwargs=kwargs, argnums=argnums, **options)
 
 
 def _product(f: Function, _argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
@@ -92,7 +89,7 @@ def hessian(
     check: bool = True,
     **options: Unpack[ChunkedArguments],
 ) -> Any: ...
-@at_once(_matrix, absent=(NOT_GIVEN,), kind=AsksDense)
+@at_once((_matrix, _sparse_matrix), absent=(NOT_GIVEN,), kind=Asks)
 def hessian(
     f: Function,
     x: Any = NOT_GIVEN,
@@ -147,7 +144,12 @@ def hessian(
     if x is NOT_GIVEN:
         return without_point(_call_hessian, scalar(f), args, kwargs, argnums, **options)
     if sparse is not None:
-        return _sparse_matrix(f, x, argnums, args, kwargs, options)
+        from fwdad.drivers.sparse.jacobian import Asked, sparse_jacobian  # noqa: PLC0415  (SciPy)
+
+        of = _gradient(f, argnums)
+        plain = grad(f.__wrapped__, argnums) if type(f) is Jitted else of
+        asked = Asked(_sparse_matrix, f, options, alone=True, of=of, plain=plain)
+        return sparse_jacobian(asked, x, argnums, args, kwargs)
 
     def by_columns() -> Any:
         gradient = _gradient(f, argnums)

@@ -7,8 +7,9 @@ from typing import Any, Concatenate, Literal, overload
 
 from fwdad.core.tracebacks import public
 from fwdad.drivers.gradient import value_and_gradient
-from fwdad.drivers.jacobian import call_jacobian, sparse_options
+from fwdad.drivers.jacobian import call_jacobian
 from fwdad.drivers.jitted_function import Jitted
+from fwdad.drivers.sparse_options import sparse_options
 from fwdad.evaluation.signatures import (
     A,
     Argnums,

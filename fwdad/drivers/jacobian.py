@@ -10,9 +10,9 @@ from fwdad.core.fallbacks import Untraced
 from fwdad.drivers.jacobian_blocks import value_and_compiled_columns
 from fwdad.drivers.jacobian_rows import rows_pay, value_and_rows
 from fwdad.drivers.per_argument import per_argument
+from fwdad.drivers.sparse_options import Asks, sparse_options
 from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.drivers.tape_cache import jitted_of, tape_or_else
-from fwdad.errors import UnsupportedTypeError
 from fwdad.evaluation.arguments import (
     all_at_once,
     argument_numbers,
@@ -21,7 +21,7 @@ from fwdad.evaluation.arguments import (
     check_mode,
     width_of,
 )
-from fwdad.evaluation.by_tape import Evaluator, Question, at_once
+from fwdad.evaluation.by_tape import at_once
 from fwdad.evaluation.evaluators import value_and_columns
 from fwdad.evaluation.signatures import (
     AllJacobianOptions,
@@ -61,45 +61,16 @@ def _columns_alone(f: Function, argnums: Argnums, args: Any, kwargs: Any, option
     return _without_value(_columns(f, argnums, args, kwargs, options), options)
 
 
-class AsksDense(Evaluator):
-    """How a call of :func:`jacobian` asks; what is sparse is no result of a tape."""
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self._options = {k: d for k, d in self._options.items() if k not in SPARSE}
-
-    def __call__(self, f: Any, args: Any, kwargs: Any, look: Any) -> Question | None:
-        """The question of a call, if it is one."""
-        return super().__call__(f, args, kwargs, look) if kwargs.get("sparse") is None else None
-
-
-SPARSE = ("sparse", "format", "check")
-
-
-def sparse_options(sparse: Any, form: str, way: str, *, check: bool) -> dict[str, Any]:
-    """The options of a sparse Jacobian in a form that can be compared; none of a dense one."""
-    if sparse is None:
-        if form != "csr" or check is not True:
-            raise UnsupportedTypeError(
-                "format= and check= are of sparse Jacobians: pass sparse=True, or a pattern"
-            )
-        return {}
-    from fwdad.drivers.sparse.plans import plan_for  # noqa: PLC0415  (SciPy's sparse package)
-
-    plan = sparse if sparse is True else plan_for(sparse, way, form)
-    return {"sparse": plan, "format": form, "check": bool(check)}
-
-
-def value_and_sparse(
-    f: Function, x: Any, argnums: Argnums, args: Any, kwargs: Any, options: dict[str, Any]
-) -> Any:
+def _sparse(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
     """What :func:`value_and_jacobian` returns with ``sparse``."""
-    from fwdad.drivers.sparse.jacobian import value_and_sparse_jacobian  # noqa: PLC0415
+    x, *more = args
+    return value_and_jacobian(f, x, args=tuple(more), kwargs=kwargs, argnums=argnums, **options)
 
-    options = {k: option for k, option in options.items() if k not in ("mode", "stack")} | {
-        "way": options["mode"]
-    }
-    return value_and_sparse_jacobian(f, x, argnums=argnums, args=args, kwargs=kwargs, **options)
+
+def _sparse_alone(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    """What :func:`jacobian` returns with ``sparse``."""
+    x, *more = args
+    return jacobian(f, x, args=tuple(more), kwargs=kwargs, argnums=argnums, **options)
 
 
 def _without_value(found: Any, options: Any) -> Any:
@@ -143,7 +114,7 @@ def value_and_jacobian(
 ) -> tuple[RFloat, Array]: ...
 @overload
 def value_and_jacobian(f: Function, x: Any, **options: Unpack[AllJacobianOptions]) -> Any: ...
-@at_once(_columns, absent=(NOT_GIVEN,), kind=AsksDense)
+@at_once((_columns, _sparse), absent=(NOT_GIVEN,), kind=Asks)
 def value_and_jacobian(
     f: Function,
     x: Any = NOT_GIVEN,
@@ -192,7 +163,7 @@ def value_and_jacobian(
     if x is NOT_GIVEN:
         return without_point(_call_value_and_jacobian, f, args, kwargs, argnums, **options)
     if sparse is not None:
-        return value_and_sparse(f, x, argnums, args, kwargs, options)
+        return _by_colours(_sparse, f, x, argnums, args, kwargs, options)
     return _rows_or_columns(_columns, f, x, argnums, args, kwargs, options)
 
 
@@ -237,6 +208,16 @@ def _rows_or_columns(
     return first_that_can(
         "jacobian", f, Candidate("rows", by_rows), Candidate("columns", by_columns)
     )
+
+
+def _by_colours(
+    evaluate: Any, f: Function, x: Any, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    """What ``evaluate`` returns, where no shortcut does."""
+    from fwdad.drivers.sparse.jacobian import Asked, sparse_jacobian  # noqa: PLC0415  (SciPy)
+
+    alone = evaluate is _sparse_alone
+    return sparse_jacobian(Asked(evaluate, f, options, alone=alone), x, argnums, args, kwargs)
 
 
 @overload
@@ -295,7 +276,7 @@ def jacobian(f: Callable[..., float], x: float, **options: Unpack[JacobianOption
 def jacobian(f: Callable[..., float], x: Array, **options: Unpack[JacobianOptions]) -> Array: ...
 @overload
 def jacobian(f: Function, x: Any, **options: Unpack[AllJacobianOptions]) -> Any: ...
-@at_once(_columns_alone, absent=(NOT_GIVEN,), kind=AsksDense)
+@at_once((_columns_alone, _sparse_alone), absent=(NOT_GIVEN,), kind=Asks)
 def jacobian(
     f: Function,
     x: Any = NOT_GIVEN,
@@ -391,7 +372,7 @@ def jacobian(
     if x is NOT_GIVEN:
         return without_point(call_jacobian, f, args, kwargs, argnums, **options)
     if sparse is not None:
-        return _without_value(value_and_sparse(f, x, argnums, args, kwargs, options), options)
+        return _by_colours(_sparse_alone, f, x, argnums, args, kwargs, options)
     return _rows_or_columns(_columns_alone, f, x, argnums, args, kwargs, options)
 
 
@@ -435,14 +416,6 @@ def _traced_jacobian(tracer: Tracer, f: Any, x: Any = NOT_GIVEN, **options: Any)
 
 def _traced_sparse(tracer: Tracer, f: Any, x: Any, **options: Any) -> Any:
     """What :func:`value_and_jacobian` returns with ``sparse``, in a trace."""
-    from fwdad.drivers.sparse.jacobian import value_and_sparse_jacobian  # noqa: PLC0415
+    from fwdad.drivers.sparse.jacobian import traced_sparse_jacobian  # noqa: PLC0415
 
-    given = _DEFAULTS | options
-    given["way"] = given.pop("mode")
-    return tracer.call(value_and_sparse_jacobian, (f, x), given)
-
-
-_DEFAULTS = {
-    "chunk": "auto", "mode": "auto", "argnums": 0, "args": (), "kwargs": None, "has_aux": False,
-    "outputs": "returned", "holomorphic": False, "format": "csr", "check": True,
-}  # fmt: skip
+    return traced_sparse_jacobian(tracer, f, x, **options)

@@ -231,7 +231,7 @@ def at_once(
     evaluate: Any,
     last: str | None = None,
     absent: tuple[Any, ...] = (None,),
-    kind: type[Evaluator] = Evaluator,
+    kind: Callable[..., Ask] = Evaluator,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make an evaluator public, and let it ask the tapes of a function that has some.
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.sparse.checks import Checked, FirstTime, check_entries
 from fwdad.drivers.sparse.compressed import value_and_entries
 from fwdad.drivers.sparse.detection import Question, pattern_of
-from fwdad.drivers.sparse.plans import plan_for
+from fwdad.drivers.sparse.plans import Plan, plan_for
 from fwdad.drivers.tape_cache import jitted_of, tape_or_else
 from fwdad.errors import UnsupportedTypeError, UntraceableError
 from fwdad.evaluation.arguments import argument_numbers, arguments_of, check_chunk
@@ -16,90 +18,135 @@ from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.assembled import Assembled
 from fwdad.frontend.syntax.tracer import Tracer
 
+_OPTIONS = {"has_aux": False, "outputs": "returned", "chunk": "auto", "holomorphic": False}
 
-def value_and_sparse_jacobian(
-    f: Function,
-    x: Any,
-    *,
-    sparse: Any,
-    format: str,  # noqa: A002  (SciPy's name)
-    check: bool,
-    way: str,
-    chunk: Any,
-    argnums: Argnums,
-    args: Any,
-    kwargs: dict[str, Any] | None,
-    has_aux: bool,
-    outputs: Any,
-    holomorphic: bool,
-    plain: tuple[Any, Function] | None = None,
-) -> Any:
-    """The value of a function, its Jacobian as a sparse array, and aux if there is one.
 
-    ``way`` is the mode, or "symmetric". ``plain`` is what a check is remembered for, and the
-    function that is checked, which means the same as f.
+@dataclass(eq=False)
+class Asked:
+    """A sparse derivative that is asked for: what ``evaluate`` returns of f with these options.
+
+    It is the Jacobian of f, or of another function ``of``, its gradient; ``alone`` without the
+    value. ``plain`` is that function without ``jit``.
     """
-    check_chunk(chunk)
+
+    evaluate: Any
+    f: Function
+    options: dict[str, Any]
+    alone: bool
+    of: Any = None
+    plain: Any = None
+
+    @property
+    def is_hessian(self) -> bool:
+        """Whether it is the Jacobian of a gradient."""
+        return self.of is not None
+
+    @property
+    def differentiated(self) -> Any:
+        """The function whose Jacobian it is."""
+        return self.f if self.of is None else self.of
+
+    @property
+    def without_jit(self) -> Any:
+        """The same without ``jit``."""
+        if self.plain is not None:
+            return self.plain
+        return self.f.__wrapped__ if type(self.f) is Jitted else self.f
+
+    def result(self, found: Any) -> Any:
+        """What is returned of value, matrix and aux."""
+        if not self.alone:
+            return found
+        return found[1:] if len(found) > 2 else found[1]
+
+    def matrix(self, result: Any) -> Any:
+        """The matrix in a result."""
+        if not self.alone:
+            return result[1]
+        return result[0] if isinstance(result, tuple) else result
+
+
+def sparse_jacobian(
+    asked: Asked, x: Any, argnums: Argnums, args: Any, kwargs: dict[str, Any] | None
+) -> Any:
+    """A sparse derivative, by the tape of a function under ``jit``, or at once."""
+    f, options = asked.f, asked.options
+    check_chunk(options["chunk"])
     arguments, _ = arguments_of(f, x, args, kwargs, argnums)
     argnums = argument_numbers(argnums)
+    at: tuple[Any, Any] = arguments.args, arguments.kwargs
+    plan = _plan(asked, argnums, *at)
+    given = {name: options.get(name, default) for name, default in _OPTIONS.items()}
+
+    def at_once() -> Any:
+        of = asked.differentiated
+        y, data, *aux = value_and_entries(of, argnums, *at, {**given, "plan": plan})
+        return asked.result((y, plan.assembly(data), *aux))
+
+    if jitted_of(f) is None:
+        found = at_once()
+    else:
+        unchecked = {**options, "sparse": plan, "check": False}
+        found = tape_or_else(asked.evaluate, f, argnums, *at, unchecked, at_once)
+    checked = Checked(plan)
+    if options["check"] and f not in checked:
+        given |= {"argnums": argnums, "args": at[0][1:], "kwargs": at[1]}
+        check_entries(asked.without_jit, plan, asked.matrix(found), at[0], given)
+        checked.add(f)
+    return found
+
+
+def _plan(asked: Asked, argnums: Any, args: Any, kwargs: Any) -> Plan:
+    """The plan, for a pattern that is given, or found now."""
+    options, sparse = asked.options, asked.options["sparse"]
+    has_aux, outputs = options.get("has_aux", False), options.get("outputs", "returned")
     if sparse is True:
         if outputs != "returned":
             raise UnsupportedTypeError(
                 f"outputs={outputs!r}: sparse=True finds the pattern of what f returns: pass a "
                 "pattern"
             )
-        of, hessian = (plain[0], True) if plain is not None else (f, False)
-        at = arguments.args, arguments.kwargs
-        sparse = pattern_of(Question(of, argnums, *at, hessian=hessian, has_aux=has_aux))
-    plan = plan_for(sparse, way, format)
-    given = {"has_aux": has_aux, "outputs": outputs, "chunk": chunk, "holomorphic": holomorphic}
-    call = f, argnums, arguments.args, arguments.kwargs, {**given, "plan": plan}
-
-    def at_once() -> Any:
-        return value_and_entries(*call)
-
-    y, data, *aux = at_once() if jitted_of(f) is None else tape_or_else(
-        value_and_entries, *call, at_once
-    )  # fmt: skip
-    J = plan.assembly(data)
-    owner, same = plain or (f, f.__wrapped__ if jitted_of(f) is f else f)
-    checked = Checked(plan)
-    if check and owner not in checked:
-        given |= {"argnums": argnums, "args": arguments.args[1:], "kwargs": arguments.kwargs}
-        check_entries(same, plan, J, arguments.args, given)
-        checked.add(owner)
-    return (y, J, *aux)
+        of = {"hessian": asked.is_hessian, "has_aux": has_aux}
+        sparse = pattern_of(Question(asked.f, argnums, args, kwargs, **of))
+    return plan_for(sparse, options.get("mode", "symmetric"), options["format"])
 
 
-@builtin(value_and_sparse_jacobian)
-def _traced(
+@builtin(sparse_jacobian)
+def _traced(tracer: Tracer, asked: Asked, x: Any, argnums: Any, args: Any, kwargs: Any) -> Any:
+    at = {"argnums": argnums, "args": args, "kwargs": kwargs, **asked.options}
+    at = {"mode": "symmetric"} | at if asked.is_hessian else at
+    return asked.result(traced_sparse_jacobian(tracer, asked.differentiated, x, **at))
+
+
+def traced_sparse_jacobian(
     tracer: Tracer,
     f: Any,
     x: Any,
     *,
     sparse: Any,
-    format: str,  # noqa: A002
-    check: bool,
-    way: str,
-    argnums: Any,
-    args: Any,
-    kwargs: Any,
+    format: str = "csr",  # noqa: A002  (SciPy's name)
+    check: bool = True,
+    mode: str = "auto",
+    argnums: Any = 0,
+    args: Any = (),
+    kwargs: Any = None,
     **options: Any,
 ) -> Any:
+    """The value, the sparse matrix, and aux if there is one, in a trace."""
     if sparse is True:
         raise UntraceableError(
             "sparse=True finds a pattern, which is done outside of traced functions: pass "
             "sparse=jacobian_sparsity(f, x), or put jit inside, jacobian(jit(f), x, sparse=True)",
             tracer.position.location(),
         )
-    plan = plan_for(sparse, way, format)
+    plan = plan_for(sparse, mode, format)
     args = (x, *args) if isinstance(args, tuple) else (x, args)
-    options = {name: options[name] for name in ("has_aux", "outputs", "chunk", "holomorphic")}
+    given = {name: options.get(name, default) for name, default in _OPTIONS.items()}
     call = f, argnums, args, kwargs or {}
-    y, data, *aux = tracer.call(value_and_entries, (*call, {**options, "plan": plan}), {})
+    y, data, *aux = tracer.call(value_and_entries, (*call, {**given, "plan": plan}), {})
     make: Any = plan.assembly
     if check:
         make = FirstTime(plan)
-        given = {**options, "argnums": argnums, "args": args[1:], "kwargs": kwargs or {}}
+        given |= {"argnums": argnums, "args": args[1:], "kwargs": kwargs or {}}
         make.write(tracer.call, f, data, args, given)
     return (y, Assembled(data, make, plan.shape), *aux)

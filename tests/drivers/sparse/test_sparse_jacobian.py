@@ -73,6 +73,37 @@ def test_formats_of_every_kind(form, kind, jit):
     np.testing.assert_allclose(J.toarray(), dense(f, x), rtol=1e-13)
 
 
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_calls_that_are_made_again(mode):
+    """The next call of a function under jit takes a shortcut, which looks at the pattern."""
+    x, narrow, wide = RNG.random(13), patterns.banded(13, 1), patterns.banded(13, 2)
+    f = fwdad.jit(programs.burgers)
+    of = fwdad.jacobian(f, sparse=narrow, mode=mode)
+    for k in range(4):
+        at = x + k
+        wanted = dense(programs.burgers, at)
+        for pattern in (narrow, wide, narrow):
+            J = fwdad.jacobian(f, at, sparse=pattern, mode=mode)
+            assert J.nnz == pattern.nnz
+            np.testing.assert_allclose(J.toarray(), wanted, rtol=1e-13, atol=1e-14)
+            y, J = fwdad.value_and_jacobian(f, at, sparse=pattern, mode=mode, format="csc")
+            np.testing.assert_allclose(y, programs.burgers(at))
+            np.testing.assert_allclose(J.toarray(), wanted, rtol=1e-13, atol=1e-14)
+        np.testing.assert_allclose(of(at).toarray(), wanted, rtol=1e-13, atol=1e-14)
+        np.testing.assert_allclose(fwdad.jacobian(f, at, mode=mode), wanted, rtol=1e-13, atol=1e-14)
+    # at each of these shortcuts one tape is run
+    assert fwdad.cache_info(f).traces <= 8
+
+
+def test_hessians_that_are_asked_for_again():
+    x, pattern = RNG.random(12), patterns.banded(12, 1)
+    f = fwdad.jit(programs.rosenbrock)
+    for k in range(4):
+        H = fwdad.hessian(f, x + k, sparse=pattern, format="csc")
+        wanted = fwdad.hessian(programs.rosenbrock, x + k)
+        np.testing.assert_allclose(H.toarray(), wanted, rtol=1e-10, atol=1e-10)
+
+
 def test_both_take_fewer_products():
     f, x, pattern = CASES[3]
     runs = []
