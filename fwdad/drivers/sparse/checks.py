@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 
 from fwdad.core.fallbacks import Untraced
+from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.pullback import vjp
 from fwdad.drivers.sparse.plans import Plan
+from fwdad.eager.build import unseen
 from fwdad.errors import PatternError
 from fwdad.evaluation.evaluators import jvp
+from fwdad.frontend.calls.kinds import mentions_symbols
+from fwdad.frontend.calls.tables import CALLED
+from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import BOOL
+from fwdad.ops.record import op
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import leaf_dtype
@@ -69,7 +77,20 @@ class FirstTime:
         self.unchecked[0] = False
         return self.plan.assembly(data)
 
-    def write(self, call: Any, f: Any, data: Any, args: Any, given: dict[str, Any]) -> None:
+    def write(self, tracer: Tracer, f: Any, data: Any, args: Any, given: dict[str, Any]) -> None:
+        """Write the check into the program that is traced.
+
+        A function from outside is called as it is, which takes no time to compile.
+        """
+        if not mentions_symbols(f):
+            asked = _Asked(self, f, data, args, given)
+            tracer.call(_refuse_unless, (self.unchecked, asked), {})
+        else:
+            self._write_in_line(tracer.call, f, data, args, given)
+
+    def _write_in_line(
+        self, call: Any, f: Any, data: Any, args: Any, given: dict[str, Any]
+    ) -> None:
         """Write the check into the program that ``call`` writes."""
         plan, x = self.plan, args[given["argnums"]]
         by_rows = not plan.colouring.column_count and plan.by_rows
@@ -82,7 +103,43 @@ class FirstTime:
         call(compare, (self.unchecked, (f, args[0], x, given), v, (data, i, j, shape[0])), {})
 
 
+class _Asked(OfTrace):
+    """The check of a function from outside, a call of which is one operation."""
+
+    def __init__(
+        self, make: FirstTime, f: Any, data: Any, args: Any, given: dict[str, Any]
+    ) -> None:
+        f = f.__wrapped__ if type(f) is Jitted else f
+        options = tuple((k, x) for k, x in given.items() if k not in ("args", "kwargs"))
+        self.operands = (make, f, options, data, args, given["kwargs"])
+
+
+def _check_at_once(
+    make: FirstTime, f: Any, options: Any, data: Any, args: Any, kwargs: dict[str, Any]
+) -> bool:
+    """Check entries when the program runs."""
+    given = {**dict(options), "args": args[1:], "kwargs": kwargs}
+    with unseen() as run, run:
+        check_entries(f, make.plan, make.plan.assembly(data), args, given)
+    return True
+
+
+op(_check_at_once, constant=True)
+
+
+def _call_asked(tracer: Tracer, asked: _Asked, _args: Any, _kwargs: Any) -> Any:
+    return tracer.recorder.apply_typed(_check_at_once, asked.operands, BOOL)
+
+
+CALLED[_Asked] = _call_asked
+
 # The following are traced.
+
+
+def _refuse_unless(unchecked: Any, ask: Any) -> None:
+    if unchecked[0]:
+        if not ask():
+            raise PatternError(MISSES)
 
 
 def _compare_pushed(unchecked: Any, of: Any, v: Any, entries: Any) -> None:

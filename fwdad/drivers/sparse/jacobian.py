@@ -148,5 +148,5 @@ def traced_sparse_jacobian(
     if check:
         make = FirstTime(plan)
         given |= {"argnums": argnums, "args": args[1:], "kwargs": kwargs or {}}
-        make.write(tracer.call, f, data, args, given)
+        make.write(tracer, f, data, args, given)
     return (y, Assembled(data, make, plan.shape), *aux)

@@ -234,8 +234,12 @@ def test_missed_entry(mode, jit):
     fwdad.jacobian(jit(f), x, sparse=less, mode=mode, check=False)
     J = fwdad.jit(lambda x: fwdad.jacobian(f, x, sparse=less, mode=mode))
     for _ in range(2):  # not only at the first call: that one has not passed
-        with pytest.raises(PatternError, match="misses an entry"):
+        with pytest.raises(PatternError, match=r"misses the entry \(7, 6\)"):
             J(x)
+    of_inner = fwdad.jit(lambda x, s: fwdad.jacobian(lambda x: s * f(x), x, sparse=less, mode=mode))
+    for _ in range(2):
+        with pytest.raises(PatternError, match="misses an entry"):
+            of_inner(x, 2.0)
     assert fwdad.jit(lambda x: fwdad.jacobian(f, x, sparse=less, check=False))(x).nnz == less.nnz
 
 
@@ -245,6 +249,45 @@ def test_missed_entry_of_a_hessian():
     for f in (programs.rosenbrock, fwdad.jit(programs.rosenbrock)):
         with pytest.raises(PatternError, match=r"misses the entry \((3, 4|4, 3)\)"):
             fwdad.hessian(f, RNG.random(12), sparse=less.tocsr())
+
+
+def test_what_is_written_after_the_jacobian():
+    f, x, pattern = CASES[0]
+
+    @fwdad.jit
+    def later(x):
+        y = x.copy()
+        J = fwdad.jacobian(f, y, sparse=pattern)
+        y[:] = 0
+        return J, y
+
+    J, y = later(x)
+    np.testing.assert_allclose(J.toarray(), dense(f, x), rtol=1e-13)
+    assert not np.any(y)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_checked_until_one_has_passed(backend):
+    f, x, pattern = CASES[0]
+    runs = []
+
+    def counted(x):
+        fwdad.stop_gradient(x)
+        return f(x)
+
+    def noted(*given):
+        runs.append(None)
+        return check(*given)
+
+    from fwdad.drivers.sparse import checks  # noqa: PLC0415
+
+    check = checks.check_entries
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checks, "check_entries", noted)
+        J = fwdad.jit(lambda x: fwdad.jacobian(counted, x, sparse=pattern), backend=backend)
+        for k in range(3):
+            np.testing.assert_allclose(J(x + k).toarray(), dense(f, x + k), rtol=1e-13)
+    assert len(runs) == 1
 
 
 def test_what_is_checked_once():
