@@ -25,6 +25,7 @@ from fwdad.frontend.calls.kinds import (
 from fwdad.frontend.calls.operations import OperationCalls
 from fwdad.frontend.calls.purity import is_of_files, is_trusted
 from fwdad.frontend.calls.recursion import Programs, RecursionFound
+from fwdad.frontend.calls.sparse_products import is_product, product
 from fwdad.frontend.guards import held_by_partial
 from fwdad.frontend.numpy_sources.table import SOURCES
 from fwdad.frontend.slots import class_attribute
@@ -120,6 +121,8 @@ class InlineCalls:
         if library and is_of_files(f):
             self.operations.refuse_impure(public or public_function(f))
         if sparse.is_of_sparse_arrays(f):
+            if is_product(f, args):
+                return product(self.tracer, args)
             raise UntraceableError(sparse.UNTRACED, self.position.location())
         written: Any = SOURCES.get(f)
         if written is not None:

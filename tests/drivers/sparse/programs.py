@@ -3,6 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
+from fwdad.reversible import reversible
 from tests.colouring import patterns
 
 
@@ -51,6 +52,19 @@ def scattered(x):
     y = np.zeros(10)
     np.add.at(y, TARGETS, x[TARGETS[::-1]] ** 2)
     return y
+
+
+@reversible
+def neighbours(out, u):
+    """Adds a stencil to an array, and can be undone."""
+    for i in range(1, len(u) - 1):
+        out[i] += u[i + 1] * u[i - 1]
+        out[i] -= 2 * u[i]
+
+
+def undoable(u):
+    """What a reversible program adds."""
+    return neighbours(np.zeros(len(u)), u)[0]
 
 
 MATRIX = sp.csr_array(patterns.laplacian(3, 4) * 0.5)

@@ -16,6 +16,8 @@ CASES = [
     (programs.arrow, RNG.random(9)),
     (programs.wide, RNG.random(8)),
     (programs.scattered, RNG.random(10)),
+    (programs.undoable, RNG.random(8)),
+    (lambda x: programs.MATRIX @ x, RNG.random(12)),
     (lambda x: programs.DENSE @ x, RNG.random(10)),
 ]
 
