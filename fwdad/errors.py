@@ -13,12 +13,12 @@ import pickle
 import sys
 import sysconfig
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import FrameType
 from typing import Any
 
-from fwdad.core.generated_source import PLACES
+from fwdad.core.generated_source import PLACES, TRACES
 from fwdad.core.lifted_code import running_without_source
 from fwdad.core.reentrant_context import EnteredTwice
 from fwdad.core.source_lines import characters, columns_of, shown
@@ -52,7 +52,9 @@ _THIRD_PARTY = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os
 class Location:
     """A place in somebody's source: ``column`` counts from 1, in characters.
 
-    Of an operation with ``reverse``: it belongs to the reverse pass of what stands there.
+    Of an operation with ``reverse``: it belongs to the reverse pass of what stands there. Of a
+    user's call of a package, ``inside`` is the place in the package; two that differ in it only are
+    one place.
     """
 
     filename: str
@@ -61,6 +63,7 @@ class Location:
     end_line: int | None = None
     end_column: int | None = None
     reverse: bool = False
+    inside: Location | None = field(default=None, compare=False)
 
     @property
     def text(self) -> str | None:
@@ -92,14 +95,27 @@ def is_library_file(filename: str) -> bool:
     return filename.startswith(_LIBRARIES) or any(part in filename for part in _THIRD_PARTY)
 
 
+@lru_cache(maxsize=4096)
+def is_package_file(filename: str) -> bool:
+    """Whether a file belongs to an installed package, but NumPy, whose functions errors name."""
+    if not is_library_file(filename) or is_own_file(filename) or filename.startswith("<"):
+        return False
+    where = next((part for part in _THIRD_PARTY if part in filename), None)
+    return where is not None and not filename.partition(where)[2].startswith("numpy" + os.sep)
+
+
 def note_place(error: BaseException, place: Location | None) -> None:
     """Add the user's line as a note, where the traceback does not go through it."""
     if place is not None and not isinstance(error, FwdadError):
-        note = PlaceNote(shown(place.filename, place.line, place.text, place.column,
-                               place.end_line, place.end_column))  # fmt: skip
+        note = PlaceNote(_shown(place))
         note.place = place
         if not any(isinstance(n, PlaceNote) for n in getattr(error, "__notes__", ())):
             error.add_note(note)
+
+
+def _shown(place: Location) -> str:
+    return shown(place.filename, place.line, place.text, place.column,
+                 place.end_line, place.end_column)  # fmt: skip
 
 
 def place_of(error: BaseException) -> Location | None:
@@ -150,23 +166,34 @@ def locate(frame: FrameType | None = None) -> Location | None:
     Returns None when no frame of user code is on the stack.
     """
     frame = frame or sys._getframe(1)
-    fallback = unshown = None
+    fallback = unshown = packaged = None
     while frame is not None:
         filename = frame.f_code.co_filename
         if not is_library_file(filename):
             if _can_show(filename):
-                return _frame_location(frame)
+                return _inside(_frame_location(frame), packaged)
             unshown = unshown or frame
         places = PLACES.get(filename)
         if places is not None:
             place = _RUNNING.place or places[frame.f_lineno - 1]
             if place is not None:
-                return place
+                return _inside(place, packaged)
+        reader = TRACES.get(frame.f_code)  # not the line that begins a trace: where the trace is
+        traced = None if reader is None else reader(frame)
+        if traced is not None and not is_library_file(traced.filename):
+            return _inside(traced, packaged)
+        if packaged is None and (traced is not None or is_package_file(filename)):
+            packaged = traced or _frame_location(frame)
         if fallback is None and not filename.startswith((PACKAGE, "<frozen", "<fwdad ")):
             fallback = frame
         frame = frame.f_back
     fallback = unshown or fallback
     return _frame_location(fallback) if fallback is not None else None
+
+
+def _inside(place: Location, packaged: Location | None) -> Location:
+    """A place of the user's, with the place in the package that was called there, if any."""
+    return place if packaged is None else replace(place, inside=packaged)
 
 
 def _frame_location(frame: FrameType) -> Location:
@@ -240,6 +267,8 @@ class FwdadError(Exception):
         The file, and the line of source.
     lineno, offset, end_lineno, end_offset : int or None
         The line and the column in it, from 1, and where the expression ends.
+    inside : Location or None
+        Where the line calls an installed package: the place in it where the error arose.
     """
 
     noted = False
@@ -259,13 +288,14 @@ class FwdadError(Exception):
         self.end_lineno = None if place is None else place.end_line
         self.end_offset = None if place is None else place.end_column
         self.text = None if place is None else place.text
+        self.inside = None if place is None else place.inside
 
     def __str__(self) -> str:
         if self.filename is None:
             return self.msg
         where = shown(self.filename, self.lineno or 0, self.text, self.offset or 1,
                       self.end_lineno, self.end_offset)  # fmt: skip
-        return f"{self.msg}\n{where}"
+        return "\n".join([self.msg, where, *([_shown(self.inside)] if self.inside else ())])
 
     def __reduce__(self) -> tuple[object, ...]:
         # not by the constructor: it would look for the place, and note the error, once more

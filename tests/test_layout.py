@@ -187,6 +187,7 @@ PLUG_IN_POINTS = {
     "fwdad.codegen.loops.arrays.functions.HANDLERS": "how a function is written as loops",
     "fwdad.codegen.passes.decompositions._EXPANSIONS": "decompositions",
     "fwdad.reversible.language.call_parser._CONTRACTS": "checks of calls of a function",
+    "fwdad.core.generated_source.TRACES": "where a trace is: errors, below it, name that line",
     # what a call or a class means to lifted code, or to a trace
     "fwdad.eager.calls.dispatch.HANDLERS": "calls of a function",
     "fwdad.eager.calls.dispatch._BY_TYPE": "calls of objects of a class",

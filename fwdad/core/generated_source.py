@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import linecache
 import weakref
-from types import CodeType, FunctionType
+from collections.abc import Callable
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 PLACES: dict[str, Any] = {}
 """The user's location of each line of generated sources, by their names; not all have any."""
+TRACES: dict[CodeType, Callable[[FrameType], Any]] = {}
+"""What reads, from a frame of a tracer's code, where in the traced source the trace is."""
 _HELD: dict[str, list[weakref.ref[CodeType]]] = {}  # the same source may be defined more than once
 _DEAD: list[str] = []
 

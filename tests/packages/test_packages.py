@@ -1,8 +1,8 @@
 """Packages that nobody here wrote, differentiated as they are, against differences.
 
-Each of them is right or refused in every mode, never wrong; README.md is the list. They are
-installed by `pip install -r tests/packages/requirements.txt`; a package that is not installed is
-left out.
+Each of them is right or refused in every mode, never wrong; README.md is the list. What is refused
+names the user's line, the package's, and what can be done. They are installed by
+`pip install -r tests/packages/requirements.txt`; a package that is not installed is left out.
 """
 
 import importlib
@@ -17,8 +17,9 @@ from numpy.testing import assert_allclose
 import fwdad
 import tests.packages as here
 from tests.differences import central_differences
+from tests.packages.explained import unexplained
 
-OTHERS = {"package_function", "table", "test_packages"}
+OTHERS = {"explained", "package_function", "table", "test_packages"}
 FIELDS = [m.name for m in pkgutil.iter_modules(here.__path__) if m.name not in OTHERS]
 CASES = [
     case
@@ -63,8 +64,9 @@ def test_right_or_refused(case, mode):
         expected = central_differences(f, x, least=1e-3)
         refused = case.refused.get(mode, case.refused.get("*"))
         if refused is not None:
-            with pytest.raises(getattr(fwdad.errors, refused)):
+            with pytest.raises(getattr(fwdad.errors, refused)) as caught:
                 MODES[mode](f, x)
+            assert not unexplained(caught.value)
             return
         found = MODES[mode](f, x)
     assert_allclose(found, expected, rtol=case.rtol, atol=case.atol)

@@ -7,6 +7,8 @@ import sys
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 from fwdad.eager.activity import is_active
 from fwdad.errors import MissingRuleError, is_library_file
 from fwdad.rules.core.registry import function_name
@@ -18,16 +20,26 @@ def missing_rule(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missi
     where = _first_active(f, args, kwargs)
     asked = _called_by_the_user()
     within = f", within {asked}" if asked is not None else ""
-    wanted = _importable(f, name) if asked is None else asked
-    short = wanted.rpartition(".")[2]
     message = (
         f"no frule for {name} ({where} carries a derivative){within}, and its source is not "
-        f"Python. Write one:\n    @fwdad.frule({_public(wanted)})\n"
-        f"    def {short}_frule(primals, tangents):\n"
-        "        ...\n        return y, y_dot\n"
-        "or use fwdad.stop_gradient(...) where no derivative is needed"
+        f"Python. {rule_to_write(f, asked)}"
     )
     return MissingRuleError(message)
+
+
+def rule_to_write(f: Any, asked: str | None = None) -> str:
+    """How to write a rule for a function, or for the one by the name ``asked`` that calls it."""
+    name = _public(_importable(f, function_name(f)) if asked is None else asked)
+    short = name.rpartition(".")[2].partition("[")[0]
+    if asked is None and isinstance(f, np.ufunc):
+        rule = f"fwdad.elementwise({name}, lambda x, y: ...)   # the derivative of {short}"
+    else:
+        rule = (
+            f"@fwdad.frule({name})\n    def {short}_frule(primals, tangents):\n"
+            "        ...\n        return y, y_dot"
+        )
+    otherwise = "or use fwdad.stop_gradient(...) where no derivative is needed"
+    return f"Write one:\n    {rule}\n{otherwise}"
 
 
 def _called_by_the_user() -> str | None:

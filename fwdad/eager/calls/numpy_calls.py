@@ -9,6 +9,7 @@ import numpy as np
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls import apply
 from fwdad.eager.calls.creation import as_array, cast, make_array
+from fwdad.eager.calls.missing import rule_to_write
 from fwdad.eager.calls.ufunc_names import NAMED, reduce_arguments
 from fwdad.eager.duals.array import Array
 from fwdad.eager.duals.explicit import explicit, with_explicit
@@ -240,13 +241,10 @@ def _elementwise(rule: Rule, function: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _no_rule(ufunc: Any, args: tuple[Any, ...]) -> Any:
-    name = function_name(ufunc)
     position = next(k for k, a in enumerate(args) if top_tag((a,)) is not None)
-    short = ufunc.__name__
     message = (
-        f"no frule for {name} (argument {position} carries a derivative). Write one:\n"
-        f"    fwdad.elementwise({name.replace('numpy.', 'np.', 1)}, lambda x, y: ...)"
-        f"   # the derivative of {short}"
+        f"no frule for {function_name(ufunc)} (argument {position} carries a derivative). "
+        f"{rule_to_write(ufunc)}"
     )
     raise MissingRuleError(message)
 

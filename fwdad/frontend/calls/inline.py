@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.core.bytecode import only_passes_on
+from fwdad.core.generated_source import TRACES
 from fwdad.core.tracebacks import behind_doors
 from fwdad.eager.lifting.source import find_source
 from fwdad.eager.lifting.why_missing import Missing, why_missing
@@ -329,6 +330,9 @@ class InlineCalls:
             message = f"{name}() got an unexpected keyword argument {next(iter(extra))!r}"
             raise AlwaysRaises(TypeError, (message,))
         return bound
+
+
+TRACES[InlineCalls._run_body.__code__] = lambda frame: frame.f_locals["self"].position.deepest()
 
 
 def _missing(name: str, missing: list[str], positional: list[str]) -> str:

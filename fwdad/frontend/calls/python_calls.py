@@ -372,7 +372,7 @@ def call_python(tracer: Tracer, f: Any, args: Any, kwargs: Any, refusal: Untrace
         op = PythonCall(f, take, tuple(kwargs), taken.outside)
         flat = op.look(recorder.ways.observed(taken.operands))
     except Exception as error:  # noqa: BLE001  (whatever a package raises)
-        refusal.add_note(f"Python cannot make the call at each run either: {message_of(error)}")
+        _explain(refusal, function_name(f), message_of(error))
         raise refusal from None
     op.because(refusal.msg, place)
     op.key = flat.key
@@ -386,6 +386,16 @@ def call_python(tracer: Tracer, f: Any, args: Any, kwargs: Any, refusal: Untrace
         else:
             recorder.journal.own(container_of(x), namespace=True)
     return y
+
+
+def _explain(refusal: UntraceableError, name: str, why: str) -> None:
+    """Say of a call that no tape holds why Python cannot make it either, and what can be done."""
+    note = (
+        f"Python cannot make the call of {name} at each run either: {why}. Take the derivative "
+        f"without jit, or give {name} a rule (fwdad.frule)"
+    )
+    if note not in getattr(refusal, "__notes__", ()):  # the trace may meet the call again
+        refusal.add_note(note)
 
 
 def _output(x: Any) -> Value:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from fwdad.errors import Location, is_library_file
+from fwdad.errors import Location, is_library_file, is_package_file
 from fwdad.frontend.syntax.frame import Frame
 
 
@@ -64,9 +65,17 @@ class Position:
         """The location being evaluated, in a library's code, too."""
         return None if self.node is None else self.location_of(self.node)
 
+    def deepest(self) -> Location | None:
+        """The user's location, or where no code of the user's is traced, the package's."""
+        return self.location() or self.exact()
+
     def place_of(self, node: ast.AST) -> Location | None:
         """A node's location; in a library's code, that of the user's call of it, if any."""
-        return self.called_at if is_library_file(self.frame.filename) else self.location_of(node)
+        if not is_library_file(self.frame.filename):
+            return self.location_of(node)
+        if self.called_at is None or not is_package_file(self.frame.filename):
+            return self.called_at
+        return replace(self.called_at, inside=self.location_of(node))
 
     def location_of(self, node: ast.AST) -> Location:
         """A node's location in the user's file."""

@@ -22,7 +22,8 @@ class LengthNeededError(UntraceableError):
         place = None
         if self.filename is not None:
             ends = (self.end_lineno, self.end_offset)
-            place = Location(self.filename, self.lineno or 1, self.offset or 1, *ends)
+            place = Location(self.filename, self.lineno or 1, self.offset or 1, *ends,
+                             inside=self.inside)  # fmt: skip
         return UntraceableError(self.msg, place)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.eager.calls.missing import rule_to_write
 from fwdad.eager.lifting.rule_bodies import written_down
 from fwdad.errors import (
     DualLeakError,
@@ -229,7 +230,7 @@ class Rules:
         if rule is None:
             message = (
                 f"no frule for {function_name(op.function)}, which meets a value that carries a "
-                "derivative"
+                f"derivative. {rule_to_write(op.function)}"
             )
             raise MissingRuleError(message, op.location)
         if rule.kind == "constant":
