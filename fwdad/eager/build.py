@@ -72,7 +72,8 @@ class Run(EnteredTwice):
 
     A run that ``repeats`` makes no effect that ``journal`` already has, and a ``silent`` one makes
     none; a ``tentative`` one raises instead, as another run follows. Nothing of these stays if they
-    raise. What a ``lost`` one leaves outside is refused by the calls around it, too. ``keeps`` is
+    raise. What a ``lost`` one leaves outside is refused by the calls around it, too. One that
+    ``watches`` sees what packages write, also where they can reach nothing active. ``keeps`` is
     filled with the world before the run; ``before`` and ``drawn`` are what world and generators
     are set to for it. ``generators``, by id, and ``noting``, for each call that will be run again,
     hold generators' states before the first draw. Writes into ``given``, the caller's arguments, do
@@ -90,11 +91,13 @@ class Run(EnteredTwice):
         silent: bool = False,
         tentative: bool = False,
         lost: bool = False,
+        watches: bool = False,
         journal: Journal | None = None,
         keeps: UndoLog | None = None,
     ) -> None:
         self.stays = stays
         self._lost = lost
+        self.watches = watches
         self.before: UndoLog | None = None
         self.drawn: dict[int, tuple[Any, Any]] = {}
         self._keeps = keeps

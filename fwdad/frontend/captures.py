@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError, type_in_words
+from fwdad.errors import FwdadError, UntraceableError, type_in_words
 from fwdad.frontend.arguments import (
     Flattened,
     Lengths,
@@ -17,7 +17,7 @@ from fwdad.frontend.arguments import (
     leaf_type,
     refuse_subclass,
 )
-from fwdad.frontend.guards import OpaqueError, contents, held_by_partial
+from fwdad.frontend.guards import OpaqueError, contents, held_by_partial, made, outcome
 from fwdad.frontend.slots import class_attribute
 from fwdad.ir.builder.array_contents import may_be_option
 from fwdad.ir.builder.recorder import Recorder
@@ -58,11 +58,19 @@ def fetch(path: Any) -> Any:
         return held_by_partial(functools.partial(where[0], **(where[0].__kwdefaults__ or {})))
     if kind == "partial":
         return held_by_partial(where[0])
+    if kind == "called":
+        return _outcome(*where)
     return where[0]
 
 
-COMPARED = ("structure", "contents", "partial", "defaults")
+COMPARED = ("structure", "contents", "partial", "defaults", "called")
 """Kinds of places of which what is there is compared by value; at all others it is the object."""
+
+
+def found_again(path: Any, held: Any) -> bool:
+    """Whether what is found at a path now is what was found there."""
+    now = fetch(path)
+    return now is held or (path[0] in COMPARED and bool(now == held))
 
 
 def _contents(x: Any) -> Any:
@@ -70,6 +78,14 @@ def _contents(x: Any) -> Any:
     try:
         return contents(x)
     except OpaqueError:
+        return UNBOUND
+
+
+def _outcome(f: Any, args: Any, kwargs: Any, kept: bool) -> Any:
+    """What a call returns or raises; ``UNBOUND`` if it cannot be compared."""
+    try:
+        return outcome(*made(lambda: f(*args, **kwargs)), kept=kept)
+    except (OpaqueError, FwdadError):
         return UNBOUND
 
 
@@ -125,6 +141,18 @@ class Captures:
             self.found.append(Capture(path, value, leaf_key(x)))
             self._by_place[place] = Symbol(value, self.recorder)
         return self._by_place[place]
+
+    def stand(self) -> bool:
+        """Whether each place still has the number or the array that was found there."""
+        for c in self.found:
+            now = c.fetch()
+            if isinstance(now, np.ndarray):
+                symbol = self._by_place.get(("array", id(now)))
+                if symbol is None or symbol.value is not c.value:
+                    return False
+            elif contents(now) != contents(self.recorder.examples.of[c.value][1]):
+                return False
+        return True
 
     def _note_name(self, x: np.ndarray, path: Any) -> None:
         """Note each path at which an array is found; the tape has one input for all of them."""

@@ -24,14 +24,14 @@ import threading
 import types
 import typing
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
 from fwdad.eager.build import generator_state
-from fwdad.errors import is_library_file, with_article
+from fwdad.errors import FwdadError, is_library_file, with_article
 from fwdad.ir.abstract_eval.purity import FACTORS
 from fwdad.ir.types import number_type
 from fwdad.tangents.objects import attributes_of, has_fields
@@ -65,7 +65,8 @@ _CONSTANTS = (
     slice, range, type, types.FunctionType, types.ModuleType, types.CodeType, types.GenericAlias,
     fractions.Fraction, decimal.Decimal, PurePath, dt.date, dt.time, dt.timedelta,
     dt.tzinfo, re.Pattern, re.Match, enum.Enum, np.dtype, np.generic, np.finfo, np.iinfo,
-    typing.TypeVar, type(np._NoValue), *_C_FUNCTIONS, *_LOCKS,
+    typing.TypeVar, type(typing.Literal), type(typing.Literal[0]), type(np._NoValue),
+    *_C_FUNCTIONS, *_LOCKS,
 )  # fmt: skip
 _GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 _READS = ("__getitem__", "__iter__", "__len__", "__contains__", "__getattribute__", "__eq__", "get",
@@ -159,6 +160,26 @@ def contents(x: Any, arrays: list[Any] | None = None) -> Hashable:
     return reading.of(x)
 
 
+def made(f: Callable[[], Any]) -> tuple[Any, Any]:
+    """What a call returns, and what it raises instead."""
+    try:
+        return f(), None
+    except FwdadError:
+        raise
+    except Exception as error:  # noqa: BLE001  (whatever it raises)
+        return None, error
+
+
+def outcome(y: Any, raised: Any, *, kept: bool) -> Hashable:
+    """A key of what a call has returned or raised, which is equal as long as it does the same.
+
+    Of an object that is ``kept`` somewhere it is the object: what is read of it has guards.
+    """
+    if raised is not None:
+        return ("raises", contents(raised))
+    return ("returns", Same(y) if kept else contents(y))
+
+
 def arrays_inside(x: Any) -> list[np.ndarray]:
     """The arrays that are reachable from an object, as the garbage collector sees it."""
     arrays: list[np.ndarray] = []
@@ -230,7 +251,7 @@ class _Reading:
             return (t, *map(self.of, x))
         if isinstance(x, type) and is_users(x):
             return self._class(x)
-        if isinstance(x, _CONSTANTS) or _is_unchanging(t):
+        if isinstance(x, _CONSTANTS) or _is_unchanging(t) or t.__name__ == _CYTHON:
             return Same(x)
         if is_callable_of_library(x):
             inner = getattr(x, "__wrapped__", None) or getattr(x, "py_func", None)

@@ -15,7 +15,7 @@ from fwdad.display.html import folded, framed, mono, paragraph
 from fwdad.display.words import file_in_words
 from fwdad.errors import Location
 from fwdad.frontend.arguments import Flattened, leaf_key
-from fwdad.frontend.captures import COMPARED, Capture, fetch
+from fwdad.frontend.captures import Capture, fetch, found_again
 from fwdad.frontend.pickled_tapes import begin, restore, state_of
 from fwdad.frontend.results import Results
 from fwdad.ir.clone import copied
@@ -171,10 +171,8 @@ class Tape:
 
     def stands(self) -> bool:
         """Whether the functions that it calls, and names of one array, are those of the trace."""
-        for path, held in self.object_guards:
-            now = fetch(path)
-            if now is not held and not (path[0] in COMPARED and now == held):
-                return False
+        if not all(found_again(path, held) for path, held in self.object_guards):
+            return False
         return all(fetch(a) is fetch(b) for a, b in self.same_objects)
 
     def aliased(self, leaves: list[Any]) -> bool:

@@ -261,6 +261,7 @@ def _trace(
 
 def _check_read_whole(tracer: Interpreter, captures: Captures, alone: Any, first: int) -> None:
     """Refuse to write into an array that code without a source has read through an object."""
+    tracer.outside.check_known_calls(writes=any(k >= first for k in alone))
     for k in alone:
         written = captures.found[k - first].fetch() if k >= first else None
         if not isinstance(written, np.ndarray):

@@ -1,9 +1,5 @@
 """Calls of packages that no tape holds: Python makes them, and they have their derivatives."""
 
-import linecache
-import sys
-import types
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -13,6 +9,7 @@ from scipy import integrate, interpolate, optimize, signal, stats
 import fwdad
 from fwdad.errors import UntraceableError
 from tests.differences import central_differences
+from tests.frontend.packages_of_text import package_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
 X = np.array([0.7, 1.3, 2.1])
@@ -349,16 +346,19 @@ def kept_by_its_package(p):
     return np.sum(y * p)
 
 
-def package_of(text, name, monkeypatch):
-    """A module of an installed package with this source."""
-    made = types.ModuleType(name)
-    made.__file__ = f"/usr/lib/python3/site-packages/{name}.py"
-    made.np = np
-    exec(compile(text, made.__file__, "exec"), vars(made))
-    lines = text.splitlines(keepends=True)
-    monkeypatch.setitem(linecache.cache, made.__file__, (len(text), None, lines, made.__file__))
-    monkeypatch.setitem(sys.modules, name, made)
-    return made
+def test_a_number_that_a_package_keeps(monkeypatch):
+    """A package's function that no array reaches writes what the program reads afterwards."""
+    text = "SCALE = 2.0\ndef set_scale(s):\n    global SCALE\n    id(s)\n    SCALE = s\n"
+    package = package_of(text, "keeps_a_number", monkeypatch)
+
+    def f(p):
+        package.set_scale(p[0])
+        return p * package.SCALE
+
+    for derivative in (fwdad.jacfwd(f), fwdad.jacrev(f)):
+        with pytest.raises(UntraceableError, match="writes outside"):
+            fwdad.jit(derivative)(X)
+    assert package.SCALE == 2.0
 
 
 @pytest.mark.parametrize("backend", ["numpy", "auto"])

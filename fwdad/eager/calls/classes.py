@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.eager.activity import is_active, is_inert
+from fwdad.eager.activity import is_active
 from fwdad.eager.calls import effectful, numpy_calls, protocols
-from fwdad.eager.calls.dispatch import HANDLERS, call, is_hashable, on_call
+from fwdad.eager.calls.dispatch import HANDLERS, call, is_hashable, on_call, passes_by
 from fwdad.eager.calls.missing import missing_rule
 from fwdad.eager.duals.explicit import explicit, with_explicit
 from fwdad.eager.memory.reach import check_reach, holds_state
@@ -53,7 +53,8 @@ def call_class(
         return cls(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
     values = (*args, *kwargs.values())
     module = getattr(init if has_init else new, "__code__", None)
-    if module is not None and is_library_file(module.co_filename) and is_inert(values):
+    filename = "" if module is None else module.co_filename
+    if is_library_file(filename) and passes_by(filename, values):
         return cls(*args, **kwargs)
     if has_new:
         o = call(new, cls, *args, **kwargs)

@@ -25,7 +25,8 @@ from fwdad.eager.lifting.lift import lift, note_missing
 from fwdad.eager.memory.draws import note_draw
 from fwdad.eager.memory.reach import check_reach, holds_state
 from fwdad.eager.memory.shadow import SHADOWED
-from fwdad.errors import PACKAGE, FwdadError, is_library_file
+from fwdad.eager.run import STATE
+from fwdad.errors import PACKAGE, FwdadError, is_library_file, is_package_file
 from fwdad.rules.core import binding, contract, recording
 from fwdad.rules.core.by_position import by_position
 from fwdad.rules.core.registry import find_rule
@@ -94,7 +95,8 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
             return effectful.effect(f, args, kwargs)
         if effectful.drives_coroutines(f):
             return f(*args, **kwargs)
-        if is_inert((*args, *kwargs.values())) and (f.__closure__ is None or _closed(f)):
+        passed_by = passes_by(filename, (*args, *kwargs.values()))
+        if passed_by and (f.__closure__ is None or _closed(f)):
             return f(*args, **kwargs)
         if str(f.__globals__.get("__name__")).startswith("numba.") and is_active(
             (*args, *kwargs.values())
@@ -106,6 +108,16 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
             opaque.check_sourceless(f, args, kwargs)
         return _call_sourceless(f, args, kwargs)
     return lifted(*args, **kwargs)
+
+
+def passes_by(filename: str, values: tuple[Any, ...]) -> bool:
+    """Whether a library's code can run as it is: it can reach nothing active, nor the user's code.
+
+    A run that is watched sees what packages write.
+    """
+    if not is_inert(values):
+        return False
+    return STATE.run is None or not STATE.run.watches or not is_package_file(filename)
 
 
 def _call_sourceless(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -206,7 +218,8 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if by_numba and hasattr(f, "nin"):
         return _BY_TYPE[np.ufunc](f, args, kwargs)
     if isinstance(method, types.FunctionType) and not by_numba:
-        if is_library_file(method.__code__.co_filename) and is_inert((f, *args, *kwargs.values())):
+        filename = method.__code__.co_filename
+        if is_library_file(filename) and passes_by(filename, (f, *args, *kwargs.values())):
             return f(*args, **kwargs)
         return call(method, f, *args, **kwargs)
     if isinstance(f, (staticmethod, classmethod)):

@@ -85,14 +85,18 @@ class UndoLog:
     def reaches(self, existed: set[int]) -> bool:
         """Whether an array was written that others can see, or one of the objects that existed."""
         self.purge((0, 0))
+        if self._arrays:
+            gc.collect()  # what refers to itself is seen by nobody else, either
+            self.purge((0, 0))
         if self._arrays or any(
             tokens[0].old_value is not var.get(Token.MISSING)
             for var, tokens in self._contexts.values()
         ):
             return True
-        holders = (c[0] if type(c) is tuple else c for c, _ in self._cells.values())
+        bound = [c for c, content in self._cells.values() if name_content(c) is not content]
+        holders = (c[0] if type(c) is tuple else c for c in bound)
         objects = [*holders, *(o for o, _ in self._objects.values())]
-        return any(id(o) in existed or not gc.is_tracked(o) for o in objects)
+        return any(id(o) in existed or _is_held_by(o, existed) for o in objects)
 
     def container(self, o: Any) -> None:
         """Keep the content of a list, dict, set, deque or bytearray."""
@@ -291,6 +295,11 @@ class UndoLog:
         self.clear()
 
 
+def _is_held_by(o: Any, existed: set[int]) -> bool:
+    """Whether what the garbage collector does not list, a dict of numbers, was seen before."""
+    return not gc.is_tracked(o) and any(id(r) in existed for r in gc.get_referrers(o))
+
+
 _ATOMS = {
     int, float, complex, bool, str, bytes, type(None), type(Ellipsis), slice, range,
     np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128, np.complex64,
@@ -436,6 +445,18 @@ def _restore_variable(variable: ContextVar[Any], tokens: list[Token[Any]]) -> No
         if token.old_value is Token.MISSING:
             with contextlib.suppress(RuntimeError, ValueError):  # reset already, or elsewhere
                 variable.reset(token)
+
+
+def name_content(target: Any) -> Any:
+    """What is in a cell now, or bound to a name in a namespace or class."""
+    if not isinstance(target, tuple):
+        try:
+            return target.cell_contents
+        except ValueError:
+            return MISSING
+    namespace, name = target
+    held = namespace.__dict__ if isinstance(namespace, type) else namespace
+    return held.get(name, MISSING)
 
 
 def restore_name(target: Any, content: Any) -> None:

@@ -18,7 +18,8 @@ from fwdad.frontend.calls.inline import InlineCalls
 from fwdad.frontend.calls.kinds import AXES, C_FUNCTIONS, NUMPY_FUNCTION, mentions_symbols, writes
 from fwdad.frontend.calls.operations import OperationCalls
 from fwdad.frontend.calls.outputs import append, emit, puts_out
-from fwdad.frontend.calls.python_calls import call_python, is_of_package
+from fwdad.frontend.calls.purity import is_of_package
+from fwdad.frontend.calls.python_calls import call_python
 from fwdad.frontend.calls.tables import BUILTINS, CALLED, METHODS_OF
 from fwdad.frontend.guards import held_by_partial
 from fwdad.frontend.numpy_sources.row_by_row import Flat

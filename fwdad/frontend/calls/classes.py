@@ -16,6 +16,7 @@ from fwdad.eager.lifting.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
 from fwdad.frontend.arguments import traced_object
 from fwdad.frontend.calls.kinds import CONTAINERS, mentions_symbols
+from fwdad.frontend.calls.made_objects import own_what_it_holds
 from fwdad.frontend.calls.operations import OperationCalls
 from fwdad.frontend.slots import class_attribute, has_slots
 from fwdad.frontend.syntax.attributes import Attributes
@@ -86,8 +87,7 @@ class ClassCalls:
             known = not mentions_symbols((args, kwargs))
             if known and is_library_file(init.__code__.co_filename):
                 native(lambda: init(instance, *args, **kwargs))  # a library's object of constants
-                self.operations.renew(instance.__dict__)
-                self.recorder.journal.own(instance.__dict__, namespace=True)
+                own_what_it_holds(self.tracer, instance)
                 return instance
             self.recorder.journal.own(instance.__dict__, namespace=True)
             self.tracer.call(init, (instance, *args), kwargs)
@@ -115,11 +115,8 @@ class ClassCalls:
                 f"{raised.exception}"
             )
             raise UntraceableError(message, self.position.location()) from raised
-        if namespace_of(instance) is not None:
-            self.operations.renew(instance.__dict__)
-            self.recorder.journal.own(instance.__dict__, namespace=True)
-        if isinstance(instance, CONTAINERS):
-            self.recorder.journal.own(instance)
+        if namespace_of(instance) is not None or isinstance(instance, CONTAINERS):
+            own_what_it_holds(self.tracer, instance)
         return instance
 
     def _blank(self, cls: type) -> Any:

@@ -22,10 +22,10 @@ from fwdad.frontend.calls.kinds import (
     mentions_symbols,
     writes,
 )
-from fwdad.frontend.calls.purity import is_impure
+from fwdad.frontend.calls.known_calls import known_call
+from fwdad.frontend.calls.purity import is_impure, is_of_package
 from fwdad.frontend.calls.ufunc_at import updated_at
 from fwdad.frontend.captures import fetch
-from fwdad.frontend.guards import arrays_inside
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.texts import text_of_method
@@ -34,7 +34,6 @@ from fwdad.ir.abstract_eval.purity import are_plain, is_pure
 from fwdad.ir.builder.array_contents import may_be_option
 from fwdad.ir.builder.call_form import positional
 from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
-from fwdad.ir.types import type_of
 from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule, function_name
 
@@ -87,6 +86,8 @@ class OperationCalls:
         if symbolic and f in TEXTS:
             return UnknownText(self.position.location())
         if not symbolic:
+            if is_of_package(f) and is_impure(f):
+                return known_call(self.tracer, f, args, kwargs)
             self.refuse_impure(f)
             read = () if isinstance(owner, types.ModuleType) else (owner,)
             if not (getattr(f, "__module__", None) or "").startswith("fwdad."):
@@ -141,17 +142,6 @@ class OperationCalls:
             parts = [self.constants(part) for part in found]
             return tuple(parts) if type(found) is tuple else self.values.made(parts)
         return found
-
-    def renew(self, held: dict[str, Any]) -> None:
-        """Make arrays in the namespace of an object made at tracing time anew at each run."""
-        renewed: dict[int, Symbol] = {}
-        for name, x in held.items():
-            if type_of(x) is not None and isinstance(x, np.ndarray):
-                if id(x) not in renewed:
-                    renewed[id(x)] = self.constants(x)
-                held[name] = renewed[id(x)]
-            elif type(x) is not Symbol:
-                self.outside.made_arrays.extend(arrays_inside(x))
 
     def _computed(self, f: Any, args: Any, kwargs: Any) -> Any:
         """The result of a library function that only reads its arguments, all of them known."""

@@ -12,7 +12,7 @@ import numpy as np
 from fwdad.eager.calls.effectful import is_file
 from fwdad.errors import UntraceableError, is_library_file, type_in_words
 from fwdad.frontend.calls.kinds import mentions_symbols
-from fwdad.frontend.captures import Captures, fetch
+from fwdad.frontend.captures import Captures, fetch, found_again
 from fwdad.frontend.guards import (
     CONSTANT,
     CONTAINER,
@@ -76,6 +76,8 @@ class Outside:
         self.read_arrays: list[np.ndarray] = []  # inside of them
         self.bound_arrays: list[np.ndarray] = []  # that are held outside by what has no name
         self.made_arrays: list[np.ndarray] = []  # inside of objects that are made when f is traced
+        self.made: dict[int, Any] = {}  # these objects
+        self.known_calls: list[tuple[Any, Any]] = []  # where, and what they were given
         self.kept_paths: list[Any] = []  # places made for guards: they keep their addresses
         self.appends = False  # whether the list that is looked up is appended to
         self.appended: list[Any] = []  # lists from outside that are
@@ -125,6 +127,10 @@ class Outside:
             raise UntraceableError(message, self.position.location())
 
     # -- objects
+
+    def is_made(self, x: Any) -> bool:
+        """Whether something is an object that code without a source has made for the trace."""
+        return id(x) in self.made
 
     def _check_kept(self, x: Any, kind: int, name: str) -> None:
         """Refuse an object for which no tape can detect changes."""
@@ -202,6 +208,24 @@ class Outside:
                 self.read_whole(item)
         elif kind in (FIELDS, CONTENTS, OPAQUE) or _is_users_function(x):
             self._guard_contents(x, type(x).__name__)
+
+    def stands(self) -> bool:
+        """Whether what was read outside is there still."""
+        return self.captures.stand() and all(found_again(path, x) for path, x in self.guards)
+
+    def check_known_calls(self, *, writes: bool) -> None:
+        """Refuse what such calls could read, and the program changes: they are made before it runs.
+
+        ``writes`` says whether it writes into arrays from outside, which anybody may read.
+        """
+        for place, given in self.known_calls:
+            if writes or self.appended or self.recorder.journal.have_changed(given):
+                message = (
+                    "a package is called here with what is known at trace time, so the call is "
+                    "made before the program runs, which changes what it may read: change it "
+                    "before the call, or after it"
+                )
+                raise UntraceableError(message, place)
 
     def may_change(self, o: Any) -> None:
         """Refuse to change what existed before the trace."""

@@ -10,6 +10,7 @@ import sys
 import types
 from typing import Any
 
+from fwdad.errors import is_library_file
 from fwdad.ir.abstract_eval.purity import is_pure
 from fwdad.ops import record_of
 
@@ -64,6 +65,15 @@ def is_impure(f: Any) -> bool:
     if f in _IMPURE_BUILTINS:
         return True
     return _home(f) not in _PURE
+
+
+def is_of_package(f: Any) -> bool:
+    """Whether something that is called belongs to an installed package, but NumPy and fwdad."""
+    module = getattr(f, "__module__", None) or type(f).__module__
+    root = module.partition(".")[0] if isinstance(module, str) else ""
+    if root in ("numpy", "fwdad", "builtins") or root in sys.stdlib_module_names:
+        return False
+    return is_library_file(getattr(sys.modules.get(root), "__file__", None) or "")
 
 
 def is_of_files(f: types.FunctionType) -> bool:

@@ -9,13 +9,9 @@ from __future__ import annotations
 import ast
 import copy
 import enum
-import gc
 import importlib.util
 import itertools
 import marshal
-import pickle
-import random
-import sys
 import types
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -26,17 +22,17 @@ import numpy as np
 from fwdad.display.words import file_in_words
 from fwdad.eager.activity import is_active
 from fwdad.eager.build import Run as Watched
-from fwdad.eager.build import generator_state
 from fwdad.eager.calls.dispatch import call
 from fwdad.errors import (
     FwdadError,
     UnpicklableTapeError,
     UntraceableError,
-    is_library_file,
     message_of,
     type_in_words,
 )
 from fwdad.frontend.arguments import Build, Flattened, is_record, new_object
+from fwdad.frontend.calls.kinds import mentions_symbols
+from fwdad.frontend.calls.known_calls import draws, known_call, watched
 from fwdad.frontend.guards import CONSTANT, INPUT, contents, kind_of
 from fwdad.frontend.pickled_tapes import names_in_pickle
 from fwdad.frontend.result_parts import Again, MethodOf, Run, Take
@@ -53,19 +49,6 @@ from fwdad.rules.core.registry import function_name
 from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.objects import attributes_of
 from fwdad.tangents.plain import plain
-
-
-def is_of_package(f: Any) -> bool:
-    """Whether something that is called belongs to an installed package, but NumPy and fwdad."""
-    module = getattr(f, "__module__", None) or type(f).__module__
-    root = module.partition(".")[0] if isinstance(module, str) else ""
-    if root in ("numpy", "fwdad", "builtins") or root in sys.stdlib_module_names:
-        return False
-    return is_library_file(getattr(sys.modules.get(root), "__file__", None) or "")
-
-
-_GLOBAL = (np.random.mtrand._rand, random._inst)
-"""The generators that libraries draw from if they are given none."""
 
 
 class PythonCall(Whole):
@@ -92,10 +75,7 @@ class PythonCall(Whole):
 
         Raises if it writes outside, or puts anything out: derivatives make further runs.
         """
-        existed = set(map(id, gc.get_objects()))
-        with Watched(1, stays=False, tentative=True) as run, run:
-            for generator in _GLOBAL:
-                run.note_generator(generator)
+        with watched() as (run, existed):
             return self._result(values, (run, existed))
 
     def _result(
@@ -128,11 +108,7 @@ class PythonCall(Whole):
             made = looked.log.taken_from([y, *run.made.values(), *given])
             outside = looked.log.reaches(existed)
             made.restore()
-            draws = any(
-                pickle.dumps(generator_state(o)) != pickle.dumps(state)
-                for o, state in looked.generators.values()
-            )
-            if outside or draws:
+            if outside or draws(looked):
                 raise OtherWayError("it writes outside of it, or draws random numbers")
         return flat
 
@@ -366,6 +342,12 @@ def _code_of(f: Closure) -> types.CodeType:
 def call_python(tracer: Tracer, f: Any, args: Any, kwargs: Any, refusal: UntraceableError) -> Any:
     """The result of a call that Python makes at each run; its structure is that of the example."""
     recorder, place = tracer.recorder, tracer.position.location()
+    if not mentions_symbols((f, args, kwargs)):
+        try:
+            return known_call(tracer, f, args, kwargs)
+        except UntraceableError as error:
+            _explain(refusal, function_name(f), error.msg)
+            raise refusal from None
     taken = _Taken(tracer)
     try:
         take = taken.of((f, args, tuple(kwargs.values())))

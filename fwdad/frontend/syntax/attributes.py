@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import operator
 import types
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -18,7 +19,7 @@ from fwdad.frontend.calls.tables import ATTRIBUTES_OF
 from fwdad.frontend.guards import is_users
 from fwdad.frontend.numpy_sources.row_by_row import Flat
 from fwdad.frontend.slots import class_attribute, is_stand_in, may_have, original
-from fwdad.frontend.syntax.bound_methods import array_method
+from fwdad.frontend.syntax.bound_methods import METHODS, array_method
 from fwdad.frontend.syntax.frame import Closure, Frame, Method
 from fwdad.frontend.syntax.growing_lists import growing
 from fwdad.frontend.syntax.iterators import CLASSES, Iterator, Range
@@ -28,6 +29,7 @@ from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional, Poison
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.ir.types import Number
+from fwdad.rules.core.registry import function_name
 from fwdad.tangents.namespaces import namespace_of
 
 
@@ -229,7 +231,22 @@ class Attributes:
             end = "" if attribute is None else " is read-only"
             message = f"{type(o).__name__!r} object {what} {name!r}{end}"
             raise AlwaysRaises(AttributeError, (message,))
+        if isinstance(o, defaultdict) and name == "default_factory":
+            self._set_factory(o, value)
+            return
         self.recorder.journal.bind(self._attributes(o), name, value)
+
+    def _set_factory(self, o: defaultdict[Any, Any], factory: Any) -> None:
+        """Bind what makes missing items: a merge of two paths has no place for two of them."""
+        self.outside.may_change(o)
+        if not all(region.always for region in self.recorder.journal.regions):
+            message = (
+                "the default_factory of a defaultdict is set on one path only, which cannot be "
+                "traced: set it on every path, or make another dict"
+            )
+            raise UntraceableError(message, self.position.location())
+        self.recorder.journal.touch(o)
+        native(setattr, o, "default_factory", factory)
 
     def delete_attribute(self, o: Any, name: str) -> None:
         """``del o.name``."""
@@ -297,6 +314,9 @@ class Attributes:
             return t.dtype.itemsize
         if name == "nbytes":
             return self.tracer.binary(operator.mul, self.attribute(o, "size"), t.dtype.itemsize)
+        if name not in METHODS and not hasattr(class_of(o), name):
+            kind = function_name(class_of(o))
+            raise AlwaysRaises(AttributeError, (f"{kind!r} object has no attribute {name!r}",))
         return array_method(o, name)
 
     def super(self) -> Any:

@@ -6,6 +6,7 @@ be undone, and changes on several paths can be merged.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 from fwdad.ir.symbol import UNBOUND
@@ -119,12 +120,16 @@ def set_content(o: Any, content: Any) -> None:
     if isinstance(o, list):
         o[:] = content
     else:
+        if isinstance(o, defaultdict):
+            o.default_factory = content.default_factory
         o.clear()
         (o.extend if hasattr(o, "extend") else o.update)(content)
 
 
 def _same_content(a: Any, b: Any) -> bool:
     if len(a) != len(b):
+        return False
+    if getattr(a, "default_factory", None) is not getattr(b, "default_factory", None):
         return False
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(a[key] is b[key] for key in a)

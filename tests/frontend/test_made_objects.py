@@ -1,0 +1,125 @@
+"""What a library's object holds that is made in a traced program: it is the program's own."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fwdad
+from fwdad.errors import UntraceableError
+from tests.differences import central_differences
+from tests.frontend.packages_of_text import package_of
+
+X = np.array([0.7, 1.3, 2.1])
+SOURCE = """\
+from collections import defaultdict
+SHARED = {"n": 0}
+
+class Inner:
+    def __init__(self):
+        self.total = 0.0
+
+class Graph:
+    def __init__(self):
+        self.edges = {}
+        self.nested = {"inner": [Inner(), {}]}
+        self.itself = self
+        self.shared = SHARED
+        self.weights = np.array([1.0, 2.0])
+        self.by_name = defaultdict(list)
+
+    def add(self, a, b, w):
+        if a not in self.edges:
+            self.edges[a] = {}
+        self.edges[a][b] = w
+        inner, seen = self.nested["inner"]
+        inner.total = inner.total + w
+        seen[b] = w * inner.total
+        self.by_name[a].append(w)
+
+    def close(self):
+        self.by_name.default_factory = None
+        try:
+            return self.by_name["nothing"]
+        except KeyError:
+            return 1.0
+
+    def count(self):
+        self.shared["n"] += 1
+"""
+
+
+@pytest.fixture
+def package(monkeypatch):
+    return package_of(SOURCE, "holds_much", monkeypatch)
+
+
+PAIRS = [(0, 1), (1, 2), (0, 2)]
+
+
+def test_filled_with_values(package):
+    def f(p):
+        g = package.Graph()
+        for (a, b), w in zip(PAIRS, p, strict=True):
+            g.add(a, b, w)
+        inner, seen = g.itself.nested["inner"]
+        g.weights *= p[0]
+        return np.array([g.edges[0][2] * inner.total, seen[2], g.weights.sum() * g.close(),
+                         g.by_name[0][1] * g.by_name[1][0]])  # fmt: skip
+
+    fast, rows = fwdad.jit(f), fwdad.jit(fwdad.jacrev(f))
+    columns = [fwdad.jit(fwdad.jacfwd(f, chunk=n)) for n in (1, 2, 3)]
+    for x in (X, X * 0.6, X):
+        assert_allclose(fast(x), f(x), rtol=1e-14)
+        for jacobian in (*columns, rows):
+            assert_allclose(jacobian(x), central_differences(f, x), rtol=1e-6, atol=1e-8)
+
+
+def test_keys_from_outside_are_assumed(package, monkeypatch):
+    def f(p):
+        g = package.Graph()
+        for (a, b), w in zip(PAIRS, p, strict=True):
+            g.add(a, b, w)
+        return g.edges[0][2] * (3.0 if 1 in g.edges else 5.0) * p[0]
+
+    fast = fwdad.jit(f)
+    assert_allclose(fast(X), 3.0 * X[2] * X[0], rtol=1e-14)
+    monkeypatch.setitem(globals(), "PAIRS", [(0, 1), (3, 2), (0, 2)])
+    assert_allclose(fast(X), 5.0 * X[2] * X[0], rtol=1e-14)
+
+
+def test_on_one_side_of_a_branch(package):
+    def f(p):
+        g = package.Graph()
+        g.add(0, 1, p[0])
+        if p[1] > 1.0:
+            g.nested["inner"][0].total = p[1] ** 2
+        return g.nested["inner"][0].total * p
+
+    for x in (X, X * 0.5):
+        assert_allclose(fwdad.jit(f)(x), f(x), rtol=1e-14)
+        found = fwdad.jit(fwdad.jacfwd(f))(x)
+        assert_allclose(found, central_differences(f, x), rtol=1e-6, atol=1e-8)
+
+
+def test_what_others_hold_too_is_not_changed(package):
+    def f(p):
+        g = package.Graph()
+        g.count()
+        return p * g.shared["n"]
+
+    with pytest.raises(UntraceableError, match="existed before the call"):
+        fwdad.trace(f, X)
+    assert package.SHARED == {"n": 0}
+
+
+def test_arrays_further_inside_are_not_written(package):
+    def f(p):
+        g = package.Graph()
+        held = package.Graph.__new__(package.Graph)
+        held.graph = g
+        held.graph.weights[0] = p[0]
+        return held.graph.weights * p[:2]
+
+    for _ in range(2):
+        assert_allclose(fwdad.jit(f)(X), [X[0] ** 2, 2.0 * X[1]])
+    assert_array_equal(package.Graph().weights, [1.0, 2.0])
