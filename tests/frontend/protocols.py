@@ -7,6 +7,7 @@ import enum
 import functools
 import operator
 import types
+import typing
 from collections import OrderedDict, defaultdict, deque
 
 import numpy as np
@@ -16,6 +17,26 @@ from tests.frontend.agreement import Programs
 PROGRAMS = program = Programs()
 V = np.array([0.5, -1.25, 2.0, 3.5])
 W = np.array([2.0, 0.125, -4.0, 1.0])
+
+
+@typing.runtime_checkable
+class Measured(typing.Protocol):
+    """What has a shape and a function of its class."""
+
+    shape: tuple[int, ...]
+
+    def sum(self): ...
+
+
+class ByItself(type):
+    """A class that decides which objects are its own."""
+
+    def __instancecheck__(cls, x):
+        return len(x) > 3
+
+
+class Long(metaclass=ByItself):
+    """What has more than three items."""
 
 
 class Numbers:
@@ -312,3 +333,32 @@ def less_known_methods_of_arrays(a):
     np.put(c, [1, 6, -1], a[:2])
     items = np.fromiter((x * x for x in a), float)
     return a.compress([1, 0, 1, 1]), b, c, items, a.nbytes, a.itemsize, np.arange(a[0], 4.0, 0.5)
+
+
+@program((V,), (W,))
+def classes_that_ask_for_attributes(a):
+    is_measured = isinstance(a, Measured), isinstance(a[0], Measured), isinstance(2.0, Measured)
+    found = [hasattr(a, name) for name in ("sum", "__array_namespace__", "_repr_", "dask")]
+    if not hasattr(a, "magnitude"):
+        a = a * 2.0
+    try:
+        unit = a.unit
+    except AttributeError:
+        unit = 3.0
+    return a * unit, is_measured, found, a.__array_namespace__().sqrt(4.0)
+
+
+@program((V,), (V[:3],))
+def a_class_that_decides_by_itself(a):
+    return a * 2.0 if isinstance(a, Long) else a * 3.0
+
+
+@program((1.5,), (-2.0,))
+def a_factory_that_is_taken_away(x):
+    d = defaultdict(list)
+    d["a"].append(x)
+    d.default_factory = None
+    try:
+        return d["b"]
+    except KeyError:
+        return len(d), d["a"], d.default_factory is None

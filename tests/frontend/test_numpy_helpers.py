@@ -26,6 +26,15 @@ def by_items(x):
     return s
 
 
+def cells(x):
+    """Views of an array that is written afterwards."""
+    y = x * 2.0
+    a, b = np.broadcast_arrays(y, np.ones((2, 1)))
+    before = a * b
+    y[0] = x[1] ** 2
+    return a + before
+
+
 def made_by_the_class(x):
     made = np.ndarray((2, len(x)), dtype=x.dtype)
     made[0] = x**2
@@ -36,6 +45,8 @@ def made_by_the_class(x):
 PROGRAMS = {
     "items at computed places": by_items,
     "ndarray": made_by_the_class,
+    "broadcast_arrays": lambda x: np.multiply(*np.broadcast_arrays(x, matrix(x).T)),
+    "broadcast_arrays, of cells": cells,
     "add.reduce": lambda x: np.add.reduce(matrix(x), axis=1),
     "multiply.reduce": lambda x: np.multiply.reduce(x),
     "maximum.reduce": lambda x: np.maximum.reduce(matrix(x)),

@@ -3,6 +3,7 @@
 import enum
 import functools
 import types
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fwdad
 from fwdad.errors import UntraceableError
 from tests.differences import central_differences
+from tests.frontend.packages_of_text import package_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
 BACKENDS = ["numpy", "auto"]
@@ -519,3 +521,36 @@ def test_generated_functions_that_only_pass_arguments_on():
     exec("def twice(a): return a * 2", namespace)
     with pytest.raises(UntraceableError, match="no source"):
         fwdad.jit(lambda x: namespace["twice"](x))(LOW)
+
+
+def test_a_comprehension_of_a_package(monkeypatch):
+    """How many items it keeps is as in the example, which is checked; in the user's own it is said."""
+    text = "def positive(items):\n    return [a * a for a in items if a > 0.4 and a < 0.8]\n"
+    package = package_of(text, "chooses_items", monkeypatch)
+
+    def f(x):
+        return x * sum(package.positive(list(x)))
+
+    fast, columns, rows = (fwdad.jit(g) for g in (f, fwdad.jacfwd(f), fwdad.jacrev(f)))
+    for x in (LOW, MIXED, HIGH, LOW):
+        assert_allclose(fast(x), f(x), rtol=1e-14)
+        for jacobian in (columns, rows):
+            assert_allclose(jacobian(x), central_differences(f, x), rtol=1e-6, atol=1e-8)
+    with pytest.raises(UntraceableError, match="whose length depends on values"):
+        fwdad.jit(lambda x: sum([a for a in x if a > 0.4]))(LOW)
+
+
+def test_what_makes_missing_items_is_another_on_one_path():
+    def f(x):
+        d = defaultdict(lambda: 2.0)
+        if x[0] > 0.5:
+            d.default_factory = None
+        try:
+            return x * d["a"]
+        except KeyError:
+            return x * 5.0
+
+    with pytest.raises(UntraceableError, match="on one path only"):
+        fwdad.trace(f, LOW)
+    for x in (LOW, HIGH, LOW):
+        assert_allclose(fwdad.jit(f)(x), f(x), rtol=1e-14)

@@ -95,6 +95,11 @@ def _array(tracer: Tracer, a: Symbol, dtype: Any = None, **options: Any) -> Any:
     return tracer.call(np.asarray, (a,) if dtype is None else (a, dtype), options)
 
 
+@method("__array_namespace__")
+def _namespace(_tracer: Tracer, _a: Symbol, *, api_version: Any = None) -> Any:
+    return native(lambda: np.zeros(0).__array_namespace__(api_version=api_version))
+
+
 @method("fill")
 def _fill(tracer: Tracer, a: Symbol, value: Any) -> None:
     tracer.recorder.store(a, Ellipsis, value)

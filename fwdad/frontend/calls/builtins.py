@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import numpy as np
+
 from fwdad.errors import UntraceableError
+from fwdad.frontend.calls.purity import is_trusted
 from fwdad.frontend.calls.tables import CALLED, builtin
-from fwdad.frontend.slots import is_stand_in
+from fwdad.frontend.slots import class_attribute, is_stand_in
 from fwdad.frontend.syntax.attributes import class_of
 from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.iterators import CLASSES
-from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
@@ -23,11 +27,32 @@ from fwdad.tangents.namespaces import namespace_of
 
 @builtin(isinstance)
 def _isinstance(tracer: Tracer, x: Any, classes: Any) -> Any:
-    if isinstance(x, (Symbol, Closure, Method, Items)):
+    if type(x) is Symbol:
+        return _symbol_is_a(tracer, x, classes)
+    if isinstance(x, (Closure, Method, Items)):
         return issubclass(class_of(x), classes)
     if type(x) in CLASSES:
         return _agreed(tracer, x, lambda cls: issubclass(cls, classes))
     return isinstance(x, classes)
+
+
+def _symbol_is_a(tracer: Tracer, x: Symbol, classes: Any) -> Any:
+    """Whether a symbol is of a class; a class that decides by itself is asked about its value."""
+    if isinstance(classes, types.UnionType):
+        classes = classes.__args__
+    if isinstance(classes, tuple):
+        return any(_symbol_is_a(tracer, x, cls) for cls in classes)
+    check = class_attribute(type(classes), "__instancecheck__")
+    if isinstance(check, types.FunctionType) and not is_trusted(check):
+        return tracer.call(check, (classes, x), {})
+    return native(isinstance, _like(x), classes)  # a protocol asks for attributes
+
+
+def _like(x: Symbol) -> Any:
+    """A value of a symbol's class."""
+    if x.is_array:
+        return np.empty((0,) * x.type.ndim, x.dtype)
+    return class_of(x)(1)
 
 
 def _agreed(tracer: Tracer, x: Any, ask: Callable[[type], Any]) -> Any:

@@ -165,6 +165,17 @@ def _index_expression(_tracer: Tracer, o: Any, item: Any) -> Any:
     return (item,) if o is np.index_exp and not isinstance(item, tuple) else item
 
 
+@builtin(np.broadcast_arrays)
+def _broadcast_arrays(tracer: Tracer, *arrays: Any, **options: Any) -> Any:
+    """Views of one shape, each an operation: memory is followed through an operation's result."""
+    call = tracer.operations.call_native  # type: ignore[attr-defined]
+    if not mentions_symbols(arrays):
+        return call(np.broadcast_arrays, arrays, options)
+    copies = tuple(tracer.call(np.array, (a,), {}) for a in arrays)
+    shape = tracer.call(np.shape, (call(np.broadcast_arrays, copies, options)[0],), {})
+    return tuple(tracer.call(np.broadcast_to, (a, shape), {}) for a in arrays)
+
+
 @builtin(np.ndarray)
 def _ndarray(
     tracer: Interpreter,

@@ -172,9 +172,11 @@ class Conditions:
         if isinstance(container, Items):
             container.refused("`in` of")
         open_items = isinstance(container, (list, tuple)) and Optional in map(type, container)
+        if isinstance(container, (set, frozenset, dict)):  # as a key is
+            item = self.values.known(self.values.number(item))
         if type(container) is Symbol or type(item) in (Symbol, Optional) or open_items:
             items = iteration.sequence(container)
-            if items is None or isinstance(container, (set, dict)):
+            if items is None:
                 message = "`in` on a value that is unknown until run time cannot be traced"
                 raise UntraceableError(message, self.position.location())
             found: Any = False

@@ -153,7 +153,7 @@ def _merge_sides(
             raise
         raise recorder.ways.needed(here, UntraceableError(error.msg, here)) from None
     places = [
-        (o, key, merger.place(content_at(o, key), a, b), str(key)) for o, key, a, b in changed
+        (o, key, merger.place(content_at(o, key), a, b), _named(key)) for o, key, a, b in changed
     ]
     outputs: list[Value] = []
     symbols: list[Symbol] = []
@@ -310,3 +310,8 @@ def write(recorder: Recorder, places: Any, symbols: list[Symbol]) -> None:
             o.pop(key, None)
         else:
             o[key] = content
+
+
+def _named(key: Any) -> str:
+    """A name or a key in words; a user's object is not asked for its own."""
+    return str(key) if isinstance(key, (str, int)) else type(key).__name__
