@@ -180,9 +180,7 @@ class Ways:
 
         It is known from then on everywhere, so it is checked where the program always comes by.
         """
-        recorder = self._recorder
-        inner = zip(recorder.blocks[1:], recorder.journal.regions, strict=True)
-        if not all(region.always or self._is_given(block) for block, region in inner):
+        if not always_comes_by(self._recorder):
             return None
         place = self._recorder.lengths.place_of(d)
         if place is None:
@@ -190,10 +188,6 @@ class Ways:
         value, axis = place
         found = self.assumed(self._recorder.length(Symbol(value, self._recorder), axis))
         return None if found is UNBOUND else int(found)
-
-    def _is_given(self, block: Block) -> bool:
-        """Whether a block is that of a function that is differentiated where it stands."""
-        return bool(block.params) and all(p in self._recorder.given for p in block.params)
 
     def catch(self, body: list[tuple[list[Op], int]], wanted: Any, place: Location | None) -> None:
         """Assume that nothing is raised in a ``try``; all that may raise is run.
@@ -256,6 +250,18 @@ class Ways:
             values |= used
             memory.update(o for u in used if is_array(u) for o in owners(u))
         return kept[::-1]
+
+
+def always_comes_by(recorder: Recorder) -> bool:
+    """Whether what is written now runs once, whatever the values are.
+
+    The block of a function that is differentiated where it stands does.
+    """
+    inner = zip(recorder.blocks[1:], recorder.journal.regions, strict=True)
+    return all(
+        region.always or (bool(block.params) and all(p in recorder.given for p in block.params))
+        for block, region in inner
+    )
 
 
 def _keep(ops: list[Op], first: int, wanted: Any, seen: set[Program]) -> None:

@@ -58,6 +58,31 @@ def configure():
     if not READY:
         FACTOR, READY = 3.0, True
 
+class Unit:
+    __slots__ = ("name", "power")
+    def __init__(self, name, power):
+        self.name = name
+        self.power = power
+    def __mul__(self, other):
+        return Unit(self.name, self.power + other.power)
+
+def size_of(unit):
+    id(unit)
+    return SCALES[unit.name] ** unit.power
+
+def same(unit):
+    id(unit)
+    return unit
+
+def to_base(x, name):
+    unit = Unit(name, 1) * Unit(name, 1)
+    scales = [size_of(u) for u in (unit, Unit("a", 1))]
+    return x * scales[0] / scales[1]
+
+def bound(p):
+    size = Unit("a", p)
+    return size_of(size)
+
 def text_of(options):
     id(0)
     return f"{options.scale}"
@@ -123,7 +148,23 @@ def kept_by_the_package(package):
     return lambda p: p**2 * package.table() * package.scales()["a"]
 
 
-PROGRAMS = [number, list_and_array, an_object, an_exception, kept_by_the_package]
+def inside_of_the_package(package):
+    return lambda p: package.to_base(p**2, "b")
+
+
+def in_an_object_with_slots(package):
+    return lambda p: p * package.bound(p[0])
+
+
+PROGRAMS = [
+    inside_of_the_package,
+    in_an_object_with_slots,
+    number,
+    list_and_array,
+    an_object,
+    an_exception,
+    kept_by_the_package,
+]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -203,6 +244,16 @@ def of_what_is_unknown(package):
     return f
 
 
+def given_and_returned(package):
+    def f(p):
+        unit = package.Unit("a", 2)
+        same = package.same(unit)
+        unit.power = p[0]
+        return p * same.power
+
+    return f
+
+
 def changed_afterwards(package):
     def f(p):
         options = package.options("a")
@@ -214,7 +265,14 @@ def changed_afterwards(package):
 
 
 @pytest.mark.parametrize(
-    "program", [written_and_read, views, of_what_is_unknown, changed_afterwards]
+    "program",
+    [
+        written_and_read,
+        views,
+        of_what_is_unknown,
+        given_and_returned,
+        changed_afterwards,
+    ],
 )
 def test_what_would_be_read_too_early(package, program):
     """What the program writes before such a call, or after it, is not what it would read."""

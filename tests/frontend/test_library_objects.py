@@ -117,15 +117,12 @@ def attribute(made):
 
 
 @pytest.mark.parametrize("part", [item, attribute], ids=lambda part: part.__name__)
-def test_arrays_further_inside_are_not_written(nested, part):
+def test_arrays_further_inside_are_written(nested, part):
     def f(p):
         a = part(nested(2))
         a *= p
         return np.sum(a**2)
 
-    with pytest.raises(fwdad.errors.UntraceableError, match="held by a library object") as caught:
-        fwdad.jit(f, backend="numpy")(X)
-    assert caught.value.text.strip() == "a *= p"
-    for _ in range(2):
-        assert_array_equal(fwdad.grad(f)(X), 2 * X)
-        assert_array_equal(fwdad.jacobian(f, X, mode="forward"), 2 * X)
+    for derivative in (fwdad.grad(f), fwdad.jit(fwdad.grad(f), backend="numpy")):
+        assert_array_equal(derivative(X), 2 * X)
+        assert_array_equal(derivative(X), 2 * X)

@@ -59,14 +59,17 @@ class Calls:
     def call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a value; what a package does that cannot be traced, Python does at each run."""
         ways = self.recorder.ways
-        if ways is None or not is_of_package(f) or is_library_file(self.position.frame.filename):
+        if ways is None or not is_of_package(f):
             return self._call(f, args, kwargs)
-        place = OfCall(ways.exact())
-        if place in ways.places:
+        place, given = OfCall(ways.exact()), (f, args, kwargs)
+        inside = is_library_file(self.position.frame.filename)
+        if place in ways.places and not (inside and mentions_symbols(given)):
             return call_python(self.tracer, f, args, kwargs, ways.places.refusals[place])
         try:
             return self._call(f, args, kwargs)
         except UntraceableError as error:
+            if inside and mentions_symbols(given):
+                raise
             raise ways.needed(place, error) from error.__cause__
 
     def _call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

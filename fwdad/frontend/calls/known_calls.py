@@ -23,10 +23,11 @@ from fwdad.eager.build import Run as Watched
 from fwdad.eager.build import generator_state
 from fwdad.eager.calls.dispatch import call
 from fwdad.errors import FwdadError, UntraceableError, message_of
+from fwdad.frontend.arguments import new_object
 from fwdad.frontend.calls.kinds import CONTAINERS
 from fwdad.frontend.calls.made_objects import adopted, held_by
 from fwdad.frontend.guards import CONSTANT, OpaqueError, contents, kind_of, made, outcome
-from fwdad.frontend.slots import is_stand_in
+from fwdad.frontend.slots import is_stand_in, original
 from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import Held, OfTrace
@@ -34,6 +35,7 @@ from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol, UnknownText
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.namespaces import namespace_of
+from fwdad.tangents.objects import set_attributes
 
 _UNKNOWN = (Symbol, UnknownText, Held, OfTrace, Closure, Method)
 """What stands for values of the program."""
@@ -47,10 +49,11 @@ def known_call(tracer: Tracer, f: Any, args: Any, kwargs: Any) -> Any:
     """
     outside = tracer.outside
     own = containers_of_the_program(tracer, (f, args, kwargs))
-    given = _copied(tracer, args), _copied(tracer, kwargs)
+    given, later = Given(tracer), Given(tracer, copies=True)
+    at_each_run = later.of(args), later.of(kwargs)
     try:
-        first = _first(tracer, f, (args, kwargs), own)
-        again = made(lambda: f(*given[0], **given[1]))
+        first = _first(tracer, f, (given.of(args), given.of(kwargs)), own)
+        again = made(lambda: f(*at_each_run[0], **at_each_run[1]))
         kept = first[0] is again[0] and kind_of(first[0]) > CONSTANT
         key = outcome(*again, kept=kept)
         if outcome(*first, kept=kept) != key:
@@ -59,12 +62,14 @@ def known_call(tracer: Tracer, f: Any, args: Any, kwargs: Any) -> Any:
         raise UntraceableError(f"it is given, or its result is or holds, {error.why}") from None
     except FwdadError as error:
         raise UntraceableError(message_of(error)) from None
-    place = ("called", f, *given, kept)
+    y, raised = first
+    if given.made and _holds_one_of(y, given.made):
+        raise UntraceableError("it returns an object with slots that it is given")
+    place = ("called", f, *at_each_run, kept)
     outside.guard(place, key)
     outside.kept_paths.append(place)
     outside.known_calls.append((tracer.position.location(), own))
-    y, raised = first
-    del first
+    del first, given
     if raised is not None:
         raise AlwaysRaises(raised)
     return adopted(tracer, y, again[0], function_name(f))
@@ -116,22 +121,86 @@ def containers_of_the_program(tracer: Tracer, x: Any) -> list[Any]:
     """
     journal = tracer.recorder.journal
     own: list[Any] = []
-    waiting, seen = [x], set()
+    waiting, seen = [(x, True)], set()
     while waiting:
-        o = waiting.pop()
+        o, replaceable = waiting.pop()
         if id(o) in seen:
             continue
         seen.add(id(o))
-        if isinstance(o, _UNKNOWN) or is_stand_in(type(o)) or len(seen) > _AT_MOST:
+        standing_in = is_stand_in(type(o))
+        if isinstance(o, _UNKNOWN) or len(seen) > _AT_MOST or (standing_in and not replaceable):
             raise UntraceableError("it is given what is known only when the program runs")
         held = namespace_of(o)
         own += [c for c in (o, held) if journal.is_own(c)]
-        waiting += _parts(o)
+        replaceable = replaceable and (standing_in or type(o) in _REBUILT)
+        waiting += [(part, replaceable) for part in _parts(o)]
         if tracer.outside.is_made(o):
-            waiting += held_by(o)
+            waiting += [(part, False) for part in held_by(o)]
         elif isinstance(held, dict) and journal.is_own(held):
-            waiting += held.values()
+            waiting += [(part, replaceable) for part in held.values()]
     return journal.contents_of(own)
+
+
+_REBUILT = (tuple, *CONTAINERS)
+
+
+class Given:
+    """Arguments as Python is given them: objects with slots instead of what stands in for them.
+
+    With ``copies``, the program's own containers as they are now. ``made`` are such objects, and
+    what holds them.
+    """
+
+    def __init__(self, tracer: Tracer, *, copies: bool = False) -> None:
+        self.made: list[Any] = []
+        self._is_own = tracer.recorder.journal.is_own
+        self._copies = copies
+        self._known: dict[int, Any] = {}
+
+    def of(self, x: Any) -> Any:
+        """One of them, or what holds some."""
+        if id(x) not in self._known:
+            self._known[id(x)] = x  # of what refers to itself: it is the program's own
+            self._known[id(x)] = self._built(x)
+        return self._known[id(x)]
+
+    def _built(self, x: Any) -> Any:
+        if is_stand_in(type(x)):
+            made = new_object(original(type(x)))
+            self._known[id(x)] = made
+            set_attributes(made, {name: self.of(item) for name, item in vars(x).items()})
+        elif type(x) is dict:
+            made = {key: self.of(item) for key, item in x.items()}
+            if not self._is_replaced(x, x.values(), made.values()):
+                return x
+        elif type(x) in _REBUILT:
+            made = type(x)(map(self.of, x))
+            if not self._is_replaced(x, x, made):
+                return x
+        else:
+            return x
+        self.made.append(made)
+        return made
+
+    def _is_replaced(self, x: Any, items: Any, made: Any) -> bool:
+        if self._copies and self._is_own(x):
+            return True
+        return any(a is not b for a, b in zip(items, made, strict=True))
+
+
+def _holds_one_of(x: Any, wanted: list[Any]) -> bool:
+    """Whether one of some objects can be reached from a result."""
+    ids = set(map(id, wanted))
+    waiting: list[Any] = [x]
+    seen: set[int] = set()
+    while waiting:
+        o = waiting.pop()
+        if id(o) in ids or len(seen) > _AT_MOST:
+            return True
+        if id(o) not in seen:
+            seen.add(id(o))
+            waiting += held_by(o)
+    return False
 
 
 def _parts(o: Any) -> list[Any]:
@@ -158,17 +227,6 @@ def _content_of_cell(cell: types.CellType) -> Any:
         return cell.cell_contents
     except ValueError:  # it is empty
         return None
-
-
-def _copied(tracer: Tracer, x: Any) -> Any:
-    """An argument as it will be found whenever the tape runs: the program's own are copied."""
-    if type(x) is tuple:
-        return tuple(_copied(tracer, item) for item in x)
-    if type(x) in CONTAINERS and (type(x) is dict or tracer.recorder.journal.is_own(x)):
-        if type(x) is dict:
-            return {key: _copied(tracer, item) for key, item in x.items()}
-        return type(x)(_copied(tracer, item) for item in x)
-    return x
 
 
 @contextlib.contextmanager

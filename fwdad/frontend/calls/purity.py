@@ -93,8 +93,16 @@ def _home(f: types.BuiltinFunctionType) -> str:
     if isinstance(owner, types.ModuleType) or owner is None:
         module = f.__module__ or getattr(owner, "__name__", "")
     else:
-        module = (owner if isinstance(owner, type) else type(owner)).__module__
+        module = (
+            _defining(owner, f.__name__) if isinstance(owner, type) else type(owner)
+        ).__module__
     return (module or "").split(".")[0]
+
+
+def _defining(cls: type, name: str) -> type:
+    """The class whose method is called on a class: one of its bases', or of its metaclass's."""
+    bases = [*type.mro(cls), *type.mro(type(cls))]
+    return next((c for c in bases if name in vars(c)), cls)
 
 
 _OF_SYSTEM = {*_IMPURE, "_random", "nt", "posix"}

@@ -27,6 +27,7 @@ from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.subscripts import Subscripts
 from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional, Poison
 from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.frontend.ways import always_comes_by
 from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.ir.types import Number
 from fwdad.rules.core.registry import function_name
@@ -239,7 +240,7 @@ class Attributes:
     def _set_factory(self, o: defaultdict[Any, Any], factory: Any) -> None:
         """Bind what makes missing items: a merge of two paths has no place for two of them."""
         self.outside.may_change(o)
-        if not all(region.always for region in self.recorder.journal.regions):
+        if not always_comes_by(self.recorder):
             message = (
                 "the default_factory of a defaultdict is set on one path only, which cannot be "
                 "traced: set it on every path, or make another dict"

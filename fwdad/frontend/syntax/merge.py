@@ -18,6 +18,7 @@ from fwdad.ir.ops import Missing
 from fwdad.ir.symbol import UNBOUND, Symbol, kind_in_words
 from fwdad.ir.types import BOOL, Type, join, number_type
 from fwdad.tangents.namespaces import namespace_of
+from fwdad.tangents.objects import has_fields
 
 Build = Callable[[list[Any]], Any]
 
@@ -149,7 +150,7 @@ class Merger:
         if type(a) is dict and list(a) == list(b):
             items = {key: self.pair(a[key], b[key]) for key in a}
             return lambda symbols: fresh({key: part(symbols) for key, part in items.items()})
-        if is_object(a) and list(vars(a)) == list(vars(b)):
+        if is_object(a) and _can_be_made_anew(a) and list(vars(a)) == list(vars(b)):
             attributes = {key: self.pair(vars(a)[key], vars(b)[key]) for key in vars(a)}
             return lambda symbols: self._instance(type(a), attributes, symbols)
         return (lambda _: a) if not isinstance(a, (list, dict)) and _equal(a, b) else None
@@ -223,6 +224,9 @@ class Merger:
             return lambda _: x  # it was there before, and is itself
         if self._partners.setdefault(id(container), 0) != 0:
             reason = f"it is {type_in_words(x)} that is a different object on another path"
+            return lambda _: Poison(reason, self.here)
+        if not _can_be_made_anew(x):
+            reason = f"it is {type_in_words(x)}, with state in C, that is made on one path only"
             return lambda _: Poison(reason, self.here)
         memo = (id(container), 0)
         if memo not in self._memo:
@@ -306,6 +310,11 @@ def mutables(x: Any, seen: set[int] | None = None) -> set[int]:
             for item in container.values() if isinstance(container, dict) else container:
                 mutables(item, seen)
     return seen
+
+
+def _can_be_made_anew(x: Any) -> bool:
+    """Whether the attributes of an object are all that it holds."""
+    return type(x) in (list, dict) or has_fields(type(x)) or isinstance(x, BaseException)
 
 
 def _frozen(x: Any) -> bool:
