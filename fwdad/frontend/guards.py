@@ -33,7 +33,7 @@ import numpy as np
 from fwdad.eager.build import generator_state
 from fwdad.errors import FwdadError, is_library_file, with_article
 from fwdad.ir.abstract_eval.purity import FACTORS
-from fwdad.ir.types import number_type
+from fwdad.ir.types import is_static_array, number_type
 from fwdad.tangents.objects import attributes_of, has_fields
 
 INPUT, CONTAINER, CONSTANT, FIELDS, CONTENTS, OPAQUE = range(6)
@@ -100,6 +100,8 @@ class Same:
 def kind_of(x: Any) -> int:
     """The kind of guard for an object from outside."""
     t = type(x)
+    if is_static_array(x):
+        return CONTENTS
     if isinstance(x, np.ndarray) or (number_type(x) is not None and t is not bool):
         return INPUT
     if t is list or t is dict:

@@ -89,6 +89,7 @@ class Places(set[Any]):
     def __init__(self) -> None:
         super().__init__()
         self.refusals: dict[Any, UntraceableError] = {}
+        self.inside: set[Any] = set()  # calls that are no values: what they call may be
 
     @property
     def of_branches(self) -> set[Any]:

@@ -244,6 +244,14 @@ def type_of(x: Any) -> Type | None:
     return number_type(x)
 
 
+_STATIC = "OSUTMm"
+
+
+def is_static_array(x: Any) -> bool:
+    """Whether something is an array of texts, dates or objects, which is no value of a tape."""
+    return type(x) is np.ndarray and x.dtype.kind in _STATIC
+
+
 def unsized(t: Type) -> Type:
     """The type of a number, without the length that it is equal to."""
     return Number(t.dtype, t.python) if isinstance(t, Number) and t.size is not None else t

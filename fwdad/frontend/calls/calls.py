@@ -16,19 +16,20 @@ from fwdad.frontend.calls import growing_arrays
 from fwdad.frontend.calls.classes import ClassCalls
 from fwdad.frontend.calls.inline import InlineCalls
 from fwdad.frontend.calls.kinds import AXES, C_FUNCTIONS, NUMPY_FUNCTION, mentions_symbols, writes
+from fwdad.frontend.calls.known_calls import known_call
 from fwdad.frontend.calls.operations import OperationCalls
 from fwdad.frontend.calls.outputs import append, emit, puts_out
-from fwdad.frontend.calls.purity import is_of_package
-from fwdad.frontend.calls.python_calls import call_python
+from fwdad.frontend.calls.purity import is_impure, is_of_package
+from fwdad.frontend.calls.python_calls import call_python, explain
 from fwdad.frontend.calls.tables import BUILTINS, CALLED, METHODS_OF
 from fwdad.frontend.guards import held_by_partial
 from fwdad.frontend.numpy_sources.row_by_row import Flat
 from fwdad.frontend.numpy_sources.table import SOURCES
 from fwdad.frontend.slots import class_attribute
-from fwdad.frontend.syntax import iteration
+from fwdad.frontend.syntax import iteration, static_arrays
 from fwdad.frontend.syntax.control import branch
 from fwdad.frontend.syntax.frame import Closure, Method
-from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import Optional, Poison
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.ways import OfCall
@@ -55,22 +56,37 @@ class Calls:
         self.operations = operations
         self.inline = inline
         self.classes = classes
+        self._known_around = 0  # calls whose arguments are all known, and that may be values
 
     def call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a value; what a package does that cannot be traced, Python does at each run."""
         ways = self.recorder.ways
         if ways is None or not is_of_package(f):
             return self._call(f, args, kwargs)
-        place, given = OfCall(ways.exact()), (f, args, kwargs)
+        place, known = OfCall(ways.exact()), not mentions_symbols((f, args, kwargs))
         inside = is_library_file(self.position.frame.filename)
-        if place in ways.places and not (inside and mentions_symbols(given)):
-            return call_python(self.tracer, f, args, kwargs, ways.places.refusals[place])
+        if place in ways.places:
+            refusal = ways.places.refusals[place]
+            if not known and not inside:
+                return call_python(self.tracer, f, args, kwargs, refusal)
+            if known and place not in ways.places.inside:
+                try:
+                    return known_call(self.tracer, f, args, kwargs)
+                except UntraceableError as error:
+                    explain(refusal, function_name(f), error.msg)
+                    ways.places.inside.add(place)
+            known = False
+        self._known_around += known
         try:
             return self._call(f, args, kwargs)
         except UntraceableError as error:
-            if inside and mentions_symbols(given):
+            if (inside and not known) or self._known_around > known:
                 raise
+            if place in ways.places:
+                raise ways.places.refusals[place] from None
             raise ways.needed(place, error) from error.__cause__
+        finally:
+            self._known_around -= known
 
     def _call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(f, Poison):
@@ -110,6 +126,9 @@ class Calls:
         if of_numpy or isinstance(f, (NUMPY_FUNCTION, np.ufunc)):
             args, kwargs = self._as_arrays(f, args, kwargs)
             args, kwargs = self.operations.static_options(f, args, kwargs, AXES)
+            if static_arrays.are_given(args, kwargs) and not mentions_symbols((args, kwargs)):
+                if not (is_impure(f) or writes(f)):
+                    return static_arrays.made(self.tracer, native(lambda: f(*args, **kwargs)))
         try:
             handle = BUILTINS.get(f)
         except TypeError:

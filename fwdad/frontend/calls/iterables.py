@@ -32,12 +32,12 @@ from fwdad.frontend.syntax.lengths import binary_add, length_of_range
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
-from fwdad.ir.types import Number
+from fwdad.ir.types import Number, is_static_array
 
 
 @builtin(len)
 def _len(tracer: Tracer, x: Any) -> Any:
-    if isinstance(x, np.ndarray):
+    if isinstance(x, np.ndarray) and not is_static_array(x):
         x = tracer.recorder.as_symbol(x)
     if type(x) is Symbol:
         if not x.type.ndim:

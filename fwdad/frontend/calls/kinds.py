@@ -14,6 +14,7 @@ from fwdad.frontend.arguments import is_record
 from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional
 from fwdad.ir.symbol import Symbol, UnknownText
+from fwdad.ir.types import is_static_array
 from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule, is_declared_pure
 from fwdad.tangents.namespaces import namespace_of
@@ -71,6 +72,8 @@ def mentions_symbols(x: Any) -> bool:
 def _mentions(x: Any, seen: set[int], *, in_object: bool = False) -> bool:
     if isinstance(x, (Symbol, UnknownText, Maybe, Optional, Closure, Method, OfTrace)):
         return True
+    if is_static_array(x):
+        return x.dtype.hasobject and _mentions(x.ravel().tolist(), seen, in_object=in_object)
     if isinstance(x, np.ndarray):
         return not in_object
     parts: Any = ()

@@ -78,8 +78,12 @@ def known_call(tracer: Tracer, f: Any, args: Any, kwargs: Any) -> Any:
 def _first(tracer: Tracer, f: Any, given: tuple[Any, Any], own: list[Any]) -> tuple[Any, Any]:
     """What the first call returns or raises; it is watched, so that all that it writes is seen."""
     args, kwargs = given
-    in_python = isinstance(f, (types.FunctionType, types.MethodType, type))
-    before = None if in_python else contents((f, args, tuple(kwargs.items())))
+    if not isinstance(f, (types.FunctionType, types.MethodType, type)):  # in C: nothing is seen
+        before = contents((f, args, tuple(kwargs.items())))
+        y = made(lambda: f(*args, **kwargs))
+        if contents((f, args, tuple(kwargs.items()))) != before:
+            raise UntraceableError(_CHANGES)
+        return y
     found = _unless_it_writes(f, args, kwargs)
     if found is None:
         made(lambda: f(*args, **kwargs))  # what it keeps for all later calls, it keeps by now
@@ -88,12 +92,12 @@ def _first(tracer: Tracer, f: Any, given: tuple[Any, Any], own: list[Any]) -> tu
         found = _unless_it_writes(f, args, kwargs)
     if found is None:
         raise UntraceableError(_WRITES)
-    changed = not in_python and contents((f, args, tuple(kwargs.items()))) != before
-    if changed or tracer.recorder.journal.have_changed(own):
-        raise UntraceableError("it changes what it is given")
+    if tracer.recorder.journal.have_changed(own):
+        raise UntraceableError(_CHANGES)
     return found
 
 
+_CHANGES = "it changes what it is given"
 _WRITES = "it writes outside of it, or draws random numbers"
 
 

@@ -17,12 +17,14 @@ from fwdad.frontend.arguments import new_object, traced_object
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.slots import has_slots
+from fwdad.frontend.syntax import static_arrays
 from fwdad.frontend.syntax.frame import Closure
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.merge import is_object
 from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import is_static_array
 from fwdad.tangents.namespaces import namespace_of
 
 
@@ -127,6 +129,8 @@ def _of_array(tracer: Tracer, x: Any) -> Any:
     """A copy of an array, or a number or function itself; None for anything else."""
     if type(x) is Symbol and not x.is_array:
         return x
+    if is_static_array(x):
+        return static_arrays.made(tracer, native(copy.deepcopy, x))
     if type(x) is Symbol or isinstance(x, np.ndarray):
         options = {"order": "K"}
         return tracer.recorder.apply(np.ndarray.copy, (tracer.recorder.as_symbol(x),), options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import types
 from itertools import zip_longest
 from typing import Any
@@ -26,7 +27,7 @@ from fwdad.frontend.calls.known_calls import known_call
 from fwdad.frontend.calls.purity import is_impure, is_of_package
 from fwdad.frontend.calls.ufunc_at import updated_at
 from fwdad.frontend.captures import fetch
-from fwdad.frontend.syntax import iteration
+from fwdad.frontend.syntax import iteration, static_arrays
 from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.texts import text_of_method
 from fwdad.frontend.syntax.tracer import Tracer
@@ -34,6 +35,7 @@ from fwdad.ir.abstract_eval.purity import are_plain, is_pure
 from fwdad.ir.builder.array_contents import may_be_option
 from fwdad.ir.builder.call_form import positional
 from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
+from fwdad.ir.types import is_static_array
 from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule, function_name
 
@@ -63,6 +65,8 @@ class OperationCalls:
     def call_native(self, f: Any, args: Any, kwargs: Any) -> Any:
         args = tuple(iteration.listed(self.tracer, self.values.number(a)) for a in args)
         owner = getattr(f, "__self__", None)
+        if is_static_array(owner):
+            return static_arrays.operated(self.tracer, functools.partial(f, **kwargs), *args)
         if isinstance(owner, CONTAINERS):
             return containers.call_method(self.tracer, owner, f.__name__, args, kwargs)
         if type(f) is types.MethodDescriptorType and args and isinstance(args[0], CONTAINERS):
@@ -136,6 +140,8 @@ class OperationCalls:
 
     def constants(self, found: Any) -> Any:
         """A result computed at tracing time; its arrays are made anew whenever the program runs."""
+        if is_static_array(found):
+            return static_arrays.made(self.tracer, found)
         if isinstance(found, np.ndarray):
             return self.recorder.apply(np.ndarray.copy, (self.recorder.as_symbol(found),), {})
         if type(found) in (list, tuple):

@@ -32,7 +32,7 @@ from fwdad.frontend.syntax.merge import mutables
 from fwdad.frontend.syntax.position import Position
 from fwdad.frontend.syntax.symbols import AppendedTo
 from fwdad.ir.builder.recorder import Recorder
-from fwdad.ir.types import number_type
+from fwdad.ir.types import is_static_array, number_type
 
 
 def _is_of_trace(x: Any) -> bool:
@@ -154,7 +154,7 @@ class Outside:
         if kind == CONTENTS:
             self._guard_contents(x, name)
         owner = getattr(x, "__self__", None) if type(x) is types.BuiltinFunctionType else None
-        if type(owner) is np.ndarray:
+        if type(owner) is np.ndarray and not is_static_array(owner):
             return array_method(self.recorder.as_symbol(owner), x.__name__)
         return x
 

@@ -31,8 +31,7 @@ from fwdad.errors import (
     type_in_words,
 )
 from fwdad.frontend.arguments import Build, Flattened, is_record, new_object
-from fwdad.frontend.calls.kinds import mentions_symbols
-from fwdad.frontend.calls.known_calls import draws, known_call, watched
+from fwdad.frontend.calls.known_calls import draws, watched
 from fwdad.frontend.guards import CONSTANT, INPUT, contents, kind_of
 from fwdad.frontend.pickled_tapes import names_in_pickle
 from fwdad.frontend.result_parts import Again, MethodOf, Run, Take
@@ -342,19 +341,13 @@ def _code_of(f: Closure) -> types.CodeType:
 def call_python(tracer: Tracer, f: Any, args: Any, kwargs: Any, refusal: UntraceableError) -> Any:
     """The result of a call that Python makes at each run; its structure is that of the example."""
     recorder, place = tracer.recorder, tracer.position.location()
-    if not mentions_symbols((f, args, kwargs)):
-        try:
-            return known_call(tracer, f, args, kwargs)
-        except UntraceableError as error:
-            _explain(refusal, function_name(f), error.msg)
-            raise refusal from None
     taken = _Taken(tracer)
     try:
         take = taken.of((f, args, tuple(kwargs.values())))
         op = PythonCall(f, take, tuple(kwargs), taken.outside)
         flat = op.look(recorder.ways.observed(taken.operands))
     except Exception as error:  # noqa: BLE001  (whatever a package raises)
-        _explain(refusal, function_name(f), message_of(error))
+        explain(refusal, function_name(f), message_of(error))
         raise refusal from None
     op.because(refusal.msg, place)
     op.key = flat.key
@@ -370,7 +363,7 @@ def call_python(tracer: Tracer, f: Any, args: Any, kwargs: Any, refusal: Untrace
     return y
 
 
-def _explain(refusal: UntraceableError, name: str, why: str) -> None:
+def explain(refusal: UntraceableError, name: str, why: str) -> None:
     """Say of a call that no tape holds why Python cannot make it either, and what can be done."""
     note = (
         f"Python cannot make the call of {name} at each run either: {why}. Take the derivative "

@@ -19,6 +19,7 @@ from fwdad.frontend.calls.tables import ATTRIBUTES_OF
 from fwdad.frontend.guards import is_users
 from fwdad.frontend.numpy_sources.row_by_row import Flat
 from fwdad.frontend.slots import class_attribute, is_stand_in, may_have, original
+from fwdad.frontend.syntax import static_arrays
 from fwdad.frontend.syntax.bound_methods import METHODS, array_method
 from fwdad.frontend.syntax.frame import Closure, Frame, Method
 from fwdad.frontend.syntax.growing_lists import growing
@@ -29,7 +30,7 @@ from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional, Poison
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.ways import always_comes_by
 from fwdad.ir.symbol import UNBOUND, Symbol
-from fwdad.ir.types import Number
+from fwdad.ir.types import Number, is_static_array
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.namespaces import namespace_of
 
@@ -52,6 +53,8 @@ class Attributes:
 
     def attribute(self, o: Any, name: str) -> Any:
         """``o.name``."""
+        if is_static_array(o):
+            return static_arrays.attribute(self.tracer, o, name)
         if isinstance(o, np.ndarray):
             o = self.recorder.as_symbol(o)
         if isinstance(o, (Optional, Poison)):

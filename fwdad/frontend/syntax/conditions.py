@@ -10,7 +10,7 @@ import numpy as np
 
 from fwdad.core.operators import OPERATORS
 from fwdad.errors import UntraceableError
-from fwdad.frontend.syntax import iteration, iterators
+from fwdad.frontend.syntax import iteration, iterators, static_arrays
 from fwdad.frontend.syntax.control import branch, truth
 from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.lengths import length_of_range
@@ -18,7 +18,7 @@ from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.symbols import Optional, Poison
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol, UnknownText
-from fwdad.ir.types import INT, Number, Type, number_type
+from fwdad.ir.types import INT, Number, Type, is_static_array, number_type
 
 
 class Conditions:
@@ -42,6 +42,8 @@ class Conditions:
         method = self.values.python_method(x, known.method)
         if method is not None:
             return self.tracer.call(method, (x,), {})
+        if is_static_array(x):
+            return static_arrays.operated(self.tracer, function, x)
         if isinstance(x, np.ndarray):
             x = self.recorder.as_symbol(x)
         if type(x) is Symbol:
@@ -60,7 +62,7 @@ class Conditions:
             return self.truth(self.tracer.call(method, (x,), {}))
         if type(x) is iterators.Range:
             return self.truth(length_of_range(self.recorder, x.start, x.stop, x.step))
-        if isinstance(x, np.ndarray):
+        if isinstance(x, np.ndarray) and not is_static_array(x):
             x = self.recorder.as_symbol(x)
         if isinstance(x, Items):
             x = x.length()
@@ -164,6 +166,8 @@ class Conditions:
             )
         if iteration.is_lazy(self.tracer, container):
             return self._is_met(container, item)
+        if is_static_array(container):
+            return static_arrays.operated(self.tracer, operator.contains, container, item)
         if isinstance(container, np.ndarray):
             container = self.recorder.as_symbol(container)
         if type(container) is Symbol and container.is_array:

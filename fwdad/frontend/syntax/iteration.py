@@ -37,7 +37,7 @@ from fwdad.frontend.syntax.symbols import Poison
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Check
 from fwdad.ir.symbol import Length, Symbol
-from fwdad.ir.types import Number
+from fwdad.ir.types import Number, is_static_array
 
 MOST = 100_000  # items of an iterator that are traced one by one
 ENDLESS = 1 << 40  # the length of what has no end
@@ -71,6 +71,8 @@ def steps(tracer: Tracer, x: Any) -> Steps:
         x = tracer.call(np.ravel, (x.array,), {})
     if isinstance(x, range):
         x = Range(x.start, x.stop, x.step)
+    if is_static_array(x):
+        x = list(x)
     if isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
     if type(x) is Symbol and x.is_array:
@@ -347,6 +349,8 @@ def items(tracer: Tracer, x: Any) -> list[Any]:
         return items_of_x
     if isinstance(x, Flat):
         x = tracer.call(np.ravel, (x.array,), {})
+    if is_static_array(x):
+        x = list(x)
     if isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
     if type(x) is Symbol and x.is_array:

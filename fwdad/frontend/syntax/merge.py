@@ -12,11 +12,12 @@ from typing import Any
 from fwdad.errors import Location, UntraceableError, type_in_words
 from fwdad.frontend.arguments import new_object, refuse_attributes
 from fwdad.frontend.calls.kinds import mentions_symbols
+from fwdad.frontend.slots import original
 from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Missing
 from fwdad.ir.symbol import UNBOUND, Symbol, kind_in_words
-from fwdad.ir.types import BOOL, Type, join, number_type
+from fwdad.ir.types import BOOL, Type, is_static_array, join, number_type
 from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.objects import has_fields
 
@@ -118,7 +119,7 @@ class Merger:
         s, t = self._type(a), self._type(b)
         if s is not None and t is not None:
             return self._numbers(a, b, s, t)
-        if type(a) is type(b):
+        if type(a) is type(b) and not is_static_array(a):
             merged = self._alike(a, b)
             if merged is not None:
                 return merged
@@ -314,7 +315,8 @@ def mutables(x: Any, seen: set[int] | None = None) -> set[int]:
 
 def _can_be_made_anew(x: Any) -> bool:
     """Whether the attributes of an object are all that it holds."""
-    return type(x) in (list, dict) or has_fields(type(x)) or isinstance(x, BaseException)
+    cls = original(type(x))
+    return cls in (list, dict) or has_fields(cls) or issubclass(cls, BaseException)
 
 
 def _frozen(x: Any) -> bool:

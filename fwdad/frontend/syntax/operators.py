@@ -14,6 +14,7 @@ from fwdad.core.operators import BY_FUNCTION, OPERATORS
 from fwdad.eager.lifting.source import find_source
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.frontend.calls.kinds import mentions_symbols
+from fwdad.frontend.syntax import static_arrays
 from fwdad.frontend.syntax.attributes import class_of
 from fwdad.frontend.syntax.conditions import Conditions
 from fwdad.frontend.syntax.growing_lists import growing, growing_use
@@ -22,7 +23,7 @@ from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.texts import interpolated, known_part
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol, UnknownText
-from fwdad.ir.types import Number
+from fwdad.ir.types import Number, is_static_array
 from fwdad.tangents.namespaces import namespace_of
 
 
@@ -53,6 +54,8 @@ class Operators:
             self.values.refuse_text()
         if isinstance(a, growing.Items) or isinstance(b, growing.Items):
             return growing_use.operated(self.tracer, function, a, b)
+        if is_static_array(a) or is_static_array(b):
+            return static_arrays.operated(self.tracer, function, a, b)
         if isinstance(a, np.ndarray):
             a = self.recorder.as_symbol(a)
         if isinstance(b, np.ndarray):

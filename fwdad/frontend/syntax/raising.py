@@ -73,6 +73,11 @@ def native(function: Callable[..., Any], *args: Any) -> Any:
     except (UntraceableError, TraceControl, RecursionError):  # the last is the trace's own
         raise
     except Exception as error:  # whatever a function of the user's raises
+        inner: BaseException | None = error
+        while inner is not None:  # C code raises its own where a value refuses to be a number
+            if isinstance(inner, UntraceableError):
+                raise inner from None
+            inner = inner.__cause__ or inner.__context__
         raise AlwaysRaises(error) from error
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.frontend.calls import containers
 from fwdad.frontend.calls.kinds import CONTAINERS
-from fwdad.frontend.syntax import iteration
+from fwdad.frontend.syntax import iteration, static_arrays
 from fwdad.frontend.syntax.growing_lists import growing
 from fwdad.frontend.syntax.iterators import Enumerated, Iterator, Range, Zipped
 from fwdad.frontend.syntax.lengths import binary_add, binary_mul, length_of_range
@@ -20,7 +20,7 @@ from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import Maybe, Poison
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import UNBOUND, Symbol
-from fwdad.ir.types import Number, number_type
+from fwdad.ir.types import Number, is_static_array, number_type
 
 
 class Subscripts:
@@ -66,6 +66,8 @@ class Subscripts:
     def subscript(self, o: Any, index: Any) -> Any:
         """``o[index]``."""
         o = self.values.number(o)
+        if is_static_array(o):
+            return static_arrays.item(self.tracer, o, index)
         if isinstance(o, np.ndarray):
             o = self.recorder.as_symbol(o)
         if type(o) is Symbol:
@@ -131,6 +133,9 @@ class Subscripts:
 
     def set_subscript(self, o: Any, index: Any, value: Any) -> None:
         """``o[index] = value``."""
+        if is_static_array(o):
+            static_arrays.set_item(self.tracer, o, index, value)
+            return
         if type(o) is Symbol or isinstance(o, np.ndarray):
             try:
                 self.recorder.store(o, index, self.values.number(value))

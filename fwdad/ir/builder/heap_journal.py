@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+import numpy as np
+
 from fwdad.ir.symbol import UNBOUND
 
 
@@ -119,6 +121,8 @@ def set_content(o: Any, content: Any) -> None:
     """Replace the content of a container."""
     if isinstance(o, list):
         o[:] = content
+    elif isinstance(o, np.ndarray):
+        o[...] = content
     else:
         if isinstance(o, defaultdict):
             o.default_factory = content.default_factory
@@ -127,6 +131,10 @@ def set_content(o: Any, content: Any) -> None:
 
 
 def _same_content(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray):
+        if not a.dtype.hasobject:
+            return a.tobytes() == b.tobytes()
+        return all(x is y for x, y in zip(a.flat, b.flat, strict=True))
     if len(a) != len(b):
         return False
     if getattr(a, "default_factory", None) is not getattr(b, "default_factory", None):
