@@ -362,3 +362,11 @@ def a_factory_that_is_taken_away(x):
         return d["b"]
     except KeyError:
         return len(d), d["a"], d.default_factory is None
+
+
+@program((1.5, 2.0), (-2.0, 0.5))
+def attributes_by_the_bound_method(x, y):
+    o = Numbers(x)
+    for name, value in {"first": x, "second": x * y}.items():
+        o.__setattr__(name, value)
+    return o.first + o.second

@@ -83,6 +83,16 @@ def bound(p):
     size = Unit("a", p)
     return size_of(size)
 
+class Counts(dict):
+    def __missing__(self, key):
+        return 0.0
+
+COUNTS = Counts(a=2.0)
+
+def counted(name):
+    id(name)
+    return COUNTS["nothing"] + SCALES[name]
+
 def text_of(options):
     id(0)
     return f"{options.scale}"
@@ -148,6 +158,10 @@ def kept_by_the_package(package):
     return lambda p: p**2 * package.table() * package.scales()["a"]
 
 
+def read_from_what_may_be_written(package):
+    return lambda p: p**2 * package.counted("a")
+
+
 def inside_of_the_package(package):
     return lambda p: package.to_base(p**2, "b")
 
@@ -157,6 +171,7 @@ def in_an_object_with_slots(package):
 
 
 PROGRAMS = [
+    read_from_what_may_be_written,
     inside_of_the_package,
     in_an_object_with_slots,
     number,

@@ -95,7 +95,8 @@ class UndoLog:
             return True
         bound = [c for c, content in self._cells.values() if name_content(c) is not content]
         holders = (c[0] if type(c) is tuple else c for c in bound)
-        objects = [*holders, *(o for o, _ in self._objects.values())]
+        written = (o for o, content in self._objects.values() if not _is_as_before(o, content))
+        objects = [*holders, *written]
         return any(id(o) in existed or _is_held_by(o, existed) for o in objects)
 
     def container(self, o: Any) -> None:
@@ -293,6 +294,24 @@ class UndoLog:
         for variable, tokens in self._contexts.values():
             _restore_variable(variable, tokens)
         self.clear()
+
+
+def _is_as_before(o: Any, content: Any) -> bool:
+    """Whether a container, or an object, holds what it held: code that may write it has not."""
+    if isinstance(content, Attributes):
+        now = Attributes(o)
+        pairs = ((content.held or {}, now.held or {}), (content.slots, now.slots),
+                 (content.in_c, now.in_c))  # fmt: skip
+        return all(_hold_the_same(a, b) for a, b in pairs)
+    return _hold_the_same(content, content_of(o))
+
+
+def _hold_the_same(a: Any, b: Any) -> bool:
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(a[key] is b[key] for key in a)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+    return bool(a == b)
 
 
 def _is_held_by(o: Any, existed: set[int]) -> bool:

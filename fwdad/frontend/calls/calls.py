@@ -16,7 +16,7 @@ from fwdad.frontend.calls import growing_arrays
 from fwdad.frontend.calls.classes import ClassCalls
 from fwdad.frontend.calls.inline import InlineCalls
 from fwdad.frontend.calls.kinds import AXES, C_FUNCTIONS, NUMPY_FUNCTION, mentions_symbols, writes
-from fwdad.frontend.calls.known_calls import known_call
+from fwdad.frontend.calls.known_calls import are_known, known_call
 from fwdad.frontend.calls.operations import OperationCalls
 from fwdad.frontend.calls.outputs import append, emit, puts_out
 from fwdad.frontend.calls.purity import is_impure, is_of_package
@@ -56,15 +56,15 @@ class Calls:
         self.operations = operations
         self.inline = inline
         self.classes = classes
-        self._known_around = 0  # calls whose arguments are all known, and that may be values
+        self._around: list[Any] = []  # functions and arguments of calls that may be values
 
     def call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a value; what a package does that cannot be traced, Python does at each run."""
         ways = self.recorder.ways
         if ways is None or not is_of_package(f):
             return self._call(f, args, kwargs)
-        place, known = OfCall(ways.exact()), not mentions_symbols((f, args, kwargs))
-        inside = is_library_file(self.position.frame.filename)
+        place, given = OfCall(ways.exact()), (f, args, kwargs)
+        inside, known = is_library_file(self.position.frame.filename), not mentions_symbols(given)
         if place in ways.places:
             refusal = ways.places.refusals[place]
             if not known and not inside:
@@ -76,17 +76,18 @@ class Calls:
                     explain(refusal, function_name(f), error.msg)
                     ways.places.inside.add(place)
             known = False
-        self._known_around += known
+        self._around += [given] * known
         try:
             return self._call(f, args, kwargs)
         except UntraceableError as error:
-            if (inside and not known) or self._known_around > known:
-                raise
+            first = next((g for g in self._around if are_known(self.tracer, g)), None)
+            if (first is not given) if first is not None else inside:
+                raise  # an outer call may be a value
             if place in ways.places:
                 raise ways.places.refusals[place] from None
             raise ways.needed(place, error) from error.__cause__
         finally:
-            self._known_around -= known
+            del self._around[len(self._around) - known :]
 
     def _call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(f, Poison):
@@ -110,6 +111,10 @@ class Calls:
             return self.inline.call_closure(f, args, kwargs)
         if isinstance(f, Method):
             return self.call(f.function, (f.owner, *args), kwargs)
+        if type(f) is types.MethodWrapperType:  # `o.__setattr__`
+            unbound = getattr(f.__objclass__, f.__name__)
+            if unbound in BUILTINS:
+                return self.call(unbound, (f.__self__, *args), kwargs)
         if isinstance(f, functools.partial):
             self.outside.guard(("partial", f), held_by_partial(f))
             bound_keywords = {key: self.outside.bound(x, key) for key, x in f.keywords.items()}

@@ -75,6 +75,15 @@ def known_call(tracer: Tracer, f: Any, args: Any, kwargs: Any) -> Any:
     return adopted(tracer, y, again[0], function_name(f))
 
 
+def are_known(tracer: Tracer, x: Any) -> bool:
+    """Whether nothing that a call is given is unknown when it is traced."""
+    try:
+        containers_of_the_program(tracer, x)
+    except UntraceableError:
+        return False
+    return True
+
+
 def _first(tracer: Tracer, f: Any, given: tuple[Any, Any], own: list[Any]) -> tuple[Any, Any]:
     """What the first call returns or raises; it is watched, so that all that it writes is seen."""
     args, kwargs = given

@@ -157,7 +157,7 @@ class Attributes:
             value = native(object.__getattribute__, o, name)
         else:
             value = native(getattr, o, name)
-        if isinstance(value, (types.MethodType, types.BuiltinFunctionType)):
+        if isinstance(value, _BOUND):
             if isinstance(o, type):
                 self.outside.guard_class(o, name, class_attribute(o, name))
             return value
@@ -391,6 +391,7 @@ def class_of(x: Any) -> type:
     return t.dtype.type
 
 
+_BOUND = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
 _BINDING = (types.FunctionType, property, staticmethod, classmethod, functools.cached_property)
 """What a class holds that becomes another object when it is asked for."""
 
