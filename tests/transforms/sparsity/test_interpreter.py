@@ -202,3 +202,21 @@ def test_random_programs(seed):
     H = np.abs(fwdad.hessian(weighted, X, args=(C,))) > 1e-12
     pattern = fwdad.hessian_sparsity(weighted, X, args=(C,)).toarray()
     assert not np.any(H & ~pattern), source
+
+
+def below_the_diagonal(x):
+    a = x.reshape(4, 4)
+    total = 0.0
+    for i in range(4):
+        for k in range(4):
+            total += np.sum(a[i, k] * a[: i + 1, k])
+        total += np.sum(a[: i + 1, : i + 1] @ a[i, : i + 1])
+    return total
+
+
+def test_lengths_that_counters_tell():
+    """The tape does not know the length of a slice up to a counter; the run does."""
+    x = np.linspace(0.2, 1.1, 16)
+    pattern = fwdad.hessian_sparsity(below_the_diagonal, x)
+    assert not pattern.dense
+    assert np.array_equal(pattern.toarray(), fwdad.hessian(below_the_diagonal, x) != 0)
