@@ -17,6 +17,7 @@ from fwdad.api.second_derivatives import hessian, hvp
 from fwdad.api.sparsity import hessian_sparsity, jacobian_sparsity, spy
 from fwdad.api.support import Support, supported
 from fwdad.api.transforms import grad, jacfwd, jacrev, value_and_grad
+from fwdad.api.vmap import vmap
 from fwdad.drivers import implicit_roots as implicit_roots
 from fwdad.drivers import initial_values as initial_values
 from fwdad.drivers import tapes_on_duals as tapes_on_duals
@@ -118,6 +119,7 @@ __all__ = [
     "value_and_grad",
     "value_and_jacobian",
     "vjp",
+    "vmap",
     "zero_tangent",
 ]
 
