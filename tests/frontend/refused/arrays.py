@@ -159,18 +159,10 @@ def derivative_of_at(a):
     return fwdad.jacobian(f, a)
 
 
-_SPARSE = "SciPy's sparse arrays, as arguments, from outside or made inside"
-_MATRIX = scipy.sparse.csr_array(np.eye(4))
-
-
-@refuses(_SPARSE, _MATRIX, V, part="sparse arrays cannot be traced")
-def sparse_argument(s, a):
-    return s @ a  # here
-
-
-@refuses(_SPARSE, V, part="sparse arrays cannot be traced")
-def sparse_from_outside(a):
-    return _MATRIX @ a  # here
+_SPARSE = (
+    "SciPy's sparse arrays that are made of values, "
+    "and what is done with them and values but `A @ x`"
+)
 
 
 @refuses(_SPARSE, V, part="sparse arrays cannot be traced")
