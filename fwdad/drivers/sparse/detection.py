@@ -111,6 +111,22 @@ def pattern_of(question: Question) -> SparsityPattern:
     return pattern
 
 
+def lasting_pattern(question: Question) -> SparsityPattern:
+    """The same for a program that does not look at the function's ints again.
+
+    The arguments are examples, of which only shapes and types count.
+    """
+    pattern = pattern_of(question)
+    answer = next(a for a in _ANSWERS if a.pattern is pattern)
+    if answer.ints or answer.tape.value_guards:
+        raise UntraceableError(
+            f"the sparsity pattern of {function_name(question.f)} depends on ints that it reads, "
+            "or is given, and a traced function would not see them change: pass "
+            "sparse=jacobian_sparsity(f, x), or put jit inside, jacobian(jit(f), x, sparse=True)"
+        )
+    return pattern
+
+
 def local_pattern(question: Question) -> SparsityPattern:
     """The pattern at this x, with the branches and the indices that are taken there."""
     flat = Flattened(question.args, question.kwargs)

@@ -5,18 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.sparse.checks import Checked, FirstTime, check_entries
 from fwdad.drivers.sparse.compressed import value_and_entries
-from fwdad.drivers.sparse.detection import Question, pattern_of
+from fwdad.drivers.sparse.detection import Question, lasting_pattern, pattern_of
 from fwdad.drivers.sparse.plans import Plan, plan_for
 from fwdad.drivers.tape_cache import jitted_of, tape_or_else
 from fwdad.errors import UnsupportedTypeError, UntraceableError
 from fwdad.evaluation.arguments import argument_numbers, arguments_of, check_chunk
 from fwdad.evaluation.signatures import Argnums, Function
+from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.assembled import Assembled
 from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.frontend.trees import flatten
+from fwdad.ir.symbol import Symbol
 
 _OPTIONS = {"has_aux": False, "outputs": "returned", "chunk": "auto", "holomorphic": False}
 
@@ -114,7 +119,8 @@ def _plan(asked: Asked, argnums: Any, args: Any, kwargs: Any) -> Plan:
 @builtin(sparse_jacobian)
 def _traced(tracer: Tracer, asked: Asked, x: Any, argnums: Any, args: Any, kwargs: Any) -> Any:
     at = {"argnums": argnums, "args": args, "kwargs": kwargs, **asked.options}
-    at = {"mode": "symmetric"} | at if asked.is_hessian else at
+    if asked.is_hessian:
+        at = {"mode": "symmetric", "hessian_of": asked.f} | at
     return asked.result(traced_sparse_jacobian(tracer, asked.differentiated, x, **at))
 
 
@@ -130,17 +136,23 @@ def traced_sparse_jacobian(
     argnums: Any = 0,
     args: Any = (),
     kwargs: Any = None,
+    hessian_of: Any = None,
     **options: Any,
 ) -> Any:
     """The value, the sparse matrix, and aux if there is one, in a trace."""
-    if sparse is True:
-        raise UntraceableError(
-            "sparse=True finds a pattern, which is done outside of traced functions: pass "
-            "sparse=jacobian_sparsity(f, x), or put jit inside, jacobian(jit(f), x, sparse=True)",
-            tracer.position.location(),
-        )
-    plan = plan_for(sparse, mode, format)
     args = (x, *args) if isinstance(args, tuple) else (x, args)
+    if sparse is True:
+        of = f if hessian_of is None else hessian_of
+        if mentions_symbols(of):
+            raise UntraceableError(
+                "sparse=True finds the pattern of a function from outside, and this one is made in "
+                "the traced function: pass a pattern",
+                tracer.position.location(),
+            )
+        examples = [_example(tracer, a) for a in (args, kwargs or {})]
+        asked = {"hessian": hessian_of is not None, "has_aux": options.get("has_aux", False)}
+        sparse = lasting_pattern(Question(of, argnums, *examples, **asked))
+    plan = plan_for(sparse, mode, format)
     given = {name: options.get(name, default) for name, default in _OPTIONS.items()}
     call = f, argnums, args, kwargs or {}
     y, data, *aux = tracer.call(value_and_entries, (*call, {**given, "plan": plan}), {})
@@ -150,3 +162,17 @@ def traced_sparse_jacobian(
         given |= {"argnums": argnums, "args": args[1:], "kwargs": kwargs or {}}
         make.write(tracer, f, data, args, given)
     return (y, Assembled(data, make, plan.shape), *aux)
+
+
+def _example(tracer: Tracer, x: Any) -> Any:
+    """Arguments with arrays and numbers of ones in place of symbols; their lengths are guarded."""
+    leaves, tree = flatten(x)
+    lengths = tracer.recorder.lengths
+    made = []
+    for leaf in leaves:
+        if type(leaf) is Symbol and leaf.is_array:
+            shape = tuple(lengths.known_length(leaf, k) for k in range(leaf.type.ndim))
+            made.append(np.ones(shape, leaf.dtype))
+        else:
+            made.append(leaf.dtype.type(1).item() if type(leaf) is Symbol else leaf)
+    return tree(made)

@@ -58,6 +58,24 @@ def test_hessians(f, jit):
     np.testing.assert_allclose(fwdad.hessian(f, sparse=True)(x).toarray(), wanted, atol=1e-11)
 
 
+@pytest.mark.parametrize(("f", "x"), CASES[:4])
+def test_in_a_traced_function(f, x):
+    J = fwdad.jit(lambda x: fwdad.jacobian(f, x, sparse=True))
+    of = fwdad.jit(fwdad.jacrev(f, sparse=True))
+    for at in (x, x + 0.5, x[1:], x):
+        wanted = fwdad.jacobian(f, at, mode="forward").reshape(-1, at.size)
+        np.testing.assert_allclose(J(at).toarray(), wanted, rtol=1e-13, atol=1e-14)
+        np.testing.assert_allclose(of(at).toarray(), wanted, rtol=1e-13, atol=1e-14)
+
+
+def test_hessian_in_a_traced_function():
+    x = RNG.random(9)
+    H = fwdad.jit(lambda x: fwdad.hessian(programs.rosenbrock, x, sparse=True))
+    for at in (x, x[2:]):
+        wanted = fwdad.hessian(programs.rosenbrock, at)
+        np.testing.assert_allclose(H(at).toarray(), wanted, rtol=1e-11, atol=1e-11)
+
+
 def test_found_once_for_each_shape(traced):
     J = fwdad.jacfwd(lambda x: x[1:] * x[:-1], sparse=True)
     for n in (4, 4, 5, 4, 5):
@@ -83,16 +101,17 @@ def test_found_anew_for_other_indices(traced):
 HELD = np.array([2, 0])
 
 
+def held(x):
+    return x[HELD] ** 2
+
+
 def test_found_anew_for_other_indices_from_outside():
     x = RNG.random(3)
 
-    def f(x):
-        return x[HELD] ** 2
-
     for first in (2, 1, 0):
         HELD[0] = first
-        J = fwdad.jacobian(f, x, sparse=True)
-        np.testing.assert_allclose(J.toarray(), fwdad.jacobian(f, x), rtol=1e-14)
+        J = fwdad.jacobian(held, x, sparse=True)
+        np.testing.assert_allclose(J.toarray(), fwdad.jacobian(held, x), rtol=1e-14)
 
 
 def stepped(x, flag, limit):
@@ -153,8 +172,13 @@ def test_nothing_is_written():
 
 def test_refusals():
     x = RNG.random(4)
-    with pytest.raises(UntraceableError, match="outside of traced functions"):
-        fwdad.jit(lambda x: fwdad.jacobian(programs.burgers, x, sparse=True))(x)
+    with pytest.raises(UntraceableError, match="made in the traced function"):
+        fwdad.jit(lambda x: fwdad.jacobian(lambda y: y * x[0], x, sparse=True))(x)
+    with pytest.raises(UntraceableError, match="depends on ints"):
+        fwdad.jit(lambda x: fwdad.jacobian(held, x, sparse=True))(x)
+    with pytest.raises(UntraceableError, match="depends on ints"):
+        places = np.array([0, 1])
+        fwdad.jit(lambda x: fwdad.jacobian(gathered, x, args=(places, 1.0), sparse=True))(x)
     with pytest.raises(UntraceableError, match=r"Pass a pattern: sparse=pattern"):
         fwdad.jacobian(lambda x: eval("x * 2"), x, sparse=True)
     with pytest.raises(UnsupportedTypeError, match="one array"):
