@@ -24,6 +24,7 @@ from fwdad.drivers.gradient import in_trees
 from fwdad.drivers.jacobian import jacobian, value_and_jacobian
 from fwdad.drivers.linearize import linearize
 from fwdad.drivers.pullback import vjp
+from fwdad.drivers.sparse_options import SPARSE_JACOBIAN
 from fwdad.drivers.strategy import Choice, Watch
 from fwdad.eager.build import unseen
 from fwdad.errors import UnsupportedTypeError, message_of, type_in_words
@@ -162,7 +163,12 @@ def _of_evaluator(evaluator: Any, f: Any, choices: list[Choice]) -> str:
     if evaluator is hessian or evaluator is hvp:
         told = [c for c in _flat(choices) if c.what == "gradient" or _is_one_tape(c)]
         gradient = _with_tangents(told[0]) if _is_one_tape(told[0]) else _explained(told[0])
-        return f"tangents are pushed through the gradient: {gradient}"
+        found = f"tangents are pushed through the gradient: {gradient}"
+        entries, *dense = choices[0].taken.split("\n")
+        is_sparse = choices[0].what == SPARSE_JACOBIAN
+        return "\n".join([f"with {entries}: {found}", *dense]) if is_sparse else found
+    if choices and choices[0].what == SPARSE_JACOBIAN:
+        return _explained(choices[0])
     if evaluator is jvp or evaluator is derivative:
         return _pushed(f, choices)
     return _explained(choices[0])
@@ -180,6 +186,8 @@ def _explained(choice: Choice) -> str:
         if choice.taken == "rows":
             return f"by rows: {_explained(choice.within[0])}"
         return f"by columns: {_pushed(choice.f, choice.within)}"
+    if choice.what == SPARSE_JACOBIAN:
+        return _colours(choice)
     if choice.taken == "tape":
         return f"{_tape(choice)}, forwards and backwards: {_operations(choice)}{_raised(choice)}"
     if choice.taken == "recorded run":
@@ -187,6 +195,15 @@ def _explained(choice: Choice) -> str:
     else:
         what = "is run on duals"
     return f"{name} {what}, because{_reasons(choice)}{_raised(choice)}"
+
+
+def _colours(choice: Choice) -> str:
+    """What was run for the colours of a sparse Jacobian."""
+    entries, *dense = choice.taken.split("\n")
+    back = next((c for c in choice.within if c.what == "value and pullback"), None)
+    ways = [_pushed(choice.f, choice.within)] if "direction" in entries else []
+    ways += [] if back is None else [_explained(back)]
+    return "\n".join([f"with {entries}: {'; '.join(ways)}", *dense]) + _raised(choice)
 
 
 def _raised(choice: Choice) -> str:

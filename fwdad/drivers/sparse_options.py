@@ -8,6 +8,8 @@ from fwdad.errors import UnsupportedTypeError
 from fwdad.evaluation.by_tape import Evaluator, Question
 
 SPARSE = ("sparse", "format", "check")
+SPARSE_JACOBIAN = "sparse jacobian"
+"""What is chosen where one is computed."""
 
 
 def sparse_options(sparse: Any, form: str, way: str, *, check: bool) -> dict[str, Any]:

@@ -46,3 +46,25 @@ def test_spy():
     assert repr(fwdad.spy(programs.burgers, x)) == "┌────┐\n│⠳⣦⡀⠀│\n│⠀⠈⠻⢦│\n└────┘"
     assert fwdad.spy(patterns.banded(8, 1)) == fwdad.spy(programs.rosenbrock, x, hessian=True)
     assert fwdad.spy(programs.burgers, x, kind="local", height=1).count("\n") == 2
+
+
+def solved(x):
+    return np.linalg.solve(np.diag(x), x) * x
+
+
+def test_explain():
+    x = np.arange(1.0, 13.0)
+    told = fwdad.explain(fwdad.jacobian, programs.burgers, x, sparse=True)
+    assert told.startswith("with 3 directions for 32 entries: burgers is run on duals")
+    told = fwdad.explain(fwdad.jacobian, fwdad.jit(programs.burgers), x, sparse=True)
+    assert told.startswith("with 3 directions for 32 entries: the tape of burgers, with tangents")
+    told = fwdad.explain(fwdad.jacrev(programs.wide, sparse=True), x[:8])
+    assert told.startswith("with 2 cotangents for 10 entries: the tape of wide, forwards")
+    told = fwdad.explain(fwdad.jacobian, programs.arrow, x, sparse=True)
+    assert told.startswith("with 2 directions and 1 cotangent for 34 entries: arrow is run")
+    assert "; the tape of arrow, forwards and backwards" in told
+    told = fwdad.explain(fwdad.hessian, programs.rosenbrock, x, sparse=True)
+    assert told.startswith("with 3 directions for 34 entries: tangents are pushed through the grad")
+    told = fwdad.explain(fwdad.jacobian, solved, x, sparse=True)
+    assert "dense: numpy.linalg.solve" in told
+    assert "test_sparsity.py" in told

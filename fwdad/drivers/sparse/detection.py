@@ -71,7 +71,8 @@ class Question:
 class _Answer:
     """A pattern, and what it holds for: a tape, and the values of ints among its inputs."""
 
-    question: Question
+    f: Function
+    key: Any
     flat_key: Any
     tape: Tape
     pattern: SparsityPattern
@@ -79,7 +80,7 @@ class _Answer:
 
     def is_of(self, question: Question, flat: Flattened) -> bool:
         """Whether it is the answer to another question, too."""
-        if self.question.f is not question.f or self.question.key != question.key:
+        if self.f is not question.f or self.key != question.key:
             return False
         if self.flat_key != flat.key:
             return False
@@ -106,7 +107,7 @@ def pattern_of(question: Question) -> SparsityPattern:
     ints = {k: alike(x) if isinstance(x, np.ndarray) else x
             for k, x in enumerate(leaves) if not _is_float(x)}  # fmt: skip
     with _LOCK:
-        _ANSWERS.append(_Answer(question, flat.key, tape, pattern, ints))
+        _ANSWERS.append(_Answer(question.f, question.key, flat.key, tape, pattern, ints))
         del _ANSWERS[:-_KEPT]
     return pattern
 

@@ -12,6 +12,8 @@ from fwdad.drivers.sparse.checks import Checked, FirstTime, check_entries
 from fwdad.drivers.sparse.compressed import value_and_entries
 from fwdad.drivers.sparse.detection import Question, lasting_pattern, pattern_of
 from fwdad.drivers.sparse.plans import Plan, plan_for
+from fwdad.drivers.sparse_options import SPARSE_JACOBIAN
+from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.drivers.tape_cache import jitted_of, tape_or_else
 from fwdad.errors import UnsupportedTypeError, UntraceableError
 from fwdad.evaluation.arguments import argument_numbers, arguments_of, check_chunk
@@ -88,11 +90,12 @@ def sparse_jacobian(
         y, data, *aux = value_and_entries(of, argnums, *at, {**given, "plan": plan})
         return asked.result((y, plan.assembly(data), *aux))
 
-    if jitted_of(f) is None:
-        found = at_once()
-    else:
+    def by_tape() -> Any:
         unchecked = {**options, "sparse": plan, "check": False}
-        found = tape_or_else(asked.evaluate, f, argnums, *at, unchecked, at_once)
+        return tape_or_else(asked.evaluate, f, argnums, *at, unchecked, at_once)
+
+    run = at_once if jitted_of(f) is None else by_tape
+    found = first_that_can(SPARSE_JACOBIAN, f, Candidate(plan.in_words, run))
     checked = Checked(plan)
     if options["check"] and f not in checked:
         given |= {"argnums": argnums, "args": at[0][1:], "kwargs": at[1]}

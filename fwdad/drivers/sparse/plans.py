@@ -38,6 +38,7 @@ class Plan:
     def __init__(self, colouring: Colouring, form: str) -> None:
         self.colouring = colouring
         self.format = form
+        self.dense: tuple[str, ...] = ()
         self.assembly = Assembly(colouring.pattern, form)
         self.checked: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -49,6 +50,16 @@ class Plan:
         """The matrix's shape."""
         m, n = self.colouring.pattern.shape
         return int(m), int(n)
+
+    @property
+    def in_words(self) -> str:
+        """What is computed, and what made the pattern dense."""
+        counts = {"direction": self.colouring.column_count, "cotangent": self.colouring.row_count}
+        parts = [f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
+        entries = (
+            f"{' and '.join(parts) or 'no direction'} for {self.colouring.pattern.nnz} entries"
+        )
+        return "\n".join([entries, *(f"dense: {why}" for why in self.dense)])
 
     @property
     def by_rows(self) -> bool:
@@ -120,6 +131,7 @@ def plan_for(given: Any, way: str, form: str) -> Plan:
     if held is not None and held[0]() is given and key in held[1]:
         return held[1][key]
     made = Plan(_colouring(given, way), form)
+    made.dense = getattr(given, "dense", ())
     try:
         reference = weakref.ref(given, _forgotten(address))
     except TypeError:  # a list

@@ -176,8 +176,8 @@ def test_refusals():
         fwdad.jit(lambda x: fwdad.jacobian(lambda y: y * x[0], x, sparse=True))(x)
     with pytest.raises(UntraceableError, match="depends on ints"):
         fwdad.jit(lambda x: fwdad.jacobian(held, x, sparse=True))(x)
+    places = np.array([0, 1])
     with pytest.raises(UntraceableError, match="depends on ints"):
-        places = np.array([0, 1])
         fwdad.jit(lambda x: fwdad.jacobian(gathered, x, args=(places, 1.0), sparse=True))(x)
     with pytest.raises(UntraceableError, match=r"Pass a pattern: sparse=pattern"):
         fwdad.jacobian(lambda x: eval("x * 2"), x, sparse=True)
