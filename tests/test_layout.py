@@ -186,6 +186,7 @@ PLUG_IN_POINTS = {
     "fwdad.tangents.registrations._LAZY": "classes of modules that are not imported yet",
     "fwdad.codegen.loops.arrays.functions.HANDLERS": "how a function is written as loops",
     "fwdad.codegen.passes.decompositions._EXPANSIONS": "decompositions",
+    "fwdad.transforms.sparsity.structures.STRUCTURES": "which elements a function's result needs",
     "fwdad.reversible.language.call_parser._CONTRACTS": "checks of calls of a function",
     "fwdad.core.generated_source.TRACES": "where a trace is: errors, below it, name that line",
     # what a call or a class means to lifted code, or to a trace

@@ -38,6 +38,7 @@ from fwdad.ir.ops import (
 from fwdad.ops import record_of
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.transforms.forward.rule_table import ruled_function
+from fwdad.transforms.sparsity import products  # noqa: F401  (it enters its structures)
 from fwdad.transforms.sparsity.cells import (
     UNKNOWN,
     Cell,

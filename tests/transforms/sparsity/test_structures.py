@@ -123,6 +123,15 @@ def test_superset(name, kind):
         assert not np.any(J & ~pattern)
 
 
+def test_known_arrays_are_sorted():
+    for f, x in ((np.sort, V), (lambda x: np.sort(x, axis=0), X), (lambda x: np.sort(x, None), X)):
+        J = fwdad.jacobian(f, x, mode="forward").reshape(-1, x.size) != 0
+        assert np.array_equal(fwdad.jacobian_sparsity(f, x, kind="local").toarray(), J)
+        assert fwdad.jacobian_sparsity(f, x).nnz > J.sum()
+    ties = np.array([1.0, 2.0, 1.0])
+    assert fwdad.jacobian_sparsity(np.sort, ties, kind="local").nnz == 9
+
+
 def test_what_is_dense_is_named():
     pattern = fwdad.jacobian_sparsity(WIDER["eigenvalues"][0], X)
     (why,) = pattern.dense
