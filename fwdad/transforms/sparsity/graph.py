@@ -8,6 +8,7 @@ make cycles.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from typing import Any
 
@@ -29,18 +30,27 @@ class Graph:
         self.inputs = inputs
         self.pairs = pairs
         self._count = inputs + 1
+        self._batches: list[int] = []  # the first of nodes that do not depend on one another
+        self._in_order = True
         self._edges: list[tuple[Any, Any]] = []
         self._single: tuple[list[int], list[int]] = ([], [])
         self._joined: list[tuple[Any, Any, Any]] = []
 
     def new(self, count: int) -> Nodes:
         """Some new nodes."""
+        self._batches.append(self._count)
         self._count += count
         return np.arange(self._count - count, self._count)
 
     def depend(self, nodes: Any, on: Any) -> None:
-        """Let each of some nodes depend on another one, too."""
-        self._edges.append((np.ravel(nodes), np.ravel(on)))
+        """Let each of some new nodes depend on an older one."""
+        nodes, on = (np.ravel(x).astype(np.int64, copy=False) for x in (nodes, on))
+        self._edges.append((nodes, on))
+
+    def depend_on_any(self, nodes: Any, on: Any) -> None:
+        """Let each of some nodes depend on another one, whichever is older."""
+        self._in_order = False
+        self.depend(nodes, on)
 
     def either(self, a: int, b: int) -> int:
         """A node for what depends on either of two."""
@@ -127,8 +137,7 @@ class Graph:
         single = [np.array(x, np.int64) for x in self._single]
         targets = [t for t, _ in self._edges]
         sources = [s for _, s in self._edges]
-        found = np.concatenate([*targets, single[0]]), np.concatenate([*sources, single[1]])
-        return found[0].astype(np.int64), found[1].astype(np.int64)
+        return np.concatenate([*targets, single[0]]), np.concatenate([*sources, single[1]])
 
     def jacobian(self, results: Any) -> sp.csr_array:
         """For each result's node, the inputs that it depends on."""
@@ -161,14 +170,18 @@ class Graph:
         starts, on = _by_target(targets, sources, count)
         live = _reachable(starts, on, goals)
         rows = _Rows(count, given)
-        keep = live[targets]
-        _propagate(rows, (targets[keep], sources[keep]), (starts, on), live)
+        if self._in_order and not self._single[0]:
+            for first, end in itertools.pairwise([*self._batches, count]):
+                rows.add(first + np.flatnonzero(live[first:end]), starts, on)
+        else:
+            keep = live[targets]
+            _propagate(rows, (targets[keep], sources[keep]), (starts, on), live)
         pattern = rows.matrix(goals, self.inputs)
         return pattern, live if groups is None else live[groups]
 
     def _groups(self, targets: Nodes, sources: Nodes) -> Any:
         """A number for each node, equal in cycles; None where there is no cycle."""
-        if np.all(targets > sources):
+        if self._in_order or np.all(targets > sources):
             return None
         ones = np.ones(targets.size, bool)
         graph = sp.csr_array((ones, (targets, sources)), shape=(self._count, self._count))
@@ -176,8 +189,11 @@ class Graph:
 
 
 def sorted_once(x: Any) -> Any:
-    """The elements of an array in order, each once; ``np.unique`` takes ten times as long."""
-    x = np.sort(x, axis=None)
+    """The elements of an array in order, each once; ``np.unique`` takes ten times as long.
+
+    What is sorted here is nearly in order, and a stable sort is four times as fast then.
+    """
+    x = np.sort(x, axis=None, kind="stable")
     first = np.ones(x.size, bool)
     np.not_equal(x[1:], x[:-1], out=first[1:])
     return x[first]
@@ -220,8 +236,7 @@ def _propagate(rows: _Rows, edges: tuple[Any, Any], by_target: tuple[Any, Any], 
         met = following[_spans(first, after[frontier + 1] - first)]
         np.subtract.at(waiting, met, 1)
         frontier = sorted_once(met[waiting[met] == 0])
-        first, lengths = starts[frontier], starts[frontier + 1] - starts[frontier]
-        rows.add(frontier, np.repeat(np.arange(frontier.size), lengths), on[_spans(first, lengths)])
+        rows.add(frontier, starts, on)
 
 
 class _Rows:
@@ -236,8 +251,11 @@ class _Rows:
         self.length[inputs] = 1
         self._inputs = max(inputs.size, 1)
 
-    def add(self, nodes: Any, of: Any, sources: Any) -> None:
-        """Set the rows of nodes: node ``of[k]`` depends on what ``sources[k]`` does."""
+    def add(self, nodes: Any, starts: Any, on: Any) -> None:
+        """Set the rows of nodes, from those of the nodes that they depend on."""
+        first, degrees = starts[nodes], starts[nodes + 1] - starts[nodes]
+        sources = on[_spans(first, degrees)]
+        of = np.repeat(np.arange(nodes.size), degrees)
         lengths = self.length[sources]
         columns = self.columns[_spans(self.first[sources], lengths)]
         keys = sorted_once(np.repeat(of, lengths) * self._inputs + columns)

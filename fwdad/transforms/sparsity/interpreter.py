@@ -476,7 +476,7 @@ class _Frame:
     def _return(self, made: Any, nodes: Any) -> None:
         """Let the elements before an iteration depend on those after one."""
         held = nodes > 0
-        self.graph.depend(made[held], nodes[held])
+        self.graph.depend_on_any(made[held], nodes[held])
 
 
 def _is_constant(op: Apply) -> bool:

@@ -109,7 +109,17 @@ def picked(x):
     return y
 
 
-@pytest.mark.parametrize("f", [swapped, picked])
+def shifted(x):
+    """Each element comes from the one before, as often as x says."""
+    y = x.copy()
+    s = x[0]
+    while s < 1.0:
+        y[1:] = y[:-1]
+        s = s * 1.5 + 0.1
+    return y
+
+
+@pytest.mark.parametrize("f", [swapped, picked, shifted])
 def test_what_depends_on_values(f):
     for x in np.random.default_rng(2).random((6, 4)) + 0.05:
         for pattern in patterns_of(f, x):
