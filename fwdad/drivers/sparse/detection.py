@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from types import MethodType
 from typing import Any, Literal
 
 import numpy as np
@@ -80,7 +81,8 @@ class _Answer:
 
     def is_of(self, question: Question, flat: Flattened) -> bool:
         """Whether it is the answer to another question, too."""
-        if self.f is not question.f or self.key != question.key:
+        methods = isinstance(self.f, MethodType) and self.f == question.f
+        if not (self.f is question.f or methods) or self.key != question.key:
             return False
         if self.flat_key != flat.key:
             return False
@@ -96,20 +98,26 @@ _ANSWERS: list[_Answer] = []
 
 def pattern_of(question: Question) -> SparsityPattern:
     """A pattern that holds for every x of this shape, found once."""
+    return _answer_to(question).pattern
+
+
+def _answer_to(question: Question) -> _Answer:
+    """The answer to a question that holds for every x of this shape."""
     flat = Flattened(question.args, question.kwargs)
     with _LOCK:
         for answer in _ANSWERS:
             if answer.is_of(question, flat):
-                return answer.pattern
+                return answer
     tape = _traced(question, flat)
     leaves = tape.leaves(flat.leaves)
     pattern = _found(question, tape, leaves, "global")
     ints = {k: alike(x) if isinstance(x, np.ndarray) else x
             for k, x in enumerate(leaves) if not _is_float(x)}  # fmt: skip
+    answer = _Answer(question.f, question.key, flat.key, tape, pattern, ints)
     with _LOCK:
-        _ANSWERS.append(_Answer(question.f, question.key, flat.key, tape, pattern, ints))
+        _ANSWERS.append(answer)
         del _ANSWERS[:-_KEPT]
-    return pattern
+    return answer
 
 
 def lasting_pattern(question: Question) -> SparsityPattern:
@@ -117,15 +125,14 @@ def lasting_pattern(question: Question) -> SparsityPattern:
 
     The arguments are examples, of which only shapes and types count.
     """
-    pattern = pattern_of(question)
-    answer = next(a for a in _ANSWERS if a.pattern is pattern)
+    answer = _answer_to(question)
     if answer.ints or answer.tape.value_guards:
         raise UntraceableError(
             f"the sparsity pattern of {function_name(question.f)} depends on ints that it reads, "
             "or is given, and a traced function would not see them change: pass "
             "sparse=jacobian_sparsity(f, x), or put jit inside, jacobian(jit(f), x, sparse=True)"
         )
-    return pattern
+    return answer.pattern
 
 
 def local_pattern(question: Question) -> SparsityPattern:

@@ -151,6 +151,43 @@ def test_other_arguments():
     assert np.array_equal(of_number.toarray(), np.ones((6, 1)))
 
 
+class Model:
+    """A method, which reads an attribute."""
+
+    def __init__(self):
+        self.gain, self.shift = 2.0, 1
+
+    def residual(self, x):
+        return self.gain * x[self.shift :] * x[: -self.shift]
+
+
+def test_methods(traced):
+    model, x = Model(), RNG.random(5)
+    for gain, shift, count in ((2.0, 1, 1), (2.0, 1, 1), (3.0, 1, 1), (3.0, 2, 2)):
+        model.gain, model.shift = gain, shift
+        J = fwdad.jacobian(model.residual, x, sparse=True)
+        np.testing.assert_allclose(J.toarray(), fwdad.jacobian(model.residual, x), rtol=1e-14)
+        assert len(traced) == count
+
+
+@pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
+@pytest.mark.parametrize("mode", ["forward", "reverse", "auto"])
+def test_nothing_to_differentiate(mode, jit):
+    for shape in ((0,), (0, 3)):
+        J = fwdad.jacobian(jit(lambda x: x * 2), np.zeros(shape), sparse=True, mode=mode)
+        assert J.shape == (0, 0)
+    assert fwdad.jacobian(jit(lambda x: x[:0]), np.ones(3), sparse=True, mode=mode).shape == (0, 3)
+
+
+@pytest.mark.parametrize("x", [RNG.random((4, 6))[:, ::2], np.asfortranarray(RNG.random((4, 3)))])
+def test_other_layouts(x):
+    f = lambda x: (x.T * x.sum(axis=0)[:, None]).reshape(-1)[::2]  # noqa: E731
+    for jit in (lambda f: f, fwdad.jit):
+        J = fwdad.jacobian(jit(f), x, sparse=True)
+        wanted = fwdad.jacobian(f, x).reshape(-1, x.size)
+        np.testing.assert_allclose(J.toarray(), wanted, rtol=1e-13)
+
+
 def test_a_number_that_depends_on_nothing():
     assert fwdad.jacobian_sparsity(lambda x: 3.0, RNG.random(4)).shape == (1, 4)
     assert fwdad.jacobian(lambda x: x[1] * 1.0, RNG.random(4), sparse=True).nnz == 1
