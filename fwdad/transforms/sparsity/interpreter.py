@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import Location
-from fwdad.ir.analysis.alias import memory_of
+from fwdad.ir.analysis.alias import aliased_arguments, memory_of
 from fwdad.ir.ops import (
     Apply,
     Block,
@@ -35,7 +35,7 @@ from fwdad.ir.ops import (
     values_in,
     walk,
 )
-from fwdad.ops import record_of
+from fwdad.ops import Memory, record_of
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.sparsity import products  # noqa: F401  (it enters its structures)
@@ -208,13 +208,19 @@ class _Frame:
         """The nodes of a result, in memory that is a view if the program's is."""
         record = record_of(op.function)
         nodes, told = nodes_of_call(CallOf(self.graph, op, self.cell, shape), k)
-        if record.may_be_view and is_array(v) and not told:
-            self._alone(op.operands())
+        if record.may_be_view and is_array(v):
+            exact = told and record.memory is not Memory.MAYBE
+            if not (exact or any(np.may_share_memory(nodes, x) for x in self._memory(op))):
+                self._alone(aliased_arguments(op))
         if _is_constant(op):
             return np.zeros_like(nodes)
         if not told and np.any(nodes):
             self.outer.dense.append((op.location, function_name(op.function)))
         return nodes
+
+    def _memory(self, op: Apply) -> list[Any]:
+        """The nodes of the arrays that a call is given."""
+        return [self.cells[v].nodes for v in values_in(op.operands()) if is_array(v)]
 
     def _of_numbers(self, op: Apply) -> int:
         """A number depends on what all those that it is made of depend on."""
@@ -273,12 +279,16 @@ class _Frame:
         if index is UNKNOWN:
             self._store_somewhere(op, target.nodes, np.asarray(nodes))
         elif isinstance(op, Update):
-            before = Value(op.array.type)
-            self.cells[before] = Cell(np.asarray(target.nodes[index]))
-            call = Apply(op.function, (before, op.value), outputs=(before,), location=op.location)
-            shape = np.broadcast_shapes(self.cells[before].nodes.shape, np.shape(nodes))
+            old = Value(op.array.type)
+            self.cells[old] = Cell(np.asarray(target.nodes[index]))
+            call = Apply(op.function, (old, op.value), outputs=(old,), location=op.location)
+            shape = np.broadcast_shapes(self.cells[old].nodes.shape, np.shape(nodes))
             asked = CallOf(self.graph, call, self.cell, shape)
             target.nodes[index] = nodes_of_call(asked)[0]
+        elif self._is_part(op.array):
+            before = np.asarray(target.nodes[index])
+            shape = np.broadcast_shapes(before.shape, np.shape(nodes))
+            target.nodes[index] = self.graph.union([before, np.asarray(nodes)], shape)
         else:
             target.nodes[index] = nodes
         if target.value is UNKNOWN:
@@ -291,6 +301,11 @@ class _Frame:
                 target.value[index] = op.function(target.value[index], given.value)
             else:
                 target.value[index] = given.value
+
+    def _is_part(self, v: Value) -> bool:
+        """Whether an array of reals may be a part of complex numbers."""
+        owners = self._roots.get(v, {v})
+        return v.type.dtype.kind == "f" and any(w.type.dtype.kind == "c" for w in owners)
 
     def _store_somewhere(self, op: Store | Update, held: Any, nodes: Any) -> None:
         """A store, or an update, at any place."""

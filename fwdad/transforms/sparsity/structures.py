@@ -374,7 +374,8 @@ _KINDS = (_declared, _elementwise, _gathered, _moved, _selected, _along_lines, _
 
 @structure(identity, float, complex, np.float64, np.float32, np.complex128, np.complex64, abs)
 def _number(call: Call) -> Any:
-    return call.nodes(call.args[0])
+    nodes = call.nodes(call.args[0])
+    return nodes if call.function is identity else np.array(nodes)
 
 
 @structure(np.where)
@@ -397,7 +398,7 @@ def _by_elements(call: Call) -> Any:
 
 @structure(np.real, np.imag)
 def _part(call: Call) -> Any:
-    return np.array(call.nodes(call.args[0]))
+    return call.nodes(call.args[0])  # a view, as it is of complex numbers
 
 
 @structure(np.full_like, np.full)

@@ -144,6 +144,44 @@ def test_memory():
     assert here.sum() <= dense(f, x).sum() + 3  # zeros are multiplied by x[4]
 
 
+def parts(x):
+    z = x * (1 + 2j)
+    z.real[1] = x[0]
+    w = np.real(z)
+    w[2] = x[3]
+    return np.concatenate([z.real, z.imag])
+
+
+def turned(x):
+    a = np.outer(x, x)
+    b = np.einsum("ij->ji", a)
+    b[0] = x[0]
+    return a.ravel()
+
+
+def flattened(x):
+    a = np.asfortranarray(np.outer(x, x))
+    b = np.ascontiguousarray(a)
+    b[0] = x[3]
+    c = np.asarray(a)
+    c[1] = x[2]
+    return np.concatenate([a.ravel(), b.ravel()])
+
+
+def absolute(x):
+    y = x * 1
+    z = abs(y)
+    z[0] = x[1]
+    return y * z
+
+
+@pytest.mark.parametrize("f", [parts, turned, flattened, absolute])
+def test_views_that_are_written(f):
+    x = np.random.default_rng(3).random(4) + 0.2
+    for pattern in patterns_of(f, x):
+        assert not np.any(dense(f, x) & ~pattern)
+
+
 def test_an_update_of_what_it_reads():
     def f(x):
         v = np.array(x)
