@@ -108,7 +108,7 @@ class Call:
                 *[replaced(a) for a in self.args],
                 **{k: replaced(a) for k, a in self.kwargs.items() if k != "dtype"},
             )
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, AttributeError):
             raise NotOfThisKind from None
         return made
 
@@ -170,7 +170,9 @@ def nodes_of_call(call: Call, k: int = 0) -> tuple[Any, bool]:
             return _views(call, k), True
         except NotOfThisKind:
             return call.everything(), math.prod(call.shape) == 1
-    for kind in _KINDS:
+    rule = find_rule(call.function)
+    declared = rule is None or not rule.of_user or rule.kind == "elementwise"
+    for kind in _KINDS if declared else ():  # of the user's own nothing else is known
         try:
             return kind(call), True
         except NotOfThisKind:

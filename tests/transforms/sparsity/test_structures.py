@@ -132,6 +132,25 @@ def test_known_arrays_are_sorted():
     assert fwdad.jacobian_sparsity(np.sort, ties, kind="local").nnz == 9
 
 
+def test_rules_of_the_user():
+    """A parameter that is called axis means nothing, and linear functions are not run on nodes."""
+
+    def mixed(x, axis=0):
+        assert x.dtype == float
+        return x[::-1] * np.ones(1)
+
+    fwdad.linear(mixed)
+
+    def squared(x):
+        return x**2
+
+    fwdad.elementwise(squared, lambda x, y: 2 * x)
+    dense = np.ones((6, 6), bool)
+    for kind in ("global", "local"):
+        assert np.array_equal(fwdad.jacobian_sparsity(mixed, V, kind=kind).toarray(), dense)
+        assert np.array_equal(fwdad.jacobian_sparsity(squared, V, kind=kind).toarray(), np.eye(6))
+
+
 def test_what_is_dense_is_named():
     pattern = fwdad.jacobian_sparsity(WIDER["eigenvalues"][0], X)
     (why,) = pattern.dense
