@@ -255,6 +255,15 @@ def colouring_of_a_wide_pattern():
     return colour(wide, kind="star")
 
 
+@case(
+    fwdad.errors.PatternError,
+    "fwdad.jacobian(np.cumsum",
+    r"misses the entry \(\d, \d\).*sparse=True",
+)
+def pattern_without_an_entry():
+    return fwdad.jacobian(np.cumsum, np.ones(3), sparse=np.eye(3))
+
+
 @case(fwdad.errors.StaleValueError, "held[0] * x", "earlier derivative call.*stop_gradient")
 def result_that_an_earlier_call_has_kept():
     held = []
