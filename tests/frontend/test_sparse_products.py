@@ -66,6 +66,7 @@ def test_arguments_and_other_formats():
         a = sp.csr_array(DENSE * (k + 1.0))
         np.testing.assert_allclose(f(a, VECTOR), a @ VECTOR)
         np.testing.assert_allclose(g(VECTOR), a @ VECTOR)
+        np.testing.assert_allclose(fwdad.jit(lambda y, a: y @ a)(a @ VECTOR, a), (a @ VECTOR) @ a)
         np.testing.assert_allclose(gradient(VECTOR, a), 2 * (a.T @ (a @ VECTOR)))
     a.data *= 2
     np.testing.assert_allclose(f(a, VECTOR), a @ VECTOR)

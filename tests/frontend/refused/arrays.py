@@ -163,17 +163,6 @@ _SPARSE = (
     "SciPy's sparse arrays that are made of values, "
     "and what is done with them and values but `A @ x`"
 )
-_MATRIX = scipy.sparse.csr_array(np.eye(4))
-
-
-@refuses(_SPARSE, _MATRIX, V, part="sparse arrays cannot be traced")
-def sparse_argument(s, a):
-    return a @ s  # here
-
-
-@refuses(_SPARSE, V, part="sparse arrays cannot be traced")
-def sparse_from_outside(a):
-    return a @ _MATRIX  # here
 
 
 @refuses(_SPARSE, V, part="sparse arrays cannot be traced")
