@@ -13,7 +13,6 @@ SPELLINGS = {
     "custom_vjp": "rrule(f), whose rule is given to f from outside",
     "custom_gradient": "rrule(f), whose rule is given to f from outside",
     "remat": "checkpoint(f)",
-    "vmap": "a function of arrays with an axis more, or a loop, which jit compiles",
     "numpy": "numpy itself: fwdad differentiates NumPy's own functions",
     "lax": "Python's own for, while and if, which fwdad differentiates and compiles",
     # PyTorch

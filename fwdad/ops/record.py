@@ -118,6 +118,8 @@ class Record:
         What a reduction of nothing may start with, where the ufunc has no identity.
     algebra, cost
         What it computes, and what that costs.
+    piecewise_linear : bool
+        Between its kinks it is linear in each argument, of real numbers.
     constant : bool
         Its result carries no tangent, whatever its arguments do.
     gathers, passes : bool
@@ -181,6 +183,7 @@ class Record:
     start: float | None = None
     algebra: Algebra | None = None
     cost: Cost | None = None
+    piecewise_linear: bool = False
     constant: bool = False
     gathers: bool = False
     passes: bool = False

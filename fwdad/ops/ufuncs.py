@@ -43,19 +43,19 @@ op(np.power, cost=Cost.LIBRARY, libm="pow")
 op(np.arctan2, cost=Cost.LIBRARY, libm="atan2")
 op(np.hypot, cost=Cost.LIBRARY, libm="hypot")
 op(np.sqrt, cost=Cost.ROOT, libm="sqrt", simd="sqrt", numba_complex=True)
-op(np.fabs, libm="fabs", simd="abs")
+op(np.fabs, libm="fabs", simd="abs", piecewise_linear=True)
 op(np.copysign, libm="copysign", simd="copysign", risk=Risk.QUIET)
 
 # -- instructions on vectors
-op(np.absolute, simd="abs")
+op(np.absolute, simd="abs", piecewise_linear=True)
 for _f in (np.floor, np.ceil, np.trunc, np.rint, np.sign):
     op(_f, simd=_f.__name__, numba=True)
 for _f in (np.maximum, np.minimum, np.fmax, np.fmin):
-    op(_f, simd=_f.__name__, numba=True, device=True)
+    op(_f, simd=_f.__name__, numba=True, device=True, piecewise_linear=True)
 for _f in (np.isnan, np.isfinite, np.isinf):
     op(_f, simd=_f.__name__, numba=True, numba_complex=True, risk=Risk.QUIET)
 
 # -- others that Numba has
-op(np.conjugate, numba=True, numba_complex=True, risk=Risk.QUIET)
+op(np.conjugate, numba=True, numba_complex=True, risk=Risk.QUIET, piecewise_linear=True)
 op(np.deg2rad, np.rad2deg, np.degrees, np.radians, numba=True, device=True)
 op(np.logaddexp, np.logaddexp2, np.nextafter, np.spacing, np.ldexp, numba=True)

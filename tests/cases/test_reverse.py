@@ -28,7 +28,7 @@ NO_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason=
 BACKENDS = ["numpy", pytest.param("numba", marks=NO_NUMBA)]
 ALL = MUTATIONS + ALIASING + PROGRAMS + OBJECTS + NUMERICS + MODELS
 RECORDED = {  # by `fwdad/frontend/limits.md` and `fwdad/ir/limits.md`
-    "array_of_arrays", "classes_with_operators",
+    "classes_with_operators",
     "fortran_order", "functools_of_all_kinds",
     "higher_order", "iteration", "itertools_and_collections",
     "recursive_sort", "structured_fields",

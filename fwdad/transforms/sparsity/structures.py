@@ -28,7 +28,6 @@ from fwdad.transforms.sparsity.cells import UNKNOWN, Cell, is_float
 from fwdad.transforms.sparsity.graph import Graph
 
 LINEAR = (Algebra.SUM, Algebra.DIFFERENCE, Algebra.NEGATION, Algebra.IDENTITY)
-_PIECEWISE_LINEAR = (np.maximum, np.minimum, np.fmax, np.fmin, np.absolute, np.fabs, np.conjugate)
 MOST_PRODUCTS = 1 << 22
 
 STRUCTURES: dict[Any, Callable[[Call], Any]] = {}
@@ -38,6 +37,11 @@ STRUCTURES: dict[Any, Callable[[Call], Any]] = {}
 def structure(*functions: Any) -> Callable[[Any], Any]:
     """Define the structure of some functions."""
     return enter_into(STRUCTURES, functions)
+
+
+def _is_linear(ufunc: Any) -> bool:
+    """Whether what a ufunc makes of several elements is linear in each."""
+    return ufunc is np.add or (ufunc is not None and record_of(ufunc).piecewise_linear)
 
 
 class NotOfThisKind(Exception):  # noqa: N818  (it is no error)
@@ -199,8 +203,16 @@ def _elementwise(call: Call) -> Any:
     if algebra is Algebra.QUOTIENT and len(operands) == 2:
         divides = call.is_active(operands[1])
         return call.elementwise(operands, linear=not divides)
-    linear = algebra in LINEAR or f in _PIECEWISE_LINEAR
+    linear = algebra in LINEAR or _is_piecewise_linear(call, operands)
     return call.elementwise(operands, linear=linear, cross=algebra is Algebra.PRODUCT)
+
+
+def _is_piecewise_linear(call: Call, operands: list[Any]) -> bool:
+    """Whether a function is; the absolute value of a complex number is not."""
+    if not record_of(call.function).piecewise_linear:
+        return False
+    given = [v.type.dtype.kind for v in values_in(operands)]
+    return "c" not in given or all(v.type.dtype.kind == "c" for v in call.op.outputs)
 
 
 def _gathered(call: Call) -> Any:
@@ -289,14 +301,14 @@ def _along_lines(call: Call) -> Any:
             return _prefixes(call, call.nodes(a), axis, linear=owner in (np.add, np.subtract))
         if name != "reduce":
             raise NotOfThisKind
-        return call.lines(call.nodes(a), axis, linear=owner in (np.add, *_PIECEWISE_LINEAR))
+        return call.lines(call.nodes(a), axis, linear=_is_linear(owner))
     axis, axes, axis1 = call.bound("axis", "axes", "axis1")
     has = inspect.signature(f).parameters
     if not ({"axis", "axes"} & has.keys()) or axis1 is not None:
         raise NotOfThisKind
     where = call.value(axis if "axis" in has else axes)
     ufunc = record.reduction or record.accumulation
-    linear = (rule is not None and rule.kind == "linear") or ufunc in _PIECEWISE_LINEAR
+    linear = (rule is not None and rule.kind == "linear") or _is_linear(ufunc)
     if record.accumulation is not None:
         nodes = np.asarray(call.nodes(a))
         nodes = nodes.ravel() if where is None else nodes
@@ -374,7 +386,7 @@ def _by_products(call: Call) -> Any:
 _KINDS = (_declared, _elementwise, _gathered, _moved, _selected, _along_lines, _by_products)
 
 
-@structure(identity, float, complex, np.float64, np.float32, np.complex128, np.complex64, abs)
+@structure(identity, float, complex, np.float64, np.float32, np.complex128, np.complex64)
 def _number(call: Call) -> Any:
     nodes = call.nodes(call.args[0])
     return nodes if call.function is identity else np.array(nodes)

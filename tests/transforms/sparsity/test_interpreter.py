@@ -268,3 +268,17 @@ def test_lengths_that_counters_tell():
     pattern = fwdad.hessian_sparsity(below_the_diagonal, x)
     assert not pattern.dense
     assert np.array_equal(pattern.toarray(), fwdad.hessian(below_the_diagonal, x) != 0)
+
+
+@pytest.mark.parametrize("function", [abs, np.abs, np.hypot])
+def test_absolute_values_of_complex_numbers(function):
+    """They are not linear between kinks, as those of real numbers are."""
+
+    def size(x):
+        return function(x[0], x[1]) if function is np.hypot else function(x[0] + 1j * x[1])
+
+    x = np.array([0.3, 0.7, 1.1])
+    for kind in ("global", "local"):
+        found = fwdad.hessian_sparsity(size, x, kind=kind).toarray()
+        assert np.array_equal(found, fwdad.hessian(size, x) != 0)
+        assert fwdad.hessian_sparsity(lambda x: abs(x[0]) + np.abs(x[1]), x, kind=kind).nnz == 0
