@@ -63,6 +63,7 @@ _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _CONSTANTS = (
     int, float, complex, str, bytes, bool, type(None), type(Ellipsis), type(NotImplemented),
     slice, range, type, types.FunctionType, types.ModuleType, types.CodeType, types.GenericAlias,
+    types.UnionType,
     fractions.Fraction, decimal.Decimal, PurePath, dt.date, dt.time, dt.timedelta,
     dt.tzinfo, re.Pattern, re.Match, enum.Enum, np.dtype, np.generic, np.finfo, np.iinfo,
     typing.TypeVar, type(typing.Literal), type(typing.Literal[0]), type(np._NoValue),
