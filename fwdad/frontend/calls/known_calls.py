@@ -243,13 +243,10 @@ def _content_of_cell(cell: types.CellType) -> Any:
 
 
 @contextlib.contextmanager
-def watched(*, everything: bool = True) -> Iterator[tuple[Watched, set[int]]]:
-    """Run what leaves the world as it was; with the ids of the objects that exist before it.
-
-    With ``everything``, what packages write is seen also where it can reach nothing active.
-    """
+def watched() -> Iterator[tuple[Watched, set[int]]]:
+    """Run what leaves the world as it was; with the ids of the objects that exist before it."""
     existed = set(map(id, gc.get_objects()))
-    with Watched(1, stays=False, tentative=True, watches=everything) as run, run:
+    with Watched(1, stays=False, tentative=True, watches=True) as run, run:
         for generator in _GLOBAL:
             run.note_generator(generator)
         yield run, existed

@@ -74,7 +74,7 @@ class PythonCall(Whole):
 
         Raises if it writes outside, or puts anything out: derivatives make further runs.
         """
-        with watched(everything=False) as (run, existed):
+        with watched() as (run, existed):
             return self._result(values, (run, existed))
 
     def _result(
