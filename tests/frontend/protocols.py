@@ -39,6 +39,34 @@ class Long(metaclass=ByItself):
     """What has more than three items."""
 
 
+class Measure:
+    """A number or an array with a unit, which NumPy's functions respect."""
+
+    def __init__(self, value, unit):
+        self.value = value
+        self.unit = unit
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        values = [x.value if isinstance(x, Measure) else x for x in inputs]
+        if ufunc is np.sqrt:
+            return type(self)(ufunc(*values), self.unit / 2)
+        if ufunc is np.multiply:
+            units = [x.unit for x in inputs if isinstance(x, Measure)]
+            return type(self)(ufunc(*values), sum(units))
+        return NotImplemented
+
+    def __array_function__(self, function, types, args, options):
+        if not all(issubclass(t, Measure) for t in types):
+            return NotImplemented
+        if function is np.concatenate:
+            return type(self)(function([x.value for x in args[0]], **options), self.unit)
+        return type(self)(function(args[0].value, *args[1:], **options), self.unit)
+
+
+class Length(Measure):
+    """One of a class that is asked first."""
+
+
 class Numbers:
     """All that a class can define of what is asked of it."""
 
@@ -370,3 +398,23 @@ def attributes_by_the_bound_method(x, y):
     for name, value in {"first": x, "second": x * y}.items():
         o.__setattr__(name, value)
     return o.first + o.second
+
+
+@program((V * V, W), (W * W, V))
+def functions_of_numpy_on_objects(a, b):
+    m, n = Measure(a, 2), Length(b, 1)
+    root, product = np.sqrt(m), np.multiply(m, n)
+    total = np.sum(np.concatenate([m, m]), axis=0)
+    try:
+        np.exp(m)
+    except TypeError:
+        total.unit += 1
+    return (
+        root.value,
+        root.unit,
+        product.value,
+        product.unit,
+        type(product) is Length,
+        total.value,
+        total.unit,
+    )

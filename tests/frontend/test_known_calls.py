@@ -59,7 +59,7 @@ def configure():
         FACTOR, READY = 3.0, True
 
 class Unit:
-    __slots__ = ("name", "power")
+    __slots__ = ("name", "power", "size")
     def __init__(self, name, power):
         self.name = name
         self.power = power
@@ -69,6 +69,31 @@ class Unit:
 def size_of(unit):
     id(unit)
     return SCALES[unit.name] ** unit.power
+
+POWER = 2
+POWERS = {2: "b", 3: "a"}
+
+def scaled(p):
+    return p**POWER * SCALES[POWERS[POWER]]
+
+def sized(p):
+    unit = Unit("b", 1)
+    keep_size(unit)
+    return p * unit.size
+
+def keep_size(unit):
+    id(unit)
+    unit.size = SCALES[unit.name]
+
+def listed(p):
+    unit = Unit("b", 1)
+    keep_sizes(unit)
+    return p * unit.size[0]
+
+def keep_sizes(unit):
+    id(unit)
+    if not hasattr(unit, "size"):
+        unit.size = [SCALES[unit.name]]
 
 def same(unit):
     id(unit)
@@ -158,6 +183,14 @@ def kept_by_the_package(package):
     return lambda p: p**2 * package.table() * package.scales()["a"]
 
 
+def kept_in_an_object_with_slots(package):
+    return lambda p: package.sized(p**2)
+
+
+def a_list_in_an_object_with_slots(package):
+    return lambda p: package.listed(p**2)
+
+
 def read_from_what_may_be_written(package):
     return lambda p: p**2 * package.counted("a")
 
@@ -171,6 +204,8 @@ def in_an_object_with_slots(package):
 
 
 PROGRAMS = [
+    kept_in_an_object_with_slots,
+    a_list_in_an_object_with_slots,
     read_from_what_may_be_written,
     inside_of_the_package,
     in_an_object_with_slots,
@@ -314,3 +349,14 @@ def test_what_is_read_before_it_is_written_once(package):
 
     with pytest.raises(UntraceableError, match="it writes what the program has read before"):
         fwdad.jit(fwdad.jacfwd(f))(X)
+
+
+def test_whole_numbers_of_a_package(package, monkeypatch):
+    """They are keys and exponents: another one gives another tape."""
+    f = package.scaled
+    fast, rows = fwdad.jit(lambda p: f(p)), fwdad.jit(fwdad.jacrev(lambda p: f(p)))
+    for power in (2, 3, 2):
+        monkeypatch.setattr(package, "POWER", power)
+        assert_allclose(fast(X), f(X), rtol=1e-14)
+        assert_allclose(rows(X), central_differences(f, X), rtol=1e-6, atol=1e-8)
+    assert fwdad.cache_info(fast).traces == 2

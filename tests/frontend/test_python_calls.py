@@ -361,6 +361,30 @@ def test_a_number_that_a_package_keeps(monkeypatch):
     assert package.SCALE == 2.0
 
 
+def test_what_a_package_keeps_for_later_calls(monkeypatch):
+    """A cache that does not depend on values may stay; a number that is kept once may not."""
+    text = (
+        "CACHE, FIRST = {}, None\n"
+        "def scaled(name, x):\n    id(x)\n    CACHE.setdefault(name, [2.0])\n"
+        "    return x * CACHE[name][0]\n"
+        "def first(x):\n    global FIRST\n    id(x)\n    FIRST = x if FIRST is None else FIRST\n"
+    )
+    package = package_of(text, "keeps_for_later", monkeypatch)
+    slope = fwdad.jit(fwdad.jacrev(lambda p: package.scaled("a", p[0]) * p))
+    for x in (X, X * 0.6):
+        assert_allclose(
+            slope(x), central_differences(lambda p: 2.0 * p[0] * p, x), rtol=1e-6, atol=1e-8
+        )
+
+    def kept_first(p):
+        package.first(p[0])
+        return p * package.FIRST
+
+    with pytest.raises(UntraceableError):
+        fwdad.jit(fwdad.jacrev(kept_first))(X)
+    assert package.FIRST is None
+
+
 @pytest.mark.parametrize("backend", ["numpy", "auto"])
 def test_what_a_package_keeps_is_not_written(backend, monkeypatch):
     """A copy of what it returns is dropped if nobody else can see the array: the package can."""

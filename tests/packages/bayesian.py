@@ -125,11 +125,5 @@ CASES = [
         "log_marginal_likelihood",
         _marginal,
     ),
-    PackageFunction(
-        "scikit-learn",
-        "predict of a Gaussian process",
-        _predict,
-        refused=UNTRACED,
-        why="a class's slots are asked by hand, which is not traced",
-    ),
+    PackageFunction("scikit-learn", "predict of a Gaussian process", _predict),
 ]

@@ -45,6 +45,6 @@ CASES = [
         "tf, its gain at a frequency",
         _control_freqresp,
         refused={"jit": "UntraceableError"},
-        why="arrays of objects",
+        why="np.nditer is not traced",
     ),
 ]

@@ -90,7 +90,7 @@ CASES = [
         "OdeSystem, by rate and state",
         _desolver,
         refused=UNTRACED,
-        why="a `try` around operations that may raise is not traced",
+        why="asks for the thread that it runs in",
     ),
     PackageFunction(
         "MetPy",

@@ -19,7 +19,7 @@ def unexplained(error: FwdadError) -> list[str]:
     """What an error does not say; empty if it says all.
 
     The user's line is one of a file of this folder. Where the package stopped is a line of its
-    source, or the user's own line, if that names what is compiled code.
+    source, or the user's own line, if that names what is compiled code, or an iterator of theirs.
     """
     text = "\n".join([error.msg, *getattr(error, "__notes__", ())])
     missing = []
@@ -31,6 +31,7 @@ def unexplained(error: FwdadError) -> list[str]:
     else:
         names = set(re.findall(r"[A-Za-z_]\w{3,}", error.text or ""))
         shown = bool(names.intersection(re.findall(r"[A-Za-z_]\w{3,}", error.msg)))
+        shown = shown or ("iterator" in error.msg and "for " in (error.text or ""))
     if not shown:
         missing.append("the package's line")
     if not ADVICE.search(text):

@@ -133,27 +133,21 @@ def _ahrs_orientation():
 
 
 CASES = [
-    PackageFunction(
-        "filterpy",
-        "UnscentedKalmanFilter, two steps",
-        _filterpy_ukf,
-        {"jit": "UntraceableError"},
-        why="keeps arrays of objects",
-    ),
+    PackageFunction("filterpy", "UnscentedKalmanFilter, two steps", _filterpy_ukf),
     PackageFunction("filterpy", "ExtendedKalmanFilter, three steps", _filterpy_ekf),
     PackageFunction("filterpy", "Q_discrete_white_noise", _filterpy_white_noise),
     PackageFunction(
         "pykalman",
         "KalmanFilter.filter",
         _pykalman_filter,
-        {"*": "UnsupportedTypeError", "jit": "UntraceableError"},
+        {"*": "UnsupportedTypeError"},
         why="observations are masked arrays",
     ),
     PackageFunction(
         "pykalman",
         "KalmanFilter.loglikelihood",
         _pykalman_loglikelihood,
-        {"*": "UnsupportedTypeError", "jit": "UntraceableError"},
+        {"*": "UnsupportedTypeError"},
         why="observations are masked arrays",
     ),
     PackageFunction(

@@ -116,13 +116,7 @@ def _xray():
 UNTRACED = {"jit": "UntraceableError"}
 
 CASES = [
-    PackageFunction(
-        "networkx",
-        "shortest_path_length, by weights",
-        _shortest_path,
-        refused=UNTRACED,
-        why="a class with a __new__ of its own is not traced",
-    ),
+    PackageFunction("networkx", "shortest_path_length, by weights", _shortest_path),
     PackageFunction(
         "networkx",
         "pagerank, by weights",
@@ -135,7 +129,7 @@ CASES = [
         "maximum_flow_value, by capacities",
         _flow,
         refused=UNTRACED,
-        why="a class with a __new__ of its own is not traced",
+        why="made by exec from a text that is kept nowhere",
     ),
     PackageFunction(
         "networkx",
@@ -152,19 +146,13 @@ CASES = [
         refused={"*": "DualLeakError", "jit": "UntraceableError"},
         why="SymPy takes the number's fraction: lambdify instead",
     ),
-    PackageFunction(
-        "Pint",
-        "a speed in other units",
-        _units,
-        refused=UNTRACED,
-        why="Pint's registries of units are not traced",
-    ),
+    PackageFunction("Pint", "a speed in other units", _units),
     PackageFunction(
         "Pint",
         "an array of temperatures",
         _units_of_arrays,
         refused=UNTRACED,
-        why="Pint's registries of units are not traced",
+        why="objects with slots remember their hashes",
     ),
     PackageFunction(
         "periodictable",

@@ -133,7 +133,7 @@ CASES = [
         "miepython",
         "efficiencies_mx, by index and size",
         _miepython,
-        refused={"*": "DualLeakError"},
+        refused={"*": "DualLeakError", "jit": "UntraceableError"},
         why="the number of terms is int() of the size",
     ),
     PackageFunction("prysm", "Zernike modes, Strehl ratio", _prysm_zernike),

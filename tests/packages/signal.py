@@ -147,21 +147,9 @@ CASES = [
         why="ndarray.resize moves an array to new memory",
     ),
     PackageFunction("spectrum", "window_gaussian, its width", _spectrum_window),
-    PackageFunction(
-        "scikit-rf",
-        "a line with a load",
-        _skrf_line,
-        refused=UNTRACED,
-        why="arrays of text are not traced",
-    ),
+    PackageFunction("scikit-rf", "a line with a load", _skrf_line),
     PackageFunction("scikit-rf", "s2z", _skrf_parameters),
-    PackageFunction(
-        "scikit-rf",
-        "two networks in cascade",
-        _skrf_network,
-        refused=UNTRACED,
-        why="arrays of text are not traced",
-    ),
+    PackageFunction("scikit-rf", "two networks in cascade", _skrf_network),
     PackageFunction("librosa", "hz_to_mel", _librosa_mel),
     PackageFunction("librosa", "power_to_db", _librosa_decibels),
     PackageFunction(

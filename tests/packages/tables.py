@@ -168,40 +168,34 @@ def _pandas_column_stored():
 UNTRACED = {"jit": "UntraceableError"}
 
 CASES = [
-    PackageFunction(
-        "xarray",
-        "DataArray, anomalies of a mean, squared",
-        _xarray_reductions,
-        refused=UNTRACED,
-        why="xarray asks arrays for protocols that are not traced",
-    ),
+    PackageFunction("xarray", "DataArray, anomalies of a mean, squared", _xarray_reductions),
     PackageFunction(
         "xarray",
         "DataArray.weighted",
         _xarray_weighted,
         refused=UNTRACED,
-        why="xarray asks arrays for protocols that are not traced",
+        why="pandas' compiled code is given arrays that are made inside",
     ),
     PackageFunction(
         "xarray",
         "DataArray.groupby",
         _xarray_groupby,
         refused=UNTRACED,
-        why="arrays of text are not traced",
+        why="makes indices of pandas, compiled code that changes what it is given",
     ),
     PackageFunction(
         "xarray",
         "Dataset, a variable of two",
         _xarray_dataset,
         refused=UNTRACED,
-        why="xarray asks arrays for protocols that are not traced",
+        why="pandas' compiled code is given arrays that are made inside",
     ),
     PackageFunction(
         "xarray",
         "DataArray.interp",
         _xarray_interp,
         refused=UNTRACED,
-        why="xarray asks arrays for protocols that are not traced",
+        why="pandas' compiled code is given arrays that are made inside",
     ),
     PackageFunction(
         "pandas",
@@ -231,13 +225,7 @@ CASES = [
         refused={"*": "MissingRuleError", "jit": "UntraceableError"},
         why="pandas hands its values to C",
     ),
-    PackageFunction(
-        "pandas",
-        "a loss whose data are columns, to_numpy",
-        _pandas_data,
-        refused=UNTRACED,
-        why="compiled code of pandas is not traced",
-    ),
+    PackageFunction("pandas", "a loss whose data are columns, to_numpy", _pandas_data),
     PackageFunction(
         "pandas",
         "a loss whose data are columns",
@@ -250,14 +238,14 @@ CASES = [
         "a loss, row by row",
         _pandas_rows,
         refused=UNTRACED,
-        why="compiled code of pandas is not traced",
+        why="pandas' tables keep state in compiled code",
     ),
     PackageFunction(
         "pandas",
         "a loss, group by group",
         _pandas_groups_of_data,
         refused=UNTRACED,
-        why="a list of pandas' own changes, which is not traced",
+        why="an iterator of pandas is used inside a loop",
     ),
     PackageFunction(
         "pandas",

@@ -93,11 +93,19 @@ class UndoLog:
             for var, tokens in self._contexts.values()
         ):
             return True
-        bound = [c for c, content in self._cells.values() if name_content(c) is not content]
+        bound = [c for c, old in self._cells.values() if not _is_same(name_content(c), old)]
         holders = (c[0] if type(c) is tuple else c for c in bound)
         written = (o for o, content in self._objects.values() if not _is_as_before(o, content))
         objects = [*holders, *written]
         return any(id(o) in existed or _is_held_by(o, existed) for o in objects)
+
+    def newly_held(self) -> list[Any]:
+        """What names, objects and containers hold by now that they did not before."""
+        found = [name_content(c) for c, old in self._cells.values() if name_content(c) is not old]
+        for o, content in self._objects.values():
+            before = set(map(id, _held_by(content)))
+            found += [x for x in _held_by(o) if id(x) not in before]
+        return found
 
     def container(self, o: Any) -> None:
         """Keep the content of a list, dict, set, deque or bytearray."""
@@ -304,6 +312,11 @@ def _is_as_before(o: Any, content: Any) -> bool:
                  (content.in_c, now.in_c))  # fmt: skip
         return all(_hold_the_same(a, b) for a, b in pairs)
     return _hold_the_same(content, content_of(o))
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether two contents of a name are one object, or one text or whole number."""
+    return a is b or (type(a) is type(b) and type(a) in (str, bytes, int) and a == b)
 
 
 def _hold_the_same(a: Any, b: Any) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from fwdad.core.debuggers import stops
 from fwdad.eager.calls.dispatch import python_inside
 from fwdad.errors import UntraceableError, is_library_file, type_in_words
-from fwdad.frontend.calls import growing_arrays
+from fwdad.frontend.calls import array_protocols, growing_arrays
 from fwdad.frontend.calls.classes import ClassCalls
 from fwdad.frontend.calls.inline import InlineCalls
 from fwdad.frontend.calls.kinds import AXES, C_FUNCTIONS, NUMPY_FUNCTION, mentions_symbols, writes
@@ -129,6 +129,9 @@ class Calls:
             args, kwargs = growing_arrays.as_arrays(f, args, kwargs)
         of_numpy = getattr(f, "__module__", None) == "numpy" and type(f).__hash__ is not None
         if of_numpy or isinstance(f, (NUMPY_FUNCTION, np.ufunc)):
+            y = array_protocols.answered(self.tracer, f, args, kwargs)
+            if y is not NotImplemented:
+                return y
             args, kwargs = self._as_arrays(f, args, kwargs)
             args, kwargs = self.operations.static_options(f, args, kwargs, AXES)
             if static_arrays.are_given(args, kwargs) and not mentions_symbols((args, kwargs)):
@@ -175,6 +178,9 @@ class Calls:
 
     def _handled(self, handle: Any, f: Any, args: Any, kwargs: Any) -> Any:
         """The result of a handler, or the TypeError that Python raises for misfitting arguments."""
+        for x in args:
+            if isinstance(x, Poison):
+                self.values.refuse_poison(x, "an argument")
         try:
             return handle(self.tracer, *args, **kwargs)
         except TypeError as error:

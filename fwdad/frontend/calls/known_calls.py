@@ -13,7 +13,7 @@ import gc
 import pickle
 import random
 import types
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,7 +35,7 @@ from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol, UnknownText
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.namespaces import namespace_of
-from fwdad.tangents.objects import set_attributes
+from fwdad.tangents.objects import attributes_of, set_attributes
 
 _UNKNOWN = (Symbol, UnknownText, Held, OfTrace, Closure, Method)
 """What stands for values of the program."""
@@ -48,11 +48,12 @@ def known_call(tracer: Tracer, f: Any, args: Any, kwargs: Any) -> Any:
     Raises UntraceableError if its result cannot be compared, or it changes something.
     """
     outside = tracer.outside
-    own = containers_of_the_program(tracer, (f, args, kwargs))
+    own, kept_own = containers_of_the_program(tracer, (f, args, kwargs))
     given, later = Given(tracer), Given(tracer, copies=True)
     at_each_run = later.of(args), later.of(kwargs)
     try:
         first = _first(tracer, f, (given.of(args), given.of(kwargs)), own)
+        given.check_unchanged()
         again = made(lambda: f(*at_each_run[0], **at_each_run[1]))
         kept = first[0] is again[0] and kind_of(first[0]) > CONSTANT
         key = outcome(*again, kept=kept)
@@ -68,7 +69,7 @@ def known_call(tracer: Tracer, f: Any, args: Any, kwargs: Any) -> Any:
     place = ("called", f, *at_each_run, kept)
     outside.guard(place, key)
     outside.kept_paths.append(place)
-    outside.known_calls.append((tracer.position.location(), own))
+    outside.known_calls.append((tracer.position.location(), kept_own))
     del first, given
     if raised is not None:
         raise AlwaysRaises(raised)
@@ -100,14 +101,14 @@ def _first(tracer: Tracer, f: Any, given: tuple[Any, Any], own: list[Any]) -> tu
             raise UntraceableError("it writes what the program has read before")
         found = _unless_it_writes(f, args, kwargs)
     if found is None:
-        raise UntraceableError(_WRITES)
+        raise UntraceableError(WRITES)
     if tracer.recorder.journal.have_changed(own):
         raise UntraceableError(_CHANGES)
     return found
 
 
 _CHANGES = "it changes what it is given"
-_WRITES = "it writes outside of it, or draws random numbers"
+WRITES = "it writes outside of it, or draws random numbers"
 
 
 def _unless_it_writes(f: Any, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
@@ -123,17 +124,19 @@ def _unless_it_writes(f: Any, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
         with watched() as (second, existed):
             made(lambda: call(f, *args, **kwargs))
             if second.log.reaches(existed) or run.log.arrays() or draws(run):
-                raise UntraceableError(_WRITES)
+                raise UntraceableError(WRITES)
     return None
 
 
-def containers_of_the_program(tracer: Tracer, x: Any) -> list[Any]:
+def containers_of_the_program(tracer: Tracer, x: Any) -> tuple[list[Any], list[Any]]:
     """The containers of the program's own among what a call is given, with their contents.
 
+    And those among them that are found as they are whenever the tape runs: of others it has copies.
     Raises UntraceableError if what is given holds anything that is unknown when it is traced.
     """
     journal = tracer.recorder.journal
     own: list[Any] = []
+    kept: list[Any] = []
     waiting, seen = [(x, True)], set()
     while waiting:
         o, replaceable = waiting.pop()
@@ -144,14 +147,16 @@ def containers_of_the_program(tracer: Tracer, x: Any) -> list[Any]:
         if isinstance(o, _UNKNOWN) or len(seen) > _AT_MOST or (standing_in and not replaceable):
             raise UntraceableError("it is given what is known only when the program runs")
         held = namespace_of(o)
-        own += [c for c in (o, held) if journal.is_own(c)]
+        found = [c for c in (o, held) if journal.is_own(c)]
         replaceable = replaceable and (standing_in or type(o) in _REBUILT)
+        own += found
+        kept += [] if replaceable else found
         waiting += [(part, replaceable) for part in _parts(o)]
-        if tracer.outside.is_made(o):
+        if tracer.outside.is_made(o) and not standing_in:
             waiting += [(part, False) for part in held_by(o)]
         elif isinstance(held, dict) and journal.is_own(held):
             waiting += [(part, replaceable) for part in held.values()]
-    return journal.contents_of(own)
+    return journal.contents_of(own), journal.contents_of(kept)
 
 
 _REBUILT = (tuple, *CONTAINERS)
@@ -169,6 +174,14 @@ class Given:
         self._is_own = tracer.recorder.journal.is_own
         self._copies = copies
         self._known: dict[int, Any] = {}
+        self._standing_in: list[tuple[Any, dict[str, Any]]] = []
+
+    def check_unchanged(self) -> None:
+        """Refuse what Python has written into such objects: the program's own do not have it."""
+        for o, before in self._standing_in:
+            now = attributes_of(o)
+            if now.keys() != before.keys() or any(now[k] is not before[k] for k in now):
+                raise UntraceableError(_CHANGES)
 
     def of(self, x: Any) -> Any:
         """One of them, or what holds some."""
@@ -182,6 +195,7 @@ class Given:
             made = new_object(original(type(x)))
             self._known[id(x)] = made
             set_attributes(made, {name: self.of(item) for name, item in vars(x).items()})
+            self._standing_in.append((made, dict(attributes_of(made))))
         elif type(x) is dict:
             made = {key: self.of(item) for key, item in x.items()}
             if not self._is_replaced(x, x.values(), made.values()):
@@ -262,3 +276,25 @@ def draws(run: Watched) -> bool:
 
 _GLOBAL = (np.random.mtrand._rand, random._inst)
 """The generators that libraries draw from if they are given none."""
+
+
+def numbers_kept(run: Watched, existed: set[int]) -> Counter[Any] | None:
+    """The numbers that a run has put where they outlive it; None if it has written into arrays."""
+    if run.log.arrays():
+        return None
+    numbers: Counter[Any] = Counter()
+    waiting, seen = run.log.newly_held(), set()
+    while waiting:
+        o = waiting.pop()
+        if id(o) in seen or (id(o) in existed and not isinstance(o, np.ndarray)):
+            continue
+        seen.add(id(o))
+        if isinstance(o, (float, complex, np.inexact)):
+            numbers[repr(o)] += 1
+        elif isinstance(o, np.ndarray) and not o.dtype.hasobject:
+            numbers[o.tobytes()] += 1
+        elif isinstance(o, types.FunctionType):
+            waiting += _parts(o)
+        else:
+            waiting += held_by(o)
+    return numbers

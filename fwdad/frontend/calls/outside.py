@@ -53,6 +53,15 @@ def _is_users_function(x: Any) -> bool:
     return isinstance(x, types.FunctionType) and not is_library_file(x.__code__.co_filename)
 
 
+def _is_of_library(owner: Any) -> bool:
+    """Whether what holds a number, an object or names of a module, is a library's own."""
+    if isinstance(owner, (dict, types.ModuleType)):
+        names = owner if isinstance(owner, dict) else vars(owner)
+        return is_library_file(str(names.get("__file__") or ""))
+    cls = owner if isinstance(owner, type) else type(owner)
+    return not is_users(cls)
+
+
 def _holds(x: Any, wanted: list[Any], seen: set[int]) -> bool:
     """Whether a container is, or holds, one of some lists."""
     if any(x is w for w in wanted):
@@ -88,6 +97,9 @@ class Outside:
         if path[0] == "attribute" and type(path[1]).__module__.startswith("fwdad."):
             return x  # our own objects' options
         kind = kind_of(x)
+        if kind == INPUT and type(x) is int and _is_of_library(path[1]):  # an exponent, a mode
+            self.guard(("contents", path), contents(x))
+            return x
         if kind == INPUT:
             return self.captures.value(x, path, name)
         if is_file(x):  # it is written to only

@@ -31,7 +31,7 @@ from fwdad.errors import (
     type_in_words,
 )
 from fwdad.frontend.arguments import Build, Flattened, is_record, new_object
-from fwdad.frontend.calls.known_calls import draws, watched
+from fwdad.frontend.calls.known_calls import WRITES, draws, numbers_kept, watched
 from fwdad.frontend.guards import CONSTANT, INPUT, contents, kind_of
 from fwdad.frontend.pickled_tapes import names_in_pickle
 from fwdad.frontend.result_parts import Again, MethodOf, Run, Take
@@ -72,14 +72,25 @@ class PythonCall(Whole):
     def look(self, values: tuple[Any, ...]) -> Flattened:
         """The result for the example, of a run that leaves the world as it was.
 
-        Raises if it writes outside, or puts anything out: derivatives make further runs.
+        Raises if it writes outside, or puts anything out: derivatives make further runs. Only what
+        the first of all calls keeps for the others, which is the same at other values, may stay.
         """
         with watched() as (run, existed):
-            return self._result(values, (run, existed))
+            flat = self._result(values, run)
+            if not run.log.reaches(existed):
+                return flat
+            kept = numbers_kept(run, existed)
+            with watched() as (second, existed_by_now):
+                self._result(values, second)
+                if kept is None or second.log.reaches(existed_by_now):
+                    raise OtherWayError(WRITES)
+        with watched() as (run, existed):
+            self._result(tuple(map(_another, values)), run)
+            if numbers_kept(run, existed) != kept:
+                raise OtherWayError(WRITES)
+        return flat
 
-    def _result(
-        self, values: tuple[Any, ...], watched: tuple[Watched, set[int]] | None = None
-    ) -> Flattened:
+    def _result(self, values: tuple[Any, ...], watched: Watched | None = None) -> Flattened:
         """The result, flattened; its leaves, as they are, are the ``notes``."""
         given = [_own(x) for x in values]
         run = Run(list(given), [])
@@ -103,12 +114,9 @@ class PythonCall(Whole):
         if any(np.may_share_memory(a, b) for a, b in pairs):
             raise OtherWayError("it returns views of one array, or of what it is given")
         if watched is not None:
-            looked, existed = watched
-            made = looked.log.taken_from([y, *run.made.values(), *given])
-            outside = looked.log.reaches(existed)
-            made.restore()
-            if outside or draws(looked):
-                raise OtherWayError("it writes outside of it, or draws random numbers")
+            watched.log.taken_from([y, *run.made.values(), *given]).restore()
+            if draws(watched):
+                raise OtherWayError(WRITES)
         return flat
 
     def run(self, /, *values: Any) -> Any:
@@ -145,6 +153,14 @@ def _own(x: Any) -> Any:
     if not isinstance(plain(x), np.ndarray):
         return x
     return call(np.ndarray.copy, x) if is_active((x,)) else x.copy()
+
+
+def _another(x: Any) -> Any:
+    """A value close to one of an argument, of the same type."""
+    t = number_type(x)
+    if t is not None and t.dtype.kind in "fc":
+        return type(x)(x * (1.0 + 1e-7) + 1e-9)
+    return x * (1.0 + 1e-7) if isinstance(x, np.ndarray) and x.dtype.kind in "fc" else x
 
 
 def _equal(a: Any, b: Any) -> bool:
