@@ -95,8 +95,20 @@ def _units_of_arrays():
     return f, np.array([3.0, 2.0, 20.0])
 
 
+def _forget_parses():
+    """Turn pyparsing's memory of all parses off, as it is unless Matplotlib has been imported.
+
+    Each parse writes there, so under `jit` it is refused.
+    """
+    import pyparsing
+
+    pyparsing.ParserElement.disable_memoization()
+
+
 def _formula():
     import periodictable
+
+    _forget_parses()
 
     def f(p):
         return periodictable.neutron_sld("SiO2", density=p[0], wavelength=p[1])[0]
@@ -106,6 +118,8 @@ def _formula():
 
 def _xray():
     import periodictable
+
+    _forget_parses()
 
     def f(p):
         return periodictable.xray_sld("SiO2", density=p[0], energy=8.0)[0]

@@ -259,7 +259,8 @@ def _content_of_cell(cell: types.CellType) -> Any:
 @contextlib.contextmanager
 def watched() -> Iterator[tuple[Watched, set[int]]]:
     """Run what leaves the world as it was; with the ids of the objects that exist before it."""
-    existed = set(map(id, gc.get_objects()))
+    objects = gc.get_objects()  # kept for as long: no new object gets the address of one of them
+    existed = set(map(id, objects))
     with Watched(1, stays=False, tentative=True, watches=True) as run, run:
         for generator in _GLOBAL:
             run.note_generator(generator)
