@@ -46,19 +46,28 @@ def tolerances(dtype: Any) -> tuple[float, float]:
 
 
 class Checked:
-    """The functions for which a plan has been checked, as long as they live."""
+    """Whether a plan has been checked for a function and the options that decide what it returns.
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+    It is remembered as long as the function lives, or the object that a bound method is of.
+    """
 
-    def __contains__(self, f: Any) -> bool:
-        return _owner(f) in self._plan.checked
+    def __init__(self, plan: Plan, f: Any, argnums: Any, options: dict[str, Any]) -> None:
+        self._known = plan.checked
+        self._owner = getattr(f, "__self__", f)
+        of = argnums, options["outputs"], options["has_aux"]
+        self._key = getattr(f, "__func__", None), *of
 
-    def add(self, f: Any) -> None:
-        """Note that a function has been checked, if it can be noted."""
+    def __bool__(self) -> bool:
         try:
-            self._plan.checked.add(_owner(f))
+            return self._key in self._known.get(self._owner, ())
         except TypeError:  # it has no weak references
+            return False
+
+    def note(self) -> None:
+        """Note that it has been, if that can be noted."""
+        try:
+            self._known.setdefault(self._owner, set()).add(self._key)
+        except TypeError:
             return
 
 
@@ -163,11 +172,6 @@ def _compare(found: Any, terms: Any, i: Any, m: int) -> None:
     near = relative * size + absolute * np.max(np.where(np.isfinite(size), size, 0.0), initial=0.0)
     if np.any(error > near):
         raise PatternError(MISSES)
-
-
-def _owner(f: Any) -> Any:
-    """The object that a bound method is of, or the function itself."""
-    return getattr(f, "__self__", f)
 
 
 def check_entries(f: Any, plan: Plan, J: Any, args: Any, given: dict[str, Any]) -> None:

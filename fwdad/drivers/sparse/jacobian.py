@@ -96,11 +96,11 @@ def sparse_jacobian(
 
     run = at_once if jitted_of(f) is None else by_tape
     found = first_that_can(SPARSE_JACOBIAN, f, Candidate(plan.in_words, run))
-    checked = Checked(plan)
-    if options["check"] and f not in checked:
+    checked = Checked(plan, f, argnums, given)
+    if options["check"] and not checked:
         given |= {"argnums": argnums, "args": at[0][1:], "kwargs": at[1]}
         check_entries(asked.without_jit, plan, asked.matrix(found), at[0], given)
-        checked.add(f)
+        checked.note()
     return found
 
 

@@ -40,7 +40,7 @@ class Plan:
         self.format = form
         self.dense: tuple[str, ...] = ()
         self.assembly = Assembly(colouring.pattern, form)
-        self.checked: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.checked: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
 
     def __reduce__(self) -> Any:
         return Plan, (self.colouring, self.format)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
-from fwdad.ir.ops import Value
-from fwdad.ir.types import ArrayType
+from fwdad.ir.abstract_eval.samples import concrete, run_on_sample, sample_of
+from fwdad.ir.ops import Apply, Value, is_array
+from fwdad.ir.types import ArrayType, CannotInferError
+from fwdad.ops import record_of
 
 
 class UnstructuredError(Exception):
@@ -63,6 +66,37 @@ def shape_of(v: Value, value: Any = UNKNOWN) -> tuple[int, ...]:
     if not all(isinstance(n, int) for n in v.type.shape):
         raise UnstructuredError("a length depends on the values of the arguments")
     return tuple(v.type.shape)  # type: ignore[arg-type]
+
+
+def shape_of_result(
+    op: Apply, k: int, value: Any, cell: Callable[[Value], Cell]
+) -> tuple[int, ...]:
+    """The shape of a call's result number k, by that of a sample if its type does not tell it."""
+    try:
+        return shape_of(op.outputs[k], value)
+    except UnstructuredError:
+        if record_of(op.function).lengths_of_values:
+            raise
+        try:
+            args, kwargs = (
+                concrete(lambda v: _sample(v, cell(v)), x) for x in (op.args, op.kwargs)
+            )
+            made = run_on_sample(op.function, args, kwargs)
+        except (CannotInferError, ValueError, TypeError, ArithmeticError):
+            made = None
+        if made is None:
+            raise
+        return np.shape(made[k] if len(op.outputs) != 1 else made)
+
+
+def _sample(v: Value, cell: Cell) -> Any:
+    """A value, or a harmless one of its shape; an unknown int may be a length."""
+    if cell.value is not UNKNOWN:
+        return cell.value
+    if not is_float(v):
+        raise CannotInferError(f"{v.name} is not known")
+    of = ArrayType(v.type.dtype, np.shape(cell.nodes)) if is_array(v) else v.type
+    return sample_of(of, {})
 
 
 def as_cell(v: Value, nodes: Any, value: Any = UNKNOWN) -> Cell:

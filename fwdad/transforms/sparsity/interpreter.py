@@ -47,6 +47,7 @@ from fwdad.transforms.sparsity.cells import (
     is_float,
     root,
     shape_of,
+    shape_of_result,
 )
 from fwdad.transforms.sparsity.graph import Graph, sorted_once
 from fwdad.transforms.sparsity.structures import LINEAR, nodes_of_call
@@ -172,37 +173,10 @@ class _Frame:
             elif not (several or is_array(v) or self.graph.pairs or self._arrays_in(op)):
                 self.cells[v] = Cell(self._of_numbers(op), value)
             else:
-                nodes = self._nodes(op, v, k, self._shape(op, v, k, value))
+                nodes = self._nodes(op, v, k, shape_of_result(op, k, value, self.cell))
                 if value is not UNKNOWN and not record_of(op.function).may_be_view:
                     nodes = _laid_out_as(value, nodes)
                 self.cells[v] = as_cell(v, nodes, value)
-
-    def _shape(self, op: Apply, v: Value, k: int, value: Any) -> tuple[int, ...]:
-        """The shape of a result, by that of a sample where the program does not tell it."""
-        try:
-            return shape_of(v, value)
-        except UnstructuredError:
-            made = self._sample(op)
-            if made is None:
-                raise
-            return np.shape(made[k] if len(op.outputs) != 1 else made)
-
-    def _sample(self, op: Apply) -> Any:
-        """What a call returns for ones in place of what is unknown; None if lengths differ then."""
-        if record_of(op.function).lengths_of_values:
-            return None
-
-        def one(v: Value) -> Any:
-            cell = self.cell(v)
-            known = cell.value is not UNKNOWN
-            return cell.value if known else np.ones(np.shape(cell.nodes), v.type.dtype)[()]
-
-        args, kwargs = map_values(one, op.args), map_values(one, op.kwargs)
-        try:
-            with np.errstate(all="ignore"):
-                return op.function(*args, **kwargs)
-        except (ValueError, TypeError, ArithmeticError, np.linalg.LinAlgError):
-            return None
 
     def _nodes(self, op: Apply, v: Value, k: int, shape: tuple[int, ...]) -> Any:
         """The nodes of a result, in memory that is a view if the program's is."""

@@ -412,3 +412,35 @@ def test_a_pattern_is_coloured_once(monkeypatch):
     for _ in range(3):
         fwdad.jacobian(programs.burgers, x, sparse=pattern)
     assert coloured == ["columns"]
+
+
+class Pair:
+    """Two functions of one object: what is checked of one says nothing of the other."""
+
+    def square(self, x):
+        return x * x
+
+    def shifted(self, x):
+        return x * np.roll(x, 1)
+
+
+def test_each_method_is_checked():
+    both, pattern, x = Pair(), sp.eye_array(5, format="csr"), np.linspace(0.3, 1.0, 5)
+    J = fwdad.jacobian(both.square, x, sparse=pattern)
+    np.testing.assert_allclose(J.toarray(), np.diag(2 * x))
+    for make in (lambda f: f, fwdad.jit):
+        with pytest.raises(PatternError, match="misses the entry"):
+            fwdad.jacobian(make(both.shifted), x, sparse=pattern)
+
+
+def test_each_argument_is_checked():
+    pattern, x = sp.eye_array(5, format="csr"), np.linspace(0.3, 1.0, 5)
+
+    def f(a, b):
+        return a + np.roll(b, 1)
+
+    for g in (f, fwdad.jit(f)):
+        for _ in range(3):
+            fwdad.jacobian(g, x, args=(x,), sparse=pattern)
+        with pytest.raises(PatternError, match="misses the entry"):
+            fwdad.jacobian(g, x, args=(x,), argnums=1, sparse=pattern)
