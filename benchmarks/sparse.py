@@ -89,7 +89,10 @@ def by_differences(case: Case, x: Any, colouring: Colouring) -> Callable[[], Any
     """SciPy's differences with the same pattern and the same groups of columns."""
     if case.hessian:
         return None
-    f = lambda u: case.f(u.reshape(x.shape)).ravel()  # noqa: E731
+
+    def f(u: np.ndarray) -> np.ndarray:
+        return np.ravel(case.f(u.reshape(x.shape)))
+
     pattern = colouring.pattern.astype(float)
     sparsity = (pattern, np.asarray(colouring.column_colours))
     return lambda: approx_derivative(f, x.ravel(), method="2-point", sparsity=sparsity)

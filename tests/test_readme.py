@@ -40,7 +40,7 @@ def test_program(program, output, tmp_path):
 
 
 def test_programs_are_found():
-    assert len(PROGRAMS) == 4
+    assert len(PROGRAMS) == 5
     assert all(output for _, output in PROGRAMS)
 
 

@@ -64,8 +64,8 @@ def jacobian_blocks(
     Returns
     -------
     iterator of (slice, array)
-        Which columns or rows of the matrix J of shape ``(y.size, x.size)``, and ``J[:, slice]``, or
-        ``J[slice]`` in reverse mode, which nobody else holds.
+        Which columns or rows of the matrix J of shape ``(y.size, x.size)``, and a new array:
+        ``J[:, slice]``, or ``J[slice]`` in reverse mode.
 
     Raises
     ------
@@ -79,7 +79,8 @@ def jacobian_blocks(
     Notes
     -----
     Memory is that of one block, whatever the size of J. Of a function under :func:`jit` all blocks
-    run one compiled program.
+    run one compiled program. What f writes outside of it is undone after each block but the last:
+    where the iteration ends early, it is as if f had not run.
 
     Examples
     --------

@@ -524,7 +524,7 @@ def test_numpy_is_numpy():
             lambda j: j.value_and_grad(abs, holomorphic=True),
         ),
         (NotImplementedError, "snapshots", lambda j: j.checkpoint(abs, policy=print)),
-        (NotImplementedError, "loop", lambda j: j.vmap(numpy.sin)),
+        (NotImplementedError, "loop", lambda j: j.vmap(numpy.sin, axis_name="i")),
         (NotImplementedError, "parallel=True", lambda j: j.pmap(numpy.sin)),
         (NotImplementedError, "cumsum", lambda j: lax.associative_scan(numpy.add, X)),
         (NotImplementedError, "float32", lambda j: j.config.update("jax_enable_x64", False)),
@@ -545,6 +545,17 @@ def test_refusals(error, words, call):
 def clipped_variadic(j):
     made = j.custom_vjp(lambda *xs: xs[0])
     made.defvjp(lambda *xs: (xs[0], None), lambda r, g: (g,))
+
+
+def test_many_points():
+    jax, points = fwdad.compat.jax, numpy.stack([X, 2 * X])
+
+    def f(x, s):
+        return numpy.sum(numpy.sin(x)) * s
+
+    for make in (lambda g: g, jax.jit):
+        found = make(jax.vmap(jax.grad(f), in_axes=(0, None)))(points, 3.0)
+        numpy.testing.assert_allclose(found, 3.0 * numpy.cos(points))
 
 
 def test_a_custom_rule_leaves_its_function_alone():

@@ -16,7 +16,8 @@ from fwdad.ir.rewrite import blocks_of
 class _Writes(NamedTuple):
     """What the operations of a block write, by their positions in it.
 
-    ``last`` tells where memory is last written, ``own`` is what they make and nobody keeps.
+    ``last`` tells where memory is last written; ``own`` are the values that they define and that
+    do not escape the block.
     """
 
     positions: dict[Op, int]

@@ -26,7 +26,8 @@ JAX                           fwdad                     what differs
 ``tree_util.tree_map``        ``tree_map``              ints are leaves
 ``flatten_util``              ``ravel``                 keys are sorted
 ``test_util.check_grads``     ``check_grads``
-``vmap``, ``pmap``            a loop, or broadcasting   refused here
+``vmap(f, in_axes=)``          ``vmap``                  a loop; named axes are refused
+``pmap``                      ``jit(parallel=True)``    refused here
 ``random``                    ``numpy.random``          refused here
 ============================  ========================  ==========================================
 """
@@ -51,6 +52,7 @@ from fwdad.compat.jax.transforms import (
     remat,
     value_and_grad,
     vjp,
+    vmap,
 )
 from fwdad.compat.jax.updates import at
 
@@ -84,9 +86,6 @@ __all__ = [
     "vmap",
 ]
 
-vmap = refused(
-    "jax.vmap", "Write the function for a stack of arrays, by broadcasting, or a loop over them"
-)
 pmap = refused("jax.pmap", "Write fwdad.jit(f, parallel=True), or processes of your own")
 
 

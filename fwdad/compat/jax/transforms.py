@@ -14,6 +14,7 @@ from fwdad.api.checkpoint import checkpoint as checkpointed
 from fwdad.api.jit import jit as jitted
 from fwdad.api.transforms import jacfwd as by_columns
 from fwdad.api.transforms import jacrev as by_rows
+from fwdad.api.vmap import vmap as over_points
 from fwdad.compat.conventions import conjugate
 from fwdad.drivers.gradient import value_and_gradient
 from fwdad.drivers.jacobian import value_and_jacobian as value_and_jacobian_at
@@ -336,6 +337,49 @@ def jit(
     9.0
     """
     return jitted(fun)
+
+
+def vmap(
+    fun: Function,
+    in_axes: Any = 0,
+    out_axes: int = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+) -> Function:
+    """Turn a function of one point into one of many, as :func:`fwdad.vmap`.
+
+    Parameters
+    ----------
+    fun : callable
+        Any NumPy program.
+    in_axes, out_axes
+        See :func:`fwdad.vmap`.
+    axis_name, axis_size, spmd_axis_name
+        Only None: a loop has no names for its axis.
+
+    Returns
+    -------
+    callable
+        With fun's signature, for many points.
+
+    Raises
+    ------
+    NotImplementedError
+        If an axis is named, or its size is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> vmap(np.dot, in_axes=(0, None))(np.eye(2), np.array([1.0, 2.0]))
+    array([1., 2.])
+    """
+    if any(x is not None for x in (axis_name, axis_size, spmd_axis_name)):
+        raise NotImplementedError(
+            "vmap(axis_name=..., axis_size=...) has no counterpart in fwdad, where it is a loop: "
+            "take the sum or mean over the points outside of it"
+        )
+    return over_points(fun, in_axes, out_axes)
 
 
 def checkpoint(

@@ -232,7 +232,7 @@ def _what_is_missed(
             whole = _pulled(f, args[0], unit, given)
         outside = np.abs(np.where(held, 0, whole))
         j = int(np.argmax(outside)) if np.max(outside, initial=0.0) > 0 else None
-    except Exception as error:  # noqa: BLE001  (the line alone is told)
+    except Exception as error:  # noqa: BLE001  (the message names the line alone)
         with Untraced(f, error).instead():
             pass
     if j is None:

@@ -64,7 +64,7 @@ class Question:
 
     @property
     def key(self) -> Any:
-        """What answers depend on beside the function and its inputs."""
+        """What an answer depends on, besides the function and its inputs."""
         return self.argnum, self.hessian, self.has_aux, np.shape(self.x)
 
 

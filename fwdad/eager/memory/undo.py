@@ -86,7 +86,7 @@ class UndoLog:
         """Whether an array was written that others can see, or one of the objects that existed."""
         self.purge((0, 0))
         if self._arrays:
-            gc.collect()  # what refers to itself is seen by nobody else, either
+            gc.collect()  # cycles hold references, too
             self.purge((0, 0))
         if self._arrays or any(
             tokens[0].old_value is not var.get(Token.MISSING)

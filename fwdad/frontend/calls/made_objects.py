@@ -55,7 +55,7 @@ def own_what_it_holds(tracer: Tracer, x: Any) -> None:
     Its arrays are made at each run; those that somebody else may see, too, must not be written.
     """
     journal, outside = tracer.recorder.journal, tracer.outside
-    alone, inside = _held_by_nobody_else(x)
+    alone, inside = _exclusively_held(x)
     held: dict[int, Any] = {}
     for part in alone.values():
         outside.made[id(part)] = part
@@ -101,7 +101,7 @@ def _arrays_in(container: Any) -> list[tuple[Any, np.ndarray]]:
 
 
 def _apart(arrays: list[np.ndarray], alone: dict[int, Any]) -> list[np.ndarray]:
-    """The arrays that nobody else can see, each with memory of its own."""
+    """The arrays without other references, each with memory of its own."""
     if len(arrays) > _FEW_ARRAYS:
         return []
     return [
@@ -118,7 +118,7 @@ def _share_memory(arrays: list[np.ndarray]) -> bool:
     return any(np.may_share_memory(a, b) for k, a in enumerate(arrays) for b in arrays[:k])
 
 
-def _held_by_nobody_else(x: Any) -> tuple[dict[int, Any], dict[int, int]]:
+def _exclusively_held(x: Any) -> tuple[dict[int, Any], dict[int, int]]:
     """A new object and what is reached from it only; and how often each is referred to inside.
 
     As a garbage collector finds them: the references from inside are counted, and where there are
