@@ -117,3 +117,23 @@ def test_a_rank_that_values_decide_raises():
         with pytest.raises(UntraceableError, match="the rank depends on values"):
             g(0.7, deficient)
         assert_allclose(transform(f)(0.7, deficient), 1.4, rtol=1e-12)
+
+
+@pytest.mark.parametrize("static_shapes", [False, True])
+@pytest.mark.parametrize(("i", "j"), [(0, 2), (1, 3), (2, 2)])
+def test_a_length_between_two_numbers(i, j, static_shapes):
+    """Both numbers are one in a sample: the difference is not always that of the sample."""
+    a = RNG.standard_normal((5, 5))
+    a = a + a.T
+
+    def given(a, i, j):
+        return np.sum(scipy.linalg.eigh(a, eigvals_only=True, subset_by_index=[i, j]) ** 2)
+
+    def captured(a):
+        return given(a, i, j)
+
+    for f, args in ((given, (a, i, j)), (captured, (a,))):
+        wanted = fwdad.jacobian(given, a, args=(i, j), mode="forward")
+        assert_allclose(fwdad.jit(f, static_shapes=static_shapes)(*args), f(*args), rtol=1e-12)
+        found = fwdad.jit(fwdad.grad(f), static_shapes=static_shapes)(*args)
+        assert_allclose(found, wanted, rtol=1e-9, atol=1e-11)

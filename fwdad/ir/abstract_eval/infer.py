@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from fwdad.ir.abstract_eval.samples import (
     assignments,
     call_on_sample,
     known_lengths,
+    numbers_apart,
     reason_of,
 )
 from fwdad.ir.abstract_eval.shape_rules import BY_NAME, BY_SHAPE
@@ -113,8 +114,9 @@ def infer(
     if record.rectangular and isinstance(args[0], Value):
         rows, columns = args[0].type.shape[-2:]
         dimensions.rectangle = (rows, columns)
-    if sizes and not guess:
+    if not guess:
         dimensions.chance = _by_chance(function, args, kwargs, samples, first, second)
+    if sizes and not guess:
         dimensions.shifted = _shifted(function, args, kwargs, samples, first, second)
     return _type(first, second, dimensions)
 
@@ -135,7 +137,8 @@ def _by_chance(
 
     Keyed by position among all lengths of the result; the values are the lengths in the further
     samples. The difference of two lengths may be the same twice (``np.convolve(…, "valid")``), and
-    so may the smaller of two (``np.diagonal``): a computed length may turn out to be 1 or 0.
+    so may the smaller of two (``np.diagonal``): a computed length may turn out to be 1 or 0. So may
+    that of two integers (``scipy.linalg.eigh(subset_by_index=[i, j])``).
     """
     a, b = samples
     others = [{s: a[s] if a[s] == b[s] else a[s] * b[s] % 31 + 2 for s in a}]
@@ -146,8 +149,10 @@ def _by_chance(
         ]
     pairs = list(zip(_shapes(first), _shapes(second), strict=False))
     seen: list[list[int]] = []
-    for sizes in others if any(m == n for m, n in pairs) else ():
-        found = _lengths_at(function, args, kwargs, sizes)
+    tried: list[tuple[dict[Size, int], Any]] = [(s, None) for s in others if len(a) > 1]
+    tried += [(s, apart) for apart in numbers_apart(args, kwargs) for s in (b, others[0])]
+    for sizes, numbers in tried if any(m == n for m, n in pairs) else ():
+        found = _lengths_at(function, args, kwargs, sizes, numbers)
         if found is not None and len(found) == len(pairs):
             seen.append(found)
     lengths = {at: tuple(found[at] for found in seen) for at in range(len(pairs))}
@@ -194,11 +199,15 @@ def _shifted(
 
 
 def _lengths_at(
-    function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], sizes: dict[Size, int]
+    function: Callable[..., Any],
+    args: Operand,
+    kwargs: dict[str, Operand],
+    sizes: dict[Size, int],
+    numbers: Mapping[Value, int] | None = None,
 ) -> list[int] | None:
     """The lengths of all arrays in a result for a sample; None if the function refuses it."""
     try:
-        return list(_shapes(call_on_sample(function, args, kwargs, sizes)))
+        return list(_shapes(call_on_sample(function, args, kwargs, sizes, numbers)))
     except Exception:  # noqa: BLE001  (these lengths do not go together)
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -86,14 +86,24 @@ def run_on_sample(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 
 def call_on_sample(
-    function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], sizes: dict[Size, int]
+    function: Callable[..., Any],
+    args: Operand,
+    kwargs: dict[str, Operand],
+    sizes: dict[Size, int],
+    numbers: Mapping[Value, int] | None = None,
 ) -> Any:
-    """What a function returns for samples of its arguments' types, at the first working scale."""
+    """What a function returns for samples of its arguments' types, at the first working scale.
+
+    ``numbers`` are those of integers that are not lengths, where these are not all equal.
+    """
     home = (getattr(function, "__module__", None) or "").partition("._")[0]
     reason: Exception | None = None
     for scale in (1.0, *_OTHER_SCALES.get(home, ())):
 
         def example(value: Value, scale: float | None = scale) -> Any:
+            n = None if numbers is None else numbers.get(value)
+            if n is not None and isinstance(value.type, Number):
+                return n if value.type.python else value.type.dtype.type(n)
             return sample_of(value.type, sizes, scale)
 
         given, named = concrete(example, args), concrete(example, kwargs)
@@ -108,6 +118,17 @@ def call_on_sample(
             reason = reason or error
     assert reason is not None
     raise reason
+
+
+def numbers_apart(args: Operand, kwargs: dict[str, Operand]) -> list[dict[Value, int]]:
+    """Samples of integers that are not lengths, all different; none if there is one at most."""
+    values = dict.fromkeys(
+        v for v in values_in([args, kwargs])
+        if isinstance(v.type, Number) and v.type.dtype.kind in "iu" and v.type.size is None
+    )  # fmt: skip
+    if len(values) < 2:
+        return []
+    return [{v: least + k for k, v in enumerate(values)} for least in (0, 1)]
 
 
 def reason_of(error: Exception) -> str:
