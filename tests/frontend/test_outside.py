@@ -1,5 +1,6 @@
 """What a traced program reads of the world outside, and how it meets its arguments."""
 
+import argparse
 import functools
 import linecache
 import sys
@@ -42,6 +43,57 @@ def test_a_global_number_may_change(monkeypatch):
     assert cache_info(f).traces == 1
     monkeypatch.setitem(globals(), "RATE", np.float64(5.0))
     assert type(f(3.0)) is np.float64
+
+
+COUNTS = types.SimpleNamespace(k=2)
+SETTINGS = {"k": 2}
+OPTIONS = argparse.Namespace(k=2)
+
+
+class Counted:
+    k = 2
+
+
+def of_global(x):
+    return x * WHOLE
+
+
+def of_class(x):
+    return x * Counted.k
+
+
+def of_object(x):
+    return x * COUNTED.k
+
+
+def of_dict(x):
+    return x * SETTINGS["k"]
+
+
+def of_namespace(x):
+    return x * COUNTS.k
+
+
+def of_parsed_arguments(x):
+    return x * OPTIONS.k
+
+
+WHOLE, COUNTED = 2, Counted()
+
+
+@pytest.mark.parametrize(
+    ("f", "home", "name"),
+    [(of_global, globals(), "WHOLE"), (of_class, Counted, "k"), (of_object, COUNTED, "k"),
+     (of_dict, SETTINGS, "k"), (of_namespace, COUNTS, "k"), (of_parsed_arguments, OPTIONS, "k")],
+)  # fmt: skip
+def test_a_whole_number_of_the_users_may_change(f, home, name, monkeypatch):
+    """It is read at each call, and needs no tape of its own as a package's does."""
+    put = monkeypatch.setitem if isinstance(home, dict) else monkeypatch.setattr
+    fast = jit(f, backend="numpy")
+    for k in (2, 3, 7, -1):
+        put(home, name, k)
+        assert fast(1.5) == 1.5 * k
+    assert cache_info(fast).traces == 1
 
 
 def module_of(name, home):
@@ -107,6 +159,11 @@ def test_a_cell_may_change():
     assert g(3.0) == 6.0
     k = 4.0
     assert g(3.0) == 12.0
+    k = 3
+    assert g(3.0) == 9.0
+    k = 4
+    assert g(3.0) == 12.0
+    assert cache_info(g).traces == 2  # of a float, and of an int
     k = np.ones(2)
     np.testing.assert_array_equal(g(3.0), [3.0, 3.0])
 

@@ -12,6 +12,7 @@ import numpy as np
 from fwdad.eager.calls.effectful import is_file
 from fwdad.errors import UntraceableError, is_library_file, type_in_words
 from fwdad.frontend.calls.kinds import mentions_symbols
+from fwdad.frontend.calls.purity import is_of_package
 from fwdad.frontend.captures import Captures, fetch, found_again
 from fwdad.frontend.guards import (
     CONSTANT,
@@ -53,13 +54,13 @@ def _is_users_function(x: Any) -> bool:
     return isinstance(x, types.FunctionType) and not is_library_file(x.__code__.co_filename)
 
 
-def _is_of_library(owner: Any) -> bool:
-    """Whether what holds a number, an object or names of a module, is a library's own."""
+def _is_in_package(owner: Any) -> bool:
+    """Whether what holds a number is of a package: names of a module, a class, or an object."""
     if isinstance(owner, (dict, types.ModuleType)):
         names = owner if isinstance(owner, dict) else vars(owner)
         return is_library_file(str(names.get("__file__") or ""))
     cls = owner if isinstance(owner, type) else type(owner)
-    return not is_users(cls)
+    return is_of_package(cls)
 
 
 def _holds(x: Any, wanted: list[Any], seen: set[int]) -> bool:
@@ -97,7 +98,7 @@ class Outside:
         if path[0] == "attribute" and type(path[1]).__module__.startswith("fwdad."):
             return x  # our own objects' options
         kind = kind_of(x)
-        if kind == INPUT and type(x) is int and _is_of_library(path[1]):  # an exponent, a mode
+        if kind == INPUT and type(x) is int and _is_in_package(path[1]):  # an exponent, a mode
             self.guard(("contents", path), contents(x))
             return x
         if kind == INPUT:

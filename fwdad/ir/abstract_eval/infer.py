@@ -115,7 +115,7 @@ def infer(
         rows, columns = args[0].type.shape[-2:]
         dimensions.rectangle = (rows, columns)
     if not guess:
-        dimensions.chance = _by_chance(function, args, kwargs, samples, first, second)
+        dimensions.chance = _by_chance(function, args, kwargs, samples, sizes, first, second)
     if sizes and not guess:
         dimensions.shifted = _shifted(function, args, kwargs, samples, first, second)
     return _type(first, second, dimensions)
@@ -130,6 +130,7 @@ def _by_chance(
     args: Operand,
     kwargs: dict[str, Operand],
     samples: list[dict[Size, int]],
+    free: list[Size],
     first: Any,
     second: Any,
 ) -> dict[int, tuple[int, ...]]:
@@ -142,11 +143,9 @@ def _by_chance(
     """
     a, b = samples
     others = [{s: a[s] if a[s] == b[s] else a[s] * b[s] % 31 + 2 for s in a}]
-    if any(s.may_be_one for s in a if s is not ANY_NUMBER):
-        others += [
-            {s: least if s is not ANY_NUMBER and s.may_be_one else n for s, n in a.items()}
-            for least in (1, 0)
-        ]
+    short = [s for s in free if s.may_be_one]
+    if short:
+        others += [{**a, **dict.fromkeys(short, least)} for least in (1, 0)]
     pairs = list(zip(_shapes(first), _shapes(second), strict=False))
     seen: list[list[int]] = []
     tried: list[tuple[dict[Size, int], Any]] = [(s, None) for s in others if len(a) > 1]
