@@ -3,8 +3,7 @@
 Each is linear, so the rule is the transform itself, applied to all lanes at once. The transposes
 are adjoints under Re<., .>: of the matrix F with scale c that is c Fᴴ, which is the opposite
 transform with the scale of the opposite direction; of cutting or padding the input to n elements,
-padding or cutting; of a real input, taking the real part; and of the missing half of a spectrum,
-counting its twin.
+padding or cutting; and of the missing half of a spectrum, counting its twin, or sharing with it.
 """
 
 from __future__ import annotations
@@ -53,19 +52,19 @@ def _ifft_adjoint(y_bar: Any, n: int, axis: int, norm: Any) -> Any:
 
 
 def _rfft_adjoint(y_bar: Any, n: int, axis: int, norm: Any) -> Any:
-    # ifft pads the half spectrum with zeros; the real part belongs to the real input
-    return np.real(np.fft.ifft(y_bar, n, axis, _OPPOSITE[norm]))
+    return np.fft.irfft(_times_paired(y_bar, n, axis, 0.5), n, axis, _OPPOSITE[norm])
 
 
 def _irfft_adjoint(y_bar: Any, n: int, axis: int, norm: Any) -> Any:
-    x_bar = np.fft.rfft(y_bar, None, axis, _OPPOSITE[norm])
+    return _times_paired(np.fft.rfft(y_bar, None, axis, _OPPOSITE[norm]), n, axis, 2.0)
+
+
+def _times_paired(x_bar: Any, n: int, axis: int, c: float) -> Any:
+    """A half spectrum, c times where the whole one of length n has a conjugate twin."""
     axis %= x_bar.ndim
-    m = x_bar.shape[axis]
-    twice = np.full(m, 2.0)
-    twice[0] = 1.0
-    if n % 2 == 0:
-        twice[-1] = 1.0
-    weights = twice.reshape([m if k == axis else 1 for k in range(x_bar.ndim)])
+    weights = np.ones(x_bar.shape[axis])
+    weights[1 : (n + 1) // 2] = c
+    weights = weights.reshape([-1 if k == axis else 1 for k in range(x_bar.ndim)])
     return x_bar * weights.astype(_real_dtype(x_bar))
 
 

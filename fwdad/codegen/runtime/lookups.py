@@ -93,18 +93,54 @@ def check_table(xp, fp):
         raise ValueError("fp and xp are not of the same length.")
 
 
+_FEW = 32
+"""Numbers of a convolution that are faster as scalar products, one each."""
+_BLOCK = 1024
+"""Numbers of a convolution that stay in the first cache, with those that they are made of."""
+
+
 @_njit
 def convolved(a, v, start, length):
     """A part of the full convolution of two vectors."""
+    if v.shape[0] > a.shape[0]:
+        a, v = v, a
     n, m = a.shape[0], v.shape[0]
-    array = np.empty(length, a.dtype)
-    for k in range(start, start + length):
-        first, last = max(0, k - m + 1), min(k, n - 1)
-        total = a[first] * v[k - first]
-        for i in range(first + 1, last + 1):
-            total += a[i] * v[k - i]
-        array[k - start] = total
+    array = np.zeros(length, a.dtype)
+    if length <= _FEW:
+        whole, turned = np.ascontiguousarray(a), v[::-1].copy()
+        for k in range(length):
+            first, last = max(0, start + k - m + 1), min(start + k, n - 1)
+            at = m - 1 - start - k
+            array[k] = np.dot(whole[first : last + 1], turned[at + first : at + last + 1])
+        return array
+    for low in range(0, length, _BLOCK):
+        _add_products(array[low : low + _BLOCK], a, v, start + low)
     return array
+
+
+@_njit
+def _add_products(array, a, v, start):
+    """Add a part of the full convolution; four items of v at once where all meet items of a."""
+    n, m, count = a.shape[0], v.shape[0], array.shape[0]
+    j, end = max(0, start - n + 1), min(m, start + count)
+    while j < end:
+        shift = start - j
+        first, last = max(0, 3 - shift), min(count, n - shift)
+        if j + 4 <= end and last > first:
+            for i in range(4):
+                for k in range(max(0, i - shift), first):
+                    array[k] += v[j + i] * a[shift - i + k]
+                for k in range(last, min(count, n + i - shift)):
+                    array[k] += v[j + i] * a[shift - i + k]
+            inside, near = array[first:last], a[shift - 3 + first : shift + last]
+            v_0, v_1, v_2, v_3 = v[j], v[j + 1], v[j + 2], v[j + 3]
+            for k in range(last - first):
+                inside[k] += v_0 * near[k + 3] + v_1 * near[k + 2] + v_2 * near[k + 1] + v_3 * near[k]
+            j += 4
+        else:
+            for k in range(max(0, -shift), last):
+                array[k] += v[j] * a[shift + k]
+            j += 1
 
 
 @_njit
