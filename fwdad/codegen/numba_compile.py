@@ -20,10 +20,13 @@ from fwdad.codegen.llvm.nests.partition import in_parts
 from fwdad.codegen.llvm.nests.types import agrees
 from fwdad.codegen.llvm.pipeline import ProgramCompiler
 from fwdad.codegen.llvm.python_calls import numba_type
-from fwdad.codegen.numba_support import CHECK_BOUNDS, LINALG_HELPERS, CannotCompileError
+from fwdad.codegen.numba_support import (
+    CHECK_BOUNDS,
+    HELPERS,
+    CannotCompileError,
+    runtime_module,
+)
 from fwdad.codegen.numpy_backend.source import Callee, Source, defined
-from fwdad.codegen.runtime import special_functions
-from fwdad.codegen.runtime.lapack import provide
 from fwdad.core.gc_pause import NoCollection
 from fwdad.core.recursion_limit import HigherLimit
 from fwdad.errors import Location
@@ -44,9 +47,9 @@ class Machine:
         self.source = source = in_parts(source)
         self.types = types
         self._digest = digest
-        if LINALG_HELPERS.intersection(source.namespace):
-            provide()
-        special_functions.provide(set(source.namespace))
+        for module in {runtime_module(name) for name in HELPERS.keys() & source.namespace.keys()}:
+            if hasattr(module, "provide"):
+                module.provide(set(source.namespace))
         self.kernel, self.nests = self._functions()
 
     def _functions(self, refused: Iterable[str] = ()) -> tuple[Any, list[NestFunction]]:

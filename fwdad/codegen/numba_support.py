@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 import os
+from types import ModuleType
 
 from fwdad.errors import Location
 
@@ -20,7 +22,7 @@ CHECK_BOUNDS = os.environ.get("FWDAD_CHECK_BOUNDS", "") not in ("", "0")
 where it is not: a mode for tests. Stacks have room for what is asked for then and hardly more, and
 when one grows, what it leaves is overwritten."""
 
-HELPERS = frozenset({
+_ARITHMETIC = frozenset({
     "address_of", "ahead", "broadcast_length", "by_rows", "check_length", "check_shape",
     "check_stack", "complex_divide", "computed", "default_snapshots", "divide", "equal_length",
     "float_floor_divide",
@@ -33,16 +35,14 @@ HELPERS = frozenset({
     "scaled_in_vectors", "smaller", "snapshots_in", "stack_place", "summed", "thinned",
     "thinned_numbers", "to_int", "trips",
 })  # fmt: skip
-"""The names of ``runtime.arithmetic`` that generated code may use."""
-LINALG_HELPERS = frozenset({
+_LAPACK = frozenset({
     "cofactors", "eigh_upper", "lu_factor", "lu_solve_matrix", "lu_solve_vector", "matrix_power",
 })  # fmt: skip
-"""Those of ``runtime.lapack``."""
-TABLE_HELPERS = frozenset({
+_FOURIER = frozenset({"fourier_fft", "fourier_ifft", "fourier_irfft", "fourier_rfft"})
+_LOOKUPS = frozenset({
     "bin_of", "check_table", "convolved", "direction", "distinct", "interpolate", "part_of_full",
     "search",
 })  # fmt: skip
-"""Those of ``runtime.lookups``."""
 SPECIAL_HELPERS = frozenset(f"special_{name}" for name in (
     "agm", "bdtr", "bdtrc", "bdtri", "bdtrik", "bdtrin", "bei", "beip", "ber", "berp",
     "besselpoly", "beta", "betainc", "betaincc", "betainccinv", "betaincinv", "betaln", "binom",
@@ -68,7 +68,21 @@ SPECIAL_HELPERS = frozenset(f"special_{name}" for name in (
     "struve", "tandg", "tklmbda", "voigt_profile", "wright_bessel", "wrightomega", "xlog1py",
     "xlogy", "y0", "y1", "yn", "yv", "yve", "zetac",
 ))  # fmt: skip
-"""Those of ``special_functions``: ufuncs of ``scipy.special`` with a C function of float64s."""
+"""Ufuncs of ``scipy.special`` with a C function of float64s."""
+HELPERS = {
+    helper: module
+    for module, helpers in (
+        ("arithmetic", _ARITHMETIC), ("fourier", _FOURIER), ("lapack", _LAPACK),
+        ("lookups", _LOOKUPS), ("special_functions", SPECIAL_HELPERS),
+    )
+    for helper in helpers
+}  # fmt: skip
+"""What generated code may call at run time: the module of ``codegen.runtime`` that has it."""
+
+
+def runtime_module(helper: str) -> ModuleType:
+    """The module that a helper is in; it needs Numba."""
+    return importlib.import_module(f"fwdad.codegen.runtime.{HELPERS[helper]}")
 
 
 class CannotCompileError(Exception):

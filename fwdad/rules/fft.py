@@ -19,6 +19,7 @@ from fwdad.rules.core.define import linear
 from fwdad.rules.core.registry import when_imported
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.laws.listing import law
+from fwdad.tangents.symbolic import arange, is_known, zeros
 
 _OPPOSITE: dict[Any, Any] = {
     None: "forward",
@@ -32,7 +33,14 @@ _OPPOSITE: dict[Any, Any] = {
 def resized(x_bar: Any, n: int, axis: int) -> Any:
     """Cut an axis to length n, or pad it with zeros: the adjoint of padding it, or cutting."""
     axis %= x_bar.ndim
-    missing = n - x_bar.shape[axis]
+    m = x_bar.shape[axis]
+    if not is_known(n, m):
+        array = zeros(tuple(n if k == axis else d for k, d in enumerate(x_bar.shape)), x_bar.dtype)
+        both = slice(np.minimum(n + 0, m + 0))  # as numbers of the tape
+        at = tuple(both if k == axis else slice(None) for k in range(x_bar.ndim))
+        array[at] = x_bar[at]
+        return array
+    missing = n - m
     if missing > 0:
         return np.pad(x_bar, [(0, missing if k == axis else 0) for k in range(x_bar.ndim)])
     cut = tuple(slice(n) if k == axis else slice(None) for k in range(x_bar.ndim))
@@ -62,10 +70,9 @@ def _irfft_adjoint(y_bar: Any, n: int, axis: int, norm: Any) -> Any:
 def _times_paired(x_bar: Any, n: int, axis: int, c: float) -> Any:
     """A half spectrum, c times where the whole one of length n has a conjugate twin."""
     axis %= x_bar.ndim
-    weights = np.ones(x_bar.shape[axis])
-    weights[1 : (n + 1) // 2] = c
-    weights = weights.reshape([-1 if k == axis else 1 for k in range(x_bar.ndim)])
-    return x_bar * weights.astype(_real_dtype(x_bar))
+    k, number = arange(x_bar.shape[axis]), np.zeros(0, x_bar.dtype).real.dtype.type
+    weights = np.where((k == 0) | (2 * k == n), number(1.0), number(c))
+    return x_bar * weights[tuple(slice(None) if i == axis else None for i in range(x_bar.ndim))]
 
 
 def _hfft_adjoint(y_bar: Any, n: int, axis: int, norm: Any) -> Any:
@@ -74,10 +81,6 @@ def _hfft_adjoint(y_bar: Any, n: int, axis: int, norm: Any) -> Any:
 
 def _ihfft_adjoint(y_bar: Any, n: int, axis: int, norm: Any) -> Any:
     return _rfft_adjoint(np.conjugate(y_bar), n, axis, _OPPOSITE[norm])
-
-
-def _real_dtype(x_bar: Any) -> Any:
-    return np.zeros(0, x_bar.dtype).real.dtype
 
 
 _ADJOINTS = {

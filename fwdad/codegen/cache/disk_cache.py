@@ -56,9 +56,9 @@ from fwdad.codegen.cache.private_files import Folder, UntrustedError, opened
 from fwdad.codegen.llvm import vector_functions
 from fwdad.codegen.llvm.optimisation import contents_in, hide
 from fwdad.codegen.llvm.simd import compiled_lanes
-from fwdad.codegen.numba_support import CHECK_BOUNDS, SPECIAL_HELPERS
+from fwdad.codegen.numba_support import CHECK_BOUNDS, HELPERS, runtime_module
 from fwdad.codegen.numpy_backend.source import Source
-from fwdad.codegen.runtime import arithmetic, lapack, libmvec, special_functions
+from fwdad.codegen.runtime import libmvec
 from fwdad.codegen.runtime.lanes import LaneFunctions
 from fwdad.ir.types import Type
 
@@ -203,11 +203,8 @@ def _meaning(name: str, value: Any) -> str | None:
     """What a global name of generated source means, in words that hold in every process."""
     if isinstance(value, ModuleType):
         return f"module {value.__name__}" if value in (np, math) else None
-    for module in (arithmetic, lapack):
-        if getattr(module, name, None) is value:
-            return f"{module.__name__}.{name}"
-    if name in SPECIAL_HELPERS and getattr(special_functions, name) is value:
-        return f"special_functions.{name}"
+    if name in HELPERS and getattr(runtime_module(name), name) is value:
+        return f"{HELPERS[name]}.{name}"
     if vector_functions.FUNCTIONS.get(name) is value:
         return f"vector_functions.{name}"
     lanes = _LANES.match(name)

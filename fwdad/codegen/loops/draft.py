@@ -9,7 +9,7 @@ from fwdad.codegen.callbacks.callback import Callback
 from fwdad.codegen.llvm import vector_functions
 from fwdad.codegen.loops import parallel_elements
 from fwdad.codegen.loops.terms.number_terms import Term
-from fwdad.codegen.numba_support import HELPERS, LINALG_HELPERS, SPECIAL_HELPERS, TABLE_HELPERS
+from fwdad.codegen.numba_support import HELPERS
 from fwdad.codegen.passes.registers import width
 from fwdad.codegen.runtime import libmvec
 from fwdad.ir.inlining import Inlined, Usage
@@ -19,8 +19,6 @@ from fwdad.ir.names import Names
 from fwdad.ir.notation import ATOM, words
 from fwdad.ir.ops import Op, Program, Value
 from fwdad.ir.types import Type
-
-_CALLED = HELPERS | SPECIAL_HELPERS | TABLE_HELPERS
 
 
 class Helpers:
@@ -43,7 +41,7 @@ class Helpers:
     def note(self, text: str) -> None:
         """Note the run-time helpers that an expression calls."""
         if "(" in text:
-            self.used |= _CALLED & words(text)
+            self.used |= HELPERS.keys() & words(text)
 
     def note_vectors(self, text: str) -> None:
         """Note the vector functions that a line calls."""
@@ -109,8 +107,7 @@ class Draft:
         self.usage = Usage(program, coalesce=False)
         self.names = TypedNames(self.usage.groups, lanes)
         reserve = self.names.plain.reserve
-        reserve([*HELPERS, *LINALG_HELPERS, *SPECIAL_HELPERS, *TABLE_HELPERS])
-        reserve([*vector_functions.FUNCTIONS, *parallel_elements.namespace()])
+        reserve([*HELPERS, *vector_functions.FUNCTIONS, *parallel_elements.namespace()])
         if program.parallel:
             reserve(parallel_elements.RESERVED)
         reserve(name for _, name in module.globals.called.values())

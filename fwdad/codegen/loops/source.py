@@ -21,6 +21,7 @@ from fwdad.codegen.loops import nan_guards, parallel_elements, stack_reservation
 from fwdad.codegen.loops.arrays import (  # noqa: F401  (their handlers are registered)
     choices,
     extremes,
+    fourier,
     functions,
     indices,
     linalg,
@@ -44,19 +45,13 @@ from fwdad.codegen.loops.strip_mining import ahead_of, write_ahead
 from fwdad.codegen.loops.terms.number_terms import cast
 from fwdad.codegen.loops.vectors.vector_bodies import vector_body, write_body
 from fwdad.codegen.loops.vectors.vector_loops import runs_in_vectors
-from fwdad.codegen.numba_support import (
-    LINALG_HELPERS,
-    SPECIAL_HELPERS,
-    TABLE_HELPERS,
-    CannotCompileError,
-)
+from fwdad.codegen.numba_support import CannotCompileError, runtime_module
 from fwdad.codegen.numpy_backend.source import Callee, Source
 from fwdad.codegen.passes import place_decompositions  # noqa: F401  (registered, too)
 from fwdad.codegen.passes.decompositions import expanded
 from fwdad.codegen.passes.fusion import Plan
 from fwdad.codegen.passes.rank_one_products import with_single_rows
 from fwdad.codegen.passes.recomputation import repeated
-from fwdad.codegen.runtime import arithmetic, lapack, lookups, special_functions
 from fwdad.ir.control import Control
 from fwdad.ir.notation import tuple_text
 from fwdad.ir.ops import (
@@ -438,15 +433,6 @@ def _of_constant(x: Any) -> int:
     return 32 if isinstance(x, int) and abs(x) < 2**31 else 64
 
 
-def _home(helper: str) -> Any:
-    """The module that a helper is in."""
-    if helper in SPECIAL_HELPERS:
-        return special_functions
-    if helper in TABLE_HELPERS:
-        return lookups
-    return lapack if helper in LINALG_HELPERS else arithmetic
-
-
 def _tell_lengths(w: Parts, program: Program) -> None:
     """Check the known lengths of arguments once, so that no loop has to."""
     if not any(isinstance(op, Loop) for op in program.block.ops):
@@ -491,7 +477,7 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
         follower = writer.follow(inner)
         follower.parts.names.plain.reserve([name])
         called.append(follower.callee(inner_name))
-    helpers = {h: getattr(_home(h), h) for h in sorted(module.helpers.used)}
+    helpers = {h: getattr(runtime_module(h), h) for h in sorted(module.helpers.used)}
     for h, (what, n) in module.helpers.lane_functions.items():
         helpers[h] = getattr(compiled_lanes(n), what)
     called_vectors = sorted(module.helpers.vector_functions)

@@ -26,9 +26,13 @@ _KINDS = {types.float32: "s", types.float64: "d", types.complex64: "c", types.co
 _INT = ir.IntType(32)
 
 
-@functools.cache
-def provide() -> None:
+def provide(_names: set[str]) -> None:
     """Register LAPACK's functions for machine code: before any that calls them is linked."""
+    _register()
+
+
+@functools.cache
+def _register() -> None:
     for kind in _KINDS.values():
         for name in ("getrf", "getrs"):
             address = get_cython_function_address("scipy.linalg.cython_lapack", f"{kind}{name}")

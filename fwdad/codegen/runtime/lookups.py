@@ -135,7 +135,9 @@ def _add_products(array, a, v, start):
             inside, near = array[first:last], a[shift - 3 + first : shift + last]
             v_0, v_1, v_2, v_3 = v[j], v[j + 1], v[j + 2], v[j + 3]
             for k in range(last - first):
-                inside[k] += v_0 * near[k + 3] + v_1 * near[k + 2] + v_2 * near[k + 1] + v_3 * near[k]
+                inside[k] += (
+                    v_0 * near[k + 3] + v_1 * near[k + 2] + v_2 * near[k + 1] + v_3 * near[k]
+                )
             j += 4
         else:
             for k in range(max(0, -shift), last):
