@@ -12,6 +12,7 @@ import numpy as np
 
 from fwdad.ir.analysis.alias import memory_of
 from fwdad.ir.ops import (
+    Apply,
     Block,
     Loop,
     Missing,
@@ -185,3 +186,9 @@ def key_of(operand: Operand) -> Hashable:
     except TypeError:
         return ("object", id(operand))
     return (type(operand), operand)
+
+
+def repeats(op: Apply, function: Any, args: Operand, kwargs: Operand) -> bool:
+    """Whether a call would return the one result of ``op``."""
+    alike = op.function is function and len(op.outputs) == 1
+    return alike and key_of([args, kwargs]) == key_of([op.args, op.kwargs])

@@ -145,3 +145,13 @@ def _holds_numbers(x: Any) -> bool:
         _holds_numbers(item) if type(item) in _LISTS else type(item) in (bool, int, float, complex)
         for item in x
     )
+
+
+def check_castable(recorder: Recording, a: Symbol, value: Any) -> None:
+    """Raise if a complex value goes into a real array, which NumPy forbids for scalars only."""
+    dtype = a.type.dtype
+    given = value.type.dtype if type(value) is Symbol else getattr(value, "dtype", None)
+    complex_ = isinstance(value, complex) or (given is not None and given.kind == "c")
+    if complex_ and dtype.kind != "c":
+        message = f"a complex value is stored into an array of dtype {dtype}"
+        raise UntraceableError(message, recorder.place())

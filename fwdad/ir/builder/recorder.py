@@ -20,6 +20,7 @@ from fwdad.ir.builder.canonical import (
     apply_out,
     apply_writer,
     cast_before,
+    check_castable,
     with_arrays,
 )
 from fwdad.ir.builder.definitions import Definitions
@@ -46,6 +47,7 @@ from fwdad.ir.ops import (
 )
 from fwdad.ir.primitives.broadcast_sums import sum_to
 from fwdad.ir.primitives.identity import identity
+from fwdad.ir.rewrite import repeats
 from fwdad.ir.symbol import Length, Symbol, UnknownText, kind_in_words
 from fwdad.ir.types import INT, ArrayType, CannotInferError, Number, Size, Type, number_type
 from fwdad.rules.core.by_position import by_position
@@ -107,6 +109,7 @@ class Recorder:
         self.split = 0  # how many arrays in loops became numbers
         self.turns = False  # whether it is written down where a reverse pass begins
         self.generators: dict[int, tuple[Any, Any]] = {}  # of random numbers, and where made
+        self.answered: Apply | None = None  # a call whose result is known: it is not written again
         self.alone: set[Value] = set()  # inputs that must not share memory: a copy is written into
         self.copied: set[Value] = set()  # of those: inputs whose copy's layout is observable
         self.given: dict[Value, Value] = {}  # what stands for an argument that is differentiated
@@ -323,6 +326,8 @@ class Recorder:
         options = {key: self.operand(a) for key, a in kwargs.items()}
         if rule is not None and rule.of_user:
             check_on_samples(rule, inputs, options, self.place())
+        if self.answered is not None and repeats(self.answered, function, inputs, options):
+            return Symbol(self.answered.outputs[0], self)
         found = self.infer(function, inputs, options)
         if isinstance(found, (str, bytes)):
             return UnknownText(self.place())
@@ -481,7 +486,7 @@ class Recorder:
     def _written(self, a: Symbol, index: Any, value: Any) -> tuple[Symbol, tuple[Any, ...], Any]:
         """The array, the index and the value of a write, in canonical form."""
         value = self.as_array(value)
-        self._castable(a, value)
+        check_castable(self, a, value)
         at = self.indexing.at(index)
         if isinstance(a.value.type, ArrayType):
             check_index(at, a.value.type.ndim)
@@ -492,12 +497,3 @@ class Recorder:
         if where is not True:
             value = self.apply(np.where, (where, value, a), {})
         self.store(a, Ellipsis, value)
-
-    def _castable(self, a: Symbol, value: Any) -> None:
-        """Raise if a complex value goes into a real array, which NumPy forbids for scalars only."""
-        dtype = a.type.dtype
-        given = value.type.dtype if type(value) is Symbol else getattr(value, "dtype", None)
-        complex_ = isinstance(value, complex) or (given is not None and given.kind == "c")
-        if complex_ and dtype.kind != "c":
-            message = f"a complex value is stored into an array of dtype {dtype}"
-            raise UntraceableError(message, self.place())

@@ -311,7 +311,11 @@ class Rules:
         """What the body of a rule returns, after it has been checked."""
         bound, given, options = call
         given = tuple(t if isinstance(t, (Chunk, Zero, list, tuple, dict)) else ZERO for t in given)
-        result = written_down(rule, rule.body)(bound, given, **options)
+        self.recorder.answered = op  # of which a rule computes the value, too
+        try:
+            result = written_down(rule, rule.body)(bound, given, **options)
+        finally:
+            self.recorder.answered = None
         y, y_dot = checked(rule, result, bound, 1)
         if rule.of_user:
             check_lengths_of(self.recorder, rule, y, y_dot, op.location)
