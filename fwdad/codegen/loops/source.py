@@ -52,6 +52,7 @@ from fwdad.codegen.passes.decompositions import expanded
 from fwdad.codegen.passes.fusion import Plan
 from fwdad.codegen.passes.rank_one_products import with_single_rows
 from fwdad.codegen.passes.recomputation import repeated
+from fwdad.codegen.passes.single_lanes import with_single_lanes_as_numbers
 from fwdad.ir.control import Control
 from fwdad.ir.notation import tuple_text
 from fwdad.ir.ops import (
@@ -454,7 +455,7 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     Also returns the types that its variables must have once it is compiled. Raises
     :class:`CannotCompileError`, with the line, if an operation has no compiled form.
     """
-    program = repeated(expanded(with_single_rows(program)))
+    program = repeated(expanded(with_single_rows(with_single_lanes_as_numbers(program))))
     writer = NumbaWriter(program)
     w, module = writer.parts, writer.module
     given = {p: w.names.temporary("stack") for p in w.stacks.given}
