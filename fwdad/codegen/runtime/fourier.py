@@ -99,6 +99,9 @@ def _transform(name: str) -> Any:
             place = cgutils.alloca_once(builder, args[1].type)
             builder.store(args[1], place)
 
+            # inlined, what is allocated here can leave vectors of the caller's unaligned on its stack
+            builder.function.attributes.add("noinline")
+
             def packed(values, kind):
                 array = cgutils.alloca_once(builder, kind, len(values))
                 for k, v in enumerate(values):
