@@ -1,4 +1,4 @@
-"""A sparse matrix of SciPy's from the entries of a pattern, in one of its formats."""
+"""A matrix from the entries of a pattern: SciPy's, in one of its formats, or a dense array."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from fwdad.tangents.sparse import FORMATS, flatten_sparse, unflatten_sparse
 
 def check_format(form: Any) -> None:
     """Raise if there is no such format, or none that a Jacobian comes in."""
-    if form not in FORMATS:
-        raise ColouringError(f"format is one of {', '.join(FORMATS)}, and {form!r} came")
+    if form not in (*FORMATS, "dense"):
+        raise ColouringError(f"format is one of {', '.join(FORMATS)}, dense, and {form!r} came")
 
 
 class Assembly:
@@ -29,8 +29,11 @@ class Assembly:
         self.shape = pattern.shape
         self.order: Any = None
         self._form = form
+        self._places: Any = None  # of the entries in a dense array
         made = pattern
-        if form == "csc":
+        if form == "dense":
+            self._places = row_indices(pattern).astype(np.intp) * self.shape[1] + pattern.indices
+        elif form == "csc":
             numbers = np.arange(pattern.nnz, dtype=pattern.indices.dtype)
             parts = (numbers, pattern.indices, pattern.indptr)
             made = sp.csr_array(parts, shape=pattern.shape).tocsc()
@@ -44,5 +47,9 @@ class Assembly:
 
     def __call__(self, data: Any) -> Any:
         """The matrix with these entries."""
+        if self._places is not None:
+            dense = np.zeros(self.shape, data.dtype)
+            dense.reshape(-1)[self._places] = data
+            return dense
         made = unflatten_sparse(self._structure, (data,))
         return made.asformat(self._form) if self._form in ("bsr", "dia") else made

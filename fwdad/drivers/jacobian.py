@@ -319,8 +319,8 @@ def jacobian(
         explicit zeros too, or what is True. One run of f then has as many directions as the pattern
         has colours; ``mode="auto"`` takes columns, rows or both, whichever are fewest. ``True``
         finds the pattern.
-    format : {"csr", "csc", "coo", "bsr", "dia"}
-        That of the sparse array.
+    format : {"csr", "csc", "coo", "bsr", "dia", "dense"}
+        That of the sparse array; ``"dense"`` is a NumPy array, by as few directions.
     check : bool, default True
         Compare a product of the sparse Jacobian with a random vector to that of f at the first
         call, and raise if the pattern misses an entry.

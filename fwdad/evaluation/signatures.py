@@ -28,7 +28,7 @@ Argnums = int | Sequence[int]
 ChunkSize = int | Literal["auto"] | None
 Mode = Literal["auto", "forward", "reverse"]
 Outputs = Literal["returned", "mutated", "both"]
-SparseFormat = Literal["csr", "csc", "coo", "bsr", "dia"]
+SparseFormat = Literal["csr", "csc", "coo", "bsr", "dia", "dense"]
 Backend = Literal["auto", "numpy", "numba"]
 
 

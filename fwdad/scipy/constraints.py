@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import BFGS, LinearConstraint, NonlinearConstraint
 from scipy.sparse.linalg import LinearOperator
 
-from fwdad.scipy.derivatives import FEW, Gradient, Hessian, HessianProduct
+from fwdad.scipy.derivatives import FEW, Gradient, Hessian
 from fwdad.scipy.filling import Filling, size_of
 from fwdad.scipy.programs import weighted, with_extra
 
@@ -105,7 +105,7 @@ def _hessian(
     gradient = Gradient(weighted(fun, ()))
     if size_of(x0) <= FEW:
         return filling.fill(name, Hessian(gradient), instead)
-    product = filling.fill(name, HessianProduct(gradient), instead)
+    product = filling.products(name, gradient, instead)
 
     def operator(x: Any, multipliers: Any) -> Any:
         return LinearOperator(

@@ -53,10 +53,11 @@ def root(
 
     Notes
     -----
-    Costs, for each Jacobian, a run of fun on N tangents, where differences cost N runs. See
-    :func:`minimize` for when it is compiled, and :func:`fwdad.jvp` for kinks. Inside a function
-    that is differentiated itself the root has its derivative by the implicit function theorem, as
-    that of SciPy's function.
+    Costs, for each Jacobian, a run of fun on N tangents, where differences cost N runs; with more
+    than 64 unknowns as many as the colours of its pattern, if these are few. See :func:`minimize`
+    for when it is compiled, and :func:`fwdad.jvp` for kinks. Inside a function that is
+    differentiated itself the root has its derivative by the implicit function theorem, as that of
+    SciPy's function.
 
     Examples
     --------
@@ -70,7 +71,7 @@ def root(
             filling.given("jac", jac)
             jac = None
         elif not filling.given("jac", jac) and filling.is_taken("jac"):
-            jac = filling.jacobian("jac", fun)
+            jac = filling.jacobian_in("jac", fun, "dense", x0)
             options = _by_rows(options)
         return solve(
             scipy.optimize.root, fun, x0, args=args, method=method, jac=jac, tol=tol,
@@ -146,7 +147,7 @@ def fsolve(
                 option = "epsfcn" if band is None else "band"
                 filling.say(f"fprime is by SciPy's finite differences, because {option} is given")
         elif not filling.given("fprime", fprime):
-            fprime, col_deriv = filling.jacobian("fprime", func), False
+            fprime, col_deriv = filling.jacobian_in("fprime", func, "dense", x0), False
         return solve(
             scipy.optimize.fsolve, func, x0, args=args, fprime=fprime, full_output=full_output,
             col_deriv=col_deriv, xtol=xtol, maxfev=maxfev, band=band, epsfcn=epsfcn,

@@ -16,6 +16,7 @@ import numpy as np
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.run import STATE
 from fwdad.errors import UntraceableError
+from fwdad.evaluation.signatures import SparseFormat
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.scipy.choice import Derivative
 from fwdad.scipy.derivatives import (
@@ -23,12 +24,12 @@ from fwdad.scipy.derivatives import (
     Evaluated,
     Gradient,
     Hessian,
-    HessianProduct,
     Jacobian,
     JacobianOperator,
     PointwiseJacobian,
 )
 from fwdad.scipy.programs import second_of
+from fwdad.scipy.sparse_derivatives import HessianByColours, JacobianByColours, Products
 
 DIFFERENCES = ("2-point", "3-point", "cs")
 """SciPy's names for finite differences; ``"2-point"`` is taken by every function here."""
@@ -136,7 +137,7 @@ class Filling:
         self._shown = shown or function
         self._instead = instead
         self._verbose = verbose
-        self._told: list[Derivative | str] = []
+        self._told: list[Derivative | Products | str] = []
 
     def __enter__(self) -> Self:
         return self
@@ -196,9 +197,25 @@ class Filling:
         """The Jacobian as a matrix."""
         return self.fill(name, Jacobian(f, **options), instead)
 
-    def operator(self, name: str, f: Any) -> Derivative:
-        """The Jacobian as a linear operator."""
-        return self.fill(name, JacobianOperator(f))
+    def jacobian_in(
+        self, name: str, f: Any, form: SparseFormat, x0: Any, *, free: bool = False, **options: Any
+    ) -> Derivative:
+        """The Jacobian by colours in a form that the solver takes, where that pays.
+
+        Of few unknowns it is a dense matrix. Where the solver needs ``free`` products only, an
+        operator stands for what is not sparse.
+        """
+        if size_of(x0) <= FEW:
+            return self.jacobian(name, f, **options)
+        dense: Evaluated = JacobianOperator(f) if free else Jacobian(f, **options)
+        holomorphic = options.get("holomorphic", False)
+        return self.fill(name, JacobianByColours(dense, form, holomorphic=holomorphic))
+
+    def products(self, name: str, gradient: Any, instead: str) -> Products:
+        """The Hessian's products with directions."""
+        made = Products(gradient, lambda derivative: self.fill(name, derivative, instead))
+        self._told[-2:] = [made]  # it tells which of both it was
+        return made
 
     def pointwise(self, name: str, f: Any, *, parameters: bool) -> Derivative:
         """The Jacobians at the points of a mesh."""
@@ -236,8 +253,11 @@ class Filling:
         elif callable(jac) and not isinstance(jac, Derivative):
             gradient = jac
         differences = 'jac="2-point" with a method that takes no hess'
-        if self.is_taken("hess") or (self.is_taken("hess or hessp") and size_of(x0) <= FEW):
-            hess = self.fill("hess", Hessian(gradient), differences)
-        elif self.is_taken("hess or hessp"):
-            hessp = self.fill("hessp", HessianProduct(gradient), differences)
+        few = size_of(x0) <= FEW
+        if self.is_taken("hess or hessp") and not few:
+            hessp = self.products("hessp", gradient, differences)
+        elif self.is_taken("hess") or self.is_taken("hess or hessp"):
+            whole = Hessian(gradient)
+            by_colours = HessianByColours(whole, gradient, "dense")
+            hess = self.fill("hess", whole if few else by_colours, differences)
         return {"jac": jac, "hess": hess, "hessp": hessp}

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.optimize
 
 from fwdad.core.tracebacks import public
+from fwdad.evaluation.signatures import SparseFormat
 from fwdad.scipy.choice import Derivative
 from fwdad.scipy.derivatives import FEW
 from fwdad.scipy.filling import Filling, known_here, size_of, solve
@@ -175,10 +176,12 @@ max_nfev, args, kwargs, callback, workers
 
     Notes
     -----
-    The Jacobian is a matrix, by forward or reverse mode, whichever :func:`fwdad.jacobian` chooses.
-    With ``tr_solver="lsmr"`` and more than 64 unknowns, or without ``tr_solver`` and more than
-    1000, it is a ``LinearOperator``: each product costs a run of fun's tape or of its reverse pass,
-    and no matrix is made. This is not for ``"lm"``, nor for ``x_scale="jac"``, which need one.
+    The Jacobian is a matrix, by forward or reverse mode, whichever :func:`fwdad.jacobian` chooses;
+    with more than 64 unknowns by the colours of its pattern, if these are few. With
+    ``tr_solver="lsmr"`` and more than 64 unknowns, or without ``tr_solver`` and more than 1000, but
+    not for ``"lm"``, it is a sparse matrix, if at most an eighth of its entries may be other than
+    zero, else a ``LinearOperator``: each product costs a run of fun's tape or of its reverse pass,
+    and no matrix is made. ``x_scale="jac"`` needs a matrix.
 
     See :func:`minimize` for when it is compiled, and :func:`fwdad.jvp` for kinks.
 
@@ -199,8 +202,10 @@ max_nfev, args, kwargs, callback, workers
         elif not filling.given("jac", jac):
             jac = "2-point"  # of an unknown method, of which SciPy says so
             if filling.is_taken("jac"):
-                free = _is_matrix_free(x0, method, tr_solver, x_scale)
-                jac = filling.operator("jac", fun) if free else filling.jacobian("jac", fun)
+                sparse = _takes_sparse(x0, method, tr_solver)
+                free = sparse and not (isinstance(x_scale, str) and x_scale == "jac")
+                form: SparseFormat = "csr" if sparse else "dense"
+                jac = filling.jacobian_in("jac", fun, form, x0, free=free)
         scale = known_here(x_scale=x_scale, callback=callback, workers=workers)
         return solve(
             scipy.optimize.least_squares, fun, x0, jac=jac, bounds=bounds, method=method,
@@ -210,9 +215,7 @@ max_nfev, args, kwargs, callback, workers
         )  # fmt: skip
 
 
-def _is_matrix_free(x0: Any, method: str, tr_solver: str | None, x_scale: Any) -> bool:
-    """Whether the solver is better served by products with the Jacobian."""
-    if method == "lm" or (isinstance(x_scale, str) and x_scale == "jac"):
-        return False
+def _takes_sparse(x0: Any, method: str, tr_solver: str | None) -> bool:
+    """Whether the solver is better served by a sparse matrix, or by products with the Jacobian."""
     most = FEW if tr_solver == "lsmr" else _DENSE_COLUMNS
-    return tr_solver != "exact" and size_of(x0) > most
+    return method != "lm" and tr_solver != "exact" and size_of(x0) > most

@@ -12,6 +12,7 @@ from fwdad.core.tracebacks import public
 from fwdad.eager.run import STATE
 from fwdad.scipy.filling import Filling, solve
 
+_TAKE_SPARSE = ("Radau", "BDF")
 _OF_DIFFERENCES = ("jac_sparsity", "lband", "uband")
 
 
@@ -41,9 +42,10 @@ def solve_ivp(
         1 prints how the Jacobian was taken, and what ran it, when the call ends.
     **options
         See ``scipy.integrate.solve_ivp``. ``jac`` is filled in for ``"Radau"``, ``"BDF"`` and
-        ``"LSODA"``; the others, which are explicit, take none. ``jac="2-point"`` is SciPy's
-        differences. These are taken, too, where ``jac_sparsity``, ``lband`` or ``uband`` is given,
-        which belong to them.
+        ``"LSODA"``; the others, which are explicit, take none. For the first two it is a sparse
+        matrix where there are more than 64 unknowns and at most an eighth of its entries may be
+        other than zero. ``jac="2-point"`` is SciPy's differences. These are taken, too, where
+        ``jac_sparsity``, ``lband`` or ``uband`` is given, which belong to them.
 
     Returns
     -------
@@ -59,9 +61,9 @@ def solve_ivp(
 
     Notes
     -----
-    Costs, for each Jacobian, a run of fun on as many tangents as there are unknowns; differences
-    cost as many runs. See :func:`fwdad.scipy.minimize` for when it is compiled, and
-    :func:`fwdad.jvp` for kinks.
+    Costs, for each Jacobian, a run of fun on as many tangents as there are unknowns, or colours of
+    a sparse one; differences cost as many runs. See :func:`fwdad.scipy.minimize` for when it is
+    compiled, and :func:`fwdad.jvp` for kinks.
 
     Inside a function that is differentiated itself, SciPy's function runs on plain numbers, and the
     steps that it has accepted are differentiated with their sizes held (Bock 1981; Hairer, Nørsett
@@ -98,7 +100,11 @@ def solve_ivp(
                 filling.say(f"jac is by SciPy's finite differences, because {asked[0]} is given")
             else:
                 holomorphic = bool(np.iscomplexobj(y0))
-                jac = filling.jacobian("jac", fun, argnums=(1,), holomorphic=holomorphic)
+                of: dict[str, Any] = {"argnums": (1,), "holomorphic": holomorphic}
+                if name in _TAKE_SPARSE:
+                    jac = filling.jacobian_in("jac", fun, "csc", y0, **of)
+                else:
+                    jac = filling.jacobian("jac", fun, **of)
                 options["jac"] = _at_one_kind_of_time(jac)
         return solve(
             scipy.integrate.solve_ivp, _at_one_kind_of_time(fun), t_span, y0, method=method,

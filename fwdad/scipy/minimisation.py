@@ -43,7 +43,8 @@ def minimize(
     hess, hessp : callable, str, HessianUpdateStrategy, optional
         By default one of them is filled in for the methods that take second derivatives: the matrix
         up to 64 unknowns, and always for ``"dogleg"`` and ``"trust-exact"``, else products with
-        directions. Where the caller gives the gradient, it is the derivative of that.
+        directions: of a sparse matrix at each point, if it has few colours. Where the caller gives
+        the gradient, it is the derivative of that.
     constraints : dict, NonlinearConstraint, LinearConstraint, or several
         For ``"SLSQP"`` and ``"trust-constr"`` their Jacobians are filled in, and for the second the
         Hessians, where they are SciPy's defaults. ``jac="3-point"`` and ``"cs"``, a step and a

@@ -106,11 +106,12 @@ def test_what_is_said_of_second_derivatives(capsys):
     cases = (
         (3, "hess is a dense matrix, by forward mode with 3 tangents over the gradient by reverse"),
         (65, "hessp is the product of the Hessian and a vector, by forward mode with 1 tangent"),
+        (65, "hessp is a sparse matrix, by 3 directions for 193 entries"),
     )
-    for n, start in cases:
-        gradient, hessian = said_of(
-            capsys, door.minimize, scipy.optimize.rosen, np.zeros(n), method="trust-krylov"
-        )
+    square = lambda x: np.sum(x) ** 2 + scipy.optimize.rosen(x)  # noqa: E731
+    for (n, start), f in zip(cases, (scipy.optimize.rosen, square, scipy.optimize.rosen),
+                             strict=True):  # fmt: skip
+        gradient, hessian = said_of(capsys, door.minimize, f, np.zeros(n), method="trust-krylov")
         assert gradient == "jac is the gradient, by reverse mode"
         assert hessian.startswith(start)
     gradient, hessian = said_of(

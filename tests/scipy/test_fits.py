@@ -182,9 +182,16 @@ def test_many_unknowns_are_matrix_free(capsys):
     def chain(x):
         return np.concatenate([10 * (x[1:] - x[:-1] ** 2), 1 - x[:-1]])
 
+    def dense_chain(x):
+        return chain(x) + 1e-6 * np.mean(x - 1) ** 2
+
     found = door.least_squares(chain, np.full(n, 0.8), tr_solver="lsmr", verbose=1)
     assert_allclose(found.x, np.ones(n), rtol=1e-6)
-    assert isinstance(found.jac, scipy.sparse.linalg.LinearOperator)
+    assert isinstance(found.jac, scipy.sparse.csr_array)
+    assert "fwdad: jac is a sparse matrix, by 2 directions" in capsys.readouterr().out
+    free = door.least_squares(dense_chain, np.full(n, 0.8), tr_solver="lsmr", verbose=1)
+    assert_allclose(free.x, np.ones(n), rtol=1e-6)
+    assert isinstance(free.jac, scipy.sparse.linalg.LinearOperator)
     assert "fwdad: jac is a LinearOperator" in capsys.readouterr().out
     dense = door.least_squares(chain, np.full(n, 0.8))
     assert isinstance(dense.jac, np.ndarray)

@@ -73,6 +73,17 @@ def test_formats_of_every_kind(form, kind, jit):
     np.testing.assert_allclose(J.toarray(), dense(f, x), rtol=1e-13)
 
 
+@pytest.mark.parametrize("kind", ["columns", "rows", "both"])
+@pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
+def test_dense_arrays_of_every_kind(kind, jit):
+    f, x, pattern = CASES[3]
+    J = jit(fwdad.jacobian(f, sparse=colour(pattern, kind), format="dense"))(x)
+    assert type(J) is np.ndarray
+    np.testing.assert_allclose(J, dense(f, x), rtol=1e-13)
+    with pytest.raises(PatternError, match="misses an entry"):
+        fwdad.jacobian(f, x, sparse=patterns.banded(9, 1), format="dense")
+
+
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 def test_calls_that_are_made_again(mode):
     """The next call of a function under jit takes a shortcut, which looks at the pattern."""
