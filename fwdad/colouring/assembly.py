@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from fwdad.colouring.graphs import row_indices
 from fwdad.errors import ColouringError
-from fwdad.tangents.sparse import FORMATS, flatten_sparse, unflatten_sparse
+from fwdad.tangents.sparse import FORMATS, flatten_sparse
 
 
 def check_format(form: Any) -> None:
@@ -19,7 +19,7 @@ def check_format(form: Any) -> None:
 
 
 class Assembly:
-    """Makes matrices from the entries of a pattern; each has arrays of indices of its own.
+    """Makes matrices from the entries of a pattern; they share arrays of indices, read-only.
 
     ``order`` has the number that each entry has in the pattern; None if that is the order.
     """
@@ -29,6 +29,7 @@ class Assembly:
         self.shape = pattern.shape
         self.order: Any = None
         self._form = form
+        self._size = pattern.indices.shape
         self._places: Any = None  # of the entries in a dense array
         made = pattern
         if form == "dense":
@@ -43,13 +44,33 @@ class Assembly:
             places = (row_indices(pattern), pattern.indices)
             made = sp.coo_array((pattern.data, places), shape=pattern.shape)
             made.has_canonical_format = True
-        self._structure = flatten_sparse(made)[1]
+        structure = flatten_sparse(made)[1]
+        self._class = structure.cls
+        self._attributes = {name: _read_only(x) for name, x in structure.attributes.items()}
 
     def __call__(self, data: Any) -> Any:
-        """The matrix with these entries."""
+        """The matrix with these entries; what is not one number for each comes as it is."""
         if self._places is not None:
             dense = np.zeros(self.shape, data.dtype)
             dense.reshape(-1)[self._places] = data
             return dense
-        made = unflatten_sparse(self._structure, (data,))
+        if data.shape != self._size:
+            return data
+        made = _NEW(self._class)  # its constructor would check what is known
+        held = made.__dict__
+        held.update(self._attributes)
+        held["data"] = data
         return made.asformat(self._form) if self._form in ("bsr", "dia") else made
+
+
+_NEW: Any = object.__new__
+
+
+def _read_only(x: Any) -> Any:
+    """Arrays of indices as nobody can write them: that would change the matrices still to come."""
+    if isinstance(x, tuple):
+        return tuple(map(_read_only, x))
+    if not isinstance(x, np.ndarray):
+        return x
+    x.flags.writeable = False
+    return x[:]

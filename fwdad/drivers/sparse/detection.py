@@ -17,6 +17,8 @@ from fwdad.errors import UnsupportedTypeError, UntraceableError, message_of, pla
 from fwdad.evaluation.arguments import argument_numbers
 from fwdad.evaluation.signatures import Function
 from fwdad.frontend.arguments import EVERY, Flattened
+from fwdad.frontend.captures import fetch
+from fwdad.frontend.guards import OpaqueError, outcome
 from fwdad.frontend.tape import Tape
 from fwdad.frontend.trace import trace_flat
 from fwdad.rules.core.registry import function_name
@@ -120,19 +122,42 @@ def _answer_to(question: Question) -> _Answer:
     return answer
 
 
-def lasting_pattern(question: Question) -> SparsityPattern:
-    """The same for a program that does not look at the function's ints again.
+def lasting_pattern(
+    question: Question, examples: bool
+) -> tuple[SparsityPattern, list[tuple[Any, Any]]]:
+    """The same for a program, and what it must find unchanged at each run: places and contents.
 
-    The arguments are examples, of which only shapes and types count.
+    With ``examples`` some arguments are made up, of which only shapes and types count.
     """
     answer = _answer_to(question)
-    if answer.ints or answer.tape.value_guards:
+    leaves = answer.tape.leaves(Flattened(question.args, question.kwargs).leaves)
+    captures = answer.tape.captures
+    first = len(leaves) - len(captures)
+    known = {*answer.ints, *answer.tape.value_guards}
+    if examples and min(known, default=first) < first:
         raise UntraceableError(
-            f"the sparsity pattern of {function_name(question.f)} depends on ints that it reads, "
-            "or is given, and a traced function would not see them change: pass "
+            f"the sparsity pattern of {function_name(question.f)} depends on ints that it is "
+            "given, and a traced function would not see them change: pass "
             "sparse=jacobian_sparsity(f, x), or put jit inside, jacobian(jit(f), x, sparse=True)"
         )
-    return answer.pattern
+    places = []
+    try:
+        for k, capture in enumerate(captures, first):
+            read = fetch if k in known else _lengths_at
+            held = outcome(read(capture.path), None, kept=False)
+            places.append((("called", read, (capture.path,), {}, False), held))
+    except OpaqueError as error:
+        raise UntraceableError(
+            f"the sparsity pattern of {function_name(question.f)} depends on an array of ints with "
+            "more elements than can be compared at each run: pass sparse=jacobian_sparsity(f, x), "
+            "or put jit inside, jacobian(jit(f), x, sparse=True)"
+        ) from error
+    return answer.pattern, places
+
+
+def _lengths_at(path: Any) -> Any:
+    """The lengths of an array from outside, which decide on the loops of a function."""
+    return np.shape(fetch(path))
 
 
 def local_pattern(question: Question) -> SparsityPattern:

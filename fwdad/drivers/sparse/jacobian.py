@@ -154,7 +154,11 @@ def traced_sparse_jacobian(
             )
         examples = [_example(tracer, a) for a in (args, kwargs or {})]
         asked = {"hessian": hessian_of is not None, "has_aux": options.get("has_aux", False)}
-        sparse = lasting_pattern(Question(of, argnums, *examples, **asked))
+        leaves = flatten((args, kwargs or {}))[0]
+        made_up = any(type(leaf) is Symbol and not _is_float_array(leaf) for leaf in leaves)
+        sparse, places = lasting_pattern(Question(of, argnums, *examples, **asked), made_up)
+        for path, held in places:
+            tracer.outside.guard(path, held)
     plan = plan_for(sparse, mode, format)
     given = {name: options.get(name, default) for name, default in _OPTIONS.items()}
     call = f, argnums, args, kwargs or {}
@@ -165,6 +169,10 @@ def traced_sparse_jacobian(
         given |= {"argnums": argnums, "args": args[1:], "kwargs": kwargs or {}}
         make.write(tracer, f, data, args, given)
     return (y, Assembled(data, make, plan.shape), *aux)
+
+
+def _is_float_array(x: Symbol) -> bool:
+    return x.is_array and x.dtype.kind in "fc"
 
 
 def _example(tracer: Tracer, x: Any) -> Any:

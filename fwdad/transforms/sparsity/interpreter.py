@@ -214,7 +214,7 @@ class _Frame:
         for k, a in enumerate(op.args):
             value = self.known(a)
             if value is UNKNOWN and k in unread and type(a) is Value:
-                value = np.zeros(shape_of(a), a.type.dtype)
+                value = np.zeros(np.shape(self.cell(a).nodes), a.type.dtype)
             args.append(value)
         kwargs = {name: self.known(a) for name, a in op.kwargs.items()}
         if any(x is UNKNOWN for x in (*args, *kwargs.values())):
