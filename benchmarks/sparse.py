@@ -1,6 +1,6 @@
-"""Sparse Jacobians and Hessians: pattern, colouring, first and warm calls, over the primal.
+"""Sparse Jacobians and Hessians beside asdex, CasADi and SciPy's differences, in one run.
 
-python -m benchmarks.sparse [--large]
+python -m benchmarks.sparse [--large] [--only NAME] [--peers asdex casadi scipy]
 """
 
 from __future__ import annotations
@@ -11,62 +11,25 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize._numdiff import approx_derivative
 
 import fwdad
 from benchmarks.measure import paired_ratio, time_interleaved
+from benchmarks.sparse_problems import LARGE, PROBLEMS, Problem
 from benchmarks.table import duration, table, three_digits, versions
-from fwdad.colouring import Colouring, colour
+
+PEERS = ("asdex", "casadi", "scipy")
 
 
-def burgers(u: Any) -> Any:
-    """Burgers' equation, central differences; its ends stay."""
-    out = np.zeros_like(u)
-    out[1:-1] = 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2]) - u[1:-1] * (u[2:] - u[:-2])
-    return out
+class Made(NamedTuple):
+    """A derivative of a tool: the times of its parts, and a call that returns what the tool does."""
 
-
-def bratu(u: Any) -> Any:
-    """Bratu's problem on a square, zero at its border."""
-    wide = np.pad(u, 1)
-    around = wide[2:, 1:-1] + wide[:-2, 1:-1] + wide[1:-1, 2:] + wide[1:-1, :-2]
-    return around - 4 * u + 0.3 * np.exp(u)
-
-
-def brusselator(w: Any) -> Any:
-    """The Brusselator on a torus, two unknowns at each point."""
-    u, v = w
-    out = np.empty_like(w)
-    for k, a in ((0, u), (1, v)):
-        around = np.roll(a, 1, 0) + np.roll(a, -1, 0) + np.roll(a, 1, 1) + np.roll(a, -1, 1)
-        out[k] = 10.0 * (around - 4 * a)
-    reaction = u * u * v
-    out[0] += 1.0 + reaction - 4.4 * u
-    out[1] += 3.4 * u - reaction
-    return out
-
-
-def rosenbrock(x: Any) -> Any:
-    """Rosenbrock's function, chained: a number."""
-    return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
-
-
-class Case(NamedTuple):
-    """A function, where, and whether its Hessian is meant."""
-
-    name: str
-    f: Callable[[Any], Any]
-    shape: tuple[int, ...]
-    hessian: bool = False
-
-
-CASES = [
-    Case("Burgers, 4096", burgers, (4096,)),
-    Case("Bratu, 100 × 100", bratu, (100, 100)),
-    Case("Brusselator, 100 × 100 × 2", brusselator, (2, 100, 100)),
-    Case("Rosenbrock's Hessian, 10⁵", rosenbrock, (100_000,), hessian=True),
-]
-LARGE = [Case("Bratu, 1000 × 1000", bratu, (1000, 1000))]
+    pattern: float
+    colours: str
+    first: float
+    call: Callable[[], Any]
+    matrix: Callable[[Any], Any]
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float]:
@@ -76,66 +39,142 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
     return result, time.perf_counter() - start
 
 
-def check(case: Case, J: Any, x: Any) -> None:
-    """Compare a product with a random vector to a difference in its direction."""
-    v = np.random.default_rng(1).normal(size=x.shape)
-    f = fwdad.grad(case.f) if case.hessian else case.f
-    wanted = (f(x + 1e-6 * v) - f(x - 1e-6 * v)).ravel() / 2e-6
-    scale = np.max(np.abs(wanted))
-    assert np.max(np.abs(J @ v.ravel() - wanted)) < 1e-6 * scale, case.name
+def by_fwdad(problem: Problem, x: Any) -> Made:
+    find = fwdad.hessian_sparsity if problem.hessian else fwdad.jacobian_sparsity
+    derivative = fwdad.hessian if problem.hessian else fwdad.jacobian
+    pattern, finding = timed(lambda: find(problem.f, x))
+    colouring, colours = timed(lambda: problem.coloured(pattern))
+    J = fwdad.jit(derivative(problem.f, sparse=colouring))
+    _, first = timed(lambda: J(x))
+    return Made(finding + colours, str(colouring.count), first, lambda: J(x), lambda J: J)
 
 
-def by_differences(case: Case, x: Any, colouring: Colouring) -> Callable[[], Any] | None:
-    """SciPy's differences with the same pattern and the same groups of columns."""
-    if case.hessian:
-        return None
+def by_asdex(problem: Problem, x: Any) -> Made:
+    import asdex
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    at = jax.numpy.asarray(x)
+    find = asdex.hessian_coloring if problem.hessian else asdex.jacobian_coloring
+    make = asdex.hessian_from_coloring if problem.hessian else asdex.jacobian_from_coloring
+    found, finding = timed(lambda: find(problem.in_jax, at))
+    J = jax.jit(make(problem.in_jax, found))
+    _, first = timed(lambda: jax.block_until_ready(J(at).data))
+
+    def matrix(made: Any) -> Any:
+        i, j = np.asarray(made.indices).T
+        return sp.coo_array((np.asarray(made.data), (i, j)), shape=(made.shape[0], x.size))
+
+    count = str(getattr(found, "num_colors", "?"))
+    return Made(finding, count, first, lambda: jax.block_until_ready(J(at)), matrix)
+
+
+def by_casadi(problem: Problem, x: Any) -> Made:
+    import casadi
+
+    if problem.in_casadi is None:
+        raise NotImplementedError
+    symbol = casadi.SX.sym("x", x.size)
+    value = problem.in_casadi(casadi, symbol)
+
+    def make() -> Any:
+        if problem.hessian:
+            derivative = casadi.hessian(value, symbol)[0]
+        else:
+            derivative = casadi.jacobian(value, symbol)
+        return casadi.Function("J", [symbol], [derivative])
+
+    J, finding = timed(make)
+    pattern = J.sparsity_out(0)
+    buffer, evaluate = J.buffer()
+    flat, data = np.ascontiguousarray(x.ravel()), np.zeros(pattern.nnz())
+    buffer.set_arg(0, memoryview(flat))
+    buffer.set_res(0, memoryview(data))
+    _, first = timed(evaluate)
+    starts, rows = pattern.colind(), pattern.row()
+    made = sp.csc_array((data, rows, starts), shape=pattern.shape)
+    return Made(finding, "-", first, evaluate, lambda _: made)
+
+
+def by_differences(problem: Problem, x: Any) -> Made:
+    if problem.hessian:
+        raise NotImplementedError
 
     def f(u: np.ndarray) -> np.ndarray:
-        return np.ravel(case.f(u.reshape(x.shape)))
+        return np.ravel(problem.f(u.reshape(x.shape)))
 
-    pattern = colouring.pattern.astype(float)
-    sparsity = (pattern, np.asarray(colouring.column_colours))
-    return lambda: approx_derivative(f, x.ravel(), method="2-point", sparsity=sparsity)
+    colouring = problem.coloured(fwdad.jacobian_sparsity(problem.f, x))
+    sparsity = (colouring.pattern.astype(float), np.asarray(colouring.column_colours))
+
+    def call() -> Any:
+        return approx_derivative(f, x.ravel(), method="2-point", sparsity=sparsity)
+
+    _, first = timed(call)
+    return Made(0.0, f"{colouring.count}, given", first, call, lambda J: J)
 
 
-def measure(case: Case) -> list[str]:
-    x = np.random.default_rng(0).random(case.shape)
-    find = fwdad.hessian_sparsity if case.hessian else fwdad.jacobian_sparsity
-    pattern, finding = timed(lambda: find(case.f, x))
-    colouring, colours = timed(lambda: colour(pattern, "star" if case.hessian else "columns"))
-    derivative = fwdad.hessian if case.hessian else fwdad.jacobian
-    J = fwdad.jit(lambda x: derivative(case.f, x, sparse=colouring))
-    made, first = timed(lambda: J(x))
-    check(case, made, x)
-    primal = fwdad.jit(case.f)
-    calls = {
-        "primal": lambda: primal(x),
-        "compiled": lambda: J(x),
-        "interpreted": lambda: derivative(case.f, x, sparse=colouring, check=False),
-    }
-    differences = by_differences(case, x, colouring)
-    if differences is not None:
-        calls["differences"] = differences
-    timings = time_interleaved(calls, rounds=7, round_seconds=0.02)
-    compiled = timings["compiled"]
-    ratio = paired_ratio(compiled.rounds, timings["primal"].rounds)
-    return [
-        case.name, duration(finding), duration(colours), str(colouring.count), duration(first),
-        duration(timings["primal"].median), duration(compiled.median), three_digits(ratio),
-        duration(timings["interpreted"].median),
-        duration(timings["differences"].median) if differences is not None else "-",
-    ]  # fmt: skip
+TOOLS = {"fwdad": by_fwdad, "asdex": by_asdex, "casadi": by_casadi, "scipy": by_differences}
+SHOWN = {"casadi": "CasADi", "scipy": "SciPy's differences"}
+
+
+def is_right(problem: Problem, J: Any, x: Any, tolerance: float) -> bool:
+    """Whether a product with a random vector is that of a difference in its direction."""
+    v = np.random.default_rng(1).normal(size=x.shape)
+    f = fwdad.grad(problem.f) if problem.hessian else problem.f
+    wanted = (f(x + 1e-6 * v) - f(x - 1e-6 * v)).ravel() / 2e-6
+    found = J @ v.ravel()
+    return bool(np.max(np.abs(found - wanted)) < tolerance * np.max(np.abs(wanted)))
+
+
+def measure(problem: Problem, tools: list[str]) -> list[list[str]]:
+    """A row for each tool, all timed in turns."""
+    x = np.random.default_rng(0).random(problem.shape)
+    made: dict[str, Made] = {}
+    failed: dict[str, str] = {}
+    for tool in tools:
+        try:
+            made[tool] = TOOLS[tool](problem, x)
+            tolerance = 1e-4 if tool == "scipy" else 1e-6
+            if not is_right(problem, made[tool].matrix(made[tool].call()), x, tolerance):
+                failed[tool] = "WRONG"
+        except ImportError:
+            failed[tool] = "not installed"
+        except NotImplementedError:
+            continue
+        except Exception as error:
+            failed[tool] = f"failed: {type(error).__name__}"
+    primal = fwdad.jit(problem.f)
+    calls = {tool: m.call for tool, m in made.items() if tool not in failed}
+    timings = time_interleaved({"primal": lambda: primal(x), **calls}, 9, 0.02)
+    rows = []
+    for tool in [tool for tool in tools if tool in made or tool in failed]:
+        shown = SHOWN.get(tool, tool)
+        if tool in failed:
+            rows.append([problem.name, shown, failed[tool], "", "", "", ""])
+            continue
+        m = made[tool]
+        rows.append([
+            problem.name, shown, duration(m.pattern) if m.pattern else "given", m.colours,
+            duration(m.first), duration(timings[tool].median),
+            three_digits(paired_ratio(timings[tool].rounds, timings["primal"].rounds)),
+        ])  # fmt: skip
+    return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--large", action="store_true", help="with a million unknowns")
+    parser.add_argument("--only", default="", help="problems whose names contain this")
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
+    given = parser.parse_args()
+    problems = [p for p in [*PROBLEMS, *(LARGE if given.large else [])] if given.only in p.name]
     rows = []
-    for case in [*CASES, *(LARGE if parser.parse_args().large else [])]:
-        rows.append(measure(case))
-        print(*rows[-1], sep=" | ", flush=True)
-    header = ["problem", "pattern", "colouring", "colours", "first call", "primal", "compiled",
-              "over the primal", "interpreted", "SciPy's differences"]  # fmt: skip
+    for problem in problems:
+        for row in measure(problem, ["fwdad", *given.peers]):
+            rows.append(row)
+            print(*row, sep=" | ", flush=True)
+    header = ["problem", "tool", "pattern and colours", "colours", "first call", "warm call",
+              "over our primal"]  # fmt: skip
     print("\n" + table(header, rows))
     print(versions())
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks import SINGLE_THREAD
 
-PACKAGES = ("numpy", "scipy", "numba", "autograd", "jax", "torch", "casadi")
+PACKAGES = ("numpy", "scipy", "numba", "autograd", "jax", "torch", "casadi", "asdex")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -50,7 +50,7 @@ class Asks:
         sparse = look.example(kwargs["sparse"]) if "sparse" in kwargs else None
         if sparse is None:
             return self._dense(f, args, kwargs, look)
-        asked = None if sparse is True else self._sparse(f, args, kwargs, look)
+        asked = self._sparse(f, args, kwargs, look)
         if asked is None:
             return None
         form, way = asked.options["format"], asked.options.get("mode", "symmetric")

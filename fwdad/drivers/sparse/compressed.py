@@ -59,7 +59,9 @@ def _value_and_entries(
         bars = call(_like, (plan.row_seeds(_dtype(y)), y), {})
         products.append(call(np.reshape, (call(found[1], (bars,), {}), (-1,)), {}))
     flat = products[0] if len(products) == 1 else call(np.concatenate, (products,), {})
-    values = call(np.take, (flat, plan.places), {})
+    # all are inside, which compiled code need not find out at each
+    places = plan.places if call is at_once else plan.narrow_places
+    values = call(np.take, (flat, places), {"mode": "clip"})
     if plan.substitution is not None:
         order, above, of_entries = plan.substitution
         call(subtract, (order, above, values), {"steps": order.size})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from dataclasses import dataclass, field
 from types import MethodType
@@ -13,6 +14,8 @@ from fwdad.colouring.pattern import SparsityPattern
 from fwdad.drivers.executable import Runner
 from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.tape_cache import on_copies
+from fwdad.eager.build import unseen
+from fwdad.eager.calls.dispatch import call
 from fwdad.errors import UnsupportedTypeError, UntraceableError, message_of, place_of
 from fwdad.evaluation.arguments import argument_numbers
 from fwdad.evaluation.signatures import Function
@@ -32,6 +35,8 @@ from fwdad.transforms.sparsity.interpreter import Interpreter
 Kind = Literal["global", "local"]
 
 _KEPT = 64
+_FULL_AT_MOST = 1_000_000
+"""Entries of a pattern that stands for one that cannot be found."""
 _LOCK = threading.Lock()
 
 
@@ -99,8 +104,32 @@ _ANSWERS: list[_Answer] = []
 
 
 def pattern_of(question: Question) -> SparsityPattern:
-    """A pattern that holds for every x of this shape, found once."""
-    return _answer_to(question).pattern
+    """A pattern that holds for every x of this shape, found once.
+
+    That of a function that cannot be traced is full, as long as its matrix is no large one.
+    """
+    try:
+        return _answer_to(question).pattern
+    except UntraceableError as error:
+        size = int(np.size(question.x))
+        count = size if question.hessian else _count_by_a_run(question)
+        if count is None or count * size > _FULL_AT_MOST:
+            raise
+        return _full(count, size, message_of(error))
+
+
+def _count_by_a_run(question: Question) -> int | None:
+    """How many elements the value has, by a run without effects; None if it is not one array."""
+    with unseen() as run, run:
+        y = call(question.f, *question.args, **question.kwargs)
+    y = plain(y[0] if question.has_aux else y)
+    return int(np.size(y)) if isinstance(y, (np.ndarray, float, complex, np.number)) else None
+
+
+@functools.lru_cache(maxsize=16)
+def _full(m: int, n: int, why: str) -> SparsityPattern:
+    """A pattern of all entries, the same object for the same question: its plan is kept for it."""
+    return SparsityPattern.of(np.ones((m, n), bool), (f"all of it: {why}",))
 
 
 def _answer_to(question: Question) -> _Answer:

@@ -90,11 +90,15 @@ def sparse_jacobian(
         y, data, *aux = value_and_entries(of, argnums, *at, {**given, "plan": plan})
         return asked.result((y, plan.assembly(data), *aux))
 
-    def by_tape() -> Any:
-        unchecked = {**options, "sparse": plan, "check": False}
-        return tape_or_else(asked.evaluate, f, argnums, *at, unchecked, at_once)
+    def by_tape(sparse: Any = plan, otherwise: Any = at_once) -> Any:
+        unchecked = {**options, "sparse": sparse, "check": False}
+        return tape_or_else(asked.evaluate, f, argnums, *at, unchecked, otherwise)
 
-    run = at_once if jitted_of(f) is None else by_tape
+    def by_own_tape() -> Any:
+        # one that finds the pattern and guards what that depends on, so that the next call asks it
+        return by_tape(True, by_tape) if options["sparse"] is True else by_tape()
+
+    run = at_once if jitted_of(f) is None else by_own_tape
     found = first_that_can(SPARSE_JACOBIAN, f, Candidate(plan.in_words, run))
     checked = Checked(plan, f, argnums, given)
     if options["check"] and not checked:

@@ -103,6 +103,13 @@ class Plan:
         return places if order is None or recovery.value_of is not None else places[order]
 
     @functools.cached_property
+    def narrow_places(self) -> Any:
+        """The same in half the memory, if they fit; NumPy would widen them at each call."""
+        places = self.places
+        small = places.size == 0 or places.max() <= np.iinfo(np.int32).max
+        return places.astype(np.int32) if small else places
+
+    @functools.cached_property
     def substitution(self) -> Any:
         """The order of subtractions, the values above, the value of each entry; None if none."""
         recovery, order = self.colouring.recovery, self.assembly.order
@@ -172,11 +179,25 @@ def _colouring(given: Any, way: str) -> Colouring:
         pattern = canonical_pattern(given)
     except ColouringError as error:
         raise PatternError(f"sparse=: {error}") from error
+    if pattern.nnz == pattern.shape[0] * pattern.shape[1]:
+        return _of_all_lines(pattern, way)
     best = colour(pattern, _KINDS[way][0])
     for kind in _KINDS[way][1:]:
         if _cost(best) > _FEW:
             best = min(best, colour(pattern, kind), key=_cost)
     return best
+
+
+def _of_all_lines(pattern: Any, way: str) -> Colouring:
+    """A colour for each column, or for each row: nothing else does where all entries may be there.
+
+    A search would only take long to find that out.
+    """
+    m, n = pattern.shape
+    if way == "reverse" or (way == "auto" and _ROW_COST * m < n):
+        return Colouring(pattern, "rows", None, np.arange(m, dtype=np.int32), "full")
+    kind: Kind = "star" if way == "symmetric" else "columns"
+    return Colouring(pattern, kind, np.arange(n, dtype=np.int32), None, "full")
 
 
 def _cost(colouring: Colouring) -> int:

@@ -211,13 +211,11 @@ def test_refusals():
     x = RNG.random(4)
     with pytest.raises(UntraceableError, match="made in the traced function"):
         fwdad.jit(lambda x: fwdad.jacobian(lambda y: y * x[0], x, sparse=True))(x)
-    with pytest.raises(UntraceableError, match="depends on ints"):
-        fwdad.jit(lambda x: fwdad.jacobian(held, x, sparse=True))(x)
     places = np.array([0, 1])
     with pytest.raises(UntraceableError, match="depends on ints"):
         fwdad.jit(lambda x: fwdad.jacobian(gathered, x, args=(places, 1.0), sparse=True))(x)
     with pytest.raises(UntraceableError, match=r"Pass a pattern: sparse=pattern"):
-        fwdad.jacobian(lambda x: eval("x * 2"), x, sparse=True)
+        fwdad.jacobian(lambda x: eval("x * 2"), np.ones(1001), sparse=True)
     with pytest.raises(UnsupportedTypeError, match="one array"):
         fwdad.jacobian_sparsity(lambda x: (x, x), x)
     with pytest.raises(UnsupportedTypeError, match="one array"):
@@ -228,3 +226,72 @@ def test_refusals():
         fwdad.jacobian(programs.burgers, x, sparse=True, outputs="mutated")
     with pytest.raises(ValueError, match="kind must be"):
         fwdad.jacobian_sparsity(programs.burgers, x, kind="dense")
+
+
+def test_what_cannot_be_traced_is_full():
+    f = lambda x: eval("x[1:] * x[:-1]")  # noqa: E731
+    x = RNG.random(6)
+    pattern = fwdad.jacobian_sparsity(f, x)
+    assert pattern.nnz == 30
+    assert "cannot be traced: eval" in pattern.dense[0]
+    for mode in ("auto", "forward"):
+        J = fwdad.jacobian(f, x, sparse=True, mode=mode)
+        np.testing.assert_allclose(J.toarray(), fwdad.jacobian(f, x))
+    H = fwdad.hessian(lambda x: eval("np.sum(x**3)"), x, sparse=True)
+    np.testing.assert_allclose(H.toarray(), np.diag(6 * x))
+    with pytest.raises(UntraceableError, match="Pass a pattern"):
+        fwdad.jacobian(lambda x: eval("[x, x]"), x, sparse=True)
+
+
+def test_lengths_that_are_counts_outside(monkeypatch):
+    """np.pad of a grid whose width is a name of the module has lengths that are only computed."""
+    monkeypatch.setitem(globals(), "WIDTH", 4)
+
+    def f(u):
+        wide = np.pad(u.reshape(WIDTH, WIDTH), 1)
+        return (wide[2:, 1:-1] + wide[1:-1, :-2]).ravel()
+
+    pattern = fwdad.jacobian_sparsity(f, np.ones(16))
+    assert pattern.dense == ()
+    assert pattern.nnz == 24
+
+
+WIDTH = 4
+WEIGHTS, COUNT, PLACES = np.array([1.0, 2.0]), 2, np.array([0, 1, 2, 3, 4, 5])
+
+
+def weighted(x):
+    out = np.zeros_like(x)
+    for k in range(len(WEIGHTS)):
+        out[k:] += WEIGHTS[k] * x[: len(x) - k] ** 2
+    return out
+
+
+def repeated(x):
+    out = np.zeros_like(x)
+    for k in range(COUNT):
+        out[k:] += x[: len(x) - k] ** 2
+    return out
+
+
+def permuted(x):
+    return x[PLACES] ** 2
+
+
+@pytest.mark.parametrize("f", [weighted, repeated, permuted], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("jit", ["inside", "outside"])
+def test_what_is_read_from_outside_may_change(f, jit, monkeypatch):
+    """A compiled Jacobian finds a new pattern where a length, an int or an index is another one."""
+    x = np.arange(1.0, 7)
+    if jit == "inside":
+        J = fwdad.jacobian(fwdad.jit(f), sparse=True)
+    else:
+        J = fwdad.jit(fwdad.jacobian(f, sparse=True))
+    wanted = {"WEIGHTS": np.array([1.0, 2, 3]), "COUNT": 3, "PLACES": np.array([5, 1, 2, 3, 4, 5])}
+    for changed in ({}, wanted):
+        for name, value in changed.items():
+            monkeypatch.setitem(globals(), name, value)
+        for at in (x, x + 1, x + 2):
+            np.testing.assert_allclose(J(at).toarray(), fwdad.jacobian(f, at), rtol=1e-13)
+    PLACES[0] = 3  # in place
+    np.testing.assert_allclose(J(x).toarray(), fwdad.jacobian(f, x), rtol=1e-13)

@@ -30,6 +30,7 @@ class _Part(NamedTuple):
     leaf: Leaf | None
     number: str
     inside: bool  # its indices are known to be inside
+    clipped: bool = False  # those outside are the nearest ones inside
 
 
 class _Places(NamedTuple):
@@ -215,7 +216,9 @@ def _place(w: Parts, p: _Places, part: _Part, loop: list[str]) -> str:
     if part.leaf is not None:
         name, shape, _ = part.leaf
         text = f"{name}[{subscript(w.elements.index_into(name, shape, loop, p.steps))}]"
-    if not part.inside:
+    if part.clipped:  # without a branch, so that the loop can be vectorised
+        text = f"min(max({text}, 0), {p.view.name}.shape[{part.axis}] - 1)"
+    elif not part.inside:
         text = f"{w.helpers.use('place')}({text}, {p.view.name}.shape[{part.axis}])"
     place = w.names.temporary("place")
     w.loops.inside.append(place)
@@ -358,8 +361,16 @@ def fancy_load(w: Parts, op: Load) -> None:
     _gather(w, out, op.array, op.index)
 
 
-def _gather(w: Parts, out: Value, a: Value, index: Sequence[Operand]) -> None:
+def _gather(
+    w: Parts, out: Value, a: Value, index: Sequence[Operand], *, clipped: bool = False
+) -> None:
     p = _places(w, a, index)
+    if clipped:
+        p = p._replace(parts=[part._replace(clipped=True) for part in p.parts])
+        for part in p.parts:  # of no element there is no nearest one
+            n = f"{p.view.name}.shape[{part.axis}]"
+            w.code.line(f"if {n} == 0 and {' * '.join(p.lengths) or '1'} > 0:")
+            w.code.line(f"    {w.helpers.use('place')}(0, {n})")
     if len(p.lengths) != out.type.ndim:
         raise w.operands.cannot("this index")
     if isinstance(out.type, Number):
@@ -407,7 +418,8 @@ def _accumulate(w: Parts, op, a, at, value):
 
 @handles(np.take)
 def _take(w: Parts, op, a, indices, axis=None, mode="raise"):
-    if not is_array(a) or mode != "raise" or not isinstance(axis, (int, type(None))):
+    modes = ("raise", "clip")
+    if not is_array(a) or mode not in modes or not isinstance(axis, (int, type(None))):
         raise TypeError("of a list, in another mode, or along an axis that is no int")
     kind = indices.type.dtype.kind if isinstance(indices, Value) else np.asarray(indices).dtype.kind
     if kind == "b":  # zeros and ones here
@@ -416,7 +428,8 @@ def _take(w: Parts, op, a, indices, axis=None, mode="raise"):
     if axis is None and a.type.ndim != 1:
         raise TypeError("of a matrix without an axis")
     axis = (axis or 0) % a.type.ndim
-    _gather(w, out, a, (*[slice(None)] * axis, as_array(w, indices)))
+    clipped = mode == "clip"
+    _gather(w, out, a, (*[slice(None)] * axis, as_array(w, indices)), clipped=clipped)
 
 
 @handles(last_writes)

@@ -59,7 +59,7 @@ def _reshape(w: Parts, op, a, shape, order="C"):
         fill = w.operands.stored(w.operands.number(a), dtype)
         return f"np.full({tuple_text(ones)}, {fill}, {dtype_text(dtype)})"
     result = _reshaped(w, a, tuple_text(lengths))
-    if w.memory.is_written(op.outputs[0]) and not w.memory.is_written_later(a):
+    if w.memory.is_written_later(op.outputs[0]) and not w.memory.is_written_later(a):
         return f"{result}.copy()"
     return result
 
