@@ -23,7 +23,7 @@ PEERS = ("asdex", "casadi", "scipy")
 
 
 class Made(NamedTuple):
-    """A derivative of a tool: the times of its parts, and a call that returns what the tool does."""
+    """A derivative of a tool: the times of its parts, and a call that returns what it makes."""
 
     pattern: float
     colours: str
@@ -54,16 +54,21 @@ def by_asdex(problem: Problem, x: Any) -> Made:
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    at = jax.numpy.asarray(x)
+    at = jax.numpy.asarray(x.ravel())
+
+    def f(u: Any) -> Any:
+        value = problem.in_jax(u.reshape(x.shape))
+        return value if problem.hessian else value.ravel()
+
     find = asdex.hessian_coloring if problem.hessian else asdex.jacobian_coloring
     make = asdex.hessian_from_coloring if problem.hessian else asdex.jacobian_from_coloring
-    found, finding = timed(lambda: find(problem.in_jax, at))
-    J = jax.jit(make(problem.in_jax, found))
-    _, first = timed(lambda: jax.block_until_ready(J(at).data))
+    found, finding = timed(lambda: find(f, at))
+    J = jax.jit(make(f, found))
+    _, first = timed(lambda: jax.block_until_ready(J(at)))
 
     def matrix(made: Any) -> Any:
         i, j = np.asarray(made.indices).T
-        return sp.coo_array((np.asarray(made.data), (i, j)), shape=(made.shape[0], x.size))
+        return sp.coo_array((np.asarray(made.data), (i, j)), shape=made.shape)
 
     count = str(getattr(found, "num_colors", "?"))
     return Made(finding, count, first, lambda: jax.block_until_ready(J(at)), matrix)
@@ -86,10 +91,14 @@ def by_casadi(problem: Problem, x: Any) -> Made:
 
     J, finding = timed(make)
     pattern = J.sparsity_out(0)
-    buffer, evaluate = J.buffer()
+    buffer, run = J.buffer()
     flat, data = np.ascontiguousarray(x.ravel()), np.zeros(pattern.nnz())
     buffer.set_arg(0, memoryview(flat))
     buffer.set_res(0, memoryview(data))
+
+    def evaluate(_: Any = (J, buffer, flat, data)) -> None:  # `run` keeps none of them alive
+        run()
+
     _, first = timed(evaluate)
     starts, rows = pattern.colind(), pattern.row()
     made = sp.csc_array((data, rows, starts), shape=pattern.shape)
