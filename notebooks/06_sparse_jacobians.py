@@ -149,7 +149,7 @@ np.stack([both.toarray().astype(int), here.toarray().astype(int)])
 try:
     fwdad.jacobian(with_a_branch, x, sparse=np.eye(5))
 except fwdad.errors.PatternError as error:
-    print(error)
+    print(str(error).partition("\n")[0])
 
 # %% [markdown]
 # ## 4. Hessians
