@@ -86,22 +86,22 @@ assert mixed.nnz == pattern.nnz == 5 * 64 - 4 * 8
 # colouring finds groups of such columns; here five are enough, however many points there are.
 
 # %%
-colouring = colour(fwdad.jacobian_sparsity(bratu, np.zeros((12, 12))))
-groups = colouring.column_colours.reshape(12, 12)
+colouring = colour(fwdad.jacobian_sparsity(bratu, np.zeros((6, 6))))
+groups = colouring.column_colours.reshape(6, 6)
 assert colouring.count == 5
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 4.2))
 axes[0].imshow(groups, cmap="Set2", vmin=0, vmax=7)
 for (i, j), c in np.ndenumerate(groups):
-    axes[0].text(j, i, c, ha="center", va="center", fontsize=8)
+    axes[0].text(j, i, c, ha="center", va="center")
 axes[0].set_title("which direction moves a point")
 axes[0].set_xticks([])
 axes[0].set_yticks([])
 seeds = colouring.column_seeds()
-compressed = fwdad.jacobian(bratu, np.zeros((12, 12))).reshape(144, 144) @ seeds
-axes[1].imshow(np.repeat(compressed, 12, axis=1), aspect="auto", cmap="RdBu", vmin=-4, vmax=4)
-axes[1].set_title("144 columns in five products")
-axes[1].set_xticks(12 * np.arange(5) + 6, range(5))
+compressed = fwdad.jacobian(bratu, np.zeros((6, 6))).reshape(36, 36) @ seeds
+axes[1].imshow(compressed, aspect="auto", cmap="RdBu", vmin=-4, vmax=4)
+axes[1].set_title("36 columns in five products")
+axes[1].set_xticks(range(5))
 axes[1].set_xlabel("colour")
 axes[1].set_ylabel("row")
 fig.tight_layout()

@@ -146,6 +146,55 @@ def test_errors_are_those_of_numpy():
         made(x, at[:2] % 3, at % 3, x[0, :2])
 
 
+def test_indices_that_are_clipped():
+    def f(a, i):
+        return np.take(a, i, axis=1, mode="clip"), np.take(a[0], i, mode="clip")
+
+    a = RNG.standard_normal((3, 4))
+    for dtype in (np.int64, np.int32, np.uint8):
+        i = np.array([[2, 0, 7], [1, 3, 100]]).astype(dtype)
+        i[0, 0] -= 3 if dtype != np.uint8 else 0
+        _, found = compiled(f, a, i)
+        for x, y in zip(found, f(a, i), strict=True):
+            assert_array_equal(x, y)
+        empty, nothing = np.zeros((3, 0)), i[:0]
+        assert fwdad.jit(f)(empty, nothing)[0].shape == (3, 0, 3)
+        with pytest.raises(IndexError):
+            fwdad.jit(f)(empty, i)
+    wide = i.astype(np.uint64)
+    assert_array_equal(fwdad.jit(lambda a, i: np.take(a, i, mode="clip"))(a[0], i), f(a, i)[1])
+    assert fwdad.jit(f)(a, wide.astype(int))[0].shape == (3, 2, 3)
+
+
+def test_reshaped_after_it_was_written():
+    """A view of what is written no more is no copy; one that is written is seen in both."""
+
+    def read(x):
+        a = np.zeros((3, len(x)))
+        a[:, 1:-1] = x[1:-1] ** 2
+        flat = np.reshape(a, (-1,))
+        return np.sum(flat * flat), flat[2:9]
+
+    def written(x):
+        a = np.zeros((3, len(x)))
+        a[:, 1:-1] = x[1:-1] ** 2
+        flat = np.reshape(a, (-1,))
+        flat[4] = 7.0
+        a[2] = 5.0
+        return flat * 1.0, a
+
+    def both(x):
+        a = np.ones((3, len(x)))
+        a[0] = x
+        return np.reshape(a, (-1,)), a
+
+    x = RNG.standard_normal(6)
+    for f in (read, written, both):
+        _, found = compiled(f, x)
+        for y, wanted in zip(found, f(x), strict=True):
+            assert_allclose(y, wanted, rtol=1e-14)
+
+
 def test_indices_of_other_types():
     def f(a, i):
         return a[i], np.take(a, i, axis=1)

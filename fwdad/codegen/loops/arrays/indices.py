@@ -421,9 +421,11 @@ def _take(w: Parts, op, a, indices, axis=None, mode="raise"):
     modes = ("raise", "clip")
     if not is_array(a) or mode not in modes or not isinstance(axis, (int, type(None))):
         raise TypeError("of a list, in another mode, or along an axis that is no int")
-    kind = indices.type.dtype.kind if isinstance(indices, Value) else np.asarray(indices).dtype.kind
-    if kind == "b":  # zeros and ones here
+    dtype = indices.type.dtype if isinstance(indices, Value) else np.asarray(indices).dtype
+    if dtype.kind == "b":  # zeros and ones here
         raise TypeError("at truth values")
+    if mode == "clip" and dtype == np.uint64:  # the nearest of these and of ints is a float
+        raise TypeError("clipped, at unsigned ints of 64 bits")
     (out,) = op.outputs
     if axis is None and a.type.ndim != 1:
         raise TypeError("of a matrix without an axis")
