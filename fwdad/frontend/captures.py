@@ -54,6 +54,9 @@ def fetch(path: Any) -> Any:
         return UNBOUND if where[1] in attributes else class_attribute(type(where[0]), where[1])
     if kind == "contents":
         return _contents(fetch(where[0]))
+    if kind == "lengths":
+        found = fetch(where[0])
+        return UNBOUND if found is UNBOUND else np.shape(found)
     if kind == "defaults":
         return held_by_partial(functools.partial(where[0], **(where[0].__kwdefaults__ or {})))
     if kind == "partial":
@@ -63,7 +66,7 @@ def fetch(path: Any) -> Any:
     return where[0]
 
 
-COMPARED = ("structure", "contents", "partial", "defaults", "called")
+COMPARED = ("structure", "contents", "lengths", "partial", "defaults", "called")
 """Kinds of places of which what is there is compared by value; at all others it is the object."""
 
 

@@ -111,7 +111,7 @@ class _Places:
     def is_own(self, path: Any) -> bool:
         """Whether what is found at a path belongs to the loaded tape alone."""
         kind, home = path[:2]
-        if kind == "contents":
+        if kind in ("contents", "lengths"):
             return self.is_own(home)
         if kind == "cell":
             return True
@@ -124,7 +124,7 @@ class _Places:
     def of(self, path: Any) -> Any:
         """A path in a pickle; what is found at it comes along unless a module has it."""
         kind, home, *rest = path
-        if kind == "contents":
+        if kind in ("contents", "lengths"):
             return (kind, self.of(home))
         if not self.is_own(path):
             return (kind, self._object(home), *rest)

@@ -21,9 +21,9 @@ from fwdad.evaluation.arguments import argument_numbers
 from fwdad.evaluation.signatures import Function
 from fwdad.frontend.arguments import EVERY, Flattened
 from fwdad.frontend.captures import fetch
-from fwdad.frontend.guards import OpaqueError, outcome
 from fwdad.frontend.tape import Tape
 from fwdad.frontend.trace import trace_flat
+from fwdad.ir.symbol import UNBOUND
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.alike import alike
 from fwdad.tangents.plain import plain
@@ -169,24 +169,16 @@ def lasting_pattern(
             "given, and a traced function would not see them change: pass "
             "sparse=jacobian_sparsity(f, x), or put jit inside, jacobian(jit(f), x, sparse=True)"
         )
-    places = []
-    try:
-        for k, capture in enumerate(captures, first):
-            read = fetch if k in known else _lengths_at
-            held = outcome(read(capture.path), None, kept=False)
-            places.append((("called", read, (capture.path,), {}, False), held))
-    except OpaqueError as error:
+    places = [("contents" if k in known else "lengths", c.path)
+              for k, c in enumerate(captures, first)]  # fmt: skip
+    found = [(path, fetch(path)) for path in places]
+    if any(held is UNBOUND for _, held in found):
         raise UntraceableError(
             f"the sparsity pattern of {function_name(question.f)} depends on an array of ints with "
             "more elements than can be compared at each run: pass sparse=jacobian_sparsity(f, x), "
             "or put jit inside, jacobian(jit(f), x, sparse=True)"
-        ) from error
-    return answer.pattern, places
-
-
-def _lengths_at(path: Any) -> Any:
-    """The lengths of an array from outside, which decide on the loops of a function."""
-    return np.shape(fetch(path))
+        )
+    return answer.pattern, found
 
 
 def local_pattern(question: Question) -> SparsityPattern:

@@ -1,5 +1,7 @@
 """``sparse=True``: the pattern is found, coloured, and found again by the next call."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -295,3 +297,24 @@ def test_what_is_read_from_outside_may_change(f, jit, monkeypatch):
             np.testing.assert_allclose(J(at).toarray(), fwdad.jacobian(f, at), rtol=1e-13)
     PLACES[0] = 3  # in place
     np.testing.assert_allclose(J(x).toarray(), fwdad.jacobian(f, x), rtol=1e-13)
+
+
+def test_a_tape_with_a_pattern_is_pickled():
+    """With what the pattern depends on outside: an array's lengths, and an int."""
+    x = np.arange(1.0, 7)
+    for f in (weighted, repeated, permuted):
+        tape = fwdad.trace(fwdad.jacobian(f, sparse=True), x)
+        again = pickle.loads(pickle.dumps(tape))
+        np.testing.assert_allclose(again(x).toarray(), fwdad.jacobian(f, x))
+
+
+def test_indices_that_are_too_many_to_be_compared():
+    f = lambda x: x[MANY] ** 2  # noqa: E731
+    x = np.ones(MANY.size)
+    with pytest.raises(UntraceableError, match="more elements than can be compared"):
+        fwdad.jit(fwdad.jacobian(f, sparse=True))(x)
+    J = fwdad.jacobian(fwdad.jit(f), x, sparse=True)
+    assert J.nnz == MANY.size
+
+
+MANY = np.arange(200_000)
