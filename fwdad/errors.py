@@ -391,6 +391,12 @@ class PatternError(ColouringError):
     """A sparsity pattern does not fit a function: another shape, or an entry that it misses."""
 
 
+class OutError(FwdadError, ValueError):
+    """An array that was given for a result, as ``out``, does not fit it; nothing is written."""
+
+    refuses = False
+
+
 class NonScalarOutputError(FwdadError, ValueError):
     """A gradient was asked of a function whose output is not one real number."""
 

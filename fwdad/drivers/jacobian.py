@@ -23,6 +23,7 @@ from fwdad.evaluation.arguments import (
 )
 from fwdad.evaluation.by_tape import at_once
 from fwdad.evaluation.evaluators import value_and_columns
+from fwdad.evaluation.out_arrays import JacobianOut, check_no_out
 from fwdad.evaluation.signatures import (
     AllJacobianOptions,
     Argnums,
@@ -131,6 +132,7 @@ def value_and_jacobian(
     sparse: Any = None,
     format: SparseFormat = "csr",  # noqa: A002  (SciPy's name)
     check: bool = True,
+    out: Any = None,
 ) -> Any:
     """The value of a function and its Jacobian, from the same runs.
 
@@ -138,7 +140,7 @@ def value_and_jacobian(
     ----------
     f, x, chunk, mode, argnums, args, kwargs, has_aux, outputs, holomorphic, stack
         See :func:`jacobian`.
-    sparse, format, check
+    sparse, format, check, out
         See :func:`jacobian`.
 
     Returns
@@ -161,14 +163,23 @@ def value_and_jacobian(
     }  # fmt: skip
     options |= sparse_options(sparse, format, mode, check=check)
     if x is NOT_GIVEN:
+        check_no_out(out, "value_and_jacobian")
         return without_point(_call_value_and_jacobian, f, args, kwargs, argnums, **options)
     if sparse is not None:
+        check_no_out(out, "sparse Jacobian")
         return _by_colours(_sparse, f, x, argnums, args, kwargs, options)
-    return _rows_or_columns(_columns, f, x, argnums, args, kwargs, options)
+    return _rows_or_columns(_columns, f, x, argnums, args, kwargs, options, out)
 
 
 def _rows_or_columns(
-    evaluate: Any, f: Function, x: Any, argnums: Argnums, args: Any, kwargs: Any, options: Any
+    evaluate: Any,
+    f: Function,
+    x: Any,
+    argnums: Argnums,
+    args: Any,
+    kwargs: Any,
+    options: Any,
+    out: Any = None,
 ) -> Any:
     """What ``evaluate`` returns, where no shortcut does."""
     mode, holomorphic, chunk = options["mode"], options["holomorphic"], options["chunk"]
@@ -177,6 +188,9 @@ def _rows_or_columns(
     arguments, single = arguments_of(f, x, args, kwargs, argnums)
     check_holomorphic(f, arguments, holomorphic, **results)
     argnums = argument_numbers(argnums)
+    sink = None
+    if out is not None:
+        sink = JacobianOut(out, arguments, single=single, stack=options["stack"])
 
     def by_rows() -> Any:
         if holomorphic or mode == "forward":
@@ -186,23 +200,24 @@ def _rows_or_columns(
             not_worth = rows_pay(f, arguments, argnums, results)
             if not_worth is not None:
                 return not_worth
-        found = value_and_rows(f, x, argnums=argnums, args=args, kwargs=kwargs, **common)
+        given = {"argnums": argnums, "args": args, "kwargs": kwargs, "sink": sink}
+        found = value_and_rows(f, x, **given, **common)
         return found if isinstance(found, Untraced) else asked_for(found)
 
     def asked_for(found: Any) -> Any:
         return found if evaluate is _columns else _without_value(found, options)
 
     def on_duals() -> Any:
-        return asked_for(value_and_columns(f, arguments, single=single, **common))
+        return asked_for(value_and_columns(f, arguments, single=single, sink=sink, **common))
 
     def by_columns() -> Any:
         if jitted_of(f) is None:
             return on_duals()
         count = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
-        if all_at_once(width_of(chunk, count, arguments.leaves), count):
+        if sink is None and all_at_once(width_of(chunk, count, arguments.leaves), count):
             given = arguments.args, arguments.kwargs
             return tape_or_else(evaluate, f, argnums, *given, options, on_duals)
-        found = value_and_compiled_columns(f, arguments, argnums, options)
+        found = value_and_compiled_columns(f, arguments, argnums, options, sink)
         return on_duals() if found is None else asked_for(found)
 
     return first_that_can(
@@ -293,6 +308,7 @@ def jacobian(
     sparse: Any = None,
     format: SparseFormat = "csr",  # noqa: A002  (SciPy's name)
     check: bool = True,
+    out: Any = None,
 ) -> Any:
     """The Jacobian of a function at a point: exact, N columns at a time.
 
@@ -324,6 +340,11 @@ def jacobian(
     check : bool, default True
         Compare a product of the sparse Jacobian with a random vector to that of f at the first
         call, and raise if the pattern misses an entry.
+    out : array, optional
+        Where a dense J is written, chunk after chunk, and which is returned: a new array, or a
+        ``numpy.memmap``, of J's shape and dtype, C-contiguous (in Fortran order where J is the
+        matrix of a vector by a vector), which shares no memory with an argument. With it, the
+        memory is that of one chunk. J is one array: give ``stack=True`` for a composite.
 
     Returns
     -------
@@ -340,6 +361,9 @@ def jacobian(
         If a pattern has another shape, or misses an entry that f has.
     ColouringError
         If a colouring is none, or one that the mode cannot use.
+    OutError
+        If ``out`` is of another shape, dtype or layout, read-only, or shares memory with an
+        argument: nothing is written then.
 
     Notes
     -----
@@ -370,10 +394,12 @@ def jacobian(
     }  # fmt: skip
     options |= sparse_options(sparse, format, mode, check=check)
     if x is NOT_GIVEN:
+        check_no_out(out, "jacobian")
         return without_point(call_jacobian, f, args, kwargs, argnums, **options)
     if sparse is not None:
+        check_no_out(out, "sparse Jacobian")
         return _by_colours(_sparse_alone, f, x, argnums, args, kwargs, options)
-    return _rows_or_columns(_columns_alone, f, x, argnums, args, kwargs, options)
+    return _rows_or_columns(_columns_alone, f, x, argnums, args, kwargs, options, out)
 
 
 def call_jacobian(

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fwdad.core.tracebacks import public
+from fwdad.drivers.jacobian_rows import unit_vectors
 from fwdad.drivers.pullback import vjp
 from fwdad.drivers.tape_cache import jitted_of
 from fwdad.eager.arguments import Arguments
@@ -24,6 +25,7 @@ from fwdad.evaluation.arguments import (
     width_of,
 )
 from fwdad.evaluation.evaluators import assembled, jvp
+from fwdad.evaluation.out_arrays import JacobianOut
 from fwdad.evaluation.signatures import Argnums, Array, ChunkSize, Function
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import flatten
@@ -156,7 +158,11 @@ def columns(
 
 
 def value_and_compiled_columns(
-    f: Function, arguments: Arguments, argnums: Argnums, options: dict[str, Any]
+    f: Function,
+    arguments: Arguments,
+    argnums: Argnums,
+    options: dict[str, Any],
+    sink: JacobianOut | None = None,
 ) -> Any:
     """The value of a function under ``jit`` and its Jacobian, by chunks of columns.
 
@@ -167,10 +173,13 @@ def value_and_compiled_columns(
     if options["outputs"] != "returned":
         return None
     asked = {key: options[key] for key in ("has_aux", "holomorphic")}
-    collector = Collector(math.prod(leaf_shape(arguments.leaves[0])))
+    collector = Collector(math.prod(leaf_shape(arguments.leaves[0])), sink=sink)
     width = width_of(options["chunk"], collector.count, arguments.leaves)
     for _ in _compiled_chunks(f, arguments, argnums, width, collector, **asked):
         pass
+    if sink is not None:
+        outcome = collector.outcome()
+        return (outcome.y, sink.out, outcome.aux)[: 2 + options["has_aux"]]
     found = {key: options[key] for key in ("has_aux", "stack")}
     return assembled(collector.outcome(), arguments, single=True, **found)
 
@@ -190,7 +199,7 @@ def _compiled_chunks(
     x0, *more = arguments.args
     given: dict[str, Any] = {"argnums": argnum, "args": tuple(more), "kwargs": arguments.kwargs}
     given |= {"has_aux": has_aux, "holomorphic": holomorphic}
-    for start, stop, v in _units(x, collector.count, n):
+    for start, stop, v in unit_vectors(x, collector.count, n):
         y, y_dot, *aux = jvp(f, x0, v, **given)
         leaves, structure = flatten(y)
         parts, _ = flatten(y_dot)
@@ -217,24 +226,9 @@ def _blocks_of_rows(
     count = math.prod(leaf_shape(of))
     width = width_of(chunk, count, [of, *arguments.leaves])
     n = min(width if isinstance(width, int) else width(None), max(count, 1))
-    for start, stop, bars in _units(of, count, n):
+    for start, stop, bars in unit_vectors(of, count, n):
         x_bar = pullback.of_leaves([bars])
         yield slice(start, stop), x_bar.reshape(n, -1)[: stop - start].copy()
-
-
-def _units(like: Any, count: int, n: int) -> Iterator[tuple[int, int, Array]]:
-    """The unit vectors in the shape of an array, n at a time, in the same memory.
-
-    The last ones are filled up with zeros, such that one program takes all.
-    """
-    shape = leaf_shape(like)
-    units = np.zeros((n, count), leaf_dtype(like))
-    for start in range(0, count, n):
-        stop = min(start + n, count)
-        at = np.arange(stop - start), np.arange(start, stop)
-        units[at] = 1
-        yield start, stop, units.reshape(n, *shape)
-        units[at] = 0
 
 
 def _check_array(what: str, x: Any) -> None:

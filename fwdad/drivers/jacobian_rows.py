@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from fwdad.core.fallbacks import Untraced
-from fwdad.drivers.pullback import leaves_of_x, vjp
+from fwdad.drivers.pullback import Pullback, leaves_of_x, vjp
 from fwdad.drivers.tape_cache import tape_at, traced
 from fwdad.eager.activity import is_active
 from fwdad.eager.arguments import Arguments
-from fwdad.evaluation.arguments import arguments_of
+from fwdad.evaluation.arguments import arguments_of, width_of
+from fwdad.evaluation.out_arrays import JacobianOut
 from fwdad.evaluation.signatures import Argnums, ChunkSize, Function, Outputs
 from fwdad.frontend.derivatives.pulled import value_alone
 from fwdad.tangents.composite import flatten, leaf_order, unflatten
+from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
-from fwdad.tangents.zero import NoTangent
+from fwdad.tangents.zero import ZERO, NoTangent
 
 _FEW = 64  # directions that forward mode takes at once
 _RATIO = 4
@@ -34,6 +37,7 @@ def value_and_rows(
     has_aux: bool,
     outputs: Outputs,
     stack: bool,
+    sink: JacobianOut | None = None,
 ) -> Any:
     """Value and Jacobian of a function in reverse mode; parameters as for :func:`jacobian`."""
     result = vjp(
@@ -44,6 +48,9 @@ def value_and_rows(
     leaves, structure = flatten(y)
     sizes = [math.prod(leaf_shape(leaf)) for leaf in leaves]
     arguments, single = arguments_of(f, x, args, kwargs, argnums)
+    if sink is not None:
+        put_rows(sink, pullback, y, arguments, single=single, chunk=chunk)
+        return (y, sink.out, *result[2:])
     x_bar = pullback.of_leaves(_unit_cotangents(leaves))
     rows = _rows_of_leaves(leaves, leaves_of_x(arguments, x_bar, single=single))
     if stack:
@@ -65,6 +72,52 @@ def value_and_rows(
             at += count
         blocks.append(trees[0] if single else tuple(trees))
     return (y, unflatten(structure, blocks, lambda _: NoTangent), *result[2:])
+
+
+def put_rows(
+    sink: JacobianOut,
+    pullback: Pullback[Any],
+    y: Any,
+    arguments: Arguments,
+    *,
+    single: bool,
+    chunk: ChunkSize,
+) -> None:
+    """Write the Jacobian of a value into memory that is given, some rows at a time."""
+    leaves, structure = flatten(y)
+    dtypes = [leaf_dtype(plain(x)) for x in (*arguments.leaves, *filter(_is_complex, leaves))]
+    sink.begin(leaves, structure, np.result_type(*dtypes))
+    for k, leaf in enumerate(leaves):
+        count = math.prod(leaf_shape(leaf))
+        width = width_of(chunk, count, [leaf, *arguments.leaves])
+        n = min(width if isinstance(width, int) else width(None), max(count, 1))
+        for start, stop, bars in unit_vectors(leaf, count, n):
+
+            def pulled(given: Any, k: int = k, stop: int = stop - start) -> list[Any]:
+                parts: list[Any] = [ZERO] * len(leaves)
+                parts[k] = given
+                x_bar = pullback.of_leaves(parts)
+                return [p[:stop] for p in leaves_of_x(arguments, x_bar, single=single)]
+
+            rows = pulled(bars)
+            if _is_complex(leaf):  # Re(conj(i) J) = Im J
+                rows = [r + 1j * i for r, i in zip(rows, pulled(1j * bars), strict=True)]
+            sink.put_rows(k, start, stop, rows)
+
+
+def unit_vectors(like: Any, count: int, n: int) -> Iterator[tuple[int, int, Any]]:
+    """The unit vectors in the shape of an array, n at a time, in the same memory.
+
+    The last ones are filled up with zeros, such that one program takes all.
+    """
+    shape = leaf_shape(like)
+    units = np.zeros((n, count), leaf_dtype(like))
+    for start in range(0, count, n):
+        stop = min(start + n, count)
+        at = np.arange(stop - start), np.arange(start, stop)
+        units[at] = 1
+        yield start, stop, units.reshape(n, *shape)
+        units[at] = 0
 
 
 def _unit_cotangents(leaves: list[Any]) -> list[np.ndarray]:

@@ -15,7 +15,7 @@ from fwdad.eager.arguments import Arguments, check_outputs, check_read_again
 from fwdad.eager.build import Run, run_on_duals
 from fwdad.eager.effects import Journal
 from fwdad.eager.memory.shadow import owner_of
-from fwdad.eager.outcomes import Collector, Outcome
+from fwdad.eager.outcomes import Collector, Outcome, Sink
 from fwdad.errors import NoOutputError, UnsupportedTypeError, returned_nothing, type_in_words
 from fwdad.tangents.composite import Structure, flatten, is_leaf, opaque_parts, unflatten
 from fwdad.tangents.namespaces import namespace_of
@@ -31,9 +31,10 @@ def run_forward(
     *,
     has_aux: bool = False,
     outputs: str = "returned",
+    sink: Sink | None = None,
 ) -> Outcome:
     """Run f once per chunk of directions and collect the tangents; see :func:`forward_chunks`."""
-    collector = Collector(seeds.count)
+    collector = Collector(seeds.count, sink=sink)
     for _ in forward_chunks(
         f, arguments, seeds, width, collector, has_aux=has_aux, outputs=outputs
     ):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -46,15 +46,26 @@ def _only_direction(lanes: Any, leaf: Any) -> Any:
     return t.item() if type(plain(leaf)) in (float, complex) and hasattr(t, "item") else t
 
 
+class Sink(Protocol):
+    """What takes the tangents of each chunk, so that none of them are kept."""
+
+    def begin(self, values: list[Any], structure: Structure) -> None:
+        """Look at the leaves of the value before the first chunk is put."""
+
+    def put(self, k: int, start: int, stop: int, lanes: Any) -> None:
+        """Take the tangents of leaf k along directions ``start`` to ``stop``."""
+
+
 class Collector:
     """A collector of the chunks' tangents, which also compares their values.
 
-    It keeps all of them, or those of the ``latest`` chunk.
+    It keeps all of them, or those of the ``latest`` chunk; or a ``sink`` takes them.
     """
 
-    def __init__(self, count: int, *, latest: bool = False) -> None:
+    def __init__(self, count: int, *, latest: bool = False, sink: Sink | None = None) -> None:
         self.count = count
-        self.latest = latest
+        self.sink = sink
+        self.latest = latest or sink is not None
         self.values: list[Any] | None = None
         self.structure: Structure | None = None
         self.aux: Any = None
@@ -68,6 +79,8 @@ class Collector:
         if self.values is None:
             self.values, self.structure, self.aux = values, structure, aux
             self.rows = [[] for _ in pairs]
+            if self.sink is not None:
+                self.sink.begin(values, structure)
         elif len(values) != len(self.values) or not all(
             _identical(a, b) for a, b in zip(values, self.values, strict=True)
         ):
@@ -77,7 +90,10 @@ class Collector:
                 "code that keeps state). Use chunk=None, which runs it once"
             )
             raise NondeterministicFunctionError(message)
-        for row, (p, t) in zip(self.rows, pairs, strict=True):
+        for k, (row, (p, t)) in enumerate(zip(self.rows, pairs, strict=True)):
+            if self.sink is not None:
+                self.sink.put(k, start, stop, self._lanes(start, stop, p, t, row))
+                continue
             if self.latest:
                 row.clear()
             row.append(self._lanes(start, stop, p, t, row))
@@ -121,7 +137,7 @@ class Collector:
         values = self.values
         assert values is not None
         assert self.structure is not None
-        tangents = [self._joined(row) for row in self.rows]
+        tangents = [] if self.sink is not None else [self._joined(row) for row in self.rows]
         y = unflatten(self.structure, values)
         return Outcome(y, self.aux, values, self.structure, tangents)
 

@@ -20,6 +20,7 @@ from fwdad.rules.core.registry import when_changed
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_BESIDE = ("out",)  # options of a call that no tape answers
 _MOST = 256  # shortcuts of one function, or of one derivative
 _REWRITTEN = 16
 
@@ -175,13 +176,15 @@ class Evaluator:
         defaults = {k: p.default for k, p in self._parameters.parameters.items()}
         self._argnums = defaults.get("argnums", 0)
         places = ("f", "x", "more", last, "args", "kwargs", "argnums")
-        self._options = {k: d for k, d in defaults.items() if k not in places}
+        self._options = {k: d for k, d in defaults.items() if k not in (*places, *_BESIDE)}
 
     def __call__(self, _f: Any, args: Any, kwargs: Any, look: Any) -> Question | None:
         """The question of a call, if it is one."""
         try:
             given = self._parameters.bind(*args, **kwargs).arguments
         except TypeError:  # to be raised by the function itself
+            return None
+        if any(look.example(given.get(name)) is not None for name in _BESIDE):
             return None
         wanted = [given.get(name, None) for name in ("x", self._last) if name is not None]
         if any(look.example(x) is none for x in wanted for none in self._absent):

@@ -23,6 +23,7 @@ from fwdad.evaluation.arguments import (
 from fwdad.evaluation.by_tape import at_once, by_tape
 from fwdad.evaluation.elementwise import NOT_ELEMENTWISE, directions, is_diagonal, other_shape
 from fwdad.evaluation.jacobian_layout import in_structures, stacked
+from fwdad.evaluation.out_arrays import JacobianOut, TangentsOut
 from fwdad.evaluation.signatures import (
     Argnums,
     Array,
@@ -79,6 +80,7 @@ def jvp(
     has_aux: bool = False,
     outputs: Outputs = "returned",
     holomorphic: bool = False,
+    out: Any = None,
 ) -> Any:
     """Push tangents forward through a function: ``y, y_dot = f(x), J(x) v``.
 
@@ -111,6 +113,9 @@ def jvp(
         order; one alone is not wrapped in a tuple). The caller's arrays are never changed.
     holomorphic : bool, default False
         Required for complex x. ``J(iv) = iJ(v)`` is checked.
+    out : array or composite, optional
+        Where y_dot is written, chunk after chunk: C-contiguous arrays of its structure, shapes and
+        dtypes, none of which shares memory with an argument. It is returned as y_dot.
 
     Returns
     -------
@@ -126,6 +131,8 @@ def jvp(
         If f calls something that has neither a rule nor a Python source.
     SeedError
         If v does not fit x.
+    OutError
+        If ``out`` does not fit y_dot, is read-only, or shares memory with an argument.
     UnsupportedTypeError
         If x is an integer or holds nothing to differentiate; if x and v are tuples or lists of
         parts that f could take as one argument or as several: the message says how to write
@@ -150,6 +157,8 @@ def jvp(
     """
     options = {"chunk": chunk, "has_aux": has_aux, "outputs": outputs, "holomorphic": holomorphic}
     is_array = type(v) is np.ndarray and type(x) is np.ndarray and type(args) is tuple
+    if out is not None:
+        return _pushed(f, x, v, argnums, args, kwargs, options, out)
     if is_array and by_tape(f) is None:
         first = type(argnums) is int and argnums == 0
         usual = first and chunk is None and not has_aux and outputs == "returned"
@@ -160,7 +169,14 @@ def jvp(
 
 
 def _pushed(
-    f: Function, x: Any, v: Any, argnums: Argnums, args: Any, kwargs: Any, options: Any
+    f: Function,
+    x: Any,
+    v: Any,
+    argnums: Argnums,
+    args: Any,
+    kwargs: Any,
+    options: Any,
+    out: Any = None,
 ) -> Any:
     """What :func:`jvp` returns, where no shortcut does."""
     if are_several(f, x, v, args, kwargs, argnums):
@@ -177,12 +193,15 @@ def _pushed(
     width = width_of(options["chunk"], seeds.count, arguments.leaves)
 
     def on_duals() -> Any:
-        outcome = run_forward(f, arguments, seeds, width, has_aux=has_aux, outputs=outputs)
-        y_dot = outcome.pushed(single=seeds.single)
+        chosen: Any = {"has_aux": has_aux, "outputs": outputs}
+        if out is not None:
+            chosen["sink"] = TangentsOut(out, arguments, v, seeds.count, single=seeds.single)
+        outcome = run_forward(f, arguments, seeds, width, **chosen)
+        y_dot = outcome.pushed(single=seeds.single) if out is None else out
         return (outcome.y, y_dot, outcome.aux) if has_aux else (outcome.y, y_dot)
 
     tapes = by_tape(f)
-    if tapes is None or v is None or not all_at_once(width, seeds.count):
+    if tapes is None or v is None or out is not None or not all_at_once(width, seeds.count):
         return on_duals()
     given = (*arguments.args, v)
     return tapes.or_else(_along, f, argnums, given, arguments.kwargs, options, on_duals)
@@ -197,11 +216,15 @@ def value_and_columns(
     has_aux: bool = False,
     outputs: Outputs = "returned",
     stack: bool = False,
+    sink: JacobianOut | None = None,
 ) -> Any:
     """The value of a function and its Jacobian, by forward mode: a chunk of columns at a time."""
     seeds = BasisSeeds(arguments.leaves)
     width = width_of(chunk, seeds.count, arguments.leaves)
-    outcome = run_forward(f, arguments, seeds, width, has_aux=has_aux, outputs=outputs)
+    options: Any = {"has_aux": has_aux, "outputs": outputs, "sink": sink}
+    outcome = run_forward(f, arguments, seeds, width, **options)
+    if sink is not None:
+        return (outcome.y, sink.out, outcome.aux) if has_aux else (outcome.y, sink.out)
     return assembled(outcome, arguments, single=single, has_aux=has_aux, stack=stack)
 
 
