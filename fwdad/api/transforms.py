@@ -10,6 +10,7 @@ from fwdad.drivers.gradient import value_and_gradient
 from fwdad.drivers.jacobian import call_jacobian
 from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.sparse_options import sparse_options
+from fwdad.evaluation.out_arrays import check_target, written_into
 from fwdad.evaluation.signatures import (
     A,
     Argnums,
@@ -31,7 +32,7 @@ from fwdad.evaluation.signatures import (
     ValueAndGradientOfBoth,
     ValueAndGradientOfSecond,
 )
-from fwdad.evaluation.transformed import Transformed
+from fwdad.evaluation.transformed import Transformed, writes_into_out
 
 
 @overload
@@ -402,32 +403,47 @@ def value_and_grad(
 # What transformed functions do; ``call`` calls an evaluator, at once or in a trace.
 
 
+@writes_into_out
 def _call_jacfwd(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
     return call_jacobian(call, f, argnums, args, kwargs, {**options, "mode": "forward"})
 
 
+@writes_into_out
 def _call_jacrev(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
     return call_jacobian(call, f, argnums, args, kwargs, {**options, "mode": "reverse"})
 
 
+@writes_into_out
 def _call_grad(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
     has_aux = options["has_aux"]
     arguments = (f, argnums, args, kwargs, {"has_aux": has_aux, "value": has_aux})
-    y, gradient = call(value_and_gradient, arguments, {})
+    y, gradient = _into(options.get("out"), call, arguments)
     return (gradient, y[1]) if has_aux else gradient
 
 
+@writes_into_out
 def _call_value_and_grad(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
     arguments = (f, argnums, args, kwargs, {"has_aux": options["has_aux"], "value": True})
-    return call(value_and_gradient, arguments, {})
+    return _into(options.get("out"), call, arguments)
+
+
+def _into(out: Any, call: Any, arguments: tuple[Any, ...]) -> Any:
+    """Value and gradient, which is ``out`` where that is given."""
+    if out is None:
+        return call(value_and_gradient, arguments, {})
+    _, argnums, args, kwargs, _ = arguments
+    x = args[argnums] if isinstance(argnums, int) else tuple(args[k] for k in argnums)
+    call(check_target, (out, x, (args, kwargs), "the gradient"), {})
+    y, gradient = call(value_and_gradient, arguments, {})
+    return y, call(written_into, (out, gradient, "the gradient"), {})
 
 
 def scalar(f: Function) -> Function:

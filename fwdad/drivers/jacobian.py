@@ -43,7 +43,7 @@ from fwdad.evaluation.signatures import (
     SparseFormat,
     ValueAndJacobian,
 )
-from fwdad.evaluation.transformed import NOT_GIVEN, without_point
+from fwdad.evaluation.transformed import NOT_GIVEN, without_point, writes_into_out
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.evaluators import traced_jacobian, traced_value_and_jacobian
 from fwdad.frontend.syntax.tracer import Tracer
@@ -188,9 +188,7 @@ def _rows_or_columns(
     arguments, single = arguments_of(f, x, args, kwargs, argnums)
     check_holomorphic(f, arguments, holomorphic, **results)
     argnums = argument_numbers(argnums)
-    sink = None
-    if out is not None:
-        sink = JacobianOut(out, arguments, single=single, stack=options["stack"])
+    sink = JacobianOut.of(out, arguments, single=single, stack=options["stack"])
 
     def by_rows() -> Any:
         if holomorphic or mode == "forward":
@@ -402,6 +400,7 @@ def jacobian(
     return _rows_or_columns(_columns_alone, f, x, argnums, args, kwargs, options, out)
 
 
+@writes_into_out
 def call_jacobian(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
@@ -412,6 +411,7 @@ def call_jacobian(
     return J
 
 
+@writes_into_out
 def _call_value_and_jacobian(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:

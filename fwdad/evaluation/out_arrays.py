@@ -12,6 +12,7 @@ import numpy as np
 
 from fwdad.eager.arguments import Arguments
 from fwdad.eager.calls.dispatch import call
+from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.errors import OutError, SeedError, message_of, type_in_words
 from fwdad.tangents.composite import Structure, flatten, leaf_order
 from fwdad.tangents.matching import gather
@@ -24,10 +25,7 @@ _KINDS = (np.ndarray, np.memmap)  # others would say with `out[...] = y` what th
 def check_memory(out: Any, inputs: Iterable[Any], *, of: str) -> None:
     """Raise unless ``out`` is an array that can be written while the inputs are read."""
     if type(out) not in _KINDS:
-        raise OutError(
-            f"out is {type_in_words(out)}, and {of} is written into an array: pass a numpy.ndarray "
-            "or a numpy.memmap"
-        )
+        raise OutError(not_a_place(type_in_words(out), of))
     if not out.flags.writeable:
         hint = ' (a memmap is opened with mode="r+" or "w+")' if type(out) is np.memmap else ""
         raise OutError(f"out is read-only: pass an array that may be written{hint}")
@@ -43,6 +41,13 @@ def check_memory(out: Any, inputs: Iterable[Any], *, of: str) -> None:
                 f"out shares memory with an argument of shape {x.shape}, which is read while out "
                 "is written: pass an array of its own"
             )
+
+
+def not_a_place(what: str, of: str) -> str:
+    """What is said of an ``out`` that is no array."""
+    return (
+        f"out is {what}, and {of} is written into an array: pass a numpy.ndarray or a numpy.memmap"
+    )
 
 
 def check_fits(out: np.ndarray, shape: tuple[int, ...], dtype: Any, *, of: str) -> None:
@@ -83,10 +88,10 @@ def arrays_in(*trees: Any) -> list[Any]:
 
 def _store(target: np.ndarray, place: Any, value: Any) -> None:
     """``target[place] = value``, with what the value carries of an enclosing derivative."""
-    if isinstance(value, (np.ndarray, np.generic, float, complex)):
-        target[place] = value
-    else:
+    if isinstance_dual(value):
         call(operator.setitem, target, place, value)
+    else:
+        target[place] = value
 
 
 class JacobianOut:
@@ -109,6 +114,11 @@ class JacobianOut:
         self._ends = [0, *itertools.accumulate(map(math.prod, self._shapes))]
         self._matrix = out
         self._starts: list[int] = []
+
+    @classmethod
+    def of(cls, out: Any, arguments: Arguments, *, single: bool, stack: bool) -> JacobianOut | None:
+        """What ``out`` is to a Jacobian; None if none is given."""
+        return None if out is None else cls(out, arguments, single=single, stack=stack)
 
     def begin(self, values: list[Any], structure: Structure, dtype: Any = None) -> None:
         """Compare it with the Jacobian of a value with these leaves; of ``dtype``, or theirs."""
@@ -190,3 +200,23 @@ def given_for(out: Any, structure: Structure, of: str) -> list[Any]:
             )
         found.append(parts[0])
     return found
+
+
+def check_target(out: Any, like: Any, inputs: Any, of: str) -> None:
+    """Raise unless ``out`` can take what has the structure, shapes and types of ``like``."""
+    leaves, structure = flatten(like)
+    arrays = arrays_in(inputs)
+    for target, leaf in zip(given_for(out, structure, of), leaves, strict=True):
+        check_memory(target, arrays, of=of)
+        check_fits(target, leaf_shape(leaf), leaf_dtype(plain(leaf)), of=of)
+
+
+def written_into(out: Any, value: Any, of: str) -> Any:
+    """``out``, into which a value is written; both have been found to fit."""
+    leaves, structure = flatten(value)
+    targets = given_for(out, structure, of)
+    for target, leaf in zip(targets, leaves, strict=True):
+        check_fits(target, leaf_shape(leaf), leaf_dtype(plain(leaf)), of=of)
+    for target, leaf in zip(targets, leaves, strict=True):
+        _store(target, Ellipsis, leaf)
+    return out

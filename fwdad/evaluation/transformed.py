@@ -24,7 +24,7 @@ from fwdad.evaluation.by_tape import (
     never,
     question_of,
 )
-from fwdad.evaluation.signatures import Argnums, Function
+from fwdad.evaluation.signatures import Argnums, Function, T
 
 _USUAL = ("auto", False, "returned")  # options that need no mention
 
@@ -40,6 +40,15 @@ class NotGiven(enum.Enum):
 
 NOT_GIVEN: Final = NotGiven.NOT_GIVEN
 """The point of an evaluator that is called with a function alone."""
+
+
+_WRITERS: set[Any] = set()
+
+
+def writes_into_out(evaluate: T) -> T:
+    """Register what a transformed function does, and that it takes the option ``out``."""
+    _WRITERS.add(evaluate)
+    return evaluate
 
 
 def at_once(f: Any, args: Any, kwargs: Any) -> Any:
@@ -111,7 +120,23 @@ class Transformed(Carrier):
                 "the argument to differentiate with respect to must be positional: write "
                 f"{self._name}(f)(x), not {self._name}(f)(x=x)"
             )
-        return self._evaluate(call, self.__wrapped__, self.argnums, args, kwargs, self._options)
+        options = self._options
+        if "out" in kwargs and self.writes:
+            kwargs = dict(kwargs)
+            options = {**options, "out": kwargs.pop("out")}
+        return self._evaluate(call, self.__wrapped__, self.argnums, args, kwargs, options)
+
+    @functools.cached_property
+    def writes(self) -> bool:
+        """Whether ``out`` of a call is where the derivative is written; else it is f's own."""
+        if self._evaluate not in _WRITERS:
+            return False
+        try:
+            parameters = inspect.signature(self.__wrapped__).parameters
+        except (TypeError, ValueError):  # of C code
+            return True
+        kinds = [p.kind for p in parameters.values()]
+        return "out" not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds
 
     def key_with(self, key: Any) -> Any:
         """A key of this derivative of a function that has that key."""

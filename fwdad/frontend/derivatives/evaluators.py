@@ -28,6 +28,7 @@ from fwdad.evaluation.elementwise import NOT_ELEMENTWISE, directions, is_diagona
 from fwdad.evaluation.transformed import NOT_GIVEN, Transformed
 from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, RowsNeededError, dtype_of
+from fwdad.frontend.derivatives.out_arrays import into
 from fwdad.frontend.derivatives.pullbacks import Point
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten, has_tangents, made_in, matched
@@ -101,8 +102,13 @@ def _jvp(
     args: tuple[Any, ...] = (),
     kwargs: Any = None,
     holomorphic: bool = False,
+    out: Any = None,
     **options: Any,
 ) -> Any:
+    if out is not None:
+        given = {"argnums": argnums, "args": args, "kwargs": kwargs, "holomorphic": holomorphic}
+        found = tracer.call(api.jvp, (f, x, v), {**given, **options})
+        return into(tracer, out, found, (x, v, args, kwargs), "the tangent")
     if are_several(f, x, v, args, kwargs, argnums):
         x, *more = x
         v, args, argnums = tuple(v), tuple(more), tuple(range(1 + len(more)))
@@ -269,10 +275,27 @@ def traced_value_and_jacobian(
     argnums: Any = 0,
     args: tuple[Any, ...] = (),
     kwargs: Any = None,
-    holomorphic: bool = False,
+    out: Any = None,
     **options: Any,
 ) -> Any:
     """The meaning of ``value_and_jacobian`` in a trace."""
+    found = _value_and_jacobian(tracer, f, x, argnums, args, kwargs, **options)
+    if out is None:
+        return found
+    return into(tracer, out, found, (x, args, kwargs), "the Jacobian")
+
+
+def _value_and_jacobian(
+    tracer: Tracer,
+    f: Any,
+    x: Any,
+    argnums: Any,
+    args: tuple[Any, ...],
+    kwargs: Any,
+    *,
+    holomorphic: bool = False,
+    **options: Any,
+) -> Any:
     at = _at(tracer, f, (x, *args), kwargs, argnums, options)
     _check_holomorphic(at, holomorphic=holomorphic)
     recorder = tracer.recorder

@@ -1,0 +1,89 @@
+"""Derivatives inside traced programs that are written into arrays: what ``out=`` means there."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import Location, OutError
+from fwdad.evaluation.out_arrays import check_target, not_a_place, written_into
+from fwdad.frontend.calls.tables import builtin
+from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.frontend.trees import flatten
+from fwdad.ir.symbol import Symbol, kind_in_words
+
+
+def into(tracer: Tracer, out: Any, found: tuple[Any, ...], inputs: Any, of: str) -> Any:
+    """A value and its derivative, and aux if there is one: the derivative written into ``out``."""
+    y, derivative, *aux = found
+    _check_target(tracer, out, derivative, inputs, of)
+    return (y, _written_into(tracer, out, derivative, of), *aux)
+
+
+@builtin(check_target)
+def _check_target(tracer: Tracer, out: Any, like: Any, inputs: Any, of: str) -> None:
+    recorder, place = tracer.recorder, tracer.position.location()
+    taken = [
+        recorder.definitions.owners(recorder.as_symbol(x).value)
+        for x in flatten(inputs, records=True)[0]
+        if _is_array(x)
+    ]
+    for target, leaf in _pairs(out, like, of, place):
+        own = recorder.definitions.owners(recorder.as_symbol(target).value)
+        if any(not own.isdisjoint(others) for others in taken):
+            message = (
+                "out shares memory with an argument, which is read while out is written: pass an "
+                "array of its own"
+            )
+            raise OutError(message, place)
+        _check_fits(tracer, target, leaf, of)
+
+
+@builtin(written_into)
+def _written_into(tracer: Tracer, out: Any, value: Any, of: str) -> Any:
+    pairs = _pairs(out, value, of, tracer.position.location())
+    for target, leaf in pairs:
+        _check_fits(tracer, target, leaf, of)
+    for target, leaf in pairs:
+        tracer.call(operator.setitem, (target, Ellipsis, leaf), {})
+    return out
+
+
+def _pairs(out: Any, value: Any, of: str, place: Location | None) -> list[tuple[Any, Any]]:
+    """The arrays of ``out``, each with the leaf of a value that it takes."""
+    leaves, tree = flatten(value, records=True)
+    targets, given = flatten(out, records=True)
+    if len(targets) != len(leaves) or given.places != tree.places:
+        message = f"out has {len(targets)} arrays, and {of} {len(leaves)}: pass its structure"
+        raise OutError(message, place)
+    for target in targets:
+        if not _is_array(target):
+            raise OutError(not_a_place(kind_in_words(target), of), place)
+    return list(zip(targets, leaves, strict=True))
+
+
+def _check_fits(tracer: Tracer, target: Any, leaf: Any, of: str) -> None:
+    """Raise where types tell that an array does not fit; compare lengths when the program runs."""
+    recorder, place = tracer.recorder, tracer.position.location()
+    a, b = recorder.as_symbol(target), recorder.as_symbol(leaf)
+    rank = b.type.ndim if b.is_array else 0
+    if a.dtype != b.dtype or a.type.ndim != rank:
+        raise OutError(
+            f"out is {a.dtype} with {a.type.ndim} axes, and {of} is {b.dtype} with {rank}: pass an "
+            "array of its shape and dtype",
+            place,
+        )
+    message = f"out has another shape than {of}: pass an array of its shape"
+    for axis in range(rank):
+        lengths = recorder.length(a, axis), recorder.length(b, axis)
+        holds = tracer.call(operator.eq, lengths, {})
+        if type(holds) is Symbol:
+            recorder.check(holds, OutError, (message,), place)
+        elif not holds:
+            raise OutError(message, place)
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray) or (type(x) is Symbol and x.is_array)
