@@ -403,21 +403,21 @@ def value_and_grad(
 # What transformed functions do; ``call`` calls an evaluator, at once or in a trace.
 
 
-@writes_into_out
+@writes_into_out("the Jacobian")
 def _call_jacfwd(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
     return call_jacobian(call, f, argnums, args, kwargs, {**options, "mode": "forward"})
 
 
-@writes_into_out
+@writes_into_out("the Jacobian")
 def _call_jacrev(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
     return call_jacobian(call, f, argnums, args, kwargs, {**options, "mode": "reverse"})
 
 
-@writes_into_out
+@writes_into_out("the gradient")
 def _call_grad(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
@@ -427,7 +427,7 @@ def _call_grad(
     return (gradient, y[1]) if has_aux else gradient
 
 
-@writes_into_out
+@writes_into_out("the gradient")
 def _call_value_and_grad(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:

@@ -400,7 +400,7 @@ def jacobian(
     return _rows_or_columns(_columns_alone, f, x, argnums, args, kwargs, options, out)
 
 
-@writes_into_out
+@writes_into_out("the Jacobian")
 def call_jacobian(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
@@ -411,7 +411,7 @@ def call_jacobian(
     return J
 
 
-@writes_into_out
+@writes_into_out("the Jacobian")
 def _call_value_and_jacobian(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:

@@ -23,6 +23,7 @@ from fwdad.eager.lifting.reached import Carrier
 from fwdad.errors import FwdadError, UntraceableError
 from fwdad.evaluation.by_tape import MISS, Shortcuts, never
 from fwdad.evaluation.signatures import P, R
+from fwdad.evaluation.transformed import Transformed
 from fwdad.frontend.arguments import EVERY, UNKNOWN, Flattened, Lengths
 from fwdad.frontend.fast_path import shortcut
 from fwdad.frontend.parts_of_calls import Parts, key_of
@@ -145,7 +146,14 @@ class Jitted(Carrier, Generic[P, R]):
             leave(error)
             raise
 
+    @functools.cached_property
+    def _writes_out(self) -> bool:
+        """Whether it is a derivative that is written into the argument ``out``."""
+        return type(self.__wrapped__) is Transformed and self.__wrapped__.writes
+
     def _find_and_call(self, args: Any, kwargs: Any) -> Any:
+        if self._writes_out and "out" in kwargs:
+            self.__wrapped__.check_out(args, kwargs)  # type: ignore[attr-defined]
         made, leaves, containers = self.find(args, kwargs, compiled=True)
         if made.tape.aliased(leaves):  # an array that is written shares memory with another
             return self.__wrapped__(*args, **kwargs)
@@ -468,6 +476,7 @@ class Jitted(Carrier, Generic[P, R]):
         if self._apart and (tape.prints or tape.rebuild.needs_containers):
             return None
         run = None if options.get("instead") else made.run.function
+        options["writes"] = self._writes_out
         return shortcut(tape, run, parts, self._hits, apart=self._apart, **options)
 
     def push(self, made: Specialisation, n: int, active: tuple[bool, ...]) -> Any:

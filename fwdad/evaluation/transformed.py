@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+from collections.abc import Callable
 from typing import Any, Final
 
 from fwdad.core.fallbacks import Untraced
@@ -24,7 +25,9 @@ from fwdad.evaluation.by_tape import (
     never,
     question_of,
 )
+from fwdad.evaluation.out_arrays import arrays_in, check_memory
 from fwdad.evaluation.signatures import Argnums, Function, T
+from fwdad.tangents.composite import flatten
 
 _USUAL = ("auto", False, "returned")  # options that need no mention
 
@@ -42,13 +45,17 @@ NOT_GIVEN: Final = NotGiven.NOT_GIVEN
 """The point of an evaluator that is called with a function alone."""
 
 
-_WRITERS: set[Any] = set()
+_WRITERS: dict[Any, str] = {}
 
 
-def writes_into_out(evaluate: T) -> T:
-    """Register what a transformed function does, and that it takes the option ``out``."""
-    _WRITERS.add(evaluate)
-    return evaluate
+def writes_into_out(of: str) -> Callable[[T], T]:
+    """Register what a transformed function does, and that it writes its derivative into ``out``."""
+
+    def register(evaluate: T) -> T:
+        _WRITERS[evaluate] = of
+        return evaluate
+
+    return register
 
 
 def at_once(f: Any, args: Any, kwargs: Any) -> Any:
@@ -137,6 +144,13 @@ class Transformed(Carrier):
             return True
         kinds = [p.kind for p in parameters.values()]
         return "out" not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds
+
+    def check_out(self, args: Any, kwargs: Any) -> None:
+        """Raise if the ``out`` of a call cannot be written, before anything else is done."""
+        kwargs = dict(kwargs)
+        out, inputs = kwargs.pop("out"), arrays_in(args, kwargs)
+        for target in flatten(out)[0] or [out]:
+            check_memory(target, inputs, of=_WRITERS[self._evaluate])
 
     def key_with(self, key: Any) -> Any:
         """A key of this derivative of a function that has that key."""

@@ -34,6 +34,7 @@ def shortcut(
     unless: tuple[Any, ...] = (),
     picked: int | None = None,
     instead: Callable[..., Any] | None = None,
+    writes: bool = False,
 ) -> Callable[..., Any] | None:
     """A function of ``(args, kwargs)`` that returns f's value, or ``MISS``; None if impossible.
 
@@ -41,9 +42,13 @@ def shortcut(
     the tape serves. ``hits`` holds one number, which counts the shortcut's calls. The arrays
     that the tape returns are ``apart`` from its inputs if that is asked for. It misses while one of
     the containers ``unless`` holds anything. Of a tuple of results it returns the one ``picked``;
-    where a function of the leaves is called ``instead``, what that returns.
+    where a function of the leaves is called ``instead``, what that returns. ``writes`` says that
+    the program may write into arguments, arrays that lie row by row.
     """
-    if any(tape.program.written) or not parts.possible:
+    if not parts.possible:
+        return None
+    written = [k for k, held in enumerate(tape.program.written) if held]
+    if written and not (writes and written[-1] < len(parts.leaves)):
         return None
     captured = [c.fetch() for c in tape.captures]
     if not all(type(x) is np.ndarray or type(x) in _PLAIN for x in captured):
@@ -65,6 +70,8 @@ def shortcut(
     leaves = [*parts.leaves, *(Place(f"c{k}", x) for k, x in enumerate(captured))]
     inputs = [leaf.name for leaf in leaves]
     arrays = [k for k, leaf in enumerate(leaves) if type(leaf.example) is np.ndarray]
+    for k in written if tape.rows is not True else ():
+        checks += [f"if not {inputs[k]}.flags.c_contiguous:", "    return miss"]
     for k, value in tape.value_guards.items():
         namespace[f"value{k}"] = value
         checks += [f"if {inputs[k]} != value{k}:", "    return miss"]
