@@ -34,6 +34,7 @@ from fwdad.ir.other_way import OtherWayError
 from fwdad.rules.core.registry import function_name, when_changed
 from fwdad.transforms.forward import push_forward
 from fwdad.transforms.passes import optimise
+from fwdad.transforms.passes.destinations import compute_in_destination
 from fwdad.transforms.reverse.whole_program import pull_backward
 
 P2 = ParamSpec("P2")
@@ -386,7 +387,7 @@ class Jitted(Carrier, Generic[P, R]):
                 rows=True,
                 follows=not self._apart,
             )
-            tape.program.parallel = self._parallel
+            self._finish(tape)
             general = Specialisation(tape, self._backend)
             compiles = self._backend != "numpy" and have_numba()  # NumPy has no registers
             if compiles and not tape.follows:
@@ -398,6 +399,11 @@ class Jitted(Carrier, Generic[P, R]):
         self.traces += 1
         self.last = made
         return made
+
+    def _finish(self, tape: Tape) -> None:
+        tape.program.parallel = self._parallel
+        if self._writes_out:
+            compute_in_destination(tape.program)
 
     def tapes_beside(self, made: Specialisation) -> int:
         """How many tapes there are for arguments of the same kind as those of one."""
@@ -444,7 +450,7 @@ class Jitted(Carrier, Generic[P, R]):
             rows=True,
             follows=not self._apart,
         )
-        tape.program.parallel = self._parallel
+        self._finish(tape)
         gained = tape.split > general.tape.split
         return Specialisation(tape, self._backend) if gained else general
 
