@@ -24,8 +24,8 @@ when one grows, what it leaves is overwritten."""
 
 _ARITHMETIC = frozenset({
     "address_of", "ahead", "broadcast_length", "by_rows", "check_length", "check_shape",
-    "check_stack", "complex_divide", "computed", "default_snapshots", "divide", "equal_length",
-    "float_floor_divide",
+    "check_stack", "complex_divide", "computed", "contiguous", "default_snapshots",
+    "disjoint", "divide", "equal_length", "float_floor_divide",
     "float_power", "float_remainder", "growing", "grown", "in_domain", "in_range", "int_add",
     "int_floor_divide", "int_fmod", "int_mul", "int_power", "int_remainder", "int_sub",
     "int_within", "is_odd", "larger", "leaf_of_numbers", "left_shift", "loose", "math_power",

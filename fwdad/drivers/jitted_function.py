@@ -20,7 +20,7 @@ from fwdad.display.words import counted, function_in_words, signature_in_words
 from fwdad.drivers.executable import Runner
 from fwdad.eager.build import unseen
 from fwdad.eager.lifting.reached import Carrier
-from fwdad.errors import FwdadError, UntraceableError
+from fwdad.errors import FwdadError, OutError, UntraceableError
 from fwdad.evaluation.by_tape import MISS, Shortcuts, never
 from fwdad.evaluation.signatures import P, R
 from fwdad.evaluation.transformed import Transformed
@@ -136,16 +136,66 @@ class Jitted(Carrier, Generic[P, R]):
                 return self._find_and_call(args, kwargs)
             except OtherWayError:
                 return self._by_another_way(args, kwargs)
-            except FwdadError:
+            except FwdadError as error:
+                if type(error) is OutError:
+                    self._check_out(args, kwargs)  # what the program cannot say
                 raise
             except Exception as error:
                 if self._catches() and not is_own(error):
                     return self.__wrapped__(*args, **kwargs)
+                self._check_out(args, kwargs)
                 self._raise_in_full(error, args, kwargs)
                 raise
         except BaseException as error:
             leave(error)
             raise
+
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Callable[[], R]:
+        """Bind the function to arguments: what is returned calls it with them.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            Those of the function, ``out`` among them. Arrays are read at each call, so that the
+            caller writes into x and calls; their shapes and numbers are those of now.
+
+        Returns
+        -------
+        callable
+            Without parameters. A call checks what the tape has assumed of the world outside, and
+            runs its compiled code: with ``out`` of a derivative it allocates nothing.
+
+        Raises
+        ------
+        OutError
+            If ``out`` cannot be written.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import fwdad
+        >>> x, g = np.array([1.0, 2.0]), np.empty(2)
+        >>> step = fwdad.jit(fwdad.grad(lambda x: x @ x)).bind(x, out=g)
+        >>> x[:] = 3.0
+        >>> step() is g, g
+        (True, array([6., 6.]))
+        """
+        self(*args, **kwargs)  # type: ignore[call-arg]
+
+        def again() -> R:
+            return self(*args, **kwargs)
+
+        made, leaves, _ = self.find(args, kwargs, compiled=True)
+        if made.tape.follows or made.tape.aliased(leaves):
+            return again
+        parts = Parts()
+        given, named = parts.call(args, kwargs)
+        parts.take([*given, *named.values()])
+        return self.shortcut_to(made, parts, again=again) or again
+
+    def _check_out(self, args: Any, kwargs: Any) -> None:
+        if "out" in kwargs and self._writes_out:
+            self.__wrapped__.check_out(args, kwargs)  # type: ignore[attr-defined]
 
     @functools.cached_property
     def _writes_out(self) -> bool:
@@ -153,8 +203,7 @@ class Jitted(Carrier, Generic[P, R]):
         return type(self.__wrapped__) is Transformed and self.__wrapped__.writes
 
     def _find_and_call(self, args: Any, kwargs: Any) -> Any:
-        if self._writes_out and "out" in kwargs:
-            self.__wrapped__.check_out(args, kwargs)  # type: ignore[attr-defined]
+        self._check_out(args, kwargs)
         made, leaves, containers = self.find(args, kwargs, compiled=True)
         if made.tape.aliased(leaves):  # an array that is written shares memory with another
             return self.__wrapped__(*args, **kwargs)

@@ -18,7 +18,8 @@ from fwdad.frontend.captures import COMPARED, fetch
 from fwdad.frontend.parts_of_calls import Parts, Place
 from fwdad.frontend.tape import Tape
 from fwdad.ir.analysis.alias import results_apart
-from fwdad.ir.ops import Program, is_array
+from fwdad.ir.ops import Apply, Program, is_array, values_in
+from fwdad.ir.primitives.argument_memory import are_disjoint
 from fwdad.ir.symbol import UNBOUND
 
 _PLAIN = (float, int, complex, np.float64)  # what is captured is of these classes, or an array
@@ -35,6 +36,7 @@ def shortcut(
     picked: int | None = None,
     instead: Callable[..., Any] | None = None,
     writes: bool = False,
+    again: Callable[[], Any] | None = None,
 ) -> Callable[..., Any] | None:
     """A function of ``(args, kwargs)`` that returns f's value, or ``MISS``; None if impossible.
 
@@ -43,7 +45,9 @@ def shortcut(
     that the tape returns are ``apart`` from its inputs if that is asked for. It misses while one of
     the containers ``unless`` holds anything. Of a tuple of results it returns the one ``picked``;
     where a function of the leaves is called ``instead``, what that returns. ``writes`` says that
-    the program may write into arguments, arrays that lie row by row.
+    the program may write into arguments, and checks that they lie row by row. With ``again``, it is
+    a function of nothing, for the very arguments of ``parts``, which calls ``again`` where it would
+    miss.
     """
     if not parts.possible:
         return None
@@ -70,14 +74,13 @@ def shortcut(
     leaves = [*parts.leaves, *(Place(f"c{k}", x) for k, x in enumerate(captured))]
     inputs = [leaf.name for leaf in leaves]
     arrays = [k for k, leaf in enumerate(leaves) if type(leaf.example) is np.ndarray]
-    for k in written if tape.rows is not True else ():
-        checks += [f"if not {inputs[k]}.flags.c_contiguous:", "    return miss"]
     for k, value in tape.value_guards.items():
         namespace[f"value{k}"] = value
         checks += [f"if {inputs[k]} != value{k}:", "    return miss"]
+    checked = _checked_apart(tape.program)
     for j, k in enumerate(arrays):
         for m in arrays[j + 1 :]:
-            if k in tape.alone or m in tape.alone:
+            if (k in tape.alone or m in tape.alone) and frozenset((k, m)) not in checked:
                 namespace["share"] = np.may_share_memory
                 checks += [f"if share({inputs[k]}, {inputs[m]}):", "    return miss"]
     if tape.rows is not None:
@@ -96,6 +99,14 @@ def shortcut(
     if apart:
         values, copies = apart_lines(program, len(values), [inputs[k] for k in arrays])
         lines += copies
+    for k in written:  # what the program returns of an argument that it writes is the argument
+        for j, returned in enumerate(program.block.results):
+            if returned is program.block.params[k]:
+                values[j] = f"given{k}"
+                lines.insert(0, f"given{k} = {inputs[k]}")
+                if again is not None:
+                    namespace[values[j]] = leaves[k].example
+                    lines.pop(0)
     result = tape.rebuild.text(values, namespace, picked)
     if result is None:
         namespace["rebuild"] = tape.rebuild
@@ -103,7 +114,21 @@ def shortcut(
         result = f"rebuild(({''.join(f'{v}, ' for v in values)}), ({held}))"
         result += "" if picked is None else f"[{picked}]"
     lines.append(f"return {result}")
-    return _defined(tape.program.name, parts.lines(), checks, lines, namespace)
+    if again is None:
+        return _defined(tape.program.name, parts.lines(), checks, lines, namespace)
+    namespace |= {"again": again, **parts.named_leaves()}
+    checks = [line.replace("return miss", "return again()") for line in checks]
+    return _defined(tape.program.name, [], checks, lines, namespace, head="shortcut()")
+
+
+def _checked_apart(program: Program) -> set[frozenset[int]]:
+    """The pairs of inputs of which a program checks itself that they share no memory."""
+    places = {v: k for k, v in enumerate(program.block.params)}
+    return {
+        frozenset(places.get(v, -1) for v in values_in(op.args))
+        for op in program.block.ops
+        if isinstance(op, Apply) and op.function is are_disjoint
+    }
 
 
 def apart_lines(
@@ -194,13 +219,19 @@ def _place(path: Any, name: str, namespace: dict[str, Any]) -> str | None:
 
 
 def _defined(
-    title: str, parts: list[str], checks: list[str], last: list[str], namespace: dict[str, Any]
+    title: str,
+    parts: list[str],
+    checks: list[str],
+    last: list[str],
+    namespace: dict[str, Any],
+    head: str = "shortcut(args, kwargs)",
 ) -> Callable[..., Any]:
-    lines = ["def shortcut(args, kwargs):", *(f"    {line}" for line in parts)]
+    missed = "return miss" if parts else "return again()"
+    lines = [f"def {head}:", *(f"    {line}" for line in parts)]
     if checks:
         lines += ["    try:", *(f"        {line}" for line in checks)]
         # a name or an attribute that is gone, a cell that is empty
-        lines += ["    except (KeyError, ValueError, AttributeError):", "        return miss"]
+        lines += ["    except (KeyError, ValueError, AttributeError):", f"        {missed}"]
     lines += ["    hits[0] += 1", *(f"    {line}" for line in last)]
     text = "\n".join(lines) + "\n"
     exec(compile(text, f"<fwdad shortcut of {title}>", "exec"), namespace)  # noqa: S102  (our own text)

@@ -28,6 +28,7 @@ from fwdad.ir.builder.shape_env import length_if_any, length_of
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Op, Operand, Value, is_array, values_in
 from fwdad.ir.primitives import checkpoint_schedule
+from fwdad.ir.primitives.argument_memory import are_disjoint, is_by_rows
 from fwdad.ir.primitives.computed import computed
 from fwdad.ir.primitives.identity import identity
 from fwdad.ir.primitives.opaque_call import Whole
@@ -37,7 +38,8 @@ from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.straight import with_derivative_of
 from fwdad.transforms.forward.lanes import element_place
 
-_OF_OURS = {length_of, length_if_any, range_length, element_place, identity, computed}
+_OF_OURS = {length_of, length_if_any, range_length, element_place, identity, computed,
+            are_disjoint, is_by_rows}  # fmt: skip
 
 
 class Numbers:
@@ -112,6 +114,10 @@ class Numbers:
         if op.function is computed:
             args = ", ".join(self.operands.text(a) for a in op.args)
             return Term(f"{self.helpers.use('computed')}({args})", ATOM, result)
+        if op.function in (are_disjoint, is_by_rows):
+            args = ", ".join(self.operands.array(a) for a in op.args)
+            helper = self.helpers.use("disjoint" if op.function is are_disjoint else "contiguous")
+            return Term(f"{helper}({args})", ATOM, result)
         return cast(self.operands.term(op.args[0]), result.dtype, python=result.python)
 
     def scalar(self, op: Apply) -> Term:

@@ -416,6 +416,56 @@ def check_shape(_typing, a, shape):
     return types.void(a, shape), code
 
 
+@intrinsic
+def contiguous(_typing, a):
+    """Whether an array is C-contiguous by its type."""
+    if not isinstance(a, types.Array):
+        return None
+
+    def code(context, _builder, sig, _args):
+        return context.get_constant(types.boolean, sig.args[0].layout == "C")
+
+    return types.boolean(a), code
+
+
+def _extent(builder, kind, array, start):
+    """The addresses between which all elements of an array are."""
+    if kind.layout == "C" or kind.ndim == 0:
+        return start, builder.add(start, builder.mul(array.nitems, array.itemsize))
+    zero, low, high = start.type(0), start, builder.add(start, array.itemsize)
+    for n, stride in zip(
+        cgutils.unpack_tuple(builder, array.shape, kind.ndim),
+        cgutils.unpack_tuple(builder, array.strides, kind.ndim),
+        strict=True,
+    ):
+        span = builder.mul(builder.sub(n, n.type(1)), stride)
+        is_falling = builder.icmp_signed("<", span, zero)
+        low = builder.add(low, builder.select(is_falling, span, zero))
+        high = builder.add(high, builder.select(is_falling, zero, span))
+    is_empty = builder.icmp_signed("==", array.nitems, zero)
+    return builder.select(is_empty, start, low), builder.select(is_empty, start, high)
+
+
+@intrinsic
+def disjoint(_typing, a, b):
+    """Whether two arrays share no memory."""
+    if not (isinstance(a, types.Array) and isinstance(b, types.Array)):
+        return None
+
+    def code(context, builder, sig, args):
+        ends = []
+        for kind, value in zip(sig.args, args, strict=True):
+            array = context.make_array(kind)(context, builder, value)
+            start = builder.ptrtoint(array.data, context.get_value_type(types.intp))
+            ends.append(_extent(builder, kind, array, start))
+        (first, last), (start, stop) = ends
+        below = builder.icmp_unsigned("<=", last, start)
+        above = builder.icmp_unsigned("<=", stop, first)
+        return builder.or_(below, above)
+
+    return types.boolean(a, b), code
+
+
 @_lengths
 def check_length(context, builder, m, n):
     """The step, 0 or 1, to write m values into n elements; raises if they do not fit."""

@@ -12,7 +12,14 @@ from fwdad.evaluation.out_arrays import check_target, not_a_place, written_into
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import flatten
+from fwdad.ir.primitives.argument_memory import are_disjoint, is_by_rows
 from fwdad.ir.symbol import Symbol, kind_in_words
+
+_GAPS = "out is not C-contiguous: pass an array as numpy.empty makes it"
+_SHARED = (
+    "out shares memory with an argument, which is read while out is written: pass an array of its "
+    "own"
+)
 
 
 def into(tracer: Tracer, out: Any, found: tuple[Any, ...], inputs: Any, of: str) -> Any:
@@ -25,19 +32,20 @@ def into(tracer: Tracer, out: Any, found: tuple[Any, ...], inputs: Any, of: str)
 @builtin(check_target)
 def _check_target(tracer: Tracer, out: Any, like: Any, inputs: Any, of: str) -> None:
     recorder, place = tracer.recorder, tracer.position.location()
-    taken = [
-        recorder.definitions.owners(recorder.as_symbol(x).value)
-        for x in flatten(inputs, records=True)[0]
-        if _is_array(x)
-    ]
+    given = [recorder.as_symbol(x) for x in flatten(inputs, records=True)[0] if _is_array(x)]
+    taken = [recorder.definitions.owners(x.value) for x in given]
+    params = recorder.blocks[0].params
     for target, leaf in _pairs(out, like, of, place):
         own = recorder.definitions.owners(recorder.as_symbol(target).value)
         if any(not own.isdisjoint(others) for others in taken):
-            message = (
-                "out shares memory with an argument, which is read while out is written: pass an "
-                "array of its own"
-            )
-            raise OutError(message, place)
+            raise OutError(_SHARED, place)
+        if own & {*params}:
+            whole = recorder.apply(is_by_rows, (recorder.as_symbol(target),), {})
+            recorder.check(whole, OutError, (_GAPS,), place)
+        for x in given:  # arguments of the program are apart only if it says so
+            if x.value in params and own & {*params}:
+                apart = recorder.apply(are_disjoint, (recorder.as_symbol(target), x), {})
+                recorder.check(apart, OutError, (_SHARED,), place)
         _check_fits(tracer, target, leaf, of)
 
 
