@@ -9,8 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-
 from fwdad.codegen.numba_support import CHECK_BOUNDS, CannotCompileError, have_numba
 from fwdad.codegen.numpy_backend.source import Source, compiled, numpy_source
 from fwdad.core.fallbacks import report
@@ -18,7 +16,7 @@ from fwdad.core.generated_source import define
 from fwdad.errors import BoundsError
 from fwdad.ir.ops import Effect, Program
 from fwdad.ir.other_way import OtherWayError
-from fwdad.ir.types import Number
+from fwdad.ir.types import result_kind
 from fwdad.rules.core.registry import resolve_pending
 
 if have_numba():
@@ -264,7 +262,7 @@ def _wrapper(
     timed = bool(made.source.callbacks)
     n = len(program.block.params)
     names = [f"x{k}" for k in range(n)]
-    kinds = [_conversion(r) for r in program.block.results]
+    kinds = [result_kind(r) for r in program.block.results]
     args = ", ".join(names)
     lines = [
         f"def call({args}):",
@@ -293,11 +291,3 @@ def _wrapper(
         call.direct = kernel, failed, kinds  # what a caller may call directly
     wrapper: Callable[..., Any] = call
     return wrapper
-
-
-def _conversion(result: Any) -> Any:
-    """What converts a result of compiled code to the type that NumPy would return, or None."""
-    t = getattr(result, "type", None)
-    if isinstance(t, Number) and not t.python:
-        return np.dtype(t.dtype).type
-    return None

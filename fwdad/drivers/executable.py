@@ -12,7 +12,8 @@ import numpy as np
 from fwdad.codegen.numba_support import have_numba
 from fwdad.codegen.numpy_backend.source import compiled, numpy_source
 from fwdad.display.words import file_in_words
-from fwdad.ir.ops import Program
+from fwdad.ir.clone import copied
+from fwdad.ir.ops import Effect, Program, Value, is_array
 
 
 class Runner:
@@ -71,6 +72,33 @@ class Runner:
             return "Numba"
         called = [_in_lines(c.reasons) + _counted(c, self._made.seconds) for c in callbacks]
         return "\n  ".join(["Numba, which calls NumPy for", *called])
+
+
+def entry_without_arguments(
+    program: Program, backend: str, leaves: list[Any]
+) -> Callable[..., Any] | None:
+    """What Numba's dispatcher would call of a program for leaves of these types and layouts.
+
+    It does not look at them again, and does not return what the program returns of its arguments,
+    into which it writes. None of a program that returns other arrays, calls Python or puts anything
+    out.
+    """
+    own = copied(program)
+    params = set(own.block.params)
+    own.block.results = [r for r in own.block.results if not (type(r) is Value and r in params)]
+    arrays = any(type(r) is Value and is_array(r) for r in own.block.results)
+    if not uses_numba(backend) or arrays:
+        return None
+    if any(isinstance(op, Effect) for op in own.walk()):
+        return None
+    from fwdad.codegen.call_entry import compile_program, signature_of  # noqa: PLC0415  (Numba)
+
+    made = compile_program(own, "numba")
+    made.prepare(*leaves)
+    if made.kernel is None or made.source.callbacks:
+        return None
+    overload = made.kernel.overloads.get(signature_of(tuple(leaves)))
+    return None if overload is None else overload.entry_point
 
 
 def _memory_key(x: Any) -> Any:

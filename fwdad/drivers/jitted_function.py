@@ -17,7 +17,7 @@ from fwdad.core.gc_pause import NoCollection
 from fwdad.core.tracebacks import leave
 from fwdad.display.html import Html, facts, folded, framed, joined, mono, noted
 from fwdad.display.words import counted, function_in_words, signature_in_words
-from fwdad.drivers.executable import Runner
+from fwdad.drivers.executable import Runner, entry_without_arguments
 from fwdad.eager.build import unseen
 from fwdad.eager.lifting.reached import Carrier
 from fwdad.errors import FwdadError, OutError, UntraceableError
@@ -25,7 +25,7 @@ from fwdad.evaluation.by_tape import MISS, Shortcuts, never
 from fwdad.evaluation.signatures import P, R
 from fwdad.evaluation.transformed import Transformed
 from fwdad.frontend.arguments import EVERY, UNKNOWN, Flattened, Lengths
-from fwdad.frontend.fast_path import shortcut
+from fwdad.frontend.fast_path import bound_call, shortcut
 from fwdad.frontend.parts_of_calls import Parts, key_of
 from fwdad.frontend.specialise import Shapes, gaining, known_lengths, trace_optimised
 from fwdad.frontend.tape import Tape
@@ -191,7 +191,10 @@ class Jitted(Carrier, Generic[P, R]):
         parts = Parts()
         given, named = parts.call(args, kwargs)
         parts.take([*given, *named.values()])
-        return self.shortcut_to(made, parts, again=again) or again
+        entry = entry_without_arguments(made.tape.program, self._backend, leaves)
+        if entry is None or not parts.possible:
+            return again
+        return bound_call(made.tape, entry, parts, self._hits, again) or again
 
     def _check_out(self, args: Any, kwargs: Any) -> None:
         if "out" in kwargs and self._writes_out:

@@ -18,9 +18,10 @@ from fwdad.frontend.captures import COMPARED, fetch
 from fwdad.frontend.parts_of_calls import Parts, Place
 from fwdad.frontend.tape import Tape
 from fwdad.ir.analysis.alias import results_apart
-from fwdad.ir.ops import Apply, Program, is_array, values_in
+from fwdad.ir.ops import Apply, Program, Value, is_array, values_in
 from fwdad.ir.primitives.argument_memory import are_disjoint
 from fwdad.ir.symbol import UNBOUND
+from fwdad.ir.types import result_kind
 
 _PLAIN = (float, int, complex, np.float64)  # what is captured is of these classes, or an array
 
@@ -36,7 +37,6 @@ def shortcut(
     picked: int | None = None,
     instead: Callable[..., Any] | None = None,
     writes: bool = False,
-    again: Callable[[], Any] | None = None,
 ) -> Callable[..., Any] | None:
     """A function of ``(args, kwargs)`` that returns f's value, or ``MISS``; None if impossible.
 
@@ -45,9 +45,7 @@ def shortcut(
     that the tape returns are ``apart`` from its inputs if that is asked for. It misses while one of
     the containers ``unless`` holds anything. Of a tuple of results it returns the one ``picked``;
     where a function of the leaves is called ``instead``, what that returns. ``writes`` says that
-    the program may write into arguments, and checks that they lie row by row. With ``again``, it is
-    a function of nothing, for the very arguments of ``parts``, which calls ``again`` where it would
-    miss.
+    the program may write into arguments, and checks that they lie row by row.
     """
     if not parts.possible:
         return None
@@ -65,12 +63,10 @@ def shortcut(
     for k, held in enumerate(unless):
         namespace[f"unless{k}"] = held
         checks += [f"if unless{k}:", "    return miss"]
-    for k, (capture, x) in enumerate(zip(tape.captures, captured, strict=True)):
-        place = _place(capture.path, f"capture{k}", namespace)
-        if place is None:
-            return None
-        test = parts.same(f"c{k}", x)
-        checks += [f"c{k} = {place}", f"if not ({test}):", "    return miss"]
+    captures = _captures(tape, parts, captured)
+    if captures is None:
+        return None
+    checks += captures
     leaves = [*parts.leaves, *(Place(f"c{k}", x) for k, x in enumerate(captured))]
     inputs = [leaf.name for leaf in leaves]
     arrays = [k for k, leaf in enumerate(leaves) if type(leaf.example) is np.ndarray]
@@ -102,11 +98,7 @@ def shortcut(
     for k in written:  # what the program returns of an argument that it writes is the argument
         for j, returned in enumerate(program.block.results):
             if returned is program.block.params[k]:
-                values[j] = f"given{k}"
-                lines.insert(0, f"given{k} = {inputs[k]}")
-                if again is not None:
-                    namespace[values[j]] = leaves[k].example
-                    lines.pop(0)
+                values[j] = inputs[k]
     result = tape.rebuild.text(values, namespace, picked)
     if result is None:
         namespace["rebuild"] = tape.rebuild
@@ -114,11 +106,60 @@ def shortcut(
         result = f"rebuild(({''.join(f'{v}, ' for v in values)}), ({held}))"
         result += "" if picked is None else f"[{picked}]"
     lines.append(f"return {result}")
-    if again is None:
-        return _defined(tape.program.name, parts.lines(), checks, lines, namespace)
-    namespace |= {"again": again, **parts.named_leaves()}
-    checks = [line.replace("return miss", "return again()") for line in checks]
-    return _defined(tape.program.name, [], checks, lines, namespace, head="shortcut()")
+    return _defined(tape.program.name, parts.lines(), checks, lines, namespace)
+
+
+def bound_call(
+    tape: Tape, entry: Any, parts: Parts, hits: list[int], again: Callable[[], Any]
+) -> Callable[[], Any] | None:
+    """A function of nothing that runs a tape for the arguments of an example; None if impossible.
+
+    ``entry`` is compiled code that returns the results of the program but the arguments that it
+    writes. Where the tape does not hold any more, or it raises, ``again`` is called.
+    """
+    captured = [c.fetch() for c in tape.captures]
+    if not all(type(x) is np.ndarray or type(x) in _PLAIN for x in captured):
+        return None
+    namespace = parts.namespace
+    checks, captures = _guards(tape, namespace), _captures(tape, parts, captured)
+    if checks is None or captures is None:
+        return None
+    namespace |= {"hits": hits, "entry": entry, "again": again}
+    names = [leaf.name for leaf in parts.leaves]
+    for name, x in parts.leaves:  # what is done to the caller's object, as a new shape, is not
+        namespace[name] = x[...] if type(x) is np.ndarray else x  # done to a view of it
+        namespace[f"given_{name}"] = x
+    inputs = [*names, *(f"c{k}" for k in range(len(captured)))]
+    values, count = [], 0
+    params = tape.program.block.params
+    for returned in tape.program.block.results:
+        if type(returned) is Value and returned in params:
+            values.append(f"given_{names[params.index(returned)]}")
+            continue
+        kind = result_kind(returned)
+        namespace[f"as{count}"] = kind
+        values.append(f"made[{count}]" if kind is None else f"as{count}(made[{count}])")
+        count += 1
+    result = tape.rebuild.text(values, namespace)
+    if result is None:
+        return None
+    checks = [line.replace("return miss", "return again()") for line in [*checks, *captures]]
+    lines = ["try:", f"    made = entry({', '.join(inputs)})", "except Exception:",
+             "    pass", "else:", f"    return {result}", "return again()"]  # fmt: skip
+    head = "shortcut()"
+    return _defined(tape.program.name, [], checks, lines, namespace, head, "again()")
+
+
+def _captures(tape: Tape, parts: Parts, captured: list[Any]) -> list[str] | None:
+    """Lines that read what a tape captures, and test that it is like what was there before."""
+    checks: list[str] = []
+    for k, (capture, x) in enumerate(zip(tape.captures, captured, strict=True)):
+        place = _place(capture.path, f"capture{k}", parts.namespace)
+        if place is None:
+            return None
+        test = parts.same(f"c{k}", x)
+        checks += [f"c{k} = {place}", f"if not ({test}):", "    return miss"]
+    return checks
 
 
 def _checked_apart(program: Program) -> set[frozenset[int]]:
@@ -225,13 +266,13 @@ def _defined(
     last: list[str],
     namespace: dict[str, Any],
     head: str = "shortcut(args, kwargs)",
+    missed: str = "miss",
 ) -> Callable[..., Any]:
-    missed = "return miss" if parts else "return again()"
     lines = [f"def {head}:", *(f"    {line}" for line in parts)]
     if checks:
         lines += ["    try:", *(f"        {line}" for line in checks)]
         # a name or an attribute that is gone, a cell that is empty
-        lines += ["    except (KeyError, ValueError, AttributeError):", f"        {missed}"]
+        lines += ["    except (KeyError, ValueError, AttributeError):", f"        return {missed}"]
     lines += ["    hits[0] += 1", *(f"    {line}" for line in last)]
     text = "\n".join(lines) + "\n"
     exec(compile(text, f"<fwdad shortcut of {title}>", "exec"), namespace)  # noqa: S102  (our own text)

@@ -91,16 +91,6 @@ class Parts:
             self._are_distinct([*arrays.values()])
         self._are_distinct([c.name for c in self.containers])
 
-    def named_leaves(self) -> dict[str, Any]:
-        """The leaves and containers of the example by their names, arrays as views of their own.
-
-        What is done to the caller's objects, a new shape, is not done to a view.
-        """
-        named = {c.name: c.example for c in self.containers}
-        for name, x in self.leaves:
-            named[name] = x[...] if type(x) is np.ndarray else x
-        return named
-
     def lines(self) -> list[str]:
         """The text."""
         self._flush()

@@ -295,3 +295,11 @@ def covers(wide: Type, narrow: Type) -> bool:
             )
         )
     return wide == narrow
+
+
+def result_kind(result: Any) -> Any:
+    """What converts a result of compiled code to the type that NumPy would return, or None."""
+    t = getattr(result, "type", None)
+    if isinstance(t, Number) and not t.python:
+        return np.dtype(t.dtype).type
+    return None
