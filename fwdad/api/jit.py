@@ -15,6 +15,7 @@ from fwdad.display.words import file_in_words
 from fwdad.drivers.executable import check_backend, uses_numba
 from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.jitted_on_duals import call_on_duals
+from fwdad.drivers.kept_tapes import MOST_BYTES, MOST_TAPES, nbytes_of
 from fwdad.drivers.tape_cache import run_tape
 from fwdad.eager.calls.dispatch import on_call
 from fwdad.errors import UnsupportedTypeError, type_in_words
@@ -36,20 +37,44 @@ class Jit(Protocol):
         """The function under ``jit``."""
 
 
-class CacheInfo(NamedTuple):
-    """How often a function was traced, and how often a tape was found.
+class _Calls(NamedTuple):
+    traces: int
+    hits: int
+
+
+class CacheInfo(_Calls):
+    """How often a function was traced, how often a tape was found, and which are kept.
 
     Attributes
     ----------
     traces, hits : int
-        Numbers of calls.
+        Numbers of calls; they are a tuple.
+    tapes, nbytes : int
+        How many tapes are kept, and about how many bytes they take.
+    dropped : int
+        How many were dropped since others have been used more recently.
+    most_tapes, most_nbytes : int
+        The limits of each function, or derivative of one, beyond which tapes are dropped.
     """
 
-    traces: int
-    hits: int
+    tapes: int = 0
+    nbytes: int = 0
+    dropped: int = 0
+    most_tapes: int = MOST_TAPES
+    most_nbytes: int = MOST_BYTES
+
+    def __repr__(self) -> str:
+        gone = f", dropped={self.dropped}" if self.dropped else ""
+        return f"CacheInfo(traces={self.traces}, hits={self.hits}{gone})"
 
     def _repr_html_(self) -> str:
-        rows = (("traced", self.traces), ("calls that found their tape", self.hits))
+        rows = (
+            ("traced", self.traces),
+            ("calls that found their tape", self.hits),
+            ("tapes", f"{self.tapes}, {self.nbytes / 1e6:.1f} MB"),
+            ("kept at most", f"{self.most_tapes}, {self.most_nbytes / 1e6:.0f} MB"),
+            ("dropped, the least recently used", self.dropped),
+        )
         return framed("cache", facts(rows))
 
 
@@ -202,7 +227,8 @@ def cache_info(f: Callable[..., Any]) -> CacheInfo:
     Returns
     -------
     CacheInfo
-        ``traces`` and ``hits``.
+        ``traces`` and ``hits``; of the tapes that are kept ``tapes`` and ``nbytes``, the limits of
+        both, and how many were ``dropped``.
 
     Raises
     ------
@@ -211,7 +237,11 @@ def cache_info(f: Callable[..., Any]) -> CacheInfo:
     """
     jitted = _jitted(f)
     own = [jitted, *(d for d in jitted.derivatives.values() if isinstance(d, Jitted))]
-    return CacheInfo(sum(j.traces for j in own), sum(j.hits for j in own))
+    info = CacheInfo(sum(j.traces for j in own), sum(j.hits for j in own))
+    kept = [made for j in own for made in j.specialisations()]
+    info.tapes, info.nbytes = len(kept), sum(map(nbytes_of, kept))
+    info.dropped = sum(j.kept.dropped for j in own)
+    return info
 
 
 @public

@@ -6,30 +6,29 @@ import functools
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
-
-import numpy as np
 
 from fwdad.codegen.numba_support import have_numba
 from fwdad.core.fallbacks import internal, is_own
 from fwdad.core.gc_pause import NoCollection
 from fwdad.core.tracebacks import leave
-from fwdad.display.html import Html, facts, folded, framed, joined, mono, noted
+from fwdad.display.html import facts, framed, mono
 from fwdad.display.words import counted, function_in_words, signature_in_words
-from fwdad.drivers.executable import Runner, entry_without_arguments
+from fwdad.drivers.bound_calls import bound
+from fwdad.drivers.executable import Runner
+from fwdad.drivers.kept_tapes import KeptTapes, tried_equal, wide
+from fwdad.drivers.specialisation import Specialisation
 from fwdad.eager.build import unseen
 from fwdad.eager.lifting.reached import Carrier
 from fwdad.errors import FwdadError, OutError, UntraceableError
-from fwdad.evaluation.by_tape import MISS, Shortcuts, never
+from fwdad.evaluation.by_tape import MISS, Shortcuts, forget_shortcuts_to, never
 from fwdad.evaluation.signatures import P, R
 from fwdad.evaluation.transformed import Transformed
-from fwdad.frontend.arguments import EVERY, UNKNOWN, Flattened, Lengths
-from fwdad.frontend.fast_path import bound_call, shortcut
+from fwdad.frontend.arguments import EVERY, UNKNOWN, Flattened
+from fwdad.frontend.fast_path import shortcut
 from fwdad.frontend.parts_of_calls import Parts, key_of
-from fwdad.frontend.specialise import Shapes, gaining, known_lengths, trace_optimised
+from fwdad.frontend.specialise import gaining, trace_optimised
 from fwdad.frontend.tape import Tape
-from fwdad.ir.drawing.listing import listed
 from fwdad.ir.other_way import OtherWayError
 from fwdad.rules.core.registry import function_name, when_changed
 from fwdad.transforms.forward import push_forward
@@ -40,12 +39,10 @@ from fwdad.transforms.reverse.whole_program import pull_backward
 P2 = ParamSpec("P2")
 S = TypeVar("S")
 
-_KEPT = 256  # specialisations of one function
+_KEPT = 256  # shortcuts of one function
 _REWRITTEN = 16
-_OF_ONE_KIND = 32  # tapes for arguments of one kind, when what is read from outside changes
 _WAYS = 8  # of them that hold different ways of the program
 _RETRIED = 16  # of so many calls that no tape has served, one tries them all
-_OWN_TAPES = 8  # of them for small arrays of other shapes, for each kind of arguments
 
 
 _ALL: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -55,39 +52,6 @@ _ALL: weakref.WeakSet[Any] = weakref.WeakSet()
 def _forget_tapes() -> None:
     for jitted in list(_ALL):
         jitted.forget()
-
-
-@dataclass(eq=False)
-class Specialisation:
-    """A function for one kind of arguments: its tape, and what is compiled from it."""
-
-    tape: Tape
-    backend: str
-    pushed: dict[Any, tuple[Runner, list[np.ndarray]]] = field(default_factory=dict)
-    pulled: dict[Any, tuple[Runner, list[bool]]] = field(default_factory=dict)
-    shortcuts: dict[Any, Any] = field(default_factory=dict)
-    rewritten: int = 0  # shortcuts that were for captured arrays of other shapes
-    gaining: Lengths | None = None  # from which its loops might gain
-    tried: set[Shapes] = field(default_factory=set)
-
-    @functools.cached_property
-    def run(self) -> Runner:
-        """The tape's program as a function."""
-        return Runner(self.tape.program, self.backend)
-
-    def _shown(self) -> Html:
-        """Its tape, below what runs it, as HTML."""
-        head, lines = listed(self.tape.program)
-        by = self.run.explain() if "run" in vars(self) else "nothing yet"
-        runs = f"{counted(self.tape.count(), 'operation')}, run by {by}"
-        return folded(joined([mono(head), noted(f" — {runs}")]), lines)
-
-    def left_to_others(self, leaves: list[Any]) -> Shapes:
-        """The lengths of these inputs if no tape of their own was tried yet; else ``()``."""
-        if self.gaining is None or len(self.tried) >= _OWN_TAPES:
-            return ()
-        shapes = known_lengths(leaves, self.gaining)
-        return () if shapes in self.tried else shapes
 
 
 class Jitted(Carrier, Generic[P, R]):
@@ -111,7 +75,7 @@ class Jitted(Carrier, Generic[P, R]):
         self._parallel = parallel
         self._lengths = EVERY if static_shapes else UNKNOWN
         self._apart = apart
-        self._table: dict[Any, list[Specialisation]] = {}
+        self.kept = KeptTapes()
         self._shortcuts: dict[Any, Callable[..., Any]] = {}
         self._lock = threading.RLock()
         self.traces = 0
@@ -180,21 +144,7 @@ class Jitted(Carrier, Generic[P, R]):
         >>> step() is g, g
         (True, array([6., 6.]))
         """
-        self(*args, **kwargs)  # type: ignore[call-arg]
-
-        def again() -> R:
-            return self(*args, **kwargs)
-
-        made, leaves, _ = self.find(args, kwargs, compiled=True)
-        if made.tape.follows or made.tape.aliased(leaves):
-            return again
-        parts = Parts()
-        given, named = parts.call(args, kwargs)
-        parts.take([*given, *named.values()])
-        entry = entry_without_arguments(made.tape.program, self._backend, leaves)
-        if entry is None or not parts.possible:
-            return again
-        return bound_call(made.tape, entry, parts, self._hits, again) or again
+        return bound(self, args, kwargs)
 
     def _check_out(self, args: Any, kwargs: Any) -> None:
         if "out" in kwargs and self._writes_out:
@@ -226,7 +176,7 @@ class Jitted(Carrier, Generic[P, R]):
             self._strays = 0
             return y
         flat = Flattened(args, kwargs)
-        tapes = self._table.get(flat.key, [])
+        tapes = self.kept.of_kind(flat.key)
         for made in list(tapes):
             leaves = made.tape.leaves(flat.leaves)
             if made.tape.holds(leaves):
@@ -235,7 +185,7 @@ class Jitted(Carrier, Generic[P, R]):
                 except OtherWayError:
                     continue
                 with self._lock:  # the next call is tried with this one first
-                    tapes[:] = [made, *(m for m in tapes if m is not made)]
+                    self.kept.first(made)
                 self._note_shortcut(made, args, kwargs)
                 self._hits[0] += 1
                 self._strays = 0
@@ -304,6 +254,7 @@ class Jitted(Carrier, Generic[P, R]):
         if run is None:
             return MISS
         self._latest = run
+        self.kept.use_by(run)
         return run(args, kwargs)
 
     def __repr__(self) -> str:
@@ -316,13 +267,18 @@ class Jitted(Carrier, Generic[P, R]):
             ("calls", f"{self.traces} traced, {self.hits} found their tape"),
         ]
         title = f"jit({function_in_words(self.__wrapped__)}){signature_in_words(self)}"
-        tapes = (m._shown() for m in made)  # noqa: SLF001  (of this file)
+        tapes = (m.shown() for m in made)
         return framed(mono(title), facts(rows), *tapes, note=counted(len(made), "tape"))
 
     @property
     def backend(self) -> str:
         """What runs its tapes, as it was given to :func:`jit`."""
         return self._backend
+
+    @property
+    def counted(self) -> list[int]:
+        """The number of calls that have found their tape, alone in a list, to be counted on."""
+        return self._hits
 
     @property
     def hits(self) -> int:
@@ -359,7 +315,7 @@ class Jitted(Carrier, Generic[P, R]):
     def forget(self) -> None:
         """Drop all tapes: a function that they call has another rule now."""
         with self._lock:
-            self._table.clear()
+            self.kept.forget()
             self._untraced.clear()
             self._shortcuts.clear()
             self.derivatives.clear()
@@ -368,7 +324,15 @@ class Jitted(Carrier, Generic[P, R]):
 
     def specialisations(self) -> list[Specialisation]:
         """All that were made until now."""
-        return [made for held in list(self._table.values()) for made in held]
+        return self.kept.all()
+
+    def _drop_shortcuts(self, gone: Specialisation) -> None:
+        """Let go of what leads to a tape that is not kept any more."""
+        runs = {id(run) for run in gone.shortcuts.values()}
+        self._shortcuts = {k: run for k, run in self._shortcuts.items() if id(run) not in runs}
+        if id(self._latest) in runs:
+            self._latest = never
+        forget_shortcuts_to(gone)
 
     def trace_types(self, flat: Flattened) -> Specialisation:
         """Trace for types without example values."""
@@ -415,21 +379,18 @@ class Jitted(Carrier, Generic[P, R]):
         return *found, flat.containers
 
     def _known(self, flat: Flattened) -> tuple[Specialisation, list[Any]] | None:
-        for made in self._table.get(flat.key, ()):
+        for made in self.kept.of_kind(flat.key):
             leaves = made.tape.leaves(flat.leaves)
             if made.tape.holds(leaves) and not made.left_to_others(leaves):
+                self.kept.use(made)
                 return made, leaves
         return None
 
     def _trace(self, flat: Flattened) -> Specialisation:
-        if len(self._table) >= _KEPT:
-            self._table.clear()
-        tapes = self._table.setdefault(flat.key, [])
-        if len(tapes) >= _OF_ONE_KIND:
-            tapes.clear()
-        general = self._wide(tapes, flat)
+        tapes = self.kept.of_kind(flat.key)
+        general = wide(tapes, flat)
         if general is None:
-            equal = not self._tried_equal(tapes, flat)
+            equal = not tried_equal(tapes, flat)
             tape = trace_optimised(
                 self.__wrapped__,
                 flat,
@@ -444,10 +405,12 @@ class Jitted(Carrier, Generic[P, R]):
             compiles = self._backend != "numpy" and have_numba()  # NumPy has no registers
             if compiles and not tape.follows:
                 general.gaining = gaining(tape.program, tape.leaves(flat.leaves))
-            tapes.insert(0 if tape.follows else len(tapes), general)
+            self.kept.add(general, first=tape.follows)
         made = self._own_tape(general, flat) if flat.examples else general
         if made is not general:
-            tapes.insert(0, made)
+            self.kept.add(made, first=True)
+        for gone in self.kept.drop_beyond_limits(made):
+            self._drop_shortcuts(gone)
         self.traces += 1
         self.last = made
         return made
@@ -459,17 +422,7 @@ class Jitted(Carrier, Generic[P, R]):
 
     def tapes_beside(self, made: Specialisation) -> int:
         """How many tapes there are for arguments of the same kind as those of one."""
-        return len(self._table.get(made.tape.key, ()))
-
-    @staticmethod
-    def _tried_equal(held: list[Specialisation], flat: Flattened) -> bool:
-        """Whether a tape in ``held`` assumes equal lengths that these arguments do not have."""
-        return any(
-            leaves[k].shape[axis] != leaves[other].shape[at]
-            for made in held
-            for leaves in [made.tape.leaves(flat.leaves)]
-            for k, axis, other, at in made.tape.equal_lengths
-        )
+        return len(self.kept.of_kind(made.tape.key))
 
     def _threads(self) -> int:
         """The number of cores that chunks of columns are spread over."""
@@ -478,13 +431,6 @@ class Jitted(Carrier, Generic[P, R]):
         from fwdad.codegen.loops.parallel_elements import count_threads  # noqa: PLC0415  (imports Numba)
 
         return count_threads()
-
-    def _wide(self, held: list[Specialisation], flat: Flattened) -> Specialisation | None:
-        """A tape that fits, for all lengths, beside which small arrays may have their own."""
-        fits = (
-            m for m in held if m.gaining is not None and m.tape.holds(m.tape.leaves(flat.leaves))
-        )
-        return next(fits, None) if flat.examples else None
 
     def _own_tape(self, general: Specialisation, flat: Flattened) -> Specialisation:
         """A tape for small arrays of these shapes if loops gain from it; else the general one."""
@@ -535,7 +481,10 @@ class Jitted(Carrier, Generic[P, R]):
             return None
         run = None if options.get("instead") else made.run.function
         options["writes"] = self._writes_out
-        return shortcut(tape, run, parts, self._hits, apart=self._apart, **options)
+        made_of: Any = shortcut(tape, run, parts, self._hits, apart=self._apart, **options)
+        if made_of is not None:
+            made_of.tape = weakref.ref(made)
+        return made_of
 
     def push(self, made: Specialisation, n: int, active: tuple[bool, ...]) -> Any:
         """The program that pushes n tangents through one specialisation."""

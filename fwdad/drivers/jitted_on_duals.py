@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.core.fallbacks import Untraced
-from fwdad.drivers.jitted_function import Jitted, Specialisation
+from fwdad.drivers.jitted_function import Jitted
+from fwdad.drivers.specialisation import Specialisation
 from fwdad.drivers.strategy import Candidate, first_that_can, note_tape
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls.dispatch import call

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.core.fallbacks import Untraced, is_refusal
-from fwdad.drivers.jitted_function import Jitted, Specialisation
+from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.jitted_on_duals import push_on_duals
+from fwdad.drivers.specialisation import Specialisation
 from fwdad.drivers.strategy import WATCHES, Candidate, first_that_can, note_tape
 from fwdad.eager.activity import is_active
 from fwdad.eager.build import Run

@@ -106,6 +106,16 @@ class Shortcuts:
         self.others.clear()
 
 
+def forget_shortcuts_to(tape: Any) -> None:
+    """Drop the shortcuts that lead to a tape which is not kept any more."""
+    for each in list(_ALL):
+        for held in (each.latest, each.others):
+            for key, shortcut in list(held.items()):
+                known = getattr(shortcut, "tape", None)
+                if known is not None and known() is tape:
+                    held.pop(key, None)
+
+
 _ALL: weakref.WeakSet[Shortcuts] = weakref.WeakSet()
 
 

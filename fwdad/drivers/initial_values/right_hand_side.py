@@ -12,8 +12,9 @@ import numpy as np
 
 from fwdad.core.fallbacks import Untraced
 from fwdad.drivers.initial_values.twins import Primals
-from fwdad.drivers.jitted_function import Jitted, Specialisation
+from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.solver_call import Watched
+from fwdad.drivers.specialisation import Specialisation
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.array import Array

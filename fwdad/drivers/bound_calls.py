@@ -1,0 +1,29 @@
+"""Functions under ``jit`` with their arguments bound: calls that look at nothing again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fwdad.drivers.executable import entry_without_arguments
+from fwdad.frontend.fast_path import bound_call
+from fwdad.frontend.parts_of_calls import Parts
+
+
+def bound(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Any]:
+    """What :meth:`Jitted.bind` returns; the function is called once."""
+    jitted(*args, **kwargs)
+
+    def again() -> Any:
+        return jitted(*args, **kwargs)
+
+    made, leaves, _ = jitted.find(args, kwargs, compiled=True)
+    if made.tape.follows or made.tape.aliased(leaves):
+        return again
+    parts = Parts()
+    given, named = parts.call(args, kwargs)
+    parts.take([*given, *named.values()])
+    entry = entry_without_arguments(made.tape.program, jitted.backend, leaves)
+    if entry is None or not parts.possible:
+        return again
+    return bound_call(made.tape, entry, parts, jitted.counted, again) or again
