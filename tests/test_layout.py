@@ -206,6 +206,7 @@ PLUG_IN_POINTS = {
     "fwdad.rules.core.registry._ON_CHANGE": "caches, which drop what was built from older rules",
     "fwdad.rules.core.registry._ON_WRITER": "reverse rules of functions that write",
     "fwdad.core.fallbacks._FOR_PROGRAMS": "functions that raise what the user's program would",
+    "fwdad.evaluation.transformed._WRITERS": "derivatives that are written into `out`",
     "fwdad.ir.abstract_eval.infer._BY_SOURCE": "the tracer, which infers types from sources",
 }
 

@@ -132,6 +132,15 @@ def _place(error: Any) -> str:
     return "" if location is None else f"{file_in_words(location.filename)}:{location.line}: "
 
 
+def threads_of(backend: str, *, parallel: bool) -> int:
+    """The number of cores that chunks of columns are spread over."""
+    if not parallel or backend == "numpy" or not have_numba():
+        return 1
+    from fwdad.codegen.loops.parallel_elements import count_threads  # noqa: PLC0415  (Numba)
+
+    return count_threads()
+
+
 def check_backend(backend: str) -> None:
     """Raise ``ValueError`` for an unknown backend."""
     if backend not in ("auto", "numpy", "numba"):

@@ -15,7 +15,7 @@ from fwdad.core.tracebacks import leave
 from fwdad.display.html import facts, framed, mono
 from fwdad.display.words import counted, function_in_words, signature_in_words
 from fwdad.drivers.bound_calls import bound
-from fwdad.drivers.executable import Runner
+from fwdad.drivers.executable import Runner, threads_of
 from fwdad.drivers.kept_tapes import KeptTapes, tried_equal, wide
 from fwdad.drivers.specialisation import Specialisation
 from fwdad.eager.build import unseen
@@ -126,8 +126,7 @@ class Jitted(Carrier, Generic[P, R]):
         Returns
         -------
         callable
-            Without parameters. A call checks what the tape has assumed of the world outside, and
-            runs its compiled code: with ``out`` of a derivative it allocates nothing.
+            Without parameters. With ``out`` of a derivative a call allocates no array.
 
         Raises
         ------
@@ -136,8 +135,7 @@ class Jitted(Carrier, Generic[P, R]):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import fwdad
+        >>> import numpy as np, fwdad
         >>> x, g = np.array([1.0, 2.0]), np.empty(2)
         >>> step = fwdad.jit(fwdad.grad(lambda x: x @ x)).bind(x, out=g)
         >>> x[:] = 3.0
@@ -148,7 +146,7 @@ class Jitted(Carrier, Generic[P, R]):
 
     def _check_out(self, args: Any, kwargs: Any) -> None:
         if "out" in kwargs and self._writes_out:
-            self.__wrapped__.check_out(args, kwargs)  # type: ignore[attr-defined]
+            self.__wrapped__.check_out(args, kwargs)
 
     @functools.cached_property
     def _writes_out(self) -> bool:
@@ -396,7 +394,7 @@ class Jitted(Carrier, Generic[P, R]):
                 flat,
                 lengths=self._lengths,
                 equal=equal,
-                threads=self._threads(),
+                threads=threads_of(self._backend, parallel=self._parallel),
                 rows=True,
                 follows=not self._apart,
             )
@@ -424,21 +422,16 @@ class Jitted(Carrier, Generic[P, R]):
         """How many tapes there are for arguments of the same kind as those of one."""
         return len(self.kept.of_kind(made.tape.key))
 
-    def _threads(self) -> int:
-        """The number of cores that chunks of columns are spread over."""
-        if not self._parallel or self._backend == "numpy" or not have_numba():
-            return 1
-        from fwdad.codegen.loops.parallel_elements import count_threads  # noqa: PLC0415  (imports Numba)
-
-        return count_threads()
-
     def _own_tape(self, general: Specialisation, flat: Flattened) -> Specialisation:
         """A tape for small arrays of these shapes if loops gain from it; else the general one."""
         shapes = general.left_to_others(general.tape.leaves(flat.leaves))
         if not shapes or general.gaining is None:
             return general
         general.tried.add(shapes)
-        equal, threads = bool(general.tape.equal_lengths), self._threads()
+        equal, threads = (
+            bool(general.tape.equal_lengths),
+            threads_of(self._backend, parallel=self._parallel),
+        )
         tape = trace_optimised(
             self.__wrapped__,
             flat,

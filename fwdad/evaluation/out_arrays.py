@@ -19,6 +19,10 @@ from fwdad.tangents.matching import gather
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 
+SEVERAL = (
+    "out is one array, and the Jacobian of a composite is several: pass stack=True and an array "
+    "for the matrix of all of them"
+)
 _KINDS = (np.ndarray, np.memmap)  # others would say with `out[...] = y` what they are
 
 
@@ -123,10 +127,7 @@ class JacobianOut:
     def begin(self, values: list[Any], structure: Structure, dtype: Any = None) -> None:
         """Compare it with the Jacobian of a value with these leaves; of ``dtype``, or theirs."""
         if not self._stack and structure.kind != "leaf":
-            raise OutError(
-                "out is one array, and the Jacobian of a composite is several: pass stack=True and "
-                "an array for the matrix of all of them"
-            )
+            raise OutError(SEVERAL)
         if dtype is None:
             dtype = np.result_type(*(leaf_dtype(plain(v)) for v in values))
         sizes = [math.prod(leaf_shape(v)) for v in values]

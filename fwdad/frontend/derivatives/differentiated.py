@@ -143,7 +143,7 @@ class Differentiated:
             recorder.threads = threads
         inline(Program("", block))
         if rows:
-            _check_columns(block)
+            check_columns(block)
         self.differentiated(tree, len(block.results))  # raises if there is no aux
         if not block.results and tree([]) is None:
             raise NoOutputError(returned_nothing(function_name(self.f)))
@@ -425,7 +425,7 @@ def _symbols_in(x: Any) -> Iterator[Symbol]:
             yield from _symbols_in(item)
 
 
-def _check_columns(block: Block) -> None:
+def check_columns(block: Block) -> None:
     """Raise where the columns of a Jacobian may differ from its rows."""
     for op in Program("", block).walk():
         if isinstance(op, Apply) and op.function in RRULES:

@@ -12,6 +12,7 @@ from fwdad.eager.arguments import check_outputs
 from fwdad.eager.build import run_on_duals
 from fwdad.errors import (
     NotHolomorphicError,
+    OutError,
     SeedError,
     UnsupportedTypeError,
     UntraceableError,
@@ -25,11 +26,13 @@ from fwdad.evaluation.arguments import (
     commutes_with_i,
 )
 from fwdad.evaluation.elementwise import NOT_ELEMENTWISE, directions, is_diagonal, other_shape
+from fwdad.evaluation.out_arrays import SEVERAL
 from fwdad.evaluation.transformed import NOT_GIVEN, Transformed
 from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, RowsNeededError, dtype_of
-from fwdad.frontend.derivatives.out_arrays import into
+from fwdad.frontend.derivatives.out_arrays import checked_place, into
 from fwdad.frontend.derivatives.pullbacks import Point
+from fwdad.frontend.derivatives.static_chunks import jacobian_in_chunks
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten, has_tangents, made_in, matched
 from fwdad.ir.symbol import Symbol, kind_in_words
@@ -279,10 +282,55 @@ def traced_value_and_jacobian(
     **options: Any,
 ) -> Any:
     """The meaning of ``value_and_jacobian`` in a trace."""
-    found = _value_and_jacobian(tracer, f, x, argnums, args, kwargs, **options)
+    point = f, x, argnums, args, kwargs
+    found = _in_chunks(tracer, *point, out=out, **options)
+    if found is not None:
+        return found
+    found = _value_and_jacobian(tracer, *point, **options)
     if out is None:
         return found
     return into(tracer, out, found, (x, args, kwargs), "the Jacobian")
+
+
+def _in_chunks(
+    tracer: Tracer,
+    f: Any,
+    x: Any,
+    argnums: Any,
+    args: tuple[Any, ...],
+    kwargs: Any,
+    *,
+    out: Any = None,
+    chunk: Any = "auto",
+    holomorphic: bool = False,
+    stack: bool = False,
+    **options: Any,
+) -> Any:
+    """Value and Jacobian in chunks of the width that was asked for; None if not so."""
+    if type(chunk) is Symbol and chunk.dtype.kind == "i" and not chunk.is_array:
+        chunk = tracer.values.force(chunk)
+    if type(chunk) is not int or chunk < 1 or holomorphic or stack:
+        return None
+    at = _at(tracer, f, (x, *args), kwargs, argnums, options)
+    at.check_numbers()
+
+    def place(k: int, y: Symbol, lengths: list[Any]) -> Symbol | None:
+        if out is None:
+            return None
+        if k:
+            raise OutError(SEVERAL, tracer.position.location())
+        return checked_place(tracer, out, y.dtype, lengths, (x, args, kwargs), "the Jacobian")
+
+    try:
+        made = jacobian_in_chunks(at, chunk, place, rows=options.get("mode") == "reverse")
+    except RowsNeededError:
+        return None
+    if made is None:
+        return None
+    primals, blocks, tree = made
+    blocks = [NoTangent if b is None else b for b in blocks]
+    of_y = [at.trees[0][0].tangent([b]) for b in blocks]
+    return at.result(tree, primals, at.tangent(tree, of_y if at.single else [(b,) for b in of_y]))
 
 
 def _value_and_jacobian(

@@ -31,29 +31,43 @@ def into(tracer: Tracer, out: Any, found: tuple[Any, ...], inputs: Any, of: str)
 
 @builtin(check_target)
 def _check_target(tracer: Tracer, out: Any, like: Any, inputs: Any, of: str) -> None:
+    for target, leaf in _pairs(out, like, of, tracer.position.location()):
+        x = tracer.recorder.as_symbol(leaf)
+        checked_place(tracer, target, x.dtype, _lengths(tracer, x), inputs, of)
+
+
+def checked_place(
+    tracer: Tracer, target: Any, dtype: np.dtype[Any], lengths: list[Any], inputs: Any, of: str
+) -> Symbol:
+    """An array into which something of these lengths can be written while inputs are read."""
     recorder, place = tracer.recorder, tracer.position.location()
+    if not _is_array(target):
+        raise OutError(not_a_place(kind_in_words(target), of), place)
+    symbol = recorder.as_symbol(target)
+    params, own = {*recorder.blocks[0].params}, recorder.definitions.owners(symbol.value)
     given = [recorder.as_symbol(x) for x in flatten(inputs, records=True)[0] if _is_array(x)]
-    taken = [recorder.definitions.owners(x.value) for x in given]
-    params = recorder.blocks[0].params
-    for target, leaf in _pairs(out, like, of, place):
-        own = recorder.definitions.owners(recorder.as_symbol(target).value)
-        if any(not own.isdisjoint(others) for others in taken):
-            raise OutError(_SHARED, place)
-        if own & {*params}:
-            whole = recorder.apply(is_by_rows, (recorder.as_symbol(target),), {})
-            recorder.check(whole, OutError, (_GAPS,), place)
-        for x in given:  # arguments of the program are apart only if it says so
-            if x.value in params and own & {*params}:
-                apart = recorder.apply(are_disjoint, (recorder.as_symbol(target), x), {})
-                recorder.check(apart, OutError, (_SHARED,), place)
-        _check_fits(tracer, target, leaf, of)
+    if any(not own.isdisjoint(recorder.definitions.owners(x.value)) for x in given):
+        raise OutError(_SHARED, place)
+    if own & params:
+        recorder.check(recorder.apply(is_by_rows, (symbol,), {}), OutError, (_GAPS,), place)
+    for x in given:  # arguments of the program are apart only if it says so
+        if x.value in params and own & params:
+            apart = recorder.apply(are_disjoint, (symbol, x), {})
+            recorder.check(apart, OutError, (_SHARED,), place)
+    _check_fits(tracer, symbol, dtype, lengths, of)
+    return symbol
+
+
+def _lengths(tracer: Tracer, x: Symbol) -> list[Any]:
+    return [tracer.recorder.length(x, axis) for axis in range(x.type.ndim if x.is_array else 0)]
 
 
 @builtin(written_into)
 def _written_into(tracer: Tracer, out: Any, value: Any, of: str) -> Any:
     pairs = _pairs(out, value, of, tracer.position.location())
     for target, leaf in pairs:
-        _check_fits(tracer, target, leaf, of)
+        x = tracer.recorder.as_symbol(leaf)
+        _check_fits(tracer, tracer.recorder.as_symbol(target), x.dtype, _lengths(tracer, x), of)
     for target, leaf in pairs:
         tracer.call(operator.setitem, (target, Ellipsis, leaf), {})
     return out
@@ -72,21 +86,20 @@ def _pairs(out: Any, value: Any, of: str, place: Location | None) -> list[tuple[
     return list(zip(targets, leaves, strict=True))
 
 
-def _check_fits(tracer: Tracer, target: Any, leaf: Any, of: str) -> None:
+def _check_fits(
+    tracer: Tracer, target: Symbol, dtype: np.dtype[Any], lengths: list[Any], of: str
+) -> None:
     """Raise where types tell that an array does not fit; compare lengths when the program runs."""
     recorder, place = tracer.recorder, tracer.position.location()
-    a, b = recorder.as_symbol(target), recorder.as_symbol(leaf)
-    rank = b.type.ndim if b.is_array else 0
-    if a.dtype != b.dtype or a.type.ndim != rank:
+    if target.dtype != dtype or target.type.ndim != len(lengths):
         raise OutError(
-            f"out is {a.dtype} with {a.type.ndim} axes, and {of} is {b.dtype} with {rank}: pass an "
-            "array of its shape and dtype",
+            f"out is {target.dtype} with {target.type.ndim} axes, and {of} is {dtype} with "
+            f"{len(lengths)}: pass an array of its shape and dtype",
             place,
         )
     message = f"out has another shape than {of}: pass an array of its shape"
-    for axis in range(rank):
-        lengths = recorder.length(a, axis), recorder.length(b, axis)
-        holds = tracer.call(operator.eq, lengths, {})
+    for given, wanted in zip(_lengths(tracer, target), lengths, strict=True):
+        holds = tracer.call(operator.eq, (given, wanted), {})
         if type(holds) is Symbol:
             recorder.check(holds, OutError, (message,), place)
         elif not holds:
