@@ -22,6 +22,7 @@ from fwdad.evaluation.arguments import (
 )
 from fwdad.evaluation.by_tape import at_once, by_tape
 from fwdad.evaluation.evaluators import jvp
+from fwdad.evaluation.out_arrays import check_no_out
 from fwdad.evaluation.signatures import (
     Argnums,
     Array,
@@ -34,7 +35,7 @@ from fwdad.evaluation.signatures import (
     P,
     SparseFormat,
 )
-from fwdad.evaluation.transformed import NOT_GIVEN, without_point
+from fwdad.evaluation.transformed import NOT_GIVEN, without_point, writes_into_out
 from fwdad.tangents.seeds import BasisSeeds, GivenSeeds
 
 
@@ -69,6 +70,7 @@ def hessian(
     sparse: Any = None,
     format: SparseFormat = "csr",
     check: bool = True,
+    progress: bool = False,
 ) -> Function: ...
 @overload
 def hessian(
@@ -87,6 +89,8 @@ def hessian(
     sparse: Any = None,
     format: SparseFormat = "csr",
     check: bool = True,
+    out: Any = None,
+    progress: bool = False,
     **options: Unpack[ChunkedArguments],
 ) -> Any: ...
 @at_once((_matrix, _sparse_matrix), absent=(NOT_GIVEN,), kind=Asks)
@@ -101,12 +105,16 @@ def hessian(
     sparse: Any = None,
     format: SparseFormat = "csr",  # noqa: A002  (SciPy's name)
     check: bool = True,
+    out: Any = None,
+    progress: bool = False,
 ) -> Any:
     """The matrix of second derivatives of a function with a real scalar value.
 
     Parameters
     ----------
     f, x, chunk, args, kwargs, argnums
+        See :func:`jacobian`.
+    out, progress
         See :func:`jacobian`.
     sparse, format, check
         See :func:`jacobian`. A pattern is symmetric, of shape ``(x.size, x.size)``, and coloured
@@ -142,8 +150,11 @@ def hessian(
     """
     options = {"chunk": chunk, **sparse_options(sparse, format, "symmetric", check=check)}
     if x is NOT_GIVEN:
+        check_no_out(out, "hessian")
+        options["progress"] = progress
         return without_point(_call_hessian, scalar(f), args, kwargs, argnums, **options)
     if sparse is not None:
+        check_no_out(out, "sparse Hessian")
         from fwdad.drivers.sparse.jacobian import Asked, sparse_jacobian  # noqa: PLC0415  (SciPy)
 
         of = _gradient(f, argnums)
@@ -153,10 +164,11 @@ def hessian(
 
     def by_columns() -> Any:
         gradient = _gradient(f, argnums)
-        return jacobian(gradient, x, chunk=chunk, args=args, kwargs=kwargs, argnums=argnums)
+        given: dict[str, Any] = {"args": args, "kwargs": kwargs, "argnums": argnums}
+        return jacobian(gradient, x, chunk=chunk, out=out, progress=progress, **given)
 
     tapes = by_tape(f)
-    if tapes is None:
+    if tapes is None or out is not None:
         return by_columns()
     arguments, _ = arguments_of(f, x, args, kwargs, argnums)
     seeds = BasisSeeds(arguments.leaves)
@@ -263,6 +275,7 @@ def _gradient(f: Function, argnums: Argnums) -> Function:
     return gradient
 
 
+@writes_into_out("the Hessian")
 def _call_hessian(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:

@@ -79,6 +79,7 @@ def jacfwd(
     sparse: Any = None,
     format: SparseFormat = "csr",
     check: bool = True,
+    progress: bool = False,
 ) -> Function: ...
 @public
 def jacfwd(
@@ -93,6 +94,7 @@ def jacfwd(
     sparse: Any = None,
     format: SparseFormat = "csr",  # noqa: A002  (SciPy's name)
     check: bool = True,
+    progress: bool = False,
 ) -> Any:
     """Turn a function into one that returns its Jacobian, by forward mode.
 
@@ -102,13 +104,15 @@ def jacfwd(
         Any NumPy program.
     argnums : int or tuple of int, default 0
         The arguments to differentiate with respect to, all of them positional.
-    chunk, has_aux, outputs, holomorphic, stack, sparse, format, check
+    chunk, has_aux, outputs, holomorphic, stack, sparse, format, check, progress
         See :func:`jacobian`. A pattern is coloured once, when this is called.
 
     Returns
     -------
     callable
-        With f's signature. ``jacfwd(rhs, argnums=1)`` is ``solve_ivp``'s ``jac``.
+        With f's signature, and ``out``, an array into which the Jacobian is written: see
+        :func:`jacobian`. An ``out`` or ``**kwargs`` of f's own goes to f. ``jacfwd(rhs,
+        argnums=1)`` is ``solve_ivp``'s ``jac``.
 
     Raises
     ------
@@ -138,6 +142,7 @@ def jacfwd(
         outputs=outputs,
         holomorphic=holomorphic,
         stack=stack,
+        progress=progress,
         **sparse_options(sparse, format, "forward", check=check),
     )
 
@@ -182,6 +187,7 @@ def jacrev(
     sparse: Any = None,
     format: SparseFormat = "csr",
     check: bool = True,
+    progress: bool = False,
 ) -> Function: ...
 @public
 def jacrev(
@@ -195,6 +201,7 @@ def jacrev(
     sparse: Any = None,
     format: SparseFormat = "csr",  # noqa: A002  (SciPy's name)
     check: bool = True,
+    progress: bool = False,
 ) -> Any:
     """Turn a function into one that returns its Jacobian, by reverse mode: row by row.
 
@@ -204,14 +211,15 @@ def jacrev(
         Any NumPy program.
     argnums : int or tuple of int, default 0
         The arguments to differentiate with respect to, all of them positional.
-    chunk, has_aux, outputs, stack, sparse, format, check
+    chunk, has_aux, outputs, stack, sparse, format, check, progress
         See :func:`jacobian`; ``chunk`` is the number of rows that travel together. A pattern is
         coloured once, when this is called.
 
     Returns
     -------
     callable
-        With f's signature.
+        With f's signature, and ``out``, an array into which the Jacobian is written: see
+        :func:`jacobian`. An ``out`` or ``**kwargs`` of f's own goes to f.
 
     Raises
     ------
@@ -238,6 +246,7 @@ def jacrev(
         has_aux=has_aux,
         outputs=outputs,
         stack=stack,
+        progress=progress,
         **sparse_options(sparse, format, "reverse", check=check),
     )
 
@@ -299,7 +308,9 @@ def grad(
     -------
     callable
         With f's signature; its value has the structure and shapes of the argument. A complex x
-        has the gradient ``df/d(Re x) + i df/d(Im x)``, along which f rises fastest.
+        has the gradient ``df/d(Re x) + i df/d(Im x)``, along which f rises fastest. With ``out``,
+        arrays in that structure, the gradient is written there, and ``out`` is returned; an ``out``
+        or ``**kwargs`` of f's own goes to f.
 
     Raises
     ------
@@ -307,6 +318,9 @@ def grad(
         If f is no function; when it is called, as :func:`jvp`.
     NonScalarOutputError
         When it is called, if f's value is not one real number.
+    OutError
+        When it is called, if ``out`` is of another shape, dtype or layout, read-only, or shares
+        memory with an argument: nothing is written then.
 
     Notes
     -----
@@ -314,6 +328,9 @@ def grad(
     backwards; the cost does not grow with the size of x beyond f's own. What cannot be traced is
     recorded as it runs, with loops unrolled: the memory then grows with the number of operations.
     :func:`explain` says which it is. At kinks see :func:`jvp`.
+
+    With ``out``, ``jit(grad(f))`` is compiled to write there; ``jit(grad(f)).bind(x, out=g)`` is
+    the shortest call.
 
     The gradient function pickles where f does, also by cloudpickle (joblib, Dask): it carries the
     source of f, and of the functions that f reaches, where they are not imported on arrival, as
@@ -379,7 +396,7 @@ def value_and_grad(
     -------
     callable
         Returns ``(f(x), gradient)``, as ``scipy.optimize.minimize(jac=True)`` wants; with
-        ``has_aux`` ``((f(x), aux), gradient)``.
+        ``has_aux`` ``((f(x), aux), gradient)``. It takes ``out`` as that of :func:`grad` does.
 
     Raises
     ------

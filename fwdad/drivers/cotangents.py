@@ -61,3 +61,16 @@ def in_type_of(bar: Any, y: Any) -> Any:
     if isinstance(y, np.ndarray):
         return np.array(bar, y.dtype)
     return y.dtype.type(bar) if isinstance(y, np.generic) else type(y)(bar.item())
+
+
+def rows_of(bars: Any, start: int, stop: int, width: int) -> Any:
+    """Some of stacked cotangents, filled up with zeros to a width, such that one program takes all.
+
+    Cotangents that carry derivatives go one by one, and are not filled up.
+    """
+    rows = bars if bars is ZERO else call(operator.getitem, bars, slice(start, stop))
+    if isinstance_dual(rows) or not isinstance(rows, np.ndarray) or stop - start == width:
+        return rows
+    filled = np.zeros((width, *rows.shape[1:]), rows.dtype)
+    filled[: stop - start] = rows
+    return filled

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Concatenate, Literal, Unpack, overload
 
 from fwdad.core.fallbacks import Untraced
+from fwdad.core.progress import Progress
 from fwdad.drivers.jacobian_blocks import value_and_compiled_columns
 from fwdad.drivers.jacobian_rows import rows_pay, value_and_rows
 from fwdad.drivers.per_argument import per_argument
@@ -133,6 +134,7 @@ def value_and_jacobian(
     format: SparseFormat = "csr",  # noqa: A002  (SciPy's name)
     check: bool = True,
     out: Any = None,
+    progress: bool = False,
 ) -> Any:
     """The value of a function and its Jacobian, from the same runs.
 
@@ -140,7 +142,7 @@ def value_and_jacobian(
     ----------
     f, x, chunk, mode, argnums, args, kwargs, has_aux, outputs, holomorphic, stack
         See :func:`jacobian`.
-    sparse, format, check, out
+    sparse, format, check, out, progress
         See :func:`jacobian`.
 
     Returns
@@ -164,11 +166,13 @@ def value_and_jacobian(
     options |= sparse_options(sparse, format, mode, check=check)
     if x is NOT_GIVEN:
         check_no_out(out, "value_and_jacobian")
-        return without_point(_call_value_and_jacobian, f, args, kwargs, argnums, **options)
+        return without_point(
+            _call_value_and_jacobian, f, args, kwargs, argnums, **options, progress=progress
+        )
     if sparse is not None:
         check_no_out(out, "sparse Jacobian")
         return _by_colours(_sparse, f, x, argnums, args, kwargs, options)
-    return _rows_or_columns(_columns, f, x, argnums, args, kwargs, options, out)
+    return _rows_or_columns(_columns, f, x, argnums, args, kwargs, options, out, progress)
 
 
 def _rows_or_columns(
@@ -180,6 +184,7 @@ def _rows_or_columns(
     kwargs: Any,
     options: Any,
     out: Any = None,
+    progress: bool = False,
 ) -> Any:
     """What ``evaluate`` returns, where no shortcut does."""
     mode, holomorphic, chunk = options["mode"], options["holomorphic"], options["chunk"]
@@ -189,6 +194,8 @@ def _rows_or_columns(
     check_holomorphic(f, arguments, holomorphic, **results)
     argnums = argument_numbers(argnums)
     sink = JacobianOut.of(out, arguments, single=single, stack=options["stack"])
+    bar = Progress(shown=progress, of="jacobian")
+    beside: dict[str, Any] = {"sink": sink, "progress": bar}
 
     def by_rows() -> Any:
         if holomorphic or mode == "forward":
@@ -198,7 +205,7 @@ def _rows_or_columns(
             not_worth = rows_pay(f, arguments, argnums, results)
             if not_worth is not None:
                 return not_worth
-        given = {"argnums": argnums, "args": args, "kwargs": kwargs, "sink": sink}
+        given = {"argnums": argnums, "args": args, "kwargs": kwargs, **beside}
         found = value_and_rows(f, x, **given, **common)
         return found if isinstance(found, Untraced) else asked_for(found)
 
@@ -206,7 +213,7 @@ def _rows_or_columns(
         return found if evaluate is _columns else _without_value(found, options)
 
     def on_duals() -> Any:
-        return asked_for(value_and_columns(f, arguments, single=single, sink=sink, **common))
+        return asked_for(value_and_columns(f, arguments, single=single, **beside, **common))
 
     def by_columns() -> Any:
         if jitted_of(f) is None:
@@ -215,12 +222,12 @@ def _rows_or_columns(
         if sink is None and all_at_once(width_of(chunk, count, arguments.leaves), count):
             given = arguments.args, arguments.kwargs
             return tape_or_else(evaluate, f, argnums, *given, options, on_duals)
-        found = value_and_compiled_columns(f, arguments, argnums, options, sink)
+        found = value_and_compiled_columns(f, arguments, argnums, options, **beside)
         return on_duals() if found is None else asked_for(found)
 
-    return first_that_can(
-        "jacobian", f, Candidate("rows", by_rows), Candidate("columns", by_columns)
-    )
+    candidates = Candidate("rows", by_rows), Candidate("columns", by_columns)
+    with bar:
+        return first_that_can("jacobian", f, *candidates)
 
 
 def _by_colours(
@@ -307,6 +314,7 @@ def jacobian(
     format: SparseFormat = "csr",  # noqa: A002  (SciPy's name)
     check: bool = True,
     out: Any = None,
+    progress: bool = False,
 ) -> Any:
     """The Jacobian of a function at a point: exact, N columns at a time.
 
@@ -343,6 +351,9 @@ def jacobian(
         ``numpy.memmap``, of J's shape and dtype, C-contiguous (in Fortran order where J is the
         matrix of a vector by a vector), which shares no memory with an argument. With it, the
         memory is that of one chunk. J is one array: give ``stack=True`` for a composite.
+    progress : bool, default False
+        Show a bar of tqdm (``pip install 'fwdad[progress]'``), chunk after chunk, if a dense J
+        takes more than a second.
 
     Returns
     -------
@@ -393,11 +404,12 @@ def jacobian(
     options |= sparse_options(sparse, format, mode, check=check)
     if x is NOT_GIVEN:
         check_no_out(out, "jacobian")
+        options["progress"] = progress
         return without_point(call_jacobian, f, args, kwargs, argnums, **options)
     if sparse is not None:
         check_no_out(out, "sparse Jacobian")
         return _by_colours(_sparse_alone, f, x, argnums, args, kwargs, options)
-    return _rows_or_columns(_columns_alone, f, x, argnums, args, kwargs, options, out)
+    return _rows_or_columns(_columns_alone, f, x, argnums, args, kwargs, options, out, progress)
 
 
 @writes_into_out("the Jacobian")

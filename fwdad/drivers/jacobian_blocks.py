@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fwdad.core.progress import Progress
 from fwdad.core.tracebacks import public
 from fwdad.drivers.jacobian_rows import unit_vectors
 from fwdad.drivers.pullback import vjp
@@ -44,6 +45,7 @@ def jacobian_blocks(
     args: tuple[Any, ...] = (),
     kwargs: dict[str, Any] | None = None,
     holomorphic: bool = False,
+    progress: bool = False,
 ) -> Iterator[tuple[slice, Array]]:
     """The Jacobian of a function at a point, some columns or rows at a time.
 
@@ -62,6 +64,8 @@ def jacobian_blocks(
         The argument to differentiate with respect to, counted in ``(x, *args)``.
     args, kwargs, holomorphic
         See :func:`jvp`.
+    progress : bool, default False
+        See :func:`jacobian`; the bar is at the blocks that have been taken.
 
     Returns
     -------
@@ -110,10 +114,13 @@ def jacobian_blocks(
     _check_array("argument", of)
     check_holomorphic(f, arguments, holomorphic, has_aux=False, outputs="returned")
     if mode == "forward":
-        return _Blocks(_blocks_of_columns(f, arguments, number, chunk, holomorphic=holomorphic))
+        blocks = _blocks_of_columns(f, arguments, number, chunk, holomorphic=holomorphic)
+        count = math.prod(leaf_shape(of))
+        return _Blocks(blocks, Progress(shown=progress, of="jacobian_blocks"), count, "columns")
     if leaf_dtype(of).kind == "c":
         raise UnsupportedTypeError(_COMPLEX)
-    return _Blocks(_blocks_of_rows(f, arguments, number, chunk))
+    bar = Progress(shown=progress, of="jacobian_blocks")
+    return _Blocks(_blocks_of_rows(f, arguments, number, chunk, bar), bar)
 
 
 _COMPLEX = 'rows of a Jacobian are of real functions: mode="forward" takes complex ones'
@@ -122,15 +129,30 @@ _COMPLEX = 'rows of a Jacobian are of real functions: mode="forward" takes compl
 class _Blocks:
     """An iterator of blocks, whose exceptions show the program's own lines."""
 
-    def __init__(self, blocks: Iterator[tuple[slice, Array]]) -> None:
+    def __init__(
+        self,
+        blocks: Iterator[tuple[slice, Array]],
+        progress: Progress,
+        total: int | None = None,
+        unit: str = "",
+    ) -> None:
         self._blocks = blocks
+        self._progress = progress
+        if total is not None:
+            progress.begin(total, unit)
 
     def __iter__(self) -> _Blocks:
         return self
 
     @public
     def __next__(self) -> tuple[slice, Array]:
-        return next(self._blocks)
+        try:
+            at, block = next(self._blocks)
+        except BaseException:  # it may be the last one
+            self._progress.close()
+            raise
+        self._progress.update(at.stop - at.start)
+        return at, block
 
 
 def _blocks_of_columns(
@@ -163,6 +185,7 @@ def value_and_compiled_columns(
     argnums: Argnums,
     options: dict[str, Any],
     sink: JacobianOut | None = None,
+    progress: Progress | None = None,
 ) -> Any:
     """The value of a function under ``jit`` and its Jacobian, by chunks of columns.
 
@@ -173,7 +196,8 @@ def value_and_compiled_columns(
     if options["outputs"] != "returned":
         return None
     asked = {key: options[key] for key in ("has_aux", "holomorphic")}
-    collector = Collector(math.prod(leaf_shape(arguments.leaves[0])), sink=sink)
+    count = math.prod(leaf_shape(arguments.leaves[0]))
+    collector = Collector(count, sink=sink, progress=progress)
     width = width_of(options["chunk"], collector.count, arguments.leaves)
     for _ in _compiled_chunks(f, arguments, argnums, width, collector, **asked):
         pass
@@ -209,7 +233,7 @@ def _compiled_chunks(
 
 
 def _blocks_of_rows(
-    f: Function, arguments: Arguments, argnum: int, chunk: ChunkSize
+    f: Function, arguments: Arguments, argnum: int, chunk: ChunkSize, progress: Progress
 ) -> Iterator[tuple[slice, Array]]:
     x0, *more = arguments.args
     options: dict[str, Any] = {
@@ -224,6 +248,7 @@ def _blocks_of_rows(
     if leaf_dtype(of).kind == "c":
         raise UnsupportedTypeError(_COMPLEX)
     count = math.prod(leaf_shape(of))
+    progress.begin(count, "rows")
     width = width_of(chunk, count, [of, *arguments.leaves])
     n = min(width if isinstance(width, int) else width(None), max(count, 1))
     for start, stop, bars in unit_vectors(of, count, n):

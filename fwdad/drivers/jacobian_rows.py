@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.core.fallbacks import Untraced
+from fwdad.core.progress import Progress
 from fwdad.drivers.pullback import Pullback, leaves_of_x, vjp
 from fwdad.drivers.tape_cache import tape_at, traced
 from fwdad.eager.activity import is_active
@@ -38,6 +39,7 @@ def value_and_rows(
     outputs: Outputs,
     stack: bool,
     sink: JacobianOut | None = None,
+    progress: Progress,
 ) -> Any:
     """Value and Jacobian of a function in reverse mode; parameters as for :func:`jacobian`."""
     result = vjp(
@@ -48,10 +50,12 @@ def value_and_rows(
     leaves, structure = flatten(y)
     sizes = [math.prod(leaf_shape(leaf)) for leaf in leaves]
     arguments, single = arguments_of(f, x, args, kwargs, argnums)
+    progress.begin(sum(sizes), "rows")
     if sink is not None:
-        put_rows(sink, pullback, y, arguments, single=single, chunk=chunk)
+        given = {"single": single, "chunk": chunk, "progress": progress}
+        put_rows(sink, pullback, y, arguments, **given)
         return (y, sink.out, *result[2:])
-    x_bar = pullback.of_leaves(_unit_cotangents(leaves))
+    x_bar = pullback.of_leaves(_unit_cotangents(leaves), progress.update)
     rows = _rows_of_leaves(leaves, leaves_of_x(arguments, x_bar, single=single))
     if stack:
         wide = [
@@ -82,6 +86,7 @@ def put_rows(
     *,
     single: bool,
     chunk: ChunkSize,
+    progress: Progress,
 ) -> None:
     """Write the Jacobian of a value into memory that is given, some rows at a time."""
     leaves, structure = flatten(y)
@@ -103,6 +108,7 @@ def put_rows(
             if _is_complex(leaf):  # Re(conj(i) J) = Im J
                 rows = [r + 1j * i for r, i in zip(rows, pulled(1j * bars), strict=True)]
             sink.put_rows(k, start, stop, rows)
+            progress.update(stop - start)
 
 
 def unit_vectors(like: Any, count: int, n: int) -> Iterator[tuple[int, int, Any]]:

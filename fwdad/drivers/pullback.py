@@ -18,6 +18,7 @@ from fwdad.display.html import facts, framed, mono
 from fwdad.display.words import function_in_words, value_in_words
 from fwdad.drivers.cotangents import fitted, in_type_of, summed
 from fwdad.drivers.gradient import in_trees
+from fwdad.drivers.pulled_into import pull_into
 from fwdad.drivers.residual_store import Kept, hollow, sweeps_of
 from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.drivers.tape_cache import share_memory, tape_at, traced
@@ -145,8 +146,9 @@ def vjp(
         ``pullback(y_bar)`` returns ``x_bar`` in x's structure (a tuple if ``argnums`` is one or
         there are more; of x alone it is no tuple of one, which JAX returns), with
         Re<y_bar, J v> = Re<x_bar, v> for every v. Of K cotangents, ``(K, *y.shape)``, it returns
-        ``(K, *x.shape)``. It can be called again, and gives the same result after the caller has
-        changed x, y or anything that f reads.
+        ``(K, *x.shape)``. ``pullback(y_bar, out=x_bar)`` writes it into arrays that are given,
+        which share no memory with ``y_bar``. It can be called again, and gives the same result
+        after the caller has changed x, y or anything that f reads.
     aux : object
         With ``has_aux``.
 
@@ -154,6 +156,8 @@ def vjp(
     ------
     SeedError
         By ``pullback``, if a cotangent does not fit y.
+    OutError
+        By ``pullback``, if ``out`` does not fit x_bar, is read-only, or shares memory with y_bar.
     UnsupportedTypeError
         If x is an integer or holds nothing to differentiate.
 
@@ -299,32 +303,38 @@ class Pullback(OfOneRun, Generic[T]):
 
         return opened
 
-    def __call__(self, y_bar: Any) -> T:
-        """The cotangent of x for one of y, or of K for K of them, stacked in front."""
+    def __call__(self, y_bar: Any, *, out: Any = None) -> T:
+        """The cotangent of x for one of y, or of K for K of them, stacked in front.
+
+        With ``out``, arrays in the structure of the result, it is written there, a chunk at a time.
+        """
         try:
-            if self._reverse is not None:
+            if self._reverse is not None and out is None:
                 x_bar: Any = self._reverse.run(self, y_bar)
                 if x_bar is not MISS:
                     return x_bar
-            return self._in_full(y_bar)
+            return self._in_full(y_bar, out)
         except BaseException as error:
             leave(error)
             raise
 
-    def _in_full(self, y_bar: Any) -> Any:
+    def _in_full(self, y_bar: Any, out: Any = None) -> Any:
         given = gather(self._flat.structure, explicit_leaves(y_bar), "y", "cotangent")
-        x_bar = self.of_leaves(
-            [
-                functools.reduce(summed, [fitted(b, y) for b in bars])
-                for bars, y in zip(given, self._flat.leaves, strict=True)
-            ]
-        )
+        y_bars = [
+            functools.reduce(summed, [fitted(b, y) for b in bars])
+            for bars, y in zip(given, self._flat.leaves, strict=True)
+        ]
+        if out is not None:
+            count = self._count(y_bars)
+            width = _width(self._of.chunk, count or 1, self._of.arguments.leaves)
+            return pull_into(self, out, y_bars, self._of, count=count, width=width)
+        x_bar = self.of_leaves(y_bars)
         if self._reverse is not None and self._reverse.due:
             self._reverse.write(self.y, self._kept)
         return x_bar
 
-    def of_leaves(self, bars: list[Any]) -> Any:
-        """The same for one cotangent, or K, of each leaf of y."""
+    def of_leaves(self, bars: list[Any], done: Callable[[int], None] | None = None) -> Any:
+        """The same for one cotangent, or K, of each leaf of y; ``done`` is told how many more."""
         count = self._count(bars)
         if count is None:
             return self._pull(
@@ -338,21 +348,21 @@ class Pullback(OfOneRun, Generic[T]):
             np.zeros((count, *shape), leaf_dtype(y)) if b is ZERO else b
             for b, y, shape in zip(bars, self._flat.leaves, self._flat.shapes, strict=True)
         ]
-        return self._pull_many(bars, count)
+        return self._pull_many(bars, count, done)
 
-    def _pull_many(self, bars: list[Any], count: int) -> Any:
+    def _pull_many(self, bars: list[Any], count: int, done: Any = None) -> Any:
         if self._kept is None:
             return self._recorded_pull(bars, count)
         if is_active(bars):
             return self._stacked([[call(operator.getitem, b, k) for b in bars]
                                   for k in range(count)])  # fmt: skip
         width = min(count, _width(self._of.chunk, count, self._of.arguments.leaves))
-        parts = self._rows(bars, count, width)
+        parts = self._rows(bars, count, width, done)
         return in_trees(parts, self._of.arguments, single=self._of.single)
 
-    def _rows(self, bars: list[Any], count: int, width: int) -> list[np.ndarray]:
+    def _rows(self, bars: list[Any], count: int, width: int, done: Any = None) -> list[np.ndarray]:
         """K cotangents of x's leaves for K cotangents of the value."""
-        x_bar = self._kept.pull_many(bars, count, width)
+        x_bar = self._kept.pull_many(bars, count, width, done)
         bars_of_x = leaves_of_x(self._of.arguments, x_bar, single=self._of.single)
         return [
             b if isinstance(b, np.ndarray) else np.zeros((count, *leaf_shape(x)), leaf_dtype(x))

@@ -195,10 +195,16 @@ class Kept:
         sweeps = self.sweeps
         return self._rebuilt(self._run(sweeps.reverse, sweeps.passes.reverse, bars))
 
-    def pull_many(self, bars: list[Any], count: int, width: int) -> Any:
+    def pull_many(
+        self,
+        bars: list[Any],
+        count: int,
+        width: int,
+        done: Callable[[int], None] | None = None,
+    ) -> Any:
         """The result of :meth:`pull` for ``count`` cotangents, ``width`` at a time.
 
-        A number that nothing depends on has the cotangent 0.
+        A number that nothing depends on has the cotangent 0. ``done`` is told how many more.
         """
         sweeps, parts = self.sweeps, []
         pushed = sweeps.pushed(width)
@@ -206,6 +212,8 @@ class Kept:
             for k in range(count):
                 row = [_typed(b[k], t) for b, t in zip(bars, sweeps.bars, strict=True)]
                 parts.append(self._run(sweeps.reverse, sweeps.passes.reverse, row))
+                if done is not None:
+                    done(1)
             return self._rebuilt([np.stack(rows) for rows in zip(*parts, strict=True)])
         run, program, constants = pushed
         for start in range(0, count, width):
@@ -217,6 +225,8 @@ class Kept:
                 lanes.append(padded)  # the reverse pass writes into both
                 marks.append(_typed(np.zeros(bar.shape[1:]), t))
             parts.append(self._run(run, program, [*marks, *lanes, *constants]))
+            if done is not None:
+                done(min(width, count - start))
         return self._rebuilt([np.concatenate(rows)[:count] for rows in zip(*parts, strict=True)])
 
     def _run(self, run: _ReversePass, program: Program, given: list[Any]) -> list[Any]:

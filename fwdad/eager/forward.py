@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.progress import Progress
 from fwdad.eager.arguments import Arguments, check_outputs, check_read_again
 from fwdad.eager.build import Run, run_on_duals
 from fwdad.eager.effects import Journal
@@ -32,9 +33,10 @@ def run_forward(
     has_aux: bool = False,
     outputs: str = "returned",
     sink: Sink | None = None,
+    progress: Progress | None = None,
 ) -> Outcome:
     """Run f once per chunk of directions and collect the tangents; see :func:`forward_chunks`."""
-    collector = Collector(seeds.count, sink=sink)
+    collector = Collector(seeds.count, sink=sink, progress=progress)
     for _ in forward_chunks(
         f, arguments, seeds, width, collector, has_aux=has_aux, outputs=outputs
     ):

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fwdad.core.progress import Progress
 from fwdad.errors import ChunkMismatchError, NondeterministicFunctionError, type_in_words
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import Structure, unflatten
@@ -62,8 +63,18 @@ class Collector:
     It keeps all of them, or those of the ``latest`` chunk; or a ``sink`` takes them.
     """
 
-    def __init__(self, count: int, *, latest: bool = False, sink: Sink | None = None) -> None:
+    def __init__(
+        self,
+        count: int,
+        *,
+        latest: bool = False,
+        sink: Sink | None = None,
+        progress: Progress | None = None,
+    ) -> None:
         self.count = count
+        self.progress = progress
+        if progress is not None:
+            progress.begin(count, "columns")
         self.sink = sink
         self.latest = latest or sink is not None
         self.values: list[Any] | None = None
@@ -97,6 +108,8 @@ class Collector:
             if self.latest:
                 row.clear()
             row.append(self._lanes(start, stop, p, t, row))
+        if self.progress is not None:
+            self.progress.update(stop - start)
 
     def _lanes(self, start: int, stop: int, p: Any, t: Any, row: list[Any]) -> Any:
         if type(t) is Chunk and stop - start == self.count and type(p) is np.ndarray:

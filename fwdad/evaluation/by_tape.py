@@ -20,7 +20,7 @@ from fwdad.rules.core.registry import when_changed
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_BESIDE = ("out",)  # options of a call that no tape answers
+_BESIDE = {"out": None, "progress": False}  # options of a call that no tape answers
 _MOST = 256  # shortcuts of one function, or of one derivative
 _REWRITTEN = 16
 
@@ -194,7 +194,7 @@ class Evaluator:
             given = self._parameters.bind(*args, **kwargs).arguments
         except TypeError:  # to be raised by the function itself
             return None
-        if any(look.example(given.get(name)) is not None for name in _BESIDE):
+        if any(look.example(given.get(k, no)) is not no for k, no in _BESIDE.items()):
             return None
         wanted = [given.get(name, None) for name in ("x", self._last) if name is not None]
         if any(look.example(x) is none for x in wanted for none in self._absent):

@@ -7,6 +7,7 @@ from typing import Any, Unpack, overload
 
 import numpy as np
 
+from fwdad.core.progress import Progress
 from fwdad.eager.arguments import Arguments, explicit_leaves
 from fwdad.eager.forward import run_forward
 from fwdad.eager.one_array import push_array
@@ -217,12 +218,13 @@ def value_and_columns(
     outputs: Outputs = "returned",
     stack: bool = False,
     sink: JacobianOut | None = None,
+    progress: Progress | None = None,
 ) -> Any:
     """The value of a function and its Jacobian, by forward mode: a chunk of columns at a time."""
     seeds = BasisSeeds(arguments.leaves)
     width = width_of(chunk, seeds.count, arguments.leaves)
     options: Any = {"has_aux": has_aux, "outputs": outputs, "sink": sink}
-    outcome = run_forward(f, arguments, seeds, width, **options)
+    outcome = run_forward(f, arguments, seeds, width, progress=progress, **options)
     if sink is not None:
         return (outcome.y, sink.out, outcome.aux) if has_aux else (outcome.y, sink.out)
     return assembled(outcome, arguments, single=single, has_aux=has_aux, stack=stack)

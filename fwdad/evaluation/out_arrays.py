@@ -90,7 +90,7 @@ def arrays_in(*trees: Any) -> list[Any]:
     return [leaf for leaf in flatten(trees)[0] if isinstance(plain(leaf), np.ndarray)]
 
 
-def _store(target: np.ndarray, place: Any, value: Any) -> None:
+def store(target: np.ndarray, place: Any, value: Any) -> None:
     """``target[place] = value``, with what the value carries of an enclosing derivative."""
     if isinstance_dual(value):
         call(operator.setitem, target, place, value)
@@ -147,13 +147,13 @@ class JacobianOut:
         size = math.prod(lanes.shape[1:])
         at = self._starts[k]
         last = lanes.reshape(stop - start, size).transpose()
-        _store(self._matrix, (slice(at, at + size), slice(start, stop)), last)
+        store(self._matrix, (slice(at, at + size), slice(start, stop)), last)
 
     def put_rows(self, k: int, start: int, stop: int, parts: list[Any]) -> None:
         """Write rows ``start`` to ``stop`` of leaf k of the value, a part for each leaf of x."""
         rows = slice(self._starts[k] + start, self._starts[k] + stop)
         for first, last, part in zip(self._ends, self._ends[1:], parts, strict=False):
-            _store(self._matrix, (rows, slice(first, last)), part.reshape(stop - start, -1))
+            store(self._matrix, (rows, slice(first, last)), part.reshape(stop - start, -1))
 
 
 class TangentsOut:
@@ -179,9 +179,9 @@ class TangentsOut:
     def put(self, k: int, start: int, stop: int, lanes: Any) -> None:
         """Write the tangents of leaf k along directions ``start`` to ``stop``."""
         if self._lead:
-            _store(self._targets[k], slice(start, stop), lanes)
+            store(self._targets[k], slice(start, stop), lanes)
         else:
-            _store(self._targets[k], Ellipsis, lanes[0])
+            store(self._targets[k], Ellipsis, lanes[0])
 
 
 def given_for(out: Any, structure: Structure, of: str) -> list[Any]:
@@ -219,5 +219,5 @@ def written_into(out: Any, value: Any, of: str) -> Any:
     for target, leaf in zip(targets, leaves, strict=True):
         check_fits(target, leaf_shape(leaf), leaf_dtype(plain(leaf)), of=of)
     for target, leaf in zip(targets, leaves, strict=True):
-        _store(target, Ellipsis, leaf)
+        store(target, Ellipsis, leaf)
     return out

@@ -75,11 +75,14 @@ class AllJacobianOptions(HolomorphicArguments, total=False):
     sparse: Any
     format: SparseFormat
     check: bool
+    out: Any
+    progress: bool
 
 
 class JvpOptions(HolomorphicArguments, total=False):
     """The options of ``jvp``."""
 
+    out: Any
     argnums: Argnums
     outputs: Outputs
     has_aux: bool

@@ -18,6 +18,7 @@ from fwdad.errors import NoOutputError, SeedError, returned_nothing
 from fwdad.evaluation.arguments import with_more
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, dtype_of, made_of
+from fwdad.frontend.derivatives.out_arrays import into
 from fwdad.frontend.derivatives.pulled import cotangents, cotangents_of_leaves
 from fwdad.frontend.syntax.symbols import OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
@@ -240,7 +241,7 @@ class Point(OfTrace):
         return [tree.tangent(found[part]) for tree, part in self.at.trees]
 
 
-def pull(point: Point, y_bar: Any) -> Any:
+def pull(point: Point, y_bar: Any, *, out: Any = None) -> Any:
     """The result of a pullback, which is defined only while its program is traced."""
     raise RuntimeError(
         f"the pullback of {function_name(point.at.f)} was made in a traced function, and can be "
@@ -249,8 +250,9 @@ def pull(point: Point, y_bar: Any) -> Any:
 
 
 @builtin(pull)
-def _traced_pull(_tracer: Tracer, point: Point, y_bar: Any) -> Any:
-    return point.pull(y_bar)
+def _traced_pull(tracer: Tracer, point: Point, y_bar: Any, *, out: Any = None) -> Any:
+    x_bar = point.pull(y_bar)
+    return x_bar if out is None else into(tracer, out, (None, x_bar), y_bar, "the cotangent")[1]
 
 
 def traced_vjp(
