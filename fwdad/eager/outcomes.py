@@ -56,6 +56,9 @@ class Sink(Protocol):
     def put(self, k: int, start: int, stop: int, lanes: Any) -> None:
         """Take the tangents of leaf k along directions ``start`` to ``stop``."""
 
+    def finish(self) -> None:
+        """Write what could not be written while the function was running."""
+
 
 class Collector:
     """A collector of the chunks' tangents, which also compares their values.
@@ -148,6 +151,8 @@ class Collector:
     def outcome(self) -> Outcome:
         """The outcome of all chunks together."""
         values = self.values
+        if self.sink is not None:
+            self.sink.finish()
         assert values is not None
         assert self.structure is not None
         tangents = [] if self.sink is not None else [self._joined(row) for row in self.rows]

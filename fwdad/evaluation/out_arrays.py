@@ -13,6 +13,7 @@ import numpy as np
 from fwdad.eager.arguments import Arguments
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.tags import isinstance_dual
+from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.errors import OutError, SeedError, message_of, type_in_words
 from fwdad.tangents.composite import Structure, flatten, leaf_order
 from fwdad.tangents.matching import gather
@@ -28,6 +29,11 @@ _KINDS = (np.ndarray, np.memmap)  # others would say with `out[...] = y` what th
 
 def check_memory(out: Any, inputs: Iterable[Any], *, of: str) -> None:
     """Raise unless ``out`` is an array that can be written while the inputs are read."""
+    if isinstance_dual(out):
+        raise OutError(
+            "out carries a derivative of an enclosing call, and what is written there would be "
+            "another array: pass a new one, as numpy.empty makes it"
+        )
     if type(out) not in _KINDS:
         raise OutError(not_a_place(type_in_words(out), of))
     if not out.flags.writeable:
@@ -92,19 +98,45 @@ def arrays_in(*trees: Any) -> list[Any]:
 
 def store(target: np.ndarray, place: Any, value: Any) -> None:
     """``target[place] = value``, with what the value carries of an enclosing derivative."""
-    if isinstance_dual(value):
+    if isinstance_dual(value) or SHADOWED:
         call(operator.setitem, target, place, value)
     else:
         target[place] = value
 
 
-class JacobianOut:
+class _Writer:
+    """Writes what chunks give; what carries derivatives only when the last chunk is through.
+
+    What is stored while a chunk runs counts as the function's own, and is undone when it ends.
+    """
+
+    def __init__(self) -> None:
+        self._later: list[tuple[np.ndarray, Any, Any]] = []
+
+    def write(self, target: np.ndarray, place: Any, value: Any) -> None:
+        """Write, now or when it is finished."""
+        if isinstance_dual(value):
+            self._later.append((target, place, value))
+        elif SHADOWED:  # the target may carry tangents, which end here
+            self._later.append((target, place, np.array(value)))
+        else:
+            target[place] = value
+
+    def finish(self) -> None:
+        """Write what had to wait."""
+        for target, place, value in self._later:
+            call(operator.setitem, target, place, value)
+        self._later = []
+
+
+class JacobianOut(_Writer):
     """A given array, as the matrix of a Jacobian: some columns, or rows, are put into it at a time.
 
     It is the Jacobian of one array or number by one, or with ``stack`` of all by all.
     """
 
     def __init__(self, out: Any, arguments: Arguments, *, single: bool, stack: bool) -> None:
+        super().__init__()
         of = self._of = "the Jacobian"
         check_memory(out, arrays_in(arguments.args, arguments.kwargs), of=of)
         if not stack and (not single or any(s.kind != "leaf" for s in arguments.structures)):
@@ -147,7 +179,7 @@ class JacobianOut:
         size = math.prod(lanes.shape[1:])
         at = self._starts[k]
         last = lanes.reshape(stop - start, size).transpose()
-        store(self._matrix, (slice(at, at + size), slice(start, stop)), last)
+        self.write(self._matrix, (slice(at, at + size), slice(start, stop)), last)
 
     def put_rows(self, k: int, start: int, stop: int, parts: list[Any]) -> None:
         """Write rows ``start`` to ``stop`` of leaf k of the value, a part for each leaf of x."""
@@ -156,10 +188,11 @@ class JacobianOut:
             store(self._matrix, (rows, slice(first, last)), part.reshape(stop - start, -1))
 
 
-class TangentsOut:
+class TangentsOut(_Writer):
     """Given arrays, in the structure of a value, into which its tangents are put."""
 
     def __init__(self, out: Any, arguments: Arguments, v: Any, count: int, *, single: bool) -> None:
+        super().__init__()
         self.out = out
         self._inputs = arrays_in(arguments.args, arguments.kwargs, v)
         self._of = "the tangent"
@@ -179,9 +212,9 @@ class TangentsOut:
     def put(self, k: int, start: int, stop: int, lanes: Any) -> None:
         """Write the tangents of leaf k along directions ``start`` to ``stop``."""
         if self._lead:
-            store(self._targets[k], slice(start, stop), lanes)
+            self.write(self._targets[k], slice(start, stop), lanes)
         else:
-            store(self._targets[k], Ellipsis, lanes[0])
+            self.write(self._targets[k], Ellipsis, lanes[0])
 
 
 def given_for(out: Any, structure: Structure, of: str) -> list[Any]:

@@ -50,7 +50,7 @@ def jacobian_in_chunks(
     if not block.results and tree([]) is None:
         raise NoOutputError(returned_nothing(function_name(at.f)))
     apart = not (written_outside(block) or any(isinstance(op, Effect) for op in walk(block)))
-    if not apart or len(own) != 1 or any(dtype_of(r).kind == "c" for r in block.results):
+    if not apart or len(own) != 1:
         return None
     x, (writes,) = own[0], written_parameters(Program("", block))
 
@@ -62,7 +62,7 @@ def jacobian_in_chunks(
     total = lengths[0]
     for n in lengths[1:]:
         total = total * n
-    moving = [k for k, p in enumerate(primals) if k in chosen and dtype_of(p).kind == "f"]
+    moving = [k for k, p in enumerate(primals) if k in chosen and dtype_of(p).kind in "fc"]
     flat: dict[int, Symbol] = {}
     whole: dict[int, Symbol] = {}
     for k in moving:
