@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from fwdad.drivers.executable import entry_without_arguments
 from fwdad.frontend.fast_path import bound_call
 from fwdad.frontend.parts_of_calls import Parts
+from fwdad.tangents.composite import flatten
+from fwdad.transforms.passes import SMALL
+
+
+def _for_these_lengths(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The function, or one of its own for small arrays, which live in registers then."""
+    arrays = [x for x in flatten((args, kwargs))[0] if isinstance(x, np.ndarray)]
+    if not arrays or any(x.size > SMALL for x in arrays):
+        return jitted
+    return jitted.with_static_shapes()
 
 
 def bound(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Any]:
@@ -17,7 +29,7 @@ def bound(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callabl
     def again() -> Any:
         return jitted(*args, **kwargs)
 
-    made, leaves, _ = jitted.find(args, kwargs, compiled=True)
+    made, leaves, _ = _for_these_lengths(jitted, args, kwargs).find(args, kwargs)
     if made.tape.follows or made.tape.aliased(leaves):
         return again
     parts = Parts()

@@ -299,6 +299,11 @@ class Jitted(Carrier, Generic[P, R]):
         static = self._lengths is EVERY
         return {"backend": self._backend, "parallel": self._parallel, "static_shapes": static}
 
+    def with_static_shapes(self) -> Jitted[P, R]:
+        """The function with tapes of its own, each for one shape of each array."""
+        options = {**self._as_given(), "static_shapes": True, "apart": self._apart}
+        return Jitted(self.__wrapped__, **options)
+
     def derivative_of(self, f: Any) -> Jitted[..., Any]:
         """A derivative under ``jit``, with the options of this function."""
         return Jitted(f, **self._as_given(), apart=True)
