@@ -52,7 +52,7 @@ def value_and_rows(
     arguments, single = arguments_of(f, x, args, kwargs, argnums)
     progress.begin(sum(sizes), "rows")
     if sink is not None:
-        given = {"single": single, "chunk": chunk, "progress": progress}
+        given: Any = {"single": single, "chunk": chunk, "progress": progress}
         put_rows(sink, pullback, y, arguments, **given)
         return (y, sink.out, *result[2:])
     x_bar = pullback.of_leaves(_unit_cotangents(leaves), progress.update)

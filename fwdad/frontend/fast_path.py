@@ -17,9 +17,8 @@ from fwdad.evaluation.by_tape import MISS
 from fwdad.frontend.captures import COMPARED, fetch
 from fwdad.frontend.parts_of_calls import Parts, Place
 from fwdad.frontend.tape import Tape
-from fwdad.ir.analysis.alias import results_apart
-from fwdad.ir.ops import Apply, Program, Value, is_array, values_in
-from fwdad.ir.primitives.argument_memory import are_disjoint
+from fwdad.ir.analysis.alias import pairs_apart, results_apart
+from fwdad.ir.ops import Program, Value, is_array
 from fwdad.ir.symbol import UNBOUND
 from fwdad.ir.types import result_kind
 
@@ -73,7 +72,7 @@ def shortcut(
     for k, value in tape.value_guards.items():
         namespace[f"value{k}"] = value
         checks += [f"if {inputs[k]} != value{k}:", "    return miss"]
-    checked = _checked_apart(tape.program)
+    checked = pairs_apart(tape.program)
     for j, k in enumerate(arrays):
         for m in arrays[j + 1 :]:
             if (k in tape.alone or m in tape.alone) and frozenset((k, m)) not in checked:
@@ -120,6 +119,8 @@ def bound_call(
     captured = [c.fetch() for c in tape.captures]
     if not all(type(x) is np.ndarray or type(x) in _PLAIN for x in captured):
         return None
+    if tape.alone and any(type(x) is np.ndarray for x in captured):
+        return None  # another one of them might share memory with what is written
     namespace = parts.namespace
     checks, captures = _guards(tape, namespace), _captures(tape, parts, captured)
     if checks is None or captures is None:
@@ -160,16 +161,6 @@ def _captures(tape: Tape, parts: Parts, captured: list[Any]) -> list[str] | None
         test = parts.same(f"c{k}", x)
         checks += [f"c{k} = {place}", f"if not ({test}):", "    return miss"]
     return checks
-
-
-def _checked_apart(program: Program) -> set[frozenset[int]]:
-    """The pairs of inputs of which a program checks itself that they share no memory."""
-    places = {v: k for k, v in enumerate(program.block.params)}
-    return {
-        frozenset(places.get(v, -1) for v in values_in(op.args))
-        for op in program.block.ops
-        if isinstance(op, Apply) and op.function is are_disjoint
-    }
 
 
 def apart_lines(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fwdad.ir.analysis.alias import may_overlap, memory_of
+from fwdad.ir.analysis.alias import alone_by_checks, may_overlap, memory_of
 from fwdad.ir.analysis.indices import Places, is_view_apart
 from fwdad.ir.analysis.layout import Order, Orders
 from fwdad.ir.lines import Lines
@@ -38,6 +38,7 @@ class Memory:
         self.of = memory_of(program)
         self.known = Places(program)
         self.params = set(program.block.params)
+        self._meeting = self.params - alone_by_checks(program)  # any two of them may overlap
         self.popped = {
             v
             for op in program.walk()
@@ -58,7 +59,7 @@ class Memory:
 
     def may_overlap(self, a: Value, b: Value) -> bool:
         """Whether two arrays may share memory; any two arguments may."""
-        return may_overlap(a, b, self.of, self.params)
+        return may_overlap(a, b, self.of, self._meeting)
 
     def may_change(self, array: Value, at: tuple[Operand, ...], read: Value) -> bool:
         """Whether a store to ``array[at]`` may change an element of another array."""
@@ -86,8 +87,8 @@ class Memory:
     def _is_written_in(self, block: Block, value: Value, after: int) -> bool:
         last = self._writes_of(block).last
         roots = self.roots(value)
-        if roots & self.params:
-            roots = roots | self.params  # any two arguments may overlap
+        if roots & self._meeting:
+            roots = roots | self._meeting  # any two arguments may overlap
         return any(last.get(r, -1) > after for r in roots)
 
     def _writes_of(self, block: Block) -> _Writes:

@@ -82,9 +82,9 @@ def jacobian_in_chunks(
         stop = at.tracer.call(min, (start + width, total), {})
         lanes = recorder.apply(np.add, (recorder.apply(np.arange, (width,), {}), start), {})
         seeds = _units(recorder, lanes, lengths, total, x)
-        _, found = push_block(recorder, block, width, [(given(), seeds)])
+        _, tangents = push_block(recorder, block, width, [(given(), seeds)])
         for k in moving:
-            t = recorder.as_symbol(found[k])
+            t = recorder.as_symbol(tangents[k])
             rank = t.type.ndim - 1
             last = t if not rank else t.transpose((*range(1, rank + 1), 0))
             part = recorder.load(last, (Ellipsis, slice(0, stop - start)))
@@ -102,10 +102,12 @@ def _is_for(at: Differentiated, width: int) -> bool:
     x = recorder.as_symbol(at.leaves[0])
     if not x.is_array or not x.type.ndim or len(at.trees) != 1:
         return False
-    shape = recorder.lengths.resolved(x.type).shape
-    if any(isinstance(n, Size) for n in shape):
-        return True
-    return int(np.prod([int(n) for n in shape])) > width
+    total = 1
+    for n in recorder.lengths.resolved(x.type).shape:
+        if isinstance(n, Size):
+            return True
+        total *= n
+    return total > width
 
 
 def _units(recorder: Any, lanes: Symbol, lengths: list[Any], total: Any, x: Symbol) -> Symbol:

@@ -20,6 +20,7 @@ from fwdad.ir.ops import (
     Block,
     Branch,
     Call,
+    Check,
     Load,
     Loop,
     Operand,
@@ -28,6 +29,7 @@ from fwdad.ir.ops import (
     values_in,
     walk,
 )
+from fwdad.ir.primitives.argument_memory import are_disjoint
 from fwdad.ir.primitives.opaque_call import Whole
 from fwdad.ir.types import ArrayType
 from fwdad.ops import Memory, record_of
@@ -154,6 +156,29 @@ def may_overlap(a: Value, b: Value, roots: Roots, params: set[Value]) -> bool:
     """Whether two arrays may share memory; any two parameters may."""
     ra, rb = roots.get(a, {a}), roots.get(b, {b})
     return bool(ra & rb) or bool(ra & params and rb & params)
+
+
+def pairs_apart(program: Program) -> set[frozenset[int]]:
+    """The pairs of parameters of which a program checks itself, first, that they are disjoint."""
+    places = {v: k for k, v in enumerate(program.block.params)}
+    asked = {
+        op.outputs[0]: frozenset(places.get(v, -1) for v in values_in(op.args))
+        for op in program.block.ops
+        if isinstance(op, Apply) and op.function is are_disjoint
+    }
+    checks = [op.condition for op in program.block.ops if isinstance(op, Check)]
+    return {asked[c] for c in checks if isinstance(c, Value) and c in asked}
+
+
+def alone_by_checks(program: Program) -> set[Value]:
+    """The parameters of which a program checks that they are disjoint from all other arrays."""
+    arrays = [k for k, v in enumerate(program.block.params) if type(v.type) is ArrayType]
+    apart = pairs_apart(program)
+    return {
+        program.block.params[k]
+        for k in arrays
+        if apart and all(frozenset((k, m)) in apart for m in arrays if m != k)
+    }
 
 
 def memory_here(block: Block) -> Roots:
