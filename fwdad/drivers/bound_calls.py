@@ -10,8 +10,16 @@ import numpy as np
 from fwdad.drivers.executable import entry_without_arguments
 from fwdad.frontend.fast_path import bound_call
 from fwdad.frontend.parts_of_calls import Parts
+from fwdad.rules.core.registry import when_changed
 from fwdad.tangents.composite import flatten
 from fwdad.transforms.passes import SMALL
+
+_RULES = [0]  # how often rules were registered
+
+
+@when_changed
+def _count() -> None:
+    _RULES[0] += 1
 
 
 def _for_these_lengths(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -38,4 +46,4 @@ def bound(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callabl
     entry = entry_without_arguments(made.tape.program, jitted.backend, leaves)
     if entry is None or not parts.possible:
         return again
-    return bound_call(made.tape, entry, parts, jitted.counted, again) or again
+    return bound_call(made.tape, entry, parts, jitted.counted, again, _RULES) or again

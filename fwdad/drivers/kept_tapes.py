@@ -6,14 +6,11 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from fwdad.drivers.specialisation import Specialisation
 from fwdad.frontend.arguments import Flattened
 
 MOST_TAPES = 64
 MOST_BYTES = 2**28
-_OF_ONE_OPERATION = 2800  # bytes of a tape under NumPy, and of its source (measured: 2700)
 _COMPILED = 2**19  # of Numba's objects for one function, beside its code (measured: 600 kB)
 
 
@@ -115,19 +112,4 @@ def wide(held: list[Specialisation], flat: Flattened) -> Specialisation | None:
 
 def nbytes_of(made: Specialisation) -> int:
     """About how much memory a tape takes, with the arrays that it holds and its compiled code."""
-    program = made.tape.program
-    arrays = {
-        id(x): x.nbytes
-        for op in program.walk()
-        for x in _arrays([op.operands(), program.block.results])
-    }
-    code = _COMPILED if made.is_compiled else 0
-    return program.count() * _OF_ONE_OPERATION + sum(arrays.values()) + code
-
-
-def _arrays(x: Any) -> Iterator[np.ndarray]:
-    if isinstance(x, np.ndarray):
-        yield x
-    elif isinstance(x, (list, tuple)):
-        for item in x:
-            yield from _arrays(item)
+    return made.held_bytes + (_COMPILED if made.is_compiled else 0)

@@ -109,28 +109,37 @@ def shortcut(
 
 
 def bound_call(
-    tape: Tape, entry: Any, parts: Parts, hits: list[int], again: Callable[[], Any]
+    tape: Tape,
+    entry: Any,
+    parts: Parts,
+    hits: list[int],
+    again: Callable[[], Any],
+    rules: list[int],
 ) -> Callable[[], Any] | None:
     """A function of nothing that runs a tape for the arguments of an example; None if impossible.
 
     ``entry`` is compiled code that returns the results of the program but the arguments that it
-    writes. Where the tape does not hold any more, or it raises, ``again`` is called.
+    writes. Where the tape does not hold any more, or it raises, ``again`` is called. ``rules`` has
+    one number, another one once a rule has been registered since.
     """
     captured = [c.fetch() for c in tape.captures]
     if not all(type(x) is np.ndarray or type(x) in _PLAIN for x in captured):
         return None
-    if tape.alone and any(type(x) is np.ndarray for x in captured):
-        return None  # another one of them might share memory with what is written
     namespace = parts.namespace
     checks, captures = _guards(tape, namespace), _captures(tape, parts, captured)
     if checks is None or captures is None:
         return None
-    namespace |= {"hits": hits, "entry": entry, "again": again}
+    namespace |= {"hits": hits, "entry": entry, "again": again, "rules": rules}
     names = [leaf.name for leaf in parts.leaves]
     for name, x in parts.leaves:  # what is done to the caller's object, as a new shape, is not
         namespace[name] = x[...] if type(x) is np.ndarray else x  # done to a view of it
         namespace[f"given_{name}"] = x
     inputs = [*names, *(f"c{k}" for k in range(len(captured)))]
+    for k, x in enumerate(captured):
+        if type(x) is np.ndarray:  # another one may lie otherwise, or where it is written
+            namespace |= {f"very{k}": x, f"view{k}": x[...]}
+            captures += [f"if c{k} is not very{k}:", "    return miss"]
+            inputs[len(names) + k] = f"view{k}"
     values, count = [], 0
     params = tape.program.block.params
     for returned in tape.program.block.results:
@@ -145,6 +154,7 @@ def bound_call(
     if result is None:
         return None
     checks = [line.replace("return miss", "return again()") for line in [*checks, *captures]]
+    checks = [f"if rules[0] != {rules[0]}:", "    return again()", *checks]
     lines = ["try:", f"    made = entry({', '.join(inputs)})", "except Exception:",
              "    pass", "else:", f"    return {result}", "return again()"]  # fmt: skip
     head = "shortcut()"

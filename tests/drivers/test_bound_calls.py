@@ -162,6 +162,42 @@ def test_bound_looks_outside(backend, monkeypatch):
 
 
 @compiled
+def test_bound_and_captured_arrays():
+    """Another array in the place of one that is read is seen, and what is written there."""
+    data = np.arange(20.0).reshape(10, 2)
+
+    def loss(x):
+        return np.sum((data @ x) ** 2)
+
+    x, out = np.ones(2), np.empty(2)
+    step = fwdad.jit(fwdad.grad(loss)).bind(x, out=out)
+    assert_allclose(step(), central_differences(loss, x), rtol=1e-6)
+    data[0] = 3.0
+    assert_allclose(step(), central_differences(loss, x), rtol=1e-6)
+    data = np.asfortranarray(np.cos(data))
+    assert_allclose(step(), central_differences(loss, x), rtol=1e-6)
+
+
+@compiled
+def test_bound_and_later_rules():
+    """A rule that is registered later counts from then on."""
+
+    def cube(x):
+        return x**3
+
+    x, out = np.ones(2), np.empty(2)
+    step = fwdad.jit(fwdad.grad(lambda x: np.sum(cube(x)))).bind(x, out=out)
+    assert_array_equal(step(), [3.0, 3.0])
+
+    @fwdad.frule(cube)
+    def cube_frule(primals, tangents):
+        (x,), (x_dot,) = primals, tangents
+        return x**3, 30.0 * x_dot
+
+    assert_array_equal(step(), [30.0, 30.0])
+
+
+@compiled
 def test_bound_is_not_misled():
     """A new shape of the caller's object is no new shape of what was bound."""
     x, out = X.copy(), np.empty(10)
