@@ -89,6 +89,7 @@ def value_and_jacobian(
     mode: Mode = "auto",
     holomorphic: bool = False,
     stack: bool = False,
+    progress: bool = False,
 ) -> ValueAndJacobian[P, R]: ...
 @overload
 def value_and_jacobian(
@@ -101,6 +102,7 @@ def value_and_jacobian(
     mode: Mode = "auto",
     holomorphic: bool = False,
     stack: bool = False,
+    progress: bool = False,
 ) -> Function: ...
 @overload
 def value_and_jacobian(
@@ -250,6 +252,7 @@ def jacobian(
     mode: Mode = "auto",
     holomorphic: bool = False,
     stack: bool = False,
+    progress: bool = False,
 ) -> JacobianOfArray[P]: ...
 @overload
 def jacobian(
@@ -261,6 +264,7 @@ def jacobian(
     mode: Mode = "auto",
     holomorphic: bool = False,
     stack: bool = False,
+    progress: bool = False,
 ) -> JacobianOfNumber[P]: ...
 @overload
 def jacobian(
@@ -273,6 +277,7 @@ def jacobian(
     mode: Mode = "auto",
     holomorphic: bool = False,
     stack: bool = False,
+    progress: bool = False,
 ) -> Derivative[P]: ...
 @overload
 def jacobian(
@@ -285,6 +290,7 @@ def jacobian(
     mode: Mode = "auto",
     holomorphic: bool = False,
     stack: bool = False,
+    progress: bool = False,
 ) -> Function: ...
 @overload
 def jacobian(

@@ -114,7 +114,7 @@ class Jitted(Carrier, Generic[P, R]):
             leave(error)
             raise
 
-    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Callable[[], R]:
+    def bind(self, *args: Any, **kwargs: Any) -> Callable[[], R]:
         """Bind the function to arguments: what is returned calls it with them.
 
         Parameters
