@@ -28,6 +28,7 @@ from fwdad.errors import (
     DeadDualError,
     NonScalarOutputError,
     NoOutputError,
+    OutError,
     SeedError,
     UnsupportedTypeError,
     UntraceableError,
@@ -357,7 +358,7 @@ def _traced_or_why_not(trace: Any, held: Jitted[..., Any]) -> Any:
         return trace()
     except NonScalarOutputError as error:  # the run without a tape raises it, with actual lengths
         return Untraced(f, reason=message_of(error))
-    except (UnsupportedTypeError, SeedError, NoOutputError):
+    except (UnsupportedTypeError, SeedError, NoOutputError, OutError):
         raise
     except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
         untraced = Untraced(f, error)

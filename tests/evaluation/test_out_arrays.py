@@ -286,3 +286,19 @@ def test_nested():
         fwdad.jacfwd(lambda x: fwdad.grad(number)(X, out=3 * x))(X)
     J = fwdad.jacfwd(overwritten, chunk=2)(X)
     assert_allclose(J, central_differences(overwritten, X), rtol=1e-6, atol=1e-6)
+
+
+def test_what_does_not_fit_inside_of_a_traced_function():
+    """It raises the error, and calls that fit are as before."""
+
+    def f(x, out):
+        fwdad.grad(number)(x, out=out)
+        return out * x
+
+    compiled = fwdad.jit(f, backend="numpy")
+    for _ in range(2):
+        with pytest.raises(OutError):
+            fwdad.jvp(compiled, X, X, args=(np.empty(7, np.float32),))
+        y, y_dot = fwdad.jvp(compiled, X, X, args=(np.empty(7),))
+        assert_allclose(y, 2 * X[::-1] * X)
+        assert_allclose(y_dot, 4 * X[::-1] * X)
