@@ -332,7 +332,8 @@ def jacobian(
         Where. Without it, the Jacobian as a function of f's arguments is returned.
     chunk : int, "auto" or None, default "auto"
         Columns per run of f: a number, all at once (None), or as many as keep the lanes of one
-        array of x's size near the cache, and at least eight.
+        array of x's size near the cache, and at least eight. Inside a function under ``jit`` a
+        number is the width of a loop that serves all lengths of x; else all travel together.
     mode : {"auto", "forward", "reverse"}
         By columns, or by rows. ``"auto"`` takes rows where x has more than 64 numbers and at least
         four times as many as y, and f can be traced. ``chunk`` is then the number of rows. With
