@@ -30,7 +30,6 @@ RUN_WHOLE = {
     "multiply.accumulate": np.multiply.accumulate,
     'linalg.qr(mode="complete")': lambda x: np.linalg.qr(np.stack((x, x**2)).T, mode="complete")[1],
     "ufunc.accumulate": np.subtract.accumulate,
-    "irfft": lambda x: np.fft.irfft(x),
     "maximum.accumulate": np.maximum.accumulate,
     "minimum.accumulate": np.minimum.accumulate,
     "scipy.linalg": lambda x: scipy.linalg.solve(square(x), x),
@@ -51,11 +50,12 @@ RUN_WHOLE = {
     'pad(mode="linear_ramp")': lambda x: np.pad(x, 2, mode="linear_ramp"),
     'quantile(method="nearest")': lambda x: np.quantile(x, 0.3, method="nearest") * x,
 }
-LENGTHS_AS_NUMBERS = ('linalg.qr(mode="complete")', "ufunc.accumulate", "irfft")
+LENGTHS_AS_NUMBERS = ('linalg.qr(mode="complete")', "ufunc.accumulate")
 WRITTEN_OUT = {
     "sums": np.cumsum,
     "numbers": lambda x: math.hypot(x[0], x[1]) * cmath.exp(complex(x[0], x[1])).real * x,
     "transforms": lambda x: np.fft.ifft(np.fft.fft(x) * x).real,
+    "real transforms": lambda x: np.fft.irfft(np.fft.rfft(x) * x[0]) * np.fft.irfft(x)[:2].sum(),
     "slices": lambda x: np.add.reduceat(x * x, [0, 2]),
     "values": lambda x: np.linalg.svd(TABLE * x[0], full_matrices=False)[1] * x[1],
 }
