@@ -15,7 +15,7 @@ from fwdad.codegen.loops.stack_memory import as_list
 from fwdad.drivers.executable import Runner
 from fwdad.errors import UntraceableError
 from fwdad.ir.ops import Program
-from fwdad.ir.primitives.undo_log import RedoLog, copied_together
+from fwdad.ir.primitives.undo_log import RedoLog, copied_together, sharing
 from fwdad.ir.types import Number, Type
 from fwdad.tangents.alike import alike
 from fwdad.transforms.forward import push_forward
@@ -294,6 +294,9 @@ class Kept:
 
         None where nothing is restored, or where copying everything is faster.
         """
+        stacks = self.sweeps.passes.stacks.items()
+        if any(use.deep and type(self.values[k]) is list for k, use in stacks):
+            return None  # arrays may be on them, too, and are copied with them
         written = [self.values[k] for k in self.sweeps.passes.written]
         arrays = [a for a in written if isinstance(a, np.ndarray)]  # a branch may leave one out
         in_one_piece = all(a.flags.forc for a in arrays)
@@ -326,14 +329,14 @@ class Kept:
 
     def _own(self, *, copied: bool) -> list[Any]:
         """What is kept: stacks to pop from and, if ``copied``, arrays to restore into."""
-        passes = self.sweeps.passes
+        stacks = self.sweeps.passes.stacks
         values = list(self.values)
-        if copied:
-            written = [k for k in passes.written if isinstance(values[k], np.ndarray)]
-            for k, own in zip(written, copied_together([values[k] for k in written]), strict=True):
-                values[k] = own
-        for k, use in passes.stacks.items():
+        for k, use in stacks.items():
             values[k] = own_stack(values[k], use)
+        changed = {*self.sweeps.passes.written} if copied else set()
+        changed |= {k for k, use in stacks.items() if use.deep and type(values[k]) is list}
+        if changed:
+            _copy_changed(values, changed)
         return values
 
     def _rebuilt(self, results: list[Any]) -> Any:
@@ -367,12 +370,32 @@ def hollow(a: np.ndarray) -> np.ndarray:
 
 
 def own_stack(stack: Any, use: Stacked) -> Any:
-    """A stack that may be changed: a list, or the memory and height of a compiled one."""
+    """A stack to pop from: a list, or the memory and height of a compiled one."""
     if type(stack) is list:
-        return [_copy_of_array(x) for x in stack] if use.deep else list(stack)
+        return list(stack)
     if not use.deep and not use.grows:
         return stack
     return tuple(_copy_of_array(x) for x in stack)
+
+
+def _copy_changed(values: list[Any], changed: set[int]) -> None:
+    """Copy the arrays at some places, which may be stacks, and all that share memory with these.
+
+    What is kept twice, on two stacks for example, is one array for the reverse pass, too.
+    """
+    arrays: list[tuple[list[Any], int, bool]] = []  # where each is, and whether it changes
+    for k, x in enumerate(values):
+        if isinstance(x, np.ndarray):
+            arrays.append((values, k, k in changed))
+        elif type(x) is list:
+            arrays += [(x, j, k in changed) for j, a in enumerate(x) if isinstance(a, np.ndarray)]
+    own = [(held, k) for held, k, changes in arrays if changes]
+    others = [(held, k) for held, k, changes in arrays if not changes]
+    shared = sharing([held[k] for held, k in others], [held[k] for held, k in own])
+    own += [place for place, is_shared in zip(others, shared, strict=True) if is_shared]
+    copies = copied_together([held[k] for held, k in own])
+    for (held, k), copy in zip(own, copies, strict=True):
+        held[k] = copy
 
 
 def _copy_of_array(x: Any) -> Any:

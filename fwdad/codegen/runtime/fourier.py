@@ -99,7 +99,7 @@ def _transform(name: str) -> Any:
             place = cgutils.alloca_once(builder, args[1].type)
             builder.store(args[1], place)
 
-            # inlined, what is allocated here can leave vectors of the caller's unaligned on its stack
+            # inlined, what is allocated here can leave vectors unaligned on the caller's stack
             builder.function.attributes.add("noinline")
 
             def packed(values, kind):

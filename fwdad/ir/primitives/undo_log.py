@@ -7,6 +7,7 @@ replayed backwards. Backends have their own form of :func:`note`.
 
 from __future__ import annotations
 
+import bisect
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -118,6 +119,22 @@ def copied_together(arrays: list[np.ndarray]) -> list[np.ndarray]:
             a = arrays[k]
             copies[k] = np.ndarray(a.shape, a.dtype, memory, start, a.strides)
     return copies
+
+
+def sharing(arrays: list[np.ndarray], others: list[np.ndarray]) -> list[bool]:
+    """Which of some arrays lie, at least partly, where others do, or between their elements."""
+    spans: list[tuple[int, int]] = []
+    for first, end in sorted(map(_bounds, others)):
+        if spans and first < spans[-1][1]:
+            spans[-1] = spans[-1][0], max(end, spans[-1][1])
+        elif first < end:
+            spans.append((first, end))
+    ends = [end for _, end in spans]
+    found = []
+    for first, end in map(_bounds, arrays):
+        at = bisect.bisect_right(ends, first)  # the first one that ends behind
+        found.append(first < end and at < len(spans) and spans[at][0] < end)
+    return found
 
 
 def _bounds(a: np.ndarray) -> tuple[int, int]:

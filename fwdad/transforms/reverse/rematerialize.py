@@ -252,6 +252,8 @@ class Resolver:
         if record_of(op.function).cost in _PLAIN and v.type.dtype.kind in "fc" and not is_memory:
             there = all(self._is_there(op, a) for a in values_in(op.args) if is_array(a))
             return _ARRAY if there else None
+        if is_memory:  # it has other content by now
+            return None
         return 1 if record_of(op.function).own and not self._reads_written(op) else None
 
     def _is_there(self, op: Apply, a: Value) -> bool:

@@ -54,7 +54,8 @@ def test_loop_around_what_is_not_compiled():
             assert_allclose(found, wanted, rtol=1e-14)
     said = fwdad.explain(f)
     assert "run by Numba, which calls NumPy for\n" in said
-    place = rf"test_outline.py:{line_of(filtered, 'scipy.fft')}: the function fft, the function ifft"
+    line = line_of(filtered, "scipy.fft")
+    place = rf"test_outline.py:{line}: the function fft, the function ifft"
     counts = r"\(called 3 times, [\d.]+ µs a call, [\d]+ % of the time\)"
     assert re.search(f"{place} {counts}", said)
     shown, called = fwdad.show(f, backend="numba").split("def called_1(")

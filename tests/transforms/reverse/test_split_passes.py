@@ -123,6 +123,38 @@ def test_many_cotangents_of_a_gradient(f):
     assert_allclose(fwdad.jacrev(gradient)(X), expected, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("shape", ["product", "square", "sine"])
+@pytest.mark.parametrize("change", [lambda t: 2 * t, lambda t: t**2])
+def test_gradients_of_loops_that_change_an_element(change, shape, n):
+    """Cotangents are written in place, too: the second pass needs what they became."""
+    outer = {"product": lambda z: np.tanh(z) * z, "square": lambda z: z * z, "sine": np.sin}[shape]
+
+    def f(x):
+        y = x
+        for k in range(n):
+            z = y * x
+            z[0] = change(z[0])
+            y = outer(z)
+        return y
+
+    def gradient(x):
+        return fwdad.grad(lambda x: np.sum(f(x) ** 2))(x)
+
+    x = np.linspace(0.6, 1.1, 3)
+    expected = fwdad.jacobian(gradient, x, mode="forward")
+    steps = [(gradient(x + h) - gradient(x - h)) / 2e-5 for h in 1e-5 * np.eye(3)]
+    assert_allclose(expected.T, steps, rtol=1e-6, atol=1e-6)
+    assert_allclose(fwdad.jacrev(gradient)(x), expected, rtol=1e-11, atol=1e-12)
+    _, pullback = fwdad.vjp(gradient, x)
+    for _ in range(2):
+        assert_allclose(pullback(np.eye(3)), expected, rtol=1e-11, atol=1e-12)
+        assert_allclose(pullback(np.eye(3)[0]), expected[0], rtol=1e-11, atol=1e-12)
+    for backend in ("numpy", "numba"):
+        own = fwdad.jit(fwdad.grad(lambda x: gradient(x)[0]), backend=backend)(x)
+        assert_allclose(own, expected[0], rtol=1e-11, atol=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs(seed):
     f, text = program(seed)
