@@ -74,16 +74,17 @@ def _single_lanes(program: Program) -> tuple[set[Value], set[Value]]:
 def _stacks_of_numbers(program: Program, numbers: set[Value]) -> set[Value]:
     """The stacks that nothing but these numbers is pushed onto, and popped from."""
     made: set[Value] = set()
-    mixed: set[Value] = set()
+    mixed = {*values_in(program.block.results)}  # what another program pops from
     for op in program.walk():
-        function = op.function if isinstance(op, Apply) else None
-        if function is new_stack:
+        if not isinstance(op, Apply):
+            mixed.update(values_in(op.operands()))
+        elif op.function is new_stack:
             made.add(op.outputs[0])
-        elif function in (push, pop, top):
+        elif op.function in (push, pop, top):
             stack, *pushed = op.args
             if not all(isinstance(v, Value) and v in numbers for v in (*pushed, *op.outputs)):
                 mixed.add(stack)
-        elif function is not thin:
+        elif op.function is not thin:
             mixed.update(values_in(op.operands()))
     return made - mixed
 
