@@ -28,9 +28,9 @@ __all__ = [
     "ChunkOperationError", "ColouringError", "DeadDualError", "DualLeakError", "DuplicateRuleError",
     "FwdadError", "InternalError", "InvertibilityError", "IrreversibleError", "MissingRuleError",
     "MissingTransposeError", "NoOutputError", "NonScalarOutputError",
-    "NondeterministicFunctionError", "NonlinearTangentError", "NotHolomorphicError", "PatternError",
-    "RuleError", "SeedError", "StaleValueError", "UndefinedDerivativeError", "UnpicklableTapeError",
-    "UnsupportedTypeError", "UntraceableError",
+    "NondeterministicFunctionError", "NonlinearTangentError", "NotHolomorphicError", "OutError",
+    "PatternError", "RuleError", "SeedError", "StaleValueError", "UndefinedDerivativeError",
+    "UnpicklableTapeError", "UnsupportedTypeError", "UntraceableError",
 ]  # fmt: skip
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep

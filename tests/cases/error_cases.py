@@ -264,6 +264,11 @@ def pattern_without_an_entry():
     return fwdad.jacobian(np.cumsum, np.ones(3), sparse=np.eye(3))
 
 
+@case(fwdad.errors.OutError, "fwdad.jacobian(np.cumsum", r"(2, 3).*(3, 3)")
+def out_of_another_shape():
+    return fwdad.jacobian(np.cumsum, np.ones(3), out=np.empty((2, 3)))
+
+
 @case(fwdad.errors.StaleValueError, "held[0] * x", "earlier derivative call.*stop_gradient")
 def result_that_an_earlier_call_has_kept():
     held = []
