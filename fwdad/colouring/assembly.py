@@ -67,7 +67,7 @@ _NEW: Any = object.__new__
 
 
 def _read_only(x: Any) -> Any:
-    """Arrays of indices as nobody can write them: that would change the matrices still to come."""
+    """Read-only views of arrays of indices, which all matrices of an assembly share."""
     if isinstance(x, tuple):
         return tuple(map(_read_only, x))
     if not isinstance(x, np.ndarray):

@@ -330,7 +330,7 @@ class Jitted(Carrier, Generic[P, R]):
         return self.kept.all()
 
     def _drop_shortcuts(self, gone: Specialisation) -> None:
-        """Let go of what leads to a tape that is not kept any more."""
+        """Remove the shortcuts to a tape that was evicted."""
         runs = {id(run) for run in gone.shortcuts.values()}
         self._shortcuts = {k: run for k, run in self._shortcuts.items() if id(run) not in runs}
         if id(self._latest) in runs:

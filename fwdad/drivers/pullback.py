@@ -334,7 +334,7 @@ class Pullback(OfOneRun, Generic[T]):
         return x_bar
 
     def of_leaves(self, bars: list[Any], done: Callable[[int], None] | None = None) -> Any:
-        """The same for one cotangent, or K, of each leaf of y; ``done`` is told how many more."""
+        """The same for one cotangent, or K, of each leaf of y; ``done`` takes the rows finished."""
         count = self._count(bars)
         if count is None:
             return self._pull(

@@ -204,7 +204,8 @@ class Kept:
     ) -> Any:
         """The result of :meth:`pull` for ``count`` cotangents, ``width`` at a time.
 
-        A number that nothing depends on has the cotangent 0. ``done`` is told how many more.
+        A number that nothing depends on has the cotangent 0. ``done`` is called with the
+        number of rows that each pass has finished.
         """
         sweeps, parts = self.sweeps, []
         pushed = sweeps.pushed(width)

@@ -20,7 +20,7 @@ from fwdad.rules.core.registry import when_changed
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_BESIDE = {"out": None, "progress": False}  # options of a call that no tape answers
+_NOT_OF_TAPES = {"out": None, "progress": False}  # options with which the full function is called
 _MOST = 256  # shortcuts of one function, or of one derivative
 _REWRITTEN = 16
 
@@ -186,7 +186,7 @@ class Evaluator:
         defaults = {k: p.default for k, p in self._parameters.parameters.items()}
         self._argnums = defaults.get("argnums", 0)
         places = ("f", "x", "more", last, "args", "kwargs", "argnums")
-        self._options = {k: d for k, d in defaults.items() if k not in (*places, *_BESIDE)}
+        self._options = {k: d for k, d in defaults.items() if k not in (*places, *_NOT_OF_TAPES)}
 
     def __call__(self, _f: Any, args: Any, kwargs: Any, look: Any) -> Question | None:
         """The question of a call, if it is one."""
@@ -194,7 +194,7 @@ class Evaluator:
             given = self._parameters.bind(*args, **kwargs).arguments
         except TypeError:  # to be raised by the function itself
             return None
-        if any(look.example(given.get(k, no)) is not no for k, no in _BESIDE.items()):
+        if any(look.example(given.get(k, no)) is not no for k, no in _NOT_OF_TAPES.items()):
             return None
         wanted = [given.get(name, None) for name in ("x", self._last) if name is not None]
         if any(look.example(x) is none for x in wanted for none in self._absent):

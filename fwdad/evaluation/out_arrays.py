@@ -70,7 +70,7 @@ def check_fits(out: np.ndarray, shape: tuple[int, ...], dtype: Any, *, of: str) 
         )
 
 
-def check_by_rows(out: np.ndarray, *, of: str) -> None:
+def check_c_contiguous(out: np.ndarray, *, of: str) -> None:
     """Raise unless an array is C-contiguous."""
     if not out.flags.c_contiguous:
         raise OutError(
@@ -167,7 +167,7 @@ class JacobianOut(_Writer):
         shape = (rows, columns) if self._stack else leaf_shape(values[0]) + self._shapes[0]
         check_fits(self.out, shape, dtype, of=self._of)
         if shape != (rows, columns):
-            check_by_rows(self.out, of=f"{self._of} of an array with {len(shape)} axes")
+            check_c_contiguous(self.out, of=f"{self._of} of an array with {len(shape)} axes")
         self._matrix = self.out.reshape(rows, columns)
         starts, self._starts = 0, [0] * len(values)
         for k in leaf_order(structure):
@@ -207,7 +207,7 @@ class TangentsOut(_Writer):
         for target, v in zip(self._targets, values, strict=True):
             check_memory(target, self._inputs, of=self._of)
             check_fits(target, self._lead + leaf_shape(v), leaf_dtype(plain(v)), of=self._of)
-            check_by_rows(target, of=self._of)
+            check_c_contiguous(target, of=self._of)
 
     def put(self, k: int, start: int, stop: int, lanes: Any) -> None:
         """Write the tangents of leaf k along directions ``start`` to ``stop``."""

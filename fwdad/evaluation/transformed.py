@@ -25,7 +25,7 @@ from fwdad.evaluation.by_tape import (
     never,
     question_of,
 )
-from fwdad.evaluation.out_arrays import arrays_in, check_by_rows, check_memory
+from fwdad.evaluation.out_arrays import arrays_in, check_c_contiguous, check_memory
 from fwdad.evaluation.signatures import Argnums, Function, T
 from fwdad.tangents.composite import flatten
 
@@ -151,7 +151,7 @@ class Transformed(Carrier):
         out, inputs = kwargs.pop("out"), arrays_in(args, kwargs)
         for target in flatten(out)[0] or [out]:
             check_memory(target, inputs, of=_WRITERS[self._evaluate])
-            check_by_rows(target, of=f"{_WRITERS[self._evaluate]} under jit")
+            check_c_contiguous(target, of=f"{_WRITERS[self._evaluate]} under jit")
 
     def key_with(self, key: Any) -> Any:
         """A key of this derivative of a function that has that key."""

@@ -44,7 +44,7 @@ def shortcut(
     that the tape returns are ``apart`` from its inputs if that is asked for. It misses while one of
     the containers ``unless`` holds anything. Of a tuple of results it returns the one ``picked``;
     where a function of the leaves is called ``instead``, what that returns. ``writes`` says that
-    the program may write into arguments, and checks that they lie row by row.
+    the program may write into arguments, and checks that they are C-contiguous.
     """
     if not parts.possible:
         return None

@@ -28,7 +28,7 @@ from fwdad.ir.builder.shape_env import length_if_any, length_of
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Op, Operand, Value, is_array, values_in
 from fwdad.ir.primitives import checkpoint_schedule
-from fwdad.ir.primitives.argument_memory import are_disjoint, is_by_rows
+from fwdad.ir.primitives.argument_memory import are_disjoint, is_c_contiguous
 from fwdad.ir.primitives.computed import computed
 from fwdad.ir.primitives.identity import identity
 from fwdad.ir.primitives.opaque_call import Whole
@@ -39,7 +39,7 @@ from fwdad.tangents.straight import with_derivative_of
 from fwdad.transforms.forward.lanes import element_place
 
 _OF_OURS = {length_of, length_if_any, range_length, element_place, identity, computed,
-            are_disjoint, is_by_rows}  # fmt: skip
+            are_disjoint, is_c_contiguous}  # fmt: skip
 
 
 class Numbers:
@@ -114,7 +114,7 @@ class Numbers:
         if op.function is computed:
             args = ", ".join(self.operands.text(a) for a in op.args)
             return Term(f"{self.helpers.use('computed')}({args})", ATOM, result)
-        if op.function in (are_disjoint, is_by_rows):
+        if op.function in (are_disjoint, is_c_contiguous):
             args = ", ".join(self.operands.array(a) for a in op.args)
             helper = self.helpers.use("disjoint" if op.function is are_disjoint else "contiguous")
             return Term(f"{helper}({args})", ATOM, result)

@@ -56,7 +56,7 @@ def with_single_lanes_as_numbers(program: Program) -> Program:
 
 
 def _single_lanes(program: Program) -> tuple[set[Value], set[Value]]:
-    """The single lanes in registers, and the arrays of a zero that nobody writes into."""
+    """The single lanes in registers, and the arrays of one zero that are never written."""
     roots = memory_of(program)
     written = memory([op.writes() for op in program.walk()], roots)
 

@@ -12,7 +12,7 @@ from fwdad.evaluation.out_arrays import check_target, not_a_place, written_into
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import flatten
-from fwdad.ir.primitives.argument_memory import are_disjoint, is_by_rows
+from fwdad.ir.primitives.argument_memory import are_disjoint, is_c_contiguous
 from fwdad.ir.symbol import Symbol, kind_in_words
 
 _GAPS = "out is not C-contiguous: pass an array as numpy.empty makes it"
@@ -49,7 +49,7 @@ def checked_place(
     if any(not own.isdisjoint(recorder.definitions.owners(x.value)) for x in given):
         raise OutError(_SHARED, place)
     if own & params:
-        recorder.check(recorder.apply(is_by_rows, (symbol,), {}), OutError, (_GAPS,), place)
+        recorder.check(recorder.apply(is_c_contiguous, (symbol,), {}), OutError, (_GAPS,), place)
     for x in given:  # arguments of the program are apart only if it says so
         if x.value in params and own & params:
             apart = recorder.apply(are_disjoint, (symbol, x), {})

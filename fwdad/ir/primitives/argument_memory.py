@@ -10,7 +10,7 @@ from fwdad.ops.record import own_op
 
 
 @own_op(constant=True, pure=True)
-def is_by_rows(a: Any) -> bool:
+def is_c_contiguous(a: Any) -> bool:
     """Whether an array is C-contiguous."""
     return bool(a.flags.c_contiguous)
 
