@@ -311,7 +311,8 @@ class Rules:
         """What the body of a rule returns, after it has been checked."""
         bound, given, options = call
         given = tuple(t if isinstance(t, (Chunk, Zero, list, tuple, dict)) else ZERO for t in given)
-        self.recorder.answered = op  # of which a rule computes the value, too
+        # a rule computes the value, too; a user's rule may write into it then
+        self.recorder.answered = None if rule.of_user else op
         try:
             result = written_down(rule, rule.body)(bound, given, **options)
         finally:
