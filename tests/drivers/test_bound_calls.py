@@ -222,16 +222,18 @@ def allocations(call, times=300):
 
 def _allocations(call, times):
     call()
-    gc.collect()
+    gc.disable()
     tracemalloc.start()
-    call()
-    before, _ = tracemalloc.get_traced_memory()
-    tracemalloc.reset_peak()
-    for _ in range(times):
+    try:
         call()
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return most - before
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        for _ in range(times):
+            call()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+        gc.enable()
 
 
 @compiled

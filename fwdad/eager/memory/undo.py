@@ -12,6 +12,7 @@ import sys
 import types
 from array import array
 from collections import OrderedDict, deque
+from collections.abc import Container
 from contextvars import ContextVar, Token
 from typing import Any
 
@@ -82,7 +83,7 @@ class UndoLog:
         self.purge((0, 0))
         return bool(self._arrays or self._objects or self._cells or self._contexts)
 
-    def reaches(self, existed: set[int]) -> bool:
+    def reaches(self, existed: Container[int]) -> bool:
         """Whether an array was written that others can see, or one of the objects that existed."""
         self.purge((0, 0))
         if self._arrays:
@@ -327,7 +328,7 @@ def _hold_the_same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def _is_held_by(o: Any, existed: set[int]) -> bool:
+def _is_held_by(o: Any, existed: Container[int]) -> bool:
     """Whether what the garbage collector does not list, a dict of numbers, was seen before."""
     return not gc.is_tracked(o) and any(id(r) in existed for r in gc.get_referrers(o))
 

@@ -14,7 +14,7 @@ import pickle
 import random
 import types
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 import numpy as np
@@ -256,11 +256,28 @@ def _content_of_cell(cell: types.CellType) -> Any:
         return None
 
 
+class _Existing:
+    """The ids of the objects that exist when it is made.
+
+    They are kept for as long, so that no new object gets the address of one of them. A set of all
+    ids takes ten times as long as the list, and is seldom asked for.
+    """
+
+    def __init__(self) -> None:
+        self._objects = gc.get_objects()
+
+    @functools.cached_property
+    def _ids(self) -> set[int]:
+        return set(map(id, self._objects))
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._ids
+
+
 @contextlib.contextmanager
-def watched() -> Iterator[tuple[Watched, set[int]]]:
+def watched() -> Iterator[tuple[Watched, Container[int]]]:
     """Run what leaves the world as it was; with the ids of the objects that exist before it."""
-    objects = gc.get_objects()  # kept for as long: no new object gets the address of one of them
-    existed = set(map(id, objects))
+    existed = _Existing()
     with Watched(1, stays=False, tentative=True, watches=True) as run, run:
         for generator in _GLOBAL:
             run.note_generator(generator)
@@ -279,7 +296,7 @@ _GLOBAL = (np.random.mtrand._rand, random._inst)
 """The generators that libraries draw from if they are given none."""
 
 
-def numbers_kept(run: Watched, existed: set[int]) -> Counter[Any] | None:
+def numbers_kept(run: Watched, existed: Container[int]) -> Counter[Any] | None:
     """The numbers that a run has put where they outlive it; None if it has written into arrays."""
     if run.log.arrays():
         return None
