@@ -13,7 +13,13 @@ from numpy.testing import assert_allclose
 import fwdad
 from fwdad.core import fallbacks
 from fwdad.core.fallbacks import Untraced
-from fwdad.drivers import jitted_function, linearized, residual_store, tape_cache
+from fwdad.drivers import (
+    jitted_function,
+    linearized,
+    residual_store,
+    specialisation,
+    tape_cache,
+)
 from fwdad.frontend.derivatives.pulled import pulled_gradient
 
 X = np.array([0.3, 0.7, 1.1])
@@ -78,7 +84,7 @@ def test_a_mistake_while_tracing_is_reported(way, reports, monkeypatch):
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize(
     ("way", "module", "name"),
-    [("grad", jitted_function, "Runner"), ("vjp", residual_store, "Runner"),
+    [("grad", specialisation, "Runner"), ("vjp", residual_store, "Runner"),
      ("vjp", residual_store, "cut"),
      ("linearize", linearized, "Linearized"), ("linearize", linearized, "value_and_pullback"),
      ("linearize", linearized, "sweeps_of")],
