@@ -22,7 +22,7 @@ from fwdad.eager.build import unseen
 from fwdad.eager.lifting.reached import Carrier
 from fwdad.errors import FwdadError, OutError, UntraceableError
 from fwdad.evaluation.by_tape import MISS, Shortcuts, forget_shortcuts_to, never
-from fwdad.evaluation.signatures import P, R
+from fwdad.evaluation.signatures import P, R, T
 from fwdad.evaluation.transformed import Transformed
 from fwdad.frontend.arguments import EVERY, UNKNOWN, Flattened
 from fwdad.frontend.fast_path import shortcut
@@ -114,7 +114,11 @@ class Jitted(Carrier, Generic[P, R]):
             leave(error)
             raise
 
-    def bind(self, *args: Any, **kwargs: Any) -> Callable[[], R]:
+    @overload
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Callable[[], R]: ...
+    @overload
+    def bind(self, *args: Any, out: T, **kwargs: Any) -> Callable[[], T]: ...
+    def bind(self, *args: Any, **kwargs: Any) -> Callable[[], Any]:
         """Bind the function to arguments: what is returned calls it with them.
 
         Parameters

@@ -142,4 +142,6 @@ assert_type(fwdad.grad(swing)(1.0, 0.0, 10), float)
 # -- what is written into an array that is given has its type
 
 assert_type(fwdad.hessian(loss, x, args=(2.0,), out=np.ones((3, 3))), Any)
+assert_type(fwdad.jit(loss).bind(x, 2.0)(), float)
 assert_type(fwdad.jit(fwdad.grad(loss)).bind(x, 2.0)(), Float1D)
+assert_type(fwdad.jit(fwdad.grad(loss)).bind(x, 2.0, out=np.ones(3))(), Float1D)

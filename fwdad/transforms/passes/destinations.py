@@ -13,8 +13,7 @@ from fwdad.ir.analysis.alias import memory, memory_of
 from fwdad.ir.analysis.effects import reads, writes
 from fwdad.ir.ops import Apply, Op, Program, Store, Value, is_array
 from fwdad.ir.rewrite import substitute
-
-_FILLS = {np.empty: None, np.zeros: 0.0, np.ones: 1.0}
+from fwdad.ops.record import Layout, record_of
 
 
 def compute_in_destination(program: Program) -> bool:
@@ -31,7 +30,10 @@ def _take_over(program: Program, store: Store) -> bool:
         return False
     ops, roots = program.block.ops, memory_of(program)
     start = next((k for k, op in enumerate(ops) if value in op.outputs), None)
-    if start is None or roots.get(value, {value}) != {value} or not _fills(ops[start]):
+    if start is None or roots.get(value, {value}) != {value}:
+        return False
+    fill = _fill(ops[start], target)
+    if fill is None:
         return False
     end = ops.index(store)
     own, given = {value}, memory(target, roots)
@@ -39,15 +41,18 @@ def _take_over(program: Program, store: Store) -> bool:
     after = any((reads(op, roots) | writes(op, roots)) & own for op in ops[end + 1 :])
     if before or after or memory(program.block.results, roots) & own:
         return False
-    fill = _FILLS[ops[start].function]  # type: ignore[attr-defined]
-    stored = [] if fill is None else [Store(target, (Ellipsis,), fill, location=store.location)]
-    ops[start : end + 1] = [*stored, *ops[start + 1 : end]]
+    ops[start : end + 1] = [*fill, *ops[start + 1 : end]]
     substitute(program.block, {value: target})
     return True
 
 
-def _fills(op: Op) -> bool:
-    """Whether an operation makes a new array of one number, C-contiguous, of float64s."""
-    if not isinstance(op, Apply) or op.function not in _FILLS:
-        return False
-    return "order" not in op.kwargs and op.outputs[0].type.dtype.kind in "fc"
+def _fill(op: Op, target: Value) -> list[Op] | None:
+    """Write into the target what an operation fills a new C-contiguous array with; None if not."""
+    if not isinstance(op, Apply) or "order" in op.kwargs or target.type.dtype.kind not in "fc":
+        return None
+    if op.function is np.empty:
+        return []
+    record = record_of(op.function)
+    if record.fill is None or record.layout is not Layout.C:
+        return None
+    return [Store(target, (Ellipsis,), float(record.fill), location=op.location)]
