@@ -9,7 +9,7 @@ from fwdad.core.tracebacks import public
 from fwdad.drivers.gradient import value_and_gradient
 from fwdad.drivers.jacobian import call_jacobian
 from fwdad.drivers.jitted_function import Jitted
-from fwdad.drivers.sparse_options import sparse_options
+from fwdad.drivers.sparse_options import blockwise_options, sparse_options
 from fwdad.evaluation.out_arrays import check_target, written_into
 from fwdad.evaluation.signatures import (
     A,
@@ -80,6 +80,8 @@ def jacfwd(
     format: SparseFormat = "csr",
     check: bool = True,
     progress: bool = False,
+    executor: Any = None,
+    checkpoint_to: Any = None,
 ) -> Function: ...
 @public
 def jacfwd(
@@ -95,6 +97,8 @@ def jacfwd(
     format: SparseFormat = "csr",  # noqa: A002  (SciPy's name)
     check: bool = True,
     progress: bool = False,
+    executor: Any = None,
+    checkpoint_to: Any = None,
 ) -> Any:
     """Turn a function into one that returns its Jacobian, by forward mode.
 
@@ -104,7 +108,9 @@ def jacfwd(
         Any NumPy program.
     argnums : int or tuple of int, default 0
         The arguments to differentiate with respect to, all of them positional.
-    chunk, has_aux, outputs, holomorphic, stack, sparse, format, check, progress
+    chunk, has_aux, outputs, holomorphic, stack, sparse, format, check
+        See :func:`jacobian`.
+    progress, executor, checkpoint_to
         See :func:`jacobian`. A pattern is coloured once, when this is called.
 
     Returns
@@ -144,6 +150,7 @@ def jacfwd(
         stack=stack,
         progress=progress,
         **sparse_options(sparse, format, "forward", check=check),
+        **blockwise_options(executor, checkpoint_to, sparse),
     )
 
 
@@ -188,6 +195,8 @@ def jacrev(
     format: SparseFormat = "csr",
     check: bool = True,
     progress: bool = False,
+    executor: Any = None,
+    checkpoint_to: Any = None,
 ) -> Function: ...
 @public
 def jacrev(
@@ -202,6 +211,8 @@ def jacrev(
     format: SparseFormat = "csr",  # noqa: A002  (SciPy's name)
     check: bool = True,
     progress: bool = False,
+    executor: Any = None,
+    checkpoint_to: Any = None,
 ) -> Any:
     """Turn a function into one that returns its Jacobian, by reverse mode: row by row.
 
@@ -211,7 +222,7 @@ def jacrev(
         Any NumPy program.
     argnums : int or tuple of int, default 0
         The arguments to differentiate with respect to, all of them positional.
-    chunk, has_aux, outputs, stack, sparse, format, check, progress
+    chunk, has_aux, outputs, stack, sparse, format, check, progress, executor, checkpoint_to
         See :func:`jacobian`; ``chunk`` is the number of rows that travel together. A pattern is
         coloured once, when this is called.
 
@@ -248,6 +259,7 @@ def jacrev(
         stack=stack,
         progress=progress,
         **sparse_options(sparse, format, "reverse", check=check),
+        **blockwise_options(executor, checkpoint_to, sparse),
     )
 
 

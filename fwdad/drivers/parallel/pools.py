@@ -1,0 +1,309 @@
+"""The executors: threads, processes, Dask's clusters and others, each as a pool of workers."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import os
+import shutil
+import tempfile
+import threading
+import uuid
+from collections import OrderedDict
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fwdad.drivers.parallel.jobs import Failed, Job, attempted
+from fwdad.drivers.parallel.pickles import Content, pickled, read
+from fwdad.drivers.parallel.shared_writes import check_shared_writes, shared_write
+from fwdad.errors import ExecutorError, type_in_words
+
+_KEPT = 2  # jobs in a worker: this one, and one of another caller
+_INLINE = 16 * 1024  # bytes that are sent with each task rather than by a file
+TRIES = 4
+"""Of a task whose worker was lost, where the pool lives on."""
+
+
+class LostTask(Exception):  # noqa: N818  (no error as yet: the task is sent again)
+    """A task whose data was lost with a worker."""
+
+
+class Ticket(NamedTuple):
+    """By which a worker finds the job: sent with each task."""
+
+    key: str
+    content: Content | None = None
+    path: str = ""
+    places: tuple[tuple[int, int], ...] = ()
+    taken_in_turn: bool = False
+
+    def load(self) -> Job:
+        """The job."""
+        if self.content is not None:
+            return self.content.load()
+        return read(self.path, self.places)
+
+
+class _Loaded:
+    """The jobs that a worker process has loaded, the latest few."""
+
+    def __init__(self) -> None:
+        self.jobs: OrderedDict[str, tuple[Job, Any]] = OrderedDict()
+        self.lock = threading.Lock()
+        self.turn = threading.Lock()
+
+    def find(self, ticket: Ticket, threads: int) -> tuple[Job, Any]:
+        """The job of a ticket, and what to enter while it runs.
+
+        Where a worker has several threads, and f writes what they share, they take turns.
+        """
+        with self.lock:
+            if ticket.key not in self.jobs:
+                job = ticket.load()
+                in_turn = threads > 1 and shared_write(job) is not None
+                turn = self.turn if in_turn else contextlib.nullcontext()
+                self.jobs[ticket.key] = job, turn
+                while len(self.jobs) > _KEPT:
+                    self.jobs.popitem(last=False)
+            self.jobs.move_to_end(ticket.key)
+            return self.jobs[ticket.key]
+
+
+_LOADED = _Loaded()
+
+
+def work(ticket: Ticket, at: tuple[Any, ...], threads: int = 1) -> Any:
+    """What a worker process does."""
+    try:
+        job, turn = _LOADED.find(ticket, threads)
+    except Exception as error:  # noqa: BLE001  (raised again where the results are collected)
+        return Failed.by(error)
+    with turn:
+        return attempted(job, at)
+
+
+class Pool:
+    """Workers that have been given one job; this one has none, and works at once by itself."""
+
+    workers = 1
+    in_turn = True
+    """Whether a task is done when it is sent."""
+
+    shares_memory = True
+    """Whether the workers are in this process."""
+
+    def __init__(self, executor: Any = None) -> None:
+        self.executor = executor
+        self.job: Job | None = None
+
+    def room(self) -> int:
+        """How many tasks may be under way: as many as keep the workers busy, and few results."""
+        return 1 if self.in_turn else 2 * self.workers + 2
+
+    def take(self, job: Job) -> None:
+        """Take a job on, before its tasks."""
+        self.job = job
+
+    def send(self, *at: Any) -> Any:
+        """The future of a task."""
+        future: Future[Any] = Future()
+        assert self.job is not None  # noqa: S101  (taken before)
+        future.set_result(attempted(self.job, at))
+        return future
+
+    def result(self, future: Any) -> Any:
+        """The result of a future that is done."""
+        try:
+            return future.result()
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except CancelledError as error:
+            raise ExecutorError(_CANCELLED) from error
+        except BrokenExecutor as error:
+            raise ExecutorError(_BROKEN.format(error)) from error
+        except Exception as error:
+            raise ExecutorError(_FAILED.format(type(error).__name__, error)) from error
+
+    def renew(self) -> None:
+        """Send the job once more, where all workers that had it are lost."""
+
+    def end(self) -> None:
+        """Remove what was made for the job."""
+
+
+_CANCELLED = (
+    "a task was cancelled: the executor was shut down while it worked. Keep it open until the "
+    "derivative is there; with checkpoint_to= the same call goes on where this one stopped"
+)
+_BROKEN = (
+    "the executor has lost a worker, and takes no more work ({}): was one killed, for want of "
+    "memory? Make a new executor, with fewer workers or a smaller chunk=; with checkpoint_to= the "
+    "same call goes on where this one stopped"
+)
+_FAILED = "the executor could not run a task, or not send its result back: {}: {}"
+_SHUT = "the executor takes no work ({}): it was shut down, or is broken. Make a new one"
+
+
+class _ExecutorPool(Pool):
+    """What ``concurrent.futures`` has in common."""
+
+    in_turn = False
+
+    def __init__(self, executor: Executor) -> None:
+        super().__init__(executor)
+        self.workers = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+        self._submit(_nothing)  # before anything is written
+
+    def _submit(self, *call: Any) -> Any:
+        try:
+            return self.executor.submit(*call)
+        except RuntimeError as error:  # BrokenExecutor is one
+            raise ExecutorError(_SHUT.format(error)) from error
+
+
+class _Threads(_ExecutorPool):
+    """A pool of threads, which share f and all that it reads."""
+
+    def take(self, job: Job) -> None:
+        """See :class:`Pool`; refuses an f whose threads would write the same memory."""
+        check_shared_writes(job)
+        super().take(job)
+
+    def send(self, *at: Any) -> Any:
+        """See :class:`Pool`."""
+        return self._submit(attempted, self.job, at)
+
+
+class _Processes(_ExecutorPool):
+    """Processes of this machine, which read a large job from a file that they share."""
+
+    same_machine = True
+    shares_memory = False
+    _folder = ""
+    _ticket: Ticket | None = None
+
+    def take(self, job: Job) -> None:
+        """See :class:`Pool`."""
+        content = pickled(job, job.__wrapped__)
+        key = uuid.uuid4().hex
+        if not self.same_machine or content.nbytes <= _INLINE:
+            whole = Content(content.pickled, tuple(bytes(a) for a in content.arrays))
+            self._ticket = Ticket(key, whole)
+            return
+        self._folder = tempfile.mkdtemp(prefix="fwdad-job-")
+        path = Path(self._folder) / "job"
+        places = content.write(path)
+        self._ticket = Ticket(key, None, str(path), places)
+
+    def send(self, *at: Any) -> Any:
+        """See :class:`Pool`."""
+        return self._submit(work, self._ticket, at)
+
+    def end(self) -> None:
+        """See :class:`Pool`; who has read the file keeps its pages."""
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class _Elsewhere(_Processes):
+    """Any other executor: its workers may be on other machines."""
+
+    same_machine = False
+
+
+class _Dask(Pool):
+    """A Dask cluster: the job is scattered once, and workers get it from each other."""
+
+    in_turn = False
+    shares_memory = False
+    _sent: Any = None
+    _content: Content | None = None
+
+    def __init__(self, client: Any) -> None:
+        super().__init__(client)
+        if getattr(client, "asynchronous", False):
+            raise ExecutorError(
+                "the client is asynchronous, and a derivative waits for its blocks: make a "
+                "distributed.Client without asynchronous=True, of the same address"
+            )
+        if client.status != "running":
+            raise ExecutorError(_SHUT.format(f"the client is {client.status}"))
+
+    def room(self) -> int:
+        """See :class:`Pool`; workers may come and go."""
+        return 2 * max(1, sum(self.executor.nthreads().values())) + 2
+
+    def take(self, job: Job) -> None:
+        """See :class:`Pool`."""
+        self._content = pickled(job, job.__wrapped__)
+        self._key = uuid.uuid4().hex
+        self._scatter()
+
+    def _scatter(self) -> None:
+        assert self._content is not None  # noqa: S101  (taken before)
+        content = Content(self._content.pickled, tuple(bytes(a) for a in self._content.arrays))
+        try:  # to all workers that are there: the loss of one is not that of the job
+            (self._sent,) = self.executor.scatter([content], broadcast=True, hash=False)
+        except TimeoutError as error:
+            raise ExecutorError(
+                "the cluster has no worker to send the function to: start some, and call again"
+            ) from error
+
+    def send(self, *at: Any) -> Any:
+        """See :class:`Pool`."""
+        if self.executor.status != "running":
+            raise ExecutorError(_SHUT.format(f"the client is {self.executor.status}"))
+        return self.executor.submit(_work_of_dask, self._key, self._sent, at, pure=False)
+
+    def result(self, future: Any) -> Any:
+        """See :class:`Pool`."""
+        try:
+            return super().result(future)
+        except ExecutorError as error:
+            cancelled = isinstance(error.__cause__, CancelledError)
+            if cancelled and self.executor.status == "running":
+                raise LostTask from error
+            raise
+
+    def renew(self) -> None:
+        """See :class:`Pool`."""
+        self._scatter()
+
+    def end(self) -> None:
+        """See :class:`Pool`."""
+        self._sent = None
+
+
+def _work_of_dask(key: str, content: Content, at: tuple[Any, ...]) -> Any:
+    from distributed import get_worker  # noqa: PLC0415  (an extra; here it is)
+
+    return work(Ticket(key, content), at, get_worker().state.nthreads)
+
+
+def _nothing() -> None:
+    """The first task: whether there is somebody to do it."""
+
+
+def pool_of(executor: Any) -> Pool:
+    """The pool of an executor; without one this thread does the work."""
+    if executor is None:
+        return Pool()
+    home = type(executor).__module__
+    if home.partition(".")[0] == "distributed" and hasattr(executor, "scatter"):
+        return _Dask(executor)
+    if not isinstance(executor, Executor):
+        came = f"the class {executor.__name__}" if isinstance(executor, type) else None
+        raise ExecutorError(
+            f"executor= is {came or type_in_words(executor)}: pass an executor of "
+            "concurrent.futures or loky, or a distributed.Client"
+        )
+    if isinstance(executor, concurrent.futures.ThreadPoolExecutor):
+        if type(executor).__name__ == "InterpreterPoolExecutor":
+            raise ExecutorError(
+                "executor= is an InterpreterPoolExecutor, and NumPy cannot be imported in a "
+                "second interpreter: take a ProcessPoolExecutor"
+            )
+        return _Threads(executor)
+    local = isinstance(executor, concurrent.futures.ProcessPoolExecutor)
+    return _Processes(executor) if local or "loky" in home else _Elsewhere(executor)
