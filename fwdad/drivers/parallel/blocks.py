@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import numpy as np
 
 from fwdad.drivers.jacobian_rows import unit_cotangents
 from fwdad.drivers.parallel.jobs import Job
+from fwdad.drivers.parallel.shared_writes import global_generators
 from fwdad.drivers.pullback import leaves_of_x, vjp, width_of_rows
 from fwdad.drivers.tape_cache import jitted_of
 from fwdad.eager.arguments import Arguments, copied
@@ -58,7 +58,7 @@ class Generators:
     """The states of the global random generators, that each block of columns begins with."""
 
     def __init__(self) -> None:
-        self.states = [generator_state(o) for o in _global_generators()]
+        self.states = [generator_state(o) for o in global_generators()]
 
     @contextmanager
     def set(self) -> Iterator[None]:
@@ -72,12 +72,8 @@ class Generators:
 
     def restore(self) -> None:
         """Set them."""
-        for o, state in zip(_global_generators(), self.states, strict=True):
+        for o, state in zip(global_generators(), self.states, strict=True):
             set_generator_state(o, state)
-
-
-def _global_generators() -> tuple[Any, ...]:
-    return np.random.mtrand._rand, random._inst  # noqa: SLF001
 
 
 class BlockJob(Job):
@@ -109,7 +105,7 @@ class BlockJob(Job):
         x, *more = self.args
         return arguments_of(self.__wrapped__, x, tuple(more), self.kwargs, self.argnums)
 
-    def call_plainly(self) -> Any:
+    def call_plainly(self, *_at: Any) -> Any:
         """See :class:`Job`."""
         return run_on_duals(self.__wrapped__, *copied((self.args, self.kwargs)))
 
@@ -159,7 +155,7 @@ class Columns(BlockJob):
         seeds = BasisSeeds(arguments.leaves)
         results = {key: self.options[key] for key in ("has_aux", "outputs")}
         with Run(stop - start, eager=seeds.eager, stays=False, journal=[]) as run, run:
-            for o in _global_generators():
+            for o in global_generators():
                 run.note_generator(o)
             lanes = seeds.lanes(start, stop)
             made = run_once(self.__wrapped__, arguments, run, lanes, **results)

@@ -24,8 +24,8 @@ class Job(Carrier):
     def _made_by(self) -> tuple[Any, tuple[Any, ...]]:
         return type(self), (self.__wrapped__, *self.given)
 
-    def call_plainly(self) -> Any:
-        """Run f once as it is, on copies of what it is given, to see what else it writes."""
+    def call_plainly(self, *at: Any) -> Any:
+        """Run f once as a task does, on copies of what it is given, to see what else it writes."""
         raise NotImplementedError
 
     def run(self, *at: Any) -> Any:

@@ -37,6 +37,10 @@ class Content(NamedTuple):
         """How many bytes it has."""
         return len(self.pickled) + sum(memoryview(a).nbytes for a in self.arrays)
 
+    def in_own_memory(self) -> Content:
+        """The same, with copies of the arrays: whoever has them may change them meanwhile."""
+        return Content(self.pickled, tuple(bytes(a) for a in self.arrays))
+
     def load(self) -> Any:
         """The object. Arrays in memory that cannot be written are copied: f may write into them."""
         arrays = [bytearray(a) if memoryview(a).readonly else a for a in self.arrays]

@@ -36,10 +36,9 @@ class Ticket(NamedTuple):
     content: Content | None = None
     path: str = ""
     places: tuple[tuple[int, int], ...] = ()
-    taken_in_turn: bool = False
 
-    def load(self) -> Job:
-        """The job."""
+    def load(self) -> Any:
+        """What it stands for."""
         if self.content is not None:
             return self.content.load()
         return read(self.path, self.places)
@@ -53,15 +52,15 @@ class _Loaded:
         self.lock = threading.Lock()
         self.turn = threading.Lock()
 
-    def find(self, ticket: Ticket, threads: int) -> tuple[Job, Any]:
-        """The job of a ticket, and what to enter while it runs.
+    def find(self, ticket: Ticket, at: tuple[Any, ...], threads: int) -> tuple[Job, Any]:
+        """The job of a ticket, and what to enter while one of its tasks runs.
 
         Where a worker has several threads, and f writes what they share, they take turns.
         """
         with self.lock:
             if ticket.key not in self.jobs:
                 job = ticket.load()
-                in_turn = threads > 1 and shared_write(job) is not None
+                in_turn = threads > 1 and shared_write(job, at) is not None
                 turn = self.turn if in_turn else contextlib.nullcontext()
                 self.jobs[ticket.key] = job, turn
                 while len(self.jobs) > _KEPT:
@@ -76,7 +75,8 @@ _LOADED = _Loaded()
 def work(ticket: Ticket, at: tuple[Any, ...], threads: int = 1) -> Any:
     """What a worker process does."""
     try:
-        job, turn = _LOADED.find(ticket, threads)
+        at = tuple(a.load() if isinstance(a, Ticket) else a for a in at)
+        job, turn = _LOADED.find(ticket, at, threads)
     except Exception as error:  # noqa: BLE001  (raised again where the results are collected)
         return Failed.by(error)
     with turn:
@@ -125,6 +125,13 @@ class Pool:
         except Exception as error:
             raise ExecutorError(_FAILED.format(type(error).__name__, error)) from error
 
+    def share(self, x: Any) -> Any:
+        """What stands for an argument that many tasks have, until it is dropped."""
+        return x
+
+    def drop(self, shared: Any) -> None:
+        """Remove what was made to share an argument."""
+
     def renew(self) -> None:
         """Send the job once more, where all workers that had it are lost."""
 
@@ -165,13 +172,14 @@ class _ExecutorPool(Pool):
 class _Threads(_ExecutorPool):
     """A pool of threads, which share f and all that it reads."""
 
-    def take(self, job: Job) -> None:
-        """See :class:`Pool`; refuses an f whose threads would write the same memory."""
-        check_shared_writes(job)
-        super().take(job)
+    _checked = False
 
     def send(self, *at: Any) -> Any:
-        """See :class:`Pool`."""
+        """See :class:`Pool`; refuses an f whose threads would write the same memory."""
+        assert self.job is not None  # noqa: S101  (taken before)
+        if not self._checked:
+            check_shared_writes(self.job, at)
+            self._checked = True
         return self._submit(attempted, self.job, at)
 
 
@@ -185,16 +193,24 @@ class _Processes(_ExecutorPool):
 
     def take(self, job: Job) -> None:
         """See :class:`Pool`."""
-        content = pickled(job, job.__wrapped__)
+        self._ticket = self._to_all(pickled(job, job.__wrapped__))
+
+    def _to_all(self, content: Content) -> Ticket:
         key = uuid.uuid4().hex
         if not self.same_machine or content.nbytes <= _INLINE:
-            whole = Content(content.pickled, tuple(bytes(a) for a in content.arrays))
-            self._ticket = Ticket(key, whole)
-            return
-        self._folder = tempfile.mkdtemp(prefix="fwdad-job-")
-        path = Path(self._folder) / "job"
-        places = content.write(path)
-        self._ticket = Ticket(key, None, str(path), places)
+            return Ticket(key, content.in_own_memory())
+        self._folder = self._folder or tempfile.mkdtemp(prefix="fwdad-job-")
+        path = Path(self._folder) / key
+        return Ticket(key, None, str(path), content.write(path))
+
+    def share(self, x: Any) -> Any:
+        """See :class:`Pool`."""
+        return self._to_all(pickled(x, None))
+
+    def drop(self, shared: Any) -> None:
+        """See :class:`Pool`."""
+        if shared.path:
+            Path(shared.path).unlink(missing_ok=True)
 
     def send(self, *at: Any) -> Any:
         """See :class:`Pool`."""
@@ -204,6 +220,7 @@ class _Processes(_ExecutorPool):
         """See :class:`Pool`; who has read the file keeps its pages."""
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = ""
 
 
 class _Elsewhere(_Processes):
@@ -212,11 +229,12 @@ class _Elsewhere(_Processes):
     same_machine = False
 
 
-class _Dask(Pool):
+class DaskPool(Pool):
     """A Dask cluster: the job is scattered once, and workers get it from each other."""
 
     in_turn = False
     shares_memory = False
+    shared: Any = None
     _sent: Any = None
     _content: Content | None = None
 
@@ -240,15 +258,27 @@ class _Dask(Pool):
         self._key = uuid.uuid4().hex
         self._scatter()
 
+    def share(self, x: Any) -> Any:
+        """See :class:`Pool`."""
+        self.shared = x
+        return self._to_all(x)
+
+    def submit(self, f: Any, *args: Any) -> Any:
+        """The future of a call with what other futures give."""
+        return self.executor.submit(f, *args, pure=False)
+
     def _scatter(self) -> None:
         assert self._content is not None  # noqa: S101  (taken before)
-        content = Content(self._content.pickled, tuple(bytes(a) for a in self._content.arrays))
+        self._sent = self._to_all(self._content.in_own_memory())
+
+    def _to_all(self, x: Any) -> Any:
         try:  # to all workers that are there: the loss of one is not that of the job
-            (self._sent,) = self.executor.scatter([content], broadcast=True, hash=False)
+            (sent,) = self.executor.scatter([x], broadcast=True, hash=False)
         except TimeoutError as error:
             raise ExecutorError(
                 "the cluster has no worker to send the function to: start some, and call again"
             ) from error
+        return sent
 
     def send(self, *at: Any) -> Any:
         """See :class:`Pool`."""
@@ -291,7 +321,7 @@ def pool_of(executor: Any) -> Pool:
         return Pool()
     home = type(executor).__module__
     if home.partition(".")[0] == "distributed" and hasattr(executor, "scatter"):
-        return _Dask(executor)
+        return DaskPool(executor)
     if not isinstance(executor, Executor):
         came = f"the class {executor.__name__}" if isinstance(executor, type) else None
         raise ExecutorError(

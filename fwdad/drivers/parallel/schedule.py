@@ -40,7 +40,7 @@ class Schedule:
                 at, result = self._next(again)
                 if at is None:
                     continue
-                self._take(at, _returned(result))
+                self._take(at, returned(result))
         except BaseException:
             self._stop()
             raise
@@ -83,10 +83,10 @@ class Schedule:
             # the first exception is the one that is told
             with contextlib.suppress(Exception):
                 if at is not None and not future.cancelled():
-                    self._take(at, _returned(self._pool.result(future)))
+                    self._take(at, returned(self._pool.result(future)))
 
 
-def _returned(result: Any) -> Any:
+def returned(result: Any) -> Any:
     """What a task has returned; raises what f has raised."""
     if isinstance(result, Failed):
         raise result.error

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,17 +14,17 @@ from fwdad.eager.build import Run, generator_state
 from fwdad.errors import SharedWriteError
 
 
-def shared_write(job: Job) -> str | None:
+def shared_write(job: Job, at: tuple[Any, ...]) -> str | None:
     """What f writes that other threads see, or draws from; None if nothing.
 
     f runs once, and nothing of what it writes stays.
     """
-    shared = (np.random.mtrand._rand, random._inst)  # noqa: SLF001
+    shared = global_generators()
     before = [_key(generator_state(o)) for o in shared]
     with Run(1, stays=False, watches=True) as run, run:
         for o in shared:
             run.note_generator(o)
-        job.call_plainly()
+        job.call_plainly(*at)
         if any(_key(generator_state(o)) != b for o, b in zip(shared, before, strict=True)):
             return "draws from a random generator"
         if len(run.generators) > len(shared):
@@ -32,9 +34,26 @@ def shared_write(job: Job) -> str | None:
     return None
 
 
-def check_shared_writes(job: Job) -> None:
+def global_generators() -> tuple[Any, ...]:
+    """NumPy's, and that of Python's ``random``."""
+    return np.random.mtrand._rand, random._inst  # noqa: SLF001
+
+
+@contextmanager
+def no_draws(what: str) -> Iterator[None]:
+    """Refuse draws from the global generators: they would depend on which worker does what."""
+    before = [_key(generator_state(o)) for o in global_generators()]
+    yield
+    if [_key(generator_state(o)) for o in global_generators()] != before:
+        raise SharedWriteError(
+            f"{what} draws from a global random generator: what it draws would depend on which "
+            "worker does which part. Draw before, and pass the draws as data"
+        )
+
+
+def check_shared_writes(job: Job, at: tuple[Any, ...]) -> None:
     """Refuse a function that threads cannot run at once."""
-    what = shared_write(job)
+    what = shared_write(job, at)
     if what is not None:
         raise SharedWriteError(
             f"{_name(job.__wrapped__)} {what}, which threads share: their writes would meet, and "

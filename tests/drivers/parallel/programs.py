@@ -122,3 +122,36 @@ class Slow:
     def runs(self):
         """How often it ran."""
         return Path(self.path).stat().st_size if Path(self.path).exists() else 0
+
+
+def square_loss(s, part):
+    """Of an array."""
+    return np.sum((s * part) ** 2)
+
+
+def bag_loss(s, part):
+    """Of a partition of a bag, which is a list."""
+    return sum((s * x) ** 2 for x in part)
+
+
+def vector_loss(w, part):
+    """Not a number."""
+    return w * part
+
+
+def drawn_loss(w, part):
+    """Draws."""
+    return np.sum(w) * np.random.rand()
+
+
+def refuse_part(s, part):
+    """Raises."""
+    raise Refused(str(s))
+
+
+class SlowLoss(Slow):
+    """The loss that takes its time."""
+
+    def __call__(self, s, part):
+        super().__call__(TABLE.repeat(2))
+        return square_loss(s, part)

@@ -117,3 +117,31 @@ def test_a_resumed_run_may_have_other_workers(client, tmp_path):
     assert_array_equal(fwdad.jacobian(f, X, **asked), expected)
     # and in each worker of several threads once to see what it writes
     assert f.runs() in range(8 + 3 + 1, 8 + 3 + 3)
+
+
+def test_sums_over_data(client):
+    rng = np.random.default_rng(0)
+    parts = [rng.random(50) for _ in range(13)]
+    wanted = fwdad.value_and_grad(programs.square_loss, over=parts)(2.0)
+    f = fwdad.value_and_grad(programs.square_loss, over=parts, executor=client)
+    assert f(2.0) == wanted
+    client.restart()  # the workers that had the parts are gone
+    assert f(2.0) == wanted
+    dask_array = pytest.importorskip("dask.array")
+    array = dask_array.from_array(np.concatenate(parts), chunks=50)
+    for over in (array, array.persist()):
+        f = fwdad.value_and_grad(programs.square_loss, over=over, executor=client)
+        assert f(2.0) == wanted
+    with pytest.raises(programs.Refused):
+        fwdad.value_and_grad(programs.refuse_part, over=parts, executor=client)(2.0)
+
+
+def test_a_sum_whose_workers_are_killed(client, tmp_path):
+    f = programs.SlowLoss(tmp_path / "runs", 0.2)
+    parts = [np.full(3, float(k)) for k in range(12)]
+    client.wait_for_workers(2, timeout=60)
+    pids = [*client.run(os.getpid).values()]
+    thread = kill(pids, f.runs, 4)
+    found = fwdad.value_and_grad(f, over=parts, executor=client)(2.0)
+    thread.join()
+    assert found == fwdad.value_and_grad(programs.square_loss, over=parts)(2.0)
