@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 import threading
+import time
 import uuid
 from collections import OrderedDict
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
@@ -272,13 +273,25 @@ class DaskPool(Pool):
         self._sent = self._to_all(self._content.in_own_memory())
 
     def _to_all(self, x: Any) -> Any:
-        try:  # to all workers that are there: the loss of one is not that of the job
-            (sent,) = self.executor.scatter([x], broadcast=True, hash=False)
-        except TimeoutError as error:
-            raise ExecutorError(
-                "the cluster has no worker to send the function to: start some, and call again"
-            ) from error
-        return sent
+        # the loss of one worker is not that of the job
+        return self.scattered(x, broadcast=True)
+
+    def scattered(self, x: Any, *, broadcast: bool = False) -> Any:
+        """The future of data that is with one of the workers, or with all that are there now."""
+        for _ in range(TRIES):
+            try:
+                (sent,) = self.executor.scatter([x], broadcast=broadcast, hash=False)
+            except TimeoutError as error:
+                raise ExecutorError(
+                    "the cluster has no worker to send the function or its data to: start some, "
+                    "and call again"
+                ) from error
+            except OSError as error:  # one that it is sent to is being lost
+                lost = error
+                time.sleep(1)  # until the scheduler knows, too
+            else:
+                return sent
+        raise ExecutorError(f"the cluster could not be sent the function or its data: {lost}")
 
     def send(self, *at: Any) -> Any:
         """See :class:`Pool`."""

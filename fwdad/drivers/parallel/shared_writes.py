@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.drivers.parallel.jobs import Job
-from fwdad.eager.build import Run, generator_state
+from fwdad.eager.build import Run, generator_state, set_generator_state
 from fwdad.errors import SharedWriteError
 
 
@@ -19,15 +20,16 @@ def shared_write(job: Job, at: tuple[Any, ...]) -> str | None:
 
     f runs once, and nothing of what it writes stays.
     """
-    shared = global_generators()
-    before = [_key(generator_state(o)) for o in shared]
+    watched = _watched()
+    before = [_key(generator_state(o)) for o in watched]
     with Run(1, stays=False, watches=True) as run, run:
-        for o in shared:
-            run.note_generator(o)
+        states = [(o, generator_state(o)) for o in watched]
         job.call_plainly(*at)
-        if any(_key(generator_state(o)) != b for o, b in zip(shared, before, strict=True)):
-            return "draws from a random generator"
-        if len(run.generators) > len(shared):
+        drawn = [o for o, b in zip(watched, before, strict=True) if _key(generator_state(o)) != b]
+        for o, state in states:
+            if o in drawn:
+                set_generator_state(o, state)
+        if drawn or run.generators:
             return "draws from a random generator"
         if run.log.reaches_outside():
             return "writes into " + _in_words(run)
@@ -39,12 +41,19 @@ def global_generators() -> tuple[Any, ...]:
     return np.random.mtrand._rand, random._inst  # noqa: SLF001
 
 
+def _watched() -> tuple[Any, ...]:
+    """The generators that nobody but f draws from: Dask's own threads draw from Python's."""
+    found = global_generators()
+    return found[:1] if "distributed" in sys.modules else found
+
+
 @contextmanager
 def no_draws(what: str) -> Iterator[None]:
     """Refuse draws from the global generators: they would depend on which worker does what."""
-    before = [_key(generator_state(o)) for o in global_generators()]
+    watched = _watched()
+    before = [_key(generator_state(o)) for o in watched]
     yield
-    if [_key(generator_state(o)) for o in global_generators()] != before:
+    if [_key(generator_state(o)) for o in watched] != before:
         raise SharedWriteError(
             f"{what} draws from a global random generator: what it draws would depend on which "
             "worker does which part. Draw before, and pass the draws as data"

@@ -200,8 +200,7 @@ class SummedGradient(Carrier):
             return part
         held = self._sent.get(k)
         if held is None or held.client is not pool.executor or held.status == "cancelled":
-            (held,) = pool.executor.scatter([part], hash=False)
-            self._sent[k] = held
+            held = self._sent[k] = pool.scattered(part)
         return held
 
 
