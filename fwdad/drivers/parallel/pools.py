@@ -87,7 +87,6 @@ def work(ticket: Ticket, at: tuple[Any, ...], threads: int = 1) -> Any:
 class Pool:
     """Workers that have been given one job; this one has none, and works at once by itself."""
 
-    workers = 1
     in_turn = True
     """Whether a task is done when it is sent."""
 
@@ -97,6 +96,11 @@ class Pool:
     def __init__(self, executor: Any = None) -> None:
         self.executor = executor
         self.job: Job | None = None
+
+    @property
+    def workers(self) -> int:
+        """How many tasks are worked on at once."""
+        return 1
 
     def room(self) -> int:
         """How many tasks may be under way: as many as keep the workers busy, and few results."""
@@ -160,8 +164,12 @@ class _ExecutorPool(Pool):
 
     def __init__(self, executor: Executor) -> None:
         super().__init__(executor)
-        self.workers = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
         self._submit(_nothing)  # before anything is written
+
+    @property
+    def workers(self) -> int:
+        """See :class:`Pool`."""
+        return getattr(self.executor, "_max_workers", None) or os.cpu_count() or 1
 
     def _submit(self, *call: Any) -> Any:
         try:
@@ -249,9 +257,10 @@ class DaskPool(Pool):
         if client.status != "running":
             raise ExecutorError(_SHUT.format(f"the client is {client.status}"))
 
-    def room(self) -> int:
-        """See :class:`Pool`; workers may come and go."""
-        return 2 * max(1, sum(self.executor.nthreads().values())) + 2
+    @property
+    def workers(self) -> int:
+        """The threads that there are now: workers may come and go."""
+        return max(1, sum(self.executor.nthreads().values()))
 
     def take(self, job: Job) -> None:
         """See :class:`Pool`."""

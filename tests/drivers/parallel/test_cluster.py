@@ -145,3 +145,9 @@ def test_a_sum_whose_workers_are_killed(client, tmp_path):
     found = fwdad.value_and_grad(f, over=parts, executor=client)(2.0)
     thread.join()
     assert found == fwdad.value_and_grad(programs.square_loss, over=parts)(2.0)
+
+
+def test_points(client):
+    points = np.random.default_rng(0).random((23, 4))
+    f = fwdad.grad(programs.number)
+    assert_array_equal(fwdad.vmap(f, executor=client)(points), fwdad.vmap(f)(points))
