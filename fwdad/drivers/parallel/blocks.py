@@ -6,12 +6,13 @@ import hashlib
 import math
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fwdad.drivers.jacobian_rows import unit_cotangents
+from fwdad.drivers.parallel.destinations import Matrix
 from fwdad.drivers.parallel.jobs import Job
 from fwdad.drivers.parallel.shared_writes import global_generators
 from fwdad.drivers.pullback import leaves_of_x, vjp, width_of_rows
@@ -44,7 +45,8 @@ class Head(NamedTuple):
 class Block(NamedTuple):
     """Lanes of some directions: one array for each leaf, ``(stop - start, *leaf.shape)``.
 
-    ``mark`` is equal for equal values of f; ``head`` comes with the first block.
+    ``mark`` is equal for equal values of f; ``head`` comes with the first block. Where the worker
+    has written the lanes itself, there are none, and ``written`` is the digest of what it wrote.
     """
 
     start: int
@@ -52,6 +54,7 @@ class Block(NamedTuple):
     lanes: list[Any]
     mark: bytes
     head: Head | None
+    written: bytes = b""
 
 
 class Generators:
@@ -80,7 +83,7 @@ class BlockJob(Job):
     """Blocks of the Jacobian of f at ``args`` and ``kwargs`` with respect to ``argnums``.
 
     The options are those of :func:`jacobian`. ``drawn`` are states of the generators that the
-    workers of other processes set; None in this one.
+    workers of other processes set; None in this one. ``into`` is what workers write into.
     """
 
     def __init__(
@@ -91,13 +94,15 @@ class BlockJob(Job):
         argnums: Any,
         options: dict[str, Any],
         drawn: Generators | None = None,
+        into: Matrix | None = None,
     ) -> None:
-        super().__init__(f, args, kwargs, argnums, options, drawn)
+        super().__init__(f, args, kwargs, argnums, options, drawn, into)
         self.args = args
         self.kwargs = kwargs
         self.argnums = argnums
         self.options = options
         self.drawn = drawn
+        self.into = into
         self._lock = threading.Lock()
 
     def arguments(self) -> tuple[Arguments, bool]:
@@ -111,20 +116,23 @@ class BlockJob(Job):
 
     def run(self, *at: Any) -> Block:
         """The block ``(start, stop)``; the first one's stop may be None: as the options say."""
-        if self.drawn is None:
-            return self.block(*at)
-        with self.drawn.set():
-            return self.block(*at)
+        with self.drawn.set() if self.drawn is not None else nullcontext():
+            block, total = self.block(*at)
+        if self.into is None:
+            return block
+        start, stop = block.start, block.stop
+        self.into.write(start, stop, block.lanes, total)
+        return block._replace(lanes=[], written=self.into.digest(start, stop))
 
-    def block(self, start: int, stop: int | None) -> Block:
-        """A block."""
+    def block(self, start: int, stop: int | None) -> tuple[Block, int]:
+        """A block, and how many directions there are in all."""
         raise NotImplementedError
 
 
 class Columns(BlockJob):
     """Blocks of columns, each by one run of f on duals, or of its compiled program."""
 
-    def block(self, start: int, stop: int | None) -> Block:
+    def block(self, start: int, stop: int | None) -> tuple[Block, int]:
         """See :class:`BlockJob`; as far as can be seen f has not run."""
         arguments, _ = self.arguments()
         seeds = BasisSeeds(arguments.leaves)
@@ -143,7 +151,8 @@ class Columns(BlockJob):
             if largest is not None and not isinstance(width, int):
                 n = width(outcome.leaves, largest)
             head = Head(copied(outcome.y), outcome.aux, seeds.count, stop, n)
-        return Block(start, stop, outcome.tangents, mark_of(outcome.leaves), head)
+        block = Block(start, stop, outcome.tangents, mark_of(outcome.leaves), head)
+        return block, seeds.count
 
     def _is_compiled(self, arguments: Arguments) -> bool:
         """Whether one compiled program takes all blocks; the rule of ``jacobian``."""
@@ -193,14 +202,14 @@ class Rows(BlockJob):
 
     _free: list[_Pulled]
 
-    def block(self, start: int, stop: int | None) -> Block:
+    def block(self, start: int, stop: int | None) -> tuple[Block, int]:
         """See :class:`BlockJob`; two threads never use one pullback."""
         with self._lock:
             free = self.__dict__.setdefault("_free", [])
             pulled = free.pop() if free else None
         pulled = pulled or self._pulled()
         try:
-            return self._rows(pulled, start, stop)
+            return self._rows(pulled, start, stop), pulled.head.total
         finally:
             with self._lock:
                 free.append(pulled)

@@ -163,14 +163,16 @@ class Checkpoint:
         found = self._read(_block_name(start, stop))
         if found is None:
             return None
-        return Block(start, stop, found[1], bytes.fromhex(found[0]["mark"]), None)
+        mark, written = (bytes.fromhex(found[0][name]) for name in ("mark", "written"))
+        return Block(start, stop, found[1], mark, None, written)
 
     def keep(self, block: Block) -> None:
         """Write a finished block."""
         if block.head is not None:
             self.keep_head(block.head)
         self._write(
-            _block_name(block.start, block.stop), _packed({"mark": block.mark.hex()}, block.lanes)
+            _block_name(block.start, block.stop),
+            _packed({"mark": block.mark.hex(), "written": block.written.hex()}, block.lanes),
         )
         self.kept += 1
 

@@ -10,6 +10,7 @@ import numpy as np
 from fwdad.drivers.jacobian_rows import rows_in_structures, rows_pay
 from fwdad.drivers.parallel.blocks import Block, BlockJob, Columns, Generators, Head, Rows
 from fwdad.drivers.parallel.checkpoints import Checkpoint, Work
+from fwdad.drivers.parallel.destinations import Matrix
 from fwdad.drivers.parallel.pools import Pool, pool_of
 from fwdad.drivers.parallel.schedule import Schedule
 from fwdad.eager.arguments import Arguments, check_outputs, check_read_again
@@ -39,8 +40,12 @@ def value_and_blocks(
     *,
     executor: Any = None,
     checkpoint_to: Any = None,
+    out: Any = None,
 ) -> Any:
-    """The value of a function and its Jacobian, as :func:`value_and_jacobian` returns them."""
+    """The value of a function and its Jacobian, as :func:`value_and_jacobian` returns them.
+
+    ``out`` is an array, a memory map or a Zarr array for the Jacobian of one array by one array.
+    """
     check_outside("executor= and checkpoint_to=")
     check_chunk(options["chunk"])
     check_outputs(options["outputs"])
@@ -52,9 +57,15 @@ def value_and_blocks(
     argnums = argument_numbers(argnums)
     kind = _kind(f, arguments, argnums, options)
     drawn = None if pool.shares_memory else Generators()
-    job = kind(f, arguments.args, arguments.kwargs, argnums, options, drawn)
-    run = _Run(job, pool, _checkpoint(job, checkpoint_to))
+    into = None if out is None else Matrix(out, by_rows=kind is Rows)
+    if into is not None:
+        into.check(options["chunk"])
+    written = into if into is not None and into.by_workers else None
+    job = kind(f, arguments.args, arguments.kwargs, argnums, options, drawn, written)
+    run = _Run(job, pool, _checkpoint(job, checkpoint_to), into)
     head = run.all_blocks()
+    if out is not None:
+        return (head.y, out, head.aux) if options["has_aux"] else (head.y, out)
     if kind is Rows:
         stack = options["stack"]
         J = rows_in_structures(head.y, run.lanes, arguments, single=single, stack=stack)
@@ -90,6 +101,8 @@ def _checkpoint(job: BlockJob, path: Any) -> Checkpoint | None:
         return None
     options = {key: job.options[key] for key in ("chunk", "holomorphic", *_RESULTS)}
     options |= {"argnums": job.argnums, "by": type(job).__name__.lower()}
+    if job.into is not None:
+        options["out"] = str(job.into.out.store_path)
     work = Work(job.__wrapped__, (job.args, job.kwargs), options)
     return Checkpoint(path, work)
 
@@ -97,11 +110,18 @@ def _checkpoint(job: BlockJob, path: Any) -> Checkpoint | None:
 class _Run:
     """One call: its blocks as they come, in the arrays of the result."""
 
-    def __init__(self, job: BlockJob, pool: Pool, checkpoint: Checkpoint | None) -> None:
+    def __init__(
+        self,
+        job: BlockJob,
+        pool: Pool,
+        checkpoint: Checkpoint | None,
+        into: Matrix | None = None,
+    ) -> None:
         self.lanes: list[Any] = []
         self._job = job
         self._pool = pool
         self._checkpoint = checkpoint
+        self._into = into
         self._head: Head | None = None
         self._mark: bytes | None = None
         self._finished: set[int] = set()  # the starts of blocks
@@ -123,9 +143,16 @@ class _Run:
             return
         for start, stop in self._cuts(self._head):
             block = checkpoint.block(start, stop)
-            if block is not None:
+            if block is not None and self._is_there(block):
                 self._store(block)
                 self._finished.add(start)
+
+    def _is_there(self, block: Block) -> bool:
+        """Whether what a worker wrote in an earlier run is still where it was written."""
+        if not block.written:
+            return True
+        assert self._into is not None  # noqa: S101  (a block of another destination is refused)
+        return self._into.digest(block.start, block.stop) == block.written
 
     def _made(self) -> Head:
         tasks = None if self._head is None else self._left(self._head)
@@ -171,6 +198,11 @@ class _Run:
             self._mark = block.mark
         if self._mark != block.mark:
             raise NondeterministicFunctionError(_DIFFERS)
+        if block.written:
+            return
+        if self._into is not None:
+            self._into.write(block.start, block.stop, block.lanes, self._known().total)
+            return
         if not self.lanes:
             total = self._known().total
             self.lanes = [np.empty((total, *part.shape[1:]), part.dtype) for part in block.lanes]

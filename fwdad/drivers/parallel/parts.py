@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.drivers.parallel.destinations import is_zarr
 from fwdad.errors import UnsupportedTypeError, type_in_words
 
 
@@ -41,9 +42,9 @@ def resolved(part: Any) -> Any:
 
 def parts_of(over: Any) -> list[Any]:
     """The parts of a data set, in order."""
-    if _is_zarr(over):
+    if is_zarr(over):
         return list(_chunks((over,), alone=True))
-    if isinstance(over, tuple) and over and all(map(_is_zarr, over)):
+    if isinstance(over, tuple) and over and all(map(is_zarr, over)):
         return list(_chunks(over, alone=False))
     if hasattr(over, "to_delayed"):
         found = over.to_delayed()
@@ -67,10 +68,6 @@ def parts_of(over: Any) -> list[Any]:
     if not parts:
         raise UnsupportedTypeError("over= is empty: the sum of no parts has no gradient")
     return parts
-
-
-def _is_zarr(x: Any) -> bool:
-    return type(x).__module__.partition(".")[0] == "zarr" and hasattr(x, "chunks")
 
 
 def _chunks(arrays: tuple[Any, ...], *, alone: bool) -> Iterator[ZarrChunk]:

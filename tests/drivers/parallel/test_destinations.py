@@ -1,0 +1,101 @@
+"""Jacobians that go into a memory map, or into a Zarr array that the workers write."""
+
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import fwdad
+from fwdad.drivers.parallel.jacobians import value_and_blocks
+from fwdad.errors import CheckpointError, UnsupportedTypeError
+from tests.drivers.parallel import programs
+
+X = np.linspace(0.1, 2.0, 80)
+OPTIONS = {"has_aux": False, "outputs": "returned", "holomorphic": False, "stack": False}
+
+
+@pytest.fixture(scope="module", params=["alone", "threads", "processes"])
+def executor(request):
+    if request.param == "alone":
+        yield None
+    elif request.param == "threads":
+        with ThreadPoolExecutor(2) as made:
+            yield made
+    else:
+        with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as made:
+            yield made
+
+
+def into(out, f=programs.waves, x=X, *, chunk=10, mode="forward", **how):
+    options = {**OPTIONS, "chunk": chunk, "mode": mode}
+    return value_and_blocks(f, x, 0, (), {}, options, out=out, **how)
+
+
+@pytest.fixture
+def array(tmp_path):
+    zarr = pytest.importorskip("zarr")
+
+    def made(name="J", shape=(40, 80), chunks=(8, 5), dtype=float, **more):
+        return zarr.create_array(tmp_path / name, shape=shape, chunks=chunks, dtype=dtype, **more)
+
+    return made
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_memory_map(executor, tmp_path, mode):
+    out = np.memmap(tmp_path / "J", float, "w+", shape=(40, 80))
+    y, J = into(out, mode=mode, executor=executor)
+    assert J is out
+    assert_array_equal(y, programs.waves(X))
+    assert_array_equal(out, fwdad.jacobian(programs.waves, X, chunk=10, mode=mode))
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_zarr(executor, array, mode):
+    out = array()
+    chunk = 10 if mode == "forward" else 16
+    y, J = into(out, mode=mode, chunk=chunk, executor=executor)
+    assert J is out
+    assert_array_equal(y, programs.waves(X))
+    assert_array_equal(out[:], fwdad.jacobian(programs.waves, X, chunk=chunk, mode=mode))
+
+
+def test_zarr_resumed(executor, array, tmp_path):
+    f = programs.Slow(tmp_path / "runs")
+    out, kept = array(), {"executor": executor, "checkpoint_to": tmp_path / "blocks"}
+    expected = fwdad.jacobian(programs.waves, X, chunk=10, mode="forward")
+    into(out, f, **kept)
+    before = f.runs()
+    into(out, f, **kept)
+    assert f.runs() == before
+    sizes = [p.stat().st_size for p in (tmp_path / "blocks").glob("*.block")]
+    assert max(sizes) < 300  # the numbers themselves are in the array alone
+    out[:, 25:35] = 0  # somebody has changed two blocks meanwhile
+    into(out, f, **kept)
+    assert f.runs() in (before + 2, before + 3)  # threads look at f once more
+    assert_array_equal(out[:], expected)
+    with pytest.raises(CheckpointError, match="other options: out="):
+        into(array("another"), f, **kept)
+
+
+def test_arrays_that_do_not_fit(array, executor):
+    for out, asked, words in (
+        (array("a"), {"chunk": 7}, "chunk=7.*Pass chunk=5, or a multiple"),
+        (array("b"), {"chunk": "auto"}, "Pass chunk=5"),
+        (array("c", shards=(16, 20)), {"chunk": 10}, "Pass chunk=20"),
+        (array("d", shape=(41, 80)), {}, "columns of 40 numbers"),
+        (array("e", shape=(40, 85)), {}, "the Jacobian 80 columns"),
+        (array("f", dtype="f4"), {}, "cannot hold"),
+        (array("g", shape=(40,), chunks=(8,)), {}, r"shape \(40,\)"),
+        (np.zeros((40, 81)), {}, "the Jacobian 80 columns"),
+        (np.zeros((8, 5, 80)).transpose(1, 0, 2), {}, "C-contiguous"),
+        ([], {}, "is a list"),
+    ):
+        with pytest.raises(UnsupportedTypeError, match=words):
+            into(out, **asked, executor=executor)
+        assert not np.any(out[:])
+    p = {"u": np.arange(1.0, 6.0), "v": np.arange(3.0)}
+    with pytest.raises(UnsupportedTypeError, match="one matrix"):
+        into(np.zeros((14, 8)), programs.tree, p, chunk=2, executor=executor)
