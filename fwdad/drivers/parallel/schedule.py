@@ -27,7 +27,7 @@ class Schedule:
         self._take = take
         self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._under_way: dict[int, tuple[Any, At]] = {}
-        self._tries: dict[At, int] = {}
+        self._tries: dict[Any, int] = {}  # by the first item, which no other task has
 
     def run(self, tasks: Iterable[At]) -> None:
         """Do all tasks."""
@@ -61,8 +61,8 @@ class Schedule:
         try:
             return at, self._pool.result(future)
         except LostTask:
-            self._tries[at] = self._tries.get(at, 1) + 1
-            if self._tries[at] > TRIES:
+            self._tries[at[0]] = self._tries.get(at[0], 1) + 1
+            if self._tries[at[0]] > TRIES:
                 raise ExecutorError(
                     f"the workers of a task were lost {TRIES} times: were they killed, for want "
                     "of memory? Take larger workers or a smaller chunk="

@@ -69,12 +69,13 @@ def test_zarr_resumed(executor, array, tmp_path):
     into(out, f, **kept)
     before = f.runs()
     into(out, f, **kept)
-    assert f.runs() == before
+    assert f.runs() - before <= 1  # threads look at f once more
+    before = f.runs()
     sizes = [p.stat().st_size for p in (tmp_path / "blocks").glob("*.block")]
     assert max(sizes) < 300  # the numbers themselves are in the array alone
     out[:, 25:35] = 0  # somebody has changed two blocks meanwhile
     into(out, f, **kept)
-    assert f.runs() in (before + 2, before + 3)  # threads look at f once more
+    assert f.runs() in (before + 2, before + 3)
     assert_array_equal(out[:], expected)
     with pytest.raises(CheckpointError, match="other options: out="):
         into(array("another"), f, **kept)
