@@ -74,15 +74,17 @@ def pools(kind: str, workers: int) -> Iterator[Any]:
             yield made
 
 
+def once(call: Any) -> float:
+    """The time of a call."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
 def timed(call: Any, rounds: int) -> float:
     """The median time of some calls, after one that warms up."""
     call()
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    return statistics.median(once(call) for _ in range(rounds))
 
 
 def rows_of(kind: str, expected: Any, rounds: int) -> list[list[str]]:
@@ -95,8 +97,8 @@ def rows_of(kind: str, expected: Any, rounds: int) -> list[list[str]]:
             assert np.array_equal(J, expected)
             pairs = []
             for _ in range(rounds):  # both in one round: the machine's load is that of both
-                alone = timed(lambda: fwdad.jacobian(diffusion, u, **ASKED), 1)
-                took = timed(lambda: fwdad.jacobian(diffusion, u, **ASKED, executor=executor), 1)
+                alone = once(lambda: fwdad.jacobian(diffusion, u, **ASKED))
+                took = once(lambda: fwdad.jacobian(diffusion, u, **ASKED, executor=executor))
                 pairs.append((alone, took))
             empty = timed(
                 lambda: fwdad.jacobian(trivial, small, chunk=1, mode="forward", executor=executor),
@@ -172,8 +174,8 @@ def main() -> None:
         except ImportError as error:
             rows.append([kind, "", f"not installed: {error.name}", "", "", ""])
     header = ["executor", "workers", "alone", "with it", "speed-up", "an empty task"]
-    print(table(header, rows), "\n")
-    print(table(["constant", "measured"], constants(rounds)))
+    print(table(header, rows), "\n", flush=True)
+    print(table(["constant", "measured"], constants(rounds)), flush=True)
     print(f"\nload {os.getloadavg()[0]:.1f}")
 
 
