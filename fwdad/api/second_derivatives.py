@@ -10,6 +10,7 @@ import numpy as np
 from fwdad.api.transforms import grad, scalar
 from fwdad.drivers.jacobian import jacobian
 from fwdad.drivers.jitted_function import Jitted
+from fwdad.drivers.parallel.destinations import is_zarr
 from fwdad.drivers.sparse_options import Asks, blockwise_options, sparse_options
 from fwdad.eager.arguments import explicit_leaves
 from fwdad.errors import SeedError
@@ -164,7 +165,7 @@ def hessian(
         check_no_out(out, "hessian")
         options |= {"progress": progress, **blockwise}
         return without_point(_call_hessian, scalar(f), args, kwargs, argnums, **options)
-    if blockwise:
+    if blockwise or is_zarr(out):
         blockwise |= {"args": args, "kwargs": kwargs, "argnums": argnums}
         blockwise |= {"out": out, "progress": progress}
         return jacobian(_gradient(f, argnums), x, chunk=chunk, **blockwise)

@@ -10,6 +10,7 @@ from fwdad.core.fallbacks import Untraced
 from fwdad.core.progress import Progress
 from fwdad.drivers.jacobian_blocks import value_and_compiled_columns
 from fwdad.drivers.jacobian_rows import rows_pay, value_and_rows
+from fwdad.drivers.parallel.destinations import is_zarr
 from fwdad.drivers.per_argument import per_argument
 from fwdad.drivers.sparse_options import Asks, blockwise_options, refuse_blockwise, sparse_options
 from fwdad.drivers.strategy import Candidate, first_that_can
@@ -175,7 +176,7 @@ def value_and_jacobian(
         check_no_out(out, "value_and_jacobian")
         options |= {"progress": progress, **blockwise}
         return without_point(_call_value_and_jacobian, f, args, kwargs, argnums, **options)
-    if blockwise:
+    if blockwise or is_zarr(out):
         blockwise |= {"out": out, "progress": progress}
         return _by_blocks(f, x, argnums, args, kwargs, options, blockwise)
     if sparse is not None:
@@ -458,7 +459,7 @@ def jacobian(
         check_no_out(out, "jacobian")
         options |= {"progress": progress, **blockwise}
         return without_point(call_jacobian, f, args, kwargs, argnums, **options)
-    if blockwise:
+    if blockwise or is_zarr(out):
         blockwise |= {"out": out, "progress": progress}
         found = _by_blocks(f, x, argnums, args, kwargs, options, blockwise)
         return _without_value(found, options)

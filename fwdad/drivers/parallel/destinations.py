@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UnsupportedTypeError, type_in_words
+from fwdad.errors import OutError
+from fwdad.evaluation.out_arrays import check_memory
 
 
 def is_zarr(x: Any) -> bool:
@@ -28,19 +29,13 @@ class Matrix:
         self.by_rows = by_rows
         self.by_workers = is_zarr(out)
 
-    def check(self, chunk: Any) -> None:
-        """Refuse what cannot be written block by block; nothing is written."""
+    def check(self, chunk: Any, inputs: list[Any]) -> None:
+        """Refuse what cannot be written block by block, or f reads; nothing is written."""
         if not self.by_workers:
-            if not isinstance(self.out, np.ndarray):
-                raise UnsupportedTypeError(
-                    f"out= is {type_in_words(self.out)}: pass an array, a numpy.memmap or a Zarr "
-                    "array"
-                )
-            if not self.out.flags.writeable:
-                raise UnsupportedTypeError("out= is read-only: open the memory map with mode='r+'")
+            check_memory(self.out, inputs, of="the Jacobian")
             return
         if self.out.ndim != 2:
-            raise UnsupportedTypeError(
+            raise OutError(
                 f"out= is a Zarr array of shape {self.out.shape}: pass one of shape (y.size, "
                 "x.size)"
             )
@@ -49,7 +44,7 @@ class Matrix:
         one = width >= self.out.shape[axis] and (chunk is None or chunk == self.out.shape[axis])
         if not one and (not isinstance(chunk, (int, np.integer)) or chunk % width):
             what = "rows" if self.by_rows else "columns"
-            raise UnsupportedTypeError(
+            raise OutError(
                 f"out= is a Zarr array whose chunks, or shards, have {width} {what}, and chunk="
                 f"{chunk!r}: two workers would write one of them at once, and lose what the other "
                 f"has written. Pass chunk={width}, or a multiple"
@@ -63,7 +58,7 @@ class Matrix:
             total = self.out.size // max(size, 1)
             shape = (total, size) if self.by_rows else (size, total)
         if size != shape[1 if self.by_rows else 0] or math.prod(shape) != self.out.size:
-            raise UnsupportedTypeError(
+            raise OutError(
                 f"out= has the shape {self.out.shape}, and a block has "
                 f"{'rows' if self.by_rows else 'columns'} of {size} numbers"
             )
@@ -71,7 +66,7 @@ class Matrix:
             return self.out
         found = self.out.reshape(shape)
         if not np.shares_memory(found, self.out):
-            raise UnsupportedTypeError(
+            raise OutError(
                 "out= is a view that is no matrix in its memory: pass one that is C-contiguous"
             )
         return found
@@ -79,18 +74,18 @@ class Matrix:
     def write(self, start: int, stop: int, lanes: list[Any], total: int) -> None:
         """Write a block of a Jacobian that has ``total`` directions."""
         if len(lanes) != 1:
-            raise UnsupportedTypeError(
+            raise OutError(
                 "out= is one matrix: let f take and return one array (fwdad.ravel makes one)"
             )
         block = lanes[0].reshape(stop - start, -1)
         J = self.view(block.shape[1])
         if J.shape[0 if self.by_rows else 1] != total:
-            raise UnsupportedTypeError(
+            raise OutError(
                 f"out= has the shape {self.out.shape}, and the Jacobian {total} "
                 f"{'rows' if self.by_rows else 'columns'}"
             )
         if not np.can_cast(block.dtype, J.dtype, "safe"):
-            raise UnsupportedTypeError(
+            raise OutError(
                 f"out= has dtype {J.dtype}, which cannot hold derivatives of dtype {block.dtype}"
             )
         J[self._at(start, stop)] = block if self.by_rows else block.T

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.progress import Progress
 from fwdad.drivers.jacobian_rows import rows_in_structures, rows_pay
 from fwdad.drivers.parallel.blocks import Block, BlockJob, Columns, Generators, Head, Rows
 from fwdad.drivers.parallel.checkpoints import Checkpoint, Work
@@ -41,6 +42,7 @@ def value_and_blocks(
     executor: Any = None,
     checkpoint_to: Any = None,
     out: Any = None,
+    progress: bool = False,
 ) -> Any:
     """The value of a function and its Jacobian, as :func:`value_and_jacobian` returns them.
 
@@ -59,11 +61,12 @@ def value_and_blocks(
     drawn = None if pool.shares_memory else Generators()
     into = None if out is None else Matrix(out, by_rows=kind is Rows)
     if into is not None:
-        into.check(options["chunk"])
+        into.check(options["chunk"], [a for _, a in arguments.arrays()])
     written = into if into is not None and into.by_workers else None
     job = kind(f, arguments.args, arguments.kwargs, argnums, options, drawn, written)
-    run = _Run(job, pool, _checkpoint(job, checkpoint_to), into)
-    head = run.all_blocks()
+    with Progress(shown=progress, of="jacobian") as bar:
+        run = _Run(job, pool, _checkpoint(job, checkpoint_to), into, bar)
+        head = run.all_blocks()
     if out is not None:
         return (head.y, out, head.aux) if options["has_aux"] else (head.y, out)
     if kind is Rows:
@@ -115,17 +118,20 @@ class _Run:
         job: BlockJob,
         pool: Pool,
         checkpoint: Checkpoint | None,
-        into: Matrix | None = None,
+        into: Matrix | None,
+        bar: Progress,
     ) -> None:
         self.lanes: list[Any] = []
         self._job = job
         self._pool = pool
         self._checkpoint = checkpoint
         self._into = into
+        self._bar = bar
         self._head: Head | None = None
         self._mark: bytes | None = None
         self._finished: set[int] = set()  # the starts of blocks
         self._before: dict[int, Block] = {}
+        self._shown = False
 
     def all_blocks(self) -> Head:
         """Find all blocks, or have them made; returns what the first one tells."""
@@ -195,6 +201,10 @@ class _Run:
             self._mark = block.mark
         if self._mark != block.mark:
             raise NondeterministicFunctionError(_DIFFERS)
+        if not self._shown:
+            self._bar.begin(self._known().total, type(self._job).__name__.lower())
+            self._shown = True
+        self._bar.update(block.stop - block.start)
         if block.written:
             return
         if self._into is not None:
