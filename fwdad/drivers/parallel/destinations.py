@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import OutError
-from fwdad.evaluation.out_arrays import check_memory
+from fwdad.evaluation.out_arrays import check_fits, check_memory
+
+_ONE = "out= is one matrix: let f take and return one array (fwdad.ravel makes one)"
 
 
 def is_zarr(x: Any) -> bool:
@@ -50,6 +52,14 @@ class Matrix:
                 f"has written. Pass chunk={width}, or a multiple"
             )
 
+    def check_shape(self, y: Any, x: Any) -> None:
+        """Refuse an array in memory of another shape, such as that of the transposed Jacobian."""
+        if not isinstance(y, (np.ndarray, float, complex, np.generic)):
+            raise OutError(_ONE)
+        shape = (*np.shape(y), *np.shape(x))
+        if self.out.shape not in (shape, (np.size(y), np.size(x))):
+            check_fits(self.out, shape, self.out.dtype, of="the Jacobian")
+
     def view(self, size: int) -> Any:
         """An array in memory as the matrix; ``size`` is that of a block's lane."""
         if self.by_workers:
@@ -74,9 +84,7 @@ class Matrix:
     def write(self, start: int, stop: int, lanes: list[Any], total: int) -> None:
         """Write a block of a Jacobian that has ``total`` directions."""
         if len(lanes) != 1:
-            raise OutError(
-                "out= is one matrix: let f take and return one array (fwdad.ravel makes one)"
-            )
+            raise OutError(_ONE)
         block = lanes[0].reshape(stop - start, -1)
         J = self.view(block.shape[1])
         if J.shape[0 if self.by_rows else 1] != total:

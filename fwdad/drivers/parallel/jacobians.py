@@ -132,6 +132,7 @@ class _Run:
         self._finished: set[int] = set()  # the starts of blocks
         self._before: dict[int, Block] = {}
         self._shown = False
+        self._x = job.arguments()[0].leaves[0]
 
     def all_blocks(self) -> Head:
         """Find all blocks, or have them made; returns what the first one tells."""
@@ -208,6 +209,7 @@ class _Run:
         if block.written:
             return
         if self._into is not None:
+            self._into.check_shape(self._known().y, self._x)
             self._into.write(block.start, block.stop, block.lanes, self._known().total)
             return
         if not self.lanes:
