@@ -24,12 +24,13 @@ from fwdad.core.reentrant_context import EnteredTwice
 from fwdad.core.source_lines import characters, columns_of, shown
 
 __all__ = [
-    "AliasedArgumentError", "BoundsError", "CapacityError", "ChunkMismatchError",
-    "ChunkOperationError", "ColouringError", "DeadDualError", "DualLeakError", "DuplicateRuleError",
-    "FwdadError", "InternalError", "InvertibilityError", "IrreversibleError", "MissingRuleError",
-    "MissingTransposeError", "NoOutputError", "NonScalarOutputError",
-    "NondeterministicFunctionError", "NonlinearTangentError", "NotHolomorphicError", "OutError",
-    "PatternError", "RuleError", "SeedError", "StaleValueError", "UndefinedDerivativeError",
+    "AliasedArgumentError", "BoundsError", "CapacityError", "CheckpointError",
+    "ChunkMismatchError", "ChunkOperationError", "ColouringError", "DeadDualError", "DualLeakError",
+    "DuplicateRuleError", "ExecutorError", "FwdadError", "InternalError", "InvertibilityError",
+    "IrreversibleError", "MissingRuleError", "MissingTransposeError", "NoOutputError",
+    "NonScalarOutputError", "NondeterministicFunctionError", "NonlinearTangentError",
+    "NotHolomorphicError", "OutError", "PatternError", "RuleError", "SeedError", "SharedWriteError",
+    "StaleValueError", "UndefinedDerivativeError", "UnpicklableFunctionError",
     "UnpicklableTapeError", "UnsupportedTypeError", "UntraceableError",
 ]  # fmt: skip
 
@@ -506,6 +507,22 @@ class BoundsError(FwdadError):
 
 class UnpicklableTapeError(FwdadError, pickle.PicklingError):
     """A tape cannot be pickled, or was pickled by another version of the library."""
+
+
+class UnpicklableFunctionError(FwdadError, pickle.PicklingError):
+    """A function, or what it reads, cannot be pickled, and so not be sent to other processes."""
+
+
+class ExecutorError(FwdadError, RuntimeError):
+    """An executor takes no work, has lost its workers, or is none."""
+
+
+class SharedWriteError(FwdadError, ValueError):
+    """A function that threads should run at once writes into what they share, or draws from it."""
+
+
+class CheckpointError(FwdadError, RuntimeError):
+    """A checkpoint is of other work, or in use, or cannot be read or written."""
 
 
 class UntraceableError(FwdadError):

@@ -58,6 +58,13 @@ GROUPS = {
     "drivers/cotangents": ("drivers/test_refused_cotangents.py", "drivers/test_pullback.py"),
     "drivers/executable": ("api/test_jit.py",),
     "drivers/initial_values/*": ("scipy/test_initial_values.py",),
+    "drivers/parallel/jacobians": (
+        "drivers/parallel/test_executors.py",
+        "drivers/parallel/test_cluster.py",
+    ),
+    "drivers/parallel/checkpoints": ("drivers/parallel/test_interrupted.py",),
+    "drivers/parallel/values": ("drivers/parallel/test_interrupted.py",),
+    "drivers/parallel/*": ("drivers/parallel/test_executors.py",),
     "drivers/sparse_options": ("drivers/sparse/test_sparse_jacobian.py",),
     "drivers/sparse/*": (
         "drivers/sparse/test_sparse_jacobian.py",

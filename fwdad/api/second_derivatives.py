@@ -10,7 +10,8 @@ import numpy as np
 from fwdad.api.transforms import grad, scalar
 from fwdad.drivers.jacobian import jacobian
 from fwdad.drivers.jitted_function import Jitted
-from fwdad.drivers.sparse_options import Asks, sparse_options
+from fwdad.drivers.parallel.destinations import is_zarr
+from fwdad.drivers.sparse_options import Asks, blockwise_options, sparse_options
 from fwdad.eager.arguments import explicit_leaves
 from fwdad.errors import SeedError
 from fwdad.evaluation.arguments import (
@@ -71,6 +72,8 @@ def hessian(
     format: SparseFormat = "csr",
     check: bool = True,
     progress: bool = False,
+    executor: Any = None,
+    checkpoint_to: Any = None,
 ) -> Function: ...
 @overload
 def hessian(
@@ -91,6 +94,8 @@ def hessian(
     check: bool = True,
     out: Any = None,
     progress: bool = False,
+    executor: Any = None,
+    checkpoint_to: Any = None,
     **options: Unpack[ChunkedArguments],
 ) -> Any: ...
 @at_once((_matrix, _sparse_matrix), absent=(NOT_GIVEN,), kind=Asks)
@@ -107,6 +112,8 @@ def hessian(
     check: bool = True,
     out: Any = None,
     progress: bool = False,
+    executor: Any = None,
+    checkpoint_to: Any = None,
 ) -> Any:
     """The matrix of second derivatives of a function with a real scalar value.
 
@@ -120,6 +127,8 @@ def hessian(
         See :func:`jacobian`. A pattern is symmetric, of shape ``(x.size, x.size)``, and coloured
         such that each entry, or its mirror image, is found directly; a ``Colouring`` of
         ``kind="acyclic"`` takes fewer directions.
+    executor, checkpoint_to
+        See :func:`jacobian`.
 
     Returns
     -------
@@ -135,6 +144,8 @@ def hessian(
         See :func:`jvp`.
     PatternError, ColouringError
         See :func:`jacobian`; also if a pattern is not symmetric.
+    ExecutorError, UnpicklableFunctionError, SharedWriteError, CheckpointError
+        See :func:`jacobian`.
 
     Notes
     -----
@@ -149,10 +160,15 @@ def hessian(
            [2., 0.]])
     """
     options = {"chunk": chunk, **sparse_options(sparse, format, "symmetric", check=check)}
+    blockwise = blockwise_options(executor, checkpoint_to, sparse)
     if x is NOT_GIVEN:
         check_no_out(out, "hessian")
-        options["progress"] = progress
+        options |= {"progress": progress, **blockwise}
         return without_point(_call_hessian, scalar(f), args, kwargs, argnums, **options)
+    if blockwise or is_zarr(out):
+        blockwise |= {"args": args, "kwargs": kwargs, "argnums": argnums}
+        blockwise |= {"out": out, "progress": progress}
+        return jacobian(_gradient(f, argnums), x, chunk=chunk, **blockwise)
     if sparse is not None:
         check_no_out(out, "sparse Hessian")
         from fwdad.drivers.sparse.jacobian import Asked, sparse_jacobian  # noqa: PLC0415  (SciPy)

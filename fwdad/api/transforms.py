@@ -9,7 +9,8 @@ from fwdad.core.tracebacks import public
 from fwdad.drivers.gradient import value_and_gradient
 from fwdad.drivers.jacobian import call_jacobian
 from fwdad.drivers.jitted_function import Jitted
-from fwdad.drivers.sparse_options import sparse_options
+from fwdad.drivers.sparse_options import blockwise_options, sparse_options
+from fwdad.errors import UnsupportedTypeError
 from fwdad.evaluation.out_arrays import check_target, written_into
 from fwdad.evaluation.signatures import (
     A,
@@ -80,6 +81,8 @@ def jacfwd(
     format: SparseFormat = "csr",
     check: bool = True,
     progress: bool = False,
+    executor: Any = None,
+    checkpoint_to: Any = None,
 ) -> Function: ...
 @public
 def jacfwd(
@@ -95,6 +98,8 @@ def jacfwd(
     format: SparseFormat = "csr",  # noqa: A002  (SciPy's name)
     check: bool = True,
     progress: bool = False,
+    executor: Any = None,
+    checkpoint_to: Any = None,
 ) -> Any:
     """Turn a function into one that returns its Jacobian, by forward mode.
 
@@ -104,7 +109,9 @@ def jacfwd(
         Any NumPy program.
     argnums : int or tuple of int, default 0
         The arguments to differentiate with respect to, all of them positional.
-    chunk, has_aux, outputs, holomorphic, stack, sparse, format, check, progress
+    chunk, has_aux, outputs, holomorphic, stack, sparse, format, check
+        See :func:`jacobian`.
+    progress, executor, checkpoint_to
         See :func:`jacobian`. A pattern is coloured once, when this is called.
 
     Returns
@@ -144,6 +151,7 @@ def jacfwd(
         stack=stack,
         progress=progress,
         **sparse_options(sparse, format, "forward", check=check),
+        **blockwise_options(executor, checkpoint_to, sparse),
     )
 
 
@@ -188,6 +196,8 @@ def jacrev(
     format: SparseFormat = "csr",
     check: bool = True,
     progress: bool = False,
+    executor: Any = None,
+    checkpoint_to: Any = None,
 ) -> Function: ...
 @public
 def jacrev(
@@ -202,6 +212,8 @@ def jacrev(
     format: SparseFormat = "csr",  # noqa: A002  (SciPy's name)
     check: bool = True,
     progress: bool = False,
+    executor: Any = None,
+    checkpoint_to: Any = None,
 ) -> Any:
     """Turn a function into one that returns its Jacobian, by reverse mode: row by row.
 
@@ -211,7 +223,7 @@ def jacrev(
         Any NumPy program.
     argnums : int or tuple of int, default 0
         The arguments to differentiate with respect to, all of them positional.
-    chunk, has_aux, outputs, stack, sparse, format, check, progress
+    chunk, has_aux, outputs, stack, sparse, format, check, progress, executor, checkpoint_to
         See :func:`jacobian`; ``chunk`` is the number of rows that travel together. A pattern is
         coloured once, when this is called.
 
@@ -248,6 +260,7 @@ def jacrev(
         stack=stack,
         progress=progress,
         **sparse_options(sparse, format, "reverse", check=check),
+        **blockwise_options(executor, checkpoint_to, sparse),
     )
 
 
@@ -379,11 +392,23 @@ def value_and_grad(
 ) -> ValueAndGradient[P, R]: ...
 @overload
 def value_and_grad(
-    f: Function, argnums: Argnums, *, has_aux: bool = False, chunk: ChunkSize = "auto"
+    f: Function,
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    chunk: ChunkSize = "auto",
+    over: Any = None,
+    executor: Any = None,
 ) -> Function: ...
 @public
 def value_and_grad(
-    f: Function, argnums: Argnums = 0, *, has_aux: bool = False, chunk: ChunkSize = "auto"
+    f: Function,
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    chunk: ChunkSize = "auto",
+    over: Any = None,
+    executor: Any = None,
 ) -> Any:
     """Turn a function with a real scalar value into one that returns value and gradient.
 
@@ -391,21 +416,34 @@ def value_and_grad(
     ----------
     f, argnums, has_aux, chunk
         See :func:`grad`.
+    over : list, Dask bag or array, Zarr array or tuple of Zarr arrays, optional
+        The parts of a data set: f is the loss ``f(x, part, *args)``, and what is returned is called
+        without the part, ``(x, *args)``, and sums over all of them. Of Dask's collections the parts
+        are partitions, of Zarr arrays chunks of rows, read by the workers.
+    executor : executor of concurrent.futures or loky, or distributed.Client, optional
+        Who works on the parts; see :func:`jacobian`.
 
     Returns
     -------
     callable
         Returns ``(f(x), gradient)``, as ``scipy.optimize.minimize(jac=True)`` wants; with
-        ``has_aux`` ``((f(x), aux), gradient)``. It takes ``out`` as that of :func:`grad` does.
+        ``has_aux`` ``((f(x), aux), gradient)``, where aux is a list if it is a sum ``over`` parts.
+        It takes ``out`` as that of :func:`grad` does, if it is no sum.
 
     Raises
     ------
     UnsupportedTypeError, NonScalarOutputError
-        See :func:`grad`.
+        See :func:`grad`; also if ``over`` is no data set that is known, or empty.
+    ExecutorError, UnpicklableFunctionError, SharedWriteError
+        See :func:`jacobian`; also if the loss draws random numbers.
 
     Notes
     -----
-    Costs what :func:`grad` costs. At kinks see :func:`jvp`.
+    Costs what :func:`grad` costs, for each part. At kinks see :func:`jvp`.
+
+    The sum is a tree, part 0 with part 1, 2 with 3 and so on: it has the same bits without an
+    executor and at every number of workers. Data in memory is sent once, and not with each call,
+    to Dask's workers; processes of this machine read it from one file.
 
     Examples
     --------
@@ -414,6 +452,15 @@ def value_and_grad(
     >>> print(value, gradient)
     5.0 [2. 4.]
     """
+    if over is not None:
+        from fwdad.drivers.parallel.sums import SummedGradient  # noqa: PLC0415  (few need it)
+
+        return SummedGradient(scalar(f), argnums, over, executor, has_aux=has_aux)
+    if executor is not None:
+        raise UnsupportedTypeError(
+            "value_and_grad has an executor and nothing to share out: a gradient is one run of f "
+            "and one reverse pass. Sums over data are, with over=parts"
+        )
     return Transformed(_call_value_and_grad, scalar(f), argnums, has_aux=has_aux, chunk=chunk)
 
 

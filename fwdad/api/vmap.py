@@ -10,8 +10,11 @@ import numpy as np
 
 from fwdad.core.tracebacks import public
 from fwdad.display.words import function_in_words
+from fwdad.drivers.parallel.points import PointsJob, values_by_workers
+from fwdad.drivers.parallel.pools import pool_of
 from fwdad.eager.calls.dispatch import call, on_call
 from fwdad.eager.lifting.reached import Carrier
+from fwdad.eager.run import STATE
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluation.signatures import Function
 from fwdad.frontend.calls.tables import builtin
@@ -22,16 +25,18 @@ from fwdad.tangents.plain import plain
 class Vmapped(Carrier):
     """A function of many points; made by :func:`vmap`."""
 
-    def __init__(self, f: Function, in_axes: Any, out_axes: int) -> None:
+    def __init__(self, f: Function, in_axes: Any, out_axes: int, executor: Any = None) -> None:
         functools.update_wrapper(self, f, updated=())
         self.__wrapped__ = f
         self.in_axes = in_axes
         self.out_axes = out_axes
+        self._executor = executor
 
     @public  # of which a tape takes the inside, and not the `try`
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The values of f at all points."""
-        return _called(self.__wrapped__, self.in_axes, self.out_axes, args, kwargs)
+        axes = self.in_axes, self.out_axes
+        return _called(self.__wrapped__, *axes, args, kwargs, self._executor)
 
     def __repr__(self) -> str:
         return f"<fwdad.vmap of {function_in_words(self.__wrapped__)}>"
@@ -44,7 +49,7 @@ class Vmapped(Carrier):
 
 
 @public
-def vmap(f: Function, in_axes: Any = 0, out_axes: int = 0) -> Vmapped:
+def vmap(f: Function, in_axes: Any = 0, out_axes: int = 0, *, executor: Any = None) -> Vmapped:
     """Turn a function of one point into a function of many: a loop over them.
 
     Parameters
@@ -58,6 +63,9 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: int = 0) -> Vmapped:
         0.
     out_axes : int, default 0
         Along which axis of each array of the result they are.
+    executor : executor of concurrent.futures or loky, or distributed.Client, optional
+        Who calls f, at some points in each task; see :func:`jacobian`. In a derivative or under
+        :func:`jit` the points are computed where that is.
 
     Returns
     -------
@@ -73,6 +81,8 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: int = 0) -> Vmapped:
         If there is no point, or arguments have different numbers of them.
     IndexError
         If an argument has no such axis.
+    ExecutorError, UnpicklableFunctionError, SharedWriteError
+        See :func:`jacobian`; also if f draws random numbers, with an executor.
 
     Notes
     -----
@@ -96,7 +106,9 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: int = 0) -> Vmapped:
     if isinstance(out_axes, bool) or not isinstance(out_axes, (int, np.integer)):
         raise UnsupportedTypeError(f"out_axes must be an int; got {type_in_words(out_axes)}")
     _check_axes(in_axes)
-    return Vmapped(f, in_axes, int(out_axes))
+    if executor is not None:
+        pool_of(executor)  # raises if it is none, or shut down
+    return Vmapped(f, in_axes, int(out_axes), executor)
 
 
 def _check_axes(axes: Any) -> None:
@@ -112,8 +124,19 @@ def _check_axes(axes: Any) -> None:
 # -- interpreted
 
 
-def _called(f: Any, in_axes: Any, out_axes: int, args: Any, kwargs: Any) -> Any:
-    return _one_by_one(_plainly, f, in_axes, out_axes, args, kwargs)
+def _called(
+    f: Any, in_axes: Any, out_axes: int, args: Any, kwargs: Any, executor: Any = None
+) -> Any:
+    if executor is None or STATE.run is not None:
+        return _one_by_one(_plainly, f, in_axes, out_axes, args, kwargs)
+    n = _count(_lengths(args, in_axes) + _lengths(kwargs, 0))
+    job = PointsJob(f, _point, args, in_axes, kwargs)
+    return _together(_plainly, values_by_workers(job, n, executor), out_axes)
+
+
+def _point(args: Any, in_axes: Any, kwargs: Any, k: int) -> tuple[Any, Any]:
+    """The arguments of a call."""
+    return tuple(_taken(args, in_axes, k)), _taken(kwargs, 0, k)
 
 
 def _plainly(f: Any, *args: Any, **kwargs: Any) -> Any:
@@ -157,7 +180,7 @@ _SHAPES = "vmap: the function returns arrays of different shapes at different po
 
 @builtin(_called)
 def _traced(tracer: Tracer, *given: Any) -> Any:
-    return tracer.call(_mapped, given, {})
+    return tracer.call(_mapped, given[:5], {})  # there are no workers in a tape
 
 
 def _mapped(f: Any, in_axes: Any, out_axes: int, args: Any, kwargs: Any) -> Any:

@@ -10,8 +10,9 @@ from fwdad.core.fallbacks import Untraced
 from fwdad.core.progress import Progress
 from fwdad.drivers.jacobian_blocks import value_and_compiled_columns
 from fwdad.drivers.jacobian_rows import rows_pay, value_and_rows
+from fwdad.drivers.parallel.destinations import is_zarr
 from fwdad.drivers.per_argument import per_argument
-from fwdad.drivers.sparse_options import Asks, sparse_options
+from fwdad.drivers.sparse_options import Asks, blockwise_options, refuse_blockwise, sparse_options
 from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.drivers.tape_cache import jitted_of, tape_or_else
 from fwdad.evaluation.arguments import (
@@ -103,6 +104,8 @@ def value_and_jacobian(
     holomorphic: bool = False,
     stack: bool = False,
     progress: bool = False,
+    executor: Any = None,
+    checkpoint_to: Any = None,
 ) -> Function: ...
 @overload
 def value_and_jacobian(
@@ -137,6 +140,8 @@ def value_and_jacobian(
     check: bool = True,
     out: Any = None,
     progress: bool = False,
+    executor: Any = None,
+    checkpoint_to: Any = None,
 ) -> Any:
     """The value of a function and its Jacobian, from the same runs.
 
@@ -144,7 +149,7 @@ def value_and_jacobian(
     ----------
     f, x, chunk, mode, argnums, args, kwargs, has_aux, outputs, holomorphic, stack
         See :func:`jacobian`.
-    sparse, format, check, out, progress
+    sparse, format, check, out, progress, executor, checkpoint_to
         See :func:`jacobian`.
 
     Returns
@@ -166,11 +171,14 @@ def value_and_jacobian(
         "holomorphic": holomorphic, "stack": stack,
     }  # fmt: skip
     options |= sparse_options(sparse, format, mode, check=check)
+    blockwise = blockwise_options(executor, checkpoint_to, sparse)
     if x is NOT_GIVEN:
         check_no_out(out, "value_and_jacobian")
-        return without_point(
-            _call_value_and_jacobian, f, args, kwargs, argnums, **options, progress=progress
-        )
+        options |= {"progress": progress, **blockwise}
+        return without_point(_call_value_and_jacobian, f, args, kwargs, argnums, **options)
+    if blockwise or is_zarr(out):
+        blockwise |= {"out": out, "progress": progress}
+        return _by_blocks(f, x, argnums, args, kwargs, options, blockwise)
     if sparse is not None:
         check_no_out(out, "sparse Jacobian")
         return _by_colours(_sparse, f, x, argnums, args, kwargs, options)
@@ -232,6 +240,21 @@ def _rows_or_columns(
         return first_that_can("jacobian", f, *candidates)
 
 
+def _by_blocks(
+    f: Function,
+    x: Any,
+    argnums: Argnums,
+    args: Any,
+    kwargs: Any,
+    options: Any,
+    blockwise: dict[str, Any],
+) -> Any:
+    """What :func:`value_and_jacobian` returns, by workers, or with a checkpoint."""
+    from fwdad.drivers.parallel.jacobians import value_and_blocks  # noqa: PLC0415  (few need it)
+
+    return value_and_blocks(f, x, argnums, args, kwargs, options, **blockwise)
+
+
 def _by_colours(
     evaluate: Any, f: Function, x: Any, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
@@ -278,6 +301,8 @@ def jacobian(
     holomorphic: bool = False,
     stack: bool = False,
     progress: bool = False,
+    executor: Any = None,
+    checkpoint_to: Any = None,
 ) -> Derivative[P]: ...
 @overload
 def jacobian(
@@ -291,6 +316,8 @@ def jacobian(
     holomorphic: bool = False,
     stack: bool = False,
     progress: bool = False,
+    executor: Any = None,
+    checkpoint_to: Any = None,
 ) -> Function: ...
 @overload
 def jacobian(
@@ -321,6 +348,8 @@ def jacobian(
     check: bool = True,
     out: Any = None,
     progress: bool = False,
+    executor: Any = None,
+    checkpoint_to: Any = None,
 ) -> Any:
     """The Jacobian of a function at a point: exact, N columns at a time.
 
@@ -361,6 +390,12 @@ def jacobian(
     progress : bool, default False
         Show a bar of tqdm (``pip install 'fwdad[progress]'``), chunk after chunk, if a dense J
         takes more than a second.
+    executor : executor of concurrent.futures or loky, or distributed.Client, optional
+        Who computes the blocks, of ``chunk`` columns or rows each: threads, processes, or a
+        cluster. f travels with its source.
+    checkpoint_to : path, optional
+        A folder for finished blocks. The same call goes on where an earlier one was stopped,
+        whatever stopped it.
 
     Returns
     -------
@@ -380,11 +415,21 @@ def jacobian(
     OutError
         If ``out`` is of another shape, dtype or layout, read-only, or shares memory with an
         argument: nothing is written then.
+    ExecutorError, UnpicklableFunctionError
+        If an executor is shut down, or loses its workers; if f cannot be sent to other processes.
+    SharedWriteError
+        If threads would run an f that writes into what they share, or draws random numbers.
+    CheckpointError
+        If a checkpoint is of another function, argument or option, in use, or cannot be written.
 
     Notes
     -----
     Costs a run of f on duals for each chunk of columns; by rows one run of f, and a reverse pass
     for each chunk of rows. At kinks see :func:`jvp`.
+
+    With an executor the result has the same bits at every number of workers, in whatever order they
+    finish. By rows f runs once in each worker. What f writes outside of it, or prints, it does in
+    each block, and in other processes to their copies.
 
     The three layouts, for x of shape ``(3,)`` and y of shape ``(2,)``:
 
@@ -409,10 +454,15 @@ def jacobian(
         "holomorphic": holomorphic, "stack": stack,
     }  # fmt: skip
     options |= sparse_options(sparse, format, mode, check=check)
+    blockwise = blockwise_options(executor, checkpoint_to, sparse)
     if x is NOT_GIVEN:
         check_no_out(out, "jacobian")
-        options["progress"] = progress
+        options |= {"progress": progress, **blockwise}
         return without_point(call_jacobian, f, args, kwargs, argnums, **options)
+    if blockwise or is_zarr(out):
+        blockwise |= {"out": out, "progress": progress}
+        found = _by_blocks(f, x, argnums, args, kwargs, options, blockwise)
+        return _without_value(found, options)
     if sparse is not None:
         check_no_out(out, "sparse Jacobian")
         return _by_colours(_sparse_alone, f, x, argnums, args, kwargs, options)
@@ -445,6 +495,7 @@ def _arguments(argnums: Argnums, args: Any, kwargs: Any, options: Any) -> dict[s
 def _traced_value_and_jacobian(tracer: Tracer, f: Any, x: Any = NOT_GIVEN, **options: Any) -> Any:
     if x is NOT_GIVEN:
         return value_and_jacobian(f, **options)
+    refuse_blockwise(tracer, options)
     if options.get("sparse") is not None:
         return _traced_sparse(tracer, f, x, **options)
     return traced_value_and_jacobian(tracer, f, x, **options)
@@ -454,6 +505,7 @@ def _traced_value_and_jacobian(tracer: Tracer, f: Any, x: Any = NOT_GIVEN, **opt
 def _traced_jacobian(tracer: Tracer, f: Any, x: Any = NOT_GIVEN, **options: Any) -> Any:
     if x is NOT_GIVEN:
         return jacobian(f, **options)
+    refuse_blockwise(tracer, options)
     if options.get("sparse") is not None:
         return _without_value(_traced_sparse(tracer, f, x, **options), {"has_aux": False} | options)
     return traced_jacobian(tracer, f, x, **options)

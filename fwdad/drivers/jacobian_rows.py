@@ -47,22 +47,31 @@ def value_and_rows(
         chunk=chunk,
     )  # fmt: skip
     y, pullback = result[:2]
-    leaves, structure = flatten(y)
-    sizes = [math.prod(leaf_shape(leaf)) for leaf in leaves]
+    leaves, _ = flatten(y)
     arguments, single = arguments_of(f, x, args, kwargs, argnums)
-    progress.begin(sum(sizes), "rows")
+    progress.begin(sum(math.prod(leaf_shape(leaf)) for leaf in leaves), "rows")
     if sink is not None:
         given: Any = {"single": single, "chunk": chunk, "progress": progress}
         put_rows(sink, pullback, y, arguments, **given)
         return (y, sink.out, *result[2:])
-    x_bar = pullback.of_leaves(_unit_cotangents(leaves), progress.update)
-    rows = _rows_of_leaves(leaves, leaves_of_x(arguments, x_bar, single=single))
+    x_bar = pullback.of_leaves(unit_cotangents(leaves), progress.update)
+    found = leaves_of_x(arguments, x_bar, single=single)
+    return (y, rows_in_structures(y, found, arguments, single=single, stack=stack), *result[2:])
+
+
+def rows_in_structures(
+    y: Any, found: list[Any], arguments: Arguments, *, single: bool, stack: bool
+) -> Any:
+    """The Jacobian, of all cotangents of x's leaves for :func:`unit_cotangents` of y."""
+    leaves, structure = flatten(y)
+    sizes = [math.prod(leaf_shape(leaf)) for leaf in leaves]
+    rows = _rows_of_leaves(leaves, found)
     if stack:
         wide = [
             np.concatenate([p.reshape(size, -1) for p in parts], axis=1)
             for size, parts in zip(sizes, rows, strict=True)
         ]
-        return (y, np.concatenate([wide[k] for k in leaf_order(structure)]), *result[2:])
+        return np.concatenate([wide[k] for k in leaf_order(structure)])
     blocks = []
     for leaf, parts in zip(leaves, rows, strict=True):
         own = [p.reshape(leaf_shape(leaf) + p.shape[1:]) for p in parts]
@@ -75,7 +84,7 @@ def value_and_rows(
             trees.append(unflatten(inner, own[at : at + count], lambda _: NoTangent))
             at += count
         blocks.append(trees[0] if single else tuple(trees))
-    return (y, unflatten(structure, blocks, lambda _: NoTangent), *result[2:])
+    return unflatten(structure, blocks, lambda _: NoTangent)
 
 
 def put_rows(
@@ -126,18 +135,23 @@ def unit_vectors(like: Any, count: int, n: int) -> Iterator[tuple[int, int, Any]
         units[at] = 0
 
 
-def _unit_cotangents(leaves: list[Any]) -> list[np.ndarray]:
-    """One row for each element of a value, and a second one, i times it, where it is complex."""
+def unit_cotangents(
+    leaves: list[Any], first: int = 0, last: int | None = None, n: int = 0
+) -> list[np.ndarray]:
+    """One row for each element of a value, and a second one, i times it, where it is complex.
+
+    Of these the ``first`` to the ``last``, filled up with zeros to ``n``; by default all.
+    """
     sizes = [math.prod(leaf_shape(leaf)) for leaf in leaves]
     counts = [size * (1 + _is_complex(leaf)) for size, leaf in zip(sizes, leaves, strict=True)]
-    total, start = sum(counts), 0
-    bars = []
+    last = sum(counts) if last is None else last
+    start, bars = 0, []
     for leaf, size, count in zip(leaves, sizes, counts, strict=True):
-        rows = np.zeros((total, size), leaf_dtype(leaf))
-        rows[start : start + size] = np.eye(size)
-        if count > size:
-            rows[start + size : start + count] = 1j * np.eye(size)
-        bars.append(rows.reshape(total, *leaf_shape(leaf)))
+        rows = np.zeros((max(n, last - first), size), leaf_dtype(leaf))
+        for begin, unit in ((start, 1), (start + size, 1j))[: count // max(size, 1)]:
+            at = np.arange(max(begin, first), min(begin + size, last))
+            rows[at - first, at - begin] = unit
+        bars.append(rows.reshape(len(rows), *leaf_shape(leaf)))
         start += count
     return bars
 

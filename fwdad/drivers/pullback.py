@@ -326,7 +326,7 @@ class Pullback(OfOneRun, Generic[T]):
         ]
         if out is not None:
             count = self._count(y_bars)
-            width = _width(self._of.chunk, count or 1, self._of.arguments.leaves)
+            width = width_of_rows(self._of.chunk, count or 1, self._of.arguments.leaves)
             return pull_into(self, out, y_bars, self._of, count=count, width=width)
         x_bar = self.of_leaves(y_bars)
         if self._reverse is not None and self._reverse.due:
@@ -356,7 +356,7 @@ class Pullback(OfOneRun, Generic[T]):
         if is_active(bars):
             return self._stacked([[call(operator.getitem, b, k) for b in bars]
                                   for k in range(count)])  # fmt: skip
-        width = min(count, _width(self._of.chunk, count, self._of.arguments.leaves))
+        width = min(count, width_of_rows(self._of.chunk, count, self._of.arguments.leaves))
         parts = self._rows(bars, count, width, done)
         return in_trees(parts, self._of.arguments, single=self._of.single)
 
@@ -563,7 +563,8 @@ def _share_memory(args: tuple[Any, ...]) -> bool:
     return share_memory([leaf for leaf in leaves if type(leaf) is np.ndarray])
 
 
-def _width(chunk: ChunkSize, count: int, leaves: list[Any]) -> int:
+def width_of_rows(chunk: ChunkSize, count: int, leaves: list[Any]) -> int:
+    """How many cotangents travel together, of arguments with these leaves."""
     width = width_of(chunk, count, leaves)
     return width if isinstance(width, int) else width(None)
 

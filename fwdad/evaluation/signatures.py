@@ -62,6 +62,8 @@ class JacobianOptions(HolomorphicArguments, total=False):
 
     mode: Mode
     argnums: int
+    executor: Any
+    checkpoint_to: Any
 
 
 class AllJacobianOptions(HolomorphicArguments, total=False):
@@ -77,6 +79,8 @@ class AllJacobianOptions(HolomorphicArguments, total=False):
     check: bool
     out: Any
     progress: bool
+    executor: Any
+    checkpoint_to: Any
 
 
 class JvpOptions(HolomorphicArguments, total=False):

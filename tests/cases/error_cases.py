@@ -1,7 +1,9 @@
 """One function for each way to go wrong: the error, the place that it names, what it says."""
 
+import multiprocessing
 import pickle
 import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -247,6 +249,42 @@ def pickled_tape_that_reads_a_lock():
     held = {"rate": 2.0, "lock": threading.Lock()}
     tape = fwdad.trace(lambda x: held["rate"] * x, X)
     return pickle.dumps(tape)
+
+
+@case(fwdad.errors.ExecutorError, "fwdad.jacobian(np.sin, X, executor=workers)", "takes no work")
+def executor_that_is_shut_down():
+    workers = ThreadPoolExecutor(1)
+    workers.shutdown()
+    return fwdad.jacobian(np.sin, X, executor=workers)
+
+
+@case(fwdad.errors.UnpicklableFunctionError, "fwdad.jacobian(f, X, executor=workers)", "lock")
+def function_that_cannot_be_sent():
+    lock = threading.Lock()
+
+    def f(x):
+        with lock:
+            return x * x
+
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as workers:
+        return fwdad.jacobian(f, X, executor=workers)
+
+
+@case(fwdad.errors.SharedWriteError, "fwdad.jacobian(f, X, executor=workers)", "array from outside")
+def threads_that_write_one_array():
+    kept = np.zeros(X.size)
+
+    def f(x):
+        kept[:] = x
+        return kept * x
+
+    with ThreadPoolExecutor(1) as workers:
+        return fwdad.jacobian(f, X, executor=workers)
+
+
+@case(fwdad.errors.CheckpointError, "fwdad.jacobian(np.sin, X, checkpoint_to=__file__)", "a file")
+def checkpoint_that_is_a_file():
+    return fwdad.jacobian(np.sin, X, checkpoint_to=__file__)
 
 
 @case(fwdad.errors.ColouringError, 'colour(wide, kind="star")', r"symmetric.*\(2, 3\).*columns")

@@ -1,0 +1,1 @@
+"""Derivatives by many workers: blocks of Jacobians, points, and the parts of a data set."""
