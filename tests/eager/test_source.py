@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -237,3 +238,42 @@ def test_file_without_the_function(tmp_path, text):
     path.write_text(text)
     linecache.checkcache(str(path))
     assert found(module.f) is None
+
+
+def test_threads_parse_at_once():
+    """gh-106905: Python counted the nesting of what two threads parse together."""
+    script = textwrap.dedent(
+        """
+        import gc, threading, time
+        from fwdad.eager.lifting import source
+
+        class Slow:
+            def __del__(self):
+                time.sleep(0)  # lets another thread run
+
+        lines = ["def f(x):\\n", "    return [x, (x + 1) * 2, {1: x}]\\n"] * 100
+        errors = []
+
+        def parse():
+            try:
+                for _ in range(50):
+                    slow = Slow()
+                    slow.itself = slow
+                    del slow
+                    source._MODULES.clear()
+                    assert source._module("a.py", lines, 0, len(lines)) is not None
+            except BaseException as error:
+                errors.append(error)
+
+        gc.set_threshold(200, 1, 1)
+        threads = [threading.Thread(target=parse) for _ in range(4)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        assert not errors, errors
+        assert gc.isenabled()
+        """
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

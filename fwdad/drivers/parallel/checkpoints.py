@@ -7,11 +7,11 @@ there. Nothing in it is a pickle.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import io
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +120,7 @@ class Checkpoint:
         except OSError as error:
             raise self._failed(error) from error
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(self._lock)
         except OSError as error:
             self.close()
             raise CheckpointError(
@@ -232,3 +232,15 @@ def _unpacked(content: bytes) -> tuple[dict[str, Any], list[Any]]:
     header = json.loads(file.readline())
     read = [np.lib.format.read_array(file, allow_pickle=False) for _ in range(header["arrays"])]
     return header, read
+
+
+def _lock(descriptor: int) -> None:
+    """Lock a file until it is closed, or the process ends; an OSError if another one has."""
+    if sys.platform == "win32":
+        import msvcrt  # noqa: PLC0415  (each system has one of the two)
+
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl  # noqa: PLC0415
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
+from fwdad.core.gc_pause import NoCollection
 from fwdad.eager.lifting.carried import show
 from fwdad.eager.lifting.texts import texts
 from fwdad.errors import MissingRuleError
@@ -155,7 +156,9 @@ def _module(name: str, lines: list[str], start: int, end: int) -> _Module | None
     if held is not None and held.text == text:
         return held
     try:
-        tree = ast.parse("".join(imports_of(lines[:start])) + text, name)
+        # where it is collected meanwhile, another thread may parse, and Python mixes the two up
+        with NoCollection() as resting, resting:  # (gh-106905, until 3.11.8 and 3.12.1)
+            tree = ast.parse("".join(imports_of(lines[:start])) + text, name)
     except SyntaxError:
         return None
     if len(_MODULES) >= _MODULES_KEPT:
