@@ -25,10 +25,24 @@ _ASKED: dict[object, int] = {}
 
 
 class _Limit:
-    """The program's own limit, and what it was last set to here."""
+    """The program's own limit, and what it may have been set to here: an interrupt tells not."""
 
     own = 0
-    raised = 0
+    ours: tuple[int, ...] = ()
+
+    @classmethod
+    def note(cls, now: int) -> None:
+        """Take another limit than ours for the program's own."""
+        if not _ASKED or now not in cls.ours:
+            cls.own = now
+
+    @classmethod
+    def change(cls, now: int, limit: int) -> None:
+        """Set the limit."""
+        cls.ours = now, limit
+        if limit != now:
+            sys.setrecursionlimit(limit)
+        cls.ours = (limit,)
 
 
 class HigherLimit(EnteredTwice):
@@ -49,27 +63,23 @@ class HigherLimit(EnteredTwice):
         limit = self._limit
         with _LOCK:
             now = sys.getrecursionlimit()
-            if not _ASKED or now != _Limit.raised:
-                _Limit.own = now
+            _Limit.note(now)
             if not limit:
                 main = threading.get_ident() == _MAIN
                 limit = under_hooks(_Limit.own, main, threading.stack_size())
             _ASKED[self] = limit
-            if limit > now:
-                sys.setrecursionlimit(limit)
-            _Limit.raised = max(limit, now)
+            _Limit.change(now, max(limit, now))
 
     def end(self) -> None:
         """See the class."""
         with _LOCK:
+            if not _ASKED:  # nothing was begun, or it has ended
+                return
             now = sys.getrecursionlimit()
-            if now != _Limit.raised:
-                _Limit.own = now
-            if _ASKED.pop(self, None) is not None:
-                raised = max(_Limit.own, *_ASKED.values()) if _ASKED else _Limit.own
-                if raised != now:
-                    sys.setrecursionlimit(raised)
-                _Limit.raised = raised
+            _Limit.note(now)
+            limits = [limit for request, limit in _ASKED.items() if request is not self]
+            _Limit.change(now, max(_Limit.own, *limits, 0))
+            _ASKED.pop(self, None)
 
 
 _MAIN = threading.main_thread().ident

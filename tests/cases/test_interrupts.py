@@ -26,6 +26,7 @@ X = np.linspace(0.3, 1.1, N)
 V = np.arange(1.0, N + 1)
 TABLE = np.cos(np.arange(N))
 BUFFER = np.zeros(N)
+LIMIT = sys.getrecursionlimit()
 
 
 class Model:
@@ -147,6 +148,7 @@ def entered():
         "a place": errors._RUNNING.place,
         "warnings off": loops._SILENT.on,
         "the collector off": not gc.isenabled(),
+        "a higher recursion limit": sys.getrecursionlimit() != LIMIT,
     }
     return [name for name, value in told.items() if value]
 

@@ -32,7 +32,9 @@ def texts(f: FunctionType) -> Iterator[tuple[str, list[str], Carried | None]]:
     object that carries them as a third item.
     """
     name = _FROZEN.get(f.__code__.co_filename, f.__code__.co_filename)
-    yield from carried_texts(f.__code__)
+    for of, lines, held in carried_texts(f.__code__):
+        if of in ("", f.__code__.co_filename) or f.__code__.co_filename == NAMELESS:
+            yield of, lines, held
     for lines in _known(name, f):
         yield f.__code__.co_filename, lines, None
     file = f.__globals__.get("__file__")

@@ -102,12 +102,13 @@ def test_f_raises_in_the_middle(tmp_path):
 
 
 SCRIPT = """
-import sys
+import signal, sys
 import numpy as np, fwdad
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from tests.drivers.parallel.programs import Slow
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
     runs, folder, how = sys.argv[1:]
     X = np.linspace(0.1, 2.0, 80)
     f = Slow(runs, 0.1)

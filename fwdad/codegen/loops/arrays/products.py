@@ -23,6 +23,7 @@ from fwdad.ir.notation import ATOM, tuple_text
 from fwdad.ir.ops import Value, is_array
 from fwdad.ir.types import ArrayType
 
+_TILES = (8, 2, 1)  # neighbours at once, and what is left of them
 _FEWEST = 4  # elements of a row whose length is known, for which vectors are worth while
 
 
@@ -210,7 +211,8 @@ def _sum_rows(w: Parts, out: Value, letters, operands, lengths: dict[str, str]) 
     """Add up rows of one operand, times numbers of the others; false if they have no rows.
 
     The result's last axis must be one of this operand alone, which others use again: it is copied,
-    that axis last and with whole vectors, and the sums stay in registers.
+    that axis last and with whole vectors, and the sums stay in registers: of some neighbours at
+    once, which use the same rows.
     """
     (terms, result), (arrays, names) = letters, operands
     along = result[-1:]
@@ -237,23 +239,40 @@ def _sum_rows(w: Parts, out: Value, letters, operands, lengths: dict[str, str]) 
     with w.loops.over(names_of, sizes, [*map(axis_of, kept)]):
         w.code.line(f"{panel}[{subscript([index[c] for c in kept])}] = {item}")
     w.arrays.new(out, sizes[: len(result)])
-    factors = [
-        f"{name}[{_place(index, term, a.type)}]"
-        for k, (term, a, name) in enumerate(zip(terms, arrays, names, strict=True))
-        if k != having[0]
-    ]
+    others = [k for k in range(len(terms)) if k != having[0]]
     row = f"vector_read({width}, None, {panel}, {subscript([index[c] for c in kept])})"
-    place = subscript(names_of[: len(result)])
-    with w.loops.over(names_of, sizes, range(len(result) - 1)):
-        w.code.line(f"for {index[along]} in range(0, {lengths[along]}, {width}):")
-        with w.code.indented():
-            w.draft.vector_line(f"{totals} = vector_filled({width}, 0.0)")
-            with w.loops.over(names_of, sizes, range(len(result), len(letters))):
-                product = " * ".join([*factors, row])
-                w.draft.vector_line(f"{totals} = {totals} + {product}")
-            w.draft.vector_line(
-                f"vector_write({totals}, {lengths[along]}, {w.names.name(out)}, {place})"
-            )
+    tiled = axis_of(max(again, key=result.index))
+    at, size = names_of[tiled], sizes[tiled]
+    before, behind = range(tiled), range(tiled + 1, len(result) - 1)
+
+    def sums(count: int) -> None:
+        rows = [{**index, letters[tiled]: f"{at} + {k}" if k else at} for k in range(count)]
+        held = [f"{totals}_{k}" for k in range(count)]
+        for total in held:
+            w.draft.vector_line(f"{total} = vector_filled({width}, 0.0)")
+        with w.loops.over(names_of, sizes, range(len(result), len(letters))):
+            for of_row, total in zip(rows, held, strict=True):
+                factors = [
+                    f"{names[k]}[{_place(of_row, terms[k], arrays[k].type)}]" for k in others
+                ]
+                w.draft.vector_line(f"{total} = {total} + {' * '.join([*factors, row])}")
+        for of_row, total in zip(rows, held, strict=True):
+            place = f"{w.names.name(out)}, {subscript([of_row[c] for c in result])}"
+            w.draft.vector_line(f"vector_write({total}, {lengths[along]}, {place})")
+
+    with w.loops.over(names_of, sizes, before):
+        start, left = "0", out.type.shape[tiled]
+        for count in _TILES:
+            if isinstance(left, int) and left < count > 1:
+                continue
+            left = left % count if isinstance(left, int) else left
+            stop = f"{size} - {size} % {count}" if count > 1 else size
+            w.code.line(f"for {at} in range({start}, {stop}, {count}):")
+            with w.code.indented(), w.loops.over(names_of, sizes, behind):
+                w.code.line(f"for {index[along]} in range(0, {lengths[along]}, {width}):")
+                with w.code.indented():
+                    sums(count)
+            start = stop
     return True
 
 
