@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import fwdad
+from fwdad.eager.lifting.carried import Text, key_of, receive
 from fwdad.eager.lifting.source import find_source
 
 
@@ -238,6 +239,15 @@ def test_file_without_the_function(tmp_path, text):
     path.write_text(text)
     linecache.checkcache(str(path))
     assert found(module.f) is None
+
+
+def test_what_came_with_a_pickle_from_another_file():
+    f = lambda x: x + 1
+    key = key_of(f.__code__)
+    lines = ((f.__code__.co_firstlineno - 1, "f = lambda x: x * 2\n"),)
+    held = receive((Text("elsewhere.py", lines, frozenset({key}), frozenset()),))
+    assert found(f) == "lambda x: x + 1"
+    assert held.texts(key)
 
 
 def test_threads_parse_at_once():
