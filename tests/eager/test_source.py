@@ -242,7 +242,7 @@ def test_file_without_the_function(tmp_path, text):
 
 
 def test_what_came_with_a_pickle_from_another_file():
-    f = lambda x: x + 1
+    f, _ = lambda x: x + 1, None
     key = key_of(f.__code__)
     lines = ((f.__code__.co_firstlineno - 1, "f = lambda x: x * 2\n"),)
     held = receive((Text("elsewhere.py", lines, frozenset({key}), frozenset()),))
