@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fwdad.ops.record import Layout, Risk, op
+from fwdad.ops.record import Layout, Risk, named, op
 
 op(np.where, np.clip, layout=Layout.ELEMENTWISE)
 op(np.take_along_axis, layout=Layout.KEPT)
@@ -20,6 +20,7 @@ op(
     lengths_of_values=True,
 )  # fmt: skip
 op(np.bincount, lengths_of_values=True, risk=Risk.RAISES)
+named("scipy.signal._peak_finding_utils", "_local_maxima_1d", lengths_of_values=True)
 
 # -- indices
 op(np.digitize, np.interp, np.unravel_index, np.ravel_multi_index, risk=Risk.RAISES)

@@ -321,7 +321,7 @@ def uniform_filter1d_transpose(
 # -- registration
 
 
-def _keep_derivatives(function: Any) -> None:
+def keep_derivatives(function: Any) -> None:
     """Make a filter raise where it would round a value with a derivative to integers."""
     rule = RULES[function]
     body = rule.body
@@ -351,12 +351,12 @@ for _name, _convolves in (
 ):
     _dotted, _is_along_one = f"scipy.ndimage.{_name}", _name.endswith("1d")
     multilinear(_dotted, argnums=("input", "weights"))
-    when_imported(_dotted, _keep_derivatives)
+    when_imported(_dotted, keep_derivatives)
     _law_by_name(_dotted, _one_axis_law if _is_along_one else _many_axes_law)
     for _argnum, _adjoint in enumerate((_many_axes_input, _many_axes_weights)):
         _own = _one_axis(_adjoint) if _is_along_one else _adjoint
         transpose_by_name(_dotted, argnum=_argnum)(functools.partial(_own, convolves=_convolves))
 
 linear("scipy.ndimage.uniform_filter1d", argnums="input")
-when_imported("scipy.ndimage.uniform_filter1d", _keep_derivatives)
+when_imported("scipy.ndimage.uniform_filter1d", keep_derivatives)
 _law_by_name("scipy.ndimage.uniform_filter1d", _mean_law)

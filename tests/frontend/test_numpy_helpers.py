@@ -159,3 +159,19 @@ def test_places_outside_of_a_list_raise_as_they_do():
 def test_arrays_on_memory_that_is_given_are_refused():
     with pytest.raises(fwdad.errors.UntraceableError):
         fwdad.jit(lambda x: np.ndarray((2,), buffer=x) * 2)(X)
+
+
+def written_after(x):
+    y = x * 2.0
+    z = np.array(y, copy=None)  # y itself
+    y[0] = x[1] ** 2
+    return z * x
+
+
+def test_array_that_copies_where_it_must():
+    x = np.array([0.3, 1.2, -0.4])
+    wanted = fwdad.jacobian(written_after, x)
+    np.testing.assert_allclose(wanted[0], [x[1] ** 2, 2 * x[0] * x[1], 0.0])
+    for transform in (fwdad.jacfwd, fwdad.jacrev):
+        found = fwdad.jit(transform(written_after), backend="numpy")(x)
+        np.testing.assert_allclose(found, wanted)

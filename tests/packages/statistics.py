@@ -315,8 +315,6 @@ CASES = [
         "statsmodels",
         "arma_impulse_response",
         _statsmodels_arma_process,
-        {"*": "MissingRuleError"},
-        why="lfilter of SciPy is compiled code",
     ),
     PackageFunction("statsmodels", "pdf_kernel_asym, gamma", _statsmodels_kde),
     PackageFunction("pingouin", "compute_effsize, Hedges' g", _pingouin_effsize),

@@ -197,7 +197,11 @@ def _ndarray(
 def _array(tracer: Interpreter, x: Any, *args: Any, ndmin: Any = 0, **options: Any) -> Any:
     if "copy" in options:
         options["copy"] = copy_asked(options["copy"])
-    array = tracer.operations.call_native(np.array, (x, *args), options)
+    if options.get("copy", True) is None and not options.get("subok"):  # only where it must
+        del options["copy"]
+        array = tracer.call(np.asarray, (x, *args), options)
+    else:
+        array = tracer.operations.call_native(np.array, (x, *args), options)
     if not mentions_symbols(ndmin) and not ndmin:
         return array
     while array.type.ndim < tracer.values.known(ndmin):

@@ -66,11 +66,6 @@ def apply_linear(
     of one matrix, all lanes at once, and others, or with ``by_lane``, lane by lane. ``y`` is an
     array of the result's shape and dtype, if known: recording a tangent then needs no solution.
     """
-    x_dot = primals[k]
-    if isinstance(x_dot, Zero):
-        return ZERO
-    if isinstance(x_dot, Undefined):
-        return x_dot.use()
 
     def law_of(chunk: Any) -> Any:
         lanes = chunk.lanes
@@ -82,6 +77,23 @@ def apply_linear(
         solution = solve(np.reshape(columns, (columns.shape[0], -1)))
         return Chunk(np.moveaxis(np.reshape(solution, (len(solution), -1, chunk.n)), -1, 0))
 
+    return apply_law(function, primals, k, law_of, y, **options)
+
+
+def apply_law(
+    function: Any,
+    primals: tuple[Any, ...],
+    k: int,
+    law_of: Callable[[Chunk], Chunk],
+    y: Any = None,
+    **options: Any,
+) -> Any:
+    """As :func:`apply_linear`, by a function of all lanes."""
+    x_dot = primals[k]
+    if isinstance(x_dot, Zero):
+        return ZERO
+    if isinstance(x_dot, Undefined):
+        return x_dot.use()
     refuse_symbols(x_dot)
     if type(x_dot) is not Chunk and hasattr(x_dot, "__fwdad_linear__"):
         return x_dot.__fwdad_linear__(function, primals, options, law_of, x_dot, y)
