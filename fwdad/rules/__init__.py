@@ -25,6 +25,7 @@ from fwdad.rules import scipy_decompositions as scipy_decompositions
 from fwdad.rules import scipy_distance as scipy_distance
 from fwdad.rules import scipy_factors as scipy_factors
 from fwdad.rules import scipy_ndimage as scipy_ndimage
+from fwdad.rules import scipy_piecewise as scipy_piecewise
 from fwdad.rules import scipy_rank_filters as scipy_rank_filters
 from fwdad.rules import scipy_signal as scipy_signal
 from fwdad.rules import scipy_solvers as scipy_solvers

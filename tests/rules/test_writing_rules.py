@@ -473,3 +473,34 @@ def test_rules_that_return_something_else(answer, message):
         with pytest.raises(fwdad.errors.ChunkMismatchError, match=message) as caught:
             FIRST[mode](f, X)
         assert "test_writing_rules.py:" in caught.value.msg
+
+
+@pytest.mark.parametrize("outer", ["forward", "reverse"])
+@pytest.mark.parametrize("inner", ["forward", "reverse"])
+@pytest.mark.parametrize("how", ["assigned", "by itself", "a value"])
+def test_second_derivatives_where_the_rule_fills_an_array(how, inner, outer):
+    """Its memory has the tangents of the outer call, and its tangent those of the inner one."""
+
+    def square(x, out):
+        out[:] = x**2
+
+    @fwdad.frule(square, argnums=("x", "out"), mutates=(1,))
+    def square_frule(primals, tangents):
+        (x, out), (x_dot, _) = primals, tangents
+        y = np.empty_like(out)
+        if how == "assigned":
+            y[:] = x**2
+        elif how == "by itself":
+            square(x, y)
+        else:
+            y = x**2
+        return (None, y), (fwdad.ZERO, 2 * x * x_dot)
+
+    def f(x):
+        out = np.empty(len(x))
+        square(x, out)
+        return np.sum(out**2)
+
+    x = np.array([0.3, 1.2, -0.7])
+    H = fwdad.jacobian(lambda x: fwdad.jacobian(f, x, mode=inner), x, mode=outer)
+    np.testing.assert_allclose(H, np.diag(12 * x**2), rtol=1e-13)

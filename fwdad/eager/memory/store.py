@@ -10,7 +10,7 @@ import numpy as np
 from fwdad.eager.calls.creation import explicit_items, make_array
 from fwdad.eager.duals.array import Array, root_of, wrap
 from fwdad.eager.duals.dual import check_alive
-from fwdad.eager.duals.explicit import explicit, records
+from fwdad.eager.duals.explicit import explicit, records, settled
 from fwdad.eager.duals.scalar import DOUBLE, Scalar, across_lanes, number, parts_of
 from fwdad.eager.duals.tags import isinstance_dual, top_tag
 from fwdad.eager.memory.shadow import (
@@ -212,9 +212,7 @@ def _value(v: Any) -> Any:
         items = explicit_items(v) if SHADOWED else v
         return make_array(items) if top_tag(items) is not None else v
     if type(v) is Array and SHADOWED:
-        raw = plain(v)
-        if find_shadow(raw) is not None:
-            return wrap(raw, copy=True)
+        return settled(v) if find_shadow(plain(v)) is not None else v
     return v
 
 
