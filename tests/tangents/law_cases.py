@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.fft
 import scipy.ndimage
+import scipy.signal
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad.rules  # noqa: F401  (fills the closed list)
@@ -423,3 +424,15 @@ def seeds(n, value, seed=0):
     if np.asarray(value).dtype.kind == "c":
         lanes = lanes + 1j * rng.uniform(-1, 1, lanes.shape)
     return lanes
+
+
+one = through_its_rule(scipy.signal.upfirdn)
+CASES[scipy.signal.upfirdn] = [
+    (lambda x, one=one: one(V, x, 2, 3, 1), C),
+    (lambda x, one=one: one(x, A, 3, 2), V),
+]
+flat = through_its_rule(scipy.signal._sigtools._convolve2d)
+CASES[scipy.signal._sigtools._convolve2d] = [
+    (lambda x, flat=flat: flat(x, A, 1, 2, 8), B),
+    (lambda x, flat=flat: flat(B, x, 0, 1, 4), A),
+]
