@@ -25,7 +25,7 @@ _ASKED: dict[object, int] = {}
 
 
 class _Limit:
-    """The program's own limit, and what it may have been set to here: an interrupt tells not."""
+    """The program's own limit, and the values that may be set here: two while it changes."""
 
     own = 0
     ours: tuple[int, ...] = ()

@@ -50,6 +50,14 @@ def _values(c: Any, x: Any, at: Any, order: int, extrapolate: bool, like: Any) -
     return out
 
 
+def _defined(y: Any, y_dot: Any) -> Any:
+    """A tangent that is NaN where the value is: beyond the ends, without extrapolation."""
+    missing = np.isnan(plain(y))
+    if isinstance(y_dot, Zero) or not np.any(missing):
+        return y_dot
+    return np.where(missing, np.nan, 1.0) * y_dot
+
+
 @frule(
     "scipy.interpolate._ppoly.evaluate",
     argnums=("c", "x", "xp", "out"),
@@ -66,16 +74,13 @@ def evaluate_frule(primals, tangents, *, dx, extrapolate):
     y, y_dot = _values(c, *given, out), ZERO
     piece = _pieces(x, xp)
     if not isinstance(c_dot, Zero):
-        s = xp - x[piece]
-        if not extrapolate:  # what is NaN has no derivative, either
-            s = np.where((plain(xp) >= min(plain(x))) & (plain(xp) <= max(plain(x))), s, np.nan)
-        for j, power in enumerate(_powers(s, c.shape[0], dx)):
+        for j, power in enumerate(_powers(xp - x[piece], c.shape[0], dx)):
             if power is not None:
                 y_dot = y_dot + power[:, None] * c_dot[j, piece]
     if not (isinstance(xp_dot, Zero) and isinstance(x_dot, Zero)):
         slope = _values(c, x, xp, dx + 1, extrapolate, out)
         y_dot = y_dot + slope * (xp_dot - x_dot[piece])[:, None]
-    return (None, y), (ZERO, y_dot)
+    return (None, y), (ZERO, _defined(y, y_dot))
 
 
 @frule(
@@ -112,7 +117,8 @@ def integrate_frule(primals, tangents, *, extrapolate):
             weights = ((upper - x[:-1]) ** p - (lower - x[:-1]) ** p) * (_direction(x) / p)
             y_dot = y_dot + np.sum(weights[:, None] * c_dot[j], axis=0)
     values = _values(c, x, ends, 0, extrapolate, np.empty((2, *out.shape), out.dtype))
-    return (None, y), (ZERO, y_dot + values[1] * b_dot - values[0] * a_dot)
+    y_dot = y_dot + values[1] * b_dot - values[0] * a_dot
+    return (None, y), (ZERO, _defined(y, y_dot))
 
 
 @frule(

@@ -8,16 +8,17 @@ rank. What lies beyond the borders of ``mode="constant"`` is ``cval``, and has n
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 
-from fwdad.rules.core.by_name import refuse_symbols
+from fwdad.rules.core.by_name import Lazy, refuse_symbols
 from fwdad.rules.core.define import frule
 from fwdad.rules.core.registry import when_imported
 from fwdad.rules.scipy_ndimage import keep_derivatives
 from fwdad.tangents.zero import ZERO, Zero
+
+ndimage = Lazy("scipy.ndimage")
 
 _NAMES = (
     "rank_filter", "median_filter", "percentile_filter", "minimum_filter", "maximum_filter",
@@ -46,13 +47,10 @@ def _frule(function: Any, primals: Any, tangents: Any, **options: Any) -> Any:
 def _register(name: str) -> None:
     dotted = f"scipy.ndimage.{name}"
 
+    @frule(dotted, argnums=("input",))
     def body(primals: Any, tangents: Any, **options: Any) -> Any:
-        return _frule(found[0], primals, tangents, **options)
+        return _frule(getattr(ndimage, name), primals, tangents, **options)
 
-    found: list[Any] = []
-    when_imported(dotted, found.append)
-    functools.update_wrapper(body, _frule)
-    frule(dotted, argnums=("input",))(body)
     when_imported(dotted, keep_derivatives)
 
 

@@ -46,7 +46,7 @@ def filtered(b: Any, x: Any, a: Any, axis: int) -> Any:
     """The output of a filter that begins at rest, and behind it the state that it ends in."""
     lengths = list(x.shape)
     lengths[axis] = max(len(a), len(b)) - 1
-    rest = np.zeros(lengths, np.result_type(b, a, x))
+    rest = np.zeros(lengths, np.result_type(b, a, x, np.float32))
     y, zf = sigtools._linear_filter(b, a, x, axis, rest)  # noqa: SLF001  (what lfilter calls)
     return np.concatenate([y, zf], axis)
 
@@ -55,7 +55,7 @@ def from_state(zi: Any, a: Any, n: int, axis: int) -> Any:
     """The same of a filter that begins in a state, and gets n zeros."""
     lengths = list(zi.shape)
     lengths[axis] = n
-    dtype = np.result_type(zi, a)
+    dtype = np.result_type(zi, a, np.float32)
     nothing = np.zeros(zi.shape[axis] + 1, dtype), np.zeros(lengths, dtype)
     y, zf = sigtools._linear_filter(nothing[0], a, nothing[1], axis, zi.astype(dtype))  # noqa: SLF001
     return np.concatenate([y, zf], axis)

@@ -104,6 +104,24 @@ def test_outside_without_extrapolation():
     assert_allclose(J[1], fwdad.jacobian(lambda x: spline(x)(0.5), X), rtol=1e-13)
 
 
+def test_what_is_not_defined_has_no_derivative():
+    def constants(x):
+        return interpolate.PPoly(x[None, :5], KNOTS, extrapolate=False)(np.array([-1.0, 0.5, 9.0]))
+
+    def integral(x):
+        return interpolate.PPoly(np.stack([x[:5], x[:5]]), KNOTS, extrapolate=False).integrate(
+            -1, 2
+        )
+
+    for mode in ("forward", "reverse"):
+        J = fwdad.jacobian(constants, X, mode=mode)
+        assert np.isnan(J[0, 0])
+        assert np.isnan(J[2, 4])
+        assert_array_equal(J[1], [1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        assert np.isnan(integral(X))
+        assert np.all(np.isnan(fwdad.jacobian(integral, X, mode=mode)[:3]))
+
+
 def test_an_integral_whose_breakpoints_move_is_refused():
     with pytest.raises(MissingRuleError, match="breakpoints carry a derivative"):
         fwdad.jacobian(lambda x: interpolate.CubicSpline(KNOTS + x, x).integrate(1.0, 2.0), 0.1 * X)

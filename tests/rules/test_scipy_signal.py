@@ -103,6 +103,7 @@ FILTERS = {
     "all of it": lambda x: signal.lfilter(x[:3], coefficients(x), x.reshape(3, 4), axis=0),
     "finite": lambda x: signal.lfilter(x[:3], [2.0], x),
     "with a state": with_state,
+    "of whole numbers": lambda x: signal.lfilter([1, 2, 3], [2, 1], np.arange(5), zi=x[:2])[0],
     "in two parts": in_two_parts,
     "sosfilt": lambda x: signal.sosfilt(SOS, x.reshape(2, 6)),
     "its sections": lambda x: signal.sosfilt(SOS + VARIED * x.reshape(2, 6), np.ones(7)),

@@ -252,7 +252,7 @@ def mark_of(leaves: list[Any]) -> bytes:
     for leaf in leaves:
         a = np.ascontiguousarray(plain(leaf))
         digest.update(f"{a.dtype.str}{a.shape}".encode())
-        if a.dtype.kind == "O":  # classes with tangents of their own: nobody else compares them
+        if a.dtype.kind == "O":  # registered classes: their values are not compared
             continue
         a = a + np.zeros((), a.dtype)
         a[np.isnan(a)] = np.nan

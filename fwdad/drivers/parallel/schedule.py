@@ -80,7 +80,7 @@ class Schedule:
             except queue.Empty:
                 return
             _, at = self._under_way.pop(id(future), (None, None))
-            # the first exception is the one that is told
+            # the first exception is the one that is raised
             with contextlib.suppress(Exception):
                 if at is not None and not future.cancelled():
                     self._take(at, returned(self._pool.result(future)))

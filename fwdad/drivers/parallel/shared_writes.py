@@ -42,7 +42,7 @@ def global_generators() -> tuple[Any, ...]:
 
 
 def _watched() -> tuple[Any, ...]:
-    """The generators that nobody but f draws from: Dask's own threads draw from Python's."""
+    """The generators that only f draws from: threads of Dask draw from Python's, too."""
     found = global_generators()
     return found[:1] if "distributed" in sys.modules else found
 
