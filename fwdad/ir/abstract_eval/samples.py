@@ -19,6 +19,7 @@ ANY_NUMBER = Size()  # numbers that are not lengths
 # Unknown lengths get two sets of small, distinct numbers: what varies with them is unknown too.
 _FIRST = (2, 3, 5, 7, 11, 13, 17, 19)
 _SECOND = (16, 15, 14, 10, 9, 8, 6, 4)  # falling: the smaller of two is not the same one
+_ORDERED = ((_FIRST, (4, 6, 8, 9, 10, 14, 15, 16)), (_FIRST[::-1], _SECOND))
 
 _MOST_SIZES = 5
 _MOST_PATTERNS = 400
@@ -147,14 +148,16 @@ def assignments(sizes: list[Size], lengths: list[int]) -> Iterator[list[dict[Siz
     """Pairs of samples of the unknown lengths, starting with all of them free.
 
     The first two pairs leave every length free; the second also keeps integers that are not lengths
-    equal. Then lengths are made to agree with each other or with a known one, fewest agreements
-    first.
+    equal, and the next two the order of the lengths (a kernel that has to fit into its image). Then
+    lengths are made to agree with each other or with a known one, fewest agreements first.
     """
     for k in (2, 1):
         yield [
             {**dict(zip(sizes, numbers, strict=False)), ANY_NUMBER: m}
             for m, numbers in ((1, _FIRST), (k, _SECOND))
         ]
+    for pair in _ORDERED if len(sizes) > 1 else ():
+        yield [{**dict(zip(sizes, numbers, strict=False)), ANY_NUMBER: 1} for numbers in pair]
     if not sizes or len(sizes) > _MOST_SIZES:
         return
     choices = []
