@@ -48,7 +48,11 @@ def _start(m: int, origin: int, reversed_kernel: bool) -> int:
 
 def _places(n: int, before: int, after: int, mode: str) -> np.ndarray:
     """The element of an axis of length n that each element of its extension is."""
-    at = np.arange(-before, n + after)
+    return inside(np.arange(-before, n + after), n, mode)
+
+
+def inside(at: np.ndarray, n: int, mode: str) -> np.ndarray:
+    """The element of an axis of length n that stands at each place, also beyond the ends."""
     if mode == "nearest":
         return np.clip(at, 0, n - 1)
     if mode == "wrap":
@@ -58,7 +62,7 @@ def _places(n: int, before: int, after: int, mode: str) -> np.ndarray:
     return np.minimum(at, period - at - (1 if mode == "reflect" else 0)) if n > 1 else at * 0
 
 
-def _extended(x: Any, lengths: Sequence[int], starts: Sequence[int], mode: str, cval: Any) -> Any:
+def extended(x: Any, lengths: Sequence[int], starts: Sequence[int], mode: str, cval: Any) -> Any:
     """The image with its borders, as the filter sees it."""
     for axis, (m, before) in enumerate(zip(lengths, starts, strict=True)):
         after = m - 1 - before
@@ -133,7 +137,7 @@ def _kernel_adjoint(
     x = x if hasattr(x, "dtype") else np.asarray(x)
     x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
     shape = x.shape
-    read = _extended(x, lengths, starts, mode, cval)
+    read = extended(x, lengths, starts, mode, cval)
     lanes = np.reshape(y_bar.lanes, (y_bar.n, -1))
     if conjugated:
         lanes = np.conjugate(lanes)
@@ -149,7 +153,7 @@ def _kernel_adjoint(
 # -- along one axis
 
 
-def _result_dtype(x: Any, weights: Any, output: Any) -> np.dtype[Any]:
+def result_dtype(x: Any, weights: Any, output: Any) -> np.dtype[Any]:
     """The dtype of what a filter returns."""
     dtype = x.dtype if output is None else np.dtype(output)
     if x.dtype.kind == "c" or getattr(weights, "dtype", dtype).kind == "c":
@@ -168,7 +172,7 @@ def _one_axis_law(
     origin: int = 0,
 ) -> Chunk:
     """All lanes of the image at once; those of the weights one after the other."""
-    dtype = _result_dtype(x, weights, output)
+    dtype = result_dtype(x, weights, output)
     if isinstance(x, Chunk):
         axis = axis % x.ndim + 1
         return Chunk(function(x.lanes, weights, axis, dtype, mode, 0.0, origin))
@@ -228,7 +232,7 @@ def _many_axes_law(
     axes: Any = None,
 ) -> Chunk:
     """All lanes of the image at once; those of the weights one after the other."""
-    dtype = _result_dtype(x, weights, output)
+    dtype = result_dtype(x, weights, output)
     weights = weights if hasattr(weights, "dtype") else np.asarray(weights)
     shape, origins = _full_form(x.ndim, weights.shape, origin, axes)
     weights = np.reshape(weights, shape)
@@ -296,7 +300,7 @@ def _mean_law(
     origin: int = 0,
 ) -> Chunk:
     """All lanes at once."""
-    dtype = _result_dtype(x_dot, None, output)
+    dtype = result_dtype(x_dot, None, output)
     return Chunk(function(x_dot.lanes, size, axis % x_dot.ndim + 1, dtype, mode, 0.0, origin))
 
 
@@ -339,7 +343,7 @@ def keep_derivatives(function: Any) -> None:
     rule.body = checked
 
 
-def _law_by_name(dotted: str, lanes: Any) -> None:
+def law_by_name(dotted: str, lanes: Any) -> None:
     when_imported(dotted, lambda function: law(function)(functools.partial(lanes, function)))
 
 
@@ -352,11 +356,11 @@ for _name, _convolves in (
     _dotted, _is_along_one = f"scipy.ndimage.{_name}", _name.endswith("1d")
     multilinear(_dotted, argnums=("input", "weights"))
     when_imported(_dotted, keep_derivatives)
-    _law_by_name(_dotted, _one_axis_law if _is_along_one else _many_axes_law)
+    law_by_name(_dotted, _one_axis_law if _is_along_one else _many_axes_law)
     for _argnum, _adjoint in enumerate((_many_axes_input, _many_axes_weights)):
         _own = _one_axis(_adjoint) if _is_along_one else _adjoint
         transpose_by_name(_dotted, argnum=_argnum)(functools.partial(_own, convolves=_convolves))
 
 linear("scipy.ndimage.uniform_filter1d", argnums="input")
 when_imported("scipy.ndimage.uniform_filter1d", keep_derivatives)
-_law_by_name("scipy.ndimage.uniform_filter1d", _mean_law)
+law_by_name("scipy.ndimage.uniform_filter1d", _mean_law)
