@@ -315,7 +315,7 @@ def _zoomed(
     shapes: Any,
     _primals: Any,
     _tangents: Any,
-    zoom: Any = None,  # noqa: ARG001  (only the lengths that it leads to count)
+    zoom: Any = None,
     *,
     grid_mode: bool = False,
 ) -> tuple[Any, Any]:

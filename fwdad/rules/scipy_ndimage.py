@@ -344,6 +344,7 @@ def keep_derivatives(function: Any) -> None:
 
 
 def law_by_name(dotted: str, lanes: Any) -> None:
+    """Enter a function into the closed list; its law gets the function, too."""
     when_imported(dotted, lambda function: law(function)(functools.partial(lanes, function)))
 
 
