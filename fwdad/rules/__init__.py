@@ -28,6 +28,7 @@ from fwdad.rules import scipy_grids as scipy_grids
 from fwdad.rules import scipy_image_splines as scipy_image_splines
 from fwdad.rules import scipy_ndimage as scipy_ndimage
 from fwdad.rules import scipy_piecewise as scipy_piecewise
+from fwdad.rules import scipy_radial as scipy_radial
 from fwdad.rules import scipy_rank_filters as scipy_rank_filters
 from fwdad.rules import scipy_signal as scipy_signal
 from fwdad.rules import scipy_solvers as scipy_solvers

@@ -286,9 +286,18 @@ def _diagonal(tracer: Tracer, a: Symbol, *, wrap: bool) -> tuple[Any, ...]:
     return tracer.binary(operator.floordiv, at, columns), tracer.binary(operator.mod, at, columns)
 
 
+def _is_dtype(given: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether what stands for a dtype in a call is this one."""
+    try:
+        return np.dtype(given) == dtype
+    except TypeError:  # a class of arrays
+        return False
+
+
 @method("view")
 def _view(tracer: Tracer, a: Symbol, *args: Any, **kwargs: Any) -> Any:
-    if args or kwargs:
+    given = (*args, *kwargs.values())
+    if given and not (len(given) == 1 and _is_dtype(given[0], a.type.dtype)):
         message = "`view` with another dtype or class cannot be traced: use astype"
         raise UntraceableError(message, tracer.position.location())
     return tracer.recorder.load(a, Ellipsis)
