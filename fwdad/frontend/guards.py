@@ -34,6 +34,7 @@ from fwdad.eager.build import generator_state
 from fwdad.errors import FwdadError, is_library_file, with_article
 from fwdad.ir.abstract_eval.purity import FACTORS
 from fwdad.ir.types import is_static_array, number_type
+from fwdad.rules.core.registry import find_rule
 from fwdad.tangents.objects import attributes_of, has_fields
 
 INPUT, CONTAINER, CONSTANT, FIELDS, CONTENTS, OPAQUE = range(6)
@@ -127,12 +128,15 @@ def kind_of(x: Any) -> int:
         return FIELDS  # drawing is refused with its own message
     if _is_unchanging(t) or is_callable_of_library(x) or t.__name__ == _CYTHON:
         return CONSTANT
+    if t.__name__ == _FORTRAN and find_rule(x) is not None:
+        return CONSTANT
     if _reader(t) is not None:
         return CONTENTS
     return FIELDS if has_fields(t) else OPAQUE
 
 
 _CYTHON = "cython_function_or_method"  # each compiled module has a type of its own
+_FORTRAN = "fortran"  # of functions, but of Fortran's modules and their data, too
 
 
 def _is_unchanging(cls: type) -> bool:

@@ -37,6 +37,7 @@ from fwdad.ir.builder.call_form import positional
 from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.ir.types import is_static_array
 from fwdad.ops import record_of
+from fwdad.rules.core.by_name import untouched
 from fwdad.rules.core.registry import find_rule, function_name
 
 # C code that trusts the index arrays that it is given
@@ -188,7 +189,7 @@ class OperationCalls:
 
         made = {key: converted(key, value) for key, value in kwargs.items()}
         if rule is not None and not users:
-            made = {key: self._flag(value) for key, value in made.items()}
+            made = {key: self._flag(value) for key, value in untouched(made).items()}
         if any(type(a) in _OPTIONS for a in args):
             names: tuple[str | None, ...] = tuple(positional(f)) or _NAMES.get(f, ())
             if names and names[0] not in SHAPES:  # a function's first argument is not an option

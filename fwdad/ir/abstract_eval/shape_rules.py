@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.ir.abstract_eval import image_shapes
+from fwdad.ir.abstract_eval import image_shapes, table_shapes
 from fwdad.ir.abstract_eval.samples import sample_of
 from fwdad.ir.abstract_eval.shapes import joined_shapes, shape_of
 from fwdad.ir.ops import Operand, Value
@@ -224,6 +224,7 @@ BY_NAME: dict[str, Callable[..., Any]] = {
     "scipy.linalg.solveh_banded": _solved(1),
     "scipy.linalg.lu_solve": _solved_by_pivots,
     **image_shapes.BY_NAME,
+    **table_shapes.BY_NAME,
 }
 
 # The sparse kernels read memory at places that are values: they are not tried on samples.
