@@ -44,7 +44,8 @@ _SLOPES: dict[str, Callable[[Any], Any]] = {  # of each kernel, by the square of
     "inverse_quadratic": lambda s: -1.0 / ((s + 1.0) * (s + 1.0)),
     "gaussian": lambda s: -np.exp(-s),
 }
-_ROUGH = {"linear", "thin_plate_spline"}  # their slopes are infinite at the data point
+_ROUGH = {"linear", "thin_plate_spline"}  # their slopes by s are infinite at the data point
+_OF_ROOTS = {*_ROUGH, "cubic", "quintic"}  # and the slopes of these, once more
 
 
 def _kernel_slopes(x: Any, y: Any, kernel: str, epsilon: float, own: bool) -> list[Any]:
@@ -55,16 +56,14 @@ def _kernel_slopes(x: Any, y: Any, kernel: str, epsilon: float, own: bool) -> li
         )
     u = [epsilon * (x[:, None, a] - y[None, :, a]) for a in range(x.shape[1])]
     s = sum((v * v for v in u[1:]), u[0] * u[0])
-    if kernel in _ROUGH:
-        at = np.equal(plain(s), 0)
-        if not own and plain(s) is not s and np.any(at):
-            raise UndefinedDerivativeError(
-                f"the kernel {kernel!r} has no second derivative at its data points, of which one "
-                "is evaluated. Use another kernel, or other points"
-            )
-        slope = np.where(at, 0.0, _SLOPES[kernel](np.where(at, 1.0, s)))
-    else:
-        slope = _SLOPES[kernel](s)
+    at = np.equal(plain(s), 0)
+    if kernel in _ROUGH and not own and plain(s) is not s and np.any(at):
+        raise UndefinedDerivativeError(
+            f"the kernel {kernel!r} has no second derivative at its data points, of which one is "
+            "evaluated. Use another kernel, or other points"
+        )
+    slope = _SLOPES[kernel](np.where(at, 1.0, s) if kernel in _OF_ROOTS else s)
+    slope = np.where(at, 0.0, slope) if kernel in _OF_ROOTS else slope
     return [2.0 * epsilon * slope * v for v in u]
 
 

@@ -54,6 +54,11 @@ def _is_users_function(x: Any) -> bool:
     return isinstance(x, types.FunctionType) and not is_library_file(x.__code__.co_filename)
 
 
+def _is_setting(x: Any) -> bool:
+    """Whether something is a whole number, or a dict of whole numbers."""
+    return type(x) is int or (type(x) is dict and all(type(v) is int for v in x.values()))
+
+
 def _is_in_package(owner: Any) -> bool:
     """Whether what holds a number is of a package: names of a module, a class, or an object."""
     if isinstance(owner, (dict, types.ModuleType)):
@@ -98,7 +103,7 @@ class Outside:
         if path[0] == "attribute" and type(path[1]).__module__.startswith("fwdad."):
             return x  # our own objects' options
         kind = kind_of(x)
-        if kind == INPUT and type(x) is int and _is_in_package(path[1]):  # an exponent, a mode
+        if _is_setting(x) and _is_in_package(path[1]):  # an exponent, a mode, a table of them
             self.guard(("contents", path), contents(x))
             return x
         if kind == INPUT:
