@@ -28,8 +28,9 @@ interpnd = Lazy("scipy.interpolate._interpnd")
 rgi = Lazy("scipy.interpolate._rgi_cython")
 
 
-def _stacked(values: Any, dots: Any, axis: int = 0) -> tuple[Any, Any]:
+def _stacked(pairs: Any, axis: int = 0) -> tuple[Any, Any]:
     """Values side by side, and their tangents, some of which may be ``ZERO``."""
+    values, dots = zip(*pairs, strict=True)
     width = next((t.n for t in dots if not isinstance(t, Zero)), None)
     y = np.stack(values, axis)
     if width is None:
@@ -47,7 +48,7 @@ def _array(points: Any, dots: Any) -> tuple[Any, Any]:
     if isinstance(dots, Zero):
         dots = [ZERO] * len(points)
     pairs = [_array(p, t) for p, t in zip(points, dots, strict=True)]
-    return _stacked(*zip(*pairs, strict=True))
+    return _stacked(pairs)
 
 
 @frule(
@@ -70,7 +71,7 @@ def ndim_coords_from_arrays_frule(primals, tangents, *, ndim=None):
         return y, np.reshape(pairs[0][1], y.shape)
     shape = y.shape[:-1]
     spread = [[np.broadcast_to(v, shape) for v in pair] for pair in pairs]
-    return y, _stacked(*zip(*spread, strict=True), -1)[1]
+    return y, _stacked(spread, -1)[1]
 
 
 @frule("scipy.interpolate._rgi_cython.find_indices", argnums=("grid", "xi"), signature="(grid, xi)")
@@ -90,7 +91,7 @@ def find_indices_frule(primals, tangents):
         i = np.maximum(indices[k], 0)  # it is -1 where the point is NaN
         moved = xi_dot[k] - (1.0 - s[k]) * g_dot[i] - s[k] * g_dot[i + 1]
         rows.append(moved / (g[i + 1] - g[i]))
-    return (indices, s), (ZERO, _stacked(s, rows)[1])
+    return (indices, s), (ZERO, _stacked(zip(s, rows, strict=True))[1])
 
 
 @frule(

@@ -234,9 +234,10 @@ def _tangent(primals: Any, tangents: Any, y: Any, nu: Sequence[int], order: int,
 @frule(spline_values, argnums=("c", "at"))
 def spline_values_frule(primals, tangents, *, nu, order, mode):
     """Push tangents through values of a spline; see the module."""
+    c, at = primals
     for primal in primals:
         refuse_symbols(primal)
-    y = spline_values(*primals, nu, order, mode)
+    y = spline_values(c, at, nu, order, mode)
     return y, _tangent(primals, tangents, y, nu, order, mode)
 
 
@@ -248,7 +249,7 @@ def spline_values_transpose(
     refuse_symbols(y_bar)
     flat = Space((c.size,), y_bar.dtype)
     taps = _taps(at, c.shape, nu, order, mode)
-    c_bar = sum((scatter_add(y_bar * w, k, flat) for k, w in taps), ZERO)
+    c_bar: Any = sum((scatter_add(y_bar * w, k, flat) for k, w in taps), ZERO)
     return cast(into(c, np.reshape(c_bar, c.shape)), c.dtype)
 
 
