@@ -436,3 +436,6 @@ CASES[scipy.signal._sigtools._convolve2d] = [
     (lambda x, flat=flat: flat(x, A, 1, 2, 8), B),
     (lambda x, flat=flat: flat(B, x, 0, 1, 4), A),
 ]
+for function in (scipy.ndimage.spline_filter1d, scipy.ndimage.spline_filter):
+    one = through_its_rule(function)
+    CASES[function] = [(lambda x, one=one: one(x, 3, mode="reflect"), A), (one, C)]
