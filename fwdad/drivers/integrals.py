@@ -5,10 +5,11 @@ r"""Derivatives of the integrals that ``scipy.integrate.quad`` finds, and of tho
 
 QUADPACK runs on plain numbers. Its result is an extrapolation, whose derivative is another one, so
 the integral of the derivative is a sum of its own, over the subintervals that QUADPACK ended with:
-by the double exponential rule, which does not mind singular ends, with steps halved until the sum
-of f itself agrees with QUADPACK, and once more. That doubles the digits. The ends move by an
-integral over the empty interval beside them, by a Gauss rule that is right up to the seventh
-derivative.
+by the double exponential rule, which does not mind singular ends. Its steps are halved until the
+sum of f agrees with QUADPACK, and those of f and of its tangents have settled. In reverse mode the
+tangents are not known yet: the nodes are those that resolve f, and one that is 0 is refused. The
+ends move by an integral over the empty interval beside them, by a Gauss rule that is right up to
+the seventh derivative.
 
 Source of the rule: Takahasi and Mori (1974), "Double exponential formulas for numerical
 integration", https://doi.org/10.2977/prims/1195192451.
@@ -26,13 +27,17 @@ from fwdad.drivers.solver_call import as_tuple, bound, solve_plainly
 from fwdad.eager.activity import is_active
 from fwdad.eager.build import unseen
 from fwdad.eager.calls.dispatch import call, handler
+from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.errors import MissingRuleError, UndefinedDerivativeError
 from fwdad.evaluation.evaluators import stop_gradient
 from fwdad.rules.core.registry import when_imported
+from fwdad.tangents.zero import Zero
 
 _REACH = 4.0  # of the rule: the last node is 1e-37 of the interval away from its end
 _FIRST, _LAST = 4, 128  # steps for a unit of the rule
-_AGREES = 1e-12  # or what QUADPACK estimates of its own error, if that is more
+_AGREES = 1e-12  # with QUADPACK, unless that estimates a larger error of its own
+_SETTLED = 1e-8  # from one step to its half, which doubles the digits once more
+_RESOLVED = 1e-3  # the same of how the integrand runs, where its tangents are unknown
 _X, _W = np.polynomial.legendre.leggauss(4)
 
 
@@ -67,26 +72,63 @@ class _Map:
         return (np.concatenate([t, -t]), np.tile(weight, 2)) if self._both else (t, weight)
 
 
+def _rows(x: Any) -> list[np.ndarray]:
+    """The values of an integrand and all its tangents as plain rows; recorded runs have none."""
+    if not isinstance_dual(x):
+        return [np.reshape(x, (-1, np.shape(x)[-1]))]
+    is_known = x.tag.record is None and not isinstance(x.t, Zero)
+    return _rows(x.p) + (_rows(x.t.lanes) if is_known else [])
+
+
+def _shape(values: np.ndarray, weights: np.ndarray, even: np.ndarray, size: float) -> Any:
+    """A row between 0 and 1 that runs as the integrand does; and a mean of the integrand's size.
+
+    ``even`` are the weights in QUADPACK's variable, which also ranges are finite in.
+    """
+    scaled = values * (weights / even)
+    size = size or float(np.abs(scaled) @ even / np.sum(even))
+    if size == 0.0:
+        raise UndefinedDerivativeError(
+            "scipy.integrate.quad of an integrand that is 0 everywhere says nothing of the places "
+            "where its derivative must be known, and in reverse mode that is all there is: use "
+            "forward mode (jacfwd, or mode='forward')"
+        )
+    return scaled**2 / (scaled**2 + size**2) * (even / weights), size
+
+
 def _inside(f: Callable[[Any], Any], found: tuple[Any, ...], low: float, high: float) -> Any:
     """The integral from low to high by a rule whose derivatives are those of the integral."""
     value, error, info = found[:3]
     ends = np.stack([info["alist"], info["blist"]], axis=1)[: info["last"]]
     place, total = _Map(low, high), 0.0
-    steps, agrees = _FIRST, False
+    sums = sizes = np.zeros(1)
+    steps, size, tolerance = _FIRST, 0.0, _SETTLED
     while steps <= _LAST:
-        nodes, weights = place(*_nodes(ends, steps))
-        values = call(np.stack, [call(f, float(t)) for t in nodes])
-        added = call(np.dot, weights, call(np.ravel, values))
-        total = call(np.add, call(np.multiply, 0.5, total), added)
-        if agrees:
+        inner, even = _nodes(ends, steps)
+        nodes, weights = place(inner, even)
+        values = call(np.ravel, call(np.stack, [call(f, float(t)) for t in nodes]))
+        total = call(np.add, call(np.multiply, 0.5, total), call(np.dot, weights, values))
+        rows = np.concatenate(_rows(values))
+        if len(rows) == 1:  # so the nodes must tell how the integrand runs, not its integral alone
+            shape, size = _shape(rows[0], weights, np.resize(even, weights.shape), size)
+            rows, tolerance = np.stack([rows[0], shape]), _RESOLVED
+        count = max(len(rows), len(sums))  # tangents of a branch may come with later nodes
+        before, sums, sizes = (
+            np.pad(part, (0, count - len(part))) for part in (sums, sums / 2, sizes / 2)
+        )
+        sums[: len(rows)] += rows @ weights
+        sizes[: len(rows)] += np.abs(rows) @ weights
+        agrees = abs(sums[0] - value) <= max(error, _AGREES * sizes[0])
+        moved = np.abs(sums - before)
+        settled = moved[0] <= _SETTLED * sizes[0] and np.all(moved[1:] <= tolerance * sizes[1:])
+        if agrees and settled and steps > _FIRST:
             return total
-        agrees = abs(stop_gradient(total) - value) <= max(error, _AGREES * abs(value))
         steps *= 2
     raise UndefinedDerivativeError(
         f"scipy.integrate.quad found the integral {value:.10g}, its error being {error:.2g}, and a "
-        f"double exponential rule on the same subintervals {stop_gradient(total):.10g}: what does "
-        "not integrate the function does not integrate its derivative either. Give quad the places "
-        "where the integrand jumps or is singular as points, or divide the interval there"
+        f"double exponential rule on the same subintervals {sums[0]:.10g}, without settling for "
+        "it and its derivatives. Give quad the places where the integrand jumps or is singular as "
+        "points, or divide the interval there"
     )
 
 

@@ -99,6 +99,48 @@ def test_second_derivatives(name):
     np.testing.assert_allclose(fwdad.hessian(integral, X), expected, rtol=1e-7, atol=1e-10)
 
 
+SAYS_NOTHING = {  # the integral from -1 to 1 is 0, and QUADPACK does not divide the interval
+    "a peak": (lambda t, p: p / (t**2 + 1e-2), 0.0, 20 * np.arctan(10)),
+    "fast": (lambda t, p: p * np.cos(150 * t), 0.0, np.sin(150) / 75),
+    "odd": (lambda t, p: np.sin(p * t), 90.0, 0.0),
+    "odd and even": (
+        lambda t, p: np.sin(90 * t) + p * np.cos(90 * t), 0.0, np.sin(90) / 45,
+    ),
+    "singular": (lambda t, p: p * np.sqrt(1 - t**2), 0.0, np.pi / 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAYS_NOTHING)
+def test_a_value_that_says_nothing(name):
+    integrand, p, expected = SAYS_NOTHING[name]
+
+    def f(p):
+        return quad(lambda t: integrand(t, p), -1, 1)
+
+    np.testing.assert_allclose(fwdad.derivative(f, p), expected, rtol=1e-8, atol=1e-9)
+    if not np.any(integrand(np.linspace(-1, 1, 9), p)):
+        with pytest.raises(fwdad.errors.UndefinedDerivativeError, match="forward mode"):
+            fwdad.grad(f)(p)
+        return
+    try:
+        found = fwdad.grad(f)(p)
+    except fwdad.errors.UndefinedDerivativeError:
+        assert name.startswith("odd")  # refused, which is better than wrong
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3])
+def test_derivatives_in_a_branch_alone(chunk):
+    def f(p):
+        return quad(lambda t: p @ p * t if t > 0.97 else 1.0 * t, 0, 1, points=[0.97])
+
+    x = np.array([1.0, 2.0, 0.5])
+    expected = x[None] * (1 - 0.97**2)
+    got = fwdad.jacobian(f, x, chunk=chunk)
+    np.testing.assert_allclose(np.reshape(got, (1, 3)), expected, rtol=1e-9)
+
+
 def test_third_derivative_by_an_end():
     def integral(b):
         return quad(lambda t: np.sin(t * b), 0, b)
