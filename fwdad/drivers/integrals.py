@@ -6,10 +6,10 @@ r"""Derivatives of the integrals that ``scipy.integrate.quad`` finds, and of tho
 QUADPACK runs on plain numbers. Its result is an extrapolation, whose derivative is another one, so
 the integral of the derivative is a sum of its own, over the subintervals that QUADPACK ended with:
 by the double exponential rule, which does not mind singular ends. Its steps are halved until the
-sum of f agrees with QUADPACK, and those of f and of its tangents have settled. In reverse mode the
-tangents are not known yet: the nodes are those that resolve f, and one that is 0 is refused. The
-ends move by an integral over the empty interval beside them, by a Gauss rule that is right up to
-the seventh derivative.
+sum of f agrees with QUADPACK, and those of f and of its tangents have settled; in reverse mode,
+those of the cotangents that a sweep over the integrand's own operations finds. The ends move by an
+integral over the empty interval beside them, by a Gauss rule that is right up to the seventh
+derivative.
 
 Source of the rule: Takahasi and Mori (1974), "Double exponential formulas for numerical
 integration", https://doi.org/10.2977/prims/1195192451.
@@ -28,16 +28,19 @@ from fwdad.eager.activity import is_active
 from fwdad.eager.build import unseen
 from fwdad.eager.calls.dispatch import call, handler
 from fwdad.eager.duals.tags import isinstance_dual
+from fwdad.eager.run import STATE
+from fwdad.eager_reverse.sweep import Sweep
 from fwdad.errors import MissingRuleError, UndefinedDerivativeError
 from fwdad.evaluation.evaluators import stop_gradient
 from fwdad.rules.core.registry import when_imported
+from fwdad.tangents.plain import plain
+from fwdad.tangents.quiet import quietly
 from fwdad.tangents.zero import Zero
 
 _REACH = 4.0  # of the rule: the last node is 1e-37 of the interval away from its end
 _FIRST, _LAST = 4, 128  # steps for a unit of the rule
 _AGREES = 1e-12  # with QUADPACK, unless that estimates a larger error of its own
 _SETTLED = 1e-8  # from one step to its half, which doubles the digits once more
-_RESOLVED = 1e-3  # the same of how the integrand runs, where its tangents are unknown
 _X, _W = np.polynomial.legendre.leggauss(4)
 
 
@@ -72,28 +75,45 @@ class _Map:
         return (np.concatenate([t, -t]), np.tile(weight, 2)) if self._both else (t, weight)
 
 
-def _rows(x: Any) -> list[np.ndarray]:
-    """The values of an integrand and all its tangents as plain rows; recorded runs have none."""
-    if not isinstance_dual(x):
-        return [np.reshape(x, (-1, np.shape(x)[-1]))]
-    is_known = x.tag.record is None and not isinstance(x.t, Zero)
-    return _rows(x.p) + (_rows(x.t.lanes) if is_known else [])
+Totals = dict[Any, tuple[Any, Any]]
 
 
-def _shape(values: np.ndarray, weights: np.ndarray, even: np.ndarray, size: float) -> Any:
-    """A row between 0 and 1 that runs as the integrand does; and a mean of the integrand's size.
+def _totals(x: Any, weights: np.ndarray, first: dict[Any, int]) -> Totals:
+    """Weighted sums of an integrand's values and of all its tangents, each with its size.
 
-    ``even`` are the weights in QUADPACK's variable, which also ranges are finite in.
+    In a recorded run these are the cotangents of what was there before its operation ``first``.
     """
-    scaled = values * (weights / even)
-    size = size or float(np.abs(scaled) @ even / np.sum(even))
-    if size == 0.0:
-        raise UndefinedDerivativeError(
-            "scipy.integrate.quad of an integrand that is 0 everywhere says nothing of the places "
-            "where its derivative must be known, and in reverse mode that is all there is: use "
-            "forward mode (jacfwd, or mode='forward')"
-        )
-    return scaled**2 / (scaled**2 + size**2) * (even / weights), size
+    if not isinstance_dual(x):
+        rows = np.reshape(x, (-1, weights.size))
+        return {(): (rows @ weights, np.abs(rows) @ weights)}
+    found = _totals(x.p, weights, first)
+    if isinstance(x.t, Zero):
+        return found
+    if x.tag.record is not None:
+        return found | quietly(_pulled, x, weights, first)
+    lanes = _totals(x.t.lanes, weights, first)
+    return found | {(x.tag, key): total for key, total in lanes.items()}
+
+
+def _pulled(x: Any, weights: np.ndarray, first: dict[Any, int]) -> Totals:
+    """The cotangents for the weights, by a sweep over the operations of the integrand alone."""
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], weights.size)  # the size, if terms cancel
+    record, sweep = x.tag.record, Sweep(2, careful=False, nested=True)
+    sweep.spread(x.t.terms, np.stack([weights, weights * signs]))
+    for operation in reversed(record.operations[first.get(record, 0) :]):
+        operation.pull(sweep)
+    bars = {key: np.asarray(plain(bar)) for key, bar in sweep.remaining().items()}
+    return {key: (bar[0], np.max(np.abs(bar), initial=0)) for key, bar in bars.items()}
+
+
+def _recorded() -> dict[Any, int]:
+    """For each run under way that is recorded, the number of its operations so far."""
+    run, found = STATE.run, {}
+    while run is not None:
+        if run.tag.record is not None:
+            found[run.tag.record] = len(run.tag.record.operations)
+        run = run.outer
+    return found
 
 
 def _inside(f: Callable[[Any], Any], found: tuple[Any, ...], low: float, high: float) -> Any:
@@ -101,34 +121,31 @@ def _inside(f: Callable[[Any], Any], found: tuple[Any, ...], low: float, high: f
     value, error, info = found[:3]
     ends = np.stack([info["alist"], info["blist"]], axis=1)[: info["last"]]
     place, total = _Map(low, high), 0.0
-    sums = sizes = np.zeros(1)
-    steps, size, tolerance = _FIRST, 0.0, _SETTLED
+    totals: Totals = {}
+    first, steps = _recorded(), _FIRST
     while steps <= _LAST:
-        inner, even = _nodes(ends, steps)
-        nodes, weights = place(inner, even)
+        nodes, weights = place(*_nodes(ends, steps))
         values = call(np.ravel, call(np.stack, [call(f, float(t)) for t in nodes]))
         total = call(np.add, call(np.multiply, 0.5, total), call(np.dot, weights, values))
-        rows = np.concatenate(_rows(values))
-        if len(rows) == 1:  # so the nodes must tell how the integrand runs, not its integral alone
-            shape, size = _shape(rows[0], weights, np.resize(even, weights.shape), size)
-            rows, tolerance = np.stack([rows[0], shape]), _RESOLVED
-        count = max(len(rows), len(sums))  # tangents of a branch may come with later nodes
-        before, sums, sizes = (
-            np.pad(part, (0, count - len(part))) for part in (sums, sums / 2, sizes / 2)
-        )
-        sums[: len(rows)] += rows @ weights
-        sizes[: len(rows)] += np.abs(rows) @ weights
-        agrees = abs(sums[0] - value) <= max(error, _AGREES * sizes[0])
-        moved = np.abs(sums - before)
-        settled = moved[0] <= _SETTLED * sizes[0] and np.all(moved[1:] <= tolerance * sizes[1:])
-        if agrees and settled and steps > _FIRST:
+        added, before = _totals(values, weights, first), totals
+        totals = {
+            key: tuple(old / 2 + new for old, new in zip(
+                before.get(key, (0.0, 0.0)), added.get(key, (0.0, 0.0)), strict=True))
+            for key in before | added
+        }  # fmt: skip
+        (own,), (size,) = totals[()]
+        agrees = abs(own - value) <= max(error, _AGREES * size)
+        if agrees and steps > _FIRST and all(
+            np.all(np.abs(new - before.get(key, (0.0,))[0]) <= _SETTLED * size)
+            for key, (new, size) in totals.items()
+        ):  # fmt: skip
             return total
         steps *= 2
     raise UndefinedDerivativeError(
         f"scipy.integrate.quad found the integral {value:.10g}, its error being {error:.2g}, and a "
-        f"double exponential rule on the same subintervals {sums[0]:.10g}, without settling for "
-        "it and its derivatives. Give quad the places where the integrand jumps or is singular as "
-        "points, or divide the interval there"
+        f"double exponential rule on the same subintervals {own:.10g}, without settling for it and "
+        "its derivatives. Give quad the places where the integrand jumps or is singular as points, "
+        "or divide the interval there"
     )
 
 

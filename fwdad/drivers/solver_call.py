@@ -65,8 +65,8 @@ def as_tuple(args: Any) -> tuple[Any, ...]:
 
 def solve_plainly(
     solver: Any, given: dict[str, Any], extra: tuple[Any, ...], **changed: Any
-) -> Any:
-    """Run a solver on plain numbers, and functions whose results carry no derivative."""
+) -> tuple[Any, bool]:
+    """The result of a solver on plain numbers, and whether its functions returned derivatives."""
     options = {**given, **changed, "args": ()}
     more = options.pop("kwargs", None) or {}
     active = False
@@ -89,4 +89,5 @@ def solve_plainly(
                 plainly[name] = stop_gradient(value)
         return solver(**plainly)
 
-    return on_plain_numbers(solve, lambda: active), active
+    found = on_plain_numbers(solve, lambda: active)
+    return found, active
