@@ -37,7 +37,6 @@ from fwdad.ir.builder.call_form import positional
 from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.ir.types import is_static_array
 from fwdad.ops import record_of
-from fwdad.rules.core.by_name import untouched
 from fwdad.rules.core.registry import find_rule, function_name
 
 # C code that trusts the index arrays that it is given
@@ -189,7 +188,7 @@ class OperationCalls:
 
         made = {key: converted(key, value) for key, value in kwargs.items()}
         if rule is not None and not users:
-            made = {key: self._flag(value) for key, value in untouched(made).items()}
+            made = {key: self._flag(value) for key, value in made.items()}
         if any(type(a) in _OPTIONS for a in args):
             names: tuple[str | None, ...] = tuple(positional(f)) or _NAMES.get(f, ())
             if names and names[0] not in SHAPES:  # a function's first argument is not an option
@@ -208,6 +207,8 @@ class OperationCalls:
         """An option that must be known, perhaps a list or an array of numbers."""
         if isinstance(x, np.ndarray):
             x = self.recorder.as_symbol(x) if may_be_option(x) else x
+        if type(x) is Symbol and x.dtype.kind in "fc":
+            return x  # were its value assumed, a derivative by it would be lost
         if type(x) is Symbol and x.is_array:
             x = self.values.force(x)
             return tuple(x.tolist()) if x.ndim else x.item()

@@ -54,9 +54,12 @@ def _is_users_function(x: Any) -> bool:
     return isinstance(x, types.FunctionType) and not is_library_file(x.__code__.co_filename)
 
 
-def _is_setting(x: Any) -> bool:
-    """Whether something is a whole number, or a dict of whole numbers."""
-    return type(x) is int or (type(x) is dict and all(type(v) is int for v in x.values()))
+def _is_table_of_scipy(x: Any, owner: Any) -> bool:
+    """Whether something is a dict of whole numbers that a module of SciPy holds: codes by names."""
+    if type(x) is not dict or not x or not isinstance(owner, dict):
+        return False
+    of_scipy = str(owner.get("__name__", "")).partition(".")[0] == "scipy"
+    return of_scipy and all(type(v) is int for v in x.values())
 
 
 def _is_in_package(owner: Any) -> bool:
@@ -103,7 +106,8 @@ class Outside:
         if path[0] == "attribute" and type(path[1]).__module__.startswith("fwdad."):
             return x  # our own objects' options
         kind = kind_of(x)
-        if _is_setting(x) and _is_in_package(path[1]):  # an exponent, a mode, a table of them
+        number = kind == INPUT and type(x) is int and _is_in_package(path[1])  # an exponent, a mode
+        if number or _is_table_of_scipy(x, path[1]):
             self.guard(("contents", path), contents(x))
             return x
         if kind == INPUT:

@@ -222,7 +222,7 @@ def _variance(w: Parts, a, axis, ddof, keepdims):
         square = f"({w.elements.element(value, index).text} - {mean})**2"
         w.code.line(SUM.step(w, total, Term(square, ATOM, numpy_number(FLOAT64)), FLOAT64))
     spread(w, first, SUM, FLOAT64)
-    text = f"{w.helpers.use('divide')}({total}, float({count} - {ddof}))"
+    text = f"{w.helpers.use('divide')}({total}, float({count} - {w.operands.text(ddof, ATOM)}))"
     return Term(text, ATOM, numpy_number(FLOAT64))
 
 
