@@ -6,6 +6,7 @@ program with the derivative in it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,10 +21,12 @@ from fwdad.evaluation.evaluators import jvp
 from fwdad.evaluation.signatures import Argnums, Function
 from fwdad.evaluation.transformed import at_once
 from fwdad.frontend.calls.tables import CALLED, builtin
+from fwdad.frontend.derivatives.differentiated import Differentiated
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import leaf_dtype
+from fwdad.transforms.forward import Basis, NotPlacedError, entries_of
 
 Call = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
@@ -127,7 +130,42 @@ def _check_size(size: int, wanted: int, message: str) -> None:
 
 @builtin(value_and_entries)
 def _traced(tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    try:
+        found = _by_places(tracer, f, argnums, args, kwargs, options)
+    except NotPlacedError:
+        found = None
+    if found is not None:
+        return found
     return _value_and_entries(tracer.call, f, argnums, args, kwargs, options)
+
+
+def _by_places(
+    tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any
+) -> Any:
+    """The same where each entry is a coefficient that the program computes; None elsewhere.
+
+    No direction is pushed through the program then, and zeros are neither carried nor picked from.
+    """
+    plan: Plan = options["plan"]
+    x = _differentiated(args, argnums)
+    real = type(x) is Symbol and x.is_array and x.dtype.kind == "f" and x.type.ndim > 0
+    if not (real and plan.by_columns and options["outputs"] == "returned"):
+        return None
+    at = Differentiated(tracer, f, args, kwargs, argnums, has_aux=options["has_aux"])
+    shape, n = at.shape(0), plan.shape[1]
+    if math.prod(shape) != n:
+        return None  # the other way says so
+    primals, chunks, tree = at.run_placed(n, [Basis(0, shape)])
+    (k, *others) = sorted(at.differentiated(tree, len(primals)))
+    y = primals[k]
+    if others or type(y) is not Symbol or not y.is_array or y.dtype.kind != "f":
+        return None
+    recorder = tracer.recorder
+    data = entries_of(recorder, chunks[k], y, plan.positions, plan.colouring.pattern.nnz)
+    if data is None:
+        return None
+    _check_value(tracer.call, y, plan.shape[0])
+    return at.result(tree, primals, data)
 
 
 CALLED[Kernel] = lambda tracer, f, args, _: tracer.call(f.__wrapped__, args, {})

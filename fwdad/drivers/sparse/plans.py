@@ -88,6 +88,23 @@ class Plan:
         i, j = row_indices(pattern), pattern.indices
         return (i, j) if order is None else (i[order], j[order])
 
+    def positions(self, rows: Any, columns: Any) -> Any:
+        """Where entries are among those of the matrix; None if the pattern lacks one."""
+        keys, order = self._keys
+        wanted = rows * self.shape[1] + columns
+        found = np.searchsorted(keys, wanted)
+        if not np.array_equal(keys[np.minimum(found, keys.size - 1)], wanted):
+            return None
+        return order[found]
+
+    @functools.cached_property
+    def _keys(self) -> tuple[Any, Any]:
+        """The flat places of the entries, sorted, and which entries these are."""
+        i, j = self.coordinates
+        keys = i.astype(np.intp) * self.shape[1] + j
+        order = np.argsort(keys, kind="stable")
+        return keys[order], order
+
     @functools.cached_property
     def places(self) -> Any:
         """Where the values are in the flat products; after substitution, or at once, entries."""

@@ -136,18 +136,10 @@ class Differentiated:
         if type(chunk) is not Symbol:
             check_chunk(chunk)
         recorder = self.tracer.recorder
-        threads, recorder.threads = recorder.threads, 1  # outer columns are spread, not inner ones
-        try:
-            block, own, tree = self.traced()
-        finally:
-            recorder.threads = threads
-        inline(Program("", block))
+        threads, width = recorder.threads, n
+        block, own, tree = self._to_push()
         if rows:
             check_columns(block)
-        self.differentiated(tree, len(block.results))  # raises if there is no aux
-        if not block.results and tree([]) is None:
-            raise NoOutputError(returned_nothing(function_name(self.f)))
-        width = n
         if threads > 1:
             width = width_of_chunks(block, n, threads, self.tracer.values.force(chunk))
         apart = not (written_outside(block) or any(isinstance(op, Effect) for op in walk(block)))
@@ -158,6 +150,27 @@ class Differentiated:
         given = list(zip(own, tangents, strict=True))
         primals, lanes = push_block(recorder, block, n, given, stays=self.stays)
         return primals, lanes, tree
+
+    def run_placed(self, n: int, seeds: list[Any]) -> tuple[list[Any], list[Any], Tree]:
+        """As :meth:`run`, with chunks in place of lanes; raises if lanes must be written out."""
+        block, own, tree = self._to_push()
+        given = list(zip(own, seeds, strict=True))
+        recorder = self.tracer.recorder
+        return *push_block(recorder, block, n, given, stays=self.stays, placed=True), tree
+
+    def _to_push(self) -> tuple[Block, list[Symbol], Tree]:
+        """The function as a block that can be pushed forward, as :meth:`traced` returns it."""
+        recorder = self.tracer.recorder
+        threads, recorder.threads = recorder.threads, 1  # outer columns are spread, not inner ones
+        try:
+            block, own, tree = self.traced()
+        finally:
+            recorder.threads = threads
+        inline(Program("", block))
+        self.differentiated(tree, len(block.results))  # raises if there is no aux
+        if not block.results and tree([]) is None:
+            raise NoOutputError(returned_nothing(function_name(self.f)))
+        return block, own, tree
 
     def pull(self, seeds: Any, *, lends: bool = False) -> tuple[list[Any], list[Any], Tree]:
         """Values of the leaves of f's value, cotangents of the arguments' leaves, a structure.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.ops import Value
 from fwdad.ir.types import ArrayType
 from fwdad.ops.record import Layout, own_op
 from fwdad.tangents.chunk import Chunk
@@ -47,12 +48,19 @@ def place_lanes(
 
 def indices(element: int, lane: int, steps: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
     """The flat indices of a run in the lanes and in the primal."""
-    at, of = np.array(lane * size + element), np.array(element)
-    for count, elements, lanes in steps:
+    of, lanes = points_of((element, lane, steps))
+    return lanes * size + of, of
+
+
+def points_of(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """The elements of a run, and their lanes."""
+    element, lane, steps = run
+    elements, lanes = np.array(element), np.array(lane)
+    for count, by_element, by_lane in steps:
         k = np.arange(count)
-        at = np.add.outer(at, k * (lanes * size + elements))
-        of = np.add.outer(of, k * elements)
-    return at, of
+        elements = np.add.outer(elements, k * by_element)
+        lanes = np.add.outer(lanes, k * by_lane)
+    return elements, lanes
 
 
 def places_meet(size: int, runs: Any) -> bool:
@@ -69,9 +77,13 @@ def runs_of(places: np.ndarray) -> tuple[Run, ...]:
     """The places of a primal as runs."""
     flat = places.ravel()
     elements = np.flatnonzero(flat >= 0)
+    return runs_through(elements, flat[elements])
+
+
+def runs_through(elements: np.ndarray, lanes: np.ndarray) -> tuple[Run, ...]:
+    """Elements and the lane of each as runs."""
     runs: list[Run] = []
-    starts = list(zip(elements.tolist(), flat[elements].tolist(), strict=True))
-    for (element, lane), step in _progressions(starts):
+    for (element, lane), step in _progressions(np.stack([elements, lanes], 1)):
         runs.append((element, lane, (step,) if step[0] > 1 else ()))
     while True:
         before = len(runs)
@@ -88,28 +100,32 @@ def _grouped(runs: list[Run]) -> list[Run]:
         stop = k + 1
         while stop < len(runs) and runs[stop][2] == runs[k][2]:
             stop += 1
-        for (element, lane), step in _progressions([run[:2] for run in runs[k:stop]]):
+        firsts = np.array([run[:2] for run in runs[k:stop]])
+        for (element, lane), step in _progressions(firsts):
             merged.append((element, lane, ((step,) if step[0] > 1 else ()) + runs[k][2]))
         k = stop
     return merged
 
 
 def _progressions(
-    points: list[tuple[int, int]],
+    points: np.ndarray,
 ) -> list[tuple[tuple[int, int], tuple[int, int, int]]]:
-    """A list of points split into arithmetic progressions: first point, (count, step, step)."""
+    """Points, of shape (k, 2), split into progressions: first point, (count, step, step)."""
     progressions = []
     last = len(points) - 1
-    steps = [(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(points)]
-    k = 0
+    steps = np.diff(points, axis=0)
+    turns = np.flatnonzero((steps[1:] != steps[:-1]).any(axis=1)) + 1
+    ends = [*turns.tolist(), last]  # where each stretch of equal steps ends
+    k = stretch = 0
     while k <= last:
-        stop = k
-        while stop < last and steps[stop] == steps[k]:
-            stop += 1
-        if stop == k + 1 and stop + 1 < last and steps[stop] == steps[stop + 1]:
+        while ends[stretch] <= k < last:
+            stretch += 1
+        stop = max(ends[stretch], k)
+        if stop == k + 1 < last and ends[stretch + 1] > stop + 1:
             stop = k  # a single point, before a longer progression
-        step = steps[k] if stop > k else (0, 0)
-        progressions.append((points[k], (stop - k + 1, *step)))
+        step = steps[k].tolist() if stop > k else (0, 0)
+        first_element, first_lane = points[k].tolist()
+        progressions.append(((first_element, first_lane), (stop - k + 1, step[0], step[1])))
         k = stop + 1
     return progressions
 
@@ -151,6 +167,22 @@ class Placer:
         if not all(whole.store(index, t) for index, t in parts):
             return None
         return whole.chunk(copy=False)
+
+
+class OnlyPlaced(Placer):
+    """Refuses to write lanes out, where only coefficients at places are wanted."""
+
+    def __call__(self, n: int, shape: tuple[int, ...], terms: dict[Any, Any]) -> Any:
+        """Raise; the arguments are those of :class:`Placer`."""
+        raise NotPlacedError(set())
+
+
+class NotPlacedError(Exception):
+    """The tangent of some memory cannot be kept by places; it needs dense lanes."""
+
+    def __init__(self, memory: set[Value]) -> None:
+        super().__init__()
+        self.memory = memory
 
 
 def _written_out(n: int, places: np.ndarray, dtype: Any) -> np.ndarray:
@@ -240,11 +272,15 @@ def _placed_again(n: int, outer: np.ndarray, runs: tuple[Run, ...]) -> np.ndarra
 
 
 __all__ = [
+    "NotPlacedError",
+    "OnlyPlaced",
     "Placer",
     "place_lanes",
     "places_meet",
     "places_of",
+    "points_of",
     "pulled_places",
     "pushed_places",
     "runs_of",
+    "runs_through",
 ]

@@ -48,7 +48,8 @@ from fwdad.transforms.forward.lanes import Basis, Seed, lanes_type
 from fwdad.transforms.forward.memory import Memory
 from fwdad.transforms.forward.rules import Rules
 from fwdad.transforms.forward.shadows import Shadows
-from fwdad.transforms.forward.state import NotPlacedError, PushedPrograms, State
+from fwdad.transforms.forward.placing import NotPlacedError
+from fwdad.transforms.forward.state import PushedPrograms, State
 from fwdad.transforms.forward.tangents import Tangents
 from fwdad.transforms.forward.views import ViewTangents
 
@@ -110,13 +111,15 @@ def push_block(
     *,
     together: Sequence[int] = (),
     stays: Callable[[Value], bool] | None = None,
+    placed: bool = False,
 ) -> tuple[list[Any], list[Any]]:
     """Record a block with n tangents beside its values; return its results and their lanes.
 
     ``given`` has each parameter's value and tangent: lanes, a :class:`Basis`, or ``ZERO``. Values
     from outside are constants. ``together`` is as in :class:`Program`; ``stays`` selects the arrays
     outside that keep what the block writes into them. ``programs`` are called programs that have
-    been pushed forward, to which others are added.
+    been pushed forward, to which others are added. With ``placed`` chunks are returned in place of
+    lanes, and where one would be written out, nothing is recorded, and ``NotPlacedError`` raised.
     """
     programs = {} if programs is None else programs
     memory = memory_of(Program("", block, together=list(together)))
@@ -128,14 +131,16 @@ def push_block(
     outer, mark = recorder.block, recorder.lengths.mark()
     try:
         while True:  # once more for each array whose tangent cannot be kept by places
-            state = State(recorder, block, n, activity, dense, programs)
+            state = State(recorder, block, n, activity, dense, programs, placed=placed)
             try:
                 return _Pushforward(state).run(given, stays=stays)
             except NotPlacedError as error:
                 dense |= error.memory
-            recorder.block = outer
-            del outer.ops[ops:]
-            recorder.lengths.forget(mark)
+                recorder.block = outer
+                del outer.ops[ops:]
+                recorder.lengths.forget(mark)
+                if placed:
+                    raise
     finally:
         recorder.place, recorder.is_written, recorder.ways = place, is_written, ways
 
@@ -179,7 +184,8 @@ class _Pushforward:
         self.push(block)
         state.op = None
         primals = [state.symbols(r) for r in block.results]
-        lanes = [self.tangents.result_lanes(r) for r in block.results]
+        of_result = self.tangents.of if state.placed else self.tangents.result_lanes
+        lanes = [of_result(r) for r in block.results]
         if stays:
             leave_outside(recorder, copies, stays, first)
         return primals, lanes

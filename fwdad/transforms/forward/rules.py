@@ -38,10 +38,11 @@ from fwdad.transforms.forward.indexing import Indexing
 from fwdad.transforms.forward.lanes import load_lanes
 from fwdad.transforms.forward.memory import Memory
 from fwdad.transforms.forward.opaque_call import PushWhole
-from fwdad.transforms.forward.placing import place_lanes, pushed_places
+from fwdad.transforms.forward.entries import place_entries, pushed_entries
+from fwdad.transforms.forward.placing import NotPlacedError, place_lanes, pushed_places
 from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.forward.shadows import Shadows
-from fwdad.transforms.forward.state import NotPlacedError, State
+from fwdad.transforms.forward.state import State
 from fwdad.transforms.forward.tangents import Tangents
 from fwdad.transforms.integer_derivatives import check_derivatives_fit
 
@@ -204,6 +205,12 @@ class Rules:
             self.state.copy(op)
             dots = [self.tangents.of(d) for d in op.args[4:]]
             self.state.tangent[op.outputs[0]] = pushed_places(self.recorder, op.args[:4], dots)
+            return True
+        elif function is place_entries:
+            self.state.copy(op)
+            dots = [self.tangents.of(d) for d in op.args[4:]]
+            found = pushed_entries(self.recorder, op.args[:4], dots, self.n)
+            self.state.tangent[op.outputs[0]] = found
             return True
         elif function is scale_lanes:
             self._elementwise(op, find_rule(np.multiply))

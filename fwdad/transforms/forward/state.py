@@ -12,25 +12,18 @@ from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import ArrayType, Type
 from fwdad.transforms.activity import Activity
 from fwdad.transforms.forward.lanes import lanes_type
-from fwdad.transforms.forward.placing import Placer
+from fwdad.transforms.forward.placing import NotPlacedError, OnlyPlaced, Placer
 from fwdad.transforms.forward.slots import View
 
 PushedPrograms = dict[Any, Program]  # by program, number of tangents and which parameters have some
-
-
-class NotPlacedError(Exception):
-    """The tangent of some memory cannot be kept by places; it needs dense lanes."""
-
-    def __init__(self, memory: set[Value]) -> None:
-        super().__init__()
-        self.memory = memory
 
 
 class State:
     """The values of a block, and what stands for them on the tape that is recorded.
 
     ``activity`` is that of the block, ``dense`` the memory whose tangents are not kept by places,
-    ``programs`` are the called programs that have been pushed forward.
+    ``programs`` are the called programs that have been pushed forward. ``placed`` lets no lanes be
+    written out.
 
     Attributes
     ----------
@@ -55,6 +48,8 @@ class State:
         activity: Activity,
         dense: set[Value],
         programs: PushedPrograms,
+        *,
+        placed: bool = False,
     ) -> None:
         self.recorder = recorder
         self.block = block
@@ -69,7 +64,8 @@ class State:
         self.tangent: dict[Value, Any] = {}
         self.shadow: dict[Value, Symbol] = {}
         self.views: dict[Value, View] = {}
-        self.placer = Placer(recorder)
+        self.placer = OnlyPlaced(recorder) if placed else Placer(recorder)
+        self.placed = placed
         self.has_basis = False
         self._top = recorder.block
         self._origin: dict[Value, Value] = {}

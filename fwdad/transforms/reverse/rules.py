@@ -30,6 +30,7 @@ from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 from fwdad.transforms.activity import is_differentiable
 from fwdad.transforms.forward.lanes import lanes_type, load_lanes, zero_lanes
+from fwdad.transforms.forward.entries import place_entries, pulled_entries
 from fwdad.transforms.forward.placing import place_lanes, pulled_places
 from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.forward.rules import nested_parts
@@ -82,7 +83,9 @@ class Rules:
         if function is load_lanes:
             self._loaded_lanes(op, bars[0])
         elif function is place_lanes:
-            self._placed_lanes(op, bars[0])
+            self._placed(op, bars[0], pulled_places)
+        elif function is place_entries:
+            self._placed(op, bars[0], pulled_entries)
         elif record_of(op.function).gathers and isinstance(op.args[0], (list, tuple)):
             self._gathered(op, bars[0])
         elif _passes(function):
@@ -136,10 +139,10 @@ class Rules:
         at = (slice(None), *self.sweep.symbols(tuple(index)))
         self.recorder.update(target, at, operator.add, y_bar)
 
-    def _placed_lanes(self, op: Apply, y_bar: Any) -> None:
+    def _placed(self, op: Apply, y_bar: Any, pulled: Callable[..., list[Any]]) -> None:
         (v,) = op.outputs
-        lanes_bar = self.spaces.as_symbol(v, self.spaces.whole(v, y_bar))
-        bars = pulled_places(self.recorder, op.args[:4], lanes_bar)
+        whole = self.spaces.as_symbol(v, self.spaces.whole(v, y_bar))
+        bars = pulled(self.recorder, op.args[:4], whole)
         for d, d_bar in zip(op.args[4:], bars, strict=True):
             if self.activity.is_active(d):
                 self.cotangents.add(d, d_bar)

@@ -1,9 +1,10 @@
-"""Lanes that are written element by element, for the Numba source: loops over runs of indices."""
+"""Lanes and entries that are written element by element, for the Numba source: loops over runs of indices."""
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from fwdad.codegen.loops.arrays.functions import handles, reading
 from fwdad.codegen.loops.notation import subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.ir.ops import Apply, Operand, is_array
-from fwdad.transforms.forward import place_lanes, places_meet
+from fwdad.transforms.forward import place_entries, place_lanes, places_meet, points_of
 
 
 @handles(place_lanes)
@@ -22,6 +23,40 @@ def _place_lanes(
     name = w.names.name(op.outputs[0])
     w.code.line(f"{name} = {w.arrays.zeros(op.outputs[0], [str(m) for m in (n, *shape)])}", op)
     sign = "+=" if places_meet(math.prod(shape), runs) else "="
+
+    def store(lane: str, index: list[str], number: str) -> None:
+        w.code.line(f"{name}[{subscript([lane, *index])}] {sign} {number}")
+
+    _coefficients(w, shape, dtype, runs, coefficients, store)
+
+
+@handles(place_entries)
+def _place_entries(
+    w: Parts, op: Apply, size: int, shape: Any, dtype: Any, runs: Any, *coefficients: Operand
+) -> None:
+    y, lengths = op.outputs[0], [str(size)]
+    name = w.names.name(y)
+    places = [points_of(run)[1].ravel() for own in runs for run in own]
+    count = sum(map(len, places))
+    apart = not places or len(np.unique(np.concatenate(places))) == count
+    make = w.arrays.empty if apart and count == size else w.arrays.zeros
+    all_are_stored = apart and count == size
+    made = w.arrays.empty(lengths, dtype, y) if all_are_stored else w.arrays.zeros(y, lengths)
+    w.code.line(f"{name} = {made}", op)
+
+    def store(place: str, _: list[str], number: str) -> None:
+        w.code.line(f"{name}[{place}] {'=' if apart else '+='} {number}")
+
+    _coefficients(w, shape, dtype, runs, coefficients, store)
+
+
+Store = Callable[[str, list[str], str], None]
+
+
+def _coefficients(
+    w: Parts, shape: Any, dtype: Any, runs: Any, coefficients: Sequence[Operand], store: Store
+) -> None:
+    """Write the loops that store each coefficient along its runs."""
     for own, d in zip(runs, coefficients, strict=True):
         if len(own) > 1 and is_array(d) and d in w.elements.lazy:
             w.elements.materialize(d)  # once, not for each run
@@ -29,22 +64,22 @@ def _place_lanes(
             with reading(w, d) as (a, _, repeats):
                 item = functools.partial(w.elements.element, a, steps=repeats)
                 for run in own:
-                    _run(w, name, shape, run, sign, dtype, item)
+                    _run(w, shape, run, dtype, item, store)
         else:
             number = w.operands.atom(w.operands.number(d))
             for run in own:
-                _run(w, name, shape, run, sign, dtype, lambda _: number)  # noqa: B023
+                _run(w, shape, run, dtype, lambda _: number, store)  # noqa: B023
 
 
 def _run(
-    w: Parts, name: str, shape: Any, run: Any, sign: str, dtype: np.dtype[Any], item: Any
+    w: Parts, shape: Any, run: Any, dtype: np.dtype[Any], item: Any, store: Store
 ) -> None:
     """Write nested loops that store a coefficient along one run of indices."""
     element, lane, steps = run
     with w.loops.nest([str(count) for count, *_ in steps]) as names:
         index = _index(w, _affine(element, names, [e for _, e, _ in steps]), shape)
-        at = subscript([_affine(lane, names, [k for *_, k in steps]), *index])
-        w.code.line(f"{name}[{at}] {sign} {w.operands.stored(item(index), dtype)}")
+        at = _affine(lane, names, [k for *_, k in steps])
+        store(at, index, w.operands.stored(item(index), dtype))
 
 
 def _affine(first: int, names: list[str], factors: list[int]) -> str:
