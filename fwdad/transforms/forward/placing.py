@@ -93,18 +93,15 @@ def runs_through(elements: np.ndarray, lanes: np.ndarray) -> tuple[Run, ...]:
 
 
 def _grouped(runs: list[Run]) -> list[Run]:
-    """Neighbouring runs of the same form, merged into one run with an additional step."""
-    merged: list[Run] = []
-    k = 0
-    while k < len(runs):
-        stop = k + 1
-        while stop < len(runs) and runs[stop][2] == runs[k][2]:
-            stop += 1
-        firsts = np.array([run[:2] for run in runs[k:stop]])
-        for (element, lane), step in _progressions(firsts):
-            merged.append((element, lane, ((step,) if step[0] > 1 else ()) + runs[k][2]))
-        k = stop
-    return merged
+    """Runs of the same form merged into one with an additional step, as far as they go evenly."""
+    forms: dict[Any, list[tuple[int, int]]] = {}
+    for element, lane, steps in runs:
+        forms.setdefault(steps, []).append((element, lane))
+    return [
+        (element, lane, ((step,) if step[0] > 1 else ()) + steps)
+        for steps, firsts in forms.items()
+        for (element, lane), step in _progressions(np.array(firsts))
+    ]
 
 
 def _progressions(
