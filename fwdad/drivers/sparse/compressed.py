@@ -139,9 +139,7 @@ def _traced(tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, option
     return _value_and_entries(tracer.call, f, argnums, args, kwargs, options)
 
 
-def _by_places(
-    tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any
-) -> Any:
+def _by_places(tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
     """The same where each entry is a coefficient that the program computes; None elsewhere.
 
     No direction is pushed through the program then, and zeros are neither carried nor picked from.

@@ -37,6 +37,7 @@ from fwdad.tangents.back_references import READ_AS_CONSTANT
 from fwdad.tangents.composite import why_no_constant
 from fwdad.transforms.forward import push_block
 from fwdad.transforms.passes import inline, optimise, split_arrays
+from fwdad.transforms.passes.dead import dead
 from fwdad.transforms.reverse.pull import pull_block
 
 
@@ -154,6 +155,7 @@ class Differentiated:
     def run_placed(self, n: int, seeds: list[Any]) -> tuple[list[Any], list[Any], Tree]:
         """As :meth:`run`, with chunks in place of lanes; raises if lanes must be written out."""
         block, own, tree = self._to_push()
+        dead(Program("", block, own=True))  # the value of a gradient's function is a sum
         given = list(zip(own, seeds, strict=True))
         recorder = self.tracer.recorder
         return *push_block(recorder, block, n, given, stays=self.stays, placed=True), tree

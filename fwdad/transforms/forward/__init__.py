@@ -2,13 +2,20 @@
 
 from fwdad.transforms.forward.entries import entries_of, place_entries
 from fwdad.transforms.forward.lanes import Basis, lanes_type, load_lanes, unit_lanes, zero_lanes
-from fwdad.transforms.forward.placing import NotPlacedError, place_lanes, places_meet, points_of
+from fwdad.transforms.forward.placing import (
+    NotPlacedError,
+    indices,
+    place_lanes,
+    places_meet,
+    points_of,
+)
 from fwdad.transforms.forward.push import push_block, push_forward
 
 __all__ = [
     "Basis",
     "NotPlacedError",
     "entries_of",
+    "indices",
     "lanes_type",
     "load_lanes",
     "place_entries",

@@ -49,11 +49,13 @@ def entries_of(recorder: Recorder, t: Any, y: Symbol, positions: Any, size: int)
     is not among them.
     """
     shape = tuple(recorder.static_length(d) for d in y.type.shape)
-    terms = t.broadcast_to(shape).terms if isinstance(t, Chunk) else {}
-    if not all(type(m) is int for m in shape) or not all(type(k) is Placed for k in terms):
+    if not all(type(m) is int for m in shape):
         return None
+    terms = t.broadcast_to(shape).terms if isinstance(t, Chunk) else {}
     runs: list[tuple[Run, ...]] = []
     for lanes in terms:
+        if not isinstance(lanes, Placed):
+            return None
         flat = np.broadcast_to(lanes.places, shape).reshape(-1)
         rows = np.flatnonzero(flat >= 0)
         found = positions(rows, flat[rows])

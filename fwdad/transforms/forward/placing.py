@@ -6,8 +6,8 @@ steps ``(count, elements, lanes)``, outermost first. The bands of a matrix are a
 
 from __future__ import annotations
 
-import itertools
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -63,14 +63,13 @@ def points_of(run: Run) -> tuple[np.ndarray, np.ndarray]:
     return elements, lanes
 
 
-def places_meet(size: int, runs: Any) -> bool:
-    """Whether several coefficients share an element of the lanes."""
-    elements = [
-        indices(element, lane, steps, size)[0].ravel()
-        for own in runs
-        for element, lane, steps in own
-    ]
-    return bool(elements) and len(np.unique(np.concatenate(elements))) < sum(map(len, elements))
+def places_meet(size: int, places: Iterable[np.ndarray]) -> bool:
+    """Whether one of ``size`` places is taken more than once."""
+    taken, count = np.zeros(size, bool), 0
+    for some in places:
+        taken[some] = True
+        count += some.size
+    return int(np.count_nonzero(taken)) < count
 
 
 def runs_of(places: np.ndarray) -> tuple[Run, ...]:
@@ -111,7 +110,8 @@ def _progressions(
     progressions = []
     last = len(points) - 1
     steps = np.diff(points, axis=0)
-    turns = np.flatnonzero((steps[1:] != steps[:-1]).any(axis=1)) + 1
+    elements, lanes = (steps[1:] != steps[:-1]).T
+    turns = np.flatnonzero(elements | lanes) + 1
     ends = [*turns.tolist(), last]  # where each stretch of equal steps ends
     k = stretch = 0
     while k <= last:
@@ -169,8 +169,8 @@ class Placer:
 class OnlyPlaced(Placer):
     """Refuses to write lanes out, where only coefficients at places are wanted."""
 
-    def __call__(self, n: int, shape: tuple[int, ...], terms: dict[Any, Any]) -> Any:
-        """Raise; the arguments are those of :class:`Placer`."""
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        """Raise, whatever the lanes are."""
         raise NotPlacedError(set())
 
 
@@ -272,6 +272,7 @@ __all__ = [
     "NotPlacedError",
     "OnlyPlaced",
     "Placer",
+    "indices",
     "place_lanes",
     "places_meet",
     "places_of",

@@ -46,9 +46,9 @@ from fwdad.transforms.forward.control import Control
 from fwdad.transforms.forward.indexing import Indexing
 from fwdad.transforms.forward.lanes import Basis, Seed, lanes_type
 from fwdad.transforms.forward.memory import Memory
+from fwdad.transforms.forward.placing import NotPlacedError
 from fwdad.transforms.forward.rules import Rules
 from fwdad.transforms.forward.shadows import Shadows
-from fwdad.transforms.forward.placing import NotPlacedError
 from fwdad.transforms.forward.state import PushedPrograms, State
 from fwdad.transforms.forward.tangents import Tangents
 from fwdad.transforms.forward.views import ViewTangents

@@ -34,11 +34,11 @@ from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
+from fwdad.transforms.forward.entries import place_entries, pushed_entries
 from fwdad.transforms.forward.indexing import Indexing
 from fwdad.transforms.forward.lanes import load_lanes
 from fwdad.transforms.forward.memory import Memory
 from fwdad.transforms.forward.opaque_call import PushWhole
-from fwdad.transforms.forward.entries import place_entries, pushed_entries
 from fwdad.transforms.forward.placing import NotPlacedError, place_lanes, pushed_places
 from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.forward.shadows import Shadows

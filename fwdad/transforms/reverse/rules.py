@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,8 @@ from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 from fwdad.transforms.activity import is_differentiable
-from fwdad.transforms.forward.lanes import lanes_type, load_lanes, zero_lanes
 from fwdad.transforms.forward.entries import place_entries, pulled_entries
+from fwdad.transforms.forward.lanes import lanes_type, load_lanes, zero_lanes
 from fwdad.transforms.forward.placing import place_lanes, pulled_places
 from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.forward.rules import nested_parts

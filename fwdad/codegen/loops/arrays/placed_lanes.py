@@ -1,4 +1,4 @@
-"""Lanes and entries that are written element by element, for the Numba source: loops over runs of indices."""
+"""Lanes and entries that are written one by one, for the Numba source: loops over runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from fwdad.codegen.loops.arrays.functions import handles, reading
 from fwdad.codegen.loops.notation import subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.ir.ops import Apply, Operand, is_array
-from fwdad.transforms.forward import place_entries, place_lanes, places_meet, points_of
+from fwdad.transforms.forward import (
+    indices,
+    place_entries,
+    place_lanes,
+    places_meet,
+    points_of,
+)
 
 
 @handles(place_lanes)
@@ -22,7 +28,9 @@ def _place_lanes(
 ) -> None:
     name = w.names.name(op.outputs[0])
     w.code.line(f"{name} = {w.arrays.zeros(op.outputs[0], [str(m) for m in (n, *shape)])}", op)
-    sign = "+=" if places_meet(math.prod(shape), runs) else "="
+    each = math.prod(shape)
+    places = [indices(e, k, steps, each)[0] for own in runs for e, k, steps in own]
+    sign = "+=" if places_meet(n * each, places) else "="
 
     def store(lane: str, index: list[str], number: str) -> None:
         w.code.line(f"{name}[{subscript([lane, *index])}] {sign} {number}")
@@ -36,12 +44,10 @@ def _place_entries(
 ) -> None:
     y, lengths = op.outputs[0], [str(size)]
     name = w.names.name(y)
-    places = [points_of(run)[1].ravel() for own in runs for run in own]
-    count = sum(map(len, places))
-    apart = not places or len(np.unique(np.concatenate(places))) == count
-    make = w.arrays.empty if apart and count == size else w.arrays.zeros
-    all_are_stored = apart and count == size
-    made = w.arrays.empty(lengths, dtype, y) if all_are_stored else w.arrays.zeros(y, lengths)
+    places = [points_of(run)[1] for own in runs for run in own]
+    apart = not places_meet(size, places)
+    full = apart and sum(p.size for p in places) == size
+    made = w.arrays.empty(lengths, dtype, y) if full else w.arrays.zeros(y, lengths)
     w.code.line(f"{name} = {made}", op)
 
     def store(place: str, _: list[str], number: str) -> None:
@@ -71,9 +77,7 @@ def _coefficients(
                 _run(w, shape, run, dtype, lambda _: number, store)  # noqa: B023
 
 
-def _run(
-    w: Parts, shape: Any, run: Any, dtype: np.dtype[Any], item: Any, store: Store
-) -> None:
+def _run(w: Parts, shape: Any, run: Any, dtype: np.dtype[Any], item: Any, store: Store) -> None:
     """Write nested loops that store a coefficient along one run of indices."""
     element, lane, steps = run
     with w.loops.nest([str(count) for count, *_ in steps]) as names:
