@@ -175,6 +175,7 @@ def check_lines(call, f, ats, wanted, error=KeyboardInterrupt):
     return reached
 
 
+@pytest.mark.slow_cases("outside-hessian", "recorded-hessian", "recorded-jvp")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_where_something_is_entered_or_left(f, way):

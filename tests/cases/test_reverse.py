@@ -74,6 +74,7 @@ def test_table(program):
 COMPILED = [p for p in MUTATIONS + ALIASING if str(p) not in RECORDED]
 
 
+@pytest.mark.slow_cases("48")
 @NO_NUMBA
 @pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
 @pytest.mark.parametrize("first", every(6, range(0, len(COMPILED), 8)))

@@ -40,6 +40,7 @@ def norms(a, z):
     )  # fmt: skip
 
 
+@pytest.mark.slow_cases("norms")
 @pytest.mark.parametrize("f", every(2, [by_element, along_axes, norms]))
 def test_values(f):
     made = fwdad.jit(f)

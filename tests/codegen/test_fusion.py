@@ -36,6 +36,7 @@ def assert_near(found, wanted, ulps=32):
         assert_allclose(a, b, rtol=ulps * eps, atol=ulps * eps * scale)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("lanes", [1, 2, 3, 8])
 def test_derivative(lanes, rng):
     """Of an array function, with the tangents of the interpreted evaluator; any length."""
@@ -164,6 +165,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(("f", "args"), PROGRAMS, ids=[f.__name__ for f, _ in PROGRAMS])
 def test_program(f, args):
     call, text = prepared(f, *args)
@@ -216,6 +218,7 @@ def test_mixed_precision(rng):
         assert_allclose(a, b, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow_cases("columns")
 @needs_library
 @pytest.mark.parametrize("index", [np.s_[:1], np.s_[:, :1]], ids=["rows", "columns"])
 def test_what_is_repeated_is_a_loop_of_its_own(index, rng):

@@ -68,6 +68,7 @@ def either(x, flag):
     return y * x
 
 
+@pytest.mark.slow_cases("either-args5-seeds5-1", "lorenz-args1-seeds1-8")
 @pytest.mark.parametrize("n", [1, 3, 8])
 @pytest.mark.parametrize(
     ("f", "args", "seeds"),

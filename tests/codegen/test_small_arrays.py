@@ -50,6 +50,7 @@ def test_directions_of_a_small_state(lanes):
     assert {v.type.shape for v in held} == {(), (lanes,)}
 
 
+@pytest.mark.slow_cases("products")
 @pytest.mark.parametrize("f", [lorenz, products])
 def test_jacobian_of_a_small_state(f):
     J, value = jit(fwdad.jacfwd(f)), jit(f)

@@ -54,6 +54,7 @@ def tape_of(evaluator, f, *args, **kwargs):
     return said
 
 
+@pytest.mark.every(2, of="auto")
 @pytest.mark.parametrize("backend", ["auto", "numpy"])
 @pytest.mark.parametrize("n", SEEDS)
 def test_several_directions(n, backend):
@@ -167,6 +168,7 @@ def in_parts(found):
     return found if isinstance(found, tuple) else (found,)
 
 
+@pytest.mark.slow_cases("third derivative")
 @pytest.mark.parametrize("name", EVALUATORS)
 def test_as_without_jit(name):
     evaluate = EVALUATORS[name]

@@ -16,6 +16,7 @@ def product_with(a):
     return lambda x: np.sin(a @ x) * a.dot(x)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("make", [sp.csr_array, sp.csc_array, sp.csr_matrix, sp.csc_matrix])
 @pytest.mark.parametrize("x", [VECTOR, MATRIX, MATRIX[:, 1], VECTOR + 1j, VECTOR.astype("f")])
 def test_products(make, x):

@@ -58,6 +58,7 @@ def test_values(f, args, static, backend):
         assert_allclose(g(*args), f(*args), rtol=1e-13)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("derivative", [fwdad.jacfwd, fwdad.jacrev])
 @pytest.mark.parametrize(("f", "args"), CASES)
 def test_derivatives(f, args, derivative):

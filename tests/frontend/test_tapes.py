@@ -33,6 +33,18 @@ def loaded(tape):
     return pickle.loads(pickle.dumps(tape))
 
 
+@pytest.mark.slow_cases(
+    "solved",
+    "recursion",
+    "loop",
+    "writes",
+    "branch",
+    "of_object",
+    "of_dict",
+    "undone",
+    "put_together",
+    "by_option",
+)
 @pytest.mark.parametrize("name", [*SCALAR, *OTHERS])
 def test_as_its_function(name):
     tape = made(name)

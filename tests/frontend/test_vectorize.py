@@ -83,6 +83,7 @@ PROGRAMS = {
 CASES = [pytest.param(*p, id=name) for name, p in PROGRAMS.items()]
 
 
+@pytest.mark.slow_cases("two results")
 @pytest.mark.parametrize(("f", "x"), every(6, CASES))
 def test_values_and_derivatives(f, x):
     tape = trace(f, x)

@@ -36,6 +36,7 @@ def derivatives_of(method, *names):
 STEADY = ["Nelder-Mead", "Powell", "COBYQA", "BFGS", "L-BFGS-B", "Newton-CG", "trust-exact"]
 
 
+@pytest.mark.slow_cases("as it is-COBYQA", "as it is-COBYLA")
 @pytest.mark.parametrize("method", [m for m in filling.METHODS["minimize"] if m[0] != "a"])
 def test_every_method(method, way):
     """The same steps, and so the same counts, as with derivatives written by hand."""
@@ -54,6 +55,7 @@ def test_every_method(method, way):
         assert (found.nit, found.nfev) == (expected.nit, expected.nfev)
 
 
+@pytest.mark.slow_cases("500", "30")
 @pytest.mark.parametrize("n", [2, 5, 30, 100, 500])
 def test_rosenbrock_by_size(n):
     """Far from the minimum with few unknowns, in its neighbourhood with many."""

@@ -38,6 +38,7 @@ def traced(monkeypatch):
     return asked
 
 
+@pytest.mark.every(5, of="jit")
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 @pytest.mark.parametrize("mode", ["forward", "reverse", "auto"])
 @pytest.mark.parametrize(("f", "x"), CASES)
@@ -60,6 +61,7 @@ def test_hessians(f, jit):
     np.testing.assert_allclose(fwdad.hessian(f, sparse=True)(x).toarray(), wanted, atol=1e-11)
 
 
+@pytest.mark.every(2, first=1)
 @pytest.mark.parametrize(("f", "x"), CASES[:4])
 def test_in_a_traced_function(f, x):
     J = fwdad.jit(lambda x: fwdad.jacobian(f, x, sparse=True))
@@ -280,6 +282,7 @@ def permuted(x):
     return x[PLACES] ** 2
 
 
+@pytest.mark.every(2, first=1)
 @pytest.mark.parametrize("f", [weighted, repeated, permuted], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("jit", ["inside", "outside"])
 def test_what_is_read_from_outside_may_change(f, jit, monkeypatch):

@@ -35,6 +35,7 @@ def compiled(f, backend="numpy", **plan):
     return fwdad.jit(fwdad.grad(g), backend=backend)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("f", LOOPS)
 def test_bits(f):
     plain = fwdad.jit(fwdad.grad(f), backend="numpy")
@@ -48,6 +49,7 @@ def test_bits(f):
     assert_allclose(compiled(f, snapshots=2)(X, 5), forward, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("f", "x"), PROGRAMS, ids=NAMES)
 def test_programs(f, x):
     expected = fwdad.jit(fwdad.grad(f), backend="numpy")(x)
@@ -153,6 +155,7 @@ def test_second_derivatives(f):
     assert_allclose(fwdad.grad(slope(g))(X), fwdad.grad(slope(f))(X), rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.slow_cases("power_while", "two_buffers")
 @pytest.mark.parametrize("f", [power_while, two_buffers, heun, repeated(fwdad.checkpoint(filled))])
 def test_compiled(f):
     pytest.importorskip("numba")

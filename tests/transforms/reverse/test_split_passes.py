@@ -123,6 +123,7 @@ def test_many_cotangents_of_a_gradient(f):
     assert_allclose(fwdad.jacrev(gradient)(X), expected, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("shape", ["product", "square", "sine"])
 @pytest.mark.parametrize("change", [lambda t: 2 * t, lambda t: t**2])

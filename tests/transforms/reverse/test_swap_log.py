@@ -216,6 +216,7 @@ def test_copied_together():
         assert_array_equal(x, y)
 
 
+@pytest.mark.slow_cases("4-Writer")
 @pytest.mark.parametrize("kind", [Writer, Wide])
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs(kind, seed, always):

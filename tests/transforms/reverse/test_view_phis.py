@@ -259,6 +259,7 @@ def test_second_derivatives(f):
     assert_allclose(fwdad.jvp(fwdad.grad(f), X, v)[1], expected, rtol=1e-11)
 
 
+@pytest.mark.slow_cases("views")
 @pytest.mark.parametrize(
     "programs", every(2, [VIEWS, ARRAYS, RESHAPED]), ids=["views", "arrays", "reshaped"]
 )
