@@ -67,6 +67,7 @@ def test_compiled(f):
     check_all(f, CASES[f], "auto", [fwdad.jacfwd, fwdad.jacrev])
 
 
+@pytest.mark.every(2, first=1)
 @pytest.mark.parametrize("f", CASES, ids=lambda f: f.__name__)
 def test_lanes(f, rng):
     """Directions and cotangents in chunks of 1, 2 and 3."""

@@ -39,6 +39,7 @@ def gradient(f, x, backend="numpy"):
     return fwdad.jit(fwdad.grad(f), backend=backend)(x)
 
 
+@pytest.mark.slow_cases("numpy_written_in_python", "two_body_leapfrog")
 @pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
 @pytest.mark.parametrize("program", ALL, ids=str)
 def test_table(program):

@@ -165,7 +165,7 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.every(4)
+@pytest.mark.every(5)
 @pytest.mark.parametrize(("f", "args"), PROGRAMS, ids=[f.__name__ for f, _ in PROGRAMS])
 def test_program(f, args):
     call, text = prepared(f, *args)

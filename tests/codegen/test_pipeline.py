@@ -36,6 +36,7 @@ def new(n, m):
     )  # fmt: skip
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("lengths", [(3, 4), (1, 1), (0, 5), (2, 0)])
 def test_new_arrays(lengths):
     for k, (a, b) in enumerate(zip(njit(new)(*lengths), new(*lengths), strict=True)):
@@ -157,6 +158,7 @@ def views(v, m, n):
     )  # fmt: skip
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("n", [0, 1, 4])
 def test_broadcast_to(n, rng):
     v, m = rng.standard_normal(3), rng.standard_normal((2, 3))

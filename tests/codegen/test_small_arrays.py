@@ -34,6 +34,7 @@ def products(p, n):
     return s
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("lanes", [1, 2, 3, 8])
 def test_directions_of_a_small_state(lanes):
     def push(p, v, n):

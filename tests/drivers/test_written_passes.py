@@ -76,7 +76,7 @@ def pullbacks(f, x, count=4, **options):
     return [fwdad.vjp(f, x, **options) for _ in range(count)]
 
 
-@pytest.mark.every(4, of="auto", first=2)
+@pytest.mark.every(4, of="auto", first=3)
 @pytest.mark.parametrize("backend", ["auto", "numpy"])
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_against_differences(f, backend):

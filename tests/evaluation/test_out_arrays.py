@@ -35,7 +35,7 @@ def unwritten(shape, **options):
     return np.full(shape, np.nan, **options)
 
 
-@pytest.mark.every(5)
+@pytest.mark.every(9)
 @pytest.mark.parametrize("chunk", CHUNKS)
 @pytest.mark.parametrize("mode", ["auto", "forward", "reverse"])
 @pytest.mark.parametrize("f", [field, number, matrix, writing])

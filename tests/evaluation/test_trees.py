@@ -273,7 +273,7 @@ def test_a_step_of_gradient_descent():
     assert_array_equal(fwdad.ravel(tree)[0], vector)
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4, first=1)
 @pytest.mark.parametrize("way", WAYS)
 def test_derivative_of_tree_map(way):
     """Through a step of gradient descent, that is through a gradient."""

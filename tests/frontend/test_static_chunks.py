@@ -48,7 +48,7 @@ def point(n):
     return np.linspace(0.2, 1.1, n)
 
 
-@pytest.mark.every(4, of="numba")
+@pytest.mark.every(6, of="numba", first=4)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_one_program_for_all_lengths(f, backend):

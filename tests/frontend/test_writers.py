@@ -66,6 +66,7 @@ def test_no_diagonal():
             fwdad.jit(fwdad.jacfwd(of_diagonal(shape, wrap=True)))(M)
 
 
+@pytest.mark.every(3, of="numba")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("zero", [0, 0.0, -0.0])
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")

@@ -58,9 +58,7 @@ FUNCTIONS = {
 UNTRACED = {"antiderivative", "pchip"}
 
 
-@pytest.mark.slow_cases(
-    "spline", "of rows", "its bounds", "descending integral", "integral beyond", "beyond", "Hermite"
-)
+@pytest.mark.every(4, first=1)
 @pytest.mark.parametrize("name", every(2, FUNCTIONS))
 def test_against_differences(name):
     f = FUNCTIONS[name]

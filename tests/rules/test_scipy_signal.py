@@ -123,15 +123,7 @@ FILTERS = {
 }
 
 
-@pytest.mark.slow_cases(
-    "sosfilt",
-    "its sections",
-    "with states",
-    "sosfiltfilt",
-    "all of it",
-    "in two parts",
-    "with a state",
-)
+@pytest.mark.every(4)
 @pytest.mark.parametrize("f", FILTERS.values(), ids=FILTERS)
 def test_against_differences(f):
     x = X.copy()

@@ -229,6 +229,7 @@ def test_vectorized_and_lists(method):
     assert_allclose(fwdad.grad(f)(4.0), -np.sin(2.0) / 4, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_stiff_parameters():
     """The rates of Robertson's reaction, beside differences of a tighter solution."""
     rates = np.array([0.04, 1e4, 3e7])
@@ -289,6 +290,7 @@ class Decay:
         return -self.k * y
 
 
+@pytest.mark.slow_cases("Radau")
 @pytest.mark.parametrize("method", ["RK45", "Radau"])
 def test_a_callable_object(method):
     f = lambda k: solve_ivp(Decay(k), (0, 1), [1.0], method, **TIGHT).y[0, -1]  # noqa: E731
@@ -414,6 +416,7 @@ def test_stored_values_that_do_not_depend_on_the_solution(derivative):
     assert_allclose(derivative(f)(2.0), (2 - 4) * np.exp(-2.0), rtol=1e-7)
 
 
+@pytest.mark.slow_cases("grad")
 @pytest.mark.parametrize("derivative", [fwdad.derivative, fwdad.grad])
 def test_a_work_array_that_fun_returns_each_time(derivative):
     def f(k):

@@ -26,7 +26,7 @@ from tests.scipy.problems import (
 STIFF = ["Radau", "BDF", "LSODA"]
 
 
-@pytest.mark.slow_cases("as it is-Radau", "without Numba-Radau", "compiled-BDF")
+@pytest.mark.slow_cases("as it is-Radau", "without Numba-Radau", "compiled-Radau")
 @pytest.mark.parametrize("method", STIFF)
 def test_hires(method, way):
     tight = {"rtol": 1e-9, "atol": 1e-12}
@@ -122,6 +122,7 @@ def test_complex(way):
         door.solve_ivp(lambda t, y: np.abs(y), (0, 1), [1 + 0j], "BDF")
 
 
+@pytest.mark.slow_cases("Radau")
 @pytest.mark.parametrize("method", ["RK45", *STIFF])
 def test_derivatives_through_solve_ivp(method):
     """The solution of y' = -k y² with y(0) = 1 has y(1) = 1 / (1 + k)."""

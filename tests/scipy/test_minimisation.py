@@ -84,6 +84,7 @@ def test_many_unknowns_take_products(method, way, capsys):
     assert "fwdad: hess is a dense matrix" in capsys.readouterr().out
 
 
+@pytest.mark.every(3, of="constr")
 @pytest.mark.parametrize("method", ["SLSQP", "trust-constr"])
 @pytest.mark.parametrize("number", HOCK_SCHITTKOWSKI)
 @pytest.mark.parametrize("form", ["dict", "object"])
@@ -139,6 +140,7 @@ def test_what_is_given_is_taken():
     assert len(calls) > 0
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("jac", ["2-point", "3-point", False])
 def test_differences_may_be_asked_for(jac, capsys):
     found = door.minimize(rosen, START, jac=jac, verbose=1)

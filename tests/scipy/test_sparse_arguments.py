@@ -61,6 +61,7 @@ def test_solve_ivp(method, form, made):
     assert found.nfev <= wanted.nfev + 2
 
 
+@pytest.mark.every(2, of="hybr", first=1)
 @pytest.mark.parametrize("method", ["hybr", "lm"])
 def test_root(method, made):
     jac = made(fwdad.jacobian, steady, sparse=True, format="dense")

@@ -35,7 +35,7 @@ def pattern_of(f, x, given):
     return programs.ones(dense(f, x)) if given is None else given
 
 
-@pytest.mark.every(5, of="jit")
+@pytest.mark.every(10, of="jit")
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 @pytest.mark.parametrize("mode", ["forward", "reverse", "auto"])
 @pytest.mark.parametrize(("f", "x", "given"), CASES)
@@ -80,6 +80,7 @@ def test_formats_of_every_kind(form, kind, jit):
     np.testing.assert_allclose(J.toarray(), dense(f, x), rtol=1e-13)
 
 
+@pytest.mark.every(3, of="jit", first=1)
 @pytest.mark.parametrize("kind", ["columns", "rows", "both"])
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 def test_dense_arrays_of_every_kind(kind, jit):

@@ -141,6 +141,7 @@ def test_operations_do_not_depend_on_the_length():
     assert few.count(Loop) == 6  # forwards, back, on to a state, to a leaf, and a leaf both ways
 
 
+@pytest.mark.every(3, first=1)
 @pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")  # one of them is recorded
 @pytest.mark.parametrize("f", [stencil, sides, heun])
 def test_second_derivatives(f):

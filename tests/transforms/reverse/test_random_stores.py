@@ -37,6 +37,7 @@ def test_gradient(seed):
     check(seed)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_gradient_of_wide_programs(seed):
     check(seed, Wide)

@@ -184,6 +184,7 @@ def test_compiled(always, monkeypatch):
     check(pullback, fwdad.jacobian(branching, X, mode="forward"), counts=())
 
 
+@pytest.mark.slow
 def test_compiled_views(always):
     pytest.importorskip("numba")
     f = fwdad.jit(rows, backend="numba")
