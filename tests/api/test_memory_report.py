@@ -212,7 +212,7 @@ def views(x):
 TABLE = np.cos(np.arange(100_000.0))
 
 
-@pytest.mark.every(2, first=1)
+@pytest.mark.slow_cases("weighted", "views", "layers")
 @pytest.mark.parametrize(
     ("f", "args"),
     [

@@ -39,7 +39,9 @@ def gradient(f, x, backend="numpy"):
     return fwdad.jit(fwdad.grad(f), backend=backend)(x)
 
 
-@pytest.mark.slow_cases("numpy_written_in_python", "two_body_leapfrog")
+@pytest.mark.slow_cases(
+    "numpy_written_in_python", "two_body_leapfrog", "fit_with_bounds", "quadrature"
+)
 @pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
 @pytest.mark.parametrize("program", ALL, ids=str)
 def test_table(program):

@@ -135,7 +135,7 @@ def test_views_that_are_disjoint_need_no_temporary():
     assert "np.empty" in source(from_the_end, M)  # column -1 may be column 0
 
 
-@pytest.mark.slow_cases("planes")
+@pytest.mark.slow_cases("planes", "columns", "from_the_end")
 @pytest.mark.parametrize("f", [columns, rows, answered, planes, written_by_elements, from_the_end])
 def test_values(f):
     jitted = fwdad.jit(f, backend="numba")

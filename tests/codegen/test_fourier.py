@@ -53,7 +53,7 @@ def test_as_numpy(f, x, n, norm):
     assert "calls NumPy" not in str(fwdad.explain(fast))
 
 
-@pytest.mark.every(8)
+@pytest.mark.every(7, first=4)
 @pytest.mark.parametrize(
     ("n", "norm"), every(2, product([None, 1, 2, 7, 8, 11, 12], [None, "ortho", "forward"]))
 )

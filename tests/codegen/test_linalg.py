@@ -233,7 +233,7 @@ def test_flags_that_are_given_are_assumed():
         assert_allclose(x_bar, central_differences(total, TALL), rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.every(5)
+@pytest.mark.every(7, first=2)
 @pytest.mark.parametrize("kind", [float, np.float32, complex, int])
 @pytest.mark.parametrize(
     "subscripts",

@@ -60,7 +60,7 @@ def assert_same(found, wanted):
                            np.signbit(np.real(b)) & (np.real(b) == 0))  # fmt: skip
 
 
-@pytest.mark.slow_cases("along_an_axis")
+@pytest.mark.slow_cases("along_an_axis", "joined")
 @pytest.mark.parametrize("k", every(4, range(len(CASES))), ids=[f.__name__ for f, _ in CASES])
 def test_program(k):
     f, arguments = CASES[k]

@@ -46,7 +46,7 @@ def test_second_derivatives(f):
     assert_allclose(twice, expected @ V, rtol=1e-5, atol=1e-5 * scale)
 
 
-@pytest.mark.every(2)
+@pytest.mark.slow_cases("types_that_widen", "extremes_by_a_key")
 @pytest.mark.parametrize("f", every(8, PROGRAMS))
 def test_compiled(f):
     """Values and both modes: one function for each program."""

@@ -306,7 +306,7 @@ RAISES = [
 ]  # fmt: skip
 
 
-@pytest.mark.every(4, of="auto")
+@pytest.mark.every(5, of="auto", first=2)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("f", RAISES)
 def test_what_nobody_needs_raises_where_it_is_caught(f, backend):

@@ -234,7 +234,7 @@ def write(request):
     return WRITERS[request.param]
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4, first=1)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_first_derivatives(program, write):
     want = central_differences(lambda x: program(blend, x), X)

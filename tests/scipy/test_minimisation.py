@@ -36,7 +36,9 @@ def derivatives_of(method, *names):
 STEADY = ["Nelder-Mead", "Powell", "COBYQA", "BFGS", "L-BFGS-B", "Newton-CG", "trust-exact"]
 
 
-@pytest.mark.slow_cases("as it is-COBYQA", "as it is-COBYLA")
+@pytest.mark.slow_cases(
+    "as it is-COBYQA", "as it is-COBYLA", "as it is-trust-constr", "as it is-Powell", "compiled-CG"
+)
 @pytest.mark.parametrize("method", [m for m in filling.METHODS["minimize"] if m[0] != "a"])
 def test_every_method(method, way):
     """The same steps, and so the same counts, as with derivatives written by hand."""

@@ -61,7 +61,7 @@ def test_solve_ivp(method, form, made):
     assert found.nfev <= wanted.nfev + 2
 
 
-@pytest.mark.every(2, of="hybr", first=1)
+@pytest.mark.every(3, of="hybr")
 @pytest.mark.parametrize("method", ["hybr", "lm"])
 def test_root(method, made):
     jac = made(fwdad.jacobian, steady, sparse=True, format="dense")
@@ -95,7 +95,7 @@ def test_minimize(method, form, made):
     assert_allclose(found.x, np.ones(N), rtol=1e-5)
 
 
-@pytest.mark.slow_cases("plain")
+@pytest.mark.slow_cases("plain", "jit inside")
 def test_constraints(made):
     g = lambda x: x[1:] * x[:-1]  # noqa: E731
     bounded = NonlinearConstraint(g, 0.1, 0.5, jac=made(fwdad.jacobian, g, sparse=True))

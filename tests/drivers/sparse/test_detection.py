@@ -38,7 +38,7 @@ def traced(monkeypatch):
     return asked
 
 
-@pytest.mark.every(5, of="jit")
+@pytest.mark.every(9, of="jit")
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 @pytest.mark.parametrize("mode", ["forward", "reverse", "auto"])
 @pytest.mark.parametrize(("f", "x"), CASES)

@@ -242,7 +242,7 @@ def test_numbers_and_dense_patterns():
     assert empty.shape == (3, 4)
 
 
-@pytest.mark.every(3, of="jit", first=2)
+@pytest.mark.every(5)
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 @pytest.mark.parametrize("mode", ["forward", "reverse", "auto"])
 def test_missed_entry(mode, jit):

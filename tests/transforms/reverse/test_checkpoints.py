@@ -156,7 +156,7 @@ def test_second_derivatives(f):
     assert_allclose(fwdad.grad(slope(g))(X), fwdad.grad(slope(f))(X), rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.slow_cases("power_while", "two_buffers")
+@pytest.mark.every(4, first=2)
 @pytest.mark.parametrize("f", [power_while, two_buffers, heun, repeated(fwdad.checkpoint(filled))])
 def test_compiled(f):
     pytest.importorskip("numba")
