@@ -12,6 +12,7 @@ pytest.importorskip("numba")
 
 from fwdad.codegen.runtime import libmvec
 from tests.codegen.compiled_programs import prepared
+from tests.tiers import every
 
 needs_library = pytest.mark.skipif(not libmvec.register_bits(), reason="no vector functions")
 LENGTHS = [7, 8, 9, 1000]
@@ -258,9 +259,10 @@ def test_without_transcendental_functions_nothing_changes(rng):
         assert_array_equal(a, b)
 
 
-def test_long_sum(tmp_path, rng):
-    """Two thousand operations, each of which the next one uses, become loops of bounded length."""
-    lines = ["def f(x, y):", "    s = x", *(f"    s = s * y + {k}.5" for k in range(1000))]
+@pytest.mark.parametrize("n", every(2, [300, 1000]))
+def test_long_sum(n, tmp_path, rng):
+    """Of 2n operations, each of which the next one uses, become loops of bounded length."""
+    lines = ["def f(x, y):", "    s = x", *(f"    s = s * y + {k}.5" for k in range(n))]
     path = tmp_path / "long_sum.py"
     path.write_text("\n".join([*lines, "    return s", ""]), encoding="utf-8")
     names = runpy.run_path(str(path))

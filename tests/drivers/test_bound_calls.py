@@ -152,6 +152,7 @@ def test_bound(f, backend):
 SCALE = 2.0
 
 
+@pytest.mark.slow_cases("numba")
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_bound_looks_outside(backend, monkeypatch):
     """What the function reads from outside is read at each call, and what it calls is checked."""

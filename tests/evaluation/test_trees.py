@@ -112,6 +112,7 @@ def test_derivative_of_ravel(way):
     assert_allclose(WAYS[way](g)(vector), 3.0 * weights * vector**2, rtol=1e-12)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("jit", [False, True])
 def test_second_derivative_of_unravel(jit):
     vector, unravel = fwdad.ravel(parameters())

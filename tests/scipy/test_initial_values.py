@@ -132,7 +132,7 @@ def test_second_derivatives_by_the_ends():
     assert_allclose(fwdad.hessian(f, p), fwdad.hessian(expected, p), atol=1e-6)
 
 
-@pytest.mark.slow_cases("BDF", "LSODA", "DOP853")
+@pytest.mark.slow_cases("BDF", "LSODA", "DOP853", "RK23")
 @pytest.mark.parametrize("method", METHODS)
 def test_events(method):
     """A stone that is thrown up: when and how fast it falls, and where it is highest."""

@@ -26,7 +26,7 @@ from tests.scipy.problems import (
 STIFF = ["Radau", "BDF", "LSODA"]
 
 
-@pytest.mark.slow_cases("as it is-Radau", "without Numba-Radau", "compiled-Radau")
+@pytest.mark.slow_cases("Radau", "compiled-BDF")
 @pytest.mark.parametrize("method", STIFF)
 def test_hires(method, way):
     tight = {"rtol": 1e-9, "atol": 1e-12}
@@ -170,6 +170,7 @@ def test_bratu(fun, way):
         assert len(runs) < len(runs_of_differences)
 
 
+@pytest.mark.slow_cases("compiled")
 def test_eigenvalue(way, capsys):
     """The equation y'' = -p² y with y(0) = y(1) = 0 and y'(0) = p has p = π, among others."""
     found = door.solve_bvp(

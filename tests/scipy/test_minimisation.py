@@ -120,6 +120,7 @@ def test_args_and_values_in_a_list():
         assert_allclose(found.x, [3], rtol=1e-2)
 
 
+@pytest.mark.slow_cases("compiled")
 def test_second_derivatives_are_of_the_gradient_that_is_given(way):
     for jac in (rosen_der, lambda x: list(rosen_der(x))):
         found = door.minimize(rosen, START, jac=jac, method="trust-exact")

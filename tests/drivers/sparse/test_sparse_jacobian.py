@@ -329,7 +329,7 @@ def test_what_is_checked_once():
     assert len(runs) == 6
 
 
-@pytest.mark.slow_cases("reverse-jit")
+@pytest.mark.slow_cases("jit")
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 def test_other_shapes(mode, jit):
