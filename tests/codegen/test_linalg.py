@@ -204,7 +204,6 @@ def test_vectors_of_a_repeated_eigenvalue_raise_where_they_are_used():
         vectors(2.0)
 
 
-@pytest.mark.slow
 def test_factors_of_rectangles_are_recorded():
     """Their derivatives, for matrices of unknown lengths, are no calls of rules."""
 
