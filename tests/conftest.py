@@ -16,6 +16,7 @@ from fwdad.ir.check import check_program
 from fwdad.rules.core.adjoints import TRANSPOSES
 from fwdad.rules.core.define import frule
 from fwdad.rules.core.registry import RULES
+from tests import tiers
 
 # how long an example takes says how busy the machine is, and which one is the first to be lifted
 settings.register_profile("untimed", deadline=None)
@@ -29,6 +30,11 @@ os.environ["XDG_CONFIG_HOME"] = _CONFIG.name  # and so is the key that signs it
 
 def pytest_configure(config):
     config.add_cleanup(_CONFIG.cleanup)
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
+def pytest_collection_modifyitems(items):
+    tiers.mark_slow(items)
 
 
 # a mistake of the library that a slower way would make good is raised, as it is for users who ask

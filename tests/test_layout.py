@@ -97,9 +97,9 @@ def read_imports(path, package, modules):
             names = [name if name in modules else base for name in inner]
         elif (
             isinstance(node, ast.Call)
-            and ast.unparse(node.func) in {"importlib.import_module", "import_module", "__import__"}
             and node.args
             and isinstance(node.args[0], ast.Constant)
+            and ast.unparse(node.func) in {"importlib.import_module", "import_module", "__import__"}
         ):
             names = [node.args[0].value]
         else:

@@ -83,6 +83,12 @@ def test_there_are_notebooks():
     assert NOTEBOOKS, "notebooks/ holds no numbered notebook"
 
 
+@pytest.mark.slow_cases(
+    "02_from_a_tape_to_microseconds",
+    "04_an_inverse_problem",
+    "05_reversible_programs",
+    "06_sparse_jacobians",
+)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook(path, tmp_path):
     assert count_checks(jupytext.read(path)) >= 3, "a notebook asserts the numbers that it shows"
@@ -127,6 +133,7 @@ def test_notebooks_are_small():
     assert sum(sizes.values()) < LARGEST, sizes
 
 
+@pytest.mark.slow
 def test_building_twice_gives_the_same(tmp_path):
     """But for what the cells measure: nothing else differs from run to run."""
     sources, first, second = (tmp_path / name for name in ("sources", "first", "second"))

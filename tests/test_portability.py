@@ -140,6 +140,7 @@ def test_other_systems(system, tmp_path):
         assert not any(text.startswith("saved") for text in second)
 
 
+@pytest.mark.slow
 @needs_numba
 @pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="names x86 processors")
 @pytest.mark.parametrize(
@@ -181,6 +182,7 @@ def test_without_numpy_s_lapack(tmp_path):
     run(away, tmp_path, after)
 
 
+@pytest.mark.slow
 @needs_numba
 def test_a_cache_without_owners_and_modes(tmp_path):
     """Neither signed files are refused, nor files of others loaded."""

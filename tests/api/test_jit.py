@@ -42,6 +42,7 @@ def test_derivatives_of_a_jitted_function(name):
         )
 
 
+@pytest.mark.every(3, first=1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_jacobian_as_one_traced_program(name):
     f, args = PROGRAMS[name]

@@ -80,6 +80,7 @@ def test_one_element():
     np.testing.assert_array_equal(x, kept)
 
 
+@pytest.mark.slow_cases("1000000")
 @pytest.mark.parametrize("n", [1000, 1_000_000])
 def test_squares(n):
     """CASES, in place, 5: eight bytes an element."""
@@ -211,6 +212,7 @@ def views(x):
 TABLE = np.cos(np.arange(100_000.0))
 
 
+@pytest.mark.slow_cases("weighted", "views", "layers")
 @pytest.mark.parametrize(
     ("f", "args"),
     [

@@ -50,6 +50,7 @@ def modes(f):
     return [fwdad.vmap(f), fwdad.vmap(fwdad.jit(f)), fwdad.jit(fwdad.vmap(f))]
 
 
+@pytest.mark.every(2, first=1)
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_values(f):
     wanted = each(f, X)
@@ -67,6 +68,7 @@ def test_values(f):
     assert whole.traces == 1
 
 
+@pytest.mark.every(6, first=4)
 @pytest.mark.parametrize(("f", "n"), every(3, product(FUNCTIONS, [1, 2, 3, 7])))
 def test_derivatives_of_it(f, n, rng):
     """Of all points together: forward for N directions, backwards, and second derivatives."""
@@ -87,6 +89,7 @@ def test_derivatives_of_it(f, n, rng):
         assert_allclose(found, pushed, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.slow_cases("branching")
 @pytest.mark.parametrize("f", [number, branching])
 def test_of_derivatives(f):
     """In any order with the transforms, and nested."""

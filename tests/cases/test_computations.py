@@ -41,6 +41,7 @@ def check_all(f, points, backend, wraps):
 LONG = (c.kalman_smoother, c.simpson, c.first_crossings, c.pivoted_solve)
 
 
+@pytest.mark.slow_cases("ranked_pages")
 @pytest.mark.parametrize(
     "f",
     [pytest.param(f, marks=[pytest.mark.slow] if f in LONG else []) for f in CASES],
@@ -50,6 +51,7 @@ def test_on_tapes(f):
     check_all(f, CASES[f], "numpy", [fwdad.jacfwd, fwdad.jacrev])
 
 
+@pytest.mark.slow_cases("simpson")
 @pytest.mark.parametrize("f", LONG, ids=lambda f: f.__name__)
 def test_gradients_are_those_of_a_tape(f):
     """None is refused, and none fails by a mistake that the record makes good."""
@@ -65,6 +67,7 @@ def test_compiled(f):
     check_all(f, CASES[f], "auto", [fwdad.jacfwd, fwdad.jacrev])
 
 
+@pytest.mark.every(2, first=1)
 @pytest.mark.parametrize("f", CASES, ids=lambda f: f.__name__)
 def test_lanes(f, rng):
     """Directions and cotangents in chunks of 1, 2 and 3."""

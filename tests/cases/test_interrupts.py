@@ -175,6 +175,7 @@ def check_lines(call, f, ats, wanted, error=KeyboardInterrupt):
     return reached
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_where_something_is_entered_or_left(f, way):
@@ -254,6 +255,7 @@ def check_first_calls(way, count, wanted):
         assert world() == before
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("way", FIRST)
 def test_first_calls(way):
     check_first_calls(FIRST[way], 2, of_the_library)

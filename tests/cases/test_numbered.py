@@ -59,6 +59,7 @@ def derived(f, way):
     return fwdad.grad(f) if way == "reverse" else fwdad.jacfwd(f, chunk=2)
 
 
+@pytest.mark.slow_cases("forward")
 @NO_NUMBA
 @pytest.mark.parametrize("way", ["forward", "reverse"])
 def test_compiled(way):

@@ -32,6 +32,7 @@ def test_jacobian(program, chunk):
     check_jacobian(program, chunk)
 
 
+@pytest.mark.slow_cases("fit_with_bounds-2", "fit_with_bounds-None", "two_body_leapfrog-3")
 @pytest.mark.parametrize("chunk", [2, 3, None])
 @pytest.mark.parametrize("program", ALL, ids=str)
 def test_lanes(program, rng, chunk):

@@ -20,6 +20,7 @@ from tests.eager_reverse.pulling import jacobian_of, record
 ALL = MUTATIONS + ALIASING + PROGRAMS + OBJECTS + NUMERICS + MODELS
 
 
+@pytest.mark.slow_cases("numpy_written_in_python")
 @pytest.mark.parametrize("program", ALL, ids=str)
 def test_jacobian(program, rng):
     x = copy.deepcopy(program.x)

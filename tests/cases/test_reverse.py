@@ -39,6 +39,9 @@ def gradient(f, x, backend="numpy"):
     return fwdad.jit(fwdad.grad(f), backend=backend)(x)
 
 
+@pytest.mark.slow_cases(
+    "numpy_written_in_python", "two_body_leapfrog", "fit_with_bounds", "quadrature"
+)
 @pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
 @pytest.mark.parametrize("program", ALL, ids=str)
 def test_table(program):
@@ -74,6 +77,7 @@ def test_table(program):
 COMPILED = [p for p in MUTATIONS + ALIASING if str(p) not in RECORDED]
 
 
+@pytest.mark.slow_cases("48")
 @NO_NUMBA
 @pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
 @pytest.mark.parametrize("first", every(6, range(0, len(COMPILED), 8)))

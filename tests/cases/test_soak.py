@@ -104,6 +104,7 @@ def flat(make, first, count):
     return resident() - start
 
 
+@pytest.mark.slow_cases("pullback")
 @needs_statm
 @pytest.mark.parametrize(("make", "count"), every(2, MADE))
 def test_some_calls_leave_the_memory_flat(make, count):

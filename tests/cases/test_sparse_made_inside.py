@@ -60,6 +60,7 @@ MAKERS = {
 }
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("x", [b, ZEROS], ids=["regular", "zeros"])
 def test_made_inside(name, x):

@@ -321,6 +321,7 @@ def test_what_loses_derivatives_is_not_supported(function):
     assert "a derivative would be lost" in told.reason
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("argnums", [np.int64(1), np.uint8(1), np.array(1)])
 def test_argnums_of_numpy_are_ints(argnums):
     """With every evaluator; the result is no tuple."""

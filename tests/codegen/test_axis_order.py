@@ -135,6 +135,7 @@ def test_views_that_are_disjoint_need_no_temporary():
     assert "np.empty" in source(from_the_end, M)  # column -1 may be column 0
 
 
+@pytest.mark.slow_cases("planes", "columns", "from_the_end")
 @pytest.mark.parametrize("f", [columns, rows, answered, planes, written_by_elements, from_the_end])
 def test_values(f):
     jitted = fwdad.jit(f, backend="numba")
@@ -147,6 +148,7 @@ def test_values(f):
         assert jitted(M).flags.c_contiguous
 
 
+@pytest.mark.slow_cases("swept_with_a_view")
 @pytest.mark.parametrize(
     "f", every(2, [swept, swept_twice_answered, swept_with_a_view, swept_by_calls]),
 )  # fmt: skip

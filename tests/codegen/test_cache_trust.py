@@ -335,6 +335,7 @@ STAGES = [
 ]
 
 
+@pytest.mark.every(3, first=2)
 @pytest.mark.parametrize("stage", every(2, STAGES))
 def test_a_killed_process(stage, folder, count):
     process = start(folder, call=f"stopped({stage!r})")

@@ -37,6 +37,7 @@ def test_nothing_leaves_its_memory():
     assert made.stdout == "all checked\n"
 
 
+@pytest.mark.slow_cases("7")
 @pytest.mark.parametrize("n", [1, 3, 7])
 def test_a_call_in_a_loop_pushes_onto_the_loops_stack(n):
     """More room than a stack begins with is wanted from n = 7 on."""

@@ -183,6 +183,7 @@ def test_those_of_a_loop_are_few_products(counted):
     )
 
 
+@pytest.mark.slow_cases("branching")
 @pytest.mark.parametrize("f", [recurrent, nested, branching])
 def test_products_wait_where_nobody_reads_the_sum(f, counted):
     x = np.random.default_rng(0).normal(size=(12, 3))

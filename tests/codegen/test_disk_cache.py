@@ -75,6 +75,7 @@ def test_another_process_compiles_nothing(filled):
     np.testing.assert_allclose([found["inside"], first["inside"]], wanted, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_an_edited_helper_is_compiled_anew(filled, tmp_path):
     folder, (first, _) = filled
     shutil.copytree(ROOT / "fwdad", tmp_path / "fwdad")

@@ -31,6 +31,7 @@ def irfft(x, n=None, norm=None):
     return np.fft.irfft(x, n, norm=norm)
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize(
     ("n", "norm"),
     every(3, product([None, 1, 2, 5, 8, 9, 12, 13], [None, "backward", "ortho", "forward"])),
@@ -52,6 +53,7 @@ def test_as_numpy(f, x, n, norm):
     assert "calls NumPy" not in str(fwdad.explain(fast))
 
 
+@pytest.mark.every(7, first=4)
 @pytest.mark.parametrize(
     ("n", "norm"), every(2, product([None, 1, 2, 7, 8, 11, 12], [None, "ortho", "forward"]))
 )

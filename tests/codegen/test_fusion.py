@@ -12,6 +12,7 @@ pytest.importorskip("numba")
 
 from fwdad.codegen.runtime import libmvec
 from tests.codegen.compiled_programs import prepared
+from tests.tiers import every
 
 needs_library = pytest.mark.skipif(not libmvec.register_bits(), reason="no vector functions")
 LENGTHS = [7, 8, 9, 1000]
@@ -36,6 +37,7 @@ def assert_near(found, wanted, ulps=32):
         assert_allclose(a, b, rtol=ulps * eps, atol=ulps * eps * scale)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("lanes", [1, 2, 3, 8])
 def test_derivative(lanes, rng):
     """Of an array function, with the tangents of the interpreted evaluator; any length."""
@@ -164,6 +166,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(("f", "args"), PROGRAMS, ids=[f.__name__ for f, _ in PROGRAMS])
 def test_program(f, args):
     call, text = prepared(f, *args)
@@ -216,6 +219,7 @@ def test_mixed_precision(rng):
         assert_allclose(a, b, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow_cases("columns")
 @needs_library
 @pytest.mark.parametrize("index", [np.s_[:1], np.s_[:, :1]], ids=["rows", "columns"])
 def test_what_is_repeated_is_a_loop_of_its_own(index, rng):
@@ -255,9 +259,10 @@ def test_without_transcendental_functions_nothing_changes(rng):
         assert_array_equal(a, b)
 
 
-def test_long_sum(tmp_path, rng):
-    """Two thousand operations, each of which the next one uses, become loops of bounded length."""
-    lines = ["def f(x, y):", "    s = x", *(f"    s = s * y + {k}.5" for k in range(1000))]
+@pytest.mark.parametrize("n", every(2, [300, 1000]))
+def test_long_sum(n, tmp_path, rng):
+    """Of 2n operations, each of which the next one uses, become loops of bounded length."""
+    lines = ["def f(x, y):", "    s = x", *(f"    s = s * y + {k}.5" for k in range(n))]
     path = tmp_path / "long_sum.py"
     path.write_text("\n".join([*lines, "    return s", ""]), encoding="utf-8")
     names = runpy.run_path(str(path))

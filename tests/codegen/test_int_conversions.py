@@ -78,11 +78,13 @@ def updated(a, k):
     return a
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("f", [added, compared, nothing_added, updated], ids=lambda f: f.__name__)
 def test_ints_beside_arrays_of_ints(f):
     assert_same(f, [(np.array([1, 2, 3], d), k) for d in DTYPES for k in INTS])
 
 
+@pytest.mark.every(3, first=2)
 @pytest.mark.parametrize(
     "f", every(2, [item, part, masked, gathered, listed]), ids=lambda f: f.__name__
 )

@@ -56,6 +56,7 @@ PROGRAMS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_cases("2")
 @pytest.mark.parametrize("k", every(2, range(len(PROGRAMS))))
 def test_derivatives_are_compiled(k):
     f, args = PROGRAMS[k]
@@ -231,6 +232,7 @@ def test_flags_that_are_given_are_assumed():
         assert_allclose(x_bar, central_differences(total, TALL), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.every(7, first=2)
 @pytest.mark.parametrize("kind", [float, np.float32, complex, int])
 @pytest.mark.parametrize(
     "subscripts",
@@ -253,6 +255,7 @@ def test_sums_of_einsum_in_any_order(subscripts, kind):
         assert_allclose(found, np.einsum(subscripts, *given), rtol=1e-5)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(("n", "kind"), every(5, product([1, 2, 7, 8, 9, 17], [float, np.float32])))
 @pytest.mark.parametrize(
     "subscripts", ["kij,nkj->nki", "lij,lik->ijk", "ab,cb->ac", "ijk,j->ik", "ij,jk,il->lik"]

@@ -19,6 +19,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradient(name):
     """They are linear in x: the gradient consists of their values at the unit vectors."""

@@ -157,6 +157,7 @@ def written_in_the_next(x, columns, steps):
     return total
 
 
+@pytest.mark.every(3, first=2)
 @pytest.mark.parametrize("columns", [2, 4])
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("f", [written_after, written_in_the_next])

@@ -60,6 +60,7 @@ def assert_same(found, wanted):
                            np.signbit(np.real(b)) & (np.real(b) == 0))  # fmt: skip
 
 
+@pytest.mark.slow_cases("along_an_axis", "joined")
 @pytest.mark.parametrize("k", every(4, range(len(CASES))), ids=[f.__name__ for f, _ in CASES])
 def test_program(k):
     f, arguments = CASES[k]
@@ -340,6 +341,7 @@ def test_many_loops(tmp_path):
         sys.setrecursionlimit(limit)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", ["growing", "scaled", "vector_read", "check_shape", "np", "len"])
 def test_functions_named_like_helpers(name):
     def f(x):

@@ -37,6 +37,7 @@ def test_sums_do_not_depend_on_the_number_of_threads():
     run("sums", "threadsafe")
 
 
+@pytest.mark.slow
 def test_loops_and_columns_have_the_same_bits():
     run("loops", "threadsafe")
 

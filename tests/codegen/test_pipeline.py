@@ -36,6 +36,7 @@ def new(n, m):
     )  # fmt: skip
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("lengths", [(3, 4), (1, 1), (0, 5), (2, 0)])
 def test_new_arrays(lengths):
     for k, (a, b) in enumerate(zip(njit(new)(*lengths), new(*lengths), strict=True)):
@@ -47,6 +48,7 @@ def test_new_arrays(lengths):
         a[...] = 1
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("lengths", [(-1, 2), (2, -1), (2**40, 2**40), (2**62, 8)])
 def test_impossible_lengths(lengths):
     with pytest.raises(ValueError, match="lengths"):
@@ -156,6 +158,7 @@ def views(v, m, n):
     )  # fmt: skip
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("n", [0, 1, 4])
 def test_broadcast_to(n, rng):
     v, m = rng.standard_normal(3), rng.standard_normal((2, 3))
@@ -370,6 +373,7 @@ ORDERS = (np.ascontiguousarray, np.asfortranarray)
 LENGTHS = [(3, 4, 5), (1, 4, 5), (3, 4, 1), (1, 4, 1), (3, 0, 2), (0, 3, 2), (3, 1, 2)]
 
 
+@pytest.mark.slow_cases("complex64")
 @pytest.mark.parametrize("dtype", [np.float64, np.complex64])
 def test_products(dtype, rng):
     def made(*shape):
@@ -411,6 +415,7 @@ def test_products_of_different_layouts_are_one_function(rng):
     assert len(set(re.findall(r"define .*@(fwdad_product\w*)", code))) == 1
 
 
+@pytest.mark.every(3, first=1)
 @pytest.mark.parametrize("lengths", LENGTHS)
 def test_a_product_into_an_array(lengths, rng):
     into = njit(lambda a, b, out: np.dot(a, b, out))

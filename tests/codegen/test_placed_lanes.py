@@ -24,6 +24,7 @@ def bands(u):
     return rate, around, five * a
 
 
+@pytest.mark.slow_cases("40")
 @pytest.mark.parametrize("n", [7, 40])
 def test_compiled_as_interpreted(n):
     J = fwdad.jit(fwdad.jacfwd(bands))

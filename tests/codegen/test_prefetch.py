@@ -46,6 +46,7 @@ def test_each_way_asks_ahead():
     assert sorted(line[-2] + line[-3:-2] for line in found) == ["1 ", "1-"], found
 
 
+@pytest.mark.slow_cases("shape0", "shape1")
 @pytest.mark.parametrize("shape", [(90, 70), (300, 40), (3, 3)])  # 1.7 and 1.9 MB, 216 B
 def test_gradient_of_columns(shape):
     rng = np.random.default_rng(0)
@@ -56,6 +57,7 @@ def test_gradient_of_columns(shape):
     assert_allclose(found, wanted, rtol=1e-8)
 
 
+@pytest.mark.every(3, first=1)
 @pytest.mark.parametrize(("n", "times"), [(8, 30_000), (40, 5_000), (900, 300), (6000, 60)])
 def test_gradient_of_views(n, times):
     """Views shorter than what is asked for, as long, and longer; stacks longer than 1 MB."""

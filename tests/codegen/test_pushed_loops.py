@@ -98,6 +98,7 @@ def matrix(n=5):
     return a @ a.T / n + np.eye(n)
 
 
+@pytest.mark.every(7, first=2)
 @pytest.mark.parametrize(("f", "n"), every(3, product(PROGRAMS, [1, 2, 3, 9])))
 def test_directions(f, n):
     a = matrix()
@@ -111,6 +112,9 @@ def test_directions(f, n):
     assert_allclose(y_dot, slopes, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.slow_cases(
+    "scaled_rows", "orthogonal", "correlated", "recursive", "cholesky", "open_ended"
+)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_second_derivatives(f):
     a, rng = matrix(), np.random.default_rng(0)

@@ -68,6 +68,13 @@ def either(x, flag):
     return y * x
 
 
+@pytest.mark.slow_cases(
+    "either-args5-seeds5-1",
+    "lorenz-args1-seeds1-8",
+    "recurrence-args2-seeds2-3",
+    "recurrence-args2-seeds2-8",
+    "accumulated-args3-seeds3-3",
+)
 @pytest.mark.parametrize("n", [1, 3, 8])
 @pytest.mark.parametrize(
     ("f", "args", "seeds"),
@@ -133,6 +140,7 @@ def along(p, v, steps):
     return fwdad.jvp(lorenz, p, v, args=(steps, 0.01))
 
 
+@pytest.mark.every(2, first=1)
 @pytest.mark.parametrize("n", [1, 2, 3, 8])
 def test_given_directions(n, rng):
     p, lanes = np.array([1.0, 1.1, 0.9]), rng.standard_normal((n, 3))
@@ -208,6 +216,7 @@ def test_numbers_as_lanes_and_as_an_array(f, built, k):
         assert_allclose(a, c, rtol=1e-15)
 
 
+@pytest.mark.every(2, first=1)
 @pytest.mark.parametrize("points", [8, 5])
 def test_lanes_that_get_another_shape_in_a_loop(points, rng):
     def f(mu, x):

@@ -75,6 +75,7 @@ def compiled_whole(f, *args):
     return found
 
 
+@pytest.mark.every(3, first=2)
 @pytest.mark.parametrize(
     "f", [swapped_with_a_view_of_each, a_view_that_changes_with_the_array,
           a_copy_in_order_behind_all_stores],

@@ -30,6 +30,7 @@ def cancelled(case):
     return 1e-14 * np.max(np.linalg.norm(a, axis=(-2, -1))) ** (a.shape[-1] - 1)
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("case", [*every(7, ONE_OF_EACH), *OTHERS])
 def test_compiled_rule_agrees_with_the_rule(case):
     held = OnTape(case, widths=(LANES,))

@@ -84,6 +84,7 @@ def test_ranks(ndim, rng):
     assert np.count_nonzero(found) == 5
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("n", WIDTHS)
 def test_zero_lanes_stay_zero(n):
     def program(load, store, _zeros, _splat, scale, *_):
@@ -129,6 +130,7 @@ def test_nan_lanes_are_kept():
     assert_array_equal(found, [np.nan, 0.0])
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("n", WIDTHS)
 def test_in_tuples_lists_and_calls(n, rng):
     functions = compiled_lanes(n)

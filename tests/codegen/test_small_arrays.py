@@ -34,6 +34,7 @@ def products(p, n):
     return s
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("lanes", [1, 2, 3, 8])
 def test_directions_of_a_small_state(lanes):
     def push(p, v, n):
@@ -50,6 +51,7 @@ def test_directions_of_a_small_state(lanes):
     assert {v.type.shape for v in held} == {(), (lanes,)}
 
 
+@pytest.mark.slow_cases("products")
 @pytest.mark.parametrize("f", [lorenz, products])
 def test_jacobian_of_a_small_state(f):
     J, value = jit(fwdad.jacfwd(f)), jit(f)

@@ -117,6 +117,7 @@ def test_a_file_that_is_gone_leaves_the_places():
     ]
 
 
+@pytest.mark.slow_cases("numpy")
 @pytest.mark.parametrize("backend", every(2, ["numpy", "numba", "tape"]))
 def test_source_is_the_same_in_every_process(backend):
     if backend == "numba":

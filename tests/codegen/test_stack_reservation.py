@@ -68,6 +68,7 @@ def source(f, *args):
     return fwdad.show(fwdad.value_and_grad(f), *args, backend="numba")
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("f", "x"),
     [(rectangle, M), (triangle, X), (numbers, X), (leaves, X), (until, X)],

@@ -52,6 +52,7 @@ def _same_as_forward(f, x, *args):
     assert_allclose(gradient, expected, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("n", [0, 1, 2, 17])
 def test_numbers_on_stacks(n):
     x = np.array([0.3, 0.8, -0.4])

@@ -51,6 +51,7 @@ def convolutions(a, v):
     )
 
 
+@pytest.mark.slow_cases("convolutions-args2")
 @pytest.mark.parametrize(
     ("f", "args"),
     [

@@ -39,6 +39,7 @@ def in_order(x, sign):
     return s
 
 
+@pytest.mark.every(3, first=1)
 @pytest.mark.parametrize("n", every(2, LENGTHS))
 def test_sums_keep_their_order(rng, n):
     x = rng.normal(size=n) * 20.0
@@ -63,6 +64,7 @@ def softmax(x, scale):
     return np.sum(e * e) / (s + 10.0) + t
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("n", LENGTHS)
 def test_gradients(rng, n):
     gradient = fwdad.jit(fwdad.value_and_grad(softmax, argnums=(0, 1)), backend="numba")

@@ -49,6 +49,7 @@ def compiled():
     return {f: fwdad.jit(f, backend="numba") for f in (extremes, places, sums)}
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("n", LENGTHS)
 def test_rows_are_reduced_as_numpy_does(compiled, n):
     for x in matrices(n):
@@ -58,6 +59,7 @@ def test_rows_are_reduced_as_numpy_does(compiled, n):
             assert_array_equal(found, expected)
 
 
+@pytest.mark.every(2, first=1)
 @pytest.mark.parametrize("n", LENGTHS)
 def test_sums_over_rows(compiled, n):
     rng = np.random.default_rng(n)

@@ -85,6 +85,7 @@ def test_each_pattern(pattern, kind, rng):
     c.check_pattern(pattern)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_order(order, kind):

@@ -106,6 +106,7 @@ def run(blocked, cache):
     return json.loads(done.stdout), done.stderr
 
 
+@pytest.mark.slow
 @needs_numba
 def test_compiled_code_is_kept(tmp_path):
     """The second process loads what the first has compiled; one without Numba finds the same."""

@@ -47,6 +47,7 @@ def run(tmp_path, stop, call):
     return path, done
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("stop", ["breakpoint()", "pdb.set_trace()", "set_trace()"])
 @pytest.mark.parametrize("call", every(2, CALLS))
 def test_stops_in_the_users_frame(tmp_path, stop, call):

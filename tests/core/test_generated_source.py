@@ -39,6 +39,7 @@ WAYS = {
 }
 
 
+@pytest.mark.slow_cases("vjp")
 @pytest.mark.parametrize("way", every(3, WAYS))
 def test_ever_new_programs_leave_none(way, monkeypatch):
     monkeypatch.setattr("fwdad.drivers.tape_cache._KEPT", 1)  # of the tapes that are found again

@@ -32,6 +32,7 @@ def blocks(f, mode, **options):
 FORWARD = {"mode": "forward", "chunk": 1}
 
 
+@pytest.mark.every(6)
 @pytest.mark.parametrize(
     "take",
     [

@@ -43,6 +43,7 @@ def forms(f, backend):
     ]
 
 
+@pytest.mark.every(3, of="numba", first=2)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_gradient(f, backend):
@@ -90,6 +91,7 @@ BAD = {
 }
 
 
+@pytest.mark.every(3, of="numba")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("kind", BAD)
 def test_what_does_not_fit(kind, backend):
@@ -127,6 +129,7 @@ def test_overlaps_are_seen_at_each_call(backend):
         gradient(strided, out=memory[20:40])
 
 
+@pytest.mark.every(3, of="numba", first=2)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_bound(f, backend):
@@ -149,6 +152,7 @@ def test_bound(f, backend):
 SCALE = 2.0
 
 
+@pytest.mark.slow_cases("numba")
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_bound_looks_outside(backend, monkeypatch):
     """What the function reads from outside is read at each call, and what it calls is checked."""

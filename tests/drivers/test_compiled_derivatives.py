@@ -54,6 +54,7 @@ def tape_of(evaluator, f, *args, **kwargs):
     return said
 
 
+@pytest.mark.every(2, of="auto")
 @pytest.mark.parametrize("backend", ["auto", "numpy"])
 @pytest.mark.parametrize("n", SEEDS)
 def test_several_directions(n, backend):
@@ -167,6 +168,7 @@ def in_parts(found):
     return found if isinstance(found, tuple) else (found,)
 
 
+@pytest.mark.slow_cases("third derivative")
 @pytest.mark.parametrize("name", EVALUATORS)
 def test_as_without_jit(name):
     evaluate = EVALUATORS[name]
@@ -434,7 +436,7 @@ def test_seeds_that_do_not_fit():
 
 
 def test_kept_with_the_function():
-    functions = [fwdad.jit(lambda x, k=k: k * np.sin(x)) for k in range(1, 30)]
+    functions = [fwdad.jit(lambda x, k=k: k * np.sin(x), backend="numpy") for k in range(1, 30)]
     for _ in range(2):
         for k, f in enumerate(functions, 1):
             assert_allclose(fwdad.jvp(f, X, V)[1], k * np.cos(X) * V)

@@ -71,6 +71,7 @@ def test_second_derivatives_of_a_root(name):
     assert_allclose(nested, SECOND, rtol=1e-8)
 
 
+@pytest.mark.every(3, first=2)
 @pytest.mark.parametrize("name", ["newton", "secant", "newton, args"])
 def test_newton_under_jit(name):
     f = FINDERS[name]

@@ -44,6 +44,7 @@ def assembled(blocks, shape, mode):
     return J
 
 
+@pytest.mark.every(9)
 @pytest.mark.parametrize("chunk", CHUNKS)
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 @pytest.mark.parametrize("f", [field, number, matrix, writing])
@@ -139,6 +140,7 @@ def test_a_value_that_differs():
 # -- compiled columns in chunks: jacobian(jit(f), x, chunk=N)
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("chunk", [1, 2, 3])
 @pytest.mark.parametrize("stack", [False, True])
 @pytest.mark.parametrize("f", [field, number, matrix, writing])

@@ -315,6 +315,7 @@ SHORT = {
 }
 
 
+@pytest.mark.every(3, of="True")
 @pytest.mark.parametrize("under_jit", [False, True])
 @pytest.mark.parametrize("name", SHORT)
 def test_directions_after_the_first(name, under_jit):

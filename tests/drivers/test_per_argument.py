@@ -71,6 +71,7 @@ def test_a_derivative_of_columns():
     assert_allclose(fwdad.jit(inner)(2.0, 3.0)[1], [12, 0])
 
 
+@pytest.mark.slow_cases("auto-jacobian", "auto-jacfwd")
 @pytest.mark.parametrize("make", [fwdad.jacfwd, fwdad.jacrev, fwdad.jacobian])
 @pytest.mark.parametrize("backend", ["numpy", "auto"])
 def test_under_jit_it_is_the_same_tuple(make, backend):

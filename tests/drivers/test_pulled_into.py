@@ -22,6 +22,7 @@ def recorded(x):
     return field(x) * float(str(1.0))
 
 
+@pytest.mark.every(3, of="field1")
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5, None, "auto"])
 @pytest.mark.parametrize("f", [field, recorded, fwdad.jit(field)])
 def test_one_and_many(f, chunk):

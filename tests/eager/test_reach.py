@@ -261,6 +261,7 @@ MODES = {
 }
 
 
+@pytest.mark.slow_cases("frame-jit", "series-jit", "frame_at-jit")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_right_or_refused(program, mode):

@@ -169,6 +169,7 @@ OBJECTS = {"method", "inherited", "operator", "subscript", "called", "property",
 """Whose recursion makes objects: no tape can hold them."""
 
 
+@pytest.mark.every(5, first=1)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_as_deep_as_python(kind, mode):
@@ -181,6 +182,7 @@ def test_as_deep_as_python(kind, mode):
     assert_allclose(MODES[mode](KINDS[kind], 0.3, n), 2 * 0.3 * RATE ** (2 * n), rtol=1e-10)
 
 
+@pytest.mark.slow_cases("managed-hessian")
 @pytest.mark.parametrize("mode", SECOND)
 @pytest.mark.parametrize("kind", ["function", "ends_on_a_value", "method", "property", "managed"])
 def test_second_derivatives_as_deep_as_python(kind, mode):

@@ -33,6 +33,7 @@ def what_is_constant_in_the_outer_call(x):
     return np.sum(y**2)
 
 
+@pytest.mark.every(2, first=1)
 @pytest.mark.parametrize("f", [one_element, a_view, what_is_constant_in_the_outer_call])
 @pytest.mark.parametrize("chunk", [1, 2, None])
 def test_second_and_third_derivatives(f, chunk):

@@ -137,6 +137,7 @@ def values_written(w, x, q):
     w[1:] = q[:2]
 
 
+@pytest.mark.every(3, first=1)
 @pytest.mark.parametrize(
     "write", [product_written, outer_product_written, element_written, values_written]
 )

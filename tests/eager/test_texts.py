@@ -66,6 +66,7 @@ def check(f):
     assert_allclose(fwdad.jit(fwdad.grad(f))(X), WANT)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("options", [("-c",), ("-Bc",), ("-W", "ignore", "-X", "utf8", "-c")])
 def test_program_on_the_command_line(options):
     assert run(*options, PROGRAM + CHECK, "an argument") == "right\n"
@@ -89,6 +90,7 @@ def test_options_of_the_interpreter(argv, command):
     assert command_of(argv) == command
 
 
+@pytest.mark.every(2)
 @pytest.mark.skipif(not hasattr(os, "pread"), reason="the file is read where it lies by pread")
 @pytest.mark.parametrize("dash", [(), ("-",)])
 def test_program_in_a_file_at_standard_input(tmp_path, dash):

@@ -137,6 +137,7 @@ def test_pulled_at_once_and_later(program, once):
     assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.slow_cases("nested")
 @pytest.mark.filterwarnings("ignore:checkpoint has no effect")
 def test_second_derivatives(program):
     with fresh():

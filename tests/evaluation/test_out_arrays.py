@@ -35,6 +35,7 @@ def unwritten(shape, **options):
     return np.full(shape, np.nan, **options)
 
 
+@pytest.mark.every(9)
 @pytest.mark.parametrize("chunk", CHUNKS)
 @pytest.mark.parametrize("mode", ["auto", "forward", "reverse"])
 @pytest.mark.parametrize("f", [field, number, matrix, writing])
@@ -148,6 +149,7 @@ def test_memmap_and_memory(tmp_path):
         fwdad.jacobian(f, x, out=read)
 
 
+@pytest.mark.every(3, first=1)
 @pytest.mark.parametrize("chunk", [None, 1, 2, 3])
 def test_jvp(chunk):
     v, J = np.cos(np.arange(35.0)).reshape(5, 7), central_differences(field, X)

@@ -112,6 +112,7 @@ def test_derivative_of_ravel(way):
     assert_allclose(WAYS[way](g)(vector), 3.0 * weights * vector**2, rtol=1e-12)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("jit", [False, True])
 def test_second_derivative_of_unravel(jit):
     vector, unravel = fwdad.ravel(parameters())
@@ -273,6 +274,7 @@ def test_a_step_of_gradient_descent():
     assert_array_equal(fwdad.ravel(tree)[0], vector)
 
 
+@pytest.mark.every(4, first=1)
 @pytest.mark.parametrize("way", WAYS)
 def test_derivative_of_tree_map(way):
     """Through a step of gradient descent, that is through a gradient."""

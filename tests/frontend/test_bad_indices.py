@@ -75,6 +75,7 @@ BAD = [
 ]
 
 
+@pytest.mark.every(3, of="numba", first=1)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("f", [loads, stores, updates])
 def test_exceptions_of_indices(f, backend):
@@ -83,6 +84,7 @@ def test_exceptions_of_indices(f, backend):
             assert found == own
 
 
+@pytest.mark.every(3, of="numba")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("f", [loads, stores, updates])
 def test_ways_that_are_not_taken(f, backend):

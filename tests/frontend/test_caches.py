@@ -76,6 +76,7 @@ PROGRAMS = [shared, of_known_arguments, recurrence, in_branches_and_loops, of_va
             differentiated_inside]  # fmt: skip
 
 
+@pytest.mark.slow_cases("shared")
 @pytest.mark.parametrize("f", every(4, PROGRAMS), ids=lambda f: f.__name__)
 def test_derivatives(f):
     assert_allclose(trace(f, X)(X), f(X), rtol=1e-14)

@@ -9,6 +9,7 @@ from tests.differences import central_differences
 from tests.frontend.exit_stacks import of_all
 
 
+@pytest.mark.slow_cases("below-numba")
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize("x", [[0.5, -1.25, 2.0], [1.5, 0.6, 0.35]], ids=["above", "below"])
 def test_derivatives(backend, x):

@@ -169,6 +169,7 @@ def test_value_of_a_derivative(backend):
         assert_array_equal(gradient(a, 9), 2 * a)
 
 
+@pytest.mark.every(2, of="numba", first=1)
 @pytest.mark.parametrize(
     ("k", "error"), [(1, ZeroDivisionError), (2, ValueError), (3, np.linalg.LinAlgError)]
 )

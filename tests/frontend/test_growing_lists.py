@@ -20,6 +20,7 @@ PROGRAMS = OF_NUMBERS + OF_TUPLES
 pytestmark = pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")  # where lengths are known
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("f", every(2, PROGRAMS))
 def test_values_and_derivatives(f):
     expected = central_differences(f, X)
@@ -32,6 +33,9 @@ def test_values_and_derivatives(f):
     assert_allclose(pullback(1.0), expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow_cases(
+    "snapshots", "arrays_inserted_before_others", "arrays_copied_before_they_are_written"
+)
 @pytest.mark.parametrize("f", every(3, PROGRAMS))
 def test_second_derivatives(f):
     expected = central_differences(lambda x: fwdad.jacobian(f, x), X)
@@ -42,6 +46,7 @@ def test_second_derivatives(f):
     assert_allclose(twice, expected @ V, rtol=1e-5, atol=1e-5 * scale)
 
 
+@pytest.mark.slow_cases("types_that_widen", "extremes_by_a_key")
 @pytest.mark.parametrize("f", every(8, PROGRAMS))
 def test_compiled(f):
     """Values and both modes: one function for each program."""
@@ -163,6 +168,7 @@ def greatest_of_none(x):
     return max(out)
 
 
+@pytest.mark.every(3, of="numba", first=1)
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize(
     ("f", "args"),

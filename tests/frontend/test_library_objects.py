@@ -55,6 +55,7 @@ MODES = {
 }
 
 
+@pytest.mark.slow_cases("in_a_loop-jit")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("f", DERIVATIVES, ids=lambda f: f.__name__)
 def test_each_call_makes_its_own(f, mode):

@@ -144,6 +144,7 @@ def test_case_7_other_branch():
     assert cache_info(f).traces == 3  # f, jvp, derivative
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("x", "n"), [(2.0, 1), (2.0, 3), (0.5, 6), (4.0, 40)])
 def test_case_7_break_continue_else(x, n):
     f = jit(leaves_early)

@@ -88,6 +88,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.slow_cases("gradient at active places", "corrcoef", "cov of two")
 @pytest.mark.parametrize("f", PROGRAMS.values(), ids=PROGRAMS)
 def test_values_and_derivatives(f):
     expected = f(X)

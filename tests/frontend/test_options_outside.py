@@ -46,6 +46,7 @@ WAYS = {
 }
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("way", every(3, WAYS))
 @pytest.mark.parametrize("case", every(2, CASES))
 def test_options(case, way):

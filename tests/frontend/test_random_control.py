@@ -28,6 +28,7 @@ def load(source, name, folder):
     return module.f
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_control(seed, tmp_path):
     draws = random.Random(seed)

@@ -107,6 +107,7 @@ def test_against_differences(f):
 QUICK = (without_axes, into_one_element, modes)
 
 
+@pytest.mark.slow_cases("modes")
 @NO_NUMBA
 @pytest.mark.parametrize(
     "f", [f if f in QUICK else pytest.param(f, marks=pytest.mark.slow) for f in FUNCTIONS]

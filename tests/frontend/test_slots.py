@@ -13,6 +13,7 @@ from tests.frontend import slots
 X = np.array([0.5, -1.25, 2.0])
 
 
+@pytest.mark.slow_cases("above-numba")
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize("x", [X, np.array([1.5, 0.6, 0.35])], ids=["below", "above"])
 def test_made_inside(backend, x):

@@ -56,6 +56,7 @@ def in_a_loop(p):
 PROGRAMS = [chosen_by_texts, between_days, of_nothing_yet, of_values, in_a_loop]
 
 
+@pytest.mark.slow_cases("chosen_by_texts", "between_days", "in_a_loop", "of_values")
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_values_and_derivatives(f):
     fast, rows = fwdad.jit(f), fwdad.jit(fwdad.jacrev(f))

@@ -48,6 +48,7 @@ def point(n):
     return np.linspace(0.2, 1.1, n)
 
 
+@pytest.mark.every(6, of="numba", first=4)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_one_program_for_all_lengths(f, backend):
@@ -60,6 +61,7 @@ def test_one_program_for_all_lengths(f, backend):
     assert_allclose(J(point(7)), central_differences(f, point(7)), rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow_cases("numba")
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_every_way_to_ask(backend):
     """jacfwd, jacrev, value_and_jacobian, hessian; a chunk from outside; with `out`."""

@@ -49,6 +49,7 @@ def differences(f, x, *args):
     return np.moveaxis(np.array(rows), 0, -1).reshape(*np.shape(f(x, *args)), *x.shape)
 
 
+@pytest.mark.every(2, of="auto")
 @pytest.mark.parametrize("backend", ["numpy", "auto"])
 @pytest.mark.parametrize("static", [False, True])
 @pytest.mark.parametrize(("f", "args"), CASES)
@@ -58,6 +59,7 @@ def test_values(f, args, static, backend):
         assert_allclose(g(*args), f(*args), rtol=1e-13)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("derivative", [fwdad.jacfwd, fwdad.jacrev])
 @pytest.mark.parametrize(("f", "args"), CASES)
 def test_derivatives(f, args, derivative):
@@ -65,6 +67,7 @@ def test_derivatives(f, args, derivative):
     assert_allclose(g(*args), differences(f, *args), rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.every(2, first=1)
 @pytest.mark.parametrize("chunk", every(3, [1, 2, 3, 4]))
 def test_chunks(chunk):
     g = fwdad.jit(lambda z: fwdad.jacobian(rotated, z, chunk=chunk, mode="forward"))

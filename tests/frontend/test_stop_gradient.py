@@ -50,6 +50,9 @@ CASES = [
 ]
 
 
+@pytest.mark.slow_cases(
+    "of_numbers-<lambda>-numba", "of_a_dict-<lambda>-numba", "in_a_loop-loop_by_hand-numba"
+)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("f", "expected"), CASES)
 def test_what_is_stopped_is_a_constant(f, expected, backend):

@@ -19,6 +19,7 @@ from fwdad.frontend.arguments import Flattened
 from fwdad.frontend.trace import trace_flat
 from tests.frontend import taped_programs as programs
 from tests.frontend.taped_programs import OTHERS, SCALAR, Model, X, results
+from tests.tiers import every
 
 ROOT = pathlib.Path(fwdad.__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
@@ -33,6 +34,7 @@ def loaded(tape):
     return pickle.loads(pickle.dumps(tape))
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("name", [*SCALAR, *OTHERS])
 def test_as_its_function(name):
     tape = made(name)
@@ -52,8 +54,13 @@ print(json.dumps(found))
 """
 
 
-def test_in_another_process():
-    tapes = {name: made(name) for name in [*SCALAR, *OTHERS]}
+@pytest.mark.parametrize(
+    "names",
+    every(2, [["from_outside", "of_list", "grows"], [*SCALAR, *OTHERS]]),
+    ids=["few", "all"],
+)
+def test_in_another_process(names):
+    tapes = {name: made(name) for name in names}
     run = subprocess.run([sys.executable, "-c", SOURCE], input=pickle.dumps(tapes), check=True,
                          capture_output=True, env=ENVIRONMENT, cwd=ROOT)  # fmt: skip
     here = {name: results(name, tape) for name, tape in tapes.items()}

@@ -83,6 +83,7 @@ PROGRAMS = {
 CASES = [pytest.param(*p, id=name) for name, p in PROGRAMS.items()]
 
 
+@pytest.mark.slow_cases("two results")
 @pytest.mark.parametrize(("f", "x"), every(6, CASES))
 def test_values_and_derivatives(f, x):
     tape = trace(f, x)
@@ -100,6 +101,7 @@ def test_values_and_derivatives(f, x):
     assert_allclose(fwdad.jacrev(f)(x), slope, rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.every(3, first=2)
 @pytest.mark.parametrize("name", ["a decorator with otypes", "excluded", "two results"])
 def test_compiled(name):
     pytest.importorskip("numba")

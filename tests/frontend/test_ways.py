@@ -105,6 +105,7 @@ PROGRAMS = (
 )  # fmt: skip
 
 
+@pytest.mark.every(4, of="auto")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_values(f, backend):
@@ -114,6 +115,7 @@ def test_values(f, backend):
     assert fwdad.cache_info(fast).traces <= 3
 
 
+@pytest.mark.every(4, of="auto")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_derivatives(f, backend):
@@ -304,6 +306,7 @@ RAISES = [
 ]  # fmt: skip
 
 
+@pytest.mark.every(5, of="auto", first=2)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("f", RAISES)
 def test_what_nobody_needs_raises_where_it_is_caught(f, backend):

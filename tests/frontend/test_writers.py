@@ -24,6 +24,7 @@ def check(f, x, backend):
         assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow_cases("numba")
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_flat_as_an_argument(backend):
     check(lambda x: np.sum(x.flat) * np.dot(x.flat, x.T.flat), M, backend)
@@ -31,6 +32,7 @@ def test_flat_as_an_argument(backend):
     check(lambda x: np.cumsum(x[:, ::2].flat) ** 2, M, backend)
 
 
+@pytest.mark.slow_cases("numba")
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_like(backend):
     check(lambda x: np.fromfunction(lambda i, j: i * x[0, 1] + j, (2, 2), like=x), M, backend)
@@ -66,6 +68,7 @@ def test_no_diagonal():
             fwdad.jit(fwdad.jacfwd(of_diagonal(shape, wrap=True)))(M)
 
 
+@pytest.mark.every(3, of="numba")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("zero", [0, 0.0, -0.0])
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")

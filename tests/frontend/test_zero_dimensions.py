@@ -41,6 +41,7 @@ def work(c):
     return f
 
 
+@pytest.mark.every(3, of="numba")
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize("make", [factor, quotient, of_a_matrix, number, index, work])
 def test_gradients(make, backend):

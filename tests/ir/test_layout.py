@@ -128,6 +128,7 @@ COMPILED = [
 ]  # fmt: skip
 
 
+@pytest.mark.every(2, first=1)
 @pytest.mark.parametrize(("make", "look"), COMPILED)
 def test_compiled_code_returns_what_numpy_returns(make, look):
     pytest.importorskip("numba")

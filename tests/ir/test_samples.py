@@ -34,6 +34,7 @@ def fitted(a, b):
     return scipy.linalg.lstsq(a, b)[1] * np.sum(b)
 
 
+@pytest.mark.every(3, of="auto")
 @pytest.mark.parametrize("backend", ["numpy", "auto"])
 @pytest.mark.parametrize("a", [TALL, TALL.T.copy().T, COUNTS], ids=["rows", "columns", "ints"])
 def test_residuals_are_a_number_of_tall_matrices(a, backend):

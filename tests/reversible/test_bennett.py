@@ -18,6 +18,7 @@ def repeated(x, n):
     return x
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("n", [1, 2, 7, 20])
 @pytest.mark.parametrize("k", every(2, [2, 3, 5]))
 def test_iterates_and_undoes(n, k):

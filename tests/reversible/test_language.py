@@ -51,6 +51,7 @@ def test_pullback_agrees_with_forward_mode(name, inverse):
         np.testing.assert_allclose(flat(reverse), flat(forward), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", ["dot", "moves", "backwards", "matrix"])
 def test_compiled(name):
     f, args = PROGRAMS[name]

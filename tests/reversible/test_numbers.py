@@ -189,6 +189,7 @@ CASES = {
 }
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_are_those_of_the_values(name):
     f, plain, args = CASES[name]

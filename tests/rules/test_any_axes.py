@@ -68,6 +68,7 @@ def test_a_smooth_reduction_agrees_with_differences(f, case):
     assert_allclose(_lanes(y, y_dot, len(lanes)), want, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.every(2, first=1)
 @pytest.mark.parametrize("f", SELECTING, ids=lambda f: f.__name__)
 @given(case=reductions((np.float64, np.float32)))
 def test_a_selection_agrees_with_differences(f, case):

@@ -134,6 +134,7 @@ def test_under_jit(backend):
     assert_allclose(fwdad.jit(fwdad.jacrev(in_loop(f)), backend=backend)(X), want, rtol=1e-12)
 
 
+@pytest.mark.slow_cases("auto")
 @pytest.mark.parametrize("backend", ["numpy", "auto"])
 def test_jacobians_by_rows_under_jit(backend):
     """In all structures of values and arguments, with what has no derivative among them."""

@@ -123,6 +123,7 @@ FILTERS = {
 }
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("f", FILTERS.values(), ids=FILTERS)
 def test_against_differences(f):
     x = X.copy()

@@ -271,6 +271,7 @@ def test_bessel_functions_of_complex_numbers(name):
         assert_allclose(y_dot.lanes, [by_re, by_im], rtol=1e-13)
 
 
+@pytest.mark.every(5, first=3)
 @pytest.mark.parametrize(
     "args",
     [(0.3, 0.7, 0.2), (-2.0, 1.5, 1e-3), (10.0, 0.7, 1.0), (11.0, 0.7, 1.0), (5.0, 1e-4, 0.5)],

@@ -104,6 +104,7 @@ def test_into_sums_what_was_broadcast(shape):
                 assert_allclose(x_bar.lanes[(k, *at)], want if dtype is complex else want.real)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     ("operation", "x"),
     [

@@ -234,6 +234,7 @@ def write(request):
     return WRITERS[request.param]
 
 
+@pytest.mark.every(4, first=1)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_first_derivatives(program, write):
     want = central_differences(lambda x: program(blend, x), X)
@@ -252,6 +253,7 @@ def test_a_call_without_derivatives_writes_as_the_function_does(program, write):
     assert_array_equal(x, plain)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("program", [of_a_copy, twice, in_a_loop, seen_by_a_view, of_each_row])
 def test_second_derivatives(program, write):
     def directional(x):
@@ -279,6 +281,7 @@ def test_recorded(program, write):
     assert_array_equal(x, X)
 
 
+@pytest.mark.every(3, first=2)
 @pytest.mark.parametrize("program", [of_a_copy, of_the_argument, in_a_loop, of_a_view])
 def test_compiled(program, write):
     pytest.importorskip("numba")

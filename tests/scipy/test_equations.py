@@ -30,6 +30,7 @@ def bratu_exactly(x, strength):
     return -2 * np.log(np.cosh((x - 0.5) * theta / 2) / np.cosh(theta / 4))
 
 
+@pytest.mark.every(3, of="compiled")
 @pytest.mark.parametrize("n", [9, 39])
 @pytest.mark.parametrize("method", ["hybr", "lm"])
 def test_bratu(method, n, way):

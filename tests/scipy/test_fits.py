@@ -13,6 +13,7 @@ from fwdad.errors import MissingRuleError
 from tests.scipy.problems import STRD, counted, misra1a, powell_singular
 
 
+@pytest.mark.every(2, of="compiled", first=1)
 @pytest.mark.parametrize("start", [0, 1])
 @pytest.mark.parametrize("name", STRD)
 def test_certified_fits(name, start, way):

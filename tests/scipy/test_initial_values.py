@@ -34,6 +34,7 @@ POINT = np.array([0.5, 1.3, 2.0])
 TIMES = np.linspace(0, 2, 7)
 
 
+@pytest.mark.slow_cases("None-Radau", "None-LSODA", "None-BDF")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("t_eval", [None, TIMES])
 def test_start_and_parameters(method, t_eval):
@@ -55,6 +56,7 @@ def test_start_and_parameters(method, t_eval):
     assert_allclose(fwdad.jacobian(f, POINT, mode="reverse"), J, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow_cases("Radau", "LSODA", "BDF", "RK23")
 @pytest.mark.parametrize("method", METHODS)
 def test_second_derivatives(method):
     def end(p):
@@ -81,6 +83,7 @@ def test_backward_in_time(method):
     assert_allclose(fwdad.jacobian(f, POINT), expected, atol=CLOSE.get(method, 1e-7))
 
 
+@pytest.mark.slow_cases("reverse-Radau", "reverse-LSODA")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 def test_ends_times_and_dense_output(method, mode):
@@ -129,6 +132,7 @@ def test_second_derivatives_by_the_ends():
     assert_allclose(fwdad.hessian(f, p), fwdad.hessian(expected, p), atol=1e-6)
 
 
+@pytest.mark.slow_cases("BDF", "LSODA", "DOP853", "RK23")
 @pytest.mark.parametrize("method", METHODS)
 def test_events(method):
     """A stone that is thrown up: when and how fast it falls, and where it is highest."""
@@ -225,6 +229,7 @@ def test_vectorized_and_lists(method):
     assert_allclose(fwdad.grad(f)(4.0), -np.sin(2.0) / 4, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_stiff_parameters():
     """The rates of Robertson's reaction, beside differences of a tighter solution."""
     rates = np.array([0.04, 1e4, 3e7])
@@ -285,6 +290,7 @@ class Decay:
         return -self.k * y
 
 
+@pytest.mark.slow_cases("Radau")
 @pytest.mark.parametrize("method", ["RK45", "Radau"])
 def test_a_callable_object(method):
     f = lambda k: solve_ivp(Decay(k), (0, 1), [1.0], method, **TIGHT).y[0, -1]  # noqa: E731
@@ -368,6 +374,7 @@ def stores_into_an_array(k, kept):
     return rate
 
 
+@pytest.mark.slow_cases("stores_into_an_array-grad", "stores_an_attribute-grad")
 @pytest.mark.parametrize("derivative", [fwdad.derivative, fwdad.grad])
 @pytest.mark.parametrize(
     "store", [stores_a_number, stores_an_attribute, stores_into_an_array], ids=lambda f: f.__name__
@@ -409,6 +416,7 @@ def test_stored_values_that_do_not_depend_on_the_solution(derivative):
     assert_allclose(derivative(f)(2.0), (2 - 4) * np.exp(-2.0), rtol=1e-7)
 
 
+@pytest.mark.slow_cases("grad")
 @pytest.mark.parametrize("derivative", [fwdad.derivative, fwdad.grad])
 def test_a_work_array_that_fun_returns_each_time(derivative):
     def f(k):

@@ -26,6 +26,7 @@ from tests.scipy.problems import (
 STIFF = ["Radau", "BDF", "LSODA"]
 
 
+@pytest.mark.slow_cases("Radau", "compiled-BDF")
 @pytest.mark.parametrize("method", STIFF)
 def test_hires(method, way):
     tight = {"rtol": 1e-9, "atol": 1e-12}
@@ -39,6 +40,7 @@ def test_hires(method, way):
         assert len(runs) < len(runs_of_differences)
 
 
+@pytest.mark.slow_cases("Radau")
 @pytest.mark.parametrize("method", ["Radau", "BDF"])
 def test_robertson(method):
     tight = {"rtol": 1e-8, "atol": 1e-18}
@@ -95,6 +97,7 @@ def test_classes_vectorised_and_given_jacobians(capsys):
     assert capsys.readouterr().out.count("jac is by SciPy's finite differences") == 2
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("method", ["RK45", *STIFF])
 @pytest.mark.parametrize("t_span", [(0, 1), (0.0, 1.0), (np.float32(0), np.int64(1))])
 def test_a_right_hand_side_is_compiled_once(method, t_span, monkeypatch):
@@ -119,6 +122,7 @@ def test_complex(way):
         door.solve_ivp(lambda t, y: np.abs(y), (0, 1), [1 + 0j], "BDF")
 
 
+@pytest.mark.slow_cases("Radau")
 @pytest.mark.parametrize("method", ["RK45", *STIFF])
 def test_derivatives_through_solve_ivp(method):
     """The solution of y' = -k y² with y(0) = 1 has y(1) = 1 / (1 + k)."""
@@ -149,6 +153,7 @@ def clamped(ya, yb):
 MESH = np.linspace(0, 1, 5)
 
 
+@pytest.mark.slow_cases("compiled-bratu")
 @pytest.mark.parametrize("fun", [bratu, lambda x, y: [y[1], -np.exp(y[0])]])
 def test_bratu(fun, way):
     f, runs = counted(fun)
@@ -165,6 +170,7 @@ def test_bratu(fun, way):
         assert len(runs) < len(runs_of_differences)
 
 
+@pytest.mark.slow_cases("compiled")
 def test_eigenvalue(way, capsys):
     """The equation y'' = -p² y with y(0) = y(1) = 0 and y'(0) = p has p = π, among others."""
     found = door.solve_bvp(

@@ -36,6 +36,9 @@ def derivatives_of(method, *names):
 STEADY = ["Nelder-Mead", "Powell", "COBYQA", "BFGS", "L-BFGS-B", "Newton-CG", "trust-exact"]
 
 
+@pytest.mark.slow_cases(
+    "as it is-COBYQA", "as it is-COBYLA", "as it is-trust-constr", "as it is-Powell", "compiled-CG"
+)
 @pytest.mark.parametrize("method", [m for m in filling.METHODS["minimize"] if m[0] != "a"])
 def test_every_method(method, way):
     """The same steps, and so the same counts, as with derivatives written by hand."""
@@ -54,6 +57,7 @@ def test_every_method(method, way):
         assert (found.nit, found.nfev) == (expected.nit, expected.nfev)
 
 
+@pytest.mark.slow_cases("500", "30")
 @pytest.mark.parametrize("n", [2, 5, 30, 100, 500])
 def test_rosenbrock_by_size(n):
     """Far from the minimum with few unknowns, in its neighbourhood with many."""
@@ -82,6 +86,7 @@ def test_many_unknowns_take_products(method, way, capsys):
     assert "fwdad: hess is a dense matrix" in capsys.readouterr().out
 
 
+@pytest.mark.every(3, of="constr")
 @pytest.mark.parametrize("method", ["SLSQP", "trust-constr"])
 @pytest.mark.parametrize("number", HOCK_SCHITTKOWSKI)
 @pytest.mark.parametrize("form", ["dict", "object"])
@@ -115,6 +120,7 @@ def test_args_and_values_in_a_list():
         assert_allclose(found.x, [3], rtol=1e-2)
 
 
+@pytest.mark.slow_cases("compiled")
 def test_second_derivatives_are_of_the_gradient_that_is_given(way):
     for jac in (rosen_der, lambda x: list(rosen_der(x))):
         found = door.minimize(rosen, START, jac=jac, method="trust-exact")
@@ -137,6 +143,7 @@ def test_what_is_given_is_taken():
     assert len(calls) > 0
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("jac", ["2-point", "3-point", False])
 def test_differences_may_be_asked_for(jac, capsys):
     found = door.minimize(rosen, START, jac=jac, verbose=1)

@@ -40,6 +40,7 @@ def made(request):
     return make
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("method", ["trf", "dogbox"])
 @pytest.mark.parametrize("scale", [1.0, "jac"])
 def test_least_squares(method, scale, made):
@@ -49,6 +50,7 @@ def test_least_squares(method, scale, made):
     assert isinstance(found.jac, sp.csr_array)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("method", ["Radau", "BDF"])
 @pytest.mark.parametrize("form", ["csc", "csr"])
 def test_solve_ivp(method, form, made):
@@ -59,6 +61,7 @@ def test_solve_ivp(method, form, made):
     assert found.nfev <= wanted.nfev + 2
 
 
+@pytest.mark.every(3, of="hybr")
 @pytest.mark.parametrize("method", ["hybr", "lm"])
 def test_root(method, made):
     jac = made(fwdad.jacobian, steady, sparse=True, format="dense")
@@ -76,6 +79,7 @@ def test_root_by_krylov(made):
     assert found.nfev < without.nfev / 2
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     ("method", "form"),
     [
@@ -91,6 +95,7 @@ def test_minimize(method, form, made):
     assert_allclose(found.x, np.ones(N), rtol=1e-5)
 
 
+@pytest.mark.slow_cases("plain", "jit inside")
 def test_constraints(made):
     g = lambda x: x[1:] * x[:-1]  # noqa: E731
     bounded = NonlinearConstraint(g, 0.1, 0.5, jac=made(fwdad.jacobian, g, sparse=True))

@@ -24,6 +24,7 @@ def coupled(t, u):
     return heat(t, u) - np.mean(u)
 
 
+@pytest.mark.slow_cases("jit-Radau", "jit-BDF")
 @pytest.mark.parametrize("method", ["Radau", "BDF", "LSODA"])
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 def test_stiff_equations(method, jit, capsys):

@@ -188,6 +188,7 @@ def copied_frule(primals, tangents):
     return primals[0][:2].copy(), tangents[0][:2]
 
 
+@pytest.mark.every(2, first=1)
 @pytest.mark.parametrize(
     ("returns", "function", "rule"),
     [

@@ -82,6 +82,7 @@ def stores_and_raises(x):
     return np.sum(LEFT[0] * x)
 
 
+@pytest.mark.slow_cases("jit(grad(checkpoint))")
 @pytest.mark.parametrize("way", list(WAYS.values())[:-1], ids=list(WAYS)[:-1])
 @pytest.mark.filterwarnings("ignore:checkpoint has no effect")
 def test_what_is_stored_before_an_exception_stays(way):

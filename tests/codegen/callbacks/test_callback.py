@@ -315,6 +315,7 @@ def descending(x, least):
     return descending(x - 0.3, least) + y
 
 
+@pytest.mark.slow_cases("smoothed-3")
 @pytest.mark.parametrize(("f", "k"), [(smoothed, 3), (descending, 0.45)])
 def test_in_recursion(f, k):
     given = X + 1
@@ -331,6 +332,7 @@ def test_in_recursion(f, k):
     assert_allclose(g(given) @ v, change, rtol=1e-7)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5])
 def test_lanes_through_a_call(chunk):
     def f(x):

@@ -86,6 +86,7 @@ def at_any_cost(monkeypatch):
         monkeypatch.setattr(outline, name, 0.0)
 
 
+@pytest.mark.slow_cases("along_an_axis", "place_of_an_array_without_axes-0")
 @pytest.mark.parametrize("odd", [0, 1])
 @pytest.mark.parametrize("k", every(4, range(len(CASES))), ids=[f.__name__ for f, _ in CASES])
 def test_whichever_operations_are_called_it_returns_the_same(k, odd, monkeypatch, at_any_cost):

@@ -141,6 +141,7 @@ def test_local_functions_travel_with_their_source(executor):
     same(fwdad.jacobian(local, X, chunk=9, executor=executor), fwdad.jacobian(local, X, chunk=9))
 
 
+@pytest.mark.slow_cases("unknown")
 def test_compiled(executor):
     f = fwdad.jit(programs.waves)
     for mode in ("forward", "reverse"):

@@ -139,6 +139,7 @@ def wait_for(condition):
         time.sleep(0.005)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("how", ["alone", "threads", "processes"])
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT])
 def test_killed_or_interrupted_and_resumed(tmp_path, how, by):

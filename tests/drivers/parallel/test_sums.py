@@ -120,6 +120,7 @@ def test_several_arguments(executor):
     assert_allclose([value, da, db], np.sum(DATA[1]) * np.array([6.0, 3.0, 2.0]))
 
 
+@pytest.mark.every(2, first=1)
 def test_an_optimiser(executor):
     f = fwdad.value_and_grad(fwdad.jit(loss), over=PARTS, executor=executor)
     found = minimize(f, W, jac=True, method="BFGS", options={"maxiter": 5})

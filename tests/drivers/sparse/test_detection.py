@@ -38,6 +38,7 @@ def traced(monkeypatch):
     return asked
 
 
+@pytest.mark.every(9, of="jit")
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 @pytest.mark.parametrize("mode", ["forward", "reverse", "auto"])
 @pytest.mark.parametrize(("f", "x"), CASES)
@@ -60,6 +61,7 @@ def test_hessians(f, jit):
     np.testing.assert_allclose(fwdad.hessian(f, sparse=True)(x).toarray(), wanted, atol=1e-11)
 
 
+@pytest.mark.every(4, first=1)
 @pytest.mark.parametrize(("f", "x"), CASES[:4])
 def test_in_a_traced_function(f, x):
     J = fwdad.jit(lambda x: fwdad.jacobian(f, x, sparse=True))
@@ -172,6 +174,7 @@ def test_methods(traced):
         assert len(traced) == count
 
 
+@pytest.mark.every(3, of="jit", first=2)
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 @pytest.mark.parametrize("mode", ["forward", "reverse", "auto"])
 def test_nothing_to_differentiate(mode, jit):
@@ -181,6 +184,7 @@ def test_nothing_to_differentiate(mode, jit):
     assert fwdad.jacobian(jit(lambda x: x[:0]), np.ones(3), sparse=True, mode=mode).shape == (0, 3)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("x", [RNG.random((4, 6))[:, ::2], np.asfortranarray(RNG.random((4, 3)))])
 def test_other_layouts(x):
     f = lambda x: (x.T * x.sum(axis=0)[:, None]).reshape(-1)[::2]  # noqa: E731
@@ -280,6 +284,7 @@ def permuted(x):
     return x[PLACES] ** 2
 
 
+@pytest.mark.every(2, first=1)
 @pytest.mark.parametrize("f", [weighted, repeated, permuted], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("jit", ["inside", "outside"])
 def test_what_is_read_from_outside_may_change(f, jit, monkeypatch):

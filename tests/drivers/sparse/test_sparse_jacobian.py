@@ -35,6 +35,7 @@ def pattern_of(f, x, given):
     return programs.ones(dense(f, x)) if given is None else given
 
 
+@pytest.mark.every(10, of="jit")
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 @pytest.mark.parametrize("mode", ["forward", "reverse", "auto"])
 @pytest.mark.parametrize(("f", "x", "given"), CASES)
@@ -48,6 +49,7 @@ def test_values(f, x, given, mode, jit):
         np.testing.assert_allclose(J.toarray(), dense(f, x), rtol=1e-13, atol=1e-14)
 
 
+@pytest.mark.every(4, first=1)
 @pytest.mark.parametrize("mode", ["forward", "reverse", "auto"])
 @pytest.mark.parametrize(("f", "x", "given"), CASES)
 def test_one_compiled_function(f, x, given, mode):
@@ -65,6 +67,7 @@ def test_one_compiled_function(f, x, given, mode):
     np.testing.assert_allclose(J(x).toarray(), dense(f, x), rtol=1e-13, atol=1e-14)
 
 
+@pytest.mark.every(4, of="jit")
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("kind", ["columns", "rows", "both"])
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
@@ -77,6 +80,7 @@ def test_formats_of_every_kind(form, kind, jit):
     np.testing.assert_allclose(J.toarray(), dense(f, x), rtol=1e-13)
 
 
+@pytest.mark.every(3, of="jit", first=1)
 @pytest.mark.parametrize("kind", ["columns", "rows", "both"])
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 def test_dense_arrays_of_every_kind(kind, jit):
@@ -88,6 +92,7 @@ def test_dense_arrays_of_every_kind(kind, jit):
         fwdad.jacobian(f, x, sparse=patterns.banded(9, 1), format="dense")
 
 
+@pytest.mark.slow_cases("reverse")
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 def test_calls_that_are_made_again(mode):
     """The next call of a function under jit takes a shortcut, which looks at the pattern."""
@@ -131,6 +136,7 @@ def test_both_take_fewer_products():
     assert len(runs) == 2  # one with directions, one backwards; columns alone take nine colours
 
 
+@pytest.mark.every(5, of="jit", first=1)
 @pytest.mark.parametrize(
     ("kind", "form"), every(3, product(["star", "acyclic", "columns", None], FORMATS))
 )
@@ -236,6 +242,7 @@ def test_numbers_and_dense_patterns():
     assert empty.shape == (3, 4)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 @pytest.mark.parametrize("mode", ["forward", "reverse", "auto"])
 def test_missed_entry(mode, jit):
@@ -322,6 +329,7 @@ def test_what_is_checked_once():
     assert len(runs) == 6
 
 
+@pytest.mark.slow_cases("jit")
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 def test_other_shapes(mode, jit):

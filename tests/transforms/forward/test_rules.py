@@ -127,6 +127,7 @@ def test_a_rule_that_cannot_be_written_out_still_counts_as_one_operation():
 # -- what must not be silent
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_a_computed_length_may_turn_out_to_be_one(k, n):

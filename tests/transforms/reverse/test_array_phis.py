@@ -162,6 +162,7 @@ def test_checkpointed(f):
     check(f, "numpy", lambda f: fwdad.checkpoint(f, snapshots=2))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "f",
     [

@@ -35,6 +35,7 @@ def compiled(f, backend="numpy", **plan):
     return fwdad.jit(fwdad.grad(g), backend=backend)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("f", LOOPS)
 def test_bits(f):
     plain = fwdad.jit(fwdad.grad(f), backend="numpy")
@@ -48,6 +49,7 @@ def test_bits(f):
     assert_allclose(compiled(f, snapshots=2)(X, 5), forward, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("f", "x"), PROGRAMS, ids=NAMES)
 def test_programs(f, x):
     expected = fwdad.jit(fwdad.grad(f), backend="numpy")(x)
@@ -139,6 +141,7 @@ def test_operations_do_not_depend_on_the_length():
     assert few.count(Loop) == 6  # forwards, back, on to a state, to a leaf, and a leaf both ways
 
 
+@pytest.mark.every(3, first=1)
 @pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")  # one of them is recorded
 @pytest.mark.parametrize("f", [stencil, sides, heun])
 def test_second_derivatives(f):
@@ -153,6 +156,7 @@ def test_second_derivatives(f):
     assert_allclose(fwdad.grad(slope(g))(X), fwdad.grad(slope(f))(X), rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.every(4, first=2)
 @pytest.mark.parametrize("f", [power_while, two_buffers, heun, repeated(fwdad.checkpoint(filled))])
 def test_compiled(f):
     pytest.importorskip("numba")

@@ -81,6 +81,7 @@ def two_names(x, w):
 PROGRAMS = [work_space, read_between, read_after_one, only_part, in_a_branch, two_names]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_gradients_are_those_of_forward_mode(f):
     rng = np.random.default_rng(2)

@@ -171,6 +171,9 @@ def _works_again():
     TOLD.clear()
 
 
+@pytest.mark.slow_cases(
+    "in_place-jacrev-False", "in_place-grad of grad-False", "in_place-grad of a checkpoint-True"
+)
 @pytest.mark.filterwarnings("ignore:checkpoint has no effect")
 @pytest.mark.parametrize("writeable", [True, False])
 @pytest.mark.parametrize("way", WAYS)
@@ -238,6 +241,7 @@ def test_interrupted_in_the_program(f, way):
     assert world(x) == lefts[0]
 
 
+@pytest.mark.slow_cases("in_place-False", "recorded-True")
 @pytest.mark.parametrize("swap", [True, False])
 @pytest.mark.parametrize("f", [in_place, recorded])
 def test_interrupted_pullback(f, swap, monkeypatch):

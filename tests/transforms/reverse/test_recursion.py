@@ -161,6 +161,7 @@ PROGRAMS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_cases("own_memory")
 @pytest.mark.parametrize(("f", "x", "args"), PROGRAMS, ids=lambda p: getattr(p, "__name__", ""))
 def test_gradients(f, x, args):
     gradient = fwdad.grad(f)(x, *args)

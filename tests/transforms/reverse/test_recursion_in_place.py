@@ -247,6 +247,7 @@ def test_pullbacks(f):
     assert_allclose(many, [expected, -2 * expected], rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("f", [merge_sort, quick_sort, fourier, lu, read_before, permutation,
                                arrays_in_turn, loops])  # fmt: skip
 def test_second_derivatives(f):

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from tests.tiers import every
 
 WEIGHTS = np.cos(np.arange(100.0))
 ROW = np.array([1.0, 3.0, 3.0, 0.5, 0.5])
@@ -72,15 +73,19 @@ def test_second_derivative():
     assert_allclose(hessian(x), fwdad.jacobian(fwdad.grad(f), x, mode="forward"), atol=1e-13)
 
 
-def test_compiled():
+def extremes(x):
+    return np.max(x) - np.min(x[0]) + np.ptp(x, axis=0).sum()
+
+
+def extremes_and_orders(x):
+    row = x[0]
+    chosen = np.sort(x, axis=0) * np.max(x, axis=-1, keepdims=True)
+    return np.linalg.norm(row, np.inf) * extremes(x) + weighed(chosen) + weighed(np.sort(row))
+
+
+@pytest.mark.parametrize("f", every(2, [extremes, extremes_and_orders]))
+def test_compiled(f):
     pytest.importorskip("numba")
-
-    def f(x):
-        row = x[0]
-        spread = np.max(x) - np.min(row) + np.ptp(x, axis=0).sum()
-        chosen = np.sort(x, axis=0) * np.max(x, axis=-1, keepdims=True)
-        return np.linalg.norm(row, np.inf) * spread + weighed(chosen) + weighed(np.sort(row))
-
     gradient = fwdad.jit(fwdad.grad(f))
     for x in (ROWS, ROWS[:1].copy(), ROWS[:, 1:].copy(), np.full((2, 3), 0.5)):
         wanted = fwdad.jacobian(f, x, mode="forward")

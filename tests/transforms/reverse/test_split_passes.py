@@ -123,6 +123,7 @@ def test_many_cotangents_of_a_gradient(f):
     assert_allclose(fwdad.jacrev(gradient)(X), expected, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("shape", ["product", "square", "sine"])
 @pytest.mark.parametrize("change", [lambda t: 2 * t, lambda t: t**2])
@@ -155,6 +156,7 @@ def test_gradients_of_loops_that_change_an_element(change, shape, n):
         assert_allclose(own, expected[0], rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.slow_cases("9", "4", "5", "7")
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs(seed):
     f, text = program(seed)

@@ -184,6 +184,7 @@ def test_compiled(always, monkeypatch):
     check(pullback, fwdad.jacobian(branching, X, mode="forward"), counts=())
 
 
+@pytest.mark.slow
 def test_compiled_views(always):
     pytest.importorskip("numba")
     f = fwdad.jit(rows, backend="numba")
@@ -216,6 +217,7 @@ def test_copied_together():
         assert_array_equal(x, y)
 
 
+@pytest.mark.slow_cases("4-Writer")
 @pytest.mark.parametrize("kind", [Writer, Wide])
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs(kind, seed, always):

@@ -247,6 +247,7 @@ def test_gradients(f):
         assert_allclose(fwdad.vjp(f, x)[1](np.array([1.0, 2.0]))[1], 2 * expected, rtol=1e-12)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("f", [*VIEWS[:3], *VIEWS[4:], *ARRAYS[1:3], RESHAPED[0]])
 def test_second_derivatives(f):
     v = np.cos(np.arange(len(X)))
@@ -259,6 +260,7 @@ def test_second_derivatives(f):
     assert_allclose(fwdad.jvp(fwdad.grad(f), X, v)[1], expected, rtol=1e-11)
 
 
+@pytest.mark.slow_cases("views")
 @pytest.mark.parametrize(
     "programs", every(2, [VIEWS, ARRAYS, RESHAPED]), ids=["views", "arrays", "reshaped"]
 )
