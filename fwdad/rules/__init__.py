@@ -33,7 +33,9 @@ from fwdad.rules import shaping as shaping
 from fwdad.rules import sorting as sorting
 from fwdad.rules import sparse as sparse
 from fwdad.rules import special as special
+from fwdad.rules import special_distributions as special_distributions
 from fwdad.rules import special_families as special_families
+from fwdad.rules import special_zeta as special_zeta
 from fwdad.rules import spectra as spectra
 from fwdad.rules import straight as straight
 from fwdad.rules import structure as structure
