@@ -26,10 +26,9 @@ import numpy as np
 import scipy  # its submodules load when they are first used
 
 from fwdad.errors import MissingRuleError
-from fwdad.rules.core.define import elementwise, frule, locally_constant
+from fwdad.rules.core.define import elementwise, locally_constant
 from fwdad.rules.core.partials import NoDerivative, no_derivative
 from fwdad.rules.special import ORDER, SQRT_2PI, beta_density, boxcox_slope, gamma_density
-from fwdad.tangents.zero import ZERO, Zero, undefined
 
 COUNT = no_derivative("a number of events is an integer")
 
@@ -240,20 +239,6 @@ for _name in ("pmf", "cdf", "sf"):
 for _name in ("binom_ppf", "binom_isf", "nbinom_ppf", "nbinom_isf"):
     locally_constant(f"scipy.special._ufuncs._{_name}")
 
-
-def _count(name):
-    """Register a count that has a given probability: SciPy rounds it, and then it is constant."""
-
-    @frule(f"scipy.special.{name}")
-    def count_frule(primals, tangents):
-        y = getattr(scipy.special, name)(*primals)
-        still = all(isinstance(dot, Zero) for dot in tangents)
-        return y, ZERO if still else undefined(f"scipy.special.{name}: {ORDER.reason}")
-
-
-for _name in ("pdtrik", "bdtrik", "nbdtrik"):
-    _count(_name)
-
 # -- noncentral distributions
 
 
@@ -386,8 +371,16 @@ _family(
     ppf="_ufuncs._cauchy_ppf",
     isf="_ufuncs._cauchy_isf",
 )
-_family(
-    *_standard(lambda z: _compiled("_landau_pdf")(z, 0.0, 1.0)),
+
+
+def _landau(x, loc, scale):
+    return _compiled("_landau_pdf")(x, loc, scale)
+
+
+_family(  # a stable distribution of index 1, which its scale shifts, too
+    _landau,
+    lambda x, loc, scale: -_landau(x, loc, scale),
+    lambda x, loc, scale: -(2 / math.pi + (x - loc) / scale) * _landau(x, loc, scale),
     first=True,
     cdf="_ufuncs._landau_cdf",
     sf="_ufuncs._landau_sf",
