@@ -29,6 +29,16 @@ from fwdad.tangents.lanes import lane_last_index
 from fwdad.tangents.laws.listing import or_default
 from fwdad.tangents.plain import plain
 from fwdad.tangents.scaling import scale_lanes
+from fwdad.tangents.straight import with_derivative_of
+
+
+def _carefully(d: Any, bar: Any) -> Any:
+    """A product in which zero cotangents do not meet infinite partials; their tangents do."""
+    if not isinstance_dual(bar):
+        return scale_lanes(d, bar)
+    product = d * bar
+    value = np.where(plain(bar) == 0, 0, plain(product))
+    return call(with_derivative_of, value, product)
 
 
 class Sweep:
@@ -84,7 +94,7 @@ class Sweep:
         if d is not None and not (type(d) is float and d == 1.0):
             if _is_complex(d):
                 d = np.conjugate(d)
-            bar = scale_lanes(d, bar) if self.careful else d * bar
+            bar = _carefully(d, bar) if self.careful else d * bar
         if node.dtype.kind != "c" and _is_complex(bar):
             bar = bar.real
         return self.fit(bar, node.shape)
@@ -320,12 +330,19 @@ class Sweep:
         if buffer is None:
             return
         memory = saved.memory
-        count = memory.nbytes // memory.dtype.itemsize
-        flat = View(memory, 0, (count,), (memory.dtype.itemsize,), memory.dtype)
-        part = np.ndarray(
-            (*self.lead, count), memory.dtype, buffer, 0, (*buffer.strides[:-1], flat.strides[0])
-        )
+        part = self._elements_of(memory, buffer)
+        flat = View(memory, 0, part.shape[-1:], part.strides[-1:], memory.dtype)
         self.add_at(self.memory(flat), (Ellipsis,), self._explicit(part), True)
+
+    def _elements_of(self, memory: Memory, buffer: np.ndarray) -> np.ndarray:
+        item = memory.dtype.itemsize
+        shape, strides = (*self.lead, memory.nbytes // item), (*buffer.strides[:-1], item)
+        return np.ndarray(shape, memory.dtype, buffer, 0, strides)
+
+    def remaining(self) -> dict[Any, Any]:
+        """The cotangents of nodes and memory that no operation has taken yet."""
+        memories = {m: self._elements_of(m, buffer) for m, buffer in self.buffers.items()}
+        return {**self.bars, **memories}
 
 
 def _is_complex(value: Any) -> bool:
