@@ -126,7 +126,7 @@ def kind_of(x: Any) -> int:
         return CONSTANT  # what it holds is guarded where it is called
     if isinstance(x, _GENERATORS):
         return FIELDS  # drawing is refused with its own message
-    if _is_unchanging(t) or is_callable_of_library(x) or t.__name__ == _CYTHON:
+    if _is_unchanging(t) or is_callable_of_library(x) or t.__name__ in _CYTHON:
         return CONSTANT
     if t.__name__ == _FORTRAN and find_rule(x) is not None:
         return CONSTANT
@@ -135,8 +135,9 @@ def kind_of(x: Any) -> int:
     return FIELDS if has_fields(t) else OPAQUE
 
 
-_CYTHON = "cython_function_or_method"  # each compiled module has a type of its own
 _FORTRAN = "fortran"  # of functions, but of Fortran's modules and their data, too
+# each compiled module has types of its own
+_CYTHON = ("cython_function_or_method", "fused_cython_function")
 
 
 def _is_unchanging(cls: type) -> bool:
@@ -258,7 +259,7 @@ class _Reading:
             return (t, *map(self.of, x))
         if isinstance(x, type) and is_users(x):
             return self._class(x)
-        if isinstance(x, _CONSTANTS) or _is_unchanging(t) or t.__name__ == _CYTHON:
+        if isinstance(x, _CONSTANTS) or _is_unchanging(t) or t.__name__ in _CYTHON:
             return Same(x)
         if is_callable_of_library(x):
             inner = getattr(x, "__wrapped__", None) or getattr(x, "py_func", None)

@@ -26,6 +26,7 @@ from fwdad.rules import scipy_distance as scipy_distance
 from fwdad.rules import scipy_factors as scipy_factors
 from fwdad.rules import scipy_grids as scipy_grids
 from fwdad.rules import scipy_image_splines as scipy_image_splines
+from fwdad.rules import scipy_kernel_density as scipy_kernel_density
 from fwdad.rules import scipy_ndimage as scipy_ndimage
 from fwdad.rules import scipy_piecewise as scipy_piecewise
 from fwdad.rules import scipy_radial as scipy_radial
@@ -36,7 +37,9 @@ from fwdad.rules import shaping as shaping
 from fwdad.rules import sorting as sorting
 from fwdad.rules import sparse as sparse
 from fwdad.rules import special as special
+from fwdad.rules import special_distributions as special_distributions
 from fwdad.rules import special_families as special_families
+from fwdad.rules import special_zeta as special_zeta
 from fwdad.rules import spectra as spectra
 from fwdad.rules import straight as straight
 from fwdad.rules import structure as structure

@@ -182,7 +182,7 @@ def _ratio(x, y):
     return x / np.where((x == 0) & (y == 0), 1, y)
 
 
-def _boxcox_slope(x, log_x, power, y):
+def boxcox_slope(x, log_x, power, y):
     """d/dp (x**p - 1)/p = log(x)**2 exprel'(p log x), where p log(x) is small."""
     t = power * log_x
     small = np.absolute(t) < 1
@@ -216,12 +216,12 @@ elementwise(
 elementwise(
     "scipy.special.boxcox",
     lambda x, p, y: x ** (p - 1),
-    lambda x, p, y: _boxcox_slope(x, np.log(x), p, y),
+    lambda x, p, y: boxcox_slope(x, np.log(x), p, y),
 )
 elementwise(
     "scipy.special.boxcox1p",
     lambda x, p, y: (1 + x) ** (p - 1),
-    lambda x, p, y: _boxcox_slope(1 + x, np.log1p(x), p, y),
+    lambda x, p, y: boxcox_slope(1 + x, np.log1p(x), p, y),
 )
 elementwise(
     "scipy.special.huber",
@@ -314,7 +314,7 @@ def _reciprocal_gamma_slope(x, y):
 
 
 # B_2, B_4, …, B_14 (24.2.1)
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 
 
 def _trigamma(x):
@@ -326,7 +326,7 @@ def _trigamma(x):
     shifted = mirrored + 12
     inverse = 1 / shifted
     square = inverse * inverse
-    value = inverse + square / 2 + inverse * square * _powers(square, _BERNOULLI)
+    value = inverse + square / 2 + inverse * square * _powers(square, BERNOULLI)
     for k in range(12):
         value = value + 1 / (mirrored + k) ** 2
     sine = np.sin(math.pi * np.where(left, x, 0.5))
@@ -389,37 +389,27 @@ def multigammaln_frule(primals, tangents, *, d):
     return scipy.special.multigammaln(a, d), slope * a_dot
 
 
-@frule("scipy.special.zeta", argnums=("x", "q"))
-def zeta_frule(primals, tangents, **options):
-    """Push tangents through Hurwitz's zeta function, with respect to q (25.11.17)."""
-    (x, q), (x_dot, q_dot) = primals, tangents
-    y = scipy.special.zeta(x, q)
-    refuse_order("zeta", "x", x_dot)
-    if isinstance(q_dot, Zero):  # also Riemann's function, for which q is None
-        return y, ZERO
-    slope = np.negative(x) * scipy.special.zeta(np.add(x, 1), q)
-    return y, fit(slope * q_dot, y)
-
-
 # -- incomplete gamma and beta functions: the densities of their distributions (8.8.13, 8.17.2)
 
 
-def _gamma_density(a, x):
+def gamma_density(a, x):
+    """The density of the gamma distribution of shape a."""
     return np.exp(scipy.special.xlogy(a - 1, x) - x - scipy.special.gammaln(a))
 
 
-def _beta_density(a, b, x):
+def beta_density(a, b, x):
+    """The density of the beta distribution."""
     logs = scipy.special.xlogy(a - 1, x) + scipy.special.xlog1py(b - 1, -x)
     return np.exp(logs - scipy.special.betaln(a, b))
 
 
-elementwise("scipy.special.gammainc", ORDER, lambda a, x, y: _gamma_density(a, x))
-elementwise("scipy.special.gammaincc", ORDER, lambda a, x, y: -_gamma_density(a, x))
-elementwise("scipy.special.gammaincinv", ORDER, lambda a, p, y: 1 / _gamma_density(a, y))
-elementwise("scipy.special.gammainccinv", ORDER, lambda a, p, y: -1 / _gamma_density(a, y))
-elementwise("scipy.special.betainc", ORDER, ORDER, lambda a, b, x, y: _beta_density(a, b, x))
-elementwise("scipy.special.betaincc", ORDER, ORDER, lambda a, b, x, y: -_beta_density(a, b, x))
-elementwise("scipy.special.betaincinv", ORDER, ORDER, lambda a, b, p, y: 1 / _beta_density(a, b, y))
+elementwise("scipy.special.gammainc", ORDER, lambda a, x, y: gamma_density(a, x))
+elementwise("scipy.special.gammaincc", ORDER, lambda a, x, y: -gamma_density(a, x))
+elementwise("scipy.special.gammaincinv", ORDER, lambda a, p, y: 1 / gamma_density(a, y))
+elementwise("scipy.special.gammainccinv", ORDER, lambda a, p, y: -1 / gamma_density(a, y))
+elementwise("scipy.special.betainc", ORDER, ORDER, lambda a, b, x, y: beta_density(a, b, x))
+elementwise("scipy.special.betaincc", ORDER, ORDER, lambda a, b, x, y: -beta_density(a, b, x))
+elementwise("scipy.special.betaincinv", ORDER, ORDER, lambda a, b, p, y: 1 / beta_density(a, b, y))
 elementwise(
-    "scipy.special.betainccinv", ORDER, ORDER, lambda a, b, p, y: -1 / _beta_density(a, b, y)
+    "scipy.special.betainccinv", ORDER, ORDER, lambda a, b, p, y: -1 / beta_density(a, b, y)
 )

@@ -12,7 +12,6 @@ import scipy  # its submodules load when they are first used
 
 from fwdad.rules.arithmetic import fit
 from fwdad.rules.core.define import elementwise, frule
-from fwdad.rules.core.partials import no_derivative
 from fwdad.rules.special import ORDER, SQRT_PI, refuse_order
 
 # -- Bessel functions (10.6.1, 10.29.1)
@@ -303,27 +302,3 @@ elementwise("scipy.special.ellipkm1", lambda p, y: _ellipkm1_slope(p))
 
 elementwise("scipy.special.wrightomega", lambda z, y: y / (1 + y))
 elementwise("scipy.special.lambertw", lambda z, y: 1 / (z + np.exp(y)))
-
-# -- distribution functions: the densities
-
-COUNT = no_derivative("a number of events is an integer")
-
-
-def _student_density(df, t):
-    logs = scipy.special.gammaln((df + 1) / 2) - scipy.special.gammaln(df / 2)
-    return np.exp(logs - (df + 1) / 2 * np.log1p(t * t / df)) / np.sqrt(df * math.pi)
-
-
-def _poisson_mass(k, m):
-    return np.exp(scipy.special.xlogy(k, m) - m - scipy.special.gammaln(k + 1))
-
-
-def _chi_square_density(v, x):
-    return np.exp(scipy.special.xlogy(v / 2 - 1, x / 2) - x / 2 - scipy.special.gammaln(v / 2)) / 2
-
-
-elementwise("scipy.special.stdtr", ORDER, lambda df, t, y: _student_density(df, t))
-elementwise("scipy.special.stdtrit", ORDER, lambda df, p, y: 1 / _student_density(df, y))
-elementwise("scipy.special.chdtr", ORDER, lambda v, x, y: _chi_square_density(v, x))
-elementwise("scipy.special.chdtrc", ORDER, lambda v, x, y: -_chi_square_density(v, x))
-elementwise("scipy.special.pdtr", COUNT, lambda k, m, y: -_poisson_mass(np.floor(k), m))

@@ -9,6 +9,7 @@ import numba
 import numpy as np
 import pytest
 import scipy.ndimage
+import scipy.special
 from numpy.testing import assert_allclose
 from scipy.interpolate import make_interp_spline
 from scipy.io import savemat
@@ -328,6 +329,16 @@ def test_a_ufunc_of_anybody_is_typed_by_its_loops():
         made = fwdad.jit(lambda v: doubled(v), backend="numpy")(v)
         assert_allclose(made, 2.0 * np.asarray(v))
         assert np.asarray(made).dtype == np.asarray(doubled(v)).dtype
+
+
+def test_a_ufunc_without_a_value_at_one_is_typed_by_its_loops():
+    """The quantile of a negative binomial distribution raises for a probability of 1."""
+    quantile = scipy.special._ufuncs._nbinom_ppf
+    for p in (np.array([0.3, 0.8]), np.float32(0.3), 0.3):
+        want = quantile(p, 6.5, 0.4)
+        made = fwdad.jit(lambda p: quantile(p, 6.5, 0.4), backend="numpy")(p)
+        assert_allclose(made, want)
+        assert np.asarray(made).dtype == want.dtype
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

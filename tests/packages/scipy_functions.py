@@ -260,9 +260,6 @@ UNTRACED = {"jit": "UntraceableError"}
 
 # By mode, what is refused: what has no rule, or is no program that a tape can hold.
 REFUSED: dict[str, dict[str, str]] = {
-    "stats.beta.pdf": {"*": "MissingRuleError"},
-    "stats.gaussian_kde": {"*": "MissingRuleError"},
-    "stats.f_oneway": {"*": "MissingRuleError"},
     "signal.peak_prominence": {"*": "MissingRuleError"},
     "interpolate.interp1d cubic": NO_RULE,
     "interpolate.make_interp_spline": NO_RULE,

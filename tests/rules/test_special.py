@@ -11,7 +11,7 @@ from mpmath import mp
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad.errors import UndefinedDerivativeError
+from fwdad.errors import MissingRuleError, UndefinedDerivativeError
 from fwdad.rules.core.define import call_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
@@ -239,8 +239,10 @@ CASES = [
         Case(getattr(sp, name), 1.5, POSITIVE + 0.7, WIDE / 2.5)
         for name in ("betainc", "betaincc", "betaincinv", "betainccinv")
     ],
-    Case(sp.zeta, POSITIVE + 1.5, WIDE, check={"argnums": ["q"]}),
-    Case(sp.zeta, 2.5, 0.7, check={"argnums": ["q"]}),
+    Case(sp.zeta, POSITIVE + 1.5, WIDE),
+    Case(sp.zeta, 2.5, 0.7),
+    Case(sp._ufuncs._zeta, POSITIVE + 1.5, WIDE),
+    Case(sp.zetac, np.array([-1.7, 0.6, 2.5])),
     Case(sp.multigammaln, POSITIVE + 1.5, 3),
     Case(sp.multigammaln, 3.7, 2),
     *[
@@ -370,13 +372,24 @@ def test_fresnel_integrals():
     assert_allclose(c_slope, mp_slope(mpmath.fresnelc, x), rtol=1e-14)
 
 
-def test_hurwitz_zeta():
-    got = slope(sp.zeta, 2.5, 0.7, argnum=1)
-    assert_allclose(got, mp_slope(mpmath.zeta, 2.5, 0.7, argnum=1), rtol=1e-14)
-    with pytest.raises(
-        UndefinedDerivativeError, match=r"scipy\.special\.zeta .*argument x: SciPy has no function"
-    ):
-        slope(sp.zeta, 2.5, 0.7)
+@pytest.mark.parametrize("q", [1e-3, 0.7, 2.5, 1e4])
+@pytest.mark.parametrize("x", [1.0001, 2.5, 20.0])
+def test_hurwitz_zeta(x, q):
+    for argnum in range(2):
+        want = mp_slope(mpmath.zeta, x, q, argnum=argnum)
+        assert_allclose(slope(sp.zeta, x, q, argnum=argnum), want, rtol=2e-14)
+    want = mp_slope(mpmath.zeta, x, q, order=2)
+    assert_allclose(second_slope(sp.zeta, x, q), want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("x", [-7.3, -4.0, -0.3, 0.0, 0.2, 0.999, 1.5, 30.0])
+def test_riemann_zeta(x):
+    want = mp_slope(mpmath.zeta, x)
+    assert_allclose(slope(sp.zeta, x, None), want, rtol=1e-14)
+    assert_allclose(slope(sp.zetac, x), want, rtol=1e-14)
+    assert_allclose(fwdad.jit(fwdad.grad(sp.zeta))(x), want, rtol=1e-14)
+    with pytest.raises(MissingRuleError, match="complex x"):
+        slope(sp.zeta, x + 1j, None)
 
 
 def test_multigammaln():

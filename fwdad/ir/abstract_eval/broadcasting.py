@@ -12,6 +12,7 @@ import numpy as np
 from fwdad.errors import type_in_words
 from fwdad.ir.abstract_eval.samples import concrete, reason_of, run_on_sample, sample_of
 from fwdad.ir.abstract_eval.shapes import joined_shapes, shape_of
+from fwdad.ir.abstract_eval.ufunc_loops import type_by_loops
 from fwdad.ir.ops import Operand, Value
 from fwdad.ir.types import ArrayType, CannotInferError, Dimension, Number, Size, number_type
 from fwdad.tangents.scaling import scale_lanes
@@ -34,7 +35,12 @@ def broadcast(
     function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]
 ) -> Any:
     """The type of an elementwise result: shapes broadcast, and one element determines the dtype."""
-    made = _element(function, args, kwargs)
+    try:
+        made = _element(function, args, kwargs)
+    except CannotInferError as error:
+        if isinstance(function, np.ufunc) and isinstance(error.__cause__, ArithmeticError):
+            return type_by_loops(function, args, kwargs, known)  # it has no value at one
+        raise
     shapes = [shape_of(a, known) for a in (*args, *kwargs.values())]
     found = _with_shape(made, joined_shapes(shapes))
     size = _size_of_sum(function, args)

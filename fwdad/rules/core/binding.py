@@ -183,7 +183,10 @@ class _UfuncBinder(Binder):
         own, count = self._function.__name__, self._function.nin
         for text in re.findall(rf"^\s*{own}\(([^)]*)", self._function.__doc__ or "", re.MULTILINE):
             names = [name.strip() for name in text.split(",")]
-            if names[:count] != list(self.primals) and all(map(str.isidentifier, names[:count])):
+            names = names[:count]
+            if len(names) < count or names == list(self.primals):  # of another function, or NumPy's
+                continue
+            if all(map(str.isidentifier, names)):
                 return names[position]
         return super().primal_name(position)
 
