@@ -32,6 +32,7 @@ from fwdad.frontend.calls import (  # noqa: F401  (install themselves)
     itertools_calls,
     numbers,
     numpy_helpers,
+    scipy_helpers,
     objects,
     outputs,
     tapes,

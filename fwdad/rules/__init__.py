@@ -24,6 +24,7 @@ from fwdad.rules import reductions as reductions
 from fwdad.rules import scipy_decompositions as scipy_decompositions
 from fwdad.rules import scipy_distance as scipy_distance
 from fwdad.rules import scipy_factors as scipy_factors
+from fwdad.rules import scipy_fitpack as scipy_fitpack
 from fwdad.rules import scipy_ndimage as scipy_ndimage
 from fwdad.rules import scipy_piecewise as scipy_piecewise
 from fwdad.rules import scipy_rank_filters as scipy_rank_filters

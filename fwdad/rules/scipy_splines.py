@@ -72,9 +72,8 @@ def near(left: Any, k: int) -> np.ndarray:
     return left[:, None] + np.arange(-k, 1)
 
 
-def combined(b: Any, b_dot: Any, c: Any, c_dot: Any, left: Any) -> Any:
+def combined(b: Any, b_dot: Any, c: Any, c_dot: Any, places: Any) -> Any:
     """The tangent of sums of splines times their coefficients, shape (n, m)."""
-    places = near(left, b.shape[1] - 1)
     y_dot: Any = ZERO
     if not isinstance(c_dot, Zero):
         y_dot = y_dot + np.einsum("pa,pam->pm", b, c_dot[places])
@@ -90,7 +89,7 @@ def _tangent(primals: Any, tangents: Any, y: Any, k: int, nu: int) -> Any:
     (t, c, xp), (t_dot, c_dot, xp_dot) = primals, tangents
     left = intervals(t, k, xp)
     b, b_dot = splines(t, xp, left, k, nu, t_dot, xp_dot)
-    y_dot = combined(b, b_dot, c, c_dot, left)
+    y_dot = combined(b, b_dot, c, c_dot, near(left, k))
     missing = np.isnan(plain(y))  # beyond the ends, without extrapolation
     if isinstance(y_dot, Zero) or not np.any(missing):
         return y_dot
