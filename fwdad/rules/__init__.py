@@ -30,8 +30,8 @@ from fwdad.rules import scipy_piecewise as scipy_piecewise
 from fwdad.rules import scipy_rank_filters as scipy_rank_filters
 from fwdad.rules import scipy_signal as scipy_signal
 from fwdad.rules import scipy_solvers as scipy_solvers
-from fwdad.rules import shaping as shaping
 from fwdad.rules import scipy_splines as scipy_splines
+from fwdad.rules import shaping as shaping
 from fwdad.rules import sorting as sorting
 from fwdad.rules import sparse as sparse
 from fwdad.rules import special as special

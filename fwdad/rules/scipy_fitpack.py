@@ -30,6 +30,7 @@ from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO, Zero, undefined
 
 bsplines = Lazy("scipy.interpolate._bsplines")
+fitpack2 = Lazy("scipy.interpolate._fitpack2")
 linalg = Lazy("scipy.linalg")
 sparse = Lazy("scipy.sparse")
 
@@ -108,21 +109,36 @@ def lsq_solve_qr_frule(primals, tangents, *, k, periodic=False):
     if periodic and not isinstance(y_dot, Zero):
         raise MissingRuleError("no rule for fits with periodic splines")
     results = bsplines._lsq_solve_qr(x, y, t, k, w, **({"periodic": True} if periodic else {}))  # noqa: SLF001
-    _, c_dot = call_rule(fitted, (y, x, t, w, k), (y_dot,))
-    others = undefined("of a fit, only the coefficients have a rule")
-    return results, tuple([c_dot if i == 2 else others for i in range(len(results))])
+    if isinstance(y_dot, Zero):
+        return results, (ZERO,) * len(results)
+    c, c_dot = call_rule(fitted, (y, x, t, w, k), (y_dot,))
+    fp_dot = _residual_tangent(y, y_dot, x, w[:, None], t, c, k)
+    others = undefined("of a fit, only the coefficients and the residual have a rule")
+    return results, (others, others, c_dot, fp_dot, others)[: len(results)]
+
+
+def _residual_tangent(y: Any, y_dot: Any, x: Any, w: Any, t: Any, c: Any, k: int) -> Any:
+    """The tangent of the sum of squares, which does not depend on the coefficients at its least."""
+    left = intervals(t, k, x)
+    b, _ = splines(t, x, left, k)
+    residual = y - np.einsum("pa,pa...->p...", b, c[near(left, k)])
+    return 2.0 * np.sum((w**2 * residual) * y_dot)
 
 
 # -- curves
 
+_SEARCHED, _INTERPOLATES, _POLYNOMIAL = 0, -1, -2  # FITPACK's codes; above them are errors
+
 
 def _curve(
-    name: str, y: Any, y_dot: Any, x: Any, w: Any, t: Any, c: Any, k: int, fixed: bool
+    name: str, y: Any, y_dot: Any, x: Any, w: Any, t: Any, c: Any, k: int, ier: int, given: bool
 ) -> tuple[Any, Any]:
     """The tangents of the coefficients, with what stands behind them, and of the residual."""
     if isinstance(y_dot, Zero):
         return ZERO, ZERO
-    if not fixed:
+    if ier > _SEARCHED and given:
+        return undefined("FITPACK has found no spline"), np.nan * np.sum(y_dot)
+    if not given and ier not in (_INTERPOLATES, _POLYNOMIAL):
         raise MissingRuleError(
             f"{name} with s > 0 chooses knots and smoothing by the data, and has no derivative "
             "here: use make_smoothing_spline(x, y, lam=...), make_lsq_spline with knots of your "
@@ -131,131 +147,178 @@ def _curve(
     w = np.ones(len(x)) if w is None else plain(w)
     x, t = plain(x), plain(t)
     fit, fit_dot = call_rule(fitted, (y, x, t, w, k), (y_dot,))
-    left = intervals(t, k, x)
-    b, _ = splines(t, x, left, k)
-    residual = y - np.einsum("pa,pa->p", b, fit[near(left, k)])
-    fp_dot = 2.0 * np.sum((w**2 * residual) * y_dot)
+    fp_dot = _residual_tangent(y, y_dot, x, w, t, fit, k)
     return np.pad(fit_dot, (0, len(plain(c)) - len(t) + k + 1)), fp_dot
 
 
-_INTERPOLATES, _POLYNOMIAL = -1, -2  # FITPACK's codes
+def of_fitpack(name: str, **options: Any) -> Any:
+    """As ``frule``, for a function of a module that has other names in other versions of SciPy."""
+
+    def decorate(body: Any) -> Any:
+        def register(module: Any) -> None:
+            if hasattr(module, name):
+                frule(getattr(module, name), **options)(body)
+
+        when_imported("scipy.interpolate._fitpack2.dfitpack", register)
+        return body
+
+    return decorate
 
 
-def _register_curves(fitpack: Any) -> None:
-    @frule(
-        fitpack.curfit,
-        argnums=("x", "y", "w", "t", "wrk", "iwrk"),
-        signature="(iopt, x, y, w, t, wrk, iwrk, xb=None, xe=None, k=3, s=0.0)",
-        mutates=(3, 4, 5),
-    )
-    def curfit_frule(primals: Any, tangents: Any, *, iopt: int, k: int, **options: Any) -> Any:
-        """Push tangents through what ``splrep`` calls."""
-        for primal in primals:
-            refuse_symbols(primal)
-        x, y, w = primals[:3]
-        x_dot, y_dot, w_dot, *_ = tangents
-        _refuse("splrep", x_dot, w_dot)
-        new = [np.copy(p) for p in primals[3:]]
-        n, c, fp, ier = fitpack.curfit(iopt, x, y, w, *new, k=k, **options)
-        fixed = iopt == -1 or ier in (_INTERPOLATES, _POLYNOMIAL)
-        c_dot, fp_dot = _curve("splrep", y, y_dot, x, w, new[0][:n], c, k, fixed)
-        return ((n, c, fp, ier), *new), ((ZERO, c_dot, fp_dot, ZERO), ZERO, ZERO, ZERO)
+@of_fitpack(
+    "curfit",
+    argnums=("x", "y", "w", "t", "wrk", "iwrk"),
+    signature="(iopt, x, y, w, t, wrk, iwrk, xb=None, xe=None, k=3, s=0.0)",
+    mutates=(3, 4, 5),
+)
+def curfit_frule(primals: Any, tangents: Any, *, iopt: int, k: int, **options: Any) -> Any:
+    """Push tangents through what ``splrep`` calls."""
+    for primal in primals:
+        refuse_symbols(primal)
+    x, y, w = primals[:3]
+    x_dot, y_dot, w_dot, *_ = tangents
+    _refuse("splrep", x_dot, w_dot)
+    new = [np.copy(p) for p in primals[3:]]
+    n, c, fp, ier = fitpack2.dfitpack.curfit(iopt, x, y, w, *new, k=k, **options)
+    c_dot, fp_dot = _curve("splrep", y, y_dot, x, w, new[0][:n], c, k, ier, iopt == -1)
+    return ((n, c, fp, ier), *new), ((ZERO, c_dot, fp_dot, ZERO), ZERO, ZERO, ZERO)
 
-    def of_class(primals: Any, tangents: Any, name: str, *given: Any, **options: Any) -> Any:
-        for primal in primals:
-            refuse_symbols(primal)
-        (x, y, w), (x_dot, y_dot, w_dot) = primals, tangents
-        _refuse("a spline of FITPACK", x_dot, w_dot)
-        data = getattr(fitpack, name)(x, y, *given, w=w, **options)
-        k, n, t, c, ier = (data[i] for i in (5, 7, 8, 9, -1))
-        fixed = name == "fpcurfm1" or ier in (_INTERPOLATES, _POLYNOMIAL)
-        c_dot, fp_dot = _curve("UnivariateSpline", y, y_dot, x, w, t[:n], c, k, fixed)
-        dots = [ZERO] * len(data)
-        dots[1], dots[9], dots[10] = y_dot, c_dot, fp_dot
-        return data, tuple(dots)
 
-    @frule(
-        fitpack.fpcurf0,
-        argnums=("x", "y", "w"),
-        signature="(x, y, k, w=None, xb=None, xe=None, s=None, nest=None)",
-    )
-    def fpcurf0_frule(primals: Any, tangents: Any, *, k: int, **options: Any) -> Any:
-        """Push tangents through what ``UnivariateSpline`` calls."""
-        return of_class(primals, tangents, "fpcurf0", k, **options)
+def _of_class(primals: Any, tangents: Any, name: str, *others: Any, **options: Any) -> Any:
+    """Push tangents through what makes the data of a ``UnivariateSpline``."""
+    for primal in primals:
+        refuse_symbols(primal)
+    (x, y, w), (x_dot, y_dot, w_dot) = primals, tangents
+    _refuse("a spline of FITPACK", x_dot, w_dot)
+    data = getattr(fitpack2.dfitpack, name)(x, y, *others, w=w, **options)
+    k, n, t, c, ier = (data[i] for i in (5, 7, 8, 9, -1))
+    given = name == "fpcurfm1"
+    c_dot, fp_dot = _curve("UnivariateSpline", y, y_dot, x, w, t[:n], c, k, ier, given)
+    dots = [ZERO] * len(data)
+    dots[1], dots[9], dots[10] = y_dot, c_dot, fp_dot
+    return data, tuple(dots)
 
-    @frule(
-        fitpack.fpcurfm1,
-        argnums=("x", "y", "w"),
-        signature="(x, y, k, t, w=None, xb=None, xe=None, overwrite_t=1)",
-    )
-    def fpcurfm1_frule(primals: Any, tangents: Any, *, k: int, t: Any, **options: Any) -> Any:
-        """Push tangents through what ``LSQUnivariateSpline`` calls."""
-        return of_class(primals, tangents, "fpcurfm1", k, t, **{**options, "overwrite_t": 0})
 
-    # -- values of curves
+@of_fitpack(
+    "fpcurf0",
+    argnums=("x", "y", "w"),
+    signature="(x, y, k, w=None, xb=None, xe=None, s=None, nest=None)",
+)
+def fpcurf0_frule(primals: Any, tangents: Any, *, k: int, **options: Any) -> Any:
+    """Push tangents through what ``UnivariateSpline`` calls."""
+    return _of_class(primals, tangents, "fpcurf0", k, **options)
 
-    def values(primals: Any, tangents: Any, y: Any, k: int, nu: int, e: int) -> Any:
-        (t, c, x), (t_dot, c_dot, x_dot) = primals, tangents
-        x = np.atleast_1d(x)
-        n = len(t) - k - 1
-        outside = (plain(x) < plain(t)[k]) | (plain(x) > plain(t)[n])
-        if e == 3 and nu == 0:  # the value at the end, whose derivatives go on
-            x, x_dot = np.clip(x, t[k], t[n]), _kept(x_dot, ~outside)
-        left = intervals(t, k, x)
-        b, b_dot = splines(t, x, left, k, nu, t_dot, x_dot)
-        y_dot = combined(b, b_dot, c[:, None], c_dot[:, None], near(left, k))
-        y_dot = ZERO if isinstance(y_dot, Zero) else y_dot[:, 0]
-        return y, (_kept(y_dot, ~outside) if e == 1 else y_dot, ZERO)
 
-    @frule(fitpack.splev, argnums=("t", "c", "x"), signature="(t, c, k, x, e=0)")
-    def splev_frule(primals: Any, tangents: Any, *, k: int, e: int = 0) -> Any:
-        """Push tangents through the values at some points."""
-        for primal in primals:
-            refuse_symbols(primal)
-        t, c, x = primals
-        return values(primals, tangents, fitpack.splev(t, c, k, x, e), k, 0, e)
+@of_fitpack(
+    "fpcurfm1",
+    argnums=("x", "y", "w"),
+    signature="(x, y, k, t, w=None, xb=None, xe=None, overwrite_t=1)",
+)
+def fpcurfm1_frule(primals: Any, tangents: Any, *, k: int, t: Any, **options: Any) -> Any:
+    """Push tangents through what ``LSQUnivariateSpline`` calls."""
+    return _of_class(primals, tangents, "fpcurfm1", k, t, **{**options, "overwrite_t": 0})
 
-    @frule(fitpack.splder, argnums=("t", "c", "x"), signature="(t, c, k, x, nu=1, e=0)")
-    def splder_frule(primals: Any, tangents: Any, *, k: int, nu: int = 1, e: int = 0) -> Any:
-        """Push tangents through derivatives at some points."""
-        for primal in primals:
-            refuse_symbols(primal)
-        t, c, x = primals
-        return values(primals, tangents, fitpack.splder(t, c, k, x, nu, e), k, nu, e)
 
-    @frule(fitpack.spalde, argnums=("t", "c", "x"), signature="(t, c, k1, x)")
-    def spalde_frule(primals: Any, tangents: Any, *, k1: int) -> Any:
-        """Push tangents through all derivatives at a point."""
-        for primal in primals:
-            refuse_symbols(primal)
-        t, c, x = primals
-        y = fitpack.spalde(t, c, k1, x)
-        orders = [values(primals, tangents, None, k1 - 1, nu, 0)[1][0] for nu in range(k1)]
-        if all(isinstance(dot, Zero) for dot in orders):
-            return y, (ZERO, ZERO)
-        return y, (np.concatenate([_dense(dot, orders) for dot in orders]), ZERO)
+# -- values of curves
 
-    @frule(fitpack.splint, argnums=("t", "c", "a", "b"), signature="(t, c, k, a, b)")
-    def splint_frule(primals: Any, tangents: Any, *, k: int) -> Any:
-        """Push tangents through an integral: of the coefficients, and of the bounds by values."""
-        for primal in primals:
-            refuse_symbols(primal)
-        (t, c, a, b), (t_dot, c_dot, a_dot, b_dot) = primals, tangents
-        _refuse("splint", t_dot)
-        y, weights = fitpack.splint(t, c, k, a, b)
-        n = len(t) - k - 1
-        ends = np.clip(np.array([a, b]) * 1.0, t[k], t[n])  # it is zero beyond them
-        left = intervals(t, k, ends)
-        at_ends, _ = splines(t, ends, left, k)
-        each = np.einsum("pa,pan->pn", at_ends, np.eye(n)[near(left, k)])
-        a_dot = _kept(a_dot, t[k] <= plain(a) <= t[n])
-        b_dot = _kept(b_dot, t[k] <= plain(b) <= t[n])
-        weights_dot = each[1] * b_dot - each[0] * a_dot
-        y_dot = weights[:n] @ c_dot[:n]
-        if isinstance(weights_dot, Zero):
-            return (y, weights), (y_dot, ZERO)
-        y_dot = y_dot + c[:n] @ weights_dot
-        return (y, weights), (y_dot, np.pad(weights_dot, (0, len(t) - n)))
+
+def _values(primals: Any, tangents: Any, y: Any, k: int, nu: int, e: int) -> Any:
+    (t, c, x), (t_dot, c_dot, x_dot) = primals, tangents
+    x = np.atleast_1d(x)
+    n = len(t) - k - 1
+    outside = (plain(x) < plain(t)[k]) | (plain(x) > plain(t)[n])
+    if e == 3 and nu == 0:  # the value at the end, whose derivatives go on
+        x, x_dot = _clipped(x, x_dot, t, t_dot, k)
+    left = intervals(t, k, x)
+    b, b_dot = splines(t, x, left, k, nu, t_dot, x_dot)
+    y_dot = combined(b, b_dot, c[:, None], c_dot[:, None], near(left, k))
+    y_dot = ZERO if isinstance(y_dot, Zero) else y_dot[:, 0]
+    return y, (_kept(y_dot, ~outside) if e == 1 else y_dot, ZERO)
+
+
+@of_fitpack("splev", argnums=("t", "c", "x"), signature="(t, c, k, x, e=0)")
+def splev_frule(primals: Any, tangents: Any, *, k: int, e: int = 0) -> Any:
+    """Push tangents through the values at some points."""
+    for primal in primals:
+        refuse_symbols(primal)
+    t, c, x = primals
+    return _values(primals, tangents, fitpack2.dfitpack.splev(t, c, k, x, e), k, 0, e)
+
+
+@of_fitpack("splder", argnums=("t", "c", "x"), signature="(t, c, k, x, nu=1, e=0)")
+def splder_frule(primals: Any, tangents: Any, *, k: int, nu: int = 1, e: int = 0) -> Any:
+    """Push tangents through derivatives at some points."""
+    for primal in primals:
+        refuse_symbols(primal)
+    t, c, x = primals
+    return _values(primals, tangents, fitpack2.dfitpack.splder(t, c, k, x, nu, e), k, nu, e)
+
+
+@of_fitpack("spalde", argnums=("t", "c", "x"), signature="(t, c, k1, x)")
+def spalde_frule(primals: Any, tangents: Any, *, k1: int) -> Any:
+    """Push tangents through all derivatives at a point."""
+    for primal in primals:
+        refuse_symbols(primal)
+    t, c, x = primals
+    y = fitpack2.dfitpack.spalde(t, c, k1, x)
+    orders = [_values(primals, tangents, None, k1 - 1, nu, 0)[1][0] for nu in range(k1)]
+    y_dot = _stacked(orders)
+    return y, (y_dot if isinstance(y_dot, Zero) else y_dot[:, 0], ZERO)
+
+
+@of_fitpack("splint", argnums=("t", "c", "a", "b"), signature="(t, c, k, a, b)")
+def splint_frule(primals: Any, tangents: Any, *, k: int) -> Any:
+    """Push tangents through an integral: of the coefficients, and of the bounds by values."""
+    for primal in primals:
+        refuse_symbols(primal)
+    (t, c, a, b), (t_dot, c_dot, a_dot, b_dot) = primals, tangents
+    y, weights = fitpack2.dfitpack.splint(t, c, k, a, b)
+    n = len(t) - k - 1
+    ends = np.array([a, b]) * 1.0
+    ends, ends_dot = _clipped(ends, _stacked((a_dot, b_dot)), t, t_dot, k)  # it is zero beyond
+    # the antiderivative has the widths of the splines as its coefficients
+    longer = np.concatenate([t[:1], t, t[-1:]])
+    left = intervals(longer, k + 1, ends)
+    longer_dot = ZERO
+    if not isinstance(t_dot, Zero):
+        longer_dot = np.concatenate([t_dot[:1], t_dot, t_dot[-1:]])
+    at_ends, at_ends_dot = splines(longer, ends, left, k + 1, 0, longer_dot, ends_dot)
+    places = np.eye(n + 1)[near(left, k + 1)]
+    tail, tail_dot = (_tails(part, places) for part in (at_ends, at_ends_dot))
+    widths, widths_dot = (part[k + 1 :] - part[:n] for part in (t, t_dot))
+    weights_dot = (tail * widths_dot + widths * tail_dot) / (k + 1)
+    y_dot = weights[:n] @ c_dot[:n]
+    if isinstance(weights_dot, Zero):
+        return (y, weights), (y_dot, ZERO)
+    y_dot = y_dot + c[:n] @ weights_dot
+    return (y, weights), (y_dot, np.pad(weights_dot, (0, len(t) - n)))
+
+
+def _tails(at_ends: Any, places: Any) -> Any:
+    """Of the values at both ends, the differences of the sums from each spline on."""
+    if isinstance(at_ends, Zero):
+        return ZERO
+    each = np.einsum("pa,pan->pn", at_ends, places)
+    return np.cumsum((each[1] - each[0])[:0:-1])[::-1]
+
+
+def _stacked(dots: Any) -> Any:
+    """Tangents of equal shape as one; ``ZERO`` if each of them is."""
+    some = [dot for dot in dots if not isinstance(dot, Zero)]
+    if not some:
+        return ZERO
+    return np.stack([0.0 * some[0] if isinstance(dot, Zero) else dot for dot in dots])
+
+
+def _clipped(x: Any, x_dot: Any, t: Any, t_dot: Any, k: int) -> tuple[Any, Any]:
+    """Points that are moved to the ends where they lie beyond them."""
+    x = np.atleast_1d(x)
+    first, last = t[k], t[len(t) - k - 1]
+    below, above = plain(x) < plain(first), plain(x) > plain(last)
+    x_dot = _kept(x_dot, ~(below | above))
+    if not isinstance(t_dot, Zero):
+        x_dot = x_dot + np.where(below, t_dot[k], 0.0) + np.where(above, t_dot[len(t) - k - 1], 0.0)
+    return np.clip(x, first, last), x_dot
 
 
 def _kept(x_dot: Any, where: Any) -> Any:
@@ -263,110 +326,93 @@ def _kept(x_dot: Any, where: Any) -> Any:
     return x_dot if isinstance(x_dot, Zero) or np.all(where) else np.where(where, x_dot, 0.0)
 
 
-def _dense(x_dot: Any, others: Any) -> Any:
-    return x_dot if not isinstance(x_dot, Zero) else 0.0 * next(
-        o for o in others if not isinstance(o, Zero)
-    )  # fmt: skip
-
-
 # -- surfaces
 
 
-def _register_surfaces(fitpack: Any) -> None:
-    @frule(
-        fitpack.regrid_smth,
-        argnums=("x", "y", "z"),
-        signature=(
-            "(x, y, z, xb=None, xe=None, yb=None, ye=None, kx=3, ky=3, s=0.0, maxit=20)"
-        ),
+@of_fitpack(
+    "regrid_smth",
+    argnums=("x", "y", "z"),
+    signature=("(x, y, z, xb=None, xe=None, yb=None, ye=None, kx=3, ky=3, s=0.0, maxit=20)"),
+)
+def regrid_smth_frule(primals: Any, tangents: Any, *, kx: int, ky: int, **options: Any) -> Any:
+    """Push tangents through what ``RectBivariateSpline`` calls: fits along both axes."""
+    for primal in primals:
+        refuse_symbols(primal)
+    (x, y, z), (x_dot, y_dot, z_dot) = primals, tangents
+    _refuse("RectBivariateSpline", x_dot, y_dot)
+    results = fitpack2.dfitpack.regrid_smth(x, y, z, kx=kx, ky=ky, **options)
+    nx, tx, ny, ty, c, _, ier = results
+    if isinstance(z_dot, Zero):
+        return results, (ZERO,) * len(results)
+    if ier not in (_INTERPOLATES, _POLYNOMIAL):
+        raise MissingRuleError(
+            "RectBivariateSpline with s > 0 chooses knots and smoothing by the data, and has "
+            "no derivative here: use s=0"
+        )
+    shape = len(x), len(y)
+    z, z_dot = np.reshape(z, shape), np.reshape(z_dot, shape)
+    for points, t, n, k in ((x, tx, nx, kx), (y, ty, ny, ky)):
+        given = z, plain(points), plain(t)[:n], np.ones(len(points)), k
+        z, z_dot = (part.T for part in call_rule(fitted, given, (z_dot,)))
+    c_dot = np.ravel(z_dot)
+    c_dot = np.pad(c_dot, (0, len(plain(c)) - c_dot.shape[0]))
+    of_fit = ZERO if ier == _INTERPOLATES else undefined("a residual of surfaces has no rule")
+    return results, (ZERO, ZERO, ZERO, ZERO, c_dot, of_fit, ZERO)
+
+
+def _factors(primals: Any, tangents: Any, kx: int, ky: int, nux: int, nuy: int) -> Any:
+    """The splines along both axes, which of them these are, and the coefficients as a matrix."""
+    (tx, ty, c, x, y), (tx_dot, ty_dot, c_dot, x_dot, y_dot) = primals, tangents
+    x, x_dot = _clipped(x, x_dot, tx, tx_dot, kx)
+    y, y_dot = _clipped(y, y_dot, ty, ty_dot, ky)
+    at_x, at_y = intervals(tx, kx, x), intervals(ty, ky, y)
+    of_x = splines(tx, x, at_x, kx, nux, tx_dot, x_dot)
+    of_y = splines(ty, y, at_y, ky, nuy, ty_dot, y_dot)
+    shape = len(tx) - kx - 1, len(ty) - ky - 1
+    c_dot = c_dot if isinstance(c_dot, Zero) else np.reshape(c_dot, shape)
+    return of_x, of_y, near(at_x, kx), near(at_y, ky), np.reshape(c, shape), c_dot
+
+
+def _on_grid(primals: Any, tangents: Any, *orders: int) -> Any:
+    of_x, of_y, x_places, y_places, c, c_dot = _factors(primals, tangents, *orders)
+    (bx, bx_dot), (by, by_dot) = of_x, of_y
+    along = np.einsum("pa,pam->pm", bx, c[x_places])
+    along_dot = combined(bx, bx_dot, c, c_dot, x_places)
+    z_dot = combined(by, by_dot, along.T, _turned(along_dot), y_places)
+    return _turned(z_dot)
+
+
+def _at_points(primals: Any, tangents: Any, *orders: int) -> Any:
+    of_x, of_y, x_places, y_places, c, c_dot = _factors(primals, tangents, *orders)
+    places = x_places[:, :, None], y_places[:, None, :]
+    (bx, bx_dot), (by, by_dot), z_dot = of_x, of_y, ZERO
+    for terms in ((bx_dot, by, c), (bx, by_dot, c), (bx, by, c_dot)):
+        if not any(isinstance(term, Zero) for term in terms):
+            z_dot = z_dot + np.einsum("pa,pb,pab->p", *terms[:2], terms[2][places])
+    return z_dot
+
+
+def _register_values(name: str, orders: str, tangent: Any) -> None:
+    @of_fitpack(
+        name,
+        argnums=("tx", "ty", "c", "x", "y"),
+        signature=f"(tx, ty, c, kx, ky, {orders}x, y)",
     )
-    def regrid_smth_frule(primals: Any, tangents: Any, *, kx: int, ky: int, **options: Any) -> Any:
-        """Push tangents through what ``RectBivariateSpline`` calls: fits along both axes."""
+    def body(primals: Any, tangents: Any, *, kx: int, ky: int, nux: int = 0, nuy: int = 0) -> Any:
+        """Push tangents through the values of a surface, or its derivatives."""
         for primal in primals:
             refuse_symbols(primal)
-        (x, y, z), (x_dot, y_dot, z_dot) = primals, tangents
-        _refuse("RectBivariateSpline", x_dot, y_dot)
-        results = fitpack.regrid_smth(x, y, z, kx=kx, ky=ky, **options)
-        nx, tx, ny, ty, c, _, ier = results
-        if isinstance(z_dot, Zero):
-            return results, (ZERO,) * len(results)
-        if ier not in (_INTERPOLATES, _POLYNOMIAL):
-            raise MissingRuleError(
-                "RectBivariateSpline with s > 0 chooses knots and smoothing by the data, and has "
-                "no derivative here: use s=0"
-            )
-        shape = len(x), len(y)
-        z, z_dot = np.reshape(z, shape), np.reshape(z_dot, shape)
-        for points, t, n, k in ((x, tx, nx, kx), (y, ty, ny, ky)):
-            given = z, plain(points), plain(t)[:n], np.ones(len(points)), k
-            z, z_dot = (part.T for part in call_rule(fitted, given, (z_dot,)))
-        c_dot = np.ravel(z_dot)
-        c_dot = np.pad(c_dot, (0, len(plain(c)) - c_dot.shape[0]))
-        of_fit = ZERO if ier == _INTERPOLATES else undefined("a residual of surfaces has no rule")
-        return results, (ZERO, ZERO, ZERO, ZERO, c_dot, of_fit, ZERO)
+        tx, ty, c, x, y = primals
+        asked = (nux, nuy) if orders else ()
+        results = getattr(fitpack2.dfitpack, name)(tx, ty, c, kx, ky, *asked, x, y)
+        return results, (tangent(primals, tangents, kx, ky, nux, nuy), ZERO)
 
-    def clipped(x: Any, x_dot: Any, t: Any, k: int) -> tuple[Any, Any]:
-        """Points that are moved to the ends where they lie beyond them, as FITPACK does it."""
-        first, last = plain(t)[k], plain(t)[len(t) - k - 1]
-        x = np.atleast_1d(x)
-        inside = (first <= plain(x)) & (plain(x) <= last)
-        return np.clip(x, first, last), _kept(x_dot, inside)
 
-    def factors(primals: Any, tangents: Any, kx: int, ky: int, nux: int, nuy: int) -> Any:
-        (tx, ty, c, x, y), (tx_dot, ty_dot, c_dot, x_dot, y_dot) = primals, tangents
-        x, x_dot = clipped(x, x_dot, tx, kx)
-        y, y_dot = clipped(y, y_dot, ty, ky)
-        at_x, at_y = intervals(tx, kx, x), intervals(ty, ky, y)
-        of_x = splines(tx, x, at_x, kx, nux, tx_dot, x_dot)
-        of_y = splines(ty, y, at_y, ky, nuy, ty_dot, y_dot)
-        shape = len(tx) - kx - 1, len(ty) - ky - 1
-        c_dot = c_dot if isinstance(c_dot, Zero) else np.reshape(c_dot, shape)
-        return of_x, of_y, near(at_x, kx), near(at_y, ky), np.reshape(c, shape), c_dot
-
-    def on_grid(primals: Any, tangents: Any, *orders: int) -> Any:
-        of_x, of_y, x_places, y_places, c, c_dot = factors(primals, tangents, *orders)
-        along = np.einsum("pa,pam->pm", of_x[0], c[x_places])
-        along_dot = combined(*of_x, c, c_dot, x_places)
-        z_dot = combined(*of_y, along.T, _turned(along_dot), y_places)
-        return _turned(z_dot)
-
-    def at_points(primals: Any, tangents: Any, *orders: int) -> Any:
-        of_x, of_y, x_places, y_places, c, c_dot = factors(primals, tangents, *orders)
-        places = x_places[:, :, None], y_places[:, None, :]
-        (bx, bx_dot), (by, by_dot), z_dot = of_x, of_y, ZERO
-        for terms in ((bx_dot, by, c), (bx, by_dot, c), (bx, by, c_dot)):
-            if not any(isinstance(term, Zero) for term in terms):
-                z_dot = z_dot + np.einsum("pa,pb,pab->p", *terms[:2], terms[2][places])
-        return z_dot
-
-    def register(name: str, order: str, tangent: Any) -> None:
-        function = getattr(fitpack, name)
-
-        @frule(
-            function,
-            argnums=("tx", "ty", "c", "x", "y"),
-            signature=f"(tx, ty, c, kx, ky, {order}x, y)",
-        )
-        def body(
-            primals: Any, tangents: Any, *, kx: int, ky: int, nux: int = 0, nuy: int = 0
-        ) -> Any:
-            """Push tangents through the values of a surface, or its derivatives."""
-            for primal in primals:
-                refuse_symbols(primal)
-            tx, ty, c, x, y = primals
-            orders = (nux, nuy) if order else ()
-            results = function(tx, ty, c, kx, ky, *orders, x, y)
-            return results, (tangent(primals, tangents, kx, ky, nux, nuy), ZERO)
-
-    for names, tangent in ((("bispev", "parder"), on_grid), (("bispeu", "pardeu"), at_points)):
-        for name, order in zip(names, ("", "nux, nuy, "), strict=True):
-            if hasattr(fitpack, name):  # the last one came with SciPy 1.11
-                register(name, order, tangent)
+for _names, _tangent in ((("bispev", "parder"), _on_grid), (("bispeu", "pardeu"), _at_points)):
+    for _name, _orders in zip(_names, ("", "nux, nuy, "), strict=True):
+        _register_values(_name, _orders, _tangent)
 
 
 def _turned(x_dot: Any) -> Any:
+    """A transpose, of ``ZERO`` too."""
     return x_dot if isinstance(x_dot, Zero) else x_dot.T
-
-
-for _register in (_register_curves, _register_surfaces):
-    when_imported("scipy.interpolate._fitpack2.dfitpack", _register)

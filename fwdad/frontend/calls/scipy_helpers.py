@@ -16,7 +16,9 @@ def _by_dtypes(get_lapack_funcs: Any) -> None:
     """LAPACK's routines for some arrays: they follow from dtypes, whatever the layout is."""
 
     @builtin(get_lapack_funcs)
-    def _routines(_tracer: Tracer, names: Any, arrays: Any = (), *options: Any, **named: Any) -> Any:
+    def _routines(
+        _tracer: Tracer, names: Any, arrays: Any = (), *options: Any, **named: Any
+    ) -> Any:
         like = [np.empty(0, a.dtype) if type(a) is Symbol else a for a in arrays]
         return get_lapack_funcs(names, like, *options, **named)
 

@@ -1,4 +1,4 @@
-"""The types of what SciPy's compiled code of splines returns: it does not check lengths or knots."""
+"""The types of what SciPy's compiled code of splines returns: it trusts lengths and knots."""
 
 from __future__ import annotations
 
@@ -9,82 +9,101 @@ from typing import Any
 import numpy as np
 
 from fwdad.ir.ops import Operand, Value
-from fwdad.ir.types import ArrayType, CannotInferError, Dimension, Size, Type, number_type, type_of
+from fwdad.ir.types import ArrayType, CannotInferError, Dimension, Size, number_type, type_of
 from fwdad.rules.core.registry import RULES, when_imported
 
-_FLOAT, _INT = np.dtype(float), np.dtype(np.intc)
+Given = dict[str, Operand]  # by the names in the rule's signature
+_INTEGER, _NUMBER = number_type(0), number_type(0.0)
 
 
-def _array(*lengths: Dimension, dtype: Any = _FLOAT) -> ArrayType:
+def _array(*lengths: Dimension, dtype: Any = float) -> ArrayType:
     return ArrayType(np.dtype(dtype), lengths)
-
-
-def _length(x: Operand, axis: int = 0) -> Dimension:
-    shape = x.type.shape if isinstance(x, Value) else np.shape(x)
-    if not -len(shape) <= axis < len(shape):
-        raise CannotInferError("it takes arrays of one length")
-    return shape[axis]  # type: ignore[no-any-return]
 
 
 def _own(x: Operand) -> Any:
     return x.type if isinstance(x, Value) else type_of(x)
 
 
-def _known(k: Operand) -> Dimension:
-    return Size() if isinstance(k, Value) else int(k)
+def _length(x: Operand, axis: int = 0) -> Dimension:
+    """A length; one for a number, of which f2py makes an array."""
+    shape: tuple[Dimension, ...] = x.type.shape if isinstance(x, Value) else np.shape(x)
+    if not shape:
+        return 1
+    if axis >= len(shape):
+        raise CannotInferError("it takes arrays of a higher rank")
+    return shape[axis]
 
 
-_ONE, _REAL = number_type(0), number_type(0.0)
+def _order(k: Operand) -> Dimension:
+    return Size() if isinstance(k, Value) else int(k) + 1
 
 
-def _values(t: Any, c: Any, k: Any, xp: Any, *_: Any) -> Type:
-    return _array(_length(xp), _length(c, 1))
+def _solved(given: Given, dtype: str) -> Any:
+    ab, b = given["ab"], given["b"]
+    factors, pivots = _array(_length(ab), _length(ab, 1), dtype=dtype), _length(ab, 1)
+    return factors, _array(pivots, dtype="i"), _array(*_own(b).shape, dtype=dtype), _INTEGER
 
 
-def _row(t: Any, k: Any, *_: Any) -> Type:
-    order = _known(k)
-    return _array(order + 1 if isinstance(order, int) else Size())
+def _written(*names: str) -> Callable[[Given], Any]:
+    """Of a function that returns nothing, the types of the arrays that it writes into."""
+    return lambda given: (None, *(_own(given[name]) for name in names))
 
 
-def _rows(x: Any, t: Any, k: Any, *_: Any) -> Any:
-    width = _row(t, k).shape[0]
-    return _array(_length(x), width), _array(_length(x), dtype=np.int64), _ONE
+def _unknown(_: Given) -> Any:
+    raise CannotInferError("the lengths of what it returns depend on the data")
 
 
-def _solved(kl: Any, ku: Any, ab: Any, b: Any, *_: Any, dtype: str, **__: Any) -> Any:
-    factors = _array(_length(ab), _length(ab, 1), dtype=dtype)
-    x = b.type.shape if isinstance(b, Value) else np.shape(b)
-    return factors, _array(_length(ab, 1), dtype=_INT), _array(*x, dtype=dtype), _ONE
-
-
-def _written(position: int) -> Callable[..., Any]:
-    """Of a function that returns nothing, the type of the array that it writes into."""
-    return lambda *args: (None, _own(args[position]))
-
-
-_RETURNED: dict[str, Callable[..., Any]] = {
-    "interpolate._dierckx.evaluate_spline": _values,
-    "interpolate._dierckx.evaluate_all_bspl": _row,
-    "interpolate._dierckx.find_interval": lambda *_: _ONE,
-    "interpolate._dierckx.data_matrix": _rows,
-    "interpolate._dierckx._coloc": _written(3),
-    "interpolate._bspl.evaluate_spline": _written(6),
+_RETURNED: dict[str, Callable[[Given], Any]] = {
+    "scipy.interpolate._dierckx.evaluate_spline": lambda g: _array(
+        _length(g["xp"]), _length(g["c"], 1)
+    ),
+    "scipy.interpolate._dierckx.evaluate_all_bspl": lambda g: _array(_order(g["k"])),
+    "scipy.interpolate._dierckx.find_interval": lambda _: _INTEGER,
+    "scipy.interpolate._dierckx.data_matrix": lambda g: (
+        _array(_length(g["x"]), _order(g["k"])), _array(_length(g["x"]), dtype=np.int64), _INTEGER,
+    ),
+    "scipy.interpolate._dierckx._coloc": _written("ab"),
+    "scipy.interpolate._bspl.evaluate_spline": _written("out"),
     **{
-        f"linalg.lapack.{letter}gbsv": functools.partial(_solved, dtype=dtype)
+        f"scipy.linalg.lapack.{letter}gbsv": functools.partial(_solved, dtype=dtype)
         for letter, dtype in zip("sdcz", "fdFD", strict=True)
     },
-}
+}  # fmt: skip
+
+_OF_FITPACK: dict[str, Callable[[Given], Any]] = {
+    "splev": lambda g: (_array(_length(g["x"])), _INTEGER),
+    "splder": lambda g: (_array(_length(g["x"])), _INTEGER),
+    "splint": lambda g: (_NUMBER, _array(_length(g["t"]))),
+    "spalde": lambda _: (_array(Size()), _INTEGER),
+    "curfit": lambda g: (
+        (_INTEGER, _array(_length(g["t"])), _NUMBER, _INTEGER), *_written("t", "wrk", "iwrk")(g)[1:]
+    ),
+    "bispev": lambda g: (_array(_length(g["x"]), _length(g["y"])), _INTEGER),
+    "parder": lambda g: (_array(_length(g["x"]), _length(g["y"])), _INTEGER),
+    "bispeu": lambda g: (_array(_length(g["x"])), _INTEGER),
+    "pardeu": lambda g: (_array(_length(g["x"])), _INTEGER),
+    "fpcurf0": _unknown, "fpcurfm1": _unknown, "regrid_smth": _unknown,
+}  # fmt: skip
 
 
 def enter(table: dict[Any, Callable[..., Any]]) -> None:
     """Add the rules of these functions to a table, once their modules are imported."""
 
-    def adds(rule: Callable[..., Any]) -> Callable[[Any], None]:
-        def add(function: Any) -> None:
-            writes = RULES[function].pure
-            table[writes or function] = lambda args, kwargs: rule(*args, **kwargs)
+    def add(result: Callable[[Given], Any], function: Any) -> None:
+        rule = RULES[function]
+        signature = rule.binder.signature
 
-        return add
+        def of_call(args: Operand, kwargs: dict[str, Operand]) -> Any:
+            bound = signature.bind(*args, **kwargs)
+            return result(bound.arguments)
 
-    for name, rule in _RETURNED.items():
-        when_imported(f"scipy.{name}", adds(rule))
+        table[rule.pure or function] = of_call
+
+    def add_fitpack(module: Any) -> None:
+        for name, result in _OF_FITPACK.items():
+            if hasattr(module, name):
+                add(result, getattr(module, name))
+
+    for dotted, result in _RETURNED.items():
+        when_imported(dotted, functools.partial(add, result))
+    when_imported("scipy.interpolate._fitpack2.dfitpack", add_fitpack)
