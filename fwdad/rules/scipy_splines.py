@@ -87,6 +87,9 @@ def combined(b: Any, b_dot: Any, c: Any, c_dot: Any, places: Any) -> Any:
 
 def _tangent(primals: Any, tangents: Any, y: Any, k: int, nu: int) -> Any:
     (t, c, xp), (t_dot, c_dot, xp_dot) = primals, tangents
+    nowhere = np.isnan(plain(xp))
+    if np.any(nowhere):  # not to be multiplied by cotangents that are zero
+        xp = np.where(nowhere, plain(t)[k], xp)
     left = intervals(t, k, xp)
     b, b_dot = splines(t, xp, left, k, nu, t_dot, xp_dot)
     y_dot = combined(b, b_dot, c, c_dot, near(left, k))

@@ -52,6 +52,7 @@ def tidy(
     argument again, and the memory may be the caller's.
     """
     library = str(getattr(function, "__module__", "")).startswith(("numpy", "scipy"))
+    library = library or type(function).__name__ == "fortran"  # f2py's name no module
     kwargs = {
         key: a
         for key, a in kwargs.items()
