@@ -29,6 +29,16 @@ from fwdad.tangents.lanes import lane_last_index
 from fwdad.tangents.laws.listing import or_default
 from fwdad.tangents.plain import plain
 from fwdad.tangents.scaling import scale_lanes
+from fwdad.tangents.straight import with_derivative_of
+
+
+def _carefully(d: Any, bar: Any) -> Any:
+    """A product in which zero cotangents do not meet infinite partials; their tangents do."""
+    if not isinstance_dual(bar):
+        return scale_lanes(d, bar)
+    product = d * bar
+    value = np.where(plain(bar) == 0, 0, plain(product))
+    return call(with_derivative_of, value, product)
 
 
 class Sweep:
@@ -84,7 +94,7 @@ class Sweep:
         if d is not None and not (type(d) is float and d == 1.0):
             if _is_complex(d):
                 d = np.conjugate(d)
-            bar = scale_lanes(d, bar) if self.careful else d * bar
+            bar = _carefully(d, bar) if self.careful else d * bar
         if node.dtype.kind != "c" and _is_complex(bar):
             bar = bar.real
         return self.fit(bar, node.shape)

@@ -167,7 +167,7 @@ def of_fitpack(name: str, **options: Any) -> Any:
 
 @of_fitpack(
     "curfit",
-    argnums=("x", "y", "w", "t", "wrk", "iwrk"),
+    argnums=("x", "y", "w", "t", "wrk", "iwrk", "xb", "xe"),
     signature="(iopt, x, y, w, t, wrk, iwrk, xb=None, xe=None, k=3, s=0.0)",
     mutates=(3, 4, 5),
 )
@@ -175,11 +175,11 @@ def curfit_frule(primals: Any, tangents: Any, *, iopt: int, k: int, **options: A
     """Push tangents through what ``splrep`` calls."""
     for primal in primals:
         refuse_symbols(primal)
-    x, y, w = primals[:3]
-    x_dot, y_dot, w_dot, *_ = tangents
-    _refuse("splrep", x_dot, w_dot)
-    new = [np.copy(p) for p in primals[3:]]
-    n, c, fp, ier = fitpack2.dfitpack.curfit(iopt, x, y, w, *new, k=k, **options)
+    x, y, w, t, wrk, iwrk, *ends = primals
+    x_dot, y_dot, w_dot, _, _, _, *ends_dot = tangents
+    _refuse("splrep", x_dot, w_dot, *ends_dot)
+    new = [np.copy(p) for p in (t, wrk, iwrk)]
+    n, c, fp, ier = fitpack2.dfitpack.curfit(iopt, x, y, w, *new, *ends, k=k, **options)
     c_dot, fp_dot = _curve("splrep", y, y_dot, x, w, new[0][:n], c, k, ier, iopt == -1)
     return ((n, c, fp, ier), *new), ((ZERO, c_dot, fp_dot, ZERO), ZERO, ZERO, ZERO)
 
@@ -349,15 +349,21 @@ def regrid_smth_frule(primals: Any, tangents: Any, *, kx: int, ky: int, **option
             "RectBivariateSpline with s > 0 chooses knots and smoothing by the data, and has "
             "no derivative here: use s=0"
         )
-    shape = len(x), len(y)
-    z, z_dot = np.reshape(z, shape), np.reshape(z_dot, shape)
-    for points, t, n, k in ((x, tx, nx, kx), (y, ty, ny, ky)):
-        given = z, plain(points), plain(t)[:n], np.ones(len(points)), k
-        z, z_dot = (part.T for part in call_rule(fitted, given, (z_dot,)))
-    c_dot = np.ravel(z_dot)
+    z, z_dot = np.reshape(z, (len(x), len(y))), np.reshape(z_dot, (len(x), len(y)))
+    fit, fit_dot = z, z_dot
+    sides = [(plain(x), plain(tx)[:nx], kx), (plain(y), plain(ty)[:ny], ky)]
+    for points, t, k in sides:
+        given = fit, points, t, np.ones(len(points)), k
+        fit, fit_dot = (part.T for part in call_rule(fitted, given, (fit_dot,)))
+    values = fit
+    for points, t, k in sides:
+        left = intervals(t, k, points)
+        b, _ = splines(t, points, left, k)
+        values = np.einsum("pa,pam->mp", b, values[near(left, k)])
+    fp_dot = 2.0 * np.sum((z - values) * z_dot)
+    c_dot = np.ravel(fit_dot)
     c_dot = np.pad(c_dot, (0, len(plain(c)) - c_dot.shape[0]))
-    of_fit = ZERO if ier == _INTERPOLATES else undefined("a residual of surfaces has no rule")
-    return results, (ZERO, ZERO, ZERO, ZERO, c_dot, of_fit, ZERO)
+    return results, (ZERO, ZERO, ZERO, ZERO, c_dot, fp_dot, ZERO)
 
 
 def _factors(primals: Any, tangents: Any, kx: int, ky: int, nux: int, nuy: int) -> Any:
