@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.eager_reverse import gradient
 from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.plain import plain
 from tests.eager_reverse.pulling import jacobian_of, record
 
 X = np.array([0.7, -1.3, 2.1])
@@ -197,3 +198,20 @@ def test_a_factor_without_axes_that_is_written():
     assert_allclose(fwdad.jvp(lambda x: gradient(f, x), x, v)[1], second @ v, rtol=1e-13)
     assert_allclose(gradient(lambda x: np.dot(gradient(f, x), v), x), second @ v, rtol=1e-13)
     assert_allclose(gradient(lambda x: fwdad.jvp(f, x, v)[1], x), second @ v, rtol=1e-13)
+
+
+def test_tangents_of_zero_cotangents_meet_partials_that_are_infinite():
+    partials = np.array([np.nan, np.inf, 2.0])
+
+    def square(x):
+        return x**2
+
+    @fwdad.frule(square)
+    def square_frule(primals, tangents):
+        (x,), (x_dot,) = primals, tangents
+        assert np.all(np.isfinite(plain(x)))  # it looks at values, so that it runs as a whole
+        return x**2, partials * np.einsum("p,p->p", x_dot, X)
+
+    for mode in ("forward", "reverse"):
+        assert_array_equal(fwdad.jacobian(square, X, mode=mode), np.diag(partials * X))
+    assert_array_equal(fwdad.grad(lambda x: square(x)[2])(X), [0.0, 0.0, 2.0 * X[2]])

@@ -39,7 +39,19 @@ WITHOUT_CASE = {
     "scipy.signal._select_by_peak_distance": "test_scipy_signal.py calls it as users do",
     "scipy.signal.lfilter": "test_scipy_signal.py calls it as users do",
     "scipy.signal.sosfilt": "test_scipy_signal.py calls it as users do",
-}
+    **dict.fromkeys(
+        [f"scipy.interpolate.{name}" for name in (
+            "evaluate_spline", "evaluate_all_bspl", "_coloc", "data_matrix", "find_interval",
+        )],
+        "splines call it in test_scipy_splines.py",
+    ),
+    **dict.fromkeys(["sgbsv", "dgbsv", "cgbsv", "zgbsv"], "test_gbsv calls it"),
+    **dict.fromkeys(
+        ["scipy.interpolate._lsq_solve_qr", "curfit", "fpcurf0", "fpcurfm1", "splev", "splder",
+         "spalde", "splint", "regrid_smth", "bispev", "parder", "bispeu", "pardeu"],
+        "test_scipy_fitpack.py calls it as users do",
+    ),
+}  # fmt: skip
 # function: why it is linear, or listed, and has no transpose
 WITHOUT_TRANSPOSE = {
     "numpy.shape": "a query: its result is no tangent",
