@@ -352,6 +352,8 @@ def returning_contents(rule: Rule) -> Callable[..., Any]:
         return function(*args, **kwargs), *[copies[k] for k in mutates]
 
     del pure.__wrapped__  # it is not the same by another name
+    if not hasattr(function, "__qualname__"):  # f2py's have a name only
+        pure.__qualname__, pure.__module__ = function_name(function), ""
     _WRITER_OF[pure] = rule
     return pure
 
