@@ -332,7 +332,7 @@ def _kept(x_dot: Any, where: Any) -> Any:
 @of_fitpack(
     "regrid_smth",
     argnums=("x", "y", "z"),
-    signature=("(x, y, z, xb=None, xe=None, yb=None, ye=None, kx=3, ky=3, s=0.0, maxit=20)"),
+    signature=("(x, y, z, xb=None, xe=None, yb=None, ye=None, kx=3, ky=3, s=0.0, maxit=None)"),
 )
 def regrid_smth_frule(primals: Any, tangents: Any, *, kx: int, ky: int, **options: Any) -> Any:
     """Push tangents through what ``RectBivariateSpline`` calls: fits along both axes."""
@@ -340,7 +340,8 @@ def regrid_smth_frule(primals: Any, tangents: Any, *, kx: int, ky: int, **option
         refuse_symbols(primal)
     (x, y, z), (x_dot, y_dot, z_dot) = primals, tangents
     _refuse("RectBivariateSpline", x_dot, y_dot)
-    results = fitpack2.dfitpack.regrid_smth(x, y, z, kx=kx, ky=ky, **options)
+    given = {name: option for name, option in options.items() if option is not None}
+    results = fitpack2.dfitpack.regrid_smth(x, y, z, kx=kx, ky=ky, **given)
     nx, tx, ny, ty, c, _, ier = results
     if isinstance(z_dot, Zero):
         return results, (ZERO,) * len(results)
@@ -353,8 +354,8 @@ def regrid_smth_frule(primals: Any, tangents: Any, *, kx: int, ky: int, **option
     fit, fit_dot = z, z_dot
     sides = [(plain(x), plain(tx)[:nx], kx), (plain(y), plain(ty)[:ny], ky)]
     for points, t, k in sides:
-        given = fit, points, t, np.ones(len(points)), k
-        fit, fit_dot = (part.T for part in call_rule(fitted, given, (fit_dot,)))
+        problem = fit, points, t, np.ones(len(points)), k
+        fit, fit_dot = (part.T for part in call_rule(fitted, problem, (fit_dot,)))
     values = fit
     for points, t, k in sides:
         left = intervals(t, k, points)
