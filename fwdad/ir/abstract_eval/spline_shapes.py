@@ -64,6 +64,7 @@ _RETURNED: dict[str, Callable[[Given], Any]] = {
     ),
     "scipy.interpolate._dierckx._coloc": _written("ab"),
     "scipy.interpolate._bspl.evaluate_spline": _written("out"),
+    "scipy.interpolate._bsplines._lsq_solve_qr": _unknown,
     **{
         f"scipy.linalg.lapack.{letter}gbsv": functools.partial(_solved, dtype=dtype)
         for letter, dtype in zip("sdcz", "fdFD", strict=True)
