@@ -20,6 +20,7 @@ from fwdad.api.transforms import grad, jacfwd, jacrev, value_and_grad
 from fwdad.api.vmap import vmap
 from fwdad.drivers import implicit_roots as implicit_roots
 from fwdad.drivers import initial_values as initial_values
+from fwdad.drivers import integrals as integrals
 from fwdad.drivers import tapes_on_duals as tapes_on_duals
 from fwdad.drivers.jacobian import jacobian, value_and_jacobian
 from fwdad.drivers.jacobian_blocks import jacobian_blocks

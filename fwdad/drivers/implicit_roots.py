@@ -16,7 +16,6 @@ Source: Griewank and Walther (2008), "Evaluating Derivatives", chapter 15.
 from __future__ import annotations
 
 import functools
-import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.drivers.jacobian import jacobian
-from fwdad.drivers.solver_call import Watched, on_plain_numbers
+from fwdad.drivers.solver_call import as_tuple, bound, solve_plainly
 from fwdad.eager.activity import is_active
 from fwdad.eager.build import unseen
 from fwdad.eager.calls.dispatch import call, handler
@@ -157,59 +156,18 @@ def _of_scalar(solver: Any, report: Any, root: Any, given: dict[str, Any]) -> _R
     return _Report(solver, report.converged, report.flag, width)
 
 
-def _bound(solver: Any, args: Any, kwargs: Any) -> dict[str, Any]:
-    bound = inspect.signature(solver).bind(*args, **kwargs)
-    bound.apply_defaults()
-    return dict(bound.arguments)
-
-
-def _tuple(args: Any) -> tuple[Any, ...]:
-    return args if isinstance(args, tuple) else (args,)
-
-
-_CALLABLES = ("f", "func", "fun", "fprime", "fprime2", "jac", "hess", "hessp")
-_AS_THEY_ARE = ("callback", "constraints")
-
-
-def _solve(solver: Any, given: dict[str, Any], extra: tuple[Any, ...], **changed: Any) -> Any:
-    """Run a solver on plain numbers, and functions whose results carry no derivative."""
-    options = {**given, **changed, "args": ()}
-    more = options.pop("kwargs", None) or {}
-    active = False
-
-    def constant(g: Any, watched: Watched | None) -> Any:
-        def value(*x: Any) -> Any:
-            nonlocal active
-            y = call(g, *(x if watched is None else map(watched, x)), *extra, **more)
-            active = active or is_active((y,))
-            return stop_gradient(y)
-
-        return value if callable(g) else g
-
-    def solve(watched: Watched | None) -> Any:
-        plainly = dict(options)
-        for name, value in options.items():
-            if name in _CALLABLES:
-                plainly[name] = constant(value, watched)
-            elif name not in _AS_THEY_ARE:
-                plainly[name] = stop_gradient(value)
-        return solver(**plainly)
-
-    return on_plain_numbers(solve, lambda: active)
-
-
 def _scalar(solver: Any) -> Callable[..., Any]:
     """The handler of ``newton`` and of ``brentq`` and its relatives."""
 
     def find(args: Any, kwargs: Any) -> Any:
-        bound = _bound(solver, args, kwargs)
-        f, extra = bound["func" if "func" in bound else "f"], _tuple(bound["args"])
-        result = _solve(solver, bound, extra, full_output=True)
+        given = bound(solver, args, kwargs)
+        f, extra = given["func" if "func" in given else "f"], as_tuple(given["args"])
+        result, _ = solve_plainly(solver, given, extra, full_output=True)
         found, report = result[:2]
         several = np.ndim(found) > 0
-        said = _Report(solver, report) if several else _of_scalar(solver, report, found, bound)
+        said = _Report(solver, report) if several else _of_scalar(solver, report, found, given)
         root = _polished(lambda x: call(f, x, *extra), found, said, by_element=True)
-        if not bound["full_output"]:
+        if not given["full_output"]:
             return root
         if several:
             return result._replace(root=root)
@@ -221,12 +179,12 @@ def _scalar(solver: Any) -> Callable[..., Any]:
 
 def _fsolve(solver: Any) -> Callable[..., Any]:
     def find(args: Any, kwargs: Any) -> Any:
-        bound = _bound(solver, args, kwargs)
-        f, extra = bound["func"], _tuple(bound["args"])
-        found, info, status, message = _solve(solver, bound, extra, full_output=True)
+        given = bound(solver, args, kwargs)
+        f, extra = given["func"], as_tuple(given["args"])
+        found, info, status, message = solve_plainly(solver, given, extra, full_output=True)[0]
         said = _Report(solver, status == 1, message)
         root = _polished(lambda x: call(f, x, *extra), found, said, by_element=False)
-        if bound["full_output"]:
+        if given["full_output"]:
             return root, info, status, message
         if status != 1:
             warnings.warn(message, RuntimeWarning, stacklevel=2)  # as fsolve does
@@ -239,12 +197,12 @@ def _reported(solver: Any, name: str) -> Callable[..., Any]:
     """The handler of ``root`` and ``root_scalar``, which return an object."""
 
     def find(args: Any, kwargs: Any) -> Any:
-        bound = _bound(solver, args, kwargs)
-        f, extra = bound["f" if "f" in bound else "fun"], _tuple(bound["args"])
-        with_slope = bound.get("jac") is True or bool(
-            bound.get("fprime") is True or bound.get("fprime2") is True
+        given = bound(solver, args, kwargs)
+        f, extra = given["f" if "f" in given else "fun"], as_tuple(given["args"])
+        with_slope = given.get("jac") is True or bool(
+            given.get("fprime") is True or given.get("fprime2") is True
         )
-        report = _solve(solver, bound, extra)
+        report, _ = solve_plainly(solver, given, extra)
 
         def value(x: Any) -> Any:
             y = call(f, x, *extra)
@@ -253,7 +211,7 @@ def _reported(solver: Any, name: str) -> Callable[..., Any]:
         if name == "x":
             said = _Report(solver, report.success, report.message)
         else:
-            said = _of_scalar(solver, report, report.root, bound)
+            said = _of_scalar(solver, report, report.root, given)
         report[name] = _polished(value, report[name], said, by_element=False)
         return report
 
@@ -269,11 +227,11 @@ def _minimum(solver: Any) -> Callable[..., Any]:
     """
 
     def find(args: Any, kwargs: Any) -> Any:
-        bound = _bound(solver, args, kwargs)
-        f, extra = next(iter(bound.values())), _tuple(bound["args"])
-        more = bound.get("kwargs") or {}
-        report = _solve(solver, bound, extra)
-        limits: Any = bound.get("bounds")
+        given = bound(solver, args, kwargs)
+        f, extra = next(iter(given.values())), as_tuple(given["args"])
+        more = given.get("kwargs") or {}
+        report, _ = solve_plainly(solver, given, extra)
+        limits: Any = given.get("bounds")
         limits = (limits.lb, limits.ub) if hasattr(limits, "lb") else limits
         value = call(f, report.x, *extra, **more)
         if is_active((value, *(limits if isinstance(limits, (list, tuple)) else ()))):

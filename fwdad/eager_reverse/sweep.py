@@ -330,12 +330,19 @@ class Sweep:
         if buffer is None:
             return
         memory = saved.memory
-        count = memory.nbytes // memory.dtype.itemsize
-        flat = View(memory, 0, (count,), (memory.dtype.itemsize,), memory.dtype)
-        part = np.ndarray(
-            (*self.lead, count), memory.dtype, buffer, 0, (*buffer.strides[:-1], flat.strides[0])
-        )
+        part = self._elements_of(memory, buffer)
+        flat = View(memory, 0, part.shape[-1:], part.strides[-1:], memory.dtype)
         self.add_at(self.memory(flat), (Ellipsis,), self._explicit(part), True)
+
+    def _elements_of(self, memory: Memory, buffer: np.ndarray) -> np.ndarray:
+        item = memory.dtype.itemsize
+        shape, strides = (*self.lead, memory.nbytes // item), (*buffer.strides[:-1], item)
+        return np.ndarray(shape, memory.dtype, buffer, 0, strides)
+
+    def remaining(self) -> dict[Any, Any]:
+        """The cotangents of nodes and memory that no operation has taken yet."""
+        memories = {m: self._elements_of(m, buffer) for m, buffer in self.buffers.items()}
+        return {**self.bars, **memories}
 
 
 def _is_complex(value: Any) -> bool:

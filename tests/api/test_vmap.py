@@ -1,6 +1,7 @@
 """vmap: values and derivatives are those of calls one by one, in every mode."""
 
 import pickle
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fwdad
 from fwdad.errors import UnsupportedTypeError
 from tests.differences import central_differences
+from tests.tiers import every
 
 X = np.random.default_rng(5).normal(size=(5, 4))
 
@@ -65,8 +67,7 @@ def test_values(f):
     assert whole.traces == 1
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7])
-@pytest.mark.parametrize("f", FUNCTIONS)
+@pytest.mark.parametrize(("f", "n"), every(3, product(FUNCTIONS, [1, 2, 3, 7])))
 def test_derivatives_of_it(f, n, rng):
     """Of all points together: forward for N directions, backwards, and second derivatives."""
     V = rng.standard_normal((n, *X.shape))

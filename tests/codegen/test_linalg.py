@@ -1,5 +1,7 @@
 """Linear algebra in compiled code against NumPy, and its derivatives against those at once."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -251,8 +253,7 @@ def test_sums_of_einsum_in_any_order(subscripts, kind):
         assert_allclose(found, np.einsum(subscripts, *given), rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [float, np.float32])
-@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 17])
+@pytest.mark.parametrize(("n", "kind"), every(5, product([1, 2, 7, 8, 9, 17], [float, np.float32])))
 @pytest.mark.parametrize(
     "subscripts", ["kij,nkj->nki", "lij,lik->ijk", "ab,cb->ac", "ijk,j->ik", "ij,jk,il->lik"]
 )

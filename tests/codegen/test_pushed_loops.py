@@ -4,10 +4,13 @@ Each is compared with duals under NumPy and with differences.
 """
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+
+from tests.tiers import every
 
 pytest.importorskip("numba")
 
@@ -95,8 +98,7 @@ def matrix(n=5):
     return a @ a.T / n + np.eye(n)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 9])
-@pytest.mark.parametrize("f", PROGRAMS)
+@pytest.mark.parametrize(("f", "n"), every(3, product(PROGRAMS, [1, 2, 3, 9])))
 def test_directions(f, n):
     a = matrix()
     directions = np.random.default_rng(n).normal(size=(n, *a.shape))

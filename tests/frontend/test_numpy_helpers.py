@@ -175,3 +175,24 @@ def test_array_that_copies_where_it_must():
     for transform in (fwdad.jacfwd, fwdad.jacrev):
         found = fwdad.jit(transform(written_after), backend="numpy")(x)
         np.testing.assert_allclose(found, wanted)
+
+
+STEPS = {
+    "stop by name": lambda n: np.arange(1, stop=n + 1),
+    "all by name": lambda n: np.arange(start=1, stop=n + 1, step=2),
+    "step by name": lambda n: np.arange(n, step=2),
+    "dtype by position": lambda n: np.arange(0, n, 1, np.float32),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("of", [int, float])
+def test_steps_by_name(name, of):
+    """The length is not that of the arguments by position alone."""
+
+    def f(x):
+        return (2 * STEPS[name](of(x.shape[0])) - 1) / (2 * np.sum(x))
+
+    got = fwdad.jit(f, backend="numpy")(X)
+    np.testing.assert_array_equal(got, f(X))
+    assert got.dtype == f(X).dtype

@@ -1,6 +1,7 @@
 """Lengths that are another one and a number: what is known of them, and that it holds."""
 
 import dataclasses
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from fwdad.ir.abstract_eval.infer import infer
 from fwdad.ir.ops import Value
 from fwdad.ir.types import INT, ArrayType, Size, sliced
 from tests.differences import complex_step
+from tests.tiers import every
 
 N = Size(origin=(0, 0))
 X = Value(ArrayType(np.dtype(float), (N,)))
@@ -101,8 +103,7 @@ def grown(x):
 PROGRAMS |= {"carried": carried, "grown": grown}
 
 
-@pytest.mark.parametrize("backend", ["numba", "numpy"])
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(("backend", "name"), every(3, product(["numba", "numpy"], PROGRAMS)))
 def test_other_lengths(name, backend):
     f = PROGRAMS[name]
     value = fwdad.jit(f, backend=backend)

@@ -82,8 +82,6 @@ CASES = [
         "odeintw",
         "odeintw, by rate and state",
         _odeintw,
-        refused={"*": "MissingRuleError"},
-        why="scipy.integrate.odeint is compiled code: take solve_ivp",
     ),
     PackageFunction(
         "desolver",

@@ -264,10 +264,6 @@ REFUSED: dict[str, dict[str, str]] = {
     "stats.gaussian_kde": {"*": "MissingRuleError"},
     "stats.f_oneway": {"*": "MissingRuleError"},
     "signal.peak_prominence": {"*": "MissingRuleError"},
-    "integrate.quad": {"*": "DualLeakError"},
-    "integrate.dblquad": {"*": "DualLeakError"},
-    "integrate.nquad": {"*": "DualLeakError"},
-    "integrate.odeint": {"*": "DualLeakError"},
     "interpolate.BarycentricInterpolator": UNTRACED,
     "interpolate.barycentric_interpolate": {
         "forward": "NondeterministicFunctionError",

@@ -12,12 +12,12 @@ import sys
 import types
 from array import array
 from collections import OrderedDict, deque
-from collections.abc import Container
 from contextvars import ContextVar, Token
 from typing import Any
 
 import numpy as np
 
+from fwdad.core.existing_objects import Existing
 from fwdad.eager.memory.shadow import KEPT, SHADOWED, Shadow, before_write, owner_of
 from fwdad.errors import AliasedArgumentError, is_library_file
 from fwdad.tangents.namespaces import namespace_of
@@ -83,7 +83,7 @@ class UndoLog:
         self.purge((0, 0))
         return bool(self._arrays or self._objects or self._cells or self._contexts)
 
-    def reaches(self, existed: Container[int]) -> bool:
+    def reaches(self, existed: Existing) -> bool:
         """Whether an array was written that others can see, or one of the objects that existed."""
         self.purge((0, 0))
         if self._arrays:
@@ -98,7 +98,10 @@ class UndoLog:
         holders = (c[0] if type(c) is tuple else c for c in bound)
         written = (o for o, content in self._objects.values() if not _is_as_before(o, content))
         objects = [*holders, *written]
-        return any(id(o) in existed or _is_held_by(o, existed) for o in objects)
+        return any(
+            o in existed if gc.is_tracked(o) else existed.hold(o)  # a dict of numbers is not
+            for o in objects
+        )
 
     def newly_held(self) -> list[Any]:
         """What names, objects and containers hold by now that they did not before."""
@@ -326,11 +329,6 @@ def _hold_the_same(a: Any, b: Any) -> bool:
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
     return bool(a == b)
-
-
-def _is_held_by(o: Any, existed: Container[int]) -> bool:
-    """Whether what the garbage collector does not list, a dict of numbers, was seen before."""
-    return not gc.is_tracked(o) and any(id(r) in existed for r in gc.get_referrers(o))
 
 
 _ATOMS = {

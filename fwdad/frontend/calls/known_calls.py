@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import gc
 import pickle
 import random
 import types
 from collections import Counter, deque
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from fwdad.core.existing_objects import Existing
 from fwdad.eager.build import Run as Watched
 from fwdad.eager.build import generator_state
 from fwdad.eager.calls.dispatch import call
@@ -256,29 +256,15 @@ def _content_of_cell(cell: types.CellType) -> Any:
         return None
 
 
-class _Existing:
-    """The ids of the objects that exist when it is made.
-
-    They are kept for as long, so that no new object gets the address of one of them. A set of all
-    ids takes ten times as long as the list, and is seldom asked for.
-    """
-
-    def __init__(self) -> None:
-        self._objects = gc.get_objects()
-
-    @functools.cached_property
-    def _ids(self) -> set[int]:
-        return set(map(id, self._objects))
-
-    def __contains__(self, number: object) -> bool:
-        return number in self._ids
-
-
 @contextlib.contextmanager
-def watched() -> Iterator[tuple[Watched, Container[int]]]:
-    """Run what leaves the world as it was; with the ids of the objects that exist before it."""
-    existed = _Existing()
-    with Watched(1, stays=False, tentative=True, watches=True) as run, run:
+def watched() -> Iterator[tuple[Watched, Existing]]:
+    """Run what leaves the world as it was; with the objects that exist before it."""
+    with (
+        Existing() as existed,
+        existed,
+        Watched(1, stays=False, tentative=True, watches=True) as run,
+        run,
+    ):
         for generator in _GLOBAL:
             run.note_generator(generator)
         yield run, existed
@@ -296,7 +282,7 @@ _GLOBAL = (np.random.mtrand._rand, random._inst)
 """The generators that libraries draw from if they are given none."""
 
 
-def numbers_kept(run: Watched, existed: Container[int]) -> Counter[Any] | None:
+def numbers_kept(run: Watched, existed: Existing) -> Counter[Any] | None:
     """The numbers that a run has put where they outlive it; None if it has written into arrays."""
     if run.log.arrays():
         return None
@@ -304,7 +290,7 @@ def numbers_kept(run: Watched, existed: Container[int]) -> Counter[Any] | None:
     waiting, seen = run.log.newly_held(), set()
     while waiting:
         o = waiting.pop()
-        if id(o) in seen or (id(o) in existed and not isinstance(o, np.ndarray)):
+        if id(o) in seen or (o in existed and not isinstance(o, np.ndarray)):
             continue
         seen.add(id(o))
         if isinstance(o, (float, complex, np.inexact)):

@@ -114,7 +114,7 @@ def _fromiter(tracer: Tracer, iter: Any, dtype: Any, count: Any = -1, **_options
 @builtin(np.arange)
 def _arange(tracer: Interpreter, *args: Any, **kwargs: Any) -> Any:
     real = any(type(a) is Symbol and a.dtype.kind == "f" for a in args)
-    if not real or kwargs:
+    if not real or kwargs or len(args) > 3:
         return tracer.operations.call_native(np.arange, args, kwargs)
     return tracer.call(arange_of_values, args, {})
 

@@ -94,16 +94,20 @@ def _factors(lengths: tuple[Dimension, ...]) -> tuple[int, list[Size]]:
 
 
 def _ranged(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
-    dtype = kwargs.get("dtype")
+    given = {**dict(zip(("start", "stop", "step", "dtype"), args, strict=False)), **kwargs}
+    start, stop, step = (given.get(name) for name in ("start", "stop", "step"))
+    if stop is None:  # one number is where it ends
+        start, stop = 0, start
+    parts = [0 if start is None else start, stop, 1 if step is None else step]
+    dtype = given.get("dtype")
     if dtype is None:
-        parts = [sample_of(a.type, {}) if isinstance(a, Value) else a for a in args]
-        dtype = np.result_type(*(np.asarray(p).dtype for p in parts))
-    if any(isinstance(a, Value) for a in args):
-        first, *rest = args
-        start, stop, step = (first, *rest, 1)[:3] if rest else (0, first, 1)
+        numbers = [sample_of(a.type, {}) if isinstance(a, Value) else a for a in parts]
+        dtype = np.result_type(*(np.asarray(p).dtype for p in numbers))
+    if any(isinstance(a, Value) for a in parts):
+        start, stop, step = parts
         upwards = type(start) is int and start == 0 and type(step) is int and step == 1
         return ArrayType(np.dtype(dtype), (_length(stop) if upwards else Size(),))
-    return ArrayType(np.dtype(dtype), (len(np.arange(*args)),))
+    return ArrayType(np.dtype(dtype), (len(np.arange(*parts)),))
 
 
 def _argument(args: Operand, kwargs: dict[str, Operand], k: int, name: str) -> Any:

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from fwdad.colouring import Colouring, colour
 from fwdad.errors import ColouringError, PatternError, SeedError, UnsupportedTypeError
 from tests.colouring import patterns
 from tests.drivers.sparse import programs
+from tests.tiers import every
 
 RNG = np.random.default_rng(5)
 FORMATS = ("csr", "csc", "coo", "bsr", "dia")
@@ -129,8 +131,9 @@ def test_both_take_fewer_products():
     assert len(runs) == 2  # one with directions, one backwards; columns alone take nine colours
 
 
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("kind", ["star", "acyclic", "columns", None])
+@pytest.mark.parametrize(
+    ("kind", "form"), every(3, product(["star", "acyclic", "columns", None], FORMATS))
+)
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 @pytest.mark.parametrize(
     ("f", "pattern"),
