@@ -9,6 +9,8 @@ import pytest
 
 import fwdad
 from fwdad.eager_reverse.reverse_rules import _pulled
+from fwdad.ir.abstract_eval.purity import trusts_lengths
+from fwdad.ir.abstract_eval.shape_rules import BY_SHAPE
 from fwdad.rules.core.adjoints import TRANSPOSES
 from fwdad.rules.core.define import frule
 from fwdad.rules.core.registry import RULES, find_rule, function_name, import_pending
@@ -144,6 +146,13 @@ def last_position(function):
     if rule is None or not rule.binder.variadic_active:
         return 32
     return len(rule.binder.primals) + 2
+
+
+def test_internal_code_of_scipy_has_a_shape_rule(rules):
+    """Or it is listed as pure, because it checks lengths itself: samples are of any length."""
+    internal = [rule.pure or f for f, rule in RULES.items() if trusts_lengths(f)]
+    assert internal
+    assert [function_name(f) for f in internal if f not in BY_SHAPE] == []
 
 
 def test_excuses_are_needed(rules, cases):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.ir.abstract_eval import image_shapes, spline_shapes
+from fwdad.ir.abstract_eval import image_shapes, internal_shapes
 from fwdad.ir.abstract_eval.samples import sample_of
 from fwdad.ir.abstract_eval.shapes import joined_shapes, shape_of
 from fwdad.ir.ops import Operand, Value
@@ -248,4 +248,4 @@ BY_SHAPE: dict[Any, Callable[..., Any]] = {
     np.einsum: _summed,
     np.lib.stride_tricks.sliding_window_view: _windowed,
 }
-spline_shapes.enter(BY_SHAPE)
+internal_shapes.enter(BY_SHAPE)

@@ -1,4 +1,4 @@
-"""The types of what SciPy's compiled code of splines returns: it trusts lengths and knots."""
+"""The types of what SciPy's internal code returns, where it trusts lengths and values."""
 
 from __future__ import annotations
 
@@ -65,6 +65,9 @@ _RETURNED: dict[str, Callable[[Given], Any]] = {
     "scipy.interpolate._dierckx._coloc": _written("ab"),
     "scipy.interpolate._bspl.evaluate_spline": _written("out"),
     "scipy.interpolate._bsplines._lsq_solve_qr": _unknown,
+    "scipy.signal._peak_finding_utils._select_by_peak_distance": lambda g: _array(
+        _length(g["peaks"]), dtype=bool
+    ),
     **{
         f"scipy.linalg.lapack.{letter}gbsv": functools.partial(_solved, dtype=dtype)
         for letter, dtype in zip("sdcz", "fdFD", strict=True)
