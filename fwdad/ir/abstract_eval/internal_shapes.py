@@ -66,7 +66,7 @@ _RETURNED: dict[str, Callable[[Given], Any]] = {
     "scipy.interpolate._bspl.evaluate_spline": _written("out"),
     "scipy.interpolate._bsplines._lsq_solve_qr": _unknown,
     "scipy.signal._peak_finding_utils._select_by_peak_distance": lambda g: _array(
-        _length(g["peaks"]), dtype=bool
+        _length(g["args"][0]), dtype=bool
     ),
     **{
         f"scipy.linalg.lapack.{letter}gbsv": functools.partial(_solved, dtype=dtype)
