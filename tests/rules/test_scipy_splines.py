@@ -104,7 +104,7 @@ FORWARD_ONLY = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", every(3, FUNCTIONS))
+@pytest.mark.parametrize("name", every(2, FUNCTIONS))
 def test_against_differences(name):
     f = FUNCTIONS[name]
     want, y = central_differences(f, X), f(X)
@@ -118,7 +118,7 @@ def test_against_differences(name):
     assert_allclose(gradient(X), np.tensordot(weights, want, y.ndim), **tolerance)
     assert_array_equal(fwdad.jvp(f, X, np.ones_like(X))[0], y)
     if name not in UNTRACED:
-        compiled = fwdad.jit(lambda x: fwdad.jacobian(f, x, mode="forward"))
+        compiled = fwdad.jit(lambda x: fwdad.jacobian(f, x, mode="forward"), backend="numpy")
         assert_allclose(compiled(X), want, **tolerance)
     if name not in UNTRACED | FORWARD_ONLY:
         for backend in ("numpy", "auto"):
@@ -127,7 +127,7 @@ def test_against_differences(name):
             assert_allclose(compiled(X + 0.1), gradient(X + 0.1), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", every(3, FUNCTIONS))
+@pytest.mark.parametrize("name", every(2, FUNCTIONS))
 def test_second_derivatives(name):
     def loss(x):
         return np.sum(FUNCTIONS[name](x) ** 2)
