@@ -70,7 +70,8 @@ def trusts_lengths(function: Any) -> bool:
     if not home:
         return type(own).__name__ == "fortran"
     public, _, name = full_name(own).rpartition(".")
-    return inspect.unwrap(getattr(sys.modules.get(public), name, None)) is not inspect.unwrap(own)
+    found: Any = getattr(sys.modules.get(public), name, None)
+    return inspect.unwrap(found) is not inspect.unwrap(own)
 
 
 def _is_pure_ufunc(function: np.ufunc) -> bool:
