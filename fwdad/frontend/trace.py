@@ -34,6 +34,7 @@ from fwdad.frontend.calls import (  # noqa: F401  (install themselves)
     numpy_helpers,
     objects,
     outputs,
+    scipy_helpers,
     tapes,
     vectorize,
     whole_trees,

@@ -12,9 +12,9 @@ import numpy as np
 
 from fwdad.ops.record import also, named
 
-# Closed lists, by module; those with a rule of the library's own need no entry. No function here
-# calls one that it is given, keeps what it is given, or reads or writes beyond its arguments, and
-# none hands lengths on to compiled code that trusts them.
+# Closed lists, by module; those with a rule of the library's own need no entry, unless they are
+# SciPy's internal code. No function here calls one that it is given, keeps what it is given, or
+# reads or writes beyond its arguments, and none hands lengths on to compiled code that trusts them.
 NAMES: dict[str, str] = {
     "builtins": "abs bool complex divmod float int len max min pow round sum",
     "operator": """
@@ -62,6 +62,8 @@ NAMES: dict[str, str] = {
         roots_genlaguerre roots_hermite roots_hermitenorm roots_jacobi roots_laguerre
         roots_legendre sph_harm_y sph_legendre_p stirling2 yvp
     """,
+    "scipy.interpolate._interpnd": "_ndim_coords_from_arrays",
+    "scipy.interpolate._ppoly": "evaluate fix_continuity integrate",
     "scipy.linalg": """
         block_diag cho_solve_banded cholesky_banded circulant companion convolution_matrix coshm
         cosm dft eig_banded eigh_tridiagonal eigvals eigvals_banded eigvalsh eigvalsh_tridiagonal
@@ -77,6 +79,8 @@ NAMES: dict[str, str] = {
         oaconvolve periodogram resample resample_poly savgol_coeffs savgol_filter sawtooth
         sosfilt sosfilt_zi sosfiltfilt spectrogram square stft istft upfirdn welch wiener
     """,
+    "scipy.signal._peak_finding_utils": "_local_maxima_1d",
+    "scipy.signal._sigtools": "_convolve2d",
     # the result types of these follow from shapes: C code that trusts lengths is not tried
     "scipy.ndimage": """
         affine_transform black_tophat gaussian_filter gaussian_filter1d gaussian_gradient_magnitude
@@ -92,6 +96,7 @@ NAMES: dict[str, str] = {
         jensenshannon mahalanobis minkowski rogerstanimoto russellrao seuclidean sqeuclidean
         squareform yule
     """,
+    "scipy.stats._stats": "von_mises_cdf",
     "scipy.stats": """
         circmean circstd circvar entropy expectile gmean gstd gzscore hmean iqr kstat kstatvar
         kurtosis median_abs_deviation moment pmean rankdata scoreatpercentile sem skew tmax tmean

@@ -24,6 +24,7 @@ from fwdad.rules import reductions as reductions
 from fwdad.rules import scipy_decompositions as scipy_decompositions
 from fwdad.rules import scipy_distance as scipy_distance
 from fwdad.rules import scipy_factors as scipy_factors
+from fwdad.rules import scipy_fitpack as scipy_fitpack
 from fwdad.rules import scipy_grids as scipy_grids
 from fwdad.rules import scipy_image_splines as scipy_image_splines
 from fwdad.rules import scipy_kernel_density as scipy_kernel_density
@@ -33,6 +34,7 @@ from fwdad.rules import scipy_radial as scipy_radial
 from fwdad.rules import scipy_rank_filters as scipy_rank_filters
 from fwdad.rules import scipy_signal as scipy_signal
 from fwdad.rules import scipy_solvers as scipy_solvers
+from fwdad.rules import scipy_splines as scipy_splines
 from fwdad.rules import shaping as shaping
 from fwdad.rules import sorting as sorting
 from fwdad.rules import sparse as sparse

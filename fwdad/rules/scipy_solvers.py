@@ -16,12 +16,19 @@ from typing import Any
 import numpy as np
 
 from fwdad.rules.core.adjoints import Space, into
-from fwdad.rules.core.by_name import Lazy, apply_linear, transpose_by_name, untouched
-from fwdad.rules.core.define import frule
+from fwdad.rules.core.by_name import (
+    Lazy,
+    apply_linear,
+    refuse_symbols,
+    transpose_by_name,
+    untouched,
+)
+from fwdad.rules.core.define import call_rule, frule
 from fwdad.rules.triangles import adjoint, from_lower
-from fwdad.tangents.zero import Zero
+from fwdad.tangents.zero import ZERO, Zero, undefined
 
 linalg = Lazy("scipy.linalg")
+lapack = Lazy("scipy.linalg.lapack")
 
 _ALIASES = {
     "sym": "symmetric",
@@ -234,6 +241,38 @@ def solve_banded_transpose_b(y_bar: Any, l_and_u: Any, ab: Any, b: Space, **opti
         **options,
     )
     return into(b, x_bar)
+
+
+# -- the same systems by LAPACK's own routines, whose band has rows for the factors above it
+
+
+def _register_gbsv(name: str) -> None:
+    dotted = f"scipy.linalg.lapack.{name}"
+
+    @frule(
+        dotted,
+        argnums=("ab", "b"),
+        signature="(kl, ku, ab, b, overwrite_ab=0, overwrite_b=0)",
+    )
+    def gbsv_frule(primals: Any, tangents: Any, *, kl: int, ku: int, **options: Any) -> Any:
+        """Push tangents through the solution; those of the factors are not defined here."""
+        (ab, b), (ab_dot, b_dot) = (map(_array, primals), tangents)
+        refuse_symbols(ab)
+        refuse_symbols(b)
+        factors, pivots, x, info = getattr(lapack, name)(kl, ku, ab, b, **untouched(options))
+        band_dot = ab_dot if isinstance(ab_dot, Zero) else ab_dot[kl:]
+        x_dot: Any = undefined(f"{name} has found a singular matrix")
+        if info == 0:
+            rhs = b_dot - band_product((kl, ku), band_dot, x)
+            _, x_dot = call_rule(
+                linalg.solve_banded, ((kl, ku), ab[kl:], b), (ZERO, ZERO, rhs), check_finite=False
+            )
+        no_factors = undefined(f"the factors that {name} returns have no rule")
+        return (factors, pivots, x, info), (no_factors, ZERO, x_dot, ZERO)
+
+
+for _name in ("sgbsv", "dgbsv", "cgbsv", "zgbsv"):
+    _register_gbsv(_name)
 
 
 def _hermitian_band(ab: Any, lower: bool) -> tuple[tuple[int, int], Any]:

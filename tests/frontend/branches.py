@@ -372,6 +372,13 @@ def is_of_flags(x):
     return up is True, up is not False
 
 
+@program((V,), (np.repeat(V, 2)[::2],))
+def contiguous(x):
+    y = np.outer(x, x).T * 2.0
+    parts = x, y, y.T, y[:, ::-1], x[::2]
+    return [np.sum(a) if a.flags.c_contiguous else 2.0 * np.prod(a) for a in parts]
+
+
 @program((2.0, 1), (1.0, 1), (0.5, 2))
 def numbers_compared_with_in(x, n):
     return x in (1.0, 2.0), n not in [1, 3]

@@ -291,9 +291,11 @@ def test_a_callback_of_an_image_is_refused_or_right():
 
 def test_splines_do_not_damage_the_heap():
     t = np.linspace(0, 1, 6)
-    with pytest.raises(fwdad.errors.UntraceableError) as raised:
-        fwdad.jit(lambda y: make_interp_spline(t, y)(0.33))(np.sin(t))
-    assert raised.value.filename == __file__
+
+    def f(y):
+        return make_interp_spline(t, y)(0.33)
+
+    np.testing.assert_array_equal(fwdad.jit(f)(np.sin(t)), f(np.sin(t)))
 
 
 def test_pure_lets_a_function_be_tried():

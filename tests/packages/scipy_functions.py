@@ -261,9 +261,6 @@ UNTRACED = {"jit": "UntraceableError"}
 # By mode, what is refused: what has no rule, or is no program that a tape can hold.
 REFUSED: dict[str, dict[str, str]] = {
     "signal.peak_prominence": {"*": "MissingRuleError"},
-    "interpolate.interp1d cubic": NO_RULE,
-    "interpolate.make_interp_spline": NO_RULE,
-    "interpolate.BSpline": {"*": "MissingRuleError"},
     "interpolate.BarycentricInterpolator": UNTRACED,
     "interpolate.barycentric_interpolate": {
         "forward": "NondeterministicFunctionError",
@@ -271,9 +268,8 @@ REFUSED: dict[str, dict[str, str]] = {
     },
     "interpolate.RegularGrid": {"*": "MissingRuleError"},
     "interpolate.interpn": {"*": "MissingRuleError"},
-    "interpolate.approximate_taylor": {"*": "MissingRuleError"},
     "interpolate.RBF": NO_RULE,
-    "interpolate.UnivariateSpline": NO_RULE,
+    "interpolate.UnivariateSpline": UNTRACED,
     "optimize.nnls": {"*": "MissingRuleError"},
     "optimize.curve_fit": {"*": "DualLeakError"},
     "optimize.least_squares": {"*": "MissingRuleError"},

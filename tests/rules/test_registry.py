@@ -9,6 +9,8 @@ import pytest
 
 import fwdad
 from fwdad.eager_reverse.reverse_rules import _pulled
+from fwdad.ir.abstract_eval.purity import trusts_lengths
+from fwdad.ir.abstract_eval.shape_rules import BY_SHAPE
 from fwdad.rules.core.adjoints import TRANSPOSES
 from fwdad.rules.core.define import frule
 from fwdad.rules.core.registry import RULES, find_rule, function_name, import_pending
@@ -49,7 +51,19 @@ WITHOUT_CASE = {
     "scipy.signal._select_by_peak_distance": "test_scipy_signal.py calls it as users do",
     "scipy.signal.lfilter": "test_scipy_signal.py calls it as users do",
     "scipy.signal.sosfilt": "test_scipy_signal.py calls it as users do",
-}
+    **dict.fromkeys(
+        [f"scipy.interpolate.{name}" for name in (
+            "evaluate_spline", "evaluate_all_bspl", "_coloc", "data_matrix", "find_interval",
+        )],
+        "splines call it in test_scipy_splines.py",
+    ),
+    **dict.fromkeys(["sgbsv", "dgbsv", "cgbsv", "zgbsv"], "test_gbsv calls it"),
+    **dict.fromkeys(
+        ["scipy.interpolate._lsq_solve_qr", "curfit", "fpcurf0", "fpcurfm1", "splev", "splder",
+         "spalde", "splint", "regrid_smth", "bispev", "parder", "bispeu", "pardeu"],
+        "test_scipy_fitpack.py calls it as users do",
+    ),
+}  # fmt: skip
 # function: why it is linear, or listed, and has no transpose
 WITHOUT_TRANSPOSE = {
     "numpy.shape": "a query: its result is no tangent",
@@ -142,6 +156,13 @@ def last_position(function):
     if rule is None or not rule.binder.variadic_active:
         return 32
     return len(rule.binder.primals) + 2
+
+
+def test_internal_code_of_scipy_has_a_shape_rule(rules):
+    """Or it is listed as pure, because it checks lengths itself: samples are of any length."""
+    internal = [rule.pure or f for f, rule in RULES.items() if trusts_lengths(f)]
+    assert internal
+    assert [function_name(f) for f in internal if f not in BY_SHAPE] == []
 
 
 def test_excuses_are_needed(rules, cases):

@@ -120,6 +120,7 @@ FILTERS = {
     "correlate2d": lambda x: signal.correlate2d(x.reshape(4, 3), x[:6].reshape(2, 3), "valid"),
     "filled": lambda x: signal.convolve2d(x.reshape(3, 4), x[:4].reshape(2, 2), fillvalue=2.0),
     "peaks": lambda x: x[signal.find_peaks(x)[0]],
+    "distant peaks": lambda x: x[signal.find_peaks(x, distance=3)[0]],
 }
 
 

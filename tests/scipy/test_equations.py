@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.optimize
 from numpy.testing import assert_allclose
-from scipy.interpolate import make_interp_spline
 
 import fwdad
 from fwdad import scipy as door
@@ -140,17 +139,23 @@ def test_a_solver_is_not_traced():
         fwdad.jit(lambda t: door.root(system, [1, 1], args=(t,)).x)(2.0)
 
 
-def spline(x):
-    return make_interp_spline([0.0, 1.0, 2.0, 3.0], x**2)(x)
+def through_bytes(x):
+    """The same numbers by way of their bytes, which carry no derivative."""
+    x = np.asarray(x, float)
+    return np.frombuffer(x.tobytes()).reshape(x.shape)
+
+
+def squares(x):
+    return through_bytes(x) ** 2
 
 
 @pytest.mark.parametrize("method", ["hybr", "lm"])
 def test_what_has_no_derivative_says_how_to_go_on(method):
     with pytest.raises((MissingRuleError, DualLeakError)) as caught:
-        door.root(spline, [1, 2, 3, 4], method=method)
+        door.root(squares, [1, 2, 3, 4], method=method)
     assert caught.value.filename == __file__
-    assert "make_interp_spline" in caught.value.text
+    assert "tobytes" in caught.value.text
     assert caught.value.__notes__ == [
         "fwdad.scipy.root fills in jac. jac='2-point' takes finite differences instead"
     ]
-    assert door.root(spline, [1.0, 2, 3, 4], method=method, jac="2-point").nfev > 0
+    assert door.root(squares, [1.0, 2, 3, 4], method=method, jac="2-point").nfev > 0

@@ -5,7 +5,6 @@ import pytest
 import scipy.optimize
 import scipy.sparse.linalg
 from numpy.testing import assert_allclose
-from scipy.interpolate import make_interp_spline
 
 import fwdad
 from fwdad import scipy as door
@@ -124,9 +123,15 @@ def test_differences_may_be_asked_for(method):
     assert_allclose(found[0], expected[0], rtol=0)
 
 
+def through_bytes(x):
+    """The same numbers by way of their bytes, which carry no derivative."""
+    x = np.asarray(x, float)
+    return np.frombuffer(x.tobytes()).reshape(x.shape)
+
+
 def table(x, a, b):
-    """A model that has no derivative in b: a spline made by compiled code."""
-    return a * make_interp_spline([0.0, 1.0, 2.0, 3.0, 4.0], np.arange(5) * b)(x)
+    """A model that has no derivative in b."""
+    return a * np.interp(x, np.arange(5.0), through_bytes(np.arange(5) * b))
 
 
 @pytest.mark.parametrize("method", ["lm", "trf"])
@@ -135,7 +140,7 @@ def test_what_has_no_derivative_says_how_to_go_on(method):
     with pytest.raises((MissingRuleError, fwdad.errors.DualLeakError)) as caught:
         door.curve_fit(table, T, y, p0=[1, 1], method=method)
     assert caught.value.filename == __file__
-    assert "make_interp_spline" in caught.value.text
+    assert "tobytes" in caught.value.text
     assert caught.value.__notes__ == [
         "fwdad.scipy.curve_fit fills in jac. jac='2-point' takes finite differences instead"
     ]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.optimize
 from numpy.testing import assert_allclose
-from scipy.interpolate import make_interp_spline
 from scipy.optimize import BFGS, SR1, rosen, rosen_der, rosen_hess, rosen_hess_prod
 
 from fwdad import scipy as door
@@ -175,20 +174,26 @@ def test_constraints_that_ask_for_differences_keep_them():
         assert_allclose(found.x, [-np.sqrt(0.5)] * 2, atol=1e-3)
 
 
-def spline(x):
-    return np.sum((make_interp_spline([0.0, 1.0, 2.0, 3.0], x)([0.5, 1.0, 1.5, 2.0]) - 1) ** 2)
+def through_bytes(x):
+    """The same numbers by way of their bytes, which carry no derivative."""
+    x = np.asarray(x, float)
+    return np.frombuffer(x.tobytes()).reshape(x.shape)
+
+
+def distance(x):
+    return np.sum((through_bytes(x) - 1) ** 2)
 
 
 @pytest.mark.parametrize("method", ["BFGS", "L-BFGS-B", "TNC", "SLSQP", "CG", "trust-constr"])
 def test_what_has_no_derivative_says_how_to_go_on(method):
     with pytest.raises((MissingRuleError, DualLeakError)) as caught:
-        door.minimize(spline, [1, 2, 3, 4], method=method)
+        door.minimize(distance, [1, 2, 3, 4], method=method)
     assert caught.value.filename == __file__
-    assert "make_interp_spline" in caught.value.text
+    assert "tobytes" in caught.value.text
     assert caught.value.__notes__ == [
         "fwdad.scipy.minimize fills in jac. jac='2-point' takes finite differences instead"
     ]
-    found = door.minimize(spline, [1, 2, 3, 4], method=method, jac="2-point")
+    found = door.minimize(distance, [1, 2, 3, 4], method=method, jac="2-point")
     assert_allclose(found.x, np.ones(4), atol=1e-2)
 
 

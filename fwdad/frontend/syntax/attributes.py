@@ -29,6 +29,7 @@ from fwdad.frontend.syntax.subscripts import Subscripts
 from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional, Poison
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.ways import always_comes_by
+from fwdad.ir.primitives.argument_memory import is_c_contiguous
 from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.ir.types import Number, is_static_array
 from fwdad.rules.core.registry import function_name
@@ -410,6 +411,8 @@ def _flag(tracer: Tracer, flags: Flags, name: str) -> Any:
     owners = recorder.definitions.owners(flags.array.value)
     if name == "writeable" and owners.isdisjoint(recorder.lengths.inputs):
         return True  # the program has made it
+    if name == "c_contiguous":
+        return recorder.apply(is_c_contiguous, (flags.array,), {})
     message = f"'flags' of an array that is unknown until run time cannot be traced ({name})"
     raise UntraceableError(message, tracer.position.location())
 

@@ -98,6 +98,8 @@ def infer(
         full = [{**known, **s} for s in samples]
         try:
             first, second = (call_on_sample(function, args, kwargs, s) for s in full)
+        except CannotInferError:
+            raise
         except Exception as error:  # noqa: BLE001  (whatever it is, other lengths are tried)
             reason = reason or error
             continue

@@ -7,6 +7,7 @@ is given.
 from __future__ import annotations
 
 import enum
+import inspect
 import sys
 import types
 from typing import Any
@@ -16,7 +17,8 @@ import numpy as np
 from fwdad.errors import PACKAGE
 from fwdad.ir.ops import Missing, Operand, Value
 from fwdad.ops import record_of
-from fwdad.rules.core.registry import find_rule, function_name, is_declared_pure
+from fwdad.ops.record import full_name
+from fwdad.rules.core.registry import find_rule, function_name, is_declared_pure, writer_of
 
 _UFUNCS_OF_SCIPY = ("scipy.special", "scipy.special._ufuncs", "scipy.special._special_ufuncs")
 _UFUNC_METHODS = {"accumulate", "outer", "reduce", "reduceat"}
@@ -51,6 +53,25 @@ def _has_own_rule(function: Any) -> bool:
     if rule is None or not rule.origin.startswith(PACKAGE):
         return False
     return not function_name(function).startswith("numpy.random")
+
+
+def trusts_lengths(function: Any) -> bool:
+    """Whether it may read beyond its arguments: SciPy's internal code, unless it is listed as pure.
+
+    It is called by code of SciPy's that knows which lengths and values go together.
+    """
+    home = getattr(function, "__module__", None) or ""  # f2py's have none
+    if isinstance(function, np.ufunc) or (home and not home.startswith("scipy.")):
+        return False
+    writer = writer_of(function)
+    own = function if writer is None else writer.function
+    if record_of(own).pure or is_declared_pure(own):
+        return False
+    if not home:
+        return type(own).__name__ == "fortran"
+    public, _, name = full_name(own).rpartition(".")
+    found: Any = getattr(sys.modules.get(public), name, None)
+    return inspect.unwrap(found) is not inspect.unwrap(own)
 
 
 def _is_pure_ufunc(function: np.ufunc) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.ir.abstract_eval.purity import are_plain, is_pure
+from fwdad.ir.abstract_eval.purity import are_plain, is_pure, trusts_lengths
 from fwdad.ir.ops import Missing, Operand, Value, map_values, values_in
 from fwdad.ir.types import CannotInferError, Number, Size, Type
 from fwdad.tangents.quiet import quietly
@@ -77,10 +77,12 @@ def concrete(example: Callable[[Value], Any], operand: Operand) -> Any:
 def run_on_sample(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Call a function on made-up values; nothing else in the library may do that.
 
-    ``CannotInferError`` unless the call is known to have no visible effect.
+    ``CannotInferError`` unless the call is known to have no visible effect, and to be safe.
     """
     if not is_pure(function):
         raise CannotInferError(NOT_PURE)
+    if trusts_lengths(function):
+        raise CannotInferError("it trusts the lengths of its arguments, so samples are not tried")
     if not are_plain((args, kwargs)):
         raise CannotInferError("one of its arguments is an object whose methods it may call")
     return quietly(lambda: function(*args, **kwargs))

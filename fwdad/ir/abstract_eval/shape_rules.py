@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.ir.abstract_eval import image_shapes, table_shapes
+from fwdad.ir.abstract_eval import image_shapes, internal_shapes
 from fwdad.ir.abstract_eval.samples import sample_of
 from fwdad.ir.abstract_eval.shapes import joined_shapes, shape_of
 from fwdad.ir.ops import Operand, Value
@@ -222,24 +222,12 @@ def _mapped(_args: Operand, _kwargs: dict[str, Operand]) -> ArrayType:
     return ArrayType(np.dtype(float), (Size(),))
 
 
-def _kernel_estimate(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
-    places = ((1, "values"), (2, "xi"), (4, "dtype"))
-    values, xi, dtype = (_argument(args, kwargs, k, n) for k, n in places)
-    return ArrayType(np.dtype(dtype), (xi.type.shape[0], values.type.shape[1]))
-
-
 # Bands of ones are singular; pivots are places in memory, which nobody checks.
 BY_NAME: dict[str, Callable[..., Any]] = {
     "scipy.linalg.solve_banded": _solved(2),
     "scipy.linalg.solveh_banded": _solved(1),
     "scipy.linalg.lu_solve": _solved_by_pivots,
-    **{
-        f"scipy.stats.__pyx_fuse_{k}gaussian_kernel_estimate{log}": _kernel_estimate
-        for k in range(3)
-        for log in ("", "_log")
-    },  # Cython's names of them for one type of numbers each; nobody checks lengths
     **image_shapes.BY_NAME,
-    **table_shapes.BY_NAME,
 }
 
 # The sparse kernels read memory at places that are values: they are not tried on samples.
@@ -260,3 +248,4 @@ BY_SHAPE: dict[Any, Callable[..., Any]] = {
     np.einsum: _summed,
     np.lib.stride_tricks.sliding_window_view: _windowed,
 }
+internal_shapes.enter(BY_SHAPE)

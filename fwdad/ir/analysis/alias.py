@@ -98,8 +98,9 @@ def makes_its_own(function: Callable[..., Any]) -> bool:
     rule = find_rule(function.function if isinstance(function, Leaves) else function)
     if rule is not None and rule.of_user:
         return rule.returns == "new"  # which is checked whenever it runs
-    if (getattr(function, "__module__", None) or "").startswith("scipy."):
-        return find_rule(function) is not None
+    home = getattr(function, "__module__", None) or "scipy.linalg.lapack"  # f2py's have none
+    if home.startswith("scipy."):
+        return rule is not None
     return _is_of_numpy(function)
 
 

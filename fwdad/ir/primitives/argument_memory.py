@@ -9,7 +9,7 @@ import numpy as np
 from fwdad.ops.record import own_op
 
 
-@own_op(constant=True, pure=True)
+@own_op(constant=True, pure=True, sees_strides=True)
 def is_c_contiguous(a: Any) -> bool:
     """Whether an array is C-contiguous."""
     return bool(a.flags.c_contiguous)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import inspect
@@ -274,7 +275,8 @@ def resolve_pending() -> None:
 def import_pending() -> None:
     """Import every module that a rule by name waits for, and register those rules."""
     for dotted in list(_PENDING):
-        importlib.import_module(dotted.rpartition(".")[0])
+        with contextlib.suppress(ModuleNotFoundError):  # another version has it elsewhere
+            importlib.import_module(dotted.rpartition(".")[0])
     resolve_pending()
 
 
@@ -350,6 +352,8 @@ def returning_contents(rule: Rule) -> Callable[..., Any]:
         return function(*args, **kwargs), *[copies[k] for k in mutates]
 
     del pure.__wrapped__  # it is not the same by another name
+    if not hasattr(function, "__qualname__"):  # f2py's have a name only
+        pure.__qualname__, pure.__module__ = function_name(function), ""
     _WRITER_OF[pure] = rule
     return pure
 

@@ -31,17 +31,17 @@ def shape_set(a):
     return b
 
 
-@refuses("`.strides`, `.flags` and `.base`", V, part="'strides'")
+@refuses("`.strides`, `.base` and flags but `c_contiguous`", V, part="'strides'")
 def strides(a):
     return a.strides[0] * a  # here
 
 
-@refuses("`.strides`, `.flags` and `.base`", V, part="'flags'")
+@refuses("`.strides`, `.base` and flags but `c_contiguous`", V, part="'flags'")
 def flags(a):
-    return a if a.flags.c_contiguous else 2 * a  # here
+    return a if a.flags.f_contiguous else 2 * a  # here
 
 
-@refuses("`.strides`, `.flags` and `.base`", V, part="'base'")
+@refuses("`.strides`, `.base` and flags but `c_contiguous`", V, part="'base'")
 def base(a):
     return a if a.base is None else 2 * a  # here
 
