@@ -96,16 +96,17 @@ def find_indices_frule(primals, tangents):
 
 @frule(
     "scipy.interpolate._rgi_cython.evaluate_linear_2d",
-    argnums=("values", "norm_distances", "grid"),
-    signature="(values, indices, norm_distances, grid, out=None)",
+    argnums=("values", "norm_distances", "grid", "out"),
+    signature="(values, indices, norm_distances, grid, out)",
+    mutates=(3,),
 )
-def evaluate_linear_2d_frule(primals, tangents, *, indices, out=None):
-    """Push tangents through values in the cells of a plane; see the module."""
-    (values, s, grid), (values_dot, s_dot, _) = primals, tangents
+def evaluate_linear_2d_frule(primals, tangents, *, indices):
+    """Push tangents through values in the cells of a plane, which it also returns."""
+    (values, s, grid, out), (values_dot, s_dot, *_) = primals, tangents
     for primal in (values, s, indices, *grid):
         refuse_symbols(primal)
-    out = np.empty(indices.shape[1], values.dtype)  # its caller gets the result in its own
-    y = rgi.evaluate_linear_2d(values, indices, s, grid, out)
+    new = np.empty_like(out)
+    y = rgi.evaluate_linear_2d(values, indices, s, grid, new).copy()
     s = np.where(np.isnan(plain(s)), 0.0, s)  # a point that is NaN counts for no value
     weights = np.stack([1.0 - s, s])
     y_dot = ZERO
@@ -115,7 +116,7 @@ def evaluate_linear_2d_frule(primals, tangents, *, indices, out=None):
         if not isinstance(s_dot, Zero):
             by_first, by_second = (2 * a - 1) * weights[b, 1], (2 * b - 1) * weights[a, 0]
             y_dot = y_dot + (s_dot[0] * by_first + s_dot[1] * by_second) * values[corner]
-    return y, y_dot
+    return (y, new), (y_dot, y_dot)
 
 
 for _name in (

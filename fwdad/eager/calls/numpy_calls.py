@@ -38,7 +38,7 @@ def note_inactive(
         primals, _ = rule.binder.bind(args, kwargs)
         targets = [plain(primals[k]) for k in rule.mutates]
     else:
-        if rule is not None and rule.out_position is not None:
+        if rule is not None and not rule.contents and rule.out_position is not None:
             args, kwargs = named_out(rule, args, kwargs)
         out = kwargs.get("out")
         targets = list(out) if isinstance(out, tuple) else [] if out is None else [out]
@@ -55,7 +55,7 @@ def note_inactive(
 
 def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Apply a rule; if there is an ``out``, it receives the result, tangents included."""
-    if rule.mutates:  # what it calls `out` is a primal
+    if rule.contents:  # what it calls `out` is a primal
         return apply.apply_rule(rule, args, kwargs)
     args, kwargs = named_out(rule, args, kwargs)
     out = kwargs.get("out")

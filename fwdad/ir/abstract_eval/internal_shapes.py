@@ -50,7 +50,8 @@ def _located(given: Given) -> Any:
 
 
 def _in_cells(given: Given) -> Any:
-    return _array(_length(given["indices"], 1), dtype=_own(given["values"]).dtype)
+    y = _array(_length(given["indices"], 1), dtype=_own(given["values"]).dtype)
+    return y, _own(given["out"])
 
 
 def _sum(p: Dimension, r: Dimension) -> Dimension:

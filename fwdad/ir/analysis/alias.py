@@ -84,6 +84,8 @@ def _letters(op: Apply) -> str:
 
 def makes_its_own(function: Callable[..., Any]) -> bool:
     """Whether a function's result is never a view of an argument."""
+    if isinstance(function, Leaves):
+        return makes_its_own(function.function)
     memory = record_of(function).memory
     if memory is not Memory.UNKNOWN:
         return memory is Memory.NEW
@@ -95,7 +97,7 @@ def makes_its_own(function: Callable[..., Any]) -> bool:
         return False
     if isinstance(function, Whole):
         return function.makes_its_own or makes_its_own(function.function)
-    rule = find_rule(function.function if isinstance(function, Leaves) else function)
+    rule = find_rule(function)
     if rule is not None and rule.of_user:
         return rule.returns == "new"  # which is checked whenever it runs
     home = getattr(function, "__module__", None) or "scipy.linalg.lapack"  # f2py's have none

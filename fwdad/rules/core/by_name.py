@@ -46,7 +46,9 @@ def takes_factors(dotted: str) -> None:
     """Declare that a function takes a tuple of factors and pivots, not an array."""
 
     def attach(function: Any) -> None:
-        RULES[function].takes_arrays = False
+        for form in (function, RULES[function].pure):
+            if form is not None:
+                RULES[form].takes_arrays = False
 
     when_imported(dotted, attach)
 
