@@ -50,6 +50,8 @@ def _refuse(name: str, *tangents: Any) -> None:
 def fitted(y: Any, x: Any, t: Any, w: Any, k: int, adjoint: bool = False) -> Any:
     """The coefficients of the spline that fits the columns of y best; or the adjoint of that."""
     n, order = len(t) - k - 1, k + 1
+    if n < order or len(x) < n:
+        raise ValueError(f"{len(x)} points and {len(t)} knots have no spline of degree {k}")
     left = intervals(t, k, x)
     b, _ = splines(t, x, left, k)
     starts = np.arange(0, len(x) * order + 1, order)

@@ -84,6 +84,16 @@ def _written(*names: str) -> Callable[[Given], Any]:
     return lambda given: (None, *(_own(given[name]) for name in names))
 
 
+def _fitted(given: Given) -> Any:
+    knots, order, y = _length(given["t"]), _order(given["k"]), _own(given["y"])
+    first: Dimension = Size()
+    if given.get("adjoint"):
+        first = _length(given["x"])
+    elif isinstance(knots, int) and isinstance(order, int):
+        first = knots - order
+    return ArrayType(np.result_type(y.dtype, float), (first, *y.shape[1:]))
+
+
 def _unknown(_: Given) -> Any:
     raise CannotInferError("the lengths of what it returns depend on the data")
 
@@ -100,6 +110,7 @@ _RETURNED: dict[str, Callable[[Given], Any]] = {
     "scipy.interpolate._dierckx._coloc": _written("ab"),
     "scipy.interpolate._bspl.evaluate_spline": _written("out"),
     "scipy.interpolate._bsplines._lsq_solve_qr": _unknown,
+    "fwdad.rules.scipy_fitpack.fitted": _fitted,
     "scipy.interpolate._rgi_cython.find_indices": _located,
     "scipy.interpolate._rgi_cython.evaluate_linear_2d": _in_cells,
     "scipy.interpolate._rbfinterp_pythran._build_system": _system,
