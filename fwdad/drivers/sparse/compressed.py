@@ -130,12 +130,16 @@ def _check_size(size: int, wanted: int, message: str) -> None:
 
 @builtin(value_and_entries)
 def _traced(tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    recorder = tracer.recorder
+    block, first, mark = recorder.block, len(recorder.block.ops), recorder.lengths.mark()
     try:
         found = _by_places(tracer, f, argnums, args, kwargs, options)
     except NotPlacedError:
         found = None
     if found is not None:
         return found
+    del block.ops[first:]  # f is not to run twice
+    recorder.lengths.forget(mark)
     return _value_and_entries(tracer.call, f, argnums, args, kwargs, options)
 
 

@@ -120,6 +120,22 @@ def test_a_pattern_that_lacks_an_entry():
         fwdad.jit(lambda x: fwdad.jacobian(f, x, sparse=lacking.tocsr()))(X)
 
 
+def test_effects_are_not_repeated():
+    calls = np.zeros(1)
+
+    def f(x):
+        calls[0] += 1
+        return x[1:] * x[:-1]
+
+    whole = pattern_of(lambda x: x[1:] * x[:-1], X)
+    lacking = whole.tolil()
+    lacking[7, 8] = 0
+    for k, pattern in enumerate((whole, lacking.tocsr())):
+        J = fwdad.jit(lambda x, of=pattern: fwdad.jacobian(f, x, sparse=of, check=False))
+        J(X)
+        assert calls[0] == k + 1
+
+
 def test_a_pattern_with_more_entries():
     f = programs.burgers
     more = sp.csr_array(np.ones((X.size, X.size)))
