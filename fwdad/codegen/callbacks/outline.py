@@ -1,6 +1,7 @@
 """Outlining of the operations that have no compiled form: they become calls of programs.
 
-Neighbours are one call. A loop or a branch that would do little but call becomes part of one.
+Neighbours are one call. A loop that would do little but call becomes part of one, and so does a
+branch behind a call.
 """
 
 from __future__ import annotations
@@ -167,7 +168,8 @@ class _Outliner:
         between: list[Op] | None = None  # the operations since the last call
         for op in block.ops:
             inner = sum(map(self._gain, op.blocks()))
-            if op.nests and inner <= 0 and (why := self._within(op)) is not None:
+            beside = between is not None or not isinstance(op, Branch)  # else it may take no call
+            if op.nests and inner <= 0 and beside and (why := self._within(op)) is not None:
                 self.refused[op] = why
             if op not in self.refused:
                 gain += _cost(op)
