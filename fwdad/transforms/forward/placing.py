@@ -238,9 +238,9 @@ def pushed_places(recorder: Recorder, of: tuple[Any, ...], dots: list[Any]) -> A
 def pulled_places(recorder: Recorder, of: tuple[Any, ...], lanes_bar: Any) -> list[Any]:
     """The cotangents of the coefficients of placed lanes, each of the primal's shape.
 
-    ``of`` is ``(n, shape, dtype, runs)`` as in :func:`place_lanes`.
+    ``of`` are the arguments of :func:`place_lanes`.
     """
-    n, shape, _, runs = of
+    n, shape, _, runs = of[:4]
     size = math.prod(shape)
     flat = recorder.apply(np.reshape, (lanes_bar, (n * size,)), {})
     pulled = []

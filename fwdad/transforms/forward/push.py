@@ -118,8 +118,9 @@ def push_block(
     ``given`` has each parameter's value and tangent: lanes, a :class:`Basis`, or ``ZERO``. Values
     from outside are constants. ``together`` is as in :class:`Program`; ``stays`` selects the arrays
     outside that keep what the block writes into them. ``programs`` are called programs that have
-    been pushed forward, to which others are added. With ``placed`` chunks are returned in place of
-    lanes, and where one would be written out, nothing is recorded, and ``NotPlacedError`` raised.
+    been pushed forward, to which others are added. With ``placed`` chunks, or views of memory with
+    slots, are returned in place of lanes; where lanes would be written out, nothing is recorded,
+    and ``NotPlacedError`` raised.
     """
     programs = {} if programs is None else programs
     memory = memory_of(Program("", block, together=list(together)))
@@ -184,7 +185,7 @@ class _Pushforward:
         self.push(block)
         state.op = None
         primals = [state.symbols(r) for r in block.results]
-        of_result = self.tangents.of if state.placed else self.tangents.result_lanes
+        of_result = self.tangents.placed if state.placed else self.tangents.result_lanes
         lanes = [of_result(r) for r in block.results]
         if stays:
             leave_outside(recorder, copies, stays, first)

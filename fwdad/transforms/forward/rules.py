@@ -208,8 +208,8 @@ class Rules:
             return True
         elif function is place_entries:
             self.state.copy(op)
-            dots = [self.tangents.of(d) for d in op.args[4:]]
-            found = pushed_entries(self.recorder, op.args[:4], dots, self.n)
+            dots = [self.tangents.of(d) for d in op.args[3:]]
+            found = pushed_entries(self.recorder, op.args, dots, self.n)
             self.state.tangent[op.outputs[0]] = found
             return True
         elif function is scale_lanes:

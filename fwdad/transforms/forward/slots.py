@@ -8,7 +8,7 @@ other slots the stored elements no longer have a place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,17 @@ Step = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 
 class Slot:
-    """One array of coefficients, and the places of its elements."""
+    """One array of coefficients, and the places of its elements.
+
+    ``pieces`` are what has been stored: the elements, flat, and the coefficients of these;
+    ``latest`` is the piece that each element is of.
+    """
 
     def __init__(self, array: Symbol, shape: tuple[int, ...]) -> None:
         self.array = array
         self.places = np.full(shape, NOWHERE)
+        self.pieces: list[tuple[np.ndarray, Any]] = []
+        self.latest = np.full(shape, NOWHERE)
         self.shift: int | None = None  # place less flat index, of what was stored last
 
 
@@ -150,15 +156,36 @@ class View:
                 new -= 1
             slot.shift = shift
             self._here(slot.places)[index] = places
-            self._write(slot, index, d)
+            self._here(slot.latest)[index] = len(slot.pieces)
+            slot.pieces.append((order, self._write(slot, index, d)))
         return True
 
-    def _write(self, slot: Slot, index: tuple[Any, ...], d: Any) -> None:
+    def pieces(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, Any, tuple[int, ...]]]:
+        """What the present content was stored as.
+
+        Elements of the view, the lane of each, and which elements of the coefficients these move
+        with; the coefficients, and the shape that they broadcast to.
+        """
+        order = self._here(self.slots.order).ravel()
+        element = np.full(self.slots.order.size, NOWHERE)
+        element[order] = np.arange(order.size)
+        for slot in self.slots.slots:
+            lanes, latest = slot.places.ravel(), slot.latest.ravel()
+            for k, (stored, d) in enumerate(slot.pieces):
+                at = stored.ravel()
+                left = (latest[at] == k) & (lanes[at] >= 0) & (element[at] >= 0)
+                (of,) = np.nonzero(left)
+                if of.size:
+                    yield element[at[of]], lanes[at[of]], of, d, stored.shape
+
+    def _write(self, slot: Slot, index: tuple[Any, ...], d: Any) -> Any:
+        """Store coefficients, and return them as they are stored."""
         recorder = self.slots.recorder
         d = 1.0 if d is None else d
         if getattr(d, "dtype", np.dtype(float)).kind == "c" and self.slots.dtype.kind != "c":
             d = recorder.apply(np.real, (d,), {})
         recorder.store(self._symbol(slot), index, d)
+        return d
 
 
 def _free_slot(free: list[Slot], shift: int) -> Slot | None:

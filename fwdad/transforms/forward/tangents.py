@@ -137,6 +137,11 @@ class Tangents:
         lanes = Placed(self.n, places, t.dtype, self.state.placer)
         return Chunk.of(self.n, self.state.shape(t), {lanes: None})
 
+    def placed(self, r: Operand) -> Any:
+        """The tangent of what the block returns: memory with slots, or as :meth:`of` has it."""
+        view = self.state.views.get(r) if isinstance(r, Value) else None
+        return self.of(r) if view is None else view
+
     def result_lanes(self, r: Operand) -> Any:
         """The lanes of what the block returns."""
         t = r.type if isinstance(r, Value) else None

@@ -143,8 +143,8 @@ class Rules:
     def _placed(self, op: Apply, y_bar: Any, pulled: Callable[..., list[Any]]) -> None:
         (v,) = op.outputs
         whole = self.spaces.as_symbol(v, self.spaces.whole(v, y_bar))
-        bars = pulled(self.recorder, op.args[:4], whole)
-        for d, d_bar in zip(op.args[4:], bars, strict=True):
+        bars = pulled(self.recorder, op.args, whole)
+        for d, d_bar in zip(op.args[-len(bars) :], bars, strict=True):
             if self.activity.is_active(d):
                 self.cotangents.add(d, d_bar)
 

@@ -35,12 +35,12 @@ def _place_lanes(
     def store(lane: str, index: list[str], number: str) -> None:
         w.code.line(f"{name}[{subscript([lane, *index])}] {sign} {number}")
 
-    _coefficients(w, shape, dtype, runs, coefficients, store)
+    _coefficients(w, [shape] * len(runs), dtype, runs, coefficients, store)
 
 
 @handles(place_entries)
 def _place_entries(
-    w: Parts, op: Apply, size: int, shape: Any, dtype: Any, runs: Any, *coefficients: Operand
+    w: Parts, op: Apply, size: int, dtype: Any, runs: Any, *coefficients: Operand
 ) -> None:
     y, lengths = op.outputs[0], [str(size)]
     name = w.names.name(y)
@@ -53,17 +53,23 @@ def _place_entries(
     def store(place: str, _: list[str], number: str) -> None:
         w.code.line(f"{name}[{place}] {'=' if apart else '+='} {number}")
 
-    _coefficients(w, shape, dtype, runs, coefficients, store)
+    shapes = [d.type.shape if is_array(d) else () for d in coefficients]
+    _coefficients(w, shapes, dtype, runs, coefficients, store)
 
 
 Store = Callable[[str, list[str], str], None]
 
 
 def _coefficients(
-    w: Parts, shape: Any, dtype: Any, runs: Any, coefficients: Sequence[Operand], store: Store
+    w: Parts,
+    shapes: list[Any],
+    dtype: Any,
+    runs: Any,
+    coefficients: Sequence[Operand],
+    store: Store,
 ) -> None:
     """Write the loops that store each coefficient along its runs."""
-    for own, d in zip(runs, coefficients, strict=True):
+    for own, d, shape in zip(runs, coefficients, shapes, strict=True):
         if len(own) > 1 and is_array(d) and d in w.elements.lazy:
             w.elements.materialize(d)  # once, not for each run
         if is_array(d):
