@@ -266,14 +266,10 @@ REFUSED: dict[str, dict[str, str]] = {
         "forward": "NondeterministicFunctionError",
         "jit": "UntraceableError",
     },
-    "interpolate.RegularGrid": {"*": "MissingRuleError"},
-    "interpolate.interpn": {"*": "MissingRuleError"},
-    "interpolate.RBF": NO_RULE,
     "interpolate.UnivariateSpline": UNTRACED,
     "optimize.nnls": {"*": "MissingRuleError"},
     "optimize.curve_fit": {"*": "DualLeakError"},
     "optimize.least_squares": {"*": "MissingRuleError"},
-    "ndimage.zoom": {"*": "MissingRuleError"},
     "spatial.Rotation": NO_RULE,
 }
 
