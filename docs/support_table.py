@@ -71,7 +71,8 @@ def functions() -> dict[str, Callable[..., Any]]:
     found = {
         public_name(name): function
         for name, function in functions_with_rules().items()
-        if not public_name(name).startswith("numpy.random")  # all alike: the page says how
+        if not name.rpartition(".")[2].startswith("_")  # nobody calls it by its name
+        and not public_name(name).startswith("numpy.random")  # all alike: the page says how
     }
     order = [*MODULES, OTHERS]
     return dict(sorted(found.items(), key=lambda f: (order.index(home(f[0])), f[0].lower())))

@@ -180,6 +180,7 @@ GROUPS = {
     "rules/eigenvalues": ("rules/test_decompositions.py",),
     "rules/matrix_functions": ("rules/test_scipy_linalg.py",),
     "rules/scipy_*": ("rules/test_scipy_linalg.py",),
+    "rules/special_zeta": ("rules/test_special.py",),
     "rules/spectra": ("rules/test_decompositions.py",),
     "rules/triangles": ("rules/test_decompositions.py",),
     "scipy/derivatives": ("scipy/test_filling.py", "scipy/test_minimisation.py"),

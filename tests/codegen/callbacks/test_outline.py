@@ -56,7 +56,7 @@ def test_loop_around_what_is_not_compiled():
     assert "run by Numba, which calls NumPy for\n" in said
     line = line_of(filtered, "scipy.fft")
     place = rf"test_outline.py:{line}: the function fft, the function ifft"
-    counts = r"\(called 3 times, [\d.]+ µs a call, [\d]+ % of the time\)"
+    counts = r"\(called 3 times, [\d.e+]+ µs a call, [\d]+ % of the time\)"
     assert re.search(f"{place} {counts}", said)
     shown, called = fwdad.show(f, backend="numba").split("def called_1(")
     assert "math.cos(" in shown
