@@ -71,7 +71,7 @@ def functions() -> dict[str, Callable[..., Any]]:
     found = {
         public_name(name): function
         for name, function in functions_with_rules().items()
-        if not name.rpartition(".")[2].startswith("_")  # nobody calls it by its name
+        if not name.rpartition(".")[2].startswith("_")  # a private one
         and not public_name(name).startswith("numpy.random")  # all alike: the page says how
     }
     order = [*MODULES, OTHERS]

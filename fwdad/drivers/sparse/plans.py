@@ -92,10 +92,9 @@ class Plan:
         """Where entries are among those of the matrix; None if the pattern lacks one."""
         keys, order = self._keys
         wanted = rows * self.shape[1] + columns
-        found = np.searchsorted(keys, wanted)
-        if not np.array_equal(keys[np.minimum(found, keys.size - 1)], wanted):
+        if not np.isin(wanted, keys, assume_unique=True).all():
             return None
-        return order[found]
+        return order[np.searchsorted(keys, wanted)]
 
     @functools.cached_property
     def _keys(self) -> tuple[Any, Any]:

@@ -100,8 +100,8 @@ def makes_its_own(function: Callable[..., Any]) -> bool:
     rule = find_rule(function)
     if rule is not None and rule.of_user:
         return rule.returns == "new"  # which is checked whenever it runs
-    home = getattr(function, "__module__", None) or "scipy.linalg.lapack"  # f2py's have none
-    if home.startswith("scipy."):
+    home = getattr(function, "__module__", None) or ""
+    if not home or home.startswith("scipy."):  # f2py's functions name no module
         return rule is not None
     return _is_of_numpy(function)
 

@@ -120,6 +120,29 @@ def test_a_pattern_that_lacks_an_entry():
         fwdad.jit(lambda x: fwdad.jacobian(f, x, sparse=lacking.tocsr()))(X)
 
 
+def test_a_pattern_without_entries():
+    def f(x):
+        return x[1:] * x[:-1]
+
+    empty = sp.csr_array((X.size - 1, X.size))
+    with pytest.raises(PatternError):
+        fwdad.jit(lambda x: fwdad.jacobian(f, x, sparse=empty))(X)
+    assert fwdad.jit(lambda x: fwdad.jacobian(f, x, sparse=empty, check=False))(X).nnz == 0
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.real((x + 0j) * (1 + 2j) * np.exp(1j * x))[1:] * x[:-1],
+        lambda x: np.abs(x[1:] * 1j + x[:-1]),
+    ],
+)
+@pytest.mark.parametrize("backend", ["numba", "numpy"])
+def test_complex_numbers_on_the_way(f, backend):
+    J = fwdad.jit(lambda x: fwdad.jacobian(f, x, sparse=True), backend=backend)(X)
+    assert_allclose(J.toarray(), fwdad.jacobian(f, X), rtol=1e-13, atol=1e-14)
+
+
 def test_effects_are_not_repeated():
     calls = np.zeros(1)
 
