@@ -1,4 +1,4 @@
-"""Checks inside LLVM code: a condition, and one exit of the function for each message.
+"""Checks inside LLVM code: a condition, and exits of the function that are shared.
 
 Numba writes the exception anew wherever it may be raised, which is most of the code of an element
 access. Importing this module needs Numba.
@@ -17,6 +17,8 @@ from fwdad.codegen.numba_support import CHECK_BOUNDS
 from fwdad.errors import BoundsError
 
 types: Any = _types
+OWNERS = "_fwdad_owners"
+"""The attribute of a builder: the variables that may own memory where it writes now."""
 _LINE = "_fwdad_line"  # the attribute of a builder: the source line that is being lowered
 
 
@@ -66,10 +68,11 @@ def require(
 
 
 def _exit(context: Any, builder: Any, exception: type[Exception], message: str) -> Any:
-    """The block that raises, shared by all checks of a function with the same message."""
+    """The block that raises, shared by all checks with the same message and live arrays."""
     exits = vars(builder.function).setdefault("_fwdad_exits", {})
     handler = getattr(builder, "_in_try_block", False)  # where a raise is a jump, not a return
-    key = (exception, message, id(handler) if handler else None)
+    owners = frozenset(getattr(builder, OWNERS, ()))  # whose references the block drops
+    key = (exception, message, id(handler) if handler else None, owners)
     if key not in exits:
         exits[key] = builder.function.append_basic_block("raises")
         with builder.goto_block(exits[key]):

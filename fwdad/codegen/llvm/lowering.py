@@ -5,11 +5,13 @@ The semantics are Numba's. Importing this module needs Numba.
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
 from numba.core import cgutils, ir
 from numba.core import types as _types
+from numba.core.callconv import RETCODE_NONE, RETCODE_OK
 from numba.core.errors import LoweringError
 from numba.core.lowering import Lower
 
@@ -17,7 +19,7 @@ from fwdad.codegen.boxing import with_result_type
 from fwdad.codegen.llvm import blas, elements, reshaping
 from fwdad.codegen.llvm.allocation import copied, lengths_of
 from fwdad.codegen.llvm.blas import ProductType
-from fwdad.codegen.llvm.checks import say_where
+from fwdad.codegen.llvm.checks import OWNERS, say_where
 from fwdad.codegen.llvm.nests.code import NestType, write_call
 from fwdad.codegen.llvm.nests.expressions import implementation
 from fwdad.codegen.loops.array_provenance import Arrays, Given, met
@@ -29,6 +31,7 @@ _OWNING: dict[Any, bool] = {}
 _OWNER = types.MemInfoPointer(types.voidptr)
 
 _NUMBERS = (types.Integer, types.Float, types.Complex, types.Boolean)
+_RETURNED = (RETCODE_OK.constant, RETCODE_NONE.constant)  # codes of functions that have not raised
 _POWERS = (operator.pow, operator.ipow)
 
 INNER = "__fwdad_inner__"
@@ -41,6 +44,42 @@ class ProgramLower(Lower):  # type: ignore[misc]
     """Writes LLVM code; each element access has at most one check."""
 
     _known: dict[Any, list[Given]] | None = None  # facts about the arguments of nests
+
+    def setup_function(self, fndesc: Any) -> None:
+        """Begin the function; where it raises, it drops the references of its variables.
+
+        Numba's functions lose them: each call that raises would leak the arrays it has made.
+        """
+        super().setup_function(fndesc)
+        setattr(self.builder, OWNERS, set())
+        write_return = self.builder.ret
+
+        def ret(code: Any) -> Any:
+            if getattr(code, "constant", None) not in _RETURNED:
+                for name in sorted(self._owners):
+                    self.decref(self.typeof(name), self.loadvar(name))
+            return write_return(code)
+
+        self.builder.ret = ret
+
+    def pre_block(self, block: Any) -> None:
+        """Begin a block of statements."""
+        super().pre_block(block)
+        live = self.func_ir.variable_lifetime.livemap[self._starts[id(block)]]
+        kept = live & self.varmap.keys()  # others are local to a block
+        owners = {name for name in kept if self._counts(self.typeof(name))}
+        setattr(self.builder, OWNERS, owners)
+
+    @property
+    def _owners(self) -> set[str]:
+        """The variables that may own memory where code is written now."""
+        owners: set[str] = getattr(self.builder, OWNERS)
+        return owners
+
+    @functools.cached_property
+    def _starts(self) -> dict[int, int]:
+        """Where each block begins."""
+        return {id(block): start for start, block in self.blocks.items()}
 
     def create_cpython_wrapper(self, release_gil: bool = False) -> Any:
         """Create the wrapper that Python calls."""
@@ -87,8 +126,11 @@ class ProgramLower(Lower):  # type: ignore[misc]
     def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
         """Assign to a variable."""
         t = self.typeof(name)
-        if name in self._singly_assigned_vars or argidx is not None or self._counts(t):
+        counts = self._counts(t)
+        if name in self._singly_assigned_vars or argidx is not None or counts:
             super().storevar(value, name, argidx)
+            if counts:
+                self._owners.add(name)
         else:  # there is nothing to free
             self._alloca_var(name, t)
             self.builder.store(value, self.getvar(name))
@@ -97,6 +139,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         """Delete a variable."""
         if self._counts(self.typeof(name)):
             super().delvar(name)
+            self._owners.discard(name)
 
     def lower_inst(self, inst: Any) -> Any:
         """Lower a statement; Numba's own method formats each as text first."""

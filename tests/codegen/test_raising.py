@@ -1,0 +1,110 @@
+"""Compiled code that raises frees the arrays that it has made, call after call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fwdad
+
+pytest.importorskip("numba")
+from numba.core.runtime import _nrt_python as nrt
+from numba.core.runtime import rtsys
+
+OUTSIDE = 10**6
+
+
+def one_block(x: Any, i: int) -> Any:
+    z = np.cumsum(np.sin(x))
+    return z[i] * z.sum()
+
+
+def in_a_loop(x: Any, i: int) -> Any:
+    total = 0.0
+    for k in range(4):
+        w = np.cumsum(x) * k
+        total += w[i] if k == 3 else w[0]
+    return total
+
+
+def _folded(x: Any, i: int, depth: int) -> Any:
+    sums = np.cumsum(x)
+    return sums[i] if depth == 0 else _folded(sums, i, depth - 1) * 1.5
+
+
+def in_a_recursion(x: Any, i: int) -> Any:
+    return _folded(x, i, 3) + x[0]
+
+
+def singular(x: Any, i: int) -> Any:
+    matrix = np.outer(x, x) * (i * 0.0)
+    return np.linalg.solve(matrix, np.cumsum(x)).sum() + np.linalg.inv(matrix).sum()
+
+
+def grown(x: Any, i: int) -> Any:
+    s = x
+    while s[0] < 50:
+        s = np.cumsum(s * 1.1) + 1
+    return s[i]
+
+
+PROGRAMS = [one_block, in_a_loop, in_a_recursion, singular, grown]
+
+
+def pushed(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, i: fwdad.jvp(lambda x: f(x, i), x, np.ones_like(x))
+
+
+def value(f: Callable[..., Any]) -> Callable[..., Any]:
+    return f
+
+
+@pytest.fixture
+def counted() -> Iterator[Callable[[], int]]:
+    """How many arrays of compiled code there are now."""
+    nrt.memsys_enable_stats()
+
+    def living() -> int:
+        stats = rtsys.get_allocation_stats()
+        return int(stats.mi_alloc - stats.mi_free)
+
+    yield living
+    nrt.memsys_disable_stats()
+
+
+def kept_by_raising(f: Callable[..., Any], living: Callable[[], int]) -> float:
+    """How many arrays are left behind by each call that raises."""
+    x = np.ones(5)
+    kind: Any = (IndexError, np.linalg.LinAlgError)
+    times, before = 10, 0
+    for k in range(times + 2):
+        if k == 2:
+            before = living()
+        with pytest.raises(kind):
+            f(x, OUTSIDE)
+    return (living() - before) / times
+
+
+@pytest.mark.parametrize("way", [value, pushed], ids=["value", "jvp"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_nothing_is_kept(program: Any, way: Any, counted: Any) -> None:
+    assert kept_by_raising(fwdad.jit(way(program)), counted) == 0
+
+
+@pytest.mark.parametrize("program", [one_block, in_a_loop, singular])
+def test_gradients_keep_nothing(program: Any, counted: Any) -> None:
+    assert kept_by_raising(fwdad.jit(fwdad.grad(program)), counted) == 0
+
+
+@pytest.mark.parametrize("way", [value, pushed, fwdad.grad], ids=["value", "jvp", "grad"])
+def test_calls_are_right_after_one_that_raised(way: Any) -> None:
+    f, x = fwdad.jit(way(one_block)), np.linspace(0.5, 1.0, 5)
+    expected = way(one_block)(x, 2)
+    for _ in range(3):
+        np.testing.assert_allclose(f(x, 2), expected, rtol=1e-14)
+        with pytest.raises(IndexError):
+            f(x, OUTSIDE)
+    np.testing.assert_array_equal(x, np.linspace(0.5, 1.0, 5))
