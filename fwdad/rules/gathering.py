@@ -174,7 +174,7 @@ def unique_frule(primals, tangents, *, axis, **options):
     several = isinstance(result, tuple)
     values = plain(result[0] if several else result)
     ar = np.asarray(plain(ar))
-    in_order = options.get("sorted", True)
+    in_order = axis is not None or options.get("sorted", True)
     if axis is None and in_order and values.size == ar.size and not np.any(np.isnan(values[-1:])):
         first = np.argsort(ar, axis=None)  # no two are equal: NumPy's quick sort will do
     else:

@@ -122,6 +122,9 @@ PROGRAMS = {
     "dtype_and_axis_of_vecdot": lambda x: np.vecdot(square(x), square(x), dtype=complex, axis=0),
     "casting_of_matmul": lambda x: np.matmul(square(x), [1, 2.0, 3], casting="same_kind"),
     "dtype_of_maximum": lambda x: np.maximum(x, 1, dtype=complex).real,
+    "signature_of_square": lambda x: np.square(x, signature=(None, float)),
+    "signature_of_maximum": lambda x: np.maximum(x * x, 1, sig="DD->D").real,
+    "signature_of_matmul": lambda x: np.matmul(square(x), x[:3], signature="dd->d"),
     "dtype_of_less": lambda x: x * np.less(x, 1.0, dtype=bool),
     "dtype_of_a_number": lambda x: np.multiply(x[0], 3, dtype=complex) * x[1],
     "methods_of_ufuncs_by_name": lambda x: np.concatenate(
@@ -224,6 +227,30 @@ def test_a_complex_number_does_not_go_into_a_float_array():
     for run in (f, fwdad.jit(f, backend="numpy"), fwdad.jit(fwdad.jacfwd(f), backend="numpy")):
         with pytest.raises((TypeError, UntraceableError), match="complex"):
             run(X.copy())
+
+
+@pytest.mark.parametrize("flag", [False, np.False_])
+def test_a_flag_by_position_that_is_an_argument(flag):
+    def values(x, flag):
+        return np.linalg.svd(square(x), True, flag)
+
+    found = fwdad.jit(values, backend="numpy")(X, flag)
+    assert_allclose(found, values(X, False), rtol=1e-13)
+    vectors = fwdad.jit(values, backend="numpy")(X, not flag)
+    assert_allclose(vectors[1], found, rtol=1e-13)
+    gradient = fwdad.jit(fwdad.grad(lambda x, flag: values(x, flag).sum()), backend="numpy")
+    wanted = central_differences(lambda x: values(x, False).sum(), X)
+    assert_allclose(gradient(X, flag), wanted, rtol=1e-7)
+
+
+@pytest.mark.parametrize("options", [{"dtype": int}, {"signature": "d"}, {"signature": float}])
+def test_a_cast_that_numpy_refuses_is_no_mistake_of_ours(options):
+    def f(x):
+        return np.add(x, 2 * x, **options)
+
+    for way in (f, fwdad.jit(f), fwdad.jit(lambda x: fwdad.jvp(f, x, x))):
+        with pytest.raises((TypeError, UntraceableError), match=r"cast|`dtype`|signature"):
+            way(np.array([1.0, 2.0]))
 
 
 def test_clip_with_a_mask_needs_an_output():

@@ -120,7 +120,10 @@ CASES = [
     Case(np.digitize, draw.real(4), np.array([-1.0, 0.0, 1.0])),
 ]
 if "sorted" in np.unique.__doc__ and np.lib.NumpyVersion(np.__version__) >= "2.3.0":
-    CASES += [Case(np.unique, draw.real(3, 5), sorted=False)]
+    CASES += [
+        Case(np.unique, draw.real(3, 5), sorted=False),
+        Case(np.unique, draw.real(3, 5), sorted=False, axis=1),
+    ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

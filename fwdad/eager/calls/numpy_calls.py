@@ -20,7 +20,7 @@ from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.eager.run import STATE
 from fwdad.errors import DualLeakError, MissingRuleError
 from fwdad.ops import record_of
-from fwdad.rules.core.by_position import given_dtypes
+from fwdad.rules.core.by_position import LOOP_DTYPES, given_dtypes
 from fwdad.rules.core.registry import RULES, Rule, find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
@@ -257,8 +257,7 @@ def _general(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any], where: A
         rest = {k: v for k, v in kwargs.items() if k != "out"}
         return as_array(_general(ufunc, args, rest, where))
     args = with_explicit(args)
-    dtype = kwargs.get("dtype")
-    others = set(kwargs) - {"out", "where", "dtype", "casting", "order", "subok"}
+    others = set(kwargs) - {"out", "where", "casting", "order", "subok", *LOOP_DTYPES}
     rule = find_rule(ufunc) if others and top_tag(args) is not None else None
     if others and top_tag(args) is not None:
         accepted = rule is not None and (
@@ -269,8 +268,8 @@ def _general(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any], where: A
                 ufunc(*map(plain, args), **dict.fromkeys(others))  # raises NumPy's error
             message = f"numpy.{ufunc.__name__} with {', '.join(sorted(others))}= has no frule"
             raise MissingRuleError(message)
-    if dtype is not None or "casting" in kwargs:
-        args = _as_told(ufunc, args, dtype, kwargs.get("casting", "same_kind"))
+    if "casting" in kwargs or not LOOP_DTYPES.isdisjoint(kwargs):
+        args = _as_told(ufunc, args, kwargs)
     if rule is not None:  # of a product, which knows no `where`
         value = apply.apply_rule(rule, args, {k: v for k, v in kwargs.items() if k in others})
         return value if out is None else write_out(out, value)
@@ -296,15 +295,15 @@ def _value(ufunc: Any, args: tuple[Any, ...]) -> Any:
     return ufunc(*args) if top_tag(args) is None else _simple(ufunc, args)
 
 
-def _as_told(ufunc: Any, args: tuple[Any, ...], dtype: Any, casting: Any) -> tuple[Any, ...]:
-    """The operands as ``dtype`` requires; raises NumPy's error where ``casting`` forbids it."""
+def _as_told(ufunc: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
+    """The operands as the options require; raises NumPy's error where ``casting`` forbids it."""
     kinds = []
     for a in args:
         p = plain(a)
         number = type(p) in (int, float, complex)
         kinds.append(type(p) if number else np.asarray(p).dtype)
-    dtypes = given_dtypes(ufunc, kinds, dtype, casting)
-    if dtype is None:
+    dtypes = given_dtypes(ufunc, kinds, options)
+    if all(options.get(name) is None for name in LOOP_DTYPES):
         return args
     return tuple(_cast(a, wanted) for a, wanted in zip(args, dtypes, strict=False))
 

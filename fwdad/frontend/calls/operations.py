@@ -193,7 +193,13 @@ class OperationCalls:
             names: tuple[str | None, ...] = tuple(positional(f)) or _NAMES.get(f, ())
             if names and names[0] not in SHAPES:  # a function's first argument is not an option
                 names = (None, *names[1:])
-            args = tuple(converted(name, a) for a, name in zip_longest(args, names[: len(args)]))
+            names = names[: len(args)]
+            args = tuple(converted(name, a) for a, name in zip_longest(args, names))
+            if rule is not None and not users and rule.binder is not None:
+                flags = rule.binder.options
+                args = tuple(
+                    self._flag(a) if name in flags else a for a, name in zip_longest(args, names)
+                )
         return args, made
 
     def _flag(self, x: Any) -> Any:

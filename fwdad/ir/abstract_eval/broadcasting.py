@@ -15,6 +15,7 @@ from fwdad.ir.abstract_eval.shapes import joined_shapes, shape_of
 from fwdad.ir.abstract_eval.ufunc_loops import type_by_loops
 from fwdad.ir.ops import Operand, Value
 from fwdad.ir.types import ArrayType, CannotInferError, Dimension, Number, Size, number_type
+from fwdad.rules.core.by_position import LOOP_DTYPES
 from fwdad.tangents.scaling import scale_lanes
 
 ELEMENTWISE = {
@@ -41,7 +42,8 @@ def broadcast(
         if isinstance(function, np.ufunc) and isinstance(error.__cause__, ArithmeticError):
             return type_by_loops(function, args, kwargs, known)  # it has no value at one
         raise
-    shapes = [shape_of(a, known) for a in (*args, *kwargs.values())]
+    options = [a for name, a in kwargs.items() if name not in LOOP_DTYPES]  # a tuple has no shape
+    shapes = [shape_of(a, known) for a in (*args, *options)]
     found = _with_shape(made, joined_shapes(shapes))
     size = _size_of_sum(function, args)
     return found if size is None else dataclasses.replace(found, size=size)

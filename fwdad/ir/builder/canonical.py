@@ -11,7 +11,7 @@ from fwdad.errors import AliasedArgumentError, UntraceableError
 from fwdad.ir.primitives.view_mirrors import lie_apart
 from fwdad.ir.symbol import Recording, Symbol
 from fwdad.ir.types import BOOL
-from fwdad.rules.core.by_position import given_dtypes
+from fwdad.rules.core.by_position import LOOP_DTYPES, given_dtypes
 from fwdad.rules.core.registry import find_rule, out_name, writes_no_array, writes_shared
 from fwdad.tangents.shapes import same_shape
 
@@ -21,7 +21,7 @@ _MADE_ARRAYS: dict[str, set[Any]] = {  # by kind of rule
     "multilinear": {*_LISTS},
     "frule": {list},
 }
-OF_UFUNCS = {"dtype", "casting", "order", "subok"}
+OF_UFUNCS = {"casting", "order", "subok", *LOOP_DTYPES}
 _OF_PYTHON: dict[str, Any] = {"i": int, "f": float, "c": complex}
 
 
@@ -51,7 +51,7 @@ def apply_writer(
 def cast_before(recorder: Recording, ufunc: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """Record a ufunc without the options common to all ufuncs, which its rule rejects."""
     rest = {key: a for key, a in kwargs.items() if key not in OF_UFUNCS}
-    if kwargs.get("dtype") is None:
+    if all(kwargs.get(key) is None for key in LOOP_DTYPES):
         return recorder.apply(ufunc, args, rest)
     arrays = [recorder.as_symbol(np.asarray(a) if type(a) in _LISTS else a) for a in args]
     given = [
@@ -60,7 +60,7 @@ def cast_before(recorder: Recording, ufunc: Any, args: Any, kwargs: dict[str, An
         else a.type.dtype
         for a in arrays
     ]
-    found = given_dtypes(ufunc, given, kwargs["dtype"], kwargs.get("casting", "same_kind"))
+    found = given_dtypes(ufunc, given, kwargs)
 
     def cast(a: Symbol, wanted: np.dtype) -> Symbol:
         if a.type.dtype == wanted:

@@ -50,7 +50,7 @@ from fwdad.ir.primitives.identity import identity
 from fwdad.ir.rewrite import repeats
 from fwdad.ir.symbol import Length, Symbol, UnknownText, kind_in_words
 from fwdad.ir.types import INT, ArrayType, CannotInferError, Number, Size, Type, number_type
-from fwdad.rules.core.by_position import by_position
+from fwdad.rules.core.by_position import LOOP_DTYPES, by_position
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.tangents import sparse
 
@@ -332,9 +332,8 @@ class Recorder:
         if isinstance(found, (str, bytes)):
             return UnknownText(self.place())
         if isinstance(function, np.ufunc) and not OF_UFUNCS.isdisjoint(options):
-            rule = find_rule(function)
             ruled = rule is not None and rule.kind not in ("elementwise", "constant")
-            if ruled or "dtype" in options:
+            if ruled or not LOOP_DTYPES.isdisjoint(options):
                 return cast_before(self, function, args, kwargs)
         if found is None and isinstance(function, types.BuiltinFunctionType):
             message = (

@@ -20,6 +20,7 @@ _UNSIGNED = {  # C functions whose signature Python cannot tell before NumPy 2.4
     np.asfortranarray: ("a",),
     np.dot: ("a", "b"),
 }
+LOOP_DTYPES = {"dtype", "signature", "sig"}  # options that say to what ufuncs cast
 _OF_UFUNCS = {"reduce": ("array",), "accumulate": ("array",), "reduceat": ("array", "indices")}
 
 
@@ -81,17 +82,29 @@ def _of_whose_kind(like: Any) -> Any:
 
 
 def given_dtypes(
-    ufunc: np.ufunc, operands: Sequence[Any], dtype: Any, casting: Any
+    ufunc: np.ufunc, operands: Sequence[Any], options: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """The dtypes to which ``ufunc(…, dtype=, casting=)`` casts its operands.
+    """The dtypes to which a ufunc casts its operands, by ``dtype=``, ``signature=``, ``casting=``.
 
     ``operands`` are dtypes, or ``int``, ``float`` and ``complex`` for Python numbers. Raises
     NumPy's own TypeError where it does not cast.
     """
     types = (*operands, *(None,) * ufunc.nout)
-    if dtype is None:
-        return ufunc.resolve_dtypes(types, casting=casting)[: ufunc.nin]
-    of_class = isinstance(dtype, type) and issubclass(dtype, np.dtype)  # NumPy's own Python code
-    wanted = dtype() if of_class else np.dtype(dtype)
-    signature = (*(None,) * ufunc.nin, *(wanted,) * ufunc.nout)
+    casting = options.get("casting", "same_kind")
+    signature = _loop_dtypes(ufunc, options)
     return ufunc.resolve_dtypes(types, signature=signature, casting=casting)[: ufunc.nin]
+
+
+def _loop_dtypes(ufunc: np.ufunc, options: dict[str, Any]) -> tuple[Any, ...]:
+    """The dtypes of operands and results for which a call of a ufunc asks, None for the others."""
+    asked = options.get("signature", options.get("sig"))
+    if isinstance(asked, str):
+        asked = asked.replace("->", "")
+    elif asked is None:
+        asked = (*(None,) * ufunc.nin, *(options.get("dtype"),) * ufunc.nout)
+    return tuple(None if t is None else _dtype(t) for t in asked)
+
+
+def _dtype(t: Any) -> np.dtype:
+    of_class = isinstance(t, type) and issubclass(t, np.dtype)  # NumPy's own Python code
+    return t() if of_class else np.dtype(t)
