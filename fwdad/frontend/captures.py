@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import types
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Value
 from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.ir.types import ArrayType, Number, number_type
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.objects import attributes_of
 
 _CAPTURED_AT_MOST = 512
@@ -50,8 +52,9 @@ def fetch(path: Any) -> Any:
     if kind == "class":
         return class_attribute(where[0], where[1])
     if kind == "method":
-        attributes = getattr(where[0], "__dict__", ())
-        return UNBOUND if where[1] in attributes else class_attribute(type(where[0]), where[1])
+        return _of_class(*where)
+    if kind == "hooked":
+        return _without_hook(*where)
     if kind == "contents":
         return _contents(fetch(where[0]))
     if kind == "lengths":
@@ -82,6 +85,23 @@ def _contents(x: Any) -> Any:
         return contents(x)
     except OpaqueError:
         return UNBOUND
+
+
+def _of_class(o: Any, name: str) -> Any:
+    """What the class of an object has by a name; ``UNBOUND`` if the object has it itself."""
+    return UNBOUND if name in (namespace_of(o) or ()) else class_attribute(type(o), name)
+
+
+def _without_hook(o: Any, name: str) -> Any:
+    """What the class of an object that lacks an attribute has by that name; ``UNBOUND`` if set."""
+    attribute = _of_class(o, name)
+    if isinstance(attribute, types.MemberDescriptorType):
+        try:
+            attribute.__get__(o)
+        except AttributeError:  # the slot is empty
+            return attribute
+        return UNBOUND
+    return attribute
 
 
 def _outcome(f: Any, args: Any, kwargs: Any, kept: bool) -> Any:

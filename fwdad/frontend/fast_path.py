@@ -254,7 +254,7 @@ def _place(path: Any, name: str, namespace: dict[str, Any]) -> str | None:
         return f"getattr({name}, {where[1]!r})"
     if kind == "method":
         return f"getattr({name}, {where[1]!r}).__func__"
-    if kind in (*COMPARED, "class", "asked"):
+    if kind in (*COMPARED, "class", "asked", "hooked"):
         namespace["fetch"], namespace[name] = fetch, path
         return f"fetch({name})"
     return {"cell": f"{name}.cell_contents", "object": name}.get(kind)

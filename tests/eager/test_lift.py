@@ -79,6 +79,17 @@ def test_defaults_that_change():
     assert fwdad.derivative(f, 1.0) == 6.0
 
 
+def test_defaults_by_name_that_change():
+    def f(x, *, k=2.0):
+        return x * k
+
+    assert fwdad.derivative(f, 1.0) == 2.0
+    f.__kwdefaults__ = {"k": 6.0}
+    assert fwdad.derivative(f, 1.0) == 6.0
+    f.__kwdefaults__["k"] = 7.0
+    assert fwdad.derivative(f, 1.0) == 7.0
+
+
 def test_defaults_are_not_evaluated_again():
     made = []
 

@@ -225,6 +225,54 @@ def test_attributes_of_an_object_outside_may_change():
     assert f(1.0) == 3.0
 
 
+class Hooked:
+    def __getattr__(self, name):
+        return 2.0
+
+    def twice(self, x):
+        return 2.0 * x
+
+
+class HookedSlots:
+    __slots__ = ("k",)
+
+    def __getattr__(self, name):
+        return 2.0
+
+    def twice(self, x):
+        return 2.0 * x
+
+
+@pytest.mark.parametrize("cls", [Hooked, HookedSlots])
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_an_attribute_that_only_getattr_had_may_be_set(cls, backend):
+    model = cls()
+
+    def f(x):
+        return model.twice(x * model.k)
+
+    compiled, gradient = jit(f, backend=backend), jit(fwdad.grad(f), backend=backend)
+
+    def check(k):
+        for _ in range(3):
+            assert compiled(1.5) == f(1.5) == 3.0 * k
+            assert gradient(1.5) == fwdad.grad(f)(1.5) == 2.0 * k
+
+    check(2.0)
+    model.k = 3.0
+    check(3.0)
+    del model.k
+    check(2.0)
+
+
+def test_an_attribute_that_only_getattr_had_may_be_given_to_the_class(monkeypatch):
+    model = Hooked()
+    f = jit(lambda x: x * model.k * Hooked().k)
+    assert [f(1.0), f(1.0)] == [4.0, 4.0]
+    monkeypatch.setattr(Hooked, "k", 3.0, raising=False)
+    assert [f(1.0), f(1.0)] == [9.0, 9.0]
+
+
 def test_an_object_outside_is_not_changed_in_silence():
     model = Model()
 

@@ -94,6 +94,8 @@ class _Answer:
         if self.flat_key != flat.key:
             return False
         leaves = self.tape.leaves(flat.leaves)
+        if self.tape.aliased(leaves):
+            return False
         return self.tape.holds(leaves) and all(
             np.array_equal(leaves[k], held) for k, held in self.ints.items()
         )
@@ -208,6 +210,10 @@ def _traced(question: Question, flat: Flattened) -> Tape:
 
 def _found(question: Question, tape: Tape, leaves: list[Any], kind: Kind) -> SparsityPattern:
     """Interpret a tape on nodes."""
+    if tape.aliased(leaves):
+        raise UntraceableError(
+            f"{function_name(question.f)} writes into one of two arrays that share memory"
+        )
     size = int(np.size(question.x))
     graph = Graph(size, pairs=question.hessian)
     run = Interpreter(graph)

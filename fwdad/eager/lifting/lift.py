@@ -47,7 +47,7 @@ def lift(f: FunctionType) -> FunctionType | None:
     """
     code = f.__code__
     last = _LAST.get(id(code))
-    if last is not None and last[0] is f and last[1].__defaults__ is f.__defaults__:
+    if last is not None and last[0] is f and _has_defaults_of(last[1], f):
         return last[1]
     entry = _CACHE.get(id(code))
     if entry is None:
@@ -72,6 +72,10 @@ def lift(f: FunctionType) -> FunctionType | None:
             _LAST.clear()
         _LAST[id(code)] = (f, twin)
     return twin
+
+
+def _has_defaults_of(twin: FunctionType, f: FunctionType) -> bool:
+    return twin.__defaults__ is f.__defaults__ and twin.__kwdefaults__ is f.__kwdefaults__
 
 
 def _lift_code(f: FunctionType) -> tuple[CodeType, CodeType | None]:

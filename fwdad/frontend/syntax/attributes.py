@@ -88,7 +88,16 @@ class Attributes:
         except AlwaysRaises as raised:
             if missing is None or not raised.is_a(AttributeError):
                 raise
+            self._guard_missing(o, name)
             return self.tracer.call(missing, (o, name), {})
+
+    def _guard_missing(self, o: Any, name: str) -> None:
+        """Note that neither an object nor its class has an attribute, or that it raises there."""
+        held = class_attribute(type(o), name)
+        if self.recorder.journal.is_own(namespace_of(o)):
+            self.outside.guard_class(type(o), name, held)
+        else:
+            self.outside.guard(("hooked", o, name), held)
 
     def _closure_attribute(self, f: Closure, name: str) -> Any:
         """An attribute of a function that is defined in a traced program."""

@@ -127,6 +127,30 @@ def stepped(x, flag, limit):
     return y
 
 
+def test_arrays_outside_that_share_memory():
+    first = np.ones(3)
+    others = {"other": np.ones(3)}
+
+    def f(x):
+        first[0] = 2.0 * x[0]
+        return others["other"] * x
+
+    x = np.array([0.4, 0.8, 1.3])
+    for other in (np.ones(3), first[::-1], np.ones(3), first):
+        others["other"] = other
+        wanted = fwdad.jacobian(f, x, mode="forward")
+        for _ in range(2):
+            np.testing.assert_array_equal(fwdad.jacobian(f, x, sparse=True).toarray(), wanted)
+    others["other"] = first[::-1]  # met first
+
+    def g(x):
+        return f(x) * x
+
+    wanted = fwdad.jacobian(g, x, mode="forward")
+    assert wanted[2, 0] != 0.0
+    np.testing.assert_array_equal(fwdad.jacobian(g, x, sparse=True).toarray(), wanted)
+
+
 def test_floats_are_any_and_ints_are_those_of_now():
     x = RNG.random(3)
     for flag in (True, False):
