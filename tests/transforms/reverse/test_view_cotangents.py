@@ -287,3 +287,59 @@ def test_imaginary_parts_of_reals_are_no_view():
     x = np.array([0.3, 0.7, -1.1])
     found = fwdad.jit(fwdad.grad(f), backend="numpy")(x)
     assert_allclose(found, fwdad.jacobian(f, x, mode="forward"), rtol=1e-13)
+
+
+def turned(x):
+    """A branch that returns what may be a copy of an array that it makes and writes."""
+    if np.sum(x) > 1.0:
+        made = np.zeros_like(x.T)
+        made[1:] = x.T[1:] ** 2
+        y = made.reshape(4, 3)
+    else:
+        made = np.zeros_like(x.T)
+        made[0] = np.sin(x.T[0])
+        y = made.reshape(4, 3)
+    return np.sum(y[1:] ** 2 * y[:-1]) + np.sum(y**3)
+
+
+def turned_and_written_in_a_loop(x):
+    total = 0.0
+    for k in range(3):
+        if x[k, 0] > 0.6:
+            made = np.zeros_like(x.T)
+            made[k] = x.T[k] ** 2
+            y = made.reshape(4, 3)
+        else:
+            y = x.T * 2.0
+        total = total + np.sum(np.sin(y) * x.T[k])
+    return total
+
+
+def turned_and_written_behind(x):
+    if np.sum(x) > 1.0:
+        made = np.zeros_like(x.T)
+        made[1:] = x.T[1:] ** 2
+        y = made.reshape(4, 3)
+    else:
+        made = np.zeros_like(x.T)
+        y = made.reshape(4, 3)
+    made[0] = x[0, 0]
+    return np.sum(y**3)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "auto"])
+@pytest.mark.parametrize("f", [turned, turned_and_written_in_a_loop])
+@pytest.mark.parametrize("factor", [0.1, 1.0, 3.0])
+def test_views_that_a_branch_returns(f, factor, backend):
+    x = X * factor
+    expected = central_differences(f, x)
+    assert_allclose(fwdad.jit(fwdad.grad(f), backend=backend)(x), expected, rtol=1e-6, atol=1e-8)
+    along = fwdad.jit(lambda x: fwdad.jvp(f, x, X), backend=backend)(x)[1]
+    assert_allclose(along, np.sum(expected * X), rtol=1e-6, atol=1e-8)
+
+
+def test_views_that_a_branch_returns_of_what_is_written_behind_it():
+    with pytest.raises(UntraceableError, match="chosen by a branch"):
+        fwdad.jit(fwdad.grad(turned_and_written_behind), backend="numpy")(X)
+    expected = central_differences(turned_and_written_behind, X)
+    assert_allclose(fwdad.grad(turned_and_written_behind)(X), expected, rtol=1e-6, atol=1e-8)

@@ -1,8 +1,9 @@
-"""Copies for names that, on some paths, take over an array made in the iteration.
+"""Copies for names that, on some paths, take over an array made in the iteration, or a view.
 
 ``if f(t) < f(best): best = t`` in a loop, where ``t`` is made and written: the name is one array or
 another. Where that is unobservable (the previous array and ``t`` have no other name from there on,
-or are no longer written), it gets a copy, which is an array like any other.
+or are no longer written), it gets a copy, which is an array like any other. So does what a branch
+returns that may be a view of an array made in it, if neither is written from there on.
 """
 
 from __future__ import annotations
@@ -44,6 +45,29 @@ def insert_copies(block: Block) -> None:
                 chosen = [k for k in _open(op, structure) if _is_chosen(op, k)]
                 if chosen:
                     _try(block, home, op, chosen)
+    branches = [(b, op) for b in blocks_of(block) for op in b.ops if isinstance(op, Branch)]
+    if branches:
+        structure = Structure(block, [])
+        for home, branch in branches:
+            _copy_views(structure, home, branch)
+
+
+def _copy_views(structure: Structure, home: Block, op: Branch) -> None:
+    """Let a branch return copies of what may be views, where that is unobservable."""
+    for k, v in enumerate(op.outputs):
+        returned = [(side, side.results[k]) for side in op.blocks()]
+        views = [
+            (side, r)
+            for side, r in returned
+            if is_array(r) and structure.home.get(r) is side and structure.roots(r) != {r}
+        ]
+        known = structure.roots(v)
+        if views and known & structure.written and not _is_written_from(structure, home, op, known):
+            for side, r in views:
+                copy = Apply(np.ndarray.copy, (r, "K"), outputs=(Value(r.type, r.name),))
+                copy.location = op.location
+                side.ops.append(copy)
+                side.results[k] = copy.outputs[0]
 
 
 def _changes(op: Loop, k: int) -> bool:
@@ -187,6 +211,11 @@ def _is_only_read(
         if _written(later, local) & memory(copy.args, local):
             return False
     known = outside | memory([op.outputs[k] for k in copies], structure.memory)
+    return not _is_written_from(structure, home, op, known)
+
+
+def _is_written_from(structure: Structure, home: Block, op: Op, known: set[Value]) -> bool:
+    """Whether memory is written after an operation, or in another iteration of a loop around it."""
     at: Op | None = op
     for b, holder in structure.chain(home):
         later = b.ops[b.ops.index(at) + 1 :] if at is not None else []
@@ -195,9 +224,9 @@ def _is_only_read(
             known = {r for r in known if r not in all_inside(holder.body) or r in carried}
             later = [*b.ops, *(holder.test.ops if holder.test is not None else [])]
         if _written(later, structure.memory) & known:
-            return False
+            return True
         at = holder
-    return True
+    return False
 
 
 def _local(op: Loop, structure: Structure) -> Roots:
