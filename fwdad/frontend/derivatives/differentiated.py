@@ -37,7 +37,7 @@ from fwdad.tangents.back_references import READ_AS_CONSTANT
 from fwdad.tangents.composite import why_no_constant
 from fwdad.transforms.forward import push_block
 from fwdad.transforms.passes import inline, optimise, split_arrays
-from fwdad.transforms.passes.dead import dead
+from fwdad.transforms.passes.dead import dead, drop_unread
 from fwdad.transforms.reverse.pull import pull_block
 
 
@@ -169,6 +169,7 @@ class Differentiated:
         finally:
             recorder.threads = threads
         inline(Program("", block))
+        drop_unread(Program("", block))  # a tangent that is merged counts as used
         self.differentiated(tree, len(block.results))  # raises if there is no aux
         if not block.results and tree([]) is None:
             raise NoOutputError(returned_nothing(function_name(self.f)))

@@ -12,6 +12,8 @@ from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import ArrayType, Dimension, Size, Type
 from fwdad.ops.record import own_op
 
+Places = dict[Size, tuple[Value, int]]  # an array that has a length, and the axis
+
 
 class LengthNeededError(UntraceableError):
     """A length has to be known that depends on others; those of the arguments may tell it."""
@@ -40,26 +42,26 @@ class KnownLengths:
         self.same: dict[Size, Size] = {}  # lengths that are known to be equal to others
         self.length_guards: list[tuple[int, int, int]] = []  # (input, axis, length)
         self.rewinds = 0
-        self._measured: dict[Size, tuple[Value, int]] = {}
+        self._measured: Places = {}
         self.inputs: set[Value] = set()  # arguments, and what is read from outside
-        self._given: dict[Size, tuple[Value, int]] = {}  # of inputs: seen from everywhere
-        self._doubtful: dict[Size, tuple[Value, int]] = {}  # of arrays that may be missing
+        self._given: Places = {}  # of inputs: seen from everywhere
+        self._doubtful: Places = {}  # of arrays that may be missing
         self._sliced: dict[Size, tuple[Any, slice]] = {}  # (whole, slice) of a dimension
         # what tells, and assumes, a length that is computed when the program runs; None if unknown
         self.observe: Callable[[Size], int | None] | None = None
 
-    def mark(self) -> int:
-        """The number of lengths measured so far, for :meth:`forget`."""
-        return len(self._measured)
+    def mark(self) -> tuple[int, int]:
+        """The numbers of lengths measured so far, for :meth:`forget`."""
+        return len(self._measured), len(self._doubtful)
 
-    def forget(self, mark: int) -> dict[Size, tuple[Value, int]]:
+    def forget(self, mark: tuple[int, int]) -> tuple[Places, Places]:
         """Forget the lengths measured since ``mark``, whose arrays are not visible from here.
 
         Returns them, for :meth:`remember`.
         """
         self.rewinds += 1
-        gone = [self._measured.popitem() for _ in range(len(self._measured) - mark)]  # the latest
-        return dict(reversed(gone))
+        measured, doubtful = mark
+        return _latest(self._measured, measured), _latest(self._doubtful, doubtful)
 
     @contextmanager
     def own_lengths(self) -> Iterator[None]:
@@ -67,17 +69,18 @@ class KnownLengths:
 
         What a loop carries may have another length in each iteration, under one ``Size``.
         """
-        known = dict(self._measured)
+        known = dict(self._measured), dict(self._doubtful)
         try:
             yield
         finally:
             self.rewinds += 1
-            self._measured = known
+            self._measured, self._doubtful = known
 
-    def remember(self, measured: dict[Size, tuple[Value, int]]) -> None:
+    def remember(self, forgotten: tuple[Places, Places]) -> None:
         """Measure lengths again, in the block in which they were forgotten."""
-        for d, place in measured.items():
-            self._measured.setdefault(d, place)
+        for places, gone in zip((self._measured, self._doubtful), forgotten, strict=True):
+            for d, place in gone.items():
+                places.setdefault(d, place)
 
     def measure_input(self, value: Value) -> None:
         """Note an input of the program and its lengths."""
@@ -106,8 +109,9 @@ class KnownLengths:
 
     def unmeasure(self, gone: set[Value]) -> None:
         """Forget the measurements of values that are removed again."""
-        for d in [d for d, (value, _) in self._measured.items() if value in gone]:
-            del self._measured[d]
+        for places in (self._measured, self._doubtful):
+            for d in [d for d, (value, _) in places.items() if value in gone]:
+                del places[d]
 
     def resolved(self, t: Type) -> Type:
         """A type with the lengths known so far."""
@@ -187,6 +191,12 @@ class KnownLengths:
         if not isinstance(d, Size) or d in self.known:
             return True
         return d.origin is not None and d.hint is not None
+
+
+def _latest(places: Places, kept: int) -> Places:
+    """Remove all but the first places; returns the others in their order."""
+    gone = [places.popitem() for _ in range(len(places) - kept)]
+    return dict(reversed(gone))
 
 
 @own_op(shape_only=(0,), constant=True)

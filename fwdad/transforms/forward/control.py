@@ -117,11 +117,6 @@ class Control:
             initial.append(self.recorder.operand(lanes))
         body, test, mark = Block(), None, self.recorder.lengths.mark()
         body.params = [self.state.fresh(p) for p in op.body.params]
-        absent = (isinstance(a, Missing) for a in op.initial)  # there is no array yet
-        carried = body.params[len(body.params) - len(op.initial) :]
-        self.recorder.lengths.unmeasure(
-            {p for p, none in zip(carried, absent, strict=True) if none}
-        )
         outer = self.recorder.block
         for k in active:
             p = op.carried[k]

@@ -8,6 +8,7 @@ from fwdad.errors import UntraceableError
 from fwdad.ir.analysis.alias import with_companions
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Block, Op, Operand, Program, Value, is_array, map_values, walk
+from fwdad.ir.primitives.undef import missing_on_some_way
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import ArrayType, Type
 from fwdad.transforms.activity import Activity
@@ -36,6 +37,8 @@ class State:
     shadowed : set of Value
         That of it which is active, and what a name may be instead of it: it has shadows from its
         beginning.
+    missing : set of Value
+        What is undefined on some way, and has no lengths there.
     op : Op or None
         The operation that is being pushed forward.
     """
@@ -58,6 +61,7 @@ class State:
         self.dense = dense
         self.programs = programs
         self.written = {r for op in walk(block) for v in op.writes() for r in self.roots(v)}
+        self.missing = missing_on_some_way(Program("", block))
         active = {r for r in self.written if activity.is_active(r)}
         self.shadowed = with_companions(active, activity.memory)
         self.primal: dict[Value, Symbol] = {}
@@ -94,7 +98,7 @@ class State:
         """A value of the tape that stands for one of the block."""
         value = Value(v.type, v.name)
         self.stand_for(v, Symbol(value, self.recorder))
-        self.recorder.lengths.measure(value)
+        self.recorder.lengths.measure(value, absent=v in self.missing)
         return value
 
     def stand_for(self, v: Value, symbol: Symbol) -> None:

@@ -188,6 +188,21 @@ def closure(x):
 X = np.array([1.2, 0.7, 2.1])
 
 
+def undefined_on_one_side(x):
+    """Lengths are not asked of what has none on the way that is taken."""
+    y = None
+    if x[0] > 9.0:
+        y = np.zeros(x.shape[0] + 1)
+        y[1:] = x
+        z = y * x[0]
+    else:
+        z = np.concatenate([x, x[:1]]) ** 2
+    z = np.reshape(np.sin(z), (x.shape[0] + 1, 1))
+    if x[0] > 9.0:
+        z = z + y[:, None]
+    return z[:, 0] * x[1]
+
+
 def shrinking_views(x):
     """A length that the loop's body has, too, each time another one, is asked for behind it."""
     while len(x) > 2:
@@ -242,7 +257,7 @@ PROGRAMS = {
             swapped_buffers, lorenz, tuple_state, record_state, list_of_scalars, growing_slices,
             inactive_side, branch_stores, best_so_far, captured_matrix, closure,
             shrinking_views, sides_of_other_lengths, gathered_then_stored, tiled_then_stored,
-            broadcast_then_stored,
+            broadcast_then_stored, undefined_on_one_side,
         )
     },
 }  # fmt: skip

@@ -328,8 +328,8 @@ class Growing(Items):
             found = recorder.block
         finally:
             recorder.block = inner
-            gone = recorder.lengths.forget(mark)
-        recorder.lengths.remember({d: p for d, p in gone.items() if p[0] is rows.value})
+            recorder.lengths.forget(mark)
+        recorder.lengths.measure(rows.value)
         self._check_visible(found, block, at)
         block.ops[at:at] = found.ops
         return _Read(rows, allocated, set(walk(found)))
