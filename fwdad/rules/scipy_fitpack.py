@@ -132,6 +132,13 @@ def _residual_tangent(y: Any, y_dot: Any, x: Any, w: Any, t: Any, c: Any, k: int
 _SEARCHED, _INTERPOLATES, _POLYNOMIAL = 0, -1, -2  # FITPACK's codes; above them are errors
 
 
+def _searches(name: str) -> str:
+    return (
+        f"{name} with s > 0 chooses knots and smoothing by the data, and has no derivative here: "
+        "use make_smoothing_spline(x, y, lam=...), make_lsq_spline with knots of your own, or s=0"
+    )
+
+
 def _curve(
     name: str, y: Any, y_dot: Any, x: Any, w: Any, t: Any, c: Any, k: int, ier: int, given: bool
 ) -> tuple[Any, Any]:
@@ -141,11 +148,7 @@ def _curve(
     if ier > _SEARCHED and given:
         return undefined("FITPACK has found no spline"), np.nan * np.sum(y_dot)
     if not given and ier not in (_INTERPOLATES, _POLYNOMIAL):
-        raise MissingRuleError(
-            f"{name} with s > 0 chooses knots and smoothing by the data, and has no derivative "
-            "here: use make_smoothing_spline(x, y, lam=...), make_lsq_spline with knots of your "
-            "own, or s=0"
-        )
+        raise MissingRuleError(_searches(name))
     w = np.ones(len(x)) if w is None else plain(w)
     x, t = plain(x), plain(t)
     fit, fit_dot = call_rule(fitted, (y, x, t, w, k), (y_dot,))
@@ -219,6 +222,32 @@ def fpcurf0_frule(primals: Any, tangents: Any, *, k: int, **options: Any) -> Any
 def fpcurfm1_frule(primals: Any, tangents: Any, *, k: int, t: Any, **options: Any) -> Any:
     """Push tangents through what ``LSQUnivariateSpline`` calls."""
     return _of_class(primals, tangents, "fpcurfm1", k, t, **{**options, "overwrite_t": 0})
+
+
+@of_fitpack(
+    "fpcurf1",
+    argnums=("x", "y", "w", "xb", "xe", "s", "t", "c", "fp", "fpint"),
+    signature="(x, y, w, xb, xe, k, s, n, t, c, fp, fpint, nrdata, ier)",
+)
+def fpcurf1_frule(primals: Any, tangents: Any, **options: Any) -> Any:
+    """Go on with the search for knots that ``fpcurf0`` has begun."""
+    for primal in primals:
+        refuse_symbols(primal)
+    if not all(isinstance(t, Zero) for t in tangents):
+        raise MissingRuleError(_searches("UnivariateSpline"))
+    names = ("x", "y", "w", "xb", "xe", "s", "t", "c", "fp", "fpint")
+    given = {**options, **dict(zip(names, primals, strict=True))}
+    own = {name: np.copy(a) if isinstance(a, np.ndarray) else a for name, a in given.items()}
+    results = fitpack2.dfitpack.fpcurf1(**own)  # it would overwrite arrays
+    return results, (ZERO,) * len(results)
+
+
+@of_fitpack("fpchec", argnums=("x", "t"), signature="(x, t, k)")
+def fpchec_frule(primals: Any, _tangents: Any, *, k: int) -> Any:
+    """Whether knots fit to places, as a number without a tangent."""
+    for primal in primals:
+        refuse_symbols(primal)
+    return fitpack2.dfitpack.fpchec(*primals, k), ZERO
 
 
 # -- values of curves

@@ -166,7 +166,7 @@ def with_a_file(x):
 
 
 def with_errors_that_raise(x):
-    with np.errstate(all="raise"):  # here: `np.errstate` that raises
+    with np.errstate(all="raise"):  # here: `np.errstate` that raises at
         return x / 2
 
 

@@ -266,7 +266,6 @@ REFUSED: dict[str, dict[str, str]] = {
         "forward": "NondeterministicFunctionError",
         "jit": "UntraceableError",
     },
-    "interpolate.UnivariateSpline": UNTRACED,
     "optimize.nnls": {"*": "MissingRuleError"},
     "optimize.curve_fit": {"*": "DualLeakError"},
     "optimize.least_squares": {"*": "MissingRuleError"},

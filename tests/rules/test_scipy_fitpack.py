@@ -90,12 +90,6 @@ FUNCTIONS = {
     "of points": lambda x: fixed().ev(x + 1.0, 0.5 - x),
     "slopes of points": lambda x: fixed().ev(x + 1.0, 0.5 - x, dx=1, dy=2),
 }
-# they hold a lock, which is not traced
-UNTRACED = {
-    "UnivariateSpline", "polynomial", "residual", "its points", "interpolated",
-    "interpolated, integral", "fit", "surface", "surface, slopes", "surface at points",
-    "polynomial surface", "its residual", "along a grid", "of points", "slopes of points",
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", every(2, FUNCTIONS))
@@ -111,9 +105,12 @@ def test_against_differences(name):
     gradient = fwdad.grad(lambda x: np.sum(weights * f(x)))
     assert_allclose(gradient(X), np.tensordot(weights, want, y.ndim), **tolerance)
     assert_array_equal(fwdad.jvp(f, X, np.ones_like(X))[0], y)
-    if name not in UNTRACED:
-        compiled = fwdad.jit(lambda x: fwdad.jacobian(f, x, mode="forward"), backend="numpy")
-        assert_allclose(compiled(X), want, **tolerance)
+    compiled = fwdad.jit(lambda x: fwdad.jacobian(f, x, mode="forward"), backend="numpy")
+    assert_allclose(compiled(X), want, **tolerance)
+    for backend in ("numpy", "auto"):
+        compiled = fwdad.jit(gradient, backend=backend)
+        for x in (X, X + 0.1):
+            assert_allclose(compiled(x), gradient(x), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", every(2, FUNCTIONS))

@@ -92,13 +92,15 @@ def _mentions(x: Any, seen: set[int], *, in_object: bool = False) -> bool:
     else:
         namespace = namespace_of(x)
         if isinstance(namespace, dict) and not isinstance(x, _NO_OBJECTS):
-            return any(isinstance(item, (Symbol, Closure, Method)) for item in namespace.values())
+            parts = [v for v in namespace.values() if isinstance(v, _LOOKED_INTO)]
+            in_object = True
     if not parts or id(x) in seen:
         return False
     seen.add(id(x))
     return any(_mentions(part, seen, in_object=in_object) for part in parts)
 
 
+_LOOKED_INTO = (Symbol, Closure, Method, tuple, list, dict)  # among the attributes of an object
 _NO_OBJECTS = (type, types.ModuleType, types.FunctionType)
 
 

@@ -6,6 +6,7 @@ import ast
 import contextlib
 import dataclasses
 import functools
+import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from fwdad.errors import UntraceableError, is_library_file, with_article
 from fwdad.frontend.calls.tables import ATTRIBUTES_OF, CALLED, builtin
 from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.syntax import catching, iterators
+from fwdad.frontend.syntax import inside_managers as inside
 from fwdad.frontend.syntax.assignments import Assignments
 from fwdad.frontend.syntax.blocks import Blocks
 from fwdad.frontend.syntax.frame import Closure, Method
@@ -33,6 +35,9 @@ from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Block, Op
 
 _Leave = Callable[[AlwaysRaises | None], Any]
+_LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_QUIET = (np.errstate, warnings.catch_warnings, contextlib.nullcontext, *_LOCKS)
+"""Managers that do nothing at their ends that the program could see."""
 
 
 class OfGenerator(OfTrace):
@@ -73,12 +78,22 @@ class ContextManagers:
             with _around(self.tracer, manager):
                 yield
         except AlwaysRaises as raised:
+            self._check_body(manager, ops, before, node)
             _refuse_raising(self.tracer, manager, (leave, suppressed), ops[before:], node)
             if not _leave(self.tracer, leave, raised, before, node):
                 raise
             return
+        self._check_body(manager, ops, before, node)
         _refuse_raising(self.tracer, manager, (leave, suppressed), ops[before:], node)
         _leave(self.tracer, leave, None, before, node)
+
+    def _check_body(self, manager: Any, ops: list[Op], before: int, node: ast.AST) -> None:
+        """Check, or refuse, what has been traced inside of a manager that acts on operations."""
+        place = self.tracer.position.place_of(node)
+        if isinstance(manager, _LOCKS):
+            inside.refuse_shared(self.tracer.recorder, ops[before:], place)
+        elif isinstance(manager, np.errstate) and inside.raises(manager):
+            inside.check_finite(self.tracer.recorder, ops, before, place)
 
 
 def _leave(
@@ -102,7 +117,7 @@ def _leave(
 
 def _around(tracer: Tracer, manager: Any) -> contextlib.AbstractContextManager[None]:
     """The context of a body; if the manager acts at its end, no conditional exception may leave."""
-    if isinstance(manager, (np.errstate, warnings.catch_warnings, contextlib.nullcontext)):
+    if isinstance(manager, _QUIET):
         return contextlib.nullcontext()
     return catching.not_through(tracer.recorder)
 
@@ -143,14 +158,15 @@ def _may_suppress(
 
 def _enter(tracer: Tracer, manager: Any, item: ast.AST) -> tuple[Any, _Leave, tuple[Any, ...]]:
     """The entered value, a function that leaves, and the exceptions that may be suppressed."""
-    if isinstance(manager, np.errstate) and any(
-        isinstance(k, ast.Constant) and k.value in ("raise", "call") for k in ast.walk(item)
-    ):
+    if isinstance(manager, _LOCKS) and not is_library_file(tracer.position.frame.filename):
+        return _refuse(tracer, manager)
+    if isinstance(manager, np.errstate) and not inside.is_checked(manager):
         message = (
-            "`np.errstate` that raises or calls cannot be traced: enter it outside of the function"
+            "`np.errstate` that raises at underflow, or calls, cannot be traced: enter it outside "
+            "of the function, or let it raise at `divide`, `over` and `invalid` only"
         )
         raise UntraceableError(message, tracer.position.location())
-    if isinstance(manager, np.errstate):
+    if isinstance(manager, (np.errstate, *_LOCKS)):
         return None, lambda _: False, ()
     if isinstance(manager, warnings.catch_warnings):
         if vars(manager)["_record"]:
@@ -259,6 +275,8 @@ def _call_stack(tracer: Tracer, f: OfStack, args: Any, kwargs: Any) -> Any:
         stack.leave(tracer, None)
         return None
     if f.name == "enter_context":
+        if isinstance(first, _LOCKS) or (isinstance(first, np.errstate) and inside.raises(first)):
+            _refuse(tracer, first)  # where it is left decides what is inside
         assert tracer.position.node is not None
         value, leave, suppressed = _enter(tracer, first, tracer.position.node)
         stack.add(tracer, leave, suppressed)

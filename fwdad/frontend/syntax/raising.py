@@ -158,7 +158,7 @@ def refuse_vanishing(
         return
     if replaces or _holds(end, lambda op: isinstance(op, Check)):
         what = "an exception, `return`, `break` or `continue`"
-    elif _holds(end, lambda op: isinstance(op, Effect) or _writes_outside(recorder, op)):
+    elif _holds(end, lambda op: isinstance(op, Effect) or writes_outside(recorder, op)):
         what = "output, or a store into an array from outside,"
     else:
         return
@@ -170,7 +170,8 @@ def refuse_vanishing(
     raise UntraceableError(message, place)
 
 
-def _writes_outside(recorder: Recorder, op: Op) -> bool:
+def writes_outside(recorder: Recorder, op: Op) -> bool:
+    """Whether an operation writes into memory that the program has not made."""
     owners = {root for v in op.writes() for root in recorder.definitions.owners(v)}
     return any(recorder.definitions.made_by(root) is None for root in owners)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -94,8 +95,32 @@ def _fitted(given: Given) -> Any:
     return ArrayType(np.result_type(y.dtype, float), (first, *y.shape[1:]))
 
 
-def _unknown(_: Given) -> Any:
-    raise CannotInferError("the lengths of what it returns depend on the data")
+def _fitted_by_qr(given: Given) -> Any:
+    """The factor, the data that are turned with it, coefficients and, in newer SciPy, residuals."""
+    if given.get("periodic"):
+        raise CannotInferError("it is of periodic splines")
+    y = _length(given["y"]), _length(given["y"], 1)
+    found = (_array(y[0], _order(given["k"])), _array(*y), _array(Size(), y[1]), _NUMBER,
+             _array(y[0]))  # fmt: skip
+    x = np.arange(4.0)
+    bsplines = importlib.import_module("scipy.interpolate._bsplines")  # the caller's, imported
+    line = bsplines._lsq_solve_qr(x, x[:, None], np.array([0.0, 0.0, 3.0, 3.0]), 1, np.ones(4))
+    return found[: len(line)]
+
+
+def _curve(given: Given) -> Any:
+    """The data of a ``UnivariateSpline``: FITPACK has room for more knots than it finds."""
+    x = _array(_length(given["x"]))
+    room: Dimension = _length(given["fpint"]) if "fpint" in given else Size()
+    knots = _length(given["t"]) if "t" in given else room
+    ends, order, counts = (_NUMBER, _NUMBER), _INTEGER, _array(room, dtype="i")
+    parts = (_array(knots), _array(room), _NUMBER, _array(room), counts)
+    return (x, x, x, *ends, order, _NUMBER, _INTEGER, *parts, _INTEGER)
+
+
+def _surface(_: Given) -> Any:
+    knots = [part for _ in "xy" for part in (_INTEGER, _array(Size()))]
+    return (*knots, _array(Size()), _NUMBER, _INTEGER)
 
 
 _RETURNED: dict[str, Callable[[Given], Any]] = {
@@ -109,7 +134,7 @@ _RETURNED: dict[str, Callable[[Given], Any]] = {
     ),
     "scipy.interpolate._dierckx._coloc": _written("ab"),
     "scipy.interpolate._bspl.evaluate_spline": _written("out"),
-    "scipy.interpolate._bsplines._lsq_solve_qr": _unknown,
+    "scipy.interpolate._bsplines._lsq_solve_qr": _fitted_by_qr,
     "fwdad.rules.scipy_fitpack.fitted": _fitted,
     "scipy.interpolate._rgi_cython.find_indices": _located,
     "scipy.interpolate._rgi_cython.evaluate_linear_2d": _in_cells,
@@ -137,7 +162,8 @@ _OF_FITPACK: dict[str, Callable[[Given], Any]] = {
     "parder": lambda g: (_array(_length(g["x"]), _length(g["y"])), _INTEGER),
     "bispeu": lambda g: (_array(_length(g["x"])), _INTEGER),
     "pardeu": lambda g: (_array(_length(g["x"])), _INTEGER),
-    "fpcurf0": _unknown, "fpcurfm1": _unknown, "regrid_smth": _unknown,
+    "fpcurf0": _curve, "fpcurf1": _curve, "fpcurfm1": _curve, "fpchec": lambda _: _INTEGER,
+    "regrid_smth": _surface,
 }  # fmt: skip
 
 

@@ -179,8 +179,9 @@ def sequence_protocol(a):
 _CATCHES = "`try` around operations that may raise what it catches at run time"
 _SUPPRESSES = "`with` of a manager that may suppress exceptions around such operations"
 _LIBRARY = (
-    "`with` of files, locks and other objects of Python's library, but `contextmanager`, "
-    "`nullcontext`, `suppress`, `ExitStack` (but `pop_all`), `catch_warnings`, `np.errstate`"
+    "`with` of files, locks (but a package's own, around its compiled code) and other objects of "
+    "Python's library, but `contextmanager`, `nullcontext`, `suppress`, `ExitStack` (but "
+    "`pop_all`), `catch_warnings`, `np.errstate`"
 )
 
 
@@ -266,10 +267,49 @@ def a_file(x):
     return x
 
 
-@refuses("`np.errstate` that raises or calls", 1.0, part="`np.errstate` that raises or calls")
+@refuses(
+    "`np.errstate` that raises at underflow (as with `all=`), or calls",
+    1.0,
+    part="raises at underflow, or calls",
+)
 def errors_that_raise(x):
     with np.errstate(all="raise"):  # here
         return x / 2
+
+
+_RAISES = (
+    "`np.errstate` that raises around a loop, a branch, arithmetic of integers, or functions other "
+    "than ufuncs"
+)
+
+
+@refuses(_RAISES, V, part="numpy.linalg.norm inside of `np.errstate` that raises")
+def errors_that_raise_around_a_norm(x):
+    with np.errstate(divide="raise"):
+        return np.linalg.norm(x)  # here
+
+
+@refuses(_RAISES, V, np.array([2, 4, 1, 3]), part="numpy.floor_divide of integers inside of")
+def integers_in_an_errstate_that_raises(x, n):
+    six = np.full(4, 6)
+    with np.errstate(divide="raise"):
+        k = six // n  # here
+    return np.sum(x * k)
+
+
+@refuses(_RAISES, V, part="a loop or a branch inside of `np.errstate` that raises")
+def errors_that_raise_around_a_branch(x):
+    with np.errstate(divide="raise"):
+        if x[0] > 0:  # here
+            x = 1 / x
+        return x
+
+
+@refuses(_LIBRARY, 1.0, part="`with` of an errstate cannot be traced")
+def errors_that_raise_on_a_stack(x):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(np.errstate(divide="raise"))  # here
+        return x * 2
 
 
 @refuses("warnings that are recorded", 1.0, part="recording warnings")
