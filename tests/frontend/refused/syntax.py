@@ -179,9 +179,9 @@ def sequence_protocol(a):
 _CATCHES = "`try` around operations that may raise what it catches at run time"
 _SUPPRESSES = "`with` of a manager that may suppress exceptions around such operations"
 _LIBRARY = (
-    "`with` of files, locks (but a package's own, around its compiled code) and other objects of "
-    "Python's library, but `contextmanager`, `nullcontext`, `suppress`, `ExitStack` (but "
-    "`pop_all`), `catch_warnings`, `np.errstate`"
+    "`with` of files, locks (but a package's own, around its compiled code: a tape does not hold "
+    "it) and other objects of Python's library, but `contextmanager`, `nullcontext`, `suppress`, "
+    "`ExitStack` (but `pop_all`), `catch_warnings`, `np.errstate`"
 )
 
 
