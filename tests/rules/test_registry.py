@@ -59,8 +59,9 @@ WITHOUT_CASE = {
     ),
     **dict.fromkeys(["sgbsv", "dgbsv", "cgbsv", "zgbsv"], "test_gbsv calls it"),
     **dict.fromkeys(
-        ["scipy.interpolate._lsq_solve_qr", "curfit", "fpcurf0", "fpcurfm1", "splev", "splder",
-         "spalde", "splint", "regrid_smth", "bispev", "parder", "bispeu", "pardeu"],
+        ["scipy.interpolate._lsq_solve_qr", "curfit", "fpcurf0", "fpcurf1", "fpcurfm1", "fpchec",
+         "splev", "splder", "spalde", "splint", "regrid_smth", "bispev", "parder", "bispeu",
+         "pardeu"],
         "test_scipy_fitpack.py calls it as users do",
     ),
 }  # fmt: skip

@@ -49,6 +49,13 @@ def fixed():
     return interpolate.RectBivariateSpline(PLACES, OTHERS, SURFACE)
 
 
+def smoothed_again():
+    """FITPACK goes on from the knots that it has found with more smoothing."""
+    spline = interpolate.UnivariateSpline(PLACES, np.cos(X), s=0.5)
+    spline.set_smoothing_factor(0.01)
+    return spline
+
+
 FUNCTIONS = {
     "values": lambda x: interpolate.splev(AT, curve(x)),
     "slopes": lambda x: interpolate.splev(AT, curve(x), der=2),
@@ -76,6 +83,7 @@ FUNCTIONS = {
         interpolate.UnivariateSpline(PLACES, x, w=WEIGHTS, s=1e9).get_residual()
     ),
     "its points": lambda x: interpolate.UnivariateSpline(PLACES, np.cos(X))(np.abs(x)),
+    "smoothed again": lambda x: smoothed_again()(np.abs(x)),
     "interpolated": lambda x: interpolate.InterpolatedUnivariateSpline(PLACES, x)(AT, nu=1),
     "interpolated, integral": lambda x: np.atleast_1d(
         interpolate.InterpolatedUnivariateSpline(PLACES, x).integral(0.2, 2.5)
