@@ -52,14 +52,35 @@ class ProgramLower(Lower):  # type: ignore[misc]
         """
         super().setup_function(fndesc)
         setattr(self.builder, OWNERS, set())
+        self._ages: dict[str, int] = {}
+        unwinding: dict[tuple[str, ...], Any] = {}
         write_return = self.builder.ret
 
-        def ret(code: Any) -> Any:
-            if getattr(code, "constant", None) not in _RETURNED:
-                for name in sorted(self._owners):
-                    self.decref(self.typeof(name), self.loadvar(name))
-            return write_return(code)
+        def unwind(owners: tuple[str, ...]) -> Any:
+            """The block that drops the youngest of these, then the others, and leaves.
 
+            What is freed in the opposite order of its creation shares all but one of its blocks.
+            """
+            if owners not in unwinding:
+                block = unwinding[owners] = self.builder.append_basic_block("unwinds")
+                with self.builder.goto_block(block):
+                    if owners:
+                        youngest = owners[-1]
+                        self.decref(self.typeof(youngest), self.loadvar(youngest))
+                        self.builder.branch(unwind(owners[:-1]))
+                    else:
+                        write_return(self.builder.load(raised))
+            return unwinding[owners]
+
+        def ret(code: Any) -> Any:
+            if getattr(code, "constant", None) in _RETURNED or not self._owners:
+                return write_return(code)
+            self.builder.store(code, raised)
+            return self.builder.branch(
+                unwind(tuple(sorted(self._owners, key=self._ages.__getitem__)))
+            )
+
+        raised = cgutils.alloca_once(self.builder, RETCODE_OK.type)
         self.builder.ret = ret
 
     def pre_block(self, block: Any) -> None:
@@ -131,6 +152,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
             super().storevar(value, name, argidx)
             if counts:
                 self._owners.add(name)
+                self._ages.setdefault(name, len(self._ages))
         else:  # there is nothing to free
             self._alloca_var(name, t)
             self.builder.store(value, self.getvar(name))
