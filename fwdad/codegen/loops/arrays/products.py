@@ -25,6 +25,7 @@ from fwdad.ir.types import ArrayType
 
 _TILES = (8, 2, 1)  # neighbours at once, and what is left of them
 _FEWEST = 4  # elements of a row whose length is known, for which vectors are worth while
+_BLOCK = 32  # items of a sum for which rows are copied at once: they stay in the cache
 
 
 def as_dtype(w: Parts, a: Value, dtype: np.dtype[Any]) -> str:
@@ -110,7 +111,7 @@ def _dot(w: Parts, op, a, b):
         w.facts.note_equal(a.type.shape[-1], b.type.shape[0])
     wide = WIDE.get(dtype, dtype)
     total = w.names.temporary("total", numpy_number(wide))
-    i, j, k = w.loops.index_names(3)
+    i, j, k = w.loops.index_names(3, inner=True)
     lengths = [(i, length_text(a.type.shape[0], m, 0))] if ranks[0] == 2 else []
     lengths += [(j, f"{n}.shape[1]")] if ranks[1] == 2 else []
     left = [i, k] if ranks[0] == 2 else [k]
@@ -227,37 +228,58 @@ def _sum_rows(w: Parts, out: Value, letters, operands, lengths: dict[str, str]) 
     if dtype not in (np.float64, np.float32) or any(a.type.dtype != dtype for a in arrays):
         return False
     letters = [*result, *(c for c in lengths if c not in result)]
-    sizes, names_of = [lengths[c] for c in letters], w.loops.index_names(len(letters))
+    sizes = [lengths[c] for c in letters]
+    names_of = w.loops.index_names(len(letters), inner=True)
     index, axis_of = dict(zip(letters, names_of, strict=True)), letters.index
     width, (panel, totals) = lanes_of(dtype), map(w.names.temporary, ("panel", "totals"))
     shown = {c for c, d in zip(term, of.shape, strict=True) if d != 1}
     kept = [*(c for c in letters if c in shown and c != along), along]
     whole = f"({lengths[along]} + {width - 1}) // {width} * {width}"
-    shape = tuple_text([*(lengths[c] for c in kept[:-1]), whole])
+    # where each item of the sum has rows all over the panel, a block of items at a time
+    summed = term[0] if term[0] in kept[1:-1] and term[0] not in result else ""
+    blocked = bool(summed) and not (isinstance(of.shape[0], int) and of.shape[0] <= _BLOCK)
+    panel_lengths = lengths | ({summed: str(_BLOCK)} if blocked else {})
+    shape = tuple_text([*(panel_lengths[c] for c in kept[:-1]), whole])
     w.code.line(f"{panel} = np.zeros({shape}, {dtype_text(dtype)})")
-    item = f"{names[having[0]]}[{_place(index, term, of)}]"
-    with w.loops.over(names_of, sizes, [*map(axis_of, kept)]):
-        w.code.line(f"{panel}[{subscript([index[c] for c in kept])}] = {item}")
-    w.arrays.new(out, sizes[: len(result)])
+    w.arrays.new(out, sizes[: len(result)], zeros=blocked)
+    in_panel, order = dict(index), kept
+    if blocked:
+        order = list(dict.fromkeys(c for c in term if c in kept))
+        first, last, in_panel[summed] = map(w.names.temporary, ("first", "last", "place"))
+        size, more = lengths[summed], f"{first} + {_BLOCK}"
+        w.code.line(f"for {first} in range(0, {size}, {_BLOCK}):")
+        w.code.indent += 1
+        w.code.line(f"{last} = {more} if {more} < {size} else {size}")
+        sizes[axis_of(summed)] = f"{first}, {last}"
+        w.loops.inside.append(in_panel[summed])
+    with w.loops.over(names_of, sizes, [*map(axis_of, order)]):
+        if blocked:
+            w.code.line(f"{in_panel[summed]} = {index[summed]} - {first}")
+        item = f"{names[having[0]]}[{_place(index, term, of)}]"
+        w.code.line(f"{panel}[{subscript([in_panel[c] for c in kept])}] = {item}")
+    if blocked:
+        in_panel[summed] = f"{index[summed]} - {first}"
     others = [k for k in range(len(terms)) if k != having[0]]
-    row = f"vector_read({width}, None, {panel}, {subscript([index[c] for c in kept])})"
+    row = f"vector_read({width}, None, {panel}, {subscript([in_panel[c] for c in kept])})"
     tiled = axis_of(max(again, key=result.index))
     at, size = names_of[tiled], sizes[tiled]
     before, behind = range(tiled), range(tiled + 1, len(result) - 1)
+    w.loops.inside += [f"{at} + {k}" for k in range(1, _TILES[0])]
 
     def sums(count: int) -> None:
         rows = [{**index, letters[tiled]: f"{at} + {k}" if k else at} for k in range(count)]
         held = [f"{totals}_{k}" for k in range(count)]
-        for total in held:
-            w.draft.vector_line(f"{total} = vector_filled({width}, 0.0)")
+        places = [f"{w.names.name(out)}, {subscript([i[c] for c in result])}" for i in rows]
+        for place, total in zip(places, held, strict=True):
+            begun = f"vector_read({width}, {lengths[along]}, {place})"
+            w.draft.vector_line(f"{total} = {begun if blocked else f'vector_filled({width}, 0.0)'}")
         with w.loops.over(names_of, sizes, range(len(result), len(letters))):
             for of_row, total in zip(rows, held, strict=True):
                 factors = [
                     f"{names[k]}[{_place(of_row, terms[k], arrays[k].type)}]" for k in others
                 ]
                 w.draft.vector_line(f"{total} = {total} + {' * '.join([*factors, row])}")
-        for of_row, total in zip(rows, held, strict=True):
-            place = f"{w.names.name(out)}, {subscript([of_row[c] for c in result])}"
+        for place, total in zip(places, held, strict=True):
             w.draft.vector_line(f"vector_write({total}, {lengths[along]}, {place})")
 
     with w.loops.over(names_of, sizes, before):
@@ -273,6 +295,7 @@ def _sum_rows(w: Parts, out: Value, letters, operands, lengths: dict[str, str]) 
                 with w.code.indented():
                     sums(count)
             start = stop
+    w.code.indent -= blocked
     return True
 
 
@@ -301,7 +324,8 @@ def _einsum(
     summed = [c for c in lengths if c not in result]
     if len(operands) == 1 and not summed and w.memory.is_written_later(out):
         raise TypeError("that is a view, and is written")
-    index = dict(zip([*result, *summed], w.loops.index_names(len(lengths)), strict=True))
+    names_of = w.loops.index_names(len(lengths), inner=True)
+    index = dict(zip([*result, *summed], names_of, strict=True))
     wide = WIDE.get(dtype, dtype)
     if summed and wide == dtype and _sum_rows(w, out, (terms, result), (arrays, names), lengths):
         return None
@@ -324,7 +348,7 @@ def _einsum(
     if result:
         w.arrays.new(out, [lengths[c] for c in result])
     first = len(w.code.lines)
-    w.loops.open([lengths[c] for c in result])
+    w.loops.open([lengths[c] for c in result], inner=True)
     w.code.line(f"{total} = {literal(0, numpy_number(wide))}")
     for letter in summed:
         w.code.line(f"for {index[letter]} in range({lengths[letter]}):")

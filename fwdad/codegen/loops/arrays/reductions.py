@@ -112,8 +112,7 @@ class _Along:
         shape = ["1" if k in self.axes else lengths[k] for k in self.there]
         w.arrays.new(out, shape, zeros=over_rows and len(self.axes) == 1)
         if over_rows:
-            with w.loops.over(index, lengths, self.kept[:-1]):
-                add_rows(rows, name, place, index, self.axes, power)
+            add_rows(rows, name, place, index, self.axes, power)
             if self.mean:
                 with w.loops.over(index, lengths, self.kept):
                     term = self._made(w, f"{name}[{place}]", self.dtype)

@@ -172,21 +172,23 @@ def add_rows(
 
     there = f"{rows.stop}, {out}, {place}"
     along = f"for {index[-1]} in range(0, {rows.stop}, {rows.width}):"
-    if len(axes) > 1:  # many short rows: the sum stays in a register
-        total = w.names.temporary("totals")
-        w.code.line(along)
+    outer = range(len(index) - 1)
+    if len(axes) == 1:  # in the order of memory
+        with w.loops.over(index, rows.lengths, outer):
+            w.code.line(along)
+            with w.code.indented():
+                new = term()
+                old = f"vector_read({rows.width}, {there})"
+                rows.line(f"vector_write({old} + {new.at(6)}, {there})")
+        return
+    total = w.names.temporary("totals")
+    with w.loops.over(index, rows.lengths, [k for k in outer if k not in axes]):
+        w.code.line(along)  # many short rows: the sum stays in a register
         with w.code.indented():
             rows.line(f"{total} = vector_filled({rows.width}, 0.0)")
             with w.loops.over(index, rows.lengths, axes):
                 rows.line(f"{total} = {total} + {term().at(6)}")
             rows.line(f"vector_write({total}, {there})")
-        return
-    with w.loops.over(index, rows.lengths, axes):
-        w.code.line(along)
-        with w.code.indented():
-            new = term()
-            old = f"vector_read({rows.width}, {there})"
-            rows.line(f"vector_write({old} + {new.at(6)}, {there})")
 
 
 def sum_of_row(rows: Rows, total: str, index: Sequence[str], axes: Sequence[int]) -> None:
