@@ -40,7 +40,8 @@ def by_hand(problem: Problem, args: Sequence[Any]) -> Call:
 
     if problem.name not in HAND:
         raise NotWrittenError
-    return numba_call(HAND[problem.name], args)
+    f = HAND[problem.name]
+    return numba_call(f, args) if isinstance(f, types.FunctionType) else bound(f, args)
 
 
 def jax_call(problem: Problem, args: Sequence[Any]) -> Call:
