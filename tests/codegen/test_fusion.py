@@ -269,3 +269,27 @@ def test_long_sum(n, tmp_path, rng):
     x, y = rng.standard_normal(5), rng.uniform(0.2, 0.4, 5)
     call, _ = prepared(names["f"], x, y)
     assert_allclose(call(x, y), names["f"](x, y), rtol=1e-14)
+
+
+@pytest.mark.parametrize("n", [5, 8, 64])
+def test_quotients_of_a_reverse_pass(n, rng):
+    """Their guarded products are one loop over vectors; a cotangent of zero stays zero."""
+
+    def f(x, y, w):
+        length = np.sqrt(x * x + y * y)
+        return np.sum(w * (x / length)) + np.sum(w * (y / length) ** 2)
+
+    gradient = fwdad.jit(fwdad.grad(f, argnums=(0, 1)))
+    x, y, w = rng.standard_normal((3, n))
+    found = gradient(x, y, w)
+    for k in range(2):
+        for j in range(n):
+            moved = [x.astype(complex), y.astype(complex), w]
+            moved[k][j] += 1e-30j
+            wanted = f(*moved).imag / 1e-30
+            assert_allclose(found[k][j], wanted, rtol=1e-13, atol=1e-14)
+    x[2] = y[2] = w[2] = 0.0  # 0 / 0, which nothing depends on
+    with np.errstate(invalid="ignore"):
+        for bar, before in zip(gradient(x, y, w), found, strict=True):
+            assert bar[2] == 0
+            assert_array_equal(np.delete(bar, 2), np.delete(before, 2))

@@ -129,7 +129,7 @@ def test_single_precision():
     for f in (lambda x: np.convolve(x, x[:2]), lambda x: np.interp(x, x[:1], x[:1])):
         found = fwdad.jit(f)(x)
         assert found.dtype == f(x).dtype
-        assert_array_equal(found, f(x))
+        assert_allclose(found, f(x), rtol=4e-7)  # products of a convolution may be fused
 
 
 def small_functions(x, y, v, n):
@@ -162,3 +162,40 @@ def test_small_functions():
         with pytest.raises(error):
             run(x, y, Y, n)
     assert math.isnan(run(1.0, math.nan, Y, n)[0])
+
+
+@pytest.mark.every(5)
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize("n", [1, 7, 8, 40, 1030, 2100])
+def test_parts_of_convolutions(n, dtype, rng):
+    """Few and many results, from vectors with and without gaps; eight are computed at once."""
+    lookups = pytest.importorskip("fwdad.codegen.runtime.lookups")
+    for m in (1, 3, 8, 9, 63, 1025, 2000):
+        a, v = (rng.standard_normal(k).astype(dtype) for k in (n, m))
+        full = np.convolve(a, v)
+        shorter, longer = min(n, m), max(n, m)
+        parts = [(0, n + m - 1), (shorter - 1, longer - shorter + 1), (n + m - 2, 1)]
+        parts += [
+            ((shorter - 1) // 2, longer),
+            ((n + m - 1) // 2, min(9, n + m - 1 - (n + m - 1) // 2)),
+        ]
+        for start, length in parts:
+            for x, y in ((a, v), (a[::-1].copy()[::-1], v), (a, v[::-1].copy()[::-1])):
+                found = lookups.convolved(x, y, start, length)
+                assert_allclose(found, full[start : start + length], rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.every(3)
+@pytest.mark.parametrize("shape", [(5,), (0,), (1,), (3, 4), (4, 1, 3), (2, 3, 4)])
+def test_rolled(shape):
+    x = np.arange(np.prod(shape), dtype=float).reshape(shape)
+    weights = (x + 1) ** 2
+    for axis in range(-len(shape), len(shape)):
+        rolled = fwdad.jit(lambda x, by, axis=axis: np.roll(x, by, axis))
+        gradient = fwdad.jit(
+            fwdad.grad(lambda x, by, w, axis=axis: np.sum(np.roll(x, by, axis) * w))
+        )
+        for by in (0, 1, -1, 7, -9):
+            for each in (x, np.asfortranarray(x), x[::-1]):
+                assert_array_equal(rolled(each, by), np.roll(each, by, axis))
+                assert_array_equal(gradient(each, by, weights), np.roll(weights, -by, axis))

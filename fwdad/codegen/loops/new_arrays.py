@@ -63,7 +63,7 @@ class NewArrays:
             if n != known and not compared:  # so that no element has to be checked
                 self.code.line(f"{self.helpers.use('equal_length')}({name}.shape[{axis}], {n})", op)
         if zeros:
-            with self.loops.nest(shape) as index:
+            with self.loops.nest(shape, inner=True) as index:
                 self.code.line(
                     f"{name}[{subscript(index)}] = {literal(0, numpy_number(dtype))}", op
                 )

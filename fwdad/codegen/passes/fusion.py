@@ -1,7 +1,8 @@
 """Fusion: which operations become one loop over vectors of elements.
 
-A region is a set of elementwise operations of a block, on arrays of one shape, with at least one
-function that the C library has for vectors. It is computed in one loop, where a result is first
+A region is a set of elementwise operations of a block, on arrays of one shape, which LLVM does not
+vectorise: with a function that the C library has for vectors, or with quotients and guarded
+products. It is computed in one loop, where a result is first
 needed elsewhere, or memory is about to be written. Only what is needed outside becomes an array.
 
 Where lanes are scaled by what a region of vectors computes, the loops over lanes are part of it:
@@ -15,11 +16,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fwdad.codegen.loops.terms.numpy_terms import as_ufunc
 from fwdad.codegen.loops.vectors.vector_terms import float_dtype, has_vector_form, is_transcendental
 from fwdad.ir.ops import Apply, Block, Call, Check, Op, Operand, Value, is_array, values_in
 from fwdad.ir.types import ArrayType, Dimension, number_type
+from fwdad.ops import Algebra, record_of
 from fwdad.tangents.scaling import scale_lanes
 
+_QUOTIENT = Algebra.QUOTIENT
 _FEWEST = 4  # elements of a last axis whose length is known, for which a vector is worth while
 
 
@@ -137,8 +141,19 @@ class Plan:
     def _close(self, regions: list[Region], k: int) -> None:
         for region in list(regions):
             self._open.remove(region)
-            if any(map(is_transcendental, region.base)):
+            if _gains(region.base):
                 self.before.setdefault(k, []).append(region)
+
+
+def _gains(base: list[Apply]) -> bool:
+    """Whether LLVM would not vectorise the operations, or compute some of them more than once.
+
+    It branches around a product with a cotangent that may be zero if a quotient is in it.
+    """
+    if any(map(is_transcendental, base)):
+        return True
+    scales = any(op.function is scale_lanes for op in base)
+    return scales and any(record_of(as_ufunc(op.function)).algebra is _QUOTIENT for op in base)
 
 
 def _is_element(a: Operand, shape: tuple[Dimension, ...]) -> bool:

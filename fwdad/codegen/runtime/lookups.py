@@ -11,6 +11,7 @@ from numba import njit
 from fwdad.codegen.numba_support import CHECK_BOUNDS
 
 _njit = njit(boundscheck=CHECK_BOUNDS)
+_njit_sums = njit(boundscheck=CHECK_BOUNDS, fastmath={"contract", "reassoc"})  # as BLAS sums up
 
 
 @_njit
@@ -93,10 +94,8 @@ def check_table(xp, fp):
         raise ValueError("fp and xp are not of the same length.")
 
 
-_FEW = 32
-"""Numbers of a convolution that are faster as scalar products, one each."""
 _BLOCK = 1024
-"""Numbers of a convolution that stay in the first cache, with those that they are made of."""
+"""Numbers of a vector that stay in the first cache, with those that they are combined with."""
 
 
 @_njit
@@ -104,41 +103,80 @@ def convolved(a, v, start, length):
     """A part of the full convolution of two vectors."""
     if v.shape[0] > a.shape[0]:
         a, v = v, a
-    n, m = a.shape[0], v.shape[0]
-    array = np.zeros(length, a.dtype)
-    if length <= _FEW:
-        whole, turned = np.ascontiguousarray(a), v[::-1].copy()
-        for k in range(length):
-            first, last = max(0, start + k - m + 1), min(start + k, n - 1)
-            at = m - 1 - start - k
-            array[k] = np.dot(whole[first : last + 1], turned[at + first : at + last + 1])
+    array, whole = np.zeros(length, a.dtype), np.ascontiguousarray(a)
+    if length < v.shape[0]:  # fewer results than summands of each
+        turned = v[::-1].copy()
+        for low in range(0, whole.shape[0], _BLOCK):
+            _add_dots(array, whole[low : low + _BLOCK], turned, v.shape[0] - 1 - start + low)
         return array
+    items = np.ascontiguousarray(v)
     for low in range(0, length, _BLOCK):
-        _add_products(array[low : low + _BLOCK], a, v, start + low)
+        _add_products(array[low : low + _BLOCK], whole, items, start + low)
     return array
 
 
-@_njit
+@_njit_sums
+def _add_dots(array, a, turned, shift):
+    """Add the sum of ``a[i] * turned[shift - k + i]`` to element k, for eight of them at once."""
+    n, m, count = a.shape[0], turned.shape[0], array.shape[0]
+    for k in range(0, count, 8):
+        at = shift - k
+        first, last = max(0, 7 - at), min(n, m - at)  # where all eight have summands
+        if k + 8 > count or first >= last:
+            for j in range(k, min(k + 8, count)):
+                for i in range(max(0, j - shift), min(n, m + j - shift)):
+                    array[j] += a[i] * turned[shift - j + i]
+            continue
+        for j in range(8):
+            for i in range(max(0, j - at), first):
+                array[k + j] += a[i] * turned[at - j + i]
+            for i in range(last, min(n, m + j - at)):
+                array[k + j] += a[i] * turned[at - j + i]
+        inside, near = a[first:last], turned[at - 7 + first : at + last]
+        zero = array[k] * 0
+        s_0, s_1, s_2, s_3, s_4, s_5, s_6, s_7 = zero, zero, zero, zero, zero, zero, zero, zero
+        for i in range(last - first):
+            x = inside[i]
+            s_0 += x * near[i + 7]
+            s_1 += x * near[i + 6]
+            s_2 += x * near[i + 5]
+            s_3 += x * near[i + 4]
+            s_4 += x * near[i + 3]
+            s_5 += x * near[i + 2]
+            s_6 += x * near[i + 1]
+            s_7 += x * near[i]
+        array[k] += s_0
+        array[k + 1] += s_1
+        array[k + 2] += s_2
+        array[k + 3] += s_3
+        array[k + 4] += s_4
+        array[k + 5] += s_5
+        array[k + 6] += s_6
+        array[k + 7] += s_7
+
+
+@_njit_sums
 def _add_products(array, a, v, start):
-    """Add a part of the full convolution; four items of v at once where all meet items of a."""
+    """Add a part of the full convolution; eight items of v at once where all meet items of a."""
     n, m, count = a.shape[0], v.shape[0], array.shape[0]
     j, end = max(0, start - n + 1), min(m, start + count)
     while j < end:
         shift = start - j
-        first, last = max(0, 3 - shift), min(count, n - shift)
-        if j + 4 <= end and last > first:
-            for i in range(4):
+        first, last = max(0, 7 - shift), min(count, n - shift)
+        if j + 8 <= end and last > first:
+            for i in range(8):
                 for k in range(max(0, i - shift), first):
                     array[k] += v[j + i] * a[shift - i + k]
                 for k in range(last, min(count, n + i - shift)):
                     array[k] += v[j + i] * a[shift - i + k]
-            inside, near = array[first:last], a[shift - 3 + first : shift + last]
+            inside, near = array[first:last], a[shift - 7 + first : shift + last]
             v_0, v_1, v_2, v_3 = v[j], v[j + 1], v[j + 2], v[j + 3]
+            v_4, v_5, v_6, v_7 = v[j + 4], v[j + 5], v[j + 6], v[j + 7]
             for k in range(last - first):
                 inside[k] += (
-                    v_0 * near[k + 3] + v_1 * near[k + 2] + v_2 * near[k + 1] + v_3 * near[k]
-                )
-            j += 4
+                    v_0 * near[k + 7] + v_1 * near[k + 6] + v_2 * near[k + 5] + v_3 * near[k + 4]
+                ) + (v_4 * near[k + 3] + v_5 * near[k + 2] + v_6 * near[k + 1] + v_7 * near[k])
+            j += 8
         else:
             for k in range(max(0, -shift), last):
                 array[k] += v[j] * a[shift + k]

@@ -183,7 +183,7 @@ def filled(w: Parts, op: Apply, lengths: list[str], fill: Operand) -> None:
         number = w.operands.converted(number, out.type.dtype, item=False)
     value = w.operands.stored(w.operands.atom(number), out.type.dtype)
     w.arrays.new(out, lengths)
-    with w.loops.nest(lengths) as index:
+    with w.loops.nest(lengths, inner=True) as index:
         w.code.line(f"{w.names.name(out)}[{subscript(index)}] = {value}")
 
 
@@ -319,7 +319,7 @@ def fill_new(w: Parts, name: str, t: Any, a: Operand) -> None:
     if is_array(a):
         with reading(w, a) as (value, lengths, steps):
             w.code.line(f"{name} = {w.arrays.empty(lengths, t.dtype)}")
-            with w.loops.nest(lengths) as index:
+            with w.loops.nest(lengths, inner=True) as index:
                 text = w.operands.stored(w.elements.element(value, index, steps), t.dtype)
                 w.code.line(f"{name}[{subscript(index)}] = {text}")
         return
@@ -344,7 +344,7 @@ def fill_new(w: Parts, name: str, t: Any, a: Operand) -> None:
                 if n != wanted:
                     w.code.line(f"if {n} != {wanted}:")
                     w.code.line("    raise ValueError('setting an array element with a sequence.')")
-            with w.loops.nest(item_lengths) as index:
+            with w.loops.nest(item_lengths, inner=True) as index:
                 place = subscript([*map(str, at), *index])
                 text = w.operands.stored(w.elements.element(item, index), t.dtype)
                 w.code.line(f"{name}[{place}] = {text}")
@@ -374,7 +374,7 @@ def _copy(w: Parts, op, a, order="C"):  # noqa: ARG001
         return f"{w.operands.array(a)}.copy()"
     with reading(w, a) as (value, lengths, steps):
         w.arrays.new(out, lengths)
-        with w.loops.nest(lengths) as index:
+        with w.loops.nest(lengths, inner=True) as index:
             name, item = w.names.name(out), w.elements.element(value, index, steps)
             w.code.line(f"{name}[{subscript(index)}] = {item.text}")
     return None

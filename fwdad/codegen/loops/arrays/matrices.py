@@ -77,7 +77,7 @@ def _tri(w: Parts, op, N, M=None, k=0, dtype=None):  # noqa: ARG001 (the output 
     name, inside = w.names.name(out), literal(1, numpy_number(out.type.dtype))
     outside = literal(0, numpy_number(out.type.dtype))
     w.code.line(f"{name} = {w.arrays.empty(lengths, out.type.dtype)}", op)
-    with w.loops.nest(lengths) as index:
+    with w.loops.nest(lengths, inner=True) as index:
         (i, j) = index
         edge = f"{i} + {w.operands.index_text(k)}"
         w.code.line(f"{name}[{subscript(index)}] = {inside} if {j} <= {edge} else {outside}")
@@ -93,7 +93,7 @@ def _triangle(w: Parts, op, m, k=0):
     with reading(w, m) as (value, lengths, steps):
         name = w.names.name(out)
         w.code.line(f"{name} = {w.arrays.empty(lengths, out.type.dtype)}", op)
-        with w.loops.nest(lengths) as index:
+        with w.loops.nest(lengths, inner=True) as index:
             (*_, i, j) = index
             item = w.operands.stored(w.elements.element(value, index, steps), out.type.dtype)
             edge = f"{i} + {w.operands.index_text(k)}"

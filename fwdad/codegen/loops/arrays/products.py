@@ -12,20 +12,15 @@ import numpy as np
 from fwdad.codegen.loops import parallel_sums
 from fwdad.codegen.loops.arrays.functions import as_array, fill_new, handles
 from fwdad.codegen.loops.arrays.reductions import SUM, WIDE, spread
-from fwdad.codegen.loops.notation import Leaf, dtype_text, length_text, subscript
+from fwdad.codegen.loops.arrays.row_sums import place_of, sum_rows
+from fwdad.codegen.loops.notation import Leaf, length_text, subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.terms.number_terms import Term, literal, numpy_number
 from fwdad.codegen.loops.terms.numpy_terms import numpy_term
-from fwdad.codegen.loops.vectors.vector_terms import lanes_of
-from fwdad.codegen.runtime import libmvec
 from fwdad.ir.analysis.layout import multiplies_few_rows
 from fwdad.ir.notation import ATOM, tuple_text
 from fwdad.ir.ops import Value, is_array
 from fwdad.ir.types import ArrayType
-
-_TILES = (8, 2, 1)  # neighbours at once, and what is left of them
-_FEWEST = 4  # elements of a row whose length is known, for which vectors are worth while
-_BLOCK = 32  # items of a sum for which rows are copied at once: they stay in the cache
 
 
 def as_dtype(w: Parts, a: Value, dtype: np.dtype[Any]) -> str:
@@ -147,7 +142,7 @@ def _outer(w: Parts, op, a, b):
     m, n = w.operands.array(a), w.operands.array(b)
     lengths = [length_text(a.type.shape[0], m, 0), length_text(b.type.shape[0], n, 0)]
     w.arrays.new(op.outputs[0], lengths)
-    with w.loops.nest(lengths) as (i, j):
+    with w.loops.nest(lengths, inner=True) as (i, j):
         item = numpy_term(np.multiply, [w.elements.element(a, [i]), w.elements.element(b, [j])])
         w.code.line(f"{name}[{i}, {j}] = {w.operands.stored(item, dtype)}")
 
@@ -158,11 +153,6 @@ def _inner(w: Parts, op, a, b):
     if (a.type.ndim, b.type.ndim) != (1, 1) or a.type.dtype.kind == "c":
         raise TypeError("of matrices, or of complex vectors")
     return _dot(w, op, a, b)
-
-
-def _place(index: dict[str, str], term: str, t: Any) -> str:
-    """The index of an element; 0 along axes of length one."""
-    return subscript(["0" if d == 1 else index[c] for c, d in zip(term, t.shape, strict=True)])
 
 
 def _letter_lengths(w: Parts, terms, types, names):
@@ -208,104 +198,13 @@ def _axis_order(terms: Sequence[str]) -> list[str]:
     return found
 
 
-def _sum_rows(w: Parts, out: Value, letters, operands, lengths: dict[str, str]) -> bool:
-    """Add up rows of one operand, times numbers of the others; false if they have no rows.
-
-    The result's last axis must be one of this operand alone, which others use again: it is copied,
-    that axis last and with whole vectors, and the sums stay in registers: of some neighbours at
-    once, which use the same rows.
-    """
-    (terms, result), (arrays, names) = letters, operands
-    along = result[-1:]
-    having = [k for k, term in enumerate(terms) if along in term] if along else []
-    if len(having) != 1 or w.loops.spreads or not libmvec.register_bits():
-        return False
-    term, of, dtype = terms[having[0]], arrays[having[0]].type, out.type.dtype
-    length = of.shape[term.index(along)]
-    again = set(result) - set(term)
-    if not again or len(set(term)) < len(term) or (isinstance(length, int) and length < _FEWEST):
-        return False
-    if dtype not in (np.float64, np.float32) or any(a.type.dtype != dtype for a in arrays):
-        return False
-    letters = [*result, *(c for c in lengths if c not in result)]
-    sizes = [lengths[c] for c in letters]
-    names_of = w.loops.index_names(len(letters), inner=True)
-    index, axis_of = dict(zip(letters, names_of, strict=True)), letters.index
-    width, (panel, totals) = lanes_of(dtype), map(w.names.temporary, ("panel", "totals"))
-    shown = {c for c, d in zip(term, of.shape, strict=True) if d != 1}
-    kept = [*(c for c in letters if c in shown and c != along), along]
-    whole = f"({lengths[along]} + {width - 1}) // {width} * {width}"
-    # where each item of the sum has rows all over the panel, a block of items at a time
-    summed = term[0] if term[0] in kept[1:-1] and term[0] not in result else ""
-    blocked = bool(summed) and not (isinstance(of.shape[0], int) and of.shape[0] <= _BLOCK)
-    panel_lengths = lengths | ({summed: str(_BLOCK)} if blocked else {})
-    shape = tuple_text([*(panel_lengths[c] for c in kept[:-1]), whole])
-    w.code.line(f"{panel} = np.zeros({shape}, {dtype_text(dtype)})")
-    w.arrays.new(out, sizes[: len(result)], zeros=blocked)
-    in_panel, order = dict(index), kept
-    if blocked:
-        order = list(dict.fromkeys(c for c in term if c in kept))
-        first, last, in_panel[summed] = map(w.names.temporary, ("first", "last", "place"))
-        size, more = lengths[summed], f"{first} + {_BLOCK}"
-        w.code.line(f"for {first} in range(0, {size}, {_BLOCK}):")
-        w.code.indent += 1
-        w.code.line(f"{last} = {more} if {more} < {size} else {size}")
-        sizes[axis_of(summed)] = f"{first}, {last}"
-        w.loops.inside.append(in_panel[summed])
-    with w.loops.over(names_of, sizes, [*map(axis_of, order)]):
-        if blocked:
-            w.code.line(f"{in_panel[summed]} = {index[summed]} - {first}")
-        item = f"{names[having[0]]}[{_place(index, term, of)}]"
-        w.code.line(f"{panel}[{subscript([in_panel[c] for c in kept])}] = {item}")
-    if blocked:
-        in_panel[summed] = f"{index[summed]} - {first}"
-    others = [k for k in range(len(terms)) if k != having[0]]
-    row = f"vector_read({width}, None, {panel}, {subscript([in_panel[c] for c in kept])})"
-    tiled = axis_of(max(again, key=result.index))
-    at, size = names_of[tiled], sizes[tiled]
-    before, behind = range(tiled), range(tiled + 1, len(result) - 1)
-    w.loops.inside += [f"{at} + {k}" for k in range(1, _TILES[0])]
-
-    def sums(count: int) -> None:
-        rows = [{**index, letters[tiled]: f"{at} + {k}" if k else at} for k in range(count)]
-        held = [f"{totals}_{k}" for k in range(count)]
-        places = [f"{w.names.name(out)}, {subscript([i[c] for c in result])}" for i in rows]
-        for place, total in zip(places, held, strict=True):
-            begun = f"vector_read({width}, {lengths[along]}, {place})"
-            w.draft.vector_line(f"{total} = {begun if blocked else f'vector_filled({width}, 0.0)'}")
-        with w.loops.over(names_of, sizes, range(len(result), len(letters))):
-            for of_row, total in zip(rows, held, strict=True):
-                factors = [
-                    f"{names[k]}[{_place(of_row, terms[k], arrays[k].type)}]" for k in others
-                ]
-                w.draft.vector_line(f"{total} = {total} + {' * '.join([*factors, row])}")
-        for place, total in zip(places, held, strict=True):
-            w.draft.vector_line(f"vector_write({total}, {lengths[along]}, {place})")
-
-    with w.loops.over(names_of, sizes, before):
-        start, left = "0", out.type.shape[tiled]
-        for count in _TILES:
-            if isinstance(left, int) and left < count > 1:
-                continue
-            left = left % count if isinstance(left, int) else left
-            stop = f"{size} - {size} % {count}" if count > 1 else size
-            w.code.line(f"for {at} in range({start}, {stop}, {count}):")
-            with w.code.indented(), w.loops.over(names_of, sizes, behind):
-                w.code.line(f"for {index[along]} in range(0, {lengths[along]}, {width}):")
-                with w.code.indented():
-                    sums(count)
-            start = stop
-    w.code.indent -= blocked
-    return True
-
-
 @handles(np.einsum)
 def _einsum(
     w: Parts, op, subscripts, *operands, optimize=False, dtype=None, order="K", casting="safe"
 ):
     """Loops over all letters: those of the result outside, the sums inside.
 
-    Sums along rows of one operand are formed in registers (:func:`_panel`). Else, where the
+    Sums along rows of one operand are formed in registers (:func:`sum_rows`). Else, where the
     result's last axis is innermost in an order that all arrays are in, the sums are formed in the
     result: no array is read across its memory.
     """
@@ -327,12 +226,13 @@ def _einsum(
     names_of = w.loops.index_names(len(lengths), inner=True)
     index = dict(zip([*result, *summed], names_of, strict=True))
     wide = WIDE.get(dtype, dtype)
-    if summed and wide == dtype and _sum_rows(w, out, (terms, result), (arrays, names), lengths):
+    given = [(term, n, a.type) for term, n, a in zip(terms, names, arrays, strict=True)]
+    if summed and wide == dtype and sum_rows(w, out, result, given, lengths):
         return None
     product = functools.reduce(
         lambda x, y: numpy_term(np.multiply, [x, y]),
-        [Term(f"{name}[{_place(index, term, a.type)}]", ATOM, numpy_number(a.type.dtype))
-         for term, a, name in zip(terms, arrays, names, strict=True)],
+        [Term(f"{name}[{place_of(index, term, t)}]", ATOM, numpy_number(t.dtype))
+         for term, name, t in given],
     )  # fmt: skip
     in_order = _axis_order([*terms, result])
     if summed and in_order and in_order[-1] in result and wide == dtype and not w.loops.spreads:

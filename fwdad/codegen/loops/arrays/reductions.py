@@ -211,13 +211,13 @@ def _variance(w: Parts, a, axis, ddof, keepdims):
     count = count_of(lengths, range(len(lengths)))
     first = len(w.code.lines)
     w.code.line(f"{mean} = 0.0")
-    with w.loops.nest(lengths) as index:
+    with w.loops.nest(lengths, inner=True) as index:
         w.code.line(SUM.step(w, mean, w.elements.element(value, index), FLOAT64))
     spread(w, first, SUM, FLOAT64)
     w.code.line(f"{mean} = {w.helpers.use('divide')}({mean}, float({count}))")
     first = len(w.code.lines)
     w.code.line(f"{total} = 0.0")
-    with w.loops.nest(lengths):
+    with w.loops.nest(lengths, inner=True):
         square = f"({w.elements.element(value, index).text} - {mean})**2"
         w.code.line(SUM.step(w, total, Term(square, ATOM, numpy_number(FLOAT64)), FLOAT64))
     spread(w, first, SUM, FLOAT64)
@@ -231,7 +231,7 @@ def _count_nonzero(w: Parts, op, a):
     name = w.operands.array(value)
     total = w.names.temporary("count")
     w.code.line(f"{total} = 0")
-    with w.loops.nest(lengths_of(value, name)) as index:
+    with w.loops.nest(lengths_of(value, name), inner=True) as index:
         w.code.line(f"if {w.elements.element(value, index).text} != 0:")
         w.code.line(f"    {total} += 1")
     return w.operands.stored(Term(total, ATOM, numpy_number(np.int64)), op.outputs[0].type.dtype)
@@ -246,8 +246,8 @@ def _cumulative(w: Parts, op, fold, a, axis):
     (at,) = axes_of(axis if axis is not None else 0, ndim)
     name, source = w.names.name(out), w.operands.array(value)
     lengths = lengths_of(value, source)
-    w.code.line(f"{name} = {w.arrays.empty(lengths, dtype)}")
-    index = w.loops.index_names(ndim)
+    w.arrays.new(out, lengths)
+    index = w.loops.index_names(ndim, inner=True)
     total = w.names.temporary("total", numpy_number(dtype))
     with w.loops.over(index, lengths, [k for k in range(ndim) if k != at]):
         w.code.line(f"{total} = {literal(fold.identity, numpy_number(dtype))}")

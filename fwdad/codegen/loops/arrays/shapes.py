@@ -187,13 +187,16 @@ def _roll(w: Parts, op, a, shift, axis=None):
     n = name_text(w, lengths[along], "n")
     by = w.names.temporary("shift")
     w.code.line(f"{by} = {w.operands.index_text(shift)} % {n} if {n} else 0", op)
-    w.code.line(f"{name} = {w.arrays.empty(lengths, a.type.dtype)}")
-    with w.loops.nest(lengths) as index:
-        to = list(index)
-        to[along] = w.names.temporary("place")
-        w.code.line(f"{to[along]} = {index[along]} + {by}")
-        w.code.line(f"{to[along]} = {to[along]} if {to[along]} < {n} else {to[along]} - {n}")
-        w.code.line(f"{name}[{subscript(to)}] = {source}[{subscript(index)}]")
+    w.arrays.new(op.outputs[0], lengths)
+    index, place = w.loops.index_names(a.type.ndim, inner=True), w.names.temporary("place")
+    w.loops.inside.append(place)
+    to = [place if k == along else i for k, i in enumerate(index)]
+    with w.loops.over(index, lengths, range(along)):
+        for part, moved in ((f"0, {n} - {by}", by), (f"{n} - {by}, {n}", f"{by} - {n}")):
+            sizes = [part if k == along else length for k, length in enumerate(lengths)]
+            with w.loops.over(index, sizes, range(along, a.type.ndim)):
+                w.code.line(f"{place} = {index[along]} + ({moved})")
+                w.code.line(f"{name}[{subscript(to)}] = {source}[{subscript(index)}]")
 
 
 @handles(np.real)
@@ -231,23 +234,25 @@ def _join(w: Parts, op: Apply, parts: Sequence[Operand], axis: int, new: bool) -
             length_text(v.type.shape[axis], n, axis) for v, n in zip(values, names, strict=True)
         ]
         lengths = [*first[:axis], " + ".join(total), *first[axis + 1 :]]
-    name = w.names.name(out)
-    w.code.line(f"{name} = {w.arrays.empty(lengths, out.type.dtype)}")
+    name, moved = w.names.name(out), w.names.temporary("place")
+    w.arrays.new(out, lengths)
+    w.loops.inside.append(moved)
     offset = "0"
     for k, (v, n) in enumerate(zip(values, names, strict=True)):
         part_lengths = lengths_of(v, n)
-        with w.loops.nest(part_lengths) as index:
+        with w.loops.nest(part_lengths, inner=True) as index:
             if new:
                 place = [*index[:axis], str(k), *index[axis:]]
             else:
                 place = [*index]
                 if offset != "0":
-                    place[axis] = f"{index[axis]} + {offset}"
+                    place[axis] = moved
+                    w.code.line(f"{moved} = {index[axis]} + {offset}")
             text = w.operands.stored(w.elements.element(v, index), out.type.dtype)
             w.code.line(f"{name}[{subscript(place)}] = {text}")
         if not new:
-            moved = part_lengths[axis] if offset == "0" else f"{offset} + {part_lengths[axis]}"
-            offset = name_text(w, moved, "offset") if k + 1 < len(values) else offset
+            end = part_lengths[axis] if offset == "0" else f"{offset} + {part_lengths[axis]}"
+            offset = name_text(w, end, "offset") if k + 1 < len(values) else offset
     if not ndim and not new:
         raise TypeError("of 0-d arrays")
 
@@ -298,6 +303,7 @@ def _diff(w: Parts, op, a, n=1, axis=-1):
     name, out = w.operands.array(a), w.names.name(op.outputs[0])
     length = length_text(a.type.shape[0], name, 0)
     shorter = f"{w.helpers.use('larger')}({length} - 1, 0)"
-    w.code.line(f"{out} = {w.arrays.empty([shorter], a.type.dtype)}")
-    with w.loops.nest([f"{length} - 1"]) as index:
+    w.arrays.new(op.outputs[0], [shorter])
+    with w.loops.nest([f"{length} - 1"], inner=True) as index:
+        w.loops.inside.append(f"{index[0]} + 1")
         w.code.line(f"{out}[{index[0]}] = {name}[{index[0]} + 1] - {name}[{index[0]}]")

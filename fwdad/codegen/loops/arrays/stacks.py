@@ -193,7 +193,7 @@ def _push(w: Parts, op: Apply, stack: Value, x: Any) -> None:
         w.code.line(f"{w.helpers.use('ahead')}({name}, {top}, {size}, 1)")
         view = w.names.temporary("view")
         w.code.line(f"{view} = {_shaped(f'{name}[{top}:{top} + {size}]', lengths)}")
-        with w.loops.nest(lengths) as index:
+        with w.loops.nest(lengths, inner=True) as index:
             item = w.operands.stored(w.elements.element(value, index, steps), t.dtype)
             w.code.line(f"{view}[{subscript(index)}] = {item}")
     w.code.line(f"{top} += {size}")

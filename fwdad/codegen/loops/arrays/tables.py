@@ -28,7 +28,7 @@ def _of_each(w: Parts, op: Any, v: Operand, call: Any) -> str | None:
             text = call(w.elements.element(value, [], steps))
             return w.operands.stored(Term(text, ATOM, numpy_number(out.type.dtype)), out.type.dtype)
         w.arrays.new(out, lengths)
-        with w.loops.nest(lengths) as index:
+        with w.loops.nest(lengths, inner=True) as index:
             name, item = w.names.name(out), call(w.elements.element(value, index, steps))
             w.code.line(f"{name}[{subscript(index)}] = {item}")
     return None
