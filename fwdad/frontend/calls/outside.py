@@ -33,6 +33,7 @@ from fwdad.frontend.syntax.merge import mutables
 from fwdad.frontend.syntax.position import Position
 from fwdad.frontend.syntax.symbols import AppendedTo
 from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.symbol import UNBOUND
 from fwdad.ir.types import is_static_array, number_type
 
 
@@ -186,6 +187,18 @@ class Outside:
         if place not in self.guarded:
             self.guarded.add(place)
             self.guards.append((path, x))
+
+    def looked_up(self, o: Any, key: Any) -> None:
+        """Note which module a program finds by its name, or that it finds none."""
+        if o is sys.modules and isinstance(key, str):
+            self.guard_module(key)
+
+    def guard_module(self, name: str) -> None:
+        """Note which module has a name now, or that none has; a package's own stay."""
+        found = sys.modules.get(name, UNBOUND)
+        of_package = is_library_file(self.position.frame.filename)
+        if not (of_package and isinstance(found, types.ModuleType) and is_trusted_module(found)):
+            self.guard(("item", sys.modules, name), found)
 
     def guard_class(self, cls: type, name: str, found: Any) -> None:
         """Note what a user's class holds under a name."""
