@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 from collections import deque
@@ -23,6 +24,7 @@ from fwdad.frontend.guards import (
     OPAQUE,
     OpaqueError,
     contents,
+    held_by_partial,
     is_trusted_module,
     is_users,
     kind_of,
@@ -205,6 +207,15 @@ class Outside:
         cls = original(cls)
         if is_users(cls) and class_attribute(cls, name) is found:  # a stand-in has its own
             self.guard(("class", cls, name), found)
+
+    def guard_function(self, f: types.FunctionType) -> None:
+        """Note a function's code and defaults, which can be replaced in place."""
+        self.guard(("attribute", f, "__code__"), f.__code__)
+        if f.__defaults__:
+            self.guard(("attribute", f, "__defaults__"), f.__defaults__)
+        if f.__kwdefaults__:
+            bound = functools.partial(f, **f.__kwdefaults__)
+            self.guard(("defaults", f), held_by_partial(bound))
 
     def _guard_contents(self, x: Any, name: str) -> None:
         """Note all that an object holds, because code without a source reads it."""
