@@ -36,7 +36,10 @@ _ARITHMETIC = frozenset({
     "thinned_numbers", "to_int", "trips",
 })  # fmt: skip
 _LAPACK = frozenset({
-    "cofactors", "eigh_upper", "lu_factor", "lu_solve_matrix", "lu_solve_vector", "matrix_power",
+    "cofactors", "eigh_upper", "lapack_cholesky", "lapack_det", "lapack_eigh", "lapack_eigvalsh",
+    "lapack_inv", "lapack_lstsq", "lapack_pinv", "lapack_qr", "lapack_qr_r", "lapack_slogdet",
+    "lapack_svd", "lapack_svdvals", "lu_factor", "lu_solve_matrix", "lu_solve_vector",
+    "matrix_power",
 })  # fmt: skip
 _FOURIER = frozenset({"fourier_fft", "fourier_ifft", "fourier_irfft", "fourier_rfft"})
 _LOOKUPS = frozenset({

@@ -93,7 +93,7 @@ class Flattened:
             return self._by_contents(x)
         if isinstance(x, tuple):
             return self._tuple(x)
-        if isinstance(x, (list, dict)) or is_record(x):
+        if self._is_container(x):
             if id(x) in self._places:  # the same object again
                 k = self._places[id(x)]
                 return ("again", k), lambda _, made: made[k]
@@ -105,6 +105,9 @@ class Flattened:
             message = f"{type_in_words(x)} as an argument cannot be traced: give a list or an array"
             raise UntraceableError(message)
         return static_key(x), lambda _, __: x
+
+    def _is_container(self, x: Any) -> bool:
+        return isinstance(x, (list, dict)) or is_record(x)
 
     def _leaf(self, x: Any) -> tuple[Hashable, Build]:
         if isinstance(x, np.ndarray) and x.dtype.kind not in "biufc":

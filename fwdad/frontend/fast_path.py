@@ -7,7 +7,6 @@ written for that tape: a call costs no loop and no object of ours.
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from fwdad.evaluation.by_tape import MISS
 from fwdad.frontend.captures import COMPARED, fetch
 from fwdad.frontend.parts_of_calls import Parts, Place
+from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.tape import Tape
 from fwdad.ir.analysis.alias import pairs_apart, results_apart
 from fwdad.ir.ops import Program, Value, is_array
@@ -250,7 +250,7 @@ def _place(path: Any, name: str, namespace: dict[str, Any]) -> str | None:
         return f"{name}[{where[1]!r}]"
     if kind == "attribute":
         return f"getattr({name}, {where[1]!r})"
-    if kind == "class" and isinstance(getattr(where[0], where[1], None), types.FunctionType):
+    if kind == "class" and getattr(where[0], where[1], UNBOUND) is class_attribute(*where):
         return f"getattr({name}, {where[1]!r})"
     if kind == "method":
         return f"getattr({name}, {where[1]!r}).__func__"

@@ -7,6 +7,7 @@ with the value that it has. Only the loaded tape refers to the copy, so it needs
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import pickle
 import sys
@@ -115,6 +116,9 @@ class _Places:
             return self.is_own(home)
         if kind == "cell":
             return True
+        if home is sys.modules:
+            value = fetch(path)
+            return value is not UNBOUND and _home_of(value) is None
         if kind == "item":
             return _home_of(home) is None
         if isinstance(home, types.FunctionType):
@@ -126,6 +130,8 @@ class _Places:
         kind, home, *rest = path
         if kind in ("contents", "lengths"):
             return (kind, self.of(home))
+        if home is sys.modules:
+            return (kind, _Modules("" if fetch(path) is UNBOUND else rest[0]), *rest)
         if not self.is_own(path):
             return (kind, self._object(home), *rest)
         value = fetch(path)
@@ -205,6 +211,20 @@ class _ModuleNames(_Module):
 
 def _names_of(module: str) -> dict[str, Any]:
     return vars(importlib.import_module(module))
+
+
+class _Modules(_Module):
+    """The modules by their names where a pickle is loaded, one of them imported if it can be."""
+
+    def __reduce__(self) -> Any:
+        return (_modules_with, (self.name,))
+
+
+def _modules_with(name: str) -> dict[str, Any]:
+    with contextlib.suppress(ImportError):
+        if name:
+            importlib.import_module(name)
+    return sys.modules
 
 
 class _Found:

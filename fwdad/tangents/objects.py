@@ -57,7 +57,7 @@ def set_attributes(x: Any, content: dict[str, Any]) -> None:
         if name in descriptors:
             descriptors[name].__set__(x, value)
         else:
-            object.__getattribute__(x, "__dict__")[name] = value
+            namespace_of(x)[name] = value
 
 
 def delete_attribute(x: Any, name: str) -> None:
@@ -66,7 +66,7 @@ def delete_attribute(x: Any, name: str) -> None:
     if name in descriptors:
         descriptors[name].__delete__(x)
     else:
-        del object.__getattribute__(x, "__dict__")[name]
+        del namespace_of(x)[name]
 
 
 _MANAGED_DICT = 1 << 4

@@ -156,7 +156,24 @@ class Background(threading.Thread):
         self.slope, self.at = slope, [at]
 
 
-@pytest.mark.parametrize("make", [Fitted, Background])
+class OfThread(threading.local):
+    """Each thread has attributes of its own, which are not in the object's own ``__dict__``."""
+
+    def __init__(self, slope, at):
+        self.slope, self.at = slope, [at]
+
+
+class HiddenOfThread(threading.local):
+    __slots__ = ("at",)
+
+    def __init__(self, slope, at):
+        self.slope, self.at = slope, [at]
+
+    def __getattribute__(self, name):
+        raise AttributeError(name)
+
+
+@pytest.mark.parametrize("make", [Fitted, Background, OfThread, HiddenOfThread])
 @pytest.mark.parametrize(
     "derivative",
     [

@@ -99,6 +99,41 @@ def test_gradients_keep_nothing(program: Any, counted: Any) -> None:
     assert kept_by_raising(fwdad.jit(fwdad.grad(program)), counted) == 0
 
 
+def _sums(y: Any) -> Any:
+    return sum(np.sum(part) for part in y) if isinstance(y, tuple) else np.sum(y)
+
+
+NOT_FINITE, NEGATIVE = np.full((4, 4), np.nan), -np.eye(4)
+OF_MATRICES = {
+    "inv": (np.linalg.inv, np.zeros((4, 4))),
+    "inv_of_stack": (np.linalg.inv, np.zeros((2, 4, 4))),
+    "matrix_power": (lambda a: np.linalg.matrix_power(a, -2), np.zeros((4, 4))),
+    "cholesky": (np.linalg.cholesky, NEGATIVE),
+    "det": (np.linalg.det, np.ones((3, 4))),
+    "slogdet": (np.linalg.slogdet, np.ones((3, 4))),
+    "eigh": (lambda a: np.linalg.eigh(a)[0], NOT_FINITE),
+    "eigh_upper": (lambda a: np.linalg.eigh(a, "U")[0], NOT_FINITE),
+    "eigvalsh": (np.linalg.eigvalsh, NOT_FINITE),
+    "svd": (lambda a: np.linalg.svd(a)[1], NOT_FINITE),
+    "svdvals": (lambda a: np.linalg.svd(a, compute_uv=False), NOT_FINITE),
+    "pinv": (np.linalg.pinv, NOT_FINITE),
+    "lstsq": (lambda a: np.linalg.lstsq(a, np.ones(4))[0], np.ones((3, 4))),
+}
+
+
+@pytest.mark.parametrize("name", OF_MATRICES)
+def test_functions_of_matrices_keep_nothing(name: str, counted: Any) -> None:
+    f, a = OF_MATRICES[name]
+    compiled = fwdad.jit(lambda a: _sums(f(a)))
+    times, before = 10, 0
+    for k in range(times + 2):
+        if k == 2:
+            before = counted()
+        with pytest.raises(np.linalg.LinAlgError):
+            compiled(a)
+    assert counted() == before
+
+
 @pytest.mark.parametrize("way", [value, pushed, fwdad.grad], ids=["value", "jvp", "grad"])
 def test_calls_are_right_after_one_that_raised(way: Any) -> None:
     f, x = fwdad.jit(way(one_block)), np.linspace(0.5, 1.0, 5)

@@ -4,6 +4,7 @@ import collections
 import copy
 import random
 import sys
+import threading
 import types
 import weakref
 
@@ -160,6 +161,27 @@ def test_write_is_undone_where_fwdad_refuses(write):
         fwdad.jacobian(f, X, chunk=2)
     assert same(o, before)
     assert {name: id(value) for name, value in vars(o).items()} == identities
+
+
+class OfThread(threading.local):
+    """What is no slot is in a dict of the thread, not in the object's own ``__dict__``."""
+
+    __slots__ = ("mass",)
+
+
+@pytest.mark.parametrize("chunk", [1, 2])
+def test_attributes_of_a_thread(chunk):
+    o = OfThread()
+    o.mass, o.speed = 1.0, 2.0
+
+    def f(x):
+        o.mass, o.speed = o.mass * x[0], o.speed * x[1]
+        o.new = x[2]
+        return x * o.mass
+
+    fwdad.jacobian(f, X, chunk=chunk)
+    assert (o.mass, vars(o)) == (X[0], {"speed": 2.0 * X[1], "new": X[2]})
+    assert type(o.mass) is np.float64
 
 
 def test_every_chunk_sees_the_same_state():

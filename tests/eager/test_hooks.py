@@ -297,6 +297,20 @@ class Slotted:
         self.c = math.sin(self.a) * self.b
 
 
+@dataclasses.dataclass(slots=True)
+class OtherDefaults:
+    a: float
+    b: float = 0.5
+    c: list = dataclasses.field(default_factory=lambda: [1.0])
+    d: float = dataclasses.field(init=False)
+
+    def __post_init__(self):
+        self.d = self.a * self.b * self.c[0]
+
+
+OtherDefaults.__init__.__defaults__ = (0.75, [3.0])
+
+
 class Pair(typing.NamedTuple):
     a: float
     b: float
@@ -312,6 +326,7 @@ def records(x):
         frozen.c,
         dataclasses.replace(frozen, a=x[1]).c,
         slotted.c,
+        OtherDefaults(x[1]).d,
         dataclasses.replace(slotted, b=x[2]).c,
         *dataclasses.astuple(slotted),
         pair.mean(),

@@ -462,6 +462,152 @@ def keyword_default_replaced():
     return lambda: helper(), lambda: helper.__kwdefaults__.update(a=3.0)
 
 
+def _generated():
+    """A class whose ``__init__`` is generated code."""
+
+    @dataclasses.dataclass
+    class Point:
+        a: float
+        k: float = 2.0
+        n: list = dataclasses.field(default_factory=lambda: [2.0])
+
+    return Point
+
+
+@kind
+def default_of_generated_init():
+    cls = _generated()
+    defaults = cls.__init__.__defaults__
+    return (
+        lambda: cls(1.0).k,
+        lambda: setattr(cls.__init__, "__defaults__", (3.0, *defaults[1:])),
+    )
+
+
+@kind
+def default_factory_of_generated_init():
+    cls = _generated()
+    return (
+        lambda: cls(1.0).n[0],
+        lambda: setattr(cls.__init__, "__defaults__", (2.0, [3.0])),
+    )
+
+
+@kind
+def keyword_default_of_generated_init():
+    @dataclasses.dataclass(kw_only=True)
+    class Point:
+        k: float = 2.0
+
+    return lambda: Point().k, lambda: setattr(Point.__init__, "__kwdefaults__", {"k": 3.0})
+
+
+@kind
+def default_of_slots():
+    @dataclasses.dataclass(slots=True)
+    class Point:
+        k: float = 2.0
+
+    return lambda: Point().k, lambda: setattr(Point.__init__, "__defaults__", (3.0,))
+
+
+@kind
+def default_of_slots_before_post_init():
+    @dataclasses.dataclass(slots=True)
+    class Point:
+        a: float
+        k: float = 2.0
+        square: float = dataclasses.field(init=False)
+
+        def __post_init__(self):
+            self.square = self.k**2
+
+    def change():
+        Point.__init__.__defaults__ = (3.0,)
+
+    return lambda: Point(1.0).square, change
+
+
+@kind
+def default_of_named_tuple():
+    cls = collections.namedtuple("cls", "a k", defaults=(2.0,))
+    return lambda: cls(1.0).k, lambda: setattr(cls.__new__, "__defaults__", (3.0,))
+
+
+@kind
+def field_without_init():
+    @dataclasses.dataclass
+    class Point:
+        k: float = dataclasses.field(init=False, default=2.0)
+
+    return lambda: Point().k, lambda: setattr(Point, "k", 3.0)
+
+
+def _setting(cls, name, value):
+    return lambda: setattr(cls, name, value)
+
+
+@kind
+def init_replaced():
+    class Point:
+        def __init__(self):
+            self.k = 2.0
+
+    return lambda: Point().k, _setting(Point, "__init__", lambda self: setattr(self, "k", 3.0))
+
+
+@kind
+def generated_init_replaced():
+    cls = _generated()
+
+    def init(self, a):
+        self.k = 3.0
+
+    return lambda: cls(1.0).k, _setting(cls, "__init__", init)
+
+
+@kind
+def post_init_replaced():
+    @dataclasses.dataclass
+    class Point:
+        a: float
+
+        def __post_init__(self):
+            self.k = 2.0
+
+    return lambda: Point(1.0).k, _setting(
+        Point, "__post_init__", lambda self: setattr(self, "k", 3.0)
+    )
+
+
+@kind
+def post_init_added():
+    """Nobody calls it: there was none when ``__init__`` was generated."""
+    cls = _generated()
+
+    def finish(self):
+        self.k = 3.0
+
+    def change():
+        cls.__post_init__ = finish
+        cls.__init__.__defaults__ = (4.0, *cls.__init__.__defaults__[1:])
+
+    return lambda: cls(1.0).k, change
+
+
+@kind
+def new_added():
+    class Point:
+        k = 2.0
+
+    def new(cls):
+        made = object.__new__(cls)
+        made.k = 3.0
+        return made
+
+    return lambda: Point().k, _setting(Point, "__new__", new)
+
+
 @kind
 def default_list():
     def helper(a=[2.0]):

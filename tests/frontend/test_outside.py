@@ -2,6 +2,7 @@
 
 import argparse
 import functools
+import importlib
 import linecache
 import sys
 import types
@@ -131,6 +132,103 @@ def test_what_a_module_holds_may_change(f, home, monkeypatch):
     assert fast(3.0) == f(3.0)
     made.scaled = helper
     assert fast(3.0) == f(3.0)
+
+
+def by_import_statement(x):
+    import outside_module
+
+    return x * outside_module.RATE
+
+
+def by_import_of_part(x):
+    import outside_package.part as inner
+
+    return x * inner.RATE
+
+
+def by_import_of_name(x):
+    from outside_module import RATE
+
+    return x * RATE
+
+
+def by_import_from_package(x):
+    from outside_package import part
+
+    return x * part.RATE
+
+
+def by_import_from_part(x):
+    from outside_package.part import RATE
+
+    return x * RATE
+
+
+def by_item(x):
+    return x * sys.modules["outside_module"].RATE
+
+
+def by_get(x):
+    return x * sys.modules.get("outside_module").RATE
+
+
+def by_function(x):
+    return x * importlib.import_module("outside_module").RATE
+
+
+def by_what_is_there(x):
+    return x * (7.0 if "outside_other" in sys.modules else 5.0)
+
+
+def by_failing(x):
+    try:
+        import outside_other
+    except ImportError:
+        return x * 5.0
+    return x * outside_other.RATE
+
+
+def by_import_of_standard_library(x):
+    import colorsys
+
+    return x * getattr(colorsys, "RATE", 5.0)
+
+
+MODULES = ("outside_module", "outside_package", "outside_package.part")
+SOMETIMES = ("outside_other", "colorsys")  # put there for one rate alone; one is Python's, too
+
+
+def put_modules(rate):
+    for name in SOMETIMES:
+        sys.modules.pop(name, None)
+    for name in MODULES + SOMETIMES * (rate == 7.0):
+        sys.modules[name] = types.ModuleType(name)
+        sys.modules[name].RATE = rate
+    sys.modules["outside_package"].__path__ = []
+    sys.modules["outside_package"].part = sys.modules["outside_package.part"]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        by_import_statement, by_import_of_part, by_import_of_name, by_import_from_package,
+        by_import_from_part, by_item, by_get, by_function, by_what_is_there, by_failing,
+        by_import_of_standard_library,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("way", ["jit", "grad", "jit of grad"])
+def test_a_module_may_be_replaced(f, way, monkeypatch):
+    for name in (*MODULES, *SOMETIMES):
+        monkeypatch.setitem(sys.modules, name, None)
+    made = {
+        "jit": lambda: jit(f, backend="numpy"),
+        "grad": lambda: fwdad.grad(f),
+        "jit of grad": lambda: jit(fwdad.grad(f), backend="numpy"),
+    }[way]()
+    for rate in (5.0, 7.0, 5.0):
+        put_modules(rate)
+        assert f(1.0) == rate
+        assert [made(1.0) for _ in range(3)] == [rate] * 3
 
 
 def largest(x, y):

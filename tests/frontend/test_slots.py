@@ -1,5 +1,7 @@
 """Derivatives through objects with ``__slots__``, and what a trace leaves of its stand-ins."""
 
+import threading
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -56,6 +58,22 @@ def test_results_are_of_the_class_itself():
         assert not hasattr(x, "__dict__")
     assert vars(loose) == {"mass": 1.0}
     assert "__fwdad" not in repr(pair) + repr(body)
+
+
+class OfThread(threading.local):
+    """What is no slot is in a dict of the thread, not in the object's own ``__dict__``."""
+
+    __slots__ = ("mass",)
+
+
+def test_a_result_has_the_attributes_of_its_thread():
+    def f(x):
+        o = OfThread()
+        o.mass, o.speed = x, x * x
+        return o
+
+    o = fwdad.jit(f, backend="numpy")(2.0)
+    assert (type(o), o.mass, vars(o)) == (OfThread, 2.0, {"speed": 4.0})
 
 
 def test_nobody_hears_of_stand_ins():

@@ -1,6 +1,7 @@
 """Tapes are functions: called, differentiated, compiled, called in traced functions, pickled."""
 
 import copy
+import importlib
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -256,6 +258,37 @@ def test_other_code_in_the_other_process(monkeypatch):
     monkeypatch.setattr(programs.helper, "__code__", other)
     with pytest.raises(TypeError, match="reads from outside"):
         pickle.loads(text)(X)
+
+
+IMPORTS = """
+def f(x):
+    from . import rates
+    from .rates import RATE
+    try:
+        import outside_imports.missing
+    except ImportError:
+        return x * (rates.RATE + RATE)
+    return x
+"""
+
+
+def test_modules_that_a_program_imports(tmp_path, monkeypatch):
+    package = tmp_path / "outside_imports"
+    package.mkdir()
+    for name, text in {"__init__": "", "rates": "RATE = 2.0", "programs": IMPORTS}.items():
+        (package / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    programs = importlib.import_module("outside_imports.programs")
+    tape = fwdad.trace(programs.f, 1.0)
+    text = pickle.dumps(tape)
+    del sys.modules["outside_imports.rates"]
+    assert pickle.loads(text)(3.0) == 12.0  # it is imported again
+    sys.modules["outside_imports.missing"] = types.ModuleType("outside_imports.missing")
+    for stale in (tape, pickle.loads(text)):
+        with pytest.raises(TypeError, match="reads from outside"):
+            stale(3.0)
+    for name in [name for name in sys.modules if name.startswith("outside_imports")]:
+        del sys.modules[name]
 
 
 def test_a_tape_that_does_not_hold_any_more(monkeypatch):

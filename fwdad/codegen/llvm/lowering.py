@@ -5,33 +5,29 @@ The semantics are Numba's. Importing this module needs Numba.
 
 from __future__ import annotations
 
-import functools
 import operator
 from typing import Any
 
 from numba.core import cgutils, ir
 from numba.core import types as _types
-from numba.core.callconv import RETCODE_NONE, RETCODE_OK
 from numba.core.errors import LoweringError
-from numba.core.lowering import Lower
 
 from fwdad.codegen.boxing import with_result_type
 from fwdad.codegen.llvm import blas, elements, reshaping
 from fwdad.codegen.llvm.allocation import copied, lengths_of
 from fwdad.codegen.llvm.blas import ProductType
-from fwdad.codegen.llvm.checks import OWNERS, say_where
+from fwdad.codegen.llvm.checks import say_where
 from fwdad.codegen.llvm.nests.code import NestType, write_call
 from fwdad.codegen.llvm.nests.expressions import implementation
+from fwdad.codegen.llvm.unwinding import UnwindingLower
 from fwdad.codegen.loops.array_provenance import Arrays, Given, met
 from fwdad.codegen.numba_support import CHECK_BOUNDS
 
 types: Any = _types
 
-_OWNING: dict[Any, bool] = {}
 _OWNER = types.MemInfoPointer(types.voidptr)
 
 _NUMBERS = (types.Integer, types.Float, types.Complex, types.Boolean)
-_RETURNED = (RETCODE_OK.constant, RETCODE_NONE.constant)  # codes of functions that have not raised
 _POWERS = (operator.pow, operator.ipow)
 
 INNER = "__fwdad_inner__"
@@ -40,67 +36,10 @@ PART = "__fwdad_part__"
 """The attribute of a function that was cut out of another one."""
 
 
-class ProgramLower(Lower):  # type: ignore[misc]
+class ProgramLower(UnwindingLower):
     """Writes LLVM code; each element access has at most one check."""
 
     _known: dict[Any, list[Given]] | None = None  # facts about the arguments of nests
-
-    def setup_function(self, fndesc: Any) -> None:
-        """Begin the function; where it raises, it drops the references of its variables.
-
-        Numba's functions lose them: each call that raises would leak the arrays it has made.
-        """
-        super().setup_function(fndesc)
-        setattr(self.builder, OWNERS, set())
-        self._ages: dict[str, int] = {}
-        unwinding: dict[tuple[str, ...], Any] = {}
-        write_return = self.builder.ret
-
-        def unwind(owners: tuple[str, ...]) -> Any:
-            """The block that drops the youngest of these, then the others, and leaves.
-
-            What is freed in the opposite order of its creation shares all but one of its blocks.
-            """
-            if owners not in unwinding:
-                block = unwinding[owners] = self.builder.append_basic_block("unwinds")
-                with self.builder.goto_block(block):
-                    if owners:
-                        youngest = owners[-1]
-                        self.decref(self.typeof(youngest), self.loadvar(youngest))
-                        self.builder.branch(unwind(owners[:-1]))
-                    else:
-                        write_return(self.builder.load(raised))
-            return unwinding[owners]
-
-        def ret(code: Any) -> Any:
-            if getattr(code, "constant", None) in _RETURNED or not self._owners:
-                return write_return(code)
-            self.builder.store(code, raised)
-            return self.builder.branch(
-                unwind(tuple(sorted(self._owners, key=self._ages.__getitem__)))
-            )
-
-        raised = cgutils.alloca_once(self.builder, RETCODE_OK.type)
-        self.builder.ret = ret
-
-    def pre_block(self, block: Any) -> None:
-        """Begin a block of statements."""
-        super().pre_block(block)
-        live = self.func_ir.variable_lifetime.livemap[self._starts[id(block)]]
-        kept = live & self.varmap.keys()  # others are local to a block
-        owners = {name for name in kept if self._counts(self.typeof(name))}
-        setattr(self.builder, OWNERS, owners)
-
-    @property
-    def _owners(self) -> set[str]:
-        """The variables that may own memory where code is written now."""
-        owners: set[str] = getattr(self.builder, OWNERS)
-        return owners
-
-    @functools.cached_property
-    def _starts(self) -> dict[int, int]:
-        """Where each block begins."""
-        return {id(block): start for start, block in self.blocks.items()}
 
     def create_cpython_wrapper(self, release_gil: bool = False) -> Any:
         """Create the wrapper that Python calls."""
@@ -130,15 +69,8 @@ class ProgramLower(Lower):  # type: ignore[misc]
         if isinstance(t, types.Array):
             owner = elements.owner_of(self.context, self.builder, t, value)
             how(self.builder, _OWNER, owner)
-        elif self._counts(t):
+        elif self.counts(t):
             how(self.builder, t, value)
-
-    def _counts(self, t: Any) -> bool:
-        """Whether a value of a type may own memory."""
-        known = _OWNING.get(t)
-        if known is None:
-            known = _OWNING[t] = self.context.data_model_manager[t].contains_nrt_meminfo()
-        return known
 
     def alloca_lltype(self, name: str, lltype: Any, **_: Any) -> Any:
         """Allocate a variable, without the debug information that would need its size."""
@@ -147,21 +79,17 @@ class ProgramLower(Lower):  # type: ignore[misc]
     def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
         """Assign to a variable."""
         t = self.typeof(name)
-        counts = self._counts(t)
+        counts = self.counts(t)
         if name in self._singly_assigned_vars or argidx is not None or counts:
             super().storevar(value, name, argidx)
-            if counts:
-                self._owners.add(name)
-                self._ages.setdefault(name, len(self._ages))
         else:  # there is nothing to free
             self._alloca_var(name, t)
             self.builder.store(value, self.getvar(name))
 
     def delvar(self, name: str) -> None:
         """Delete a variable."""
-        if self._counts(self.typeof(name)):
+        if self.counts(self.typeof(name)):
             super().delvar(name)
-            self._owners.discard(name)
 
     def lower_inst(self, inst: Any) -> Any:
         """Lower a statement; Numba's own method formats each as text first."""

@@ -17,11 +17,13 @@ from numba.core import types as _types
 from numba.extending import get_cython_function_address, intrinsic, overload
 from numba.np import linalg as _numba
 
+from fwdad.codegen.llvm.unwinding import UnwindingCompiler
 from fwdad.codegen.numba_support import CHECK_BOUNDS
 from fwdad.tangents.adjugate import WELL_CONDITIONED
 
 types: Any = _types
-_njit = njit(boundscheck=CHECK_BOUNDS)
+_OPTIONS = {"pipeline_class": UnwindingCompiler}
+_njit = njit(boundscheck=CHECK_BOUNDS, **_OPTIONS)
 _KINDS = {types.float32: "s", types.float64: "d", types.complex64: "c", types.complex128: "z"}
 _INT = ir.IntType(32)
 
@@ -136,6 +138,53 @@ def lu_solve_matrix(columns, pivots, b):
     return x.T
 
 
+# -- what Numba has, compiled so that it leaks nothing where it raises
+
+
+def _of_numba(name: str, implementation: Any) -> Any:
+    """A function that compiled code calls, with one of Numba's implementations."""
+
+    def call(*_args: Any) -> Any:
+        raise NotImplementedError
+
+    call.__name__ = call.__qualname__ = f"lapack_{name}"
+    overload(call, jit_options=_OPTIONS, strict=False)(implementation)
+    return call
+
+
+lapack_cholesky = _of_numba("cholesky", _numba.cho_impl)
+lapack_eigh = _of_numba("eigh", _numba.eigh_impl)
+lapack_eigvalsh = _of_numba("eigvalsh", _numba.eigvalsh_impl)
+lapack_inv = _of_numba("inv", _numba.inv_impl)
+lapack_lstsq = _of_numba("lstsq", _numba.lstsq_impl)
+lapack_pinv = _of_numba("pinv", _numba.pinv_impl)
+lapack_qr = _of_numba("qr", _numba.qr_impl)
+lapack_slogdet = _of_numba("slogdet", _numba.slogdet_impl)
+lapack_svd = _of_numba("svd", _numba.svd_impl)
+
+
+@_njit
+def lapack_det(a):
+    """The determinant of a matrix."""
+    sign, logarithm = lapack_slogdet(a)
+    return sign * np.exp(logarithm)
+
+
+@_njit
+def lapack_qr_r(a):
+    """The triangular factor of a matrix."""
+    return lapack_qr(a)[1]
+
+
+@_njit
+def lapack_svdvals(a):
+    """The singular values of a matrix."""
+    return lapack_svd(a, 0)[1]
+
+
+# -- functions of our own of matrices
+
+
 @_njit
 def matrix_power(a, n):
     """A power of a square matrix, by repeated squaring, as NumPy forms it."""
@@ -143,7 +192,7 @@ def matrix_power(a, n):
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
     if n == 0:
         return np.eye(a.shape[0]).astype(a.dtype)
-    square = np.linalg.inv(a) if n < 0 else a.copy()
+    square = lapack_inv(a) if n < 0 else a.copy()
     left, power, made = abs(n), square, False
     while left > 0:
         if left & 1:
@@ -160,7 +209,7 @@ def eigh_upper(a):
     raise NotImplementedError
 
 
-@overload(eigh_upper)
+@overload(eigh_upper, jit_options=_OPTIONS)
 def _eigh_upper(a):
     """Like Numba's ``eigh``, which reads the lower triangle: there, vectors have other signs."""
     evd = _numba._LAPACK().numba_ez_xxxevd(a.dtype)
@@ -190,10 +239,10 @@ def cofactors(a, determinant):
     if n == 0:
         return np.empty((0, 0), a.dtype)
     if determinant != 0:  # so no pivot is zero
-        inverse = np.linalg.inv(a)
+        inverse = lapack_inv(a)
         if not _largest_column(a) * _largest_column(inverse) >= WELL_CONDITIONED:
             return determinant * inverse.T
-    u, s, vh = np.linalg.svd(a, 1)  # type: ignore[call-overload]
+    u, s, vh = lapack_svd(a, 1)
     left = np.conj(u)
     for k in range(n):
         others = 1.0
@@ -202,7 +251,7 @@ def cofactors(a, determinant):
                 others *= s[j]
         for i in range(n):
             left[i, k] *= others
-    return np.linalg.det(u) * np.linalg.det(vh) * np.dot(left, np.conj(vh))
+    return lapack_det(u) * lapack_det(vh) * np.dot(left, np.conj(vh))
 
 
 @_njit

@@ -79,7 +79,8 @@ def _initialise(
     """Run ``__init__``; if a dataclass generated it, its ``__post_init__`` is still the user's."""
     post = getattr(cls, "__post_init__", None)
     attributes = namespace_of(o)
-    if post is None or not hasattr(cls, "__dataclass_fields__"):
+    generated = hasattr(cls, "__dataclass_fields__")
+    if post is None or not generated or "__post_init__" not in init.__code__.co_names:
         call(init, o, *args, **kwargs)
         return
     if attributes is None:
@@ -97,14 +98,13 @@ def _initialise_slots(
 ) -> None:
     """Replay the generated ``__init__`` of a dataclass with slots, field by field."""
     bound = inspect.signature(init).bind(o, *args, **kwargs)
+    bound.apply_defaults()
     extra = []
     for name, field in cls.__dataclass_fields__.items():
-        if field.init and name in bound.arguments:
-            value = bound.arguments[name]
-        elif field.default_factory is not dataclasses.MISSING:
+        value = bound.arguments.get(name, field.default) if field.init else field.default
+        made = not field.init or value is dataclasses._HAS_DEFAULT_FACTORY  # type: ignore[attr-defined]
+        if made and field.default_factory is not dataclasses.MISSING:
             value = call(field.default_factory)
-        else:
-            value = field.default
         if field._field_type is dataclasses._FIELD_INITVAR:  # type: ignore[attr-defined]
             extra.append(value)
         elif field._field_type is dataclasses._FIELD and value is not dataclasses.MISSING:  # type: ignore[attr-defined]

@@ -19,6 +19,7 @@ from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager.memory.undo import MISSING, Attributes, UndoLog, slot_names, slot_of
 from fwdad.eager.run import LEFT, Tag
 from fwdad.tangents.namespaces import namespace_of
+from fwdad.tangents.objects import in_c
 from fwdad.tangents.plain import plain
 
 _ATOMS = {
@@ -89,7 +90,7 @@ class Plainly:
     def _slot(self, o: Any, name: str, value: Any) -> None:
         new = self.value(value)
         if new is not value:
-            object.__setattr__(o, name, new)
+            in_c(type(o), "__setattr__")(o, name, new)
 
     def _name(self, target: Any) -> None:
         """Visit a cell, or a name in a namespace or class."""

@@ -21,6 +21,7 @@ from fwdad.core.existing_objects import Existing
 from fwdad.eager.memory.shadow import KEPT, SHADOWED, Shadow, before_write, owner_of
 from fwdad.errors import AliasedArgumentError, is_library_file
 from fwdad.tangents.namespaces import namespace_of
+from fwdad.tangents.objects import in_c
 from fwdad.tangents.plain import plain
 
 MISSING = object()
@@ -421,16 +422,17 @@ def _restore_array(whole: Any, content: np.ndarray) -> None:
 def restore_object(owner: Any, content: Any) -> None:
     """Restore the former content of a container or an object."""
     if isinstance(content, Attributes):
+        store, delete = (in_c(type(owner), name) for name in ("__setattr__", "__delattr__"))
         for name, value in content.in_c.items():
             if object.__getattribute__(owner, name) is not value:
-                object.__setattr__(owner, name, value)
+                store(owner, name, value)
         if content.held is not None:
-            _restore_dict(dict, owner.__dict__, content.held)
+            _restore_dict(dict, namespace_of(owner), content.held)
         for name, value in content.slots.items():
             if value is not MISSING:
-                object.__setattr__(owner, name, value)
+                store(owner, name, value)
             elif slot_of(owner, name) is not MISSING:
-                object.__delattr__(owner, name)
+                delete(owner, name)
     elif isinstance(owner, list):
         list.__setitem__(owner, slice(None), content)
     elif isinstance(owner, deque):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import types
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -107,6 +108,14 @@ def _getattr(tracer: Tracer, o: Any, name: str, *default: Any) -> Any:
 
 
 builtin(hasattr)(has_attribute)
+
+
+@builtin(importlib.import_module)
+def _import_module(tracer: Tracer, name: str, package: Any = None) -> Any:
+    try:
+        return native(importlib.import_module, name, package)
+    finally:
+        tracer.outside.guard_module(native(importlib.util.resolve_name, name, package))
 
 
 @builtin(setattr)

@@ -18,6 +18,7 @@ from fwdad.frontend.arguments import traced_object
 from fwdad.frontend.calls.kinds import CONTAINERS, mentions_symbols
 from fwdad.frontend.calls.made_objects import own_what_it_holds
 from fwdad.frontend.calls.operations import OperationCalls
+from fwdad.frontend.guards import is_users
 from fwdad.frontend.slots import class_attribute, has_slots
 from fwdad.frontend.syntax.attributes import Attributes
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
@@ -62,6 +63,10 @@ class ClassCalls:
         """The instance that ``type.__call__`` makes."""
         init = getattr(cls, "__init__", None)
         new: Any = cls.__new__
+        for name, method in (("__new__", new), ("__init__", init)):
+            self.outside.guard_class(cls, name, class_attribute(cls, name))
+            if isinstance(method, types.FunctionType) and is_users(cls):
+                self.outside.guard_function(method)
         if isinstance(class_attribute(cls, "__getattribute__"), types.FunctionType):
             self.attributes.refuse_getattribute(cls)
         if isinstance(new, types.FunctionType) and find_source(new) is not None:
@@ -99,7 +104,7 @@ class ClassCalls:
             return instance
         parameters = getattr(cls, "__dataclass_params__", None)
         if parameters is not None and parameters.init:
-            return self._make_dataclass(cls, args, kwargs)
+            return self._make_dataclass(cls, init, args, kwargs)
         if cls is str and mentions_symbols((args, kwargs)):
             return UnknownText(self.position.location(), known_part(args[0]) if args else "…")
         self.operations.refuse_impure(cls)
@@ -125,7 +130,7 @@ class ClassCalls:
         instance = native(new, cls)  # not of an abstract class
         return traced_object(cls) if has_slots(cls) else instance
 
-    def _make_dataclass(self, cls: Any, args: Any, kwargs: Any) -> Any:
+    def _make_dataclass(self, cls: Any, init: Any, args: Any, kwargs: Any) -> Any:
         """The instance that a generated ``__init__`` makes."""
         fields = cls.__dataclass_fields__
         if any(f._field_type.name == "_FIELD_INITVAR" for f in fields.values()):
@@ -136,21 +141,24 @@ class ClassCalls:
             raise UntraceableError(message, self.position.location())
         instance = self._blank(cls)
         self.recorder.journal.own(vars(instance), namespace=True)
-        signature = inspect.signature(cls)
-        bound_arguments = native(lambda: signature.bind(*args, **kwargs)).arguments
+        signature = inspect.signature(init)
+        bound = native(lambda: signature.bind(instance, *args, **kwargs))
+        given = set(bound.arguments)
+        bound.apply_defaults()
         frozen = cls.__dataclass_params__.frozen
         store = self.attributes.set_plain_attribute if frozen else self.attributes.set_attribute
         for field in dataclasses.fields(cls):
-            if field.init and field.name in bound_arguments:
-                value = bound_arguments[field.name]
-            elif field.default_factory is not dataclasses.MISSING:
+            value = bound.arguments.get(field.name, field.default) if field.init else field.default
+            made = not field.init or value is dataclasses._HAS_DEFAULT_FACTORY  # type: ignore[attr-defined]
+            if made and field.default_factory is not dataclasses.MISSING:
                 value = self.tracer.call(field.default_factory, (), {})
-            elif field.default is not dataclasses.MISSING:
-                value = self.outside.bound(field.default, field.name)
-            else:
-                continue
+            elif value is dataclasses.MISSING or not (field.init or has_slots(cls)):
+                continue  # the class has it
+            elif field.name not in given:
+                value = self.outside.bound(value, field.name)
             store(instance, field.name, value)
-        finish = getattr(cls, "__post_init__", None)
-        if finish is not None:
-            self.tracer.call(finish, (instance,), {})
+        if "__post_init__" in init.__code__.co_names:  # the class had one when this was generated
+            held = class_attribute(cls, "__post_init__")
+            self.outside.guard_class(cls, "__post_init__", held)
+            self.tracer.call(cls.__post_init__, (instance,), {})
         return instance

@@ -37,6 +37,8 @@ def call_method(tracer: Tracer, owner: Any, name: str, args: Any, kwargs: Any) -
         args = tuple(a if isinstance(a, CONTAINERS) else _items(tracer, a) for a in args)
     if name in ("insert", "pop", "rotate", "setdefault", "get") and args:
         args = (tracer.values.known(args[0]), *args[1:])
+    if name in ("get", "__contains__", "__getitem__") and args:
+        tracer.outside.looked_up(owner, args[0])
     result = native(lambda: _in_c(owner, name)(*args, **kwargs))
     return tracer.values.made(result) if name == "copy" or base is set else result
 

@@ -27,7 +27,6 @@ from fwdad.frontend.calls.operations import OperationCalls
 from fwdad.frontend.calls.purity import is_of_files, is_trusted
 from fwdad.frontend.calls.recursion import Programs, RecursionFound
 from fwdad.frontend.calls.sparse_products import is_product, product
-from fwdad.frontend.guards import held_by_partial
 from fwdad.frontend.numpy_sources.table import SOURCES
 from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.syntax.blocks import Blocks
@@ -153,7 +152,7 @@ class InlineCalls:
         by_name = {own.get(name, name): x for name, x in (f.__kwdefaults__ or {}).items()}
         options = (f.__defaults__ or (), by_name)
         if not library:
-            self._guard_function(f)
+            self.outside.guard_function(f)
         try:
             bound = self._bind(source.node, *options, args, kwargs)
         except AlwaysRaises:
@@ -166,15 +165,6 @@ class InlineCalls:
             run = (frame, source.node, bound, f.__code__)
             return self._inline_or_apply(public, run, args, kwargs)
         return self._run_frame(frame, source.node, bound, f.__code__)
-
-    def _guard_function(self, f: types.FunctionType) -> None:
-        """Guard a function's code and defaults, which can be replaced in place."""
-        self.outside.guard(("attribute", f, "__code__"), f.__code__)
-        if f.__defaults__:
-            self.outside.guard(("attribute", f, "__defaults__"), f.__defaults__)
-        if f.__kwdefaults__:
-            bound = functools.partial(f, **f.__kwdefaults__)
-            self.outside.guard(("defaults", f), held_by_partial(bound))
 
     def _makes_object(self, f: types.FunctionType, args: Any) -> bool:
         """Whether a function makes an object of SciPy's, or writes the first attributes of one."""

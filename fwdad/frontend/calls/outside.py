@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 from collections import deque
@@ -23,6 +24,7 @@ from fwdad.frontend.guards import (
     OPAQUE,
     OpaqueError,
     contents,
+    held_by_partial,
     is_trusted_module,
     is_users,
     kind_of,
@@ -33,6 +35,7 @@ from fwdad.frontend.syntax.merge import mutables
 from fwdad.frontend.syntax.position import Position
 from fwdad.frontend.syntax.symbols import AppendedTo
 from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.symbol import UNBOUND
 from fwdad.ir.types import is_static_array, number_type
 
 
@@ -187,11 +190,32 @@ class Outside:
             self.guarded.add(place)
             self.guards.append((path, x))
 
+    def looked_up(self, o: Any, key: Any) -> None:
+        """Note which module a program finds by its name, or that it finds none."""
+        if o is sys.modules and isinstance(key, str):
+            self.guard_module(key)
+
+    def guard_module(self, name: str) -> None:
+        """Note which module has a name now, or that none has; a package's own stay."""
+        found = sys.modules.get(name, UNBOUND)
+        of_package = is_library_file(self.position.frame.filename)
+        if not (of_package and isinstance(found, types.ModuleType) and is_trusted_module(found)):
+            self.guard(("item", sys.modules, name), found)
+
     def guard_class(self, cls: type, name: str, found: Any) -> None:
         """Note what a user's class holds under a name."""
         cls = original(cls)
         if is_users(cls) and class_attribute(cls, name) is found:  # a stand-in has its own
             self.guard(("class", cls, name), found)
+
+    def guard_function(self, f: types.FunctionType) -> None:
+        """Note a function's code and defaults, which can be replaced in place."""
+        self.guard(("attribute", f, "__code__"), f.__code__)
+        if f.__defaults__:
+            self.guard(("attribute", f, "__defaults__"), f.__defaults__)
+        if f.__kwdefaults__:
+            bound = functools.partial(f, **f.__kwdefaults__)
+            self.guard(("defaults", f), held_by_partial(bound))
 
     def _guard_contents(self, x: Any, name: str) -> None:
         """Note all that an object holds, because code without a source reads it."""

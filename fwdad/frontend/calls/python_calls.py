@@ -30,8 +30,9 @@ from fwdad.errors import (
     message_of,
     type_in_words,
 )
-from fwdad.frontend.arguments import Build, Flattened, is_record, new_object
+from fwdad.frontend.arguments import Build, Flattened, new_object
 from fwdad.frontend.calls.known_calls import WRITES, draws, numbers_kept, watched
+from fwdad.frontend.calls.purity import is_of_package
 from fwdad.frontend.guards import CONSTANT, INPUT, contents, kind_of
 from fwdad.frontend.pickled_tapes import names_in_pickle
 from fwdad.frontend.result_parts import Again, MethodOf, Run, Take
@@ -45,8 +46,10 @@ from fwdad.ir.primitives.opaque_call import Whole
 from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.ir.types import BOOL, ArrayType, Size, number_type
 from fwdad.rules.core.registry import function_name
+from fwdad.tangents import sparse
+from fwdad.tangents.fields import has_finalizer
 from fwdad.tangents.namespaces import namespace_of
-from fwdad.tangents.objects import attributes_of
+from fwdad.tangents.objects import attributes_of, has_fields
 from fwdad.tangents.plain import plain
 
 
@@ -193,10 +196,13 @@ class _Result(Flattened):
             text = UnknownText(None)  # perhaps of numbers
             return (str, "…"), lambda *_: text
         a_leaf = number_type(held) is not None or isinstance(held, np.ndarray)
-        if not (a_leaf or isinstance(held, (tuple, list, dict)) or is_record(held)):
+        if not (a_leaf or isinstance(held, tuple) or self._is_container(held)):
             if held is not None and not isinstance(held, _UNCHANGING):
                 raise UntraceableError(f"its result is, or holds, {type_in_words(held)}")
         return super()._take(x)
+
+    def _is_container(self, x: Any) -> bool:
+        return super()._is_container(x) or _is_all_attributes(x)
 
     def _with_attributes(self, x: Any) -> tuple[Hashable, Build]:
         """A tuple with attributes beside its items."""
@@ -232,6 +238,14 @@ class _Result(Flattened):
             return y
 
         return (cls, names, keys), build
+
+
+def _is_all_attributes(x: Any) -> bool:
+    """Whether an object is one of a package's that has no state beside its attributes."""
+    cls = type(x)
+    if not is_of_package(cls) or sparse.is_of_sparse_arrays(cls):
+        return False
+    return type(namespace_of(x)) is dict and has_fields(cls) and not has_finalizer(cls)
 
 
 _UNCHANGING = (str, bytes, type, types.FunctionType, types.ModuleType, np.dtype, enum.Enum)

@@ -178,6 +178,7 @@ class Conditions:
         open_items = isinstance(container, (list, tuple)) and Optional in map(type, container)
         if isinstance(container, (set, frozenset, dict)):  # as a key is
             item = self.values.known(self.values.number(item))
+            self.tracer.outside.looked_up(container, item)
         if type(container) is Symbol or type(item) in (Symbol, Optional) or open_items:
             items = iteration.sequence(container)
             if items is None:

@@ -12,6 +12,14 @@ from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import UNBOUND, Symbol
 
 
+def _absolute(node: ast.ImportFrom, names: dict[str, Any]) -> str:
+    """The name of the module from which a statement in a module with some names imports."""
+    if not node.level:
+        return node.module or ""
+    package = str(names.get("__package__") or "").rsplit(".", node.level - 1)[0]
+    return f"{package}.{node.module}" if node.module else package
+
+
 class Scopes:
     """Reading and binding names, in Python's order of scopes."""
 
@@ -60,18 +68,26 @@ class Scopes:
 
     def run_Import(self, node: ast.Import) -> None:
         for alias in node.names:
-            module = native(__import__, alias.name)
+            first, *inner = alias.name.split(".")
+            module = self._imported((first, alias.name), alias.name)
             if alias.asname:
-                for part in alias.name.split(".")[1:]:
-                    module = getattr(module, part)
-            self.recorder.journal.bind(
-                self.position.frame.locals, alias.asname or alias.name.split(".")[0], module
-            )
+                for part in inner:
+                    module = self.outside.of_module(module, part, getattr(module, part))
+            self.recorder.journal.bind(self.position.frame.locals, alias.asname or first, module)
+
+    def _imported(self, names: tuple[str, ...], *call: Any) -> Any:
+        """What ``__import__`` returns; the modules that it finds by their names are guarded."""
+        try:
+            return native(__import__, *call)
+        finally:
+            for name in names:
+                self.outside.guard_module(name)
 
     def run_ImportFrom(self, node: ast.ImportFrom) -> None:
         names = [a.name for a in node.names]
+        found = _absolute(node, self.position.frame.globals)
         where = (node.module or "", self.position.frame.globals, None, names, node.level)
-        module = native(__import__, *where)
+        module = self._imported((found,), *where)
         for alias in node.names:
             name = alias.asname or alias.name
             if not hasattr(module, alias.name):

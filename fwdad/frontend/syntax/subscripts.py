@@ -102,6 +102,7 @@ class Subscripts:
             made = containers.missing(self.tracer, o, index)
             self.set_subscript(o, index, made)
             return made
+        self.outside.looked_up(o, index)
         found = native(operator.getitem, o, index)
         if isinstance(found, (Maybe, Poison)):
             return self.values.readable(found, str(index), o)

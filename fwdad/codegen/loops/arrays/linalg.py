@@ -98,7 +98,7 @@ def _factorized(w: Parts, matrix: str) -> str:
 
 @handles(np.linalg.inv, np.linalg.cholesky, np.linalg.det)
 def _of_matrices(w: Parts, op, a, upper=False):
-    wide, name = _wide(a, upper is False), f"np.linalg.{op.function.__name__}"
+    wide, name = _wide(a, upper is False), _lapack(w, op.function.__name__)
     return _each(w, op, a, wide, name + "({})", [[0, 0]] if name[-3:] != "det" else [[]])
 
 
@@ -109,20 +109,20 @@ def _eigenvalues(w: Parts, op, a, UPLO="L"):
         return _each(w, op, a, wide, f"{w.helpers.use('eigh_upper')}({{}})", [[0], [0, 0]])
     turned = "{}" if UPLO == "L" else "{}.T" if wide.kind == "f" else "np.conj({}.T)"
     # Numba reads the lower triangle
-    return _each(w, op, a, wide, f"np.linalg.{op.function.__name__}({turned})", [[0], [0, 0]])
+    return _each(w, op, a, wide, f"{_lapack(w, op.function.__name__)}({turned})", [[0], [0, 0]])
 
 
 @handles(np.linalg.slogdet)
 def _slogdet(w: Parts, op, a):
-    return _each(w, op, a, _wide(a, True), "np.linalg.slogdet({})", [[], []])
+    return _each(w, op, a, _wide(a, True), _lapack(w, "slogdet") + "({})", [[], []])
 
 
 @handles(np.linalg.qr)
 def _qr(w: Parts, op, a, mode="reduced"):
     wide = _wide(a, mode in ("reduced", "r"))
     if mode == "r":
-        return _each(w, op, a, wide, "np.linalg.qr({})[1]", [[MIN, 1]])
-    return _each(w, op, a, wide, "np.linalg.qr({})", [[0, MIN], [MIN, 1]])
+        return _each(w, op, a, wide, _lapack(w, "qr_r") + "({})", [[MIN, 1]])
+    return _each(w, op, a, wide, _lapack(w, "qr") + "({})", [[0, MIN], [MIN, 1]])
 
 
 @handles(np.linalg.svd)
@@ -130,21 +130,21 @@ def _svd(w: Parts, op, a, full_matrices=True, compute_uv=True, hermitian=False):
     known = isinstance(full_matrices, bool) and isinstance(compute_uv, bool) and hermitian is False
     wide = _wide(a, known)
     if not compute_uv:
-        return _each(w, op, a, wide, "np.linalg.svd({}, 0)[1]", [[MIN]])
+        return _each(w, op, a, wide, _lapack(w, "svdvals") + "({})", [[MIN]])
     cores: Any = [[0, 0], [MIN], [1, 1]] if full_matrices else [[0, MIN], [MIN], [MIN, 1]]
-    return _each(w, op, a, wide, f"np.linalg.svd({{}}, {int(full_matrices)})", cores)
+    return _each(w, op, a, wide, f"{_lapack(w, 'svd')}({{}}, {int(full_matrices)})", cores)
 
 
 @handles(np.linalg.svdvals)
 def _svdvals(w: Parts, op, x):
-    return _each(w, op, x, _wide(x, True), "np.linalg.svd({}, 0)[1]", [[MIN]])
+    return _each(w, op, x, _wide(x, True), _lapack(w, "svdvals") + "({})", [[MIN]])
 
 
 @handles(np.linalg.pinv)
 def _pinv(w: Parts, op, a, rcond=None, hermitian=False):
     wide = _wide(a, hermitian is False and not is_array(rcond))
     cut = "1e-15" if rcond is None else w.operands.real(rcond).text
-    return _each(w, op, a, wide, f"np.linalg.pinv({{}}, {cut})", [[1, 0]])
+    return _each(w, op, a, wide, f"{_lapack(w, 'pinv')}({{}}, {cut})", [[1, 0]])
 
 
 @handles(cofactors)
@@ -182,9 +182,14 @@ def _lstsq(w: Parts, op, a, b, rcond=None):
     if any(v.type.dtype not in (dtype, np.float64) for v in (x, residuals, s)):
         raise TypeError("in single precision")
     names = f"{w.names.name(x)}, {w.names.name(residuals)}, {name}, {w.names.name(s)}"
-    w.code.line(f"{names} = np.linalg.lstsq({m}, {n}, {cut})", op)
+    w.code.line(f"{names} = {_lapack(w, 'lstsq')}({m}, {n}, {cut})", op)
     text = w.operands.stored(Term(name, ATOM, numpy_number(np.int64)), rank.type.dtype)
     w.code.line(f"{w.names.name(rank)} = {text}")
+
+
+def _lapack(w: Parts, name: str) -> str:
+    """The name of a function of Numba's, compiled so that it leaks nothing where it raises."""
+    return w.helpers.use(f"lapack_{name}")
 
 
 def _each(
