@@ -39,6 +39,7 @@ from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional, Poison
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Operand
 from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.objects import attributes_of, delete_attribute, set_attributes
 
 
@@ -191,7 +192,7 @@ class Results:
         if isinstance(x, tuple):
             refuse_attributes(x, self.place)
             return TupleOf(type(x), [self._take(item) for item in x])
-        container = container_of(x) if type(x) is not dict and not isinstance(x, list) else x
+        container = container_of(x) if type(x) not in (dict, list) else x
         if container is None or not (
             self._recorder.journal.is_own(container) or id(container) in self._arguments
         ):
@@ -240,9 +241,10 @@ def _same(held: Any, old: Any) -> bool:
 def _mentions_symbols(x: Any) -> bool:
     if type(x) is Symbol:
         return True
+    beside = (namespace_of(x) or {}).values() if isinstance(x, (list, dict)) else ()
     if isinstance(x, (list, tuple, set, frozenset, deque)):
-        return any(map(_mentions_symbols, x))
+        return any(map(_mentions_symbols, (*x, *beside)))
     if isinstance(x, dict):
-        return any(map(_mentions_symbols, x.values()))
+        return any(map(_mentions_symbols, (*x.values(), *beside)))
     container = container_of(x)
     return container is not None and any(type(item) is Symbol for item in container.values())

@@ -310,10 +310,14 @@ def _leaf_order(node: Structure, above: tuple[Structure, ...]) -> Iterator[int]:
             yield from _leaf_order(child, (*above, node))
 
 
+_BESIDE = ("static", "tuple", "list", "dict")
+
+
 def opaque_parts(y: Any) -> Iterator[tuple[Any, str, list[Any]]]:
     """Yield ``(object, attribute, leaves)`` for the attributes that hold leaves.
 
-    The objects are tuples, and objects without a tangent type.
+    The objects are tuples, lists and dicts of classes of their own, whose tangents have items
+    alone, and objects without a tangent type.
     """
     objects = [] if is_leaf(y) else [y]
     seen: dict[int, Any] = {}  # kept, so that nothing else gets their addresses
@@ -324,7 +328,7 @@ def opaque_parts(y: Any) -> Iterator[tuple[Any, str, list[Any]]]:
             nodes.extend(node.children if id(node) not in seen else ())
             seen[id(node)] = node
             o = node.value
-            attributes = attributes_of(o) if node.kind in ("static", "tuple") else None
+            attributes = attributes_of(o) if node.kind in _BESIDE else None
             if not attributes or callable(o) or isinstance(o, ModuleType) or id(o) in seen:
                 continue
             seen[id(o)] = o

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
+from fwdad.errors import UnsupportedTypeError, UntraceableError
 from tests.differences import central_differences
 
 X = np.array([0.7, -1.3, 2.1])
@@ -373,3 +374,41 @@ def test_what_a_list_from_outside_holds_is_refused_where_it_is_read():
     ) as refused:
         fwdad.jit(f)(np.ones(2))
     assert refused.value.text.strip() == "factor = table[0]"
+
+
+class Record(dict):
+    pass
+
+
+class Series(list):
+    pass
+
+
+def of_empty_dict(x):
+    made = Record()
+    made.square = x * x
+    return made
+
+
+def of_dict(x):
+    made = Record(once=x)
+    made.square = x * x
+    return made
+
+
+def of_list(x):
+    made = Series([x])
+    made.square = x * x
+    return made
+
+
+@pytest.mark.parametrize("f", [of_empty_dict, of_dict, of_list], ids=lambda f: f.__name__)
+def test_attributes_beside_items_are_not_lost(f):
+    """Of a list or a dict of one's own class, which tangents and traced results do not have."""
+    with pytest.raises(UntraceableError, match="cannot be returned"):
+        fwdad.jit(f)(3.0)
+    with pytest.raises(UnsupportedTypeError, match="'square' carries a derivative"):
+        fwdad.jvp(f, 3.0, 1.0)
+    _, tangent, aux = fwdad.jvp(lambda x: (x * x, f(x)), 3.0, 1.0, has_aux=True)
+    assert tangent == 6
+    assert aux.square == 9
