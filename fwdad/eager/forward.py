@@ -18,7 +18,14 @@ from fwdad.eager.effects import Journal
 from fwdad.eager.memory.shadow import owner_of
 from fwdad.eager.outcomes import Collector, Outcome, Sink
 from fwdad.errors import NoOutputError, UnsupportedTypeError, returned_nothing, type_in_words
-from fwdad.tangents.composite import Structure, flatten, is_leaf, opaque_parts, unflatten
+from fwdad.tangents.composite import (
+    Structure,
+    flatten,
+    is_leaf,
+    map_attributes,
+    opaque_parts,
+    unflatten,
+)
 from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import Zero
@@ -121,7 +128,7 @@ def taken_apart(
     pairs = [run.parts(leaf) for leaf in leaves]
     if structure.kind != "leaf":
         _refuse_lost_tangents(f, y, run)
-    _keep_constants(structure, run)
+    _keep_constants(structure, run, {})
     return pairs, structure, aux
 
 
@@ -149,15 +156,15 @@ def _without_tangents(x: Any, run: Run, seen: dict[int, Any]) -> Any:
     """A copy of a value with plain numbers, also inside objects of any class."""
     leaves, structure = flatten(x)
     primals = [run.parts(leaf)[0] for leaf in leaves]
-    return unflatten(structure, primals, lambda o: _plain_object(o, run, seen))
+    _keep_constants(structure, run, seen)
+    return unflatten(structure, primals)
 
 
-def _keep_constants(structure: Structure, run: Run) -> None:
+def _keep_constants(structure: Structure, run: Run, copies: dict[int, Any]) -> None:
     """Copy the parts of a value that have no tangents, before what was written is restored."""
     if structure.kind == "leaf":
         return
     nodes, seen = [structure], set()
-    copies: dict[int, Any] = {}
     while nodes:
         node = nodes.pop()
         if id(node) in seen:
@@ -165,6 +172,9 @@ def _keep_constants(structure: Structure, run: Run) -> None:
         seen.add(id(node))
         if node.kind == "static":
             node.value = _plain_object(node.value, run, copies)
+        elif node.kind in ("tuple", "list", "dict") and id(node.value) not in copies:
+            copies[id(node.value)] = node.value
+            map_attributes(node, lambda held: _without_tangents(held, run, copies))
         nodes.extend(node.children)
 
 

@@ -297,6 +297,14 @@ def _twin(x: Any) -> Any:
     return out
 
 
+def map_attributes(node: Structure, f: Callable[[Any], Any]) -> None:
+    """Replace what a tuple, list or dict of its own class holds beside its items."""
+    if node.kind == "tuple":
+        node.data = {name: f(held) for name, held in node.data.items()}
+    elif node.data is not None:
+        set_attributes(node.data, {name: f(held) for name, held in fields_of(node.data).items()})
+
+
 def leaf_order(structure: Structure) -> list[int]:
     """The leaf of each place, in order: an array at two places counts twice."""
     return list(_leaf_order(structure, ()))
