@@ -290,3 +290,18 @@ def test_what_rows_of_einsum_assume():
     assert_allclose(f(a, c), np.einsum("ij,jk->ik", a, c))
     with pytest.raises(ValueError, match=r"fit|broadcast|mismatch"):
         f(a, np.ones((3, 5)))
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32, complex])
+def test_products_of_few_rows_and_columns(dtype, rng):
+    """Lengths that are not known: loops up to ten, BLAS beyond; any layout."""
+    product = fwdad.jit(lambda a, b: a @ b)
+    tolerance = 1e-5 if dtype is np.float32 else 1e-13
+    for m, k, n in np.ndindex(3, 3, 3):
+        lengths = [(0, 1, 5)[m] + 2 * m, (3, 8, 10)[k], (2, 9, 11)[n]]
+        a, b = (rng.standard_normal((s, t)).astype(dtype) for s, t in (lengths[:2], lengths[1:]))
+        for x in (a, np.asfortranarray(a), a[::-1]):
+            for y in (b, np.asfortranarray(b), b[:, ::-1]):
+                found = product(x, y)
+                assert found.dtype == dtype
+                assert_allclose(found, x @ y, rtol=tolerance, atol=tolerance)

@@ -6,8 +6,8 @@ program. Importing this module needs Numba.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from numba.core.datamodel import models
 from numba.extending import register_model
 from numba.np.linalg import call_xxdot, check_blas_return, get_blas_kind, make_constant_slot
 
+from fwdad.codegen.llvm import vectors
 from fwdad.codegen.llvm.allocation import allocate, copied
 from fwdad.codegen.llvm.checks import require
 from fwdad.codegen.llvm.elements import Held, get_itemsize, held
@@ -28,6 +29,9 @@ types: Any = _types
 _BIT, _BYTE, _WORD = ir.IntType(1), ir.IntType(8), ir.IntType(64)
 _ANY = _BYTE.as_pointer()
 _MOST = 2**31 - 1  # BLAS counts in C's ints
+_FEW = 10  # rows, summands and columns of products that are quicker without BLAS
+_VECTOR = 4  # elements of a row at once
+_REAL = (types.float32, types.float64)
 _KINDS = {types.float32, types.float64, types.complex64, types.complex128}
 
 
@@ -94,7 +98,7 @@ def product(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     pointers = [builder.bitcast(p, _ANY) for p in (a.data, b.data, target)]
     arguments = [*pointers, *by_columns, *a.lengths, *b.lengths[1:]]
     name = f"fwdad_product_{a.type.ndim}_{b.type.ndim}_{made_type.dtype}"
-    write = partial(_write, context, made_type, (a.type.ndim, b.type.ndim))
+    write = functools.partial(_write, context, made_type, (a.type.ndim, b.type.ndim))
     counted = call_own(builder, name, _BIT, arguments, write)
     require(context, builder, counted, ValueError, "a matrix is too long for BLAS")
     for t, copy in (*a_copy, *b_copy):
@@ -148,8 +152,51 @@ def _write(
                 with row:
                     blas.row_times(a, b, b_by_columns, (k, n), out)
                 with matrix:
+                    if made_type.dtype in _REAL:
+                        few = [builder.icmp_signed("<=", x, x.type(_FEW)) for x in lengths]
+                        with builder.if_then(functools.reduce(builder.and_, few)):
+                            _write_few(context, builder, made_type.dtype, given)
+                            builder.ret(fits)
                     blas.matrices(a, a_by_columns, b, b_by_columns, lengths, out)
     builder.ret(fits)
+
+
+def _write_few(context: Any, builder: Any, dtype: Any, given: Sequence[Any]) -> None:
+    """Write loops for the product of two matrices of a few rows and columns."""
+    number = context.get_data_type(dtype)
+    a, b, out = (builder.bitcast(p, number.as_pointer()) for p in given[:3])
+    a_by_columns, b_by_columns, m, k, n = given[3:]
+    one, zero = n.type(1), n.type(0)
+    a_steps = builder.select(a_by_columns, one, k), builder.select(a_by_columns, m, one)
+    b_steps = builder.select(b_by_columns, one, n), builder.select(b_by_columns, k, one)
+    whole = builder.select(b_by_columns, zero, builder.and_(n, n.type(-_VECTOR)))
+
+    def at(array: Any, i: Any, j: Any, steps: tuple[Any, Any]) -> Any:
+        place = builder.add(builder.mul(i, steps[0]), builder.mul(j, steps[1]))
+        return builder.gep(array, [place])
+
+    def row(i: Any, start: Any, stop: Any, width: int) -> None:
+        """The elements of a row between two columns, some at once."""
+        t = ir.VectorType(number, width) if width > 1 else number
+
+        def whole_vector(pointer: Any) -> Any:
+            return builder.bitcast(pointer, t.as_pointer())
+
+        step = n.type(width)
+        with cgutils.for_range_slice(builder, start, stop, step, inc=True) as (j, _):
+            total = cgutils.alloca_once(builder, t)
+            builder.store(t(None), total)
+            with cgutils.for_range(builder, k) as summands:
+                x = builder.load(at(a, i, summands.index, a_steps))
+                x = vectors.splat(builder, x, width) if width > 1 else x
+                y = builder.load(whole_vector(at(b, summands.index, j, b_steps)), align=1)
+                more = builder.fmul(x, y, flags=("contract",))
+                builder.store(builder.fadd(builder.load(total), more, flags=("contract",)), total)
+            builder.store(builder.load(total), whole_vector(at(out, i, j, (n, one))), align=1)
+
+    with cgutils.for_range(builder, m) as rows:
+        row(rows.index, zero, whole, _VECTOR)
+        row(rows.index, whole, n, 1)
 
 
 class _Blas:
