@@ -173,8 +173,9 @@ def _keep_constants(structure: Structure, run: Run, copies: dict[int, Any]) -> N
         if node.kind == "static":
             node.value = _plain_object(node.value, run, copies)
         elif node.kind in ("tuple", "list", "dict") and id(node.value) not in copies:
-            copies[id(node.value)] = node.value
+            copies[id(node.value)] = node.value  # it may hold itself
             map_attributes(node, lambda held: _without_tangents(held, run, copies))
+            del copies[id(node.value)]
         nodes.extend(node.children)
 
 

@@ -199,3 +199,17 @@ def test_rolled(shape):
             for each in (x, np.asfortranarray(x), x[::-1]):
                 assert_array_equal(rolled(each, by), np.roll(each, by, axis))
                 assert_array_equal(gradient(each, by, weights), np.roll(weights, -by, axis))
+
+
+@pytest.mark.parametrize(("n", "m", "length"), [(2100, 2000, 40), (3000, 20, 1500)])
+def test_an_infinite_item_of_a_convolution(n, m, length, rng):
+    """It reaches the results that it is a summand of, and no other."""
+    lookups = pytest.importorskip("fwdad.codegen.runtime.lookups")
+    start = (n + m) // 2
+    a, v = rng.standard_normal(n), rng.standard_normal(m)
+    a[start - m + 3] = np.inf
+    found = lookups.convolved(a, v, start, length)
+    touched = np.isinf(found)
+    reached = np.convolve(np.isinf(a), np.ones(m))[start : start + length] > 0
+    assert_array_equal(touched, reached)
+    assert np.isfinite(found[~touched]).all()

@@ -2,8 +2,8 @@
 
 A region is a set of elementwise operations of a block, on arrays of one shape, which LLVM does not
 vectorise: with a function that the C library has for vectors, or with quotients and guarded
-products. It is computed in one loop, where a result is first
-needed elsewhere, or memory is about to be written. Only what is needed outside becomes an array.
+products. It is computed in one loop, where a result is first needed elsewhere, or memory is about
+to be written. Only what is needed outside becomes an array.
 
 Where lanes are scaled by what a region of vectors computes, the loops over lanes are part of it:
 the partials of some elements stay in the cache while each lane is processed.
@@ -23,7 +23,6 @@ from fwdad.ir.types import ArrayType, Dimension, number_type
 from fwdad.ops import Algebra, record_of
 from fwdad.tangents.scaling import scale_lanes
 
-_QUOTIENT = Algebra.QUOTIENT
 _FEWEST = 4  # elements of a last axis whose length is known, for which a vector is worth while
 
 
@@ -153,7 +152,8 @@ def _gains(base: list[Apply]) -> bool:
     if any(map(is_transcendental, base)):
         return True
     scales = any(op.function is scale_lanes for op in base)
-    return scales and any(record_of(as_ufunc(op.function)).algebra is _QUOTIENT for op in base)
+    algebras = {record_of(as_ufunc(op.function)).algebra for op in base}
+    return scales and Algebra.QUOTIENT in algebras
 
 
 def _is_element(a: Operand, shape: tuple[Dimension, ...]) -> bool:

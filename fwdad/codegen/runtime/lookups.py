@@ -133,7 +133,7 @@ def _add_dots(array, a, turned, shift):
             for i in range(last, min(n, m + j - at)):
                 array[k + j] += a[i] * turned[at - j + i]
         inside, near = a[first:last], turned[at - 7 + first : at + last]
-        zero = array[k] * 0
+        zero = array.dtype.type(0)
         s_0, s_1, s_2, s_3, s_4, s_5, s_6, s_7 = zero, zero, zero, zero, zero, zero, zero, zero
         for i in range(last - first):
             x = inside[i]
