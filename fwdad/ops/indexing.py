@@ -15,12 +15,12 @@ op(np.take, layout=Layout.C)
 # -- as many as the values say
 op(
     np.unique, np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values, np.nonzero,
-    np.flatnonzero, np.argwhere, np.compress, np.extract, np.union1d, np.intersect1d, np.setdiff1d,
-    np.setxor1d,
-    lengths_of_values=True,
+    np.flatnonzero, np.argwhere, np.compress, np.extract,
+    lengths_of_values=(0,),
 )  # fmt: skip
-op(np.bincount, lengths_of_values=True, risk=Risk.RAISES)
-named("scipy.signal._peak_finding_utils", "_local_maxima_1d", lengths_of_values=True)
+op(np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d, lengths_of_values=(0, 1))
+op(np.bincount, lengths_of_values=(0,), risk=Risk.RAISES)
+named("scipy.signal._peak_finding_utils", "_local_maxima_1d", lengths_of_values=(0,))
 
 # -- indices
 op(np.digitize, np.interp, np.unravel_index, np.ravel_multi_index, risk=Risk.RAISES)

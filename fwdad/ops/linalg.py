@@ -22,8 +22,8 @@ op(
     complex_of_values=True,
 )  # fmt: skip
 # the residuals are there where the matrix has full rank
-op(np.linalg.lstsq, lengths_of_values=True)
+op(np.linalg.lstsq, lengths_of_values=(0,))
 op(np.roots, dtype_of_values=True, risk=Risk.RAISES)
 op(np.poly, np.polyfit, risk=Risk.RAISES)
-named("scipy.linalg", "lstsq", lengths_of_values=True)
+named("scipy.linalg", "lstsq", lengths_of_values=(0,))
 named("scipy.linalg", "eig eigvals", complex_of_values=True)

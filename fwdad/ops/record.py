@@ -102,8 +102,10 @@ class Record:
         The same, of a call with one argument.
     shape_only : tuple of int
         The positions of arguments of which only shape and dtype count.
-    lengths_of_values, dtype_of_values, complex_of_values : bool
-        Lengths of the result depend on values; its dtype does; that of real numbers does.
+    lengths_of_values : tuple of int
+        The positions of arguments on whose values lengths of the result depend.
+    dtype_of_values, complex_of_values : bool
+        The dtype of the result depends on values; that of real numbers does.
     square, rectangular : bool
         The last two lengths are equal; the smaller one is a length of the result.
     writes : tuple of int
@@ -170,7 +172,7 @@ class Record:
     risk: Risk | None = None
     risk_alone: Risk | None = None
     shape_only: tuple[int, ...] = ()
-    lengths_of_values: bool = False
+    lengths_of_values: tuple[int, ...] = ()
     dtype_of_values: bool = False
     complex_of_values: bool = False
     square: bool = False

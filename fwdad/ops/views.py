@@ -51,7 +51,7 @@ op(
     memory=Memory.MAYBE, mirrored=True, layout=Layout.FALLING, risk_alone=Risk.QUIET,
 )  # fmt: skip
 op(np.real_if_close, memory=Memory.MAYBE, dtype_of_values=True)
-op(np.trim_zeros, memory=Memory.MAYBE, lengths_of_values=True)
+op(np.trim_zeros, memory=Memory.MAYBE, lengths_of_values=(0,))
 op(
     np.atleast_3d, np.diag, np.fix, np.linalg.diagonal, np.linalg.matrix_transpose, np.resize,
     *of_numpy("astype", "unstack"),

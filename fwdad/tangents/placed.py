@@ -24,28 +24,89 @@ def most_terms(n: int) -> int:
     return max(_FEW, min(_MANY, n // 2))
 
 
-class Placed(Lanes):
-    """Lanes that are one where an element moves along the lane, and zero elsewhere.
+class KnownPlaces(Lanes):
+    """Lanes whose places are known, and only the coefficients there may be symbols.
 
-    ``places`` is each element's lane, or ``NOWHERE``; it must not be written later. Equal places
-    make one term of a sum. ``placer(n, shape, terms)`` writes a sum of scaled placed lanes out,
-    ``(n, *shape)``.
+    ``placer(n, shape, terms)`` writes a sum of such lanes out, each scaled, ``(n, *shape)``.
     """
 
-    __slots__ = ("_dtype", "_hash", "n", "placer", "places")
-    placed = True
+    __slots__ = ("_dtype", "n", "placer")
 
-    def __init__(self, n: int, places: Any, dtype: np.dtype[Any], placer: Any) -> None:
+    def __init__(self, n: int, shape: tuple[int, ...], dtype: np.dtype[Any], placer: Any) -> None:
         self._array = None
         self._parts = None
         self._finite = True
         self.basis = None
         self.hot = None
+        self.lane = UNKNOWN
         self.n = n
-        self.places = np.asarray(places)
+        self.shape = shape
         self.placer = placer
         self._dtype = dtype
-        self.shape = self.places.shape
+
+    @property
+    def array(self) -> Any:
+        """The lanes, written out at each access."""
+        return self.placer(self.n, self.shape, {self: None})
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the lanes."""
+        return self._dtype
+
+    @property
+    def known(self) -> bool:
+        """Whether the lanes are numbers: they are not stored."""
+        return False
+
+    def part(self, key: Any, make: Any) -> Lanes | None:
+        """The lanes that ``make(self)`` derives; nothing is kept."""
+        return make(self)
+
+    def rearranged(self, shape: tuple[int, ...], move: Callable[[Any], Any]) -> KnownPlaces:
+        """The lanes of elements that are rearranged, or repeated.
+
+        ``move`` does so to an array of ``shape``, the primal's.
+        """
+        raise NotImplementedError
+
+    def expanded(self, ndim: int) -> Lanes:
+        """With axes of length one in front, for a primal of rank ndim."""
+        missing = ndim - len(self.shape)
+        if not missing:
+            return self
+        return self.rearranged(self.shape, lambda a: a.reshape((1,) * missing + a.shape))
+
+    def broadcast(self, shape: tuple[Any, ...]) -> Lanes:
+        """The lanes of a primal that is broadcast to a shape."""
+        if all(type(m) is int for m in shape):
+            return self.rearranged(shape, lambda a: a)
+        return super().broadcast(shape)
+
+    def cut(self, part: slice) -> Lanes:
+        """The lanes of a slice along the primal's first axis."""
+        return self.rearranged(self.shape, lambda a: a[part])
+
+    def indexed(self, index: tuple[Any, ...], shape: tuple[Any, ...]) -> Lanes:
+        """The lanes of a basic or known index into a primal of the given shape."""
+        if is_fixed(index) and all(type(m) is int for m in shape):
+            return self.rearranged(shape, lambda a: a[index])
+        return super().indexed(index, shape)
+
+
+class Placed(KnownPlaces):
+    """Lanes that are one where an element moves along the lane, and zero elsewhere.
+
+    ``places`` is each element's lane, or ``NOWHERE``; it must not be written later. Equal places
+    make one term of a sum.
+    """
+
+    __slots__ = ("_hash", "places")
+    placed = True
+
+    def __init__(self, n: int, places: Any, dtype: np.dtype[Any], placer: Any) -> None:
+        self.places = np.asarray(places)
+        super().__init__(n, self.places.shape, dtype, placer)
         self.lane = UNKNOWN if self.shape else int(self.places)
         self._hash: int | None = None
 
@@ -62,25 +123,6 @@ class Placed(Lanes):
             and np.array_equal(self.places, other.places)
         )
 
-    @property
-    def array(self) -> Any:
-        """The lanes, written out at each access."""
-        return self.placer(self.n, self.shape, {self: None})
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the lanes."""
-        return self._dtype
-
-    @property
-    def known(self) -> bool:
-        """Whether the lanes are numbers: always, although they are not stored."""
-        return False
-
-    def part(self, key: Any, make: Any) -> Lanes | None:
-        """The lanes that ``make(self)`` derives; nothing is kept."""
-        return make(self)
-
     def moved(self, places: Any) -> Placed:
         """Lanes of the same basis at other places."""
         return Placed(self.n, places, self._dtype, self.placer)
@@ -90,35 +132,24 @@ class Placed(Lanes):
         position = self.places[index]
         return self.moved(position) if position >= 0 else None
 
-    def expanded(self, ndim: int) -> Lanes:
-        """With axes of length one in front, for a primal of rank ndim."""
-        missing = ndim - len(self.shape)
-        return self.moved(self.places.reshape((1,) * missing + self.shape)) if missing else self
-
-    def broadcast(self, shape: tuple[Any, ...]) -> Lanes:
-        """The lanes of a primal that is broadcast to a shape."""
-        if all(type(m) is int for m in shape):
-            return self.moved(np.broadcast_to(self.places, shape))
-        return super().broadcast(shape)
-
-    def cut(self, part: slice) -> Lanes:
-        """The lanes of a slice along the primal's first axis."""
-        return self.moved(self.places[part])
-
-    def indexed(self, index: tuple[Any, ...], shape: tuple[Any, ...]) -> Lanes:
-        """The lanes of an index into a primal of the given shape."""
-        if is_fixed(index) and all(type(m) is int for m in shape):
-            return self.moved(np.broadcast_to(self.places, shape)[index])
-        return super().indexed(index, shape)
+    def rearranged(self, shape: tuple[int, ...], move: Callable[[Any], Any]) -> Placed:
+        """The lanes of elements that are rearranged: their places are."""
+        same = self.shape == shape
+        return self.moved(move(self.places if same else np.broadcast_to(self.places, shape)))
 
 
 def is_fixed(index: tuple[Any, ...]) -> bool:
     """Whether an index is basic, and known as numbers."""
+    return is_basic(index) and is_number(index)
+
+
+def is_number(index: tuple[Any, ...]) -> bool:
+    """Whether nothing of an index is a symbol."""
     for i in index:
         parts = (i.start, i.stop, i.step) if isinstance(i, slice) else (i,)
         if any(hasattr(p, "__fwdad_symbolic__") for p in parts):
             return False
-    return is_basic(index)
+    return True
 
 
 def rearranged(
@@ -132,9 +163,9 @@ def rearranged(
         return None
     result: dict[Lanes, Any] = {}
     for lanes, d in terms.items():
-        if not isinstance(lanes, Placed):
+        if not isinstance(lanes, KnownPlaces):
             return None
-        moved = lanes.moved(move(np.broadcast_to(lanes.places, shape)))
+        moved = lanes.rearranged(shape, move)
         add_term(result, moved, move(d) if getattr(d, "shape", ()) else d)
     return result
 

@@ -21,6 +21,7 @@ from fwdad.evaluation.evaluators import jvp
 from fwdad.evaluation.signatures import Argnums, Function
 from fwdad.evaluation.transformed import at_once
 from fwdad.frontend.calls.tables import CALLED, builtin
+from fwdad.frontend.derivatives.assumed_contents import AssumedContents
 from fwdad.frontend.derivatives.differentiated import Differentiated
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
@@ -132,18 +133,29 @@ def _check_size(size: int, wanted: int, message: str) -> None:
 def _traced(tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
     recorder = tracer.recorder
     block, first, mark = recorder.block, len(recorder.block.ops), recorder.lengths.mark()
+    assumed, contents = recorder.lengths.assumed(), AssumedContents(tracer)
     try:
-        found = _by_places(tracer, f, argnums, args, kwargs, options)
+        found = _by_places(tracer, f, argnums, args, kwargs, options, contents)
     except NotPlacedError:
         found = None
     if found is not None:
+        contents.assume()
         return found
     del block.ops[first:]  # f is not to run twice
     recorder.lengths.forget(mark)
+    recorder.lengths.withdraw(assumed)
     return _value_and_entries(tracer.call, f, argnums, args, kwargs, options)
 
 
-def _by_places(tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+def _by_places(
+    tracer: Tracer,
+    f: Any,
+    argnums: Any,
+    args: Any,
+    kwargs: Any,
+    options: Any,
+    contents: AssumedContents,
+) -> Any:
     """The same where each entry is a coefficient that the program computes; None elsewhere.
 
     No direction is pushed through the program then, and zeros are neither carried nor picked from.
@@ -157,7 +169,7 @@ def _by_places(tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, opt
     shape, n = at.shape(0), plan.shape[1]
     if math.prod(shape) != n:
         return None  # the other way says so
-    primals, chunks, tree = at.run_placed(n, [Basis(0, shape)])
+    primals, chunks, tree = at.run_placed(n, [Basis(0, shape)], contents)
     (k, *others) = sorted(at.differentiated(tree, len(primals)))
     y = primals[k]
     if others or type(y) is not Symbol or not y.is_array or y.dtype.kind != "f":

@@ -92,9 +92,10 @@ class Plan:
         """Where entries are among those of the matrix; None if the pattern lacks one."""
         keys, order = self._keys
         wanted = rows * self.shape[1] + columns
-        if not np.isin(wanted, keys, assume_unique=True).all():
+        found = np.searchsorted(keys, wanted)
+        if (found == keys.size).any() or not np.array_equal(keys[found], wanted):
             return None
-        return order[np.searchsorted(keys, wanted)]
+        return order[found]
 
     @functools.cached_property
     def _keys(self) -> tuple[Any, Any]:

@@ -28,15 +28,15 @@ from fwdad.frontend.trees import Tree, flatten, made_in
 from fwdad.ir.analysis.alias import memory, memory_of, written_parameters
 from fwdad.ir.ops import Apply, Block, Effect, Program, Value, is_array, values_in, walk
 from fwdad.ir.primitives.identity import identity
-from fwdad.ir.rewrite import all_inside, all_used, written_outside
+from fwdad.ir.rewrite import all_inside, all_used, give_types, written_outside
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number
 from fwdad.rules.core.registry import function_name
 from fwdad.rules.core.reverse_rules import RRULES
 from fwdad.tangents.back_references import READ_AS_CONSTANT
 from fwdad.tangents.composite import why_no_constant
-from fwdad.transforms.forward import push_block
-from fwdad.transforms.passes import inline, optimise, split_arrays
+from fwdad.transforms.forward import Contents, push_block
+from fwdad.transforms.passes import inline, optimise, split_arrays, unroll_short
 from fwdad.transforms.passes.dead import dead, drop_unread
 from fwdad.transforms.reverse.pull import pull_block
 
@@ -152,13 +152,25 @@ class Differentiated:
         primals, lanes = push_block(recorder, block, n, given, stays=self.stays)
         return primals, lanes, tree
 
-    def run_placed(self, n: int, seeds: list[Any]) -> tuple[list[Any], list[Any], Tree]:
-        """As :meth:`run`, with chunks in place of lanes; raises if lanes must be written out."""
+    def run_placed(
+        self, n: int, seeds: list[Any], contents: Contents
+    ) -> tuple[list[Any], list[Any], Tree]:
+        """As :meth:`run`, with chunks in place of lanes; raises if lanes must be written out.
+
+        Lengths are assumed, and ``contents`` of indices from outside.
+        """
         block, own, tree = self._to_push()
         dead(Program("", block, own=True))  # the value of a gradient's function is a sum
         given = list(zip(own, seeds, strict=True))
         recorder = self.tracer.recorder
-        return *push_block(recorder, block, n, given, stays=self.stays, placed=True), tree
+        inside = all_inside(block)
+        for v in (v for op in walk(block) for o in op.operands() for v in values_in(o)):
+            if v not in inside:
+                recorder.lengths.assume(v)
+        give_types(block, recorder.lengths.resolved)
+        unroll_short(Program("", block))
+        made = push_block(recorder, block, n, given, stays=self.stays, contents=contents)
+        return *made, tree
 
     def _to_push(self) -> tuple[Block, list[Symbol], Tree]:
         """The function as a block that can be pushed forward, as :meth:`traced` returns it."""

@@ -230,7 +230,7 @@ def _is_data_shaped(
     if function in (np.repeat, np.delete, np.insert):  # by an array of counts, or of places
         given = (*args[1:2], *(kwargs[key] for key in ("repeats", "obj") if key in kwargs))
         return any(True for _ in values_in(given))
-    return record_of(function).lengths_of_values
+    return bool(record_of(function).lengths_of_values)
 
 
 def _type(first: Any, second: Any, dimensions: _Dimensions | None) -> Any:

@@ -378,7 +378,7 @@ class Recorder:
 
     def infer(self, function: Any, inputs: Any, options: Any) -> Any:
         """The type of a call's result, in its structure; ``UntraceableError`` if unknown."""
-        if self.lengths.same:
+        if self.lengths.same or self.lengths.known:
             inputs, options = map_values(self.lengths.alike, [inputs, options])
         try:
             return infer(function, inputs, options, self.lengths.known, self.place)

@@ -124,8 +124,8 @@ class KnownLengths:
         return self.known[d] if d in self.known else self.same.get(d, d)
 
     def alike(self, value: Value) -> Value:
-        """A value of the same type, with equal lengths unified."""
-        if not any(d in self.same for d in value.type.shape):
+        """A value of the same type, with the lengths known so far, and equal ones unified."""
+        if not any(d in self.same or d in self.known for d in value.type.shape):
             return value
         return Value(self.resolved(value.type))
 
@@ -157,6 +157,21 @@ class KnownLengths:
         self.known[d] = d.hint
         self.length_guards.append((*d.origin, d.hint))
         return d.hint
+
+    def know(self, t: Type, shape: tuple[int, ...]) -> None:
+        """Note the lengths of a type, which what the tape assumes already implies."""
+        for d, n in zip(t.shape, shape, strict=True):
+            if isinstance(d, Size):
+                self.known.setdefault(d, n)
+
+    def assumed(self) -> tuple[dict[Size, int], int]:
+        """The lengths that are known so far, for :meth:`withdraw`."""
+        return dict(self.known), len(self.length_guards)
+
+    def withdraw(self, before: tuple[dict[Size, int], int]) -> None:
+        """Assume no more than before."""
+        self.known, count = before
+        del self.length_guards[count:]
 
     def place_of(self, d: Size) -> tuple[Value, int] | None:
         """An array that has an unknown length, and the axis; None if none is known."""

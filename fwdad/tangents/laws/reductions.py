@@ -13,6 +13,7 @@ import numpy as np
 from fwdad.tangents.chunk import LAWS, Chunk
 from fwdad.tangents.laws.listing import axes_of, axis_of, cast, law, or_default
 from fwdad.tangents.plain import plain
+from fwdad.tangents.scattered import added, stays_placed, summed
 from fwdad.tangents.symbolic import apply, array_of, is_known
 from fwdad.tangents.zero import ZERO
 
@@ -32,6 +33,8 @@ def _sum(
     if where is not True:
         x_dot = LAWS[np.where](where, x_dot, ZERO)
     axes = axes_of(axis, x_dot.ndim)
+    if stays_placed(x_dot):
+        return summed(x_dot, tuple(a - 1 for a in axes), keepdims=keepdims)
     if len(axes) == x_dot.ndim and not keepdims:
         return Chunk(_total(x_dot))
     return Chunk(np.sum(x_dot.lanes, axis=axes, keepdims=keepdims))
@@ -123,6 +126,8 @@ def _bincount(x: Any, weights: Chunk, minlength: int = 0) -> Chunk:
     """Add up the weights of each bin: the closed list's way to scatter with repeated places."""
     x = array_of(x)
     length = max(minlength, int(x.max()) + 1 if x.size else 0)
+    if stays_placed(weights):
+        return added(weights, x, (length,))
     bins = (np.arange(weights.n)[:, None] * length + x).reshape(-1)
     lanes = weights.lanes.reshape(-1)
     total = weights.n * length

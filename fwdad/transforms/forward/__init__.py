@@ -1,6 +1,7 @@
 """Forward mode on tapes."""
 
 from fwdad.transforms.forward.entries import entries_of, place_entries
+from fwdad.transforms.forward.known_indices import Contents
 from fwdad.transforms.forward.lanes import Basis, lanes_type, load_lanes, unit_lanes, zero_lanes
 from fwdad.transforms.forward.placing import (
     NotPlacedError,
@@ -13,6 +14,7 @@ from fwdad.transforms.forward.push import push_block, push_forward
 
 __all__ = [
     "Basis",
+    "Contents",
     "NotPlacedError",
     "entries_of",
     "indices",

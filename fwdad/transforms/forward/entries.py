@@ -7,7 +7,6 @@ directions is a sum of coefficients at known places: these are the entries, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import ArrayType
 from fwdad.ops.record import Layout, own_op
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.placed import Placed
-from fwdad.tangents.zero import ZERO
+from fwdad.tangents.scattered import picked, pieces_of
+from fwdad.tangents.zero import ZERO, Zero
 from fwdad.transforms.forward.placing import MAX_RUNS, Run, points_of, runs_through
 from fwdad.transforms.forward.slots import View
 
@@ -51,35 +50,39 @@ def entries_of(recorder: Recorder, t: Any, y: Symbol, positions: Any, size: int)
     """
     runs: list[tuple[Run, ...]] = []
     coefficients: list[Any] = []
+    scattered: list[tuple[Any, Any]] = []
     shape = tuple(recorder.static_length(d) for d in y.type.shape)
     if not all(type(m) is int for m in shape):
         return None
-    for rows, columns, elements, d, of in t.pieces() if isinstance(t, View) else _terms(t, shape):
-        if columns is None:
-            return None
+    pieces: Any = () if isinstance(t, Zero) else t.pieces() if isinstance(t, View) else pieces_of(t, shape)
+    if pieces is None:
+        return None
+    for rows, columns, elements, d, of in pieces:
         found = positions(rows, columns)
         if found is None:
             return None
         is_array = bool(getattr(d, "shape", ()))
-        own = runs_through(elements if is_array else elements * 0, found)
-        if len(own) > MAX_RUNS:
-            return None
-        runs.append(own)
-        spread = is_array and d.type.shape != of
-        coefficients.append(1.0 if d is None else np.broadcast_to(d, of) if spread else d)
+        own = _few_runs(elements if is_array else elements * 0, found)
+        d = 1.0 if d is None else np.broadcast_to(d, of) if is_array and d.type.shape != of else d
+        if own is None:
+            scattered.append((found, picked(d, of, elements) if is_array else d))
+        else:
+            runs.append(own)
+            coefficients.append(d)
     args = (size, y.dtype, tuple(runs), *coefficients)
-    return recorder.apply_typed(place_entries, args, ArrayType(y.dtype, (size,)))
+    made = recorder.apply_typed(place_entries, args, ArrayType(y.dtype, (size,)))
+    for found, d in scattered:
+        recorder.mutate(np.add.at, (made, recorder.as_symbol(found), d), {})
+    return made
 
 
-def _terms(t: Any, shape: tuple[int, ...]) -> Iterator[tuple[Any, Any, Any, Any, Any]]:
-    """The terms of a chunk in the form of :meth:`View.pieces`; no columns if one is not placed."""
-    for lanes, d in t.broadcast_to(shape).terms.items() if isinstance(t, Chunk) else ():
-        if not isinstance(lanes, Placed):
-            yield None, None, None, d, shape
-            return
-        flat = np.broadcast_to(lanes.places, shape).reshape(-1)
-        rows = np.flatnonzero(flat >= 0)
-        yield rows, flat[rows], rows, d, shape
+def _few_runs(elements: np.ndarray, places: np.ndarray) -> tuple[Run, ...] | None:
+    """Elements and the place of each as runs; None if there are too many."""
+    turns = np.diff(elements, 2).astype(bool) | np.diff(places, 2).astype(bool)
+    if np.count_nonzero(turns) > max(elements.size // 2, MAX_RUNS * MAX_RUNS):
+        return None  # without looking for them one by one
+    runs = runs_through(elements, places)
+    return runs if len(runs) <= MAX_RUNS else None
 
 
 def pushed_entries(recorder: Recorder, of: tuple[Any, ...], dots: list[Any], n: int) -> Any:

@@ -12,7 +12,7 @@ from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import INT, ArrayType, Number, Type
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes, add_term
-from fwdad.tangents.placed import Placed, even_steps, is_fixed
+from fwdad.tangents.placed import KnownPlaces, Placed, even_steps, is_fixed
 from fwdad.tangents.zero import Zero
 from fwdad.transforms.forward.lanes import element_place, unit_lanes
 from fwdad.transforms.forward.state import State
@@ -27,13 +27,20 @@ class Indexing:
         self.recorder = state.recorder
         self.n = state.n
 
-    def indexed(self, chunk: Chunk, index: tuple[Any, ...], t: Type) -> Any:
-        """The tangent of ``a[index]``, term by term."""
+    def indexed(
+        self, chunk: Chunk, index: tuple[Any, ...], t: Type, known: tuple[Any, ...] | None = None
+    ) -> Any:
+        """The tangent of ``a[index]``, term by term.
+
+        ``known`` is the index where its values are known.
+        """
+        if self.state.placed and known is not None and all(type(m) is int for m in chunk.shape):
+            self._know_lengths(chunk.shape, known, t)
         places = zip(index, chunk.shape, strict=False)
-        known = all(
+        of_one = all(
             type(i) is int and (-n <= i < n if type(n) is int else i >= 0) for i, n in places
         )
-        if known and len(index) == len(chunk.shape):
+        if of_one and len(index) == len(chunk.shape):
             item = chunk.element(index)
             if isinstance(item, Zero):
                 return item
@@ -48,18 +55,31 @@ class Indexing:
                 if broadcasts(d.shape, chunk.shape):
                     whole = np.broadcast_to(d, chunk.shape)
                 scaling = self.recorder.load(whole, index)
-            indexed = self._indexed_lanes(lanes, index, chunk.shape)
+            indexed = self._indexed_lanes(lanes, index, chunk.shape, known)
             if isinstance(t, Number) and scaling is None:
                 scaling = 1.0
             add_term(terms, indexed, scaling)
         return Chunk.of(self.n, self.state.shape(t), terms)
 
-    def _indexed_lanes(self, lanes: Lanes, index: tuple[Any, ...], shape: tuple[Any, ...]) -> Lanes:
-        if isinstance(lanes, Placed):
-            if is_fixed(index) and all(type(m) is int for m in shape):
+    def _know_lengths(self, shape: tuple[int, ...], known: tuple[Any, ...], t: Type) -> None:
+        """Note the lengths of what a known index takes."""
+        with contextlib.suppress(IndexError):
+            self.recorder.lengths.know(t, np.broadcast_to(np.False_, shape)[known].shape)
+
+    def _indexed_lanes(
+        self,
+        lanes: Lanes,
+        index: tuple[Any, ...],
+        shape: tuple[Any, ...],
+        known: tuple[Any, ...] | None,
+    ) -> Lanes:
+        if isinstance(lanes, KnownPlaces) and all(type(m) is int for m in shape):
+            at = index if known is None else known
+            if known is not None or is_fixed(index):
                 # one out of range raises when the program gets there
                 with contextlib.suppress(IndexError):
-                    return lanes.indexed(index, shape)
+                    return lanes.rearranged(shape, lambda a: a[at])
+        if isinstance(lanes, Placed):
             place = self._place(lanes, index, shape)
             if place is not None:
                 dtype = lanes.dtype

@@ -25,7 +25,7 @@ from fwdad.ir.ops import (
     values_in,
     walk,
 )
-from fwdad.ir.primitives.scatter_add import is_scatter, scattered, target_of
+from fwdad.ir.primitives.scatter_add import is_scatter, scattered, subtracts, target_of
 from fwdad.ir.primitives.stacks import new_stack, push, stack_type, thin
 from fwdad.ir.primitives.view_mirrors import is_view, view_or_copy
 from fwdad.ir.symbol import Symbol
@@ -180,7 +180,8 @@ class Memory:
         array = target.array
         self.shadows.require(array, t)
         if array in self.state.views:
-            self.state.must_be_dense(array)
+            self.view_tangents.scatter(op, target, -t if subtracts(op) else t)
+            return
         self.state.copy(op)
         if array in self.state.shadow and isinstance(t, Chunk):
             index = tuple(self.state.symbols(i) for i in target.at)
@@ -247,7 +248,8 @@ class Memory:
         elif op.array in self.state.views:
             self.view_tangents.load(op, index)
         elif op.array in self.state.tangent:
-            chunk = self.indexing.indexed(self.state.tangent[op.array], index, v.type)
+            known = self.state.known_index(op.index)
+            chunk = self.indexing.indexed(self.state.tangent[op.array], index, v.type, known)
             if isinstance(chunk, Chunk):
                 self.state.tangent[v] = chunk
         self.shadows.begin_outputs(op)  # what an index array gathers is memory, too

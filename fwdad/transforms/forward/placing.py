@@ -130,6 +130,8 @@ def _progressions(
 class Placer:
     """Records placed lanes on one tape."""
 
+    only = False  # whether lanes are to be kept by places
+
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
 
@@ -168,6 +170,8 @@ class Placer:
 
 class OnlyPlaced(Placer):
     """Refuses to write lanes out, where only coefficients at places are wanted."""
+
+    only = True
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         """Raise, whatever the lanes are."""

@@ -46,6 +46,7 @@ from fwdad.transforms.forward.control import Control
 from fwdad.transforms.forward.indexing import Indexing
 from fwdad.transforms.forward.lanes import Basis, Seed, lanes_type
 from fwdad.transforms.forward.memory import Memory
+from fwdad.transforms.forward.known_indices import Contents
 from fwdad.transforms.forward.placing import NotPlacedError
 from fwdad.transforms.forward.rules import Rules
 from fwdad.transforms.forward.shadows import Shadows
@@ -111,16 +112,16 @@ def push_block(
     *,
     together: Sequence[int] = (),
     stays: Callable[[Value], bool] | None = None,
-    placed: bool = False,
+    contents: Contents | None = None,
 ) -> tuple[list[Any], list[Any]]:
     """Record a block with n tangents beside its values; return its results and their lanes.
 
     ``given`` has each parameter's value and tangent: lanes, a :class:`Basis`, or ``ZERO``. Values
     from outside are constants. ``together`` is as in :class:`Program`; ``stays`` selects the arrays
     outside that keep what the block writes into them. ``programs`` are called programs that have
-    been pushed forward, to which others are added. With ``placed`` chunks, or views of memory with
-    slots, are returned in place of lanes; where lanes would be written out, nothing is recorded,
-    and ``NotPlacedError`` raised.
+    been pushed forward, to which others are added. With ``contents``, of indices from outside,
+    chunks, or views of memory with slots, are returned in place of lanes; where lanes would be
+    written out, nothing is recorded, and ``NotPlacedError`` raised.
     """
     programs = {} if programs is None else programs
     memory = memory_of(Program("", block, together=list(together)))
@@ -132,7 +133,7 @@ def push_block(
     outer, mark = recorder.block, recorder.lengths.mark()
     try:
         while True:  # once more for each array whose tangent cannot be kept by places
-            state = State(recorder, block, n, activity, dense, programs, placed=placed)
+            state = State(recorder, block, n, activity, dense, programs, contents=contents)
             try:
                 return _Pushforward(state).run(given, stays=stays)
             except NotPlacedError as error:
@@ -140,7 +141,7 @@ def push_block(
                 recorder.block = outer
                 del outer.ops[ops:]
                 recorder.lengths.forget(mark)
-                if placed:
+                if contents is not None:
                     raise
     finally:
         recorder.place, recorder.is_written, recorder.ways = place, is_written, ways

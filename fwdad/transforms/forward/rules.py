@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +33,12 @@ from fwdad.rules.core.contract import checked, option_is_active, view_is_written
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
+from fwdad.tangents.placed import KnownPlaces
+from fwdad.tangents.plain import plain
 from fwdad.tangents.scaling import scale_lanes
+from fwdad.tangents.scattered import added, stays_placed, summed_to
+from fwdad.tangents.sparse import coordinates, sparse_product
+from fwdad.tangents.symbolic import is_known
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 from fwdad.transforms.forward.entries import place_entries, pushed_entries
 from fwdad.transforms.forward.indexing import Indexing
@@ -101,6 +107,7 @@ class Rules:
         if op.function in (new_stack, push, pop, top, thin):
             self.memory.stack(op)
             return
+        self.state.know_lengths(op)
         check_derivatives_fit(op, self.state.is_active)
         if op.mutated:
             self.memory.mutate(op, active=active)
@@ -138,7 +145,9 @@ class Rules:
             tangent = self.state.tangent.get(v)
             if not isinstance(tangent, Chunk):
                 continue
-            free = sum(not lanes.placed and lanes.lane < 0 for lanes in tangent.terms)
+            free = sum(
+                not isinstance(lanes, KnownPlaces) and lanes.lane < 0 for lanes in tangent.terms
+            )
             if tangent.shape:
                 scaled = any(d is not None and np.ndim(d) for d in tangent.terms.values())
                 apart = self._uses[v] > 1 and v in self._used_whole
@@ -215,14 +224,41 @@ class Rules:
         elif function is scale_lanes:
             self._elementwise(op, find_rule(np.multiply))
             return True
+        elif function is sparse_product and self.state.placed:
+            return self._sparse_product(op)
         elif function is sum_to:
             self.state.copy(op)
             (v,), (_, *lengths) = op.outputs, self.state.symbols(op.args)
-            args = (self.tangents.multiplied(self.tangents.of(op.args[0])), self.n, *lengths)
+            t, shape = self.tangents.of(op.args[0]), self.state.shape(v.type)
+            if stays_placed(t) and all(type(m) is int for m in shape):
+                self.state.tangent[v] = summed_to(t, shape)
+                return True
+            args = (self.tangents.multiplied(t), self.n, *lengths)
             lanes = self.recorder.apply_typed(sum_to, args, self.state.lanes_type(v.type))
-            self.state.tangent[v] = Chunk.of(self.n, self.state.shape(v.type), {Lanes(lanes): None})
+            self.state.tangent[v] = Chunk.of(self.n, shape, {Lanes(lanes): None})
             return True
         return False
+
+    def _sparse_product(self, op: Apply) -> bool:
+        """Push the product with a sparse matrix of a known pattern; whether it is one."""
+        dots = [self.tangents.of(a) for a in op.args[:2]]
+        data, x, layout, major, minor, (m, _) = self.state.symbols_or_known(op.args)
+        total: Any = ZERO
+        if not is_known(major, minor):
+            return False
+        i, j = coordinates(layout, major, minor)
+        for a, b in ((dots[0], x), (data, dots[1])):
+            if isinstance(a, Zero) or isinstance(b, Zero):
+                continue
+            columns = np.shape(plain(b))[1:]
+            if not stays_placed(a if b is x else b) or not is_known(*columns):
+                return False
+            each = a[:, None] * np.take(b, j, 0) if columns else a * np.take(b, j, 0)
+            rows = np.arange(math.prod((m, *columns))).reshape((m, *columns))[i]
+            total = total + added(each, rows, (m, *columns))
+        self.state.copy(op)
+        self.state.tangent[op.outputs[0]] = total
+        return True
 
     def _by_rule(self, op: Apply) -> None:
         function = ruled_function(op)
@@ -254,10 +290,13 @@ class Rules:
     def _by_body(self, op: Apply, rule: Any) -> None:
         """Record what the body of a rule does."""
         dots, named = self._dots_of(op)
-        bound, options = rule.binder.bind(*self.state.symbols((op.args, op.kwargs)))
+        bound, options = rule.binder.bind(*self.state.symbols_or_known((op.args, op.kwargs)))
         given, _ = rule.binder.bind(dots, named)
         result = written_down(rule, rule.body)(bound, tuple(_tangent(t) for t in given), **options)
         y, y_dot = checked(rule, result, bound, self.n)
+        if stays_placed(y_dot):
+            self.recorder.lengths.know(op.outputs[0].type, y_dot.shape)
+            self.recorder.lengths.know(y.type, y_dot.shape)
         if rule.of_user:
             check_lengths_of(self.recorder, rule, y, y_dot, op.location)
         if rule.of_user and rule.returns == "new":
@@ -451,7 +490,7 @@ def _fits(shape: tuple[Any, ...], t: Type) -> bool:
 def _retype(t: Chunk, v: Value) -> None:
     """Give lanes the lengths of their value's type, where these are equal."""
     for lanes in t.terms:
-        if not lanes.placed and type(lanes.array) is Symbol:
+        if not isinstance(lanes, KnownPlaces) and type(lanes.array) is Symbol:
             value = lanes.array.value
             n, *dims = value.type.shape
             if len(dims) == v.type.ndim == len(t.shape):

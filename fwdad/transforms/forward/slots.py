@@ -3,7 +3,8 @@
 A *slot* is an array of coefficients on the tape, of the memory's shape, with the place of each
 element, which is known while the tape is recorded. A store uses a slot for each of its terms,
 preferably one that continues its neighbours' progression, so that a band stays one run; in the
-other slots the stored elements no longer have a place.
+other slots the stored elements no longer have a place. What is added at indices that may repeat is
+kept beside the slots, as pieces.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from fwdad.ir.types import ArrayType
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes, add_term
 from fwdad.tangents.placed import NOWHERE, Placed, most_terms
+from fwdad.tangents.scattered import Piece, Scattered, pieces_of
 
 Step = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
@@ -50,6 +52,7 @@ class Slots:
         self.dtype = dtype
         self.placer = placer
         self.slots: list[Slot] = []
+        self.added: list[Piece] = []  # to elements of the memory
         self.order = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)
 
     def add(self) -> Slot:
@@ -119,12 +122,51 @@ class View:
             if copy and d.is_array:
                 d = slots.recorder.apply(np.ndarray.copy, (d,), {})
             add_term(terms, self._lanes(places), d)
+        added = self._added()
+        if added:
+            scattered = Scattered(slots.n, shape, slots.dtype, added, slots.placer)
+            terms[scattered] = None if shape else 1.0
         if not terms:
             terms[self._lanes(np.full(shape, NOWHERE))] = None if shape else 0.0
         return Chunk.of(slots.n, shape, terms)
 
     def _lanes(self, places: np.ndarray) -> Placed:
         return Placed(self.slots.n, places, self.slots.dtype, self.slots.placer)
+
+    def adds(self, index: tuple[Any, ...] = ()) -> bool:
+        """Whether anything has been added to elements at an index."""
+        return bool(self.slots.added) and bool(self.at(index)._added())
+
+    def _added(self) -> list[Piece]:
+        """What has been added to the view's elements."""
+        slots = self.slots
+        if not slots.added or not self.steps:
+            return list(slots.added)
+        whole = Scattered(slots.n, slots.shape, slots.dtype, slots.added, slots.placer)
+        return [p for p in whole.rearranged(slots.shape, self._here).pieces if p.elements.size]
+
+    def add(self, index: tuple[Any, ...], t: Chunk) -> bool:
+        """Add a tangent at a known index, which may repeat elements; whether that was possible."""
+        order = self._here(self.slots.order)[index]
+        pieces = pieces_of(t, np.shape(order))
+        if pieces is None:
+            return False
+        self._add(order, pieces)
+        return True
+
+    def _add(self, order: np.ndarray, pieces: list[Piece]) -> None:
+        """Keep pieces of what is added to some elements of the memory."""
+        for piece in pieces:
+            d = self._real(piece.coefficient)
+            elements = np.ravel(order)[piece.elements]
+            self.slots.added.append(piece._replace(elements=elements, coefficient=d))
+
+    def _clear(self, order: np.ndarray) -> None:
+        """Forget what has been added to some elements of the memory."""
+        cleared = np.zeros(self.slots.order.size, bool)
+        cleared[order] = True
+        left = [piece.among(~cleared[piece.elements]) for piece in self.slots.added]
+        self.slots.added = [piece for piece in left if piece.elements.size]
 
     def store(self, index: tuple[Any, ...], t: Chunk | None) -> bool:
         """Store a tangent, or None, at a basic index of numbers; whether that was possible.
@@ -133,9 +175,13 @@ class View:
         """
         slots = self.slots
         order = self._here(slots.order)[index]
-        terms = _terms(t, np.shape(order))
-        if terms is None or len(terms) > most_terms(slots.n):
+        found = _terms(t, np.shape(order))
+        if found is None or len(found[0]) > most_terms(slots.n):
             return False
+        terms, pieces = found
+        if slots.added:
+            self._clear(order)
+        self._add(order, pieces)
         flat = np.ravel(order)
         free = list(slots.slots)
         chosen: list[tuple[Slot | None, np.ndarray, Any, int]] = []
@@ -160,12 +206,9 @@ class View:
             slot.pieces.append((order, self._write(slot, index, d)))
         return True
 
-    def pieces(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, Any, tuple[int, ...]]]:
-        """What the present content was stored as.
-
-        Elements of the view, the lane of each, and which elements of the coefficients these move
-        with; the coefficients, and the shape that they broadcast to.
-        """
+    def pieces(self) -> Iterator[Piece]:
+        """What the present content was stored as, and what was added to it."""
+        yield from self._added()
         order = self._here(self.slots.order).ravel()
         element = np.full(self.slots.order.size, NOWHERE)
         element[order] = np.arange(order.size)
@@ -176,15 +219,18 @@ class View:
                 left = (latest[at] == k) & (lanes[at] >= 0) & (element[at] >= 0)
                 (of,) = np.nonzero(left)
                 if of.size:
-                    yield element[at[of]], lanes[at[of]], of, d, stored.shape
+                    yield Piece(element[at[of]], lanes[at[of]], of, d, stored.shape)
 
     def _write(self, slot: Slot, index: tuple[Any, ...], d: Any) -> Any:
         """Store coefficients, and return them as they are stored."""
-        recorder = self.slots.recorder
-        d = 1.0 if d is None else d
+        d = self._real(1.0 if d is None else d)
+        self.slots.recorder.store(self._symbol(slot), index, d)
+        return d
+
+    def _real(self, d: Any) -> Any:
+        """A coefficient in the dtype of the memory."""
         if getattr(d, "dtype", np.dtype(float)).kind == "c" and self.slots.dtype.kind != "c":
-            d = recorder.apply(np.real, (d,), {})
-        recorder.store(self._symbol(slot), index, d)
+            return self.slots.recorder.apply(np.real, (d,), {})
         return d
 
 
@@ -196,19 +242,25 @@ def _free_slot(free: list[Slot], shift: int) -> Slot | None:
     return next((slot for slot in free if (slot.places < 0).all()), None)
 
 
-def _terms(t: Chunk | None, shape: tuple[int, ...]) -> list[tuple[np.ndarray, Any]] | None:
-    """Places and coefficients of what is stored into a shape; None if it is not placed."""
+def _terms(
+    t: Chunk | None, shape: tuple[int, ...]
+) -> tuple[list[tuple[np.ndarray, Any]], list[Piece]] | None:
+    """Places and coefficients of what is stored into a shape, and pieces; None if not placed."""
+    terms: list[tuple[np.ndarray, Any]] = []
+    pieces: list[Piece] = []
     if t is None:
-        return []
+        return terms, pieces
     while len(t.shape) > len(shape) and t.shape[0] == 1:  # NumPy drops axes of length one
         t = t.reshape(t.shape[1:])
     if not all(type(m) is int for m in t.shape):
         return None
-    terms = []
     for lanes, d in t.broadcast_to(shape).terms.items():
+        if isinstance(lanes, Scattered):
+            pieces += lanes.scaled(d, shape)
+            continue
         if not isinstance(lanes, Placed):
             return None
         places = np.broadcast_to(lanes.places, shape)
         if (places >= 0).any():
             terms.append((places, d))
-    return terms
+    return terms, pieces

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+import numpy as np
+
 from fwdad.errors import UntraceableError
 from fwdad.ir.analysis.alias import with_companions
 from fwdad.ir.builder.recorder import Recorder
-from fwdad.ir.ops import Block, Op, Operand, Program, Value, is_array, map_values, walk
+from fwdad.ir.ops import Apply, Block, Op, Operand, Program, Value, is_array, map_values, walk
 from fwdad.ir.primitives.undef import missing_on_some_way
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import ArrayType, Type
+from fwdad.ops import record_of
+from fwdad.tangents.placed import is_fixed
 from fwdad.transforms.activity import Activity
+from fwdad.transforms.forward.known_indices import Contents, KnownIndices
 from fwdad.transforms.forward.lanes import lanes_type
 from fwdad.transforms.forward.placing import NotPlacedError, OnlyPlaced, Placer
 from fwdad.transforms.forward.slots import View
@@ -23,8 +28,8 @@ class State:
     """The values of a block, and what stands for them on the tape that is recorded.
 
     ``activity`` is that of the block, ``dense`` the memory whose tangents are not kept by places,
-    ``programs`` are the called programs that have been pushed forward. ``placed`` lets no lanes be
-    written out.
+    ``programs`` are the called programs that have been pushed forward. ``contents`` tells what
+    indices from outside are, and lets no lanes be written out.
 
     Attributes
     ----------
@@ -52,7 +57,7 @@ class State:
         dense: set[Value],
         programs: PushedPrograms,
         *,
-        placed: bool = False,
+        contents: Contents | None = None,
     ) -> None:
         self.recorder = recorder
         self.block = block
@@ -68,8 +73,9 @@ class State:
         self.tangent: dict[Value, Any] = {}
         self.shadow: dict[Value, Symbol] = {}
         self.views: dict[Value, View] = {}
-        self.placer = OnlyPlaced(recorder) if placed else Placer(recorder)
-        self.placed = placed
+        self.placed = contents is not None
+        self.placer = OnlyPlaced(recorder) if self.placed else Placer(recorder)
+        self._indices = contents and KnownIndices(block, contents, self._stays, self._length)
         self.has_basis = False
         self._top = recorder.block
         self._origin: dict[Value, Value] = {}
@@ -126,6 +132,50 @@ class State:
         copied = type(op)(**fields, outputs=outputs, location=op.location)
         copied.replace(lambda v: self.here(v).value)
         self.recorder.block.ops.append(copied)
+
+    # -- what is known
+
+    def _stays(self, v: Value) -> bool:
+        return self.written.isdisjoint(self.roots(v)) if is_array(v) else True
+
+    def _length(self, d: Any) -> Any:
+        return self.recorder.static_length(d)
+
+    def known_index(self, index: tuple[Operand, ...]) -> tuple[Any, ...] | None:
+        """An index as numbers and arrays, if all of it is known; None elsewhere.
+
+        With places, what is read from outside is known where the tape may assume it.
+        """
+        if self._indices is not None:
+            return self._indices.of(index)
+        symbols = self.symbols(index)
+        return symbols if is_fixed(symbols) else None
+
+    def know_lengths(self, op: Apply) -> None:
+        """Note the lengths of a new or reshaped array, where they follow from what is known."""
+        if self._indices is None or len(op.outputs) != 1 or not is_array(op.outputs[0]):
+            return
+        (v,), record = op.outputs, record_of(op.function)
+        shape = self.shape(v.type)
+        if all(type(m) is int for m in shape):
+            return
+        by_elements = isinstance(record.stands_for or op.function, np.ufunc)
+        if by_elements or record.fill is not None or record.mirrored:
+            found = self._indices.shape_of(op)
+            if found is not None:
+                self.recorder.lengths.know(v.type, found)
+
+    def symbols_or_known(self, operand: Operand) -> Any:
+        """A structure of operands as symbols, but as arrays where indices are known."""
+        if self._indices is None:
+            return self.symbols(operand)
+        known = self._indices
+
+        def found(v: Value) -> Any:
+            value = known.get(v)
+            return self.here(v) if value is None else value
+
+        return map_values(found, operand)
 
     # -- what has a tangent
 

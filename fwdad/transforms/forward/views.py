@@ -6,6 +6,7 @@ tangent with dense lanes), the memory gets a dense shadow, from the start.
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -13,10 +14,11 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.ir.ops import Apply, Load, Store, Update, Value, values_in
+from fwdad.ir.primitives.scatter_add import Target
 from fwdad.ir.symbol import Symbol, as_numpy_number
 from fwdad.rules.core.registry import find_rule
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.placed import is_fixed
+from fwdad.tangents.lanes import is_basic
 from fwdad.transforms.forward.indexing import Indexing
 from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.forward.state import State
@@ -50,27 +52,51 @@ class ViewTangents:
     def load(self, op: Load, index: tuple[Any, ...]) -> None:
         """Push a load from memory in slots forward: a view, or a copy of some elements."""
         (v,) = op.outputs
-        view = self.state.views[op.array]
+        view, known = self.state.views[op.array], self.state.known_index(op.index)
         if not op.view:
-            found = self.indexing.indexed(view.chunk(copy=False), index, v.type)
+            found = self.indexing.indexed(view.chunk(copy=False), index, v.type, known)
             if isinstance(found, Chunk):
                 self.state.tangent[v] = found
-        elif is_fixed(index):
-            self.state.views[v] = view.at(index)
+        elif known is not None:
+            self.state.views[v] = view.at(known)
+            if self.state.placed:
+                self.recorder.lengths.know(v.type, self.state.views[v].shape)
         else:
             self.state.must_be_dense(op.array)
 
     def write(self, op: Store | Update, t: Chunk | None) -> None:
         """Push a store into memory in slots forward."""
-        index = self._fixed_index(op)
+        index = self._known_index(op)
         if isinstance(op, Update):
-            if t is None and op.function in (operator.add, operator.sub):
+            sums = op.function in (operator.add, operator.sub)
+            if t is None and sums:
                 self.state.copy(op)
+                return
+            if sums and self.state.views[op.array].adds(index):
+                self.state.copy(op)
+                self._add(op.array, index, -t if op.function is operator.sub else t)
                 return
             t = self._updated(op, index, t)
         else:
             self.state.copy(op)
         self._view_store(op.array, index, t)
+
+    def scatter(self, op: Apply, target: Target, t: Any) -> None:
+        """Push a sum into elements of memory in slots forward, which an index may repeat."""
+        known = self.state.known_index(target.at)
+        if not self.state.placed or self.state.is_nested() or known is None:
+            self.state.must_be_dense(target.array)
+        self.state.copy(op)
+        if isinstance(t, Chunk):
+            self._add(target.array, known, t)
+
+    def _add(self, array: Value, index: tuple[Any, ...], t: Chunk) -> None:
+        try:
+            done = self.state.views[array].add(index, t)
+        except (IndexError, ValueError):  # shapes that do not fit: said when the program runs
+            done = False
+        if not done:
+            self.state.must_be_dense(array)
 
     def _view_store(self, array: Value, index: tuple[Any, ...], t: Chunk | None) -> None:
         try:
@@ -80,11 +106,11 @@ class ViewTangents:
         if not done:
             self.state.must_be_dense(array)
 
-    def _fixed_index(self, op: Store | Update) -> tuple[Any, ...]:
-        """The index of a store, which must be known and run exactly once."""
-        index = tuple(self.state.symbols(i) for i in op.index)
+    def _known_index(self, op: Store | Update) -> tuple[Any, ...]:
+        """The index of a store, which must be known, of different elements, and run exactly once."""
+        index = self.state.known_index(op.index)
         shape = self.state.views[op.array].shape
-        if self.state.is_nested() or not is_fixed(index) or not _fits_in(shape, index):
+        if self.state.is_nested() or index is None or not _takes_each_once(shape, index):
             self.state.must_be_dense(op.array)
         return index
 
@@ -127,10 +153,13 @@ class ViewTangents:
         return y, y_dot
 
 
-def _fits_in(shape: tuple[int, ...], index: tuple[Any, ...]) -> bool:
-    """Whether an index is inside a shape; if not, the program raises when it runs."""
+def _takes_each_once(shape: tuple[int, ...], index: tuple[Any, ...]) -> bool:
+    """Whether an index is inside a shape, and repeats no element; the program may raise there."""
     try:
-        np.empty(shape, np.bool_)[index]
+        if is_basic(index):
+            np.empty(shape, np.bool_)[index]
+            return True
+        taken = np.arange(math.prod(shape)).reshape(shape)[index]
     except IndexError:
         return False
-    return True
+    return np.unique(taken).size == taken.size

@@ -15,7 +15,7 @@ from fwdad.transforms.passes.in_place import read_in_place
 from fwdad.transforms.passes.inline import inline
 from fwdad.transforms.passes.lengths import share_lengths
 from fwdad.transforms.passes.simplify import simplify
-from fwdad.transforms.passes.small import SMALL, split_arrays
+from fwdad.transforms.passes.small import SMALL, split_arrays, unroll_short
 
 PASSES = (fold, simplify, cse, find_extremes, share_lengths, dead, drop_copies, read_in_place)
 _ROUNDS = 20  # nested loops settle from the inside to the outside, one round a level
@@ -61,4 +61,5 @@ def called_from(program: Program) -> list[Program]:
 __all__ = [
     "PASSES", "SMALL", "called_from", "cse", "dead", "drop_copies", "find_extremes", "fold",
     "hoist", "inline", "optimise", "read_in_place", "share_lengths", "simplify", "split_arrays",
+    "unroll_short",
 ]  # fmt: skip

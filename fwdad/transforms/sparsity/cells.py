@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from fwdad.ir.abstract_eval.samples import concrete, run_on_sample, sample_of
-from fwdad.ir.ops import Apply, Value, is_array
+from fwdad.ir.ops import Apply, Operand, Value, is_array, values_in
 from fwdad.ir.types import ArrayType, CannotInferError
 from fwdad.ops import record_of
 
@@ -75,7 +75,7 @@ def shape_of_result(
     try:
         return shape_of(op.outputs[k], value)
     except UnstructuredError:
-        if record_of(op.function).lengths_of_values:
+        if any(is_float(v) and cell(v).value is UNKNOWN for v in values_in(_deciding(op))):
             raise
         try:
             args, kwargs = (
@@ -87,6 +87,14 @@ def shape_of_result(
         if made is None:
             raise
         return np.shape(made[k] if len(op.outputs) != 1 else made)
+
+
+def _deciding(op: Apply) -> list[Operand]:
+    """The arguments on whose values lengths of the result depend."""
+    positions = record_of(op.function).lengths_of_values
+    if len(op.args) <= max(positions, default=-1):  # some may be given by name
+        return [*op.args, *op.kwargs.values()]
+    return [op.args[k] for k in positions]
 
 
 def _sample(v: Value, cell: Cell) -> Any:

@@ -40,7 +40,7 @@ def unroll(program: Program, chosen: Callable[[Program], set[Value]]) -> None:
 
     ``chosen`` returns the arrays of a program that would become numbers.
     """
-    loops = set(_candidates(program.block))
+    loops = set(_candidates(program.block, _indexed))
     while loops:
         cloner = Cloner({})
         block = Block(program.block.params, [cloner.op(op) for op in program.block.ops])
@@ -49,27 +49,29 @@ def unroll(program: Program, chosen: Callable[[Program], set[Value]]) -> None:
         inside = set().union(*(all_inside(op.body) for op in copies if isinstance(op, Loop)))
         indexed = {old: _indexed(op) - inside for op, old in copies.items()}
         trial = Program(program.name, block)
-        _write_out(trial, set(copies))
+        _write_out(trial, set(copies), _indexed)
         taken = chosen(trial)
         fit = {old for old, arrays in indexed.items() if arrays <= taken}
         if fit == loops:
-            _write_out(program, set(loops))
+            _write_out(program, set(loops), _indexed)
             return
         loops = fit
 
 
-def _candidates(block: Block) -> dict[Op, int]:
-    """Loops with few iterations that index small arrays by what changes in them.
+def unroll_short(program: Program) -> None:
+    """Unroll all loops with few iterations, where indices that a loop changes must be known."""
+    _write_out(program, set(_candidates(program.block, _is_any)), _is_any)
 
-    With the number of operations that each would be unrolled to.
-    """
+
+def _candidates(block: Block, is_wanted: Callable[[Op], Any]) -> dict[Op, int]:
+    """Wanted loops with few iterations, and how many operations each would be unrolled to."""
     sizes: dict[Op, int] = {}
 
     def survey(block: Block) -> int:  # how many operations it is written out as
         total = 0
         for op in block.ops:
             inner = sum(survey(b) for b in op.blocks())
-            if isinstance(op, Loop) and _is_short(op) and _indexed(op):
+            if isinstance(op, Loop) and _is_short(op) and is_wanted(op):
                 assert op.span is not None
                 written = inner * len(range(*op.span))
                 if written <= _MOST:
@@ -80,6 +82,10 @@ def _candidates(block: Block) -> dict[Op, int]:
 
     survey(block)
     return sizes
+
+
+def _is_any(_: Op) -> bool:
+    return True
 
 
 def _is_short(op: Loop) -> bool:
@@ -103,7 +109,7 @@ def _indexed(op: Op) -> set[Value]:
     }
 
 
-def _write_out(program: Program, loops: set[Op]) -> None:
+def _write_out(program: Program, loops: set[Op], is_wanted: Callable[[Op], Any]) -> None:
     while loops:
         writer = _Writer(program.block, loops)
         writer.block(program.block)
@@ -114,7 +120,7 @@ def _write_out(program: Program, loops: set[Op]) -> None:
             if not share_lengths(program):
                 break
             fold(program)
-        candidates = _candidates(program.block)  # a range inside may be known now
+        candidates = _candidates(program.block, is_wanted)  # a range inside may be known now
         new = {op: size for op, size in candidates.items() if op in writer.inside}
         loops = set(new) if sum(new.values()) <= _MOST else set()
 
