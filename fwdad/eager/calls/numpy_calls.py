@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from fwdad.rules.core.by_position import LOOP_DTYPES, given_dtypes
 from fwdad.rules.core.registry import RULES, Rule, find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
+from fwdad.tangents.sparse import scatter_add
 
 
 def note_inactive(
@@ -339,7 +341,10 @@ def _method(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def _at(ufunc: Any, args: tuple[Any, ...]) -> Any:
-    """``ufunc.at(a, index, b)``, element by element, so that repeated indices accumulate."""
+    """``ufunc.at(a, index, b)``, so that repeated indices accumulate.
+
+    Sums add their tangents up at once; else it is done element by element.
+    """
     a, index, *rest = args
     if not is_active((a, *rest)):
         note_inactive(ufunc, (*rest,), {"out": a})
@@ -348,11 +353,19 @@ def _at(ufunc: Any, args: tuple[Any, ...]) -> Any:
     where = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)[index]
     flat = np.unravel_index(where.ravel(), shape)
     values = [np.broadcast_to(_copied(explicit(b)), where.shape).reshape(-1) for b in rest]
+    operation = _SUMS.get(ufunc)
+    if operation is not None and type(a) is np.ndarray and top_tag(values) is not None:
+        summed = np.reshape(with_out(RULES[scatter_add], (*values, where.ravel(), a.size), {}), shape)
+        if store.accumulate(a, summed, operation, lambda: ufunc.at(a, index, *map(plain, rest))):
+            return None
     for k in range(where.size):
         at = tuple(int(i[k]) for i in flat)
         old = store.load(a, at) if type(a) is np.ndarray and SHADOWED else a[at]
         store.store(a, at, _value(ufunc, (old, *(v[k] for v in values))))
     return None
+
+
+_SUMS = {np.add: operator.add, np.subtract: operator.sub}
 
 
 def _copied(b: Any) -> Any:

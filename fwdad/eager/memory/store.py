@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -216,10 +217,13 @@ def _value(v: Any) -> Any:
     return v
 
 
-def accumulate(a: np.ndarray, b: Any, operation: Any) -> bool:
+def accumulate(
+    a: np.ndarray, b: Any, operation: Any, write: Callable[[], Any] | None = None
+) -> bool:
     """``a += b`` or ``a -= b`` on a plain array, without reading the old tangents.
 
-    Returns False, with nothing done, where the general store is needed.
+    ``write`` writes the values, if they are not to be added so. Returns False, with nothing done,
+    where the general store is needed.
     """
     b = explicit(b)
     if not isinstance_dual(b) or a.dtype.kind != "f":
@@ -244,7 +248,9 @@ def accumulate(a: np.ndarray, b: Any, operation: Any) -> bool:
             return False
     elif wide.dtype.kind == "c":
         return False
-    if adds:
+    if write is not None:
+        write()
+    elif adds:
         a += p
     else:
         a -= p
