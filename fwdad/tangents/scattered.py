@@ -1,8 +1,8 @@
 """Scattered lanes: coefficients that are added to elements, each along a lane of its own.
 
-A gather repeats elements, and a sum or a scatter adds several to one. Where indices are known, so is
-along which lanes an element of the result moves; how far are elements of coefficients. That is a
-sparse matrix whose pattern is known.
+A gather repeats elements, and a sum or a scatter adds several to one. Where indices are known, it
+is known along which lanes an element of the result moves; how far are elements of coefficients:
+a sparse matrix whose pattern is known.
 """
 
 from __future__ import annotations
@@ -123,6 +123,22 @@ def pieces_of(t: Chunk, shape: tuple[int, ...]) -> list[Piece] | None:
         else:
             return None
     return pieces
+
+
+def gathered(shape: tuple[int, ...], parts: list[tuple[Any, Chunk]]) -> Chunk | None:
+    """The tangent of an array that is put together of parts at indices; None if not placed."""
+    order = np.arange(math.prod(shape)).reshape(shape)
+    pieces: list[Piece] = []
+    for at, t in parts:
+        own = np.asarray(order[at])
+        if not stays_placed(t):
+            return None
+        found = pieces_of(t, own.shape) or ()
+        pieces += [piece._replace(elements=own.ravel()[piece.elements]) for piece in found]
+    t = parts[0][1]
+    (lanes, *_), dtype = t.terms, np.result_type(*(t.dtype for _, t in parts))
+    assert isinstance(lanes, KnownPlaces)
+    return Chunk.of(t.n, shape, {Scattered(t.n, shape, dtype, pieces, lanes.placer): None})
 
 
 def summed(t: Chunk, axes: tuple[int, ...], *, keepdims: bool) -> Chunk:

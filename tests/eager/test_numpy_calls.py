@@ -196,3 +196,63 @@ def test_sequences_beside_arrays(f, given):
     assert_allclose(fwdad.jacrev(lambda x: f(x, given))(x), wanted, rtol=1e-15)
     on_a_tape = fwdad.jit(fwdad.jacfwd(lambda x: f(x, given)), backend="numpy")
     assert_allclose(on_a_tape(x), wanted, rtol=1e-15)
+
+
+PLACES, WEIGHTS = np.array([[3, 0, 0], [6, 2, 3]]), np.array([[0.5, -1.0, 2.0], [1.5, 0.3, -0.7]])
+X5 = np.array([0.3, -1.2, 0.7, 2.1, -0.4])
+V5 = np.array([1.0, 0.5, -0.2, 0.1, 2.0])
+
+
+def added_at_places(x):
+    y = np.ones(7) * x[0]
+    np.add.at(y, PLACES, WEIGHTS * x[1])
+    np.subtract.at(y, [0, 0, 1], x[2:5])
+    np.add.at(y, 2, x[3])
+    return y * x[1]
+
+
+def added_to_views(x):
+    y = np.zeros((3, 4))
+    np.add.at(y, (slice(None), [0, 1, 1]), x[:3, None] * np.arange(3.0))
+    np.add.at(y, (0, slice(1, 3)), x[4])
+    np.add.at(y, ([0, 0],), np.ones((2, 1)) * x[:4])
+    np.add.at(y[::-1, 1:], ([0, 0], [1, 2]), x[1])
+    return y
+
+
+def added_from_itself(x):
+    y = x * 1.0
+    np.add.at(y, [0, 0], y[1:3])
+    return y
+
+
+def differences(f, x):
+    return np.stack([(f(x + h) - f(x - h)) / 2e-6 for h in 1e-6 * np.eye(x.size)], -1)
+
+
+@pytest.mark.parametrize("f", [added_at_places, added_to_views, added_from_itself])
+def test_sums_at_places(f):
+    wanted = differences(f, X5)
+    for chunk in (1, 2, 3, 5):
+        found = fwdad.jacobian(f, X5, mode="forward", chunk=chunk)
+        assert_allclose(found, wanted, atol=1e-8)
+    y, y_dot = fwdad.jvp(f, X5, X5)
+    assert_array_equal(y, f(X5))  # added up in the same order
+    assert_allclose(y_dot, wanted @ X5, atol=1e-8)
+    assert_allclose(fwdad.jacrev(f)(X5), wanted, atol=1e-8)
+    second = differences(fwdad.grad(lambda x: np.sum(f(x) ** 2)), X5)
+    assert_allclose(fwdad.hessian(lambda x: np.sum(f(x) ** 2), X5), second, atol=1e-7)
+
+    def along(x):
+        return fwdad.jvp(lambda x: f(x) ** 2, x, V5)[1]
+
+    nested = fwdad.jvp(along, X5, V5)[1]
+    assert_allclose(nested, fwdad.jvp(fwdad.jit(along), X5, V5)[1], rtol=1e-12, atol=1e-13)
+    assert_allclose(nested, differences(along, X5) @ V5, atol=1e-7)
+
+
+def test_sums_at_places_in_a_recorded_run():
+    def f(x):
+        return np.sum(added_at_places(x) ** 2) + len(str(type(x)).encode().decode("utf-8")) * 0
+
+    assert_allclose(fwdad.grad(f)(X5), differences(f, X5), rtol=1e-7)

@@ -355,7 +355,9 @@ def _at(ufunc: Any, args: tuple[Any, ...]) -> Any:
     values = [np.broadcast_to(_copied(explicit(b)), where.shape).reshape(-1) for b in rest]
     operation = _SUMS.get(ufunc)
     if operation is not None and type(a) is np.ndarray and top_tag(values) is not None:
-        summed = np.reshape(with_out(RULES[scatter_add], (*values, where.ravel(), a.size), {}), shape)
+        summed = np.reshape(
+            with_out(RULES[scatter_add], (*values, where.ravel(), a.size), {}), shape
+        )
         if store.accumulate(a, summed, operation, lambda: ufunc.at(a, index, *map(plain, rest))):
             return None
     for k in range(where.size):

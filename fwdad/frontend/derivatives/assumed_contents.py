@@ -1,4 +1,4 @@
-"""Ints from outside whose values a derivative uses while it is traced, and its tape then assumes."""
+"""Ints from outside whose values the trace of a derivative uses, and its tape then assumes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from fwdad.tangents.alike import alike
 class AssumedContents:
     """What ints, and arrays of ints, that a trace reads from outside are.
 
-    Nothing is assumed until :meth:`assume`. Arrays that are too large to be compared at each run are
-    unknown, and so are all where the program has written ints.
+    Nothing is assumed until :meth:`assume`. Arrays that are too large to be compared at each run
+    are unknown, and so are all where the program has written ints.
     """
 
     def __init__(self, tracer: Tracer) -> None:

@@ -22,6 +22,8 @@ from fwdad.tangents.zero import ZERO, Zero
 from fwdad.transforms.forward.placing import MAX_RUNS, Run, points_of, runs_through
 from fwdad.transforms.forward.slots import View
 
+_FEW = 8  # runs that are worth their code, and elements of a run if there are more
+
 Runs = tuple[tuple[Run, ...], ...]
 
 
@@ -38,7 +40,7 @@ def place_entries(size: int, dtype: Any, runs: Runs, *coefficients: Any) -> np.n
         values = np.ravel(d)
         for run in own:
             elements, places = points_of(run)
-            entries[places] += values[elements]
+            np.add.at(entries, places, values[elements])
     return entries
 
 
@@ -54,7 +56,9 @@ def entries_of(recorder: Recorder, t: Any, y: Symbol, positions: Any, size: int)
     shape = tuple(recorder.static_length(d) for d in y.type.shape)
     if not all(type(m) is int for m in shape):
         return None
-    pieces: Any = () if isinstance(t, Zero) else t.pieces() if isinstance(t, View) else pieces_of(t, shape)
+    pieces: Any = (
+        () if isinstance(t, Zero) else t.pieces() if isinstance(t, View) else pieces_of(t, shape)
+    )
     if pieces is None:
         return None
     for rows, columns, elements, d, of in pieces:
@@ -77,12 +81,12 @@ def entries_of(recorder: Recorder, t: Any, y: Symbol, positions: Any, size: int)
 
 
 def _few_runs(elements: np.ndarray, places: np.ndarray) -> tuple[Run, ...] | None:
-    """Elements and the place of each as runs; None if there are too many."""
+    """Elements and the place of each as runs; None if there are too many, or they are short."""
     turns = np.diff(elements, 2).astype(bool) | np.diff(places, 2).astype(bool)
     if np.count_nonzero(turns) > max(elements.size // 2, MAX_RUNS * MAX_RUNS):
         return None  # without looking for them one by one
     runs = runs_through(elements, places)
-    return runs if len(runs) <= MAX_RUNS else None
+    return runs if len(runs) <= min(MAX_RUNS, max(_FEW, elements.size // _FEW)) else None
 
 
 def pushed_entries(recorder: Recorder, of: tuple[Any, ...], dots: list[Any], n: int) -> Any:

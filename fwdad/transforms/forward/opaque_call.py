@@ -82,9 +82,12 @@ class PushWhole(Whole):
                 return function(*values[: len(args)], **named)
             return call(function, *values[: len(args)], **named)
 
-        primals = (*args, *kwargs.values())
+        primals = [*args, *kwargs.values()]
+        if not isinstance(function, Whole):  # a view of the program's memory would be taken for a
+            # value that the call has left outside
+            primals = [x.copy() if type(x) is np.ndarray else x for x in primals]
         tangents = (*dots[0], *dots[1].values())
-        return build_frule(dispatched)(primals, tangents)
+        return build_frule(dispatched)(tuple(primals), tangents)
 
     def _parts(self, y: Any, y_dot: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
         values = list(leaves_in(y))

@@ -44,9 +44,9 @@ from fwdad.transforms.activity import Activity
 from fwdad.transforms.forward.calls import Calls
 from fwdad.transforms.forward.control import Control
 from fwdad.transforms.forward.indexing import Indexing
+from fwdad.transforms.forward.known_indices import Contents
 from fwdad.transforms.forward.lanes import Basis, Seed, lanes_type
 from fwdad.transforms.forward.memory import Memory
-from fwdad.transforms.forward.known_indices import Contents
 from fwdad.transforms.forward.placing import NotPlacedError
 from fwdad.transforms.forward.rules import Rules
 from fwdad.transforms.forward.shadows import Shadows

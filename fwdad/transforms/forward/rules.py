@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -34,11 +33,9 @@ from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.placed import KnownPlaces
-from fwdad.tangents.plain import plain
 from fwdad.tangents.scaling import scale_lanes
-from fwdad.tangents.scattered import added, stays_placed, summed_to
-from fwdad.tangents.sparse import coordinates, sparse_product
-from fwdad.tangents.symbolic import is_known
+from fwdad.tangents.scattered import gathered, stays_placed, summed_to
+from fwdad.tangents.sparse import sparse_product
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 from fwdad.transforms.forward.entries import place_entries, pushed_entries
 from fwdad.transforms.forward.indexing import Indexing
@@ -48,6 +45,7 @@ from fwdad.transforms.forward.opaque_call import PushWhole
 from fwdad.transforms.forward.placing import NotPlacedError, place_lanes, pushed_places
 from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.forward.shadows import Shadows
+from fwdad.transforms.forward.sparse_products import pushed_product
 from fwdad.transforms.forward.state import State
 from fwdad.transforms.forward.tangents import Tangents
 from fwdad.transforms.integer_derivatives import check_derivatives_fit
@@ -178,8 +176,15 @@ class Rules:
         (v,) = op.outputs
         self.state.copy(op)
         n, shape = self.n, self.state.shape(v.type)
+        parts = nested_parts(op.args[0], len(shape))
+        if self.state.placed and all(type(m) is int for m in shape):
+            tangents = [(at, self.tangents.of(p)) for at, p in parts]
+            joined = gathered(shape, [(at, t) for at, t in tangents if isinstance(t, Chunk)])
+            if joined is not None:
+                self.state.tangent[v] = joined
+                return
         lanes = self.recorder.apply(np.zeros, ((n, *shape), v.type.dtype), {})
-        for at, p in nested_parts(op.args[0], len(shape)):
+        for at, p in parts:
             chunk = self.tangents.of(p)
             if not isinstance(chunk, Chunk):
                 continue
@@ -225,7 +230,13 @@ class Rules:
             self._elementwise(op, find_rule(np.multiply))
             return True
         elif function is sparse_product and self.state.placed:
-            return self._sparse_product(op)
+            data, x, *of = self.state.symbols_or_known(op.args)
+            found = pushed_product(data, x, *of, *map(self.tangents.of, op.args[:2]))
+            if found is None:
+                return False
+            self.state.copy(op)
+            self.state.tangent[op.outputs[0]] = found
+            return True
         elif function is sum_to:
             self.state.copy(op)
             (v,), (_, *lengths) = op.outputs, self.state.symbols(op.args)
@@ -238,27 +249,6 @@ class Rules:
             self.state.tangent[v] = Chunk.of(self.n, shape, {Lanes(lanes): None})
             return True
         return False
-
-    def _sparse_product(self, op: Apply) -> bool:
-        """Push the product with a sparse matrix of a known pattern; whether it is one."""
-        dots = [self.tangents.of(a) for a in op.args[:2]]
-        data, x, layout, major, minor, (m, _) = self.state.symbols_or_known(op.args)
-        total: Any = ZERO
-        if not is_known(major, minor):
-            return False
-        i, j = coordinates(layout, major, minor)
-        for a, b in ((dots[0], x), (data, dots[1])):
-            if isinstance(a, Zero) or isinstance(b, Zero):
-                continue
-            columns = np.shape(plain(b))[1:]
-            if not stays_placed(a if b is x else b) or not is_known(*columns):
-                return False
-            each = a[:, None] * np.take(b, j, 0) if columns else a * np.take(b, j, 0)
-            rows = np.arange(math.prod((m, *columns))).reshape((m, *columns))[i]
-            total = total + added(each, rows, (m, *columns))
-        self.state.copy(op)
-        self.state.tangent[op.outputs[0]] = total
-        return True
 
     def _by_rule(self, op: Apply) -> None:
         function = ruled_function(op)

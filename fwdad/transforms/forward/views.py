@@ -72,7 +72,7 @@ class ViewTangents:
             if t is None and sums:
                 self.state.copy(op)
                 return
-            if sums and self.state.views[op.array].adds(index):
+            if sums and t is not None and self.state.views[op.array].adds(index):
                 self.state.copy(op)
                 self._add(op.array, index, -t if op.function is operator.sub else t)
                 return
@@ -107,7 +107,7 @@ class ViewTangents:
             self.state.must_be_dense(array)
 
     def _known_index(self, op: Store | Update) -> tuple[Any, ...]:
-        """The index of a store, which must be known, of different elements, and run exactly once."""
+        """The index of a store: known, of each element once, and in a place that runs once."""
         index = self.state.known_index(op.index)
         shape = self.state.views[op.array].shape
         if self.state.is_nested() or index is None or not _takes_each_once(shape, index):

@@ -14,18 +14,19 @@ from fwdad.transforms.forward import place_entries
 from fwdad.transforms.forward.placing import points_of, runs_of, runs_through
 from tests.differences import complex_step, difference_along
 from tests.drivers.sparse import programs
-from tests.transforms.forward.test_placing import SMOOTH, nothing_stored
+from tests.transforms.forward.test_placing import SMOOTH
 
 X = np.random.default_rng(3).uniform(0.5, 1.5, 40)
 ACROSS = X.reshape(5, 8)
 PLACED = [
-    *((f, X) for f in SMOOTH if f is not nothing_stored),
+    *((f, X) for f in SMOOTH),
     (programs.burgers, X),
     (programs.bratu, ACROSS),
+    (programs.arrow, X),
 ]
-DIRECTIONS = [  # sums, loops and indices that are arrays
-    (programs.arrow, X), (programs.written_in_loops, X), (lambda x: x * np.cumsum(x), X),
-    (lambda x: np.linalg.norm(x) * x, X), (nothing_stored, X), (lambda x: x[np.argsort(x)] ** 2, X),
+DIRECTIONS = [  # running sums, loops, and indices that depend on the argument
+    (programs.written_in_loops, X), (lambda x: x * np.cumsum(x), X),
+    (lambda x: x[np.argsort(x)] ** 2, X),
 ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.linalg
+from numpy.testing import assert_allclose
 
 import fwdad
 from fwdad.errors import MissingRuleError, UntraceableError
@@ -241,3 +242,13 @@ def test_lengths_that_depend_on_values_are_never_taken_for_known(f, places):
     x = np.array([1.0, 2.0, 3.0])
     want = fwdad.jacobian(f, x, args=(places,))
     np.testing.assert_allclose(fwdad.jacobian(fwdad.jit(f), x, args=(places,)), want, rtol=1e-14)
+
+
+def test_what_runs_whole_leaves_no_view_of_its_arguments():
+    def f(x):
+        return np.sum(np.lib.stride_tricks.sliding_window_view(x, 3) ** 2, axis=1)
+
+    x = np.array([1.0, 2.0, 4.0, 3.0, 5.0])
+    tangent = fwdad.jit(lambda x: fwdad.jvp(f, x, x)[1])
+    for _ in range(3):  # the second found its argument stale
+        assert_allclose(tangent(x), 2 * f(x), rtol=1e-14)

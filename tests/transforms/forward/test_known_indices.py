@@ -1,0 +1,197 @@
+"""Places of entries through gathers, scatters and sums, where indices from outside are known."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fwdad
+from tests.differences import complex_step, difference_along
+from tests.drivers.sparse import meshes
+from tests.transforms.forward.test_entries import is_placed
+
+X = np.random.default_rng(5).uniform(0.5, 1.5, meshes.N)
+
+
+def differences(f, x, step=1e-6):
+    return np.stack([(f(x + step * v) - f(x - step * v)) / (2 * step) for v in np.eye(x.size)], -1)
+
+
+@pytest.mark.parametrize("backend", ["numba", "numpy"])
+@pytest.mark.parametrize("f", meshes.JACOBIANS)
+def test_jacobians(f, backend):
+    pattern = fwdad.jacobian_sparsity(f, X)
+    wanted = differences(f, X)
+
+    def entries(x):
+        return fwdad.jacobian(f, x, sparse=pattern)
+
+    assert is_placed(entries, X)
+    J = fwdad.jit(entries, backend=backend)
+    for x in (X, X[::-1].copy()):
+        wanted = differences(f, x)
+        assert_allclose(J(x).toarray(), wanted, rtol=1e-7, atol=1e-7)
+        assert not np.any(wanted[pattern.toarray() == 0])
+
+
+@pytest.mark.parametrize("backend", ["numba", "numpy"])
+@pytest.mark.parametrize("f", meshes.HESSIANS)
+def test_hessians(f, backend):
+    pattern = fwdad.hessian_sparsity(f, X)
+
+    def entries(x):
+        return fwdad.hessian(f, x, sparse=pattern)
+
+    assert is_placed(entries, X)
+    H = fwdad.jit(entries, backend=backend)(X).toarray()
+    gradient = fwdad.grad(f)
+    assert_allclose(H, differences(gradient, X), rtol=1e-6, atol=1e-6)
+    assert_allclose(H, H.T, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("f", [meshes.springs, meshes.scaled, meshes.cells])
+def test_derivatives_of_entries(f):
+    pattern = fwdad.jacobian_sparsity(f, X)
+    weights = np.random.default_rng(1).standard_normal(pattern.nnz)
+
+    def weighed(x):
+        return fwdad.jacobian(f, x, sparse=pattern, check=False).data @ weights
+
+    directions = np.stack([np.ones_like(X), X, X[::-1]])
+    wanted = [difference_along(fwdad.jit(weighed), X, v) for v in directions]
+    for n in (1, 2, 3):
+        found = fwdad.jit(lambda x, v: fwdad.jvp(weighed, x, v)[1])(X, directions[:n])
+        assert_allclose(found, wanted[:n], rtol=1e-7, atol=1e-9)
+    gradient = fwdad.jit(fwdad.grad(weighed))(X)
+    assert_allclose([gradient @ v for v in directions], wanted, rtol=1e-7, atol=1e-9)
+
+
+def test_a_chain_of_calls_is_one_loop_each():
+    def f(u):
+        out = np.zeros_like(u)
+        np.add.at(out, np.arange(5), u[:5] ** 2)
+        return out
+
+    pattern = fwdad.jacobian_sparsity(f, X)
+    assert pattern.nnz == 5
+    text = fwdad.show(lambda x: fwdad.jacobian(f, x, sparse=pattern, check=False), X)
+    assert "np.add.at" in text  # of the values alone; entries are runs
+    assert text.count("np.add.at") == 1
+
+
+def test_indices_may_change():
+    edges = np.stack([meshes.BEGIN, meshes.END])
+    full = sp.csr_array(np.ones((meshes.N, meshes.N)))
+
+    def f(u):
+        begin, end = edges
+        out = np.zeros_like(u)
+        np.add.at(out, begin, np.sin(u[end]))
+        return out
+
+    J = fwdad.jit(lambda x: fwdad.jacobian(f, x, sparse=full, check=False))
+    for _ in range(3):
+        assert is_placed(lambda x: fwdad.jacobian(f, x, sparse=full), X)
+        assert_allclose(J(X).toarray(), complex_step(f, X), rtol=1e-13)
+        edges[:] = np.roll(edges, 7, axis=1)
+        edges[0, :4] += 1
+        edges %= meshes.N
+
+
+def test_indices_that_the_program_has_written():
+    order = np.arange(meshes.N)
+    full = sp.csr_array(np.ones((meshes.N, meshes.N)))
+
+    def f(u):
+        order[:2] = order[1], order[0]
+        return u[order] ** 2
+
+    def entries(x):
+        order[3:5] = order[4], order[3]
+        return fwdad.jacobian(lambda u: u[order] ** 2, x, sparse=full, check=False)
+
+    for of in (lambda x: fwdad.jacobian(f, x, sparse=full, check=False, mode="forward"), entries):
+        order[:] = np.arange(meshes.N)
+        J = fwdad.jit(of)
+        for _ in range(3):
+            found = J(X).toarray()
+            wanted = np.zeros((meshes.N, meshes.N))
+            wanted[np.arange(meshes.N), order] = 2 * X[order]
+            assert_array_equal(found, wanted)
+
+
+def test_indices_that_are_arguments_are_not_known():
+    full = sp.csr_array(np.ones((meshes.N, meshes.N)))
+
+    def f(u, order):
+        return u[order] ** 2
+
+    J = fwdad.jit(lambda x, order: fwdad.jacobian(f, x, args=(order,), sparse=full, check=False))
+    for order in (np.arange(meshes.N), np.arange(meshes.N)[::-1].copy()):
+        wanted = np.zeros((meshes.N, meshes.N))
+        wanted[np.arange(meshes.N), order] = 2 * X[order]
+        assert_array_equal(J(X, order).toarray(), wanted)
+
+
+def test_a_number_from_outside_may_change():
+    size = [12]
+
+    def f(u):
+        return u[: size[0]] ** 2
+
+    full = sp.csr_array(np.ones((12, meshes.N)))
+    J = fwdad.jit(lambda x: fwdad.jacobian(f, x, sparse=full, check=False))
+    assert_allclose(J(X).toarray(), complex_step(f, X), rtol=1e-14)
+    size[0] = 13
+    with pytest.raises(fwdad.errors.PatternError):
+        J(X)
+
+
+def test_indices_out_of_range_raise_as_in_the_program():
+    order = np.arange(meshes.N)
+    full = sp.csr_array(np.ones((meshes.N, meshes.N)))
+    order[3] = meshes.N
+    with pytest.raises(IndexError):
+        fwdad.jit(lambda x: fwdad.jacobian(lambda u: u[order], x, sparse=full, check=False))(X)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+def test_products_with_matrices_and_of_them(layout):
+    A = meshes.MATRIX.asformat(layout)
+    indices, indptr = meshes.MATRIX.indices[:7], np.array([0, 3, 7])
+
+    def f(u):
+        return np.ravel(A @ np.stack([u, u**2], 1))
+
+    def of_data(u):
+        B = sp.csr_array((u[meshes.SOME], indices, indptr), shape=(2, meshes.N))
+        return B @ (u**2)
+
+    for of in (f, of_data):
+        pattern = fwdad.jacobian_sparsity(of, X)
+        J = fwdad.jit(fwdad.jacobian(of, sparse=pattern)) if of is f else fwdad.jacobian
+        found = J(X) if of is f else J(of, X, sparse=pattern)
+        assert_allclose(found.toarray(), differences(of, X), atol=1e-8)
+
+
+def test_a_long_sum_is_a_full_row():
+    def f(u):
+        return u * np.sum(u**2)
+
+    pattern = fwdad.jacobian_sparsity(f, X)
+    J = fwdad.jit(lambda x: fwdad.jacobian(f, x, sparse=pattern))(X)
+    assert_allclose(J.toarray(), complex_step(f, X), rtol=1e-12)
+
+
+def test_a_coefficient_of_zero_beside_infinity():
+    def f(u):
+        total = np.sum(u[meshes.CELLS] ** 2, axis=1)
+        return np.sqrt(total)
+
+    x = X.copy()
+    x[meshes.CELLS[0]] = 0  # where the slope of the root is infinite
+    pattern = fwdad.jacobian_sparsity(f, X)
+    J = fwdad.jit(lambda x: fwdad.jacobian(f, x, sparse=pattern, check=False))(x).toarray()
+    wanted = fwdad.jacobian(f, x)
+    assert_array_equal(J[0], np.zeros(meshes.N))
+    assert_allclose(J, wanted, rtol=1e-13)
