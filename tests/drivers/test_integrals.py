@@ -81,6 +81,7 @@ def test_integrals_in_closed_form(name, chunk):
     np.testing.assert_allclose(got, fwdad.jacobian(closed, X), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", CLOSED)
 def test_backwards_and_compiled(name):
     integral, closed = CLOSED[name]

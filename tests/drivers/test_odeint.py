@@ -42,6 +42,7 @@ def test_against_closed_forms(chunk):
     )
 
 
+@pytest.mark.slow_cases("oscillator", "pendulum")
 @pytest.mark.parametrize("f", [decay, pendulum, oscillator])
 def test_every_mode_agrees_with_differences(f):
     step = 1e-4 * np.eye(3)

@@ -99,6 +99,7 @@ PROGRAMS = [
 test_statistic.__test__ = False
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_values_and_derivatives(f):
     fast = fwdad.jit(f)

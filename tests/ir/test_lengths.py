@@ -103,7 +103,7 @@ def grown(x):
 PROGRAMS |= {"carried": carried, "grown": grown}
 
 
-@pytest.mark.parametrize(("backend", "name"), every(3, product(["numba", "numpy"], PROGRAMS)))
+@pytest.mark.parametrize(("backend", "name"), every(7, product(["numba", "numpy"], PROGRAMS)))
 def test_other_lengths(name, backend):
     f = PROGRAMS[name]
     value = fwdad.jit(f, backend=backend)

@@ -79,6 +79,7 @@ def matrix_of(f, x):
     return np.stack([f(e.reshape(x.shape)).ravel() - nothing for e in np.eye(x.size)], -1)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("prefilter", [True, False])
 @pytest.mark.parametrize("order", range(6))
 @pytest.mark.parametrize("mode", MODES)
@@ -193,6 +194,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("f", PROGRAMS.values(), ids=PROGRAMS)
 def test_programs(f):
     x = X.copy()

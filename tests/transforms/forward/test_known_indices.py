@@ -49,6 +49,7 @@ def test_hessians(f, backend):
     assert_allclose(H, H.T, rtol=1e-13, atol=1e-14)
 
 
+@pytest.mark.slow_cases("springs")
 @pytest.mark.parametrize("f", [meshes.springs, meshes.scaled, meshes.cells])
 def test_derivatives_of_entries(f):
     pattern = fwdad.jacobian_sparsity(f, X)
