@@ -44,6 +44,7 @@ def _lane_axis(axis: int, ndim: int) -> int:
 
 def filtered(b: Any, x: Any, a: Any, axis: int) -> Any:
     """The output of a filter that begins at rest, and behind it the state that it ends in."""
+    refuse_symbols([b, x, a])
     lengths = list(x.shape)
     lengths[axis] = max(len(a), len(b)) - 1
     rest = np.zeros(lengths, np.result_type(b, a, x, np.float32))
@@ -53,6 +54,7 @@ def filtered(b: Any, x: Any, a: Any, axis: int) -> Any:
 
 def from_state(zi: Any, a: Any, n: int, axis: int) -> Any:
     """The same of a filter that begins in a state, and gets n zeros."""
+    refuse_symbols([zi, a])
     lengths = list(zi.shape)
     lengths[axis] = n
     dtype = np.result_type(zi, a, np.float32)
