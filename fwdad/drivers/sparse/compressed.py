@@ -25,6 +25,7 @@ from fwdad.frontend.derivatives.assumed_contents import AssumedContents
 from fwdad.frontend.derivatives.differentiated import Differentiated
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
+from fwdad.rules.core.registry import function_name
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import leaf_dtype
 from fwdad.transforms.forward import Basis, NotPlacedError, entries_of
@@ -133,13 +134,15 @@ def _check_size(size: int, wanted: int, message: str) -> None:
 def _traced(tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
     recorder = tracer.recorder
     block, first, mark = recorder.block, len(recorder.block.ops), recorder.lengths.mark()
-    assumed, contents = recorder.lengths.assumed(), AssumedContents(tracer)
+    plan: Plan = options["plan"]
+    of = function_name(f)
+    assumed, contents = recorder.lengths.assumed(), AssumedContents(tracer, plan.assumptions[of])
     try:
         found = _by_places(tracer, f, argnums, args, kwargs, options, contents)
     except NotPlacedError:
         found = None
     if found is not None:
-        contents.assume()
+        plan.assumptions[of] += contents.assume()
         return found
     del block.ops[first:]  # f is not to run twice
     recorder.lengths.forget(mark)

@@ -19,6 +19,7 @@ from fwdad.errors import (
 )
 from fwdad.evaluation.arguments import check_chunk, positions_of
 from fwdad.frontend.appended import check_items
+from fwdad.frontend.derivatives.assumed_contents import AssumedContents
 from fwdad.frontend.derivatives.columns import push_in_chunks, width_of_chunks
 from fwdad.frontend.derivatives.copied_arguments import check_orders
 from fwdad.frontend.derivatives.kept_memory import read_before_written
@@ -35,7 +36,7 @@ from fwdad.rules.core.registry import function_name
 from fwdad.rules.core.reverse_rules import RRULES
 from fwdad.tangents.back_references import READ_AS_CONSTANT
 from fwdad.tangents.composite import why_no_constant
-from fwdad.transforms.forward import Contents, push_block
+from fwdad.transforms.forward import push_block
 from fwdad.transforms.passes import inline, optimise, split_arrays, unroll_short
 from fwdad.transforms.passes.dead import dead, drop_unread
 from fwdad.transforms.reverse.pull import pull_block
@@ -153,11 +154,11 @@ class Differentiated:
         return primals, lanes, tree
 
     def run_placed(
-        self, n: int, seeds: list[Any], contents: Contents
+        self, n: int, seeds: list[Any], contents: AssumedContents
     ) -> tuple[list[Any], list[Any], Tree]:
         """As :meth:`run`, with chunks in place of lanes; raises if lanes must be written out.
 
-        Lengths are assumed, and ``contents`` of indices from outside.
+        Lengths of what is read from outside are assumed, and ``contents`` of indices.
         """
         block, own, tree = self._to_push()
         dead(Program("", block, own=True))  # the value of a gradient's function is a sum
@@ -165,8 +166,8 @@ class Differentiated:
         recorder = self.tracer.recorder
         inside = all_inside(block)
         for v in (v for op in walk(block) for o in op.operands() for v in values_in(o)):
-            if v not in inside:
-                recorder.lengths.assume(v)
+            if contents.enabled and v not in inside:
+                contents.of_lengths |= recorder.lengths.assume(v)
         give_types(block, recorder.lengths.resolved)
         unroll_short(Program("", block))
         made = push_block(recorder, block, n, given, stays=self.stays, contents=contents)

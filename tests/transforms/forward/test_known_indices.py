@@ -90,13 +90,42 @@ def test_indices_may_change():
         np.add.at(out, begin, np.sin(u[end]))
         return out
 
-    J = fwdad.jit(lambda x: fwdad.jacobian(f, x, sparse=full, check=False))
+    J, compiled = fwdad.jit(lambda x: fwdad.jacobian(f, x, sparse=full, check=False)), fwdad.jit(f)
     for _ in range(3):
         assert is_placed(lambda x: fwdad.jacobian(f, x, sparse=full), X)
-        assert_allclose(J(X).toarray(), complex_step(f, X), rtol=1e-13)
+        wanted = complex_step(f, X)
+        for _ in range(2):
+            assert_allclose(J(X).toarray(), wanted, rtol=1e-13)
+            found = fwdad.jacobian(compiled, X, sparse=full, check=False)
+            assert_allclose(found.toarray(), wanted, rtol=1e-13)
+            found = fwdad.jacobian(compiled, X, sparse=True)
+            assert_allclose(found.toarray(), wanted, rtol=1e-13)
         edges[:] = np.roll(edges, 7, axis=1)
         edges[0, :4] += 1
         edges %= meshes.N
+
+
+def test_indices_that_change_again_and_again():
+    order = np.arange(meshes.N)
+    full = sp.csr_array(np.ones((meshes.N, meshes.N)))
+    J = fwdad.jit(lambda x: fwdad.jacobian(lambda u: u[order] ** 2, x, sparse=full, check=False))
+    for _ in range(14):
+        order[:] = np.roll(order, 1)
+        wanted = np.zeros((meshes.N, meshes.N))
+        wanted[np.arange(meshes.N), order] = 2 * X[order]
+        assert_array_equal(J(X).toarray(), wanted)
+    assert fwdad.cache_info(J).traces == 9  # the last assumes nothing of them
+
+
+def test_lists_of_indices():
+    order = [3, 1, 2, 2]
+    full = sp.csr_array(np.ones((4, meshes.N)))
+    J = fwdad.jit(lambda x: fwdad.jacobian(lambda u: u[order] ** 2, x, sparse=full, check=False))
+    for k in range(3):
+        order[k] = k
+        wanted = np.zeros((4, meshes.N))
+        wanted[np.arange(4), order] = 2 * X[order]
+        assert_array_equal(J(X).toarray(), wanted)
 
 
 def test_indices_that_the_program_has_written():
@@ -119,6 +148,25 @@ def test_indices_that_the_program_has_written():
             wanted = np.zeros((meshes.N, meshes.N))
             wanted[np.arange(meshes.N), order] = 2 * X[order]
             assert_array_equal(found, wanted)
+
+
+def test_indices_that_a_loop_writes_further_below():
+    order = np.arange(meshes.N)
+    full = sp.csr_array(np.ones((meshes.N, meshes.N)))
+    weights = np.arange(float(full.nnz))
+
+    def f(x):
+        total = 0.0
+        for _ in range(3):
+            J = fwdad.jacobian(lambda u: u[order] ** 2, x, sparse=full, check=False)
+            total += J.data @ weights
+            order[:2] = order[1], order[0]
+        return total
+
+    wanted = [f(X), f(X)]
+    order[:] = np.arange(meshes.N)
+    compiled = fwdad.jit(f)
+    assert_allclose([compiled(X), compiled(X)], wanted, rtol=1e-14)
 
 
 def test_indices_that_are_arguments_are_not_known():
