@@ -244,3 +244,79 @@ def test_a_coefficient_of_zero_beside_infinity():
     wanted = fwdad.jacobian(f, x)
     assert_array_equal(J[0], np.zeros(meshes.N))
     assert_allclose(J, wanted, rtol=1e-13)
+
+
+# -- memory that is written after it was read: entries are put in their places at the end
+
+
+def einsum_of_overwritten(u):
+    w = WEIGHTS * 1.0
+    y = np.einsum("i,i->i", w, u)
+    w[:] = 0
+    return y + w
+
+
+def product_of_overwritten(u):
+    w = FULL * 1.0
+    y = w @ u
+    w[:] = 0
+    return y + w[0]
+
+
+def added_then_overwritten(u):
+    w, out = WEIGHTS * 1.0, np.zeros(meshes.N)
+    np.add.at(out, PLACES, w * u)
+    w[:] = 0
+    y = out * u
+    out[:] = 1
+    return y + out + w
+
+
+def views_of_what_was_added(u):
+    out = np.zeros((meshes.N, 2))
+    np.add.at(out[:, 0], PLACES, u)
+    np.add.at(out, (PLACES, 1), u**2)
+    both = out[:, 0] * out[:, 1]
+    out[3] = 0
+    np.subtract.at(out.T, (0, PLACES), both)
+    backwards = out[::-1]
+    backwards[2:5, 1] = u[:3] ** 2
+    backwards[10:12] += u[5]
+    return out.ravel()
+
+
+def added_again_and_again(u):
+    w = u * 1.0
+    for _ in range(3):
+        w[1:] = w[:-1] * u[1:]
+        np.add.at(w, PLACES, u)
+    return w
+
+
+WEIGHTS = np.arange(meshes.N) + 1.0
+FULL = np.random.default_rng(2).normal(size=(meshes.N, meshes.N))
+PLACES = np.random.default_rng(3).integers(0, meshes.N, meshes.N)
+
+
+@pytest.mark.parametrize("backend", ["numba", "numpy"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        einsum_of_overwritten,
+        product_of_overwritten,
+        added_then_overwritten,
+        views_of_what_was_added,
+        added_again_and_again,
+    ],
+)
+def test_memory_that_is_overwritten(f, backend):
+    wanted = differences(f, X)
+    full = sp.csr_array(np.ones(wanted.shape))
+
+    def entries(x):
+        return fwdad.jacobian(f, x, sparse=full, check=False, mode="forward")
+
+    assert is_placed(entries, X)
+    J = fwdad.jit(entries, backend=backend)(X).toarray()
+    assert_allclose(J, wanted, rtol=1e-7, atol=1e-7)
+    assert_allclose(J, fwdad.jacobian(f, X), rtol=1e-12, atol=1e-12)
