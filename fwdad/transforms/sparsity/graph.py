@@ -259,8 +259,9 @@ class _Rows:
         lengths = self.length[sources]
         columns = self.columns[_spans(self.first[sources], lengths)]
         keys = sorted_once(np.repeat(of, lengths) * self._inputs + columns)
-        which, columns = np.divmod(keys, self._inputs)
-        counts = np.bincount(which, minlength=nodes.size)
+        begins = np.arange(nodes.size + 1) * self._inputs
+        counts = np.diff(np.searchsorted(keys, begins))
+        columns = keys - np.repeat(begins[:-1], counts)  # a division of each would take ten times
         end = self.used + columns.size
         if end > self.columns.size:
             self.columns = np.concatenate([self.columns, np.zeros(max(end, 1024), np.int64)])
