@@ -103,9 +103,12 @@ def picked(d: Any, shape: tuple[int, ...], flat: np.ndarray) -> Any:
 
 def stays_placed(t: Any) -> bool:
     """Whether the lanes of a tangent are never to be written out, and its places are known."""
-    if not (isinstance(t, Chunk) and all(type(m) is int for m in t.shape)):
+    if not isinstance(t, Chunk) or not t.terms:
         return False
-    return all(isinstance(lanes, KnownPlaces) and lanes.placer.only for lanes in t.terms)
+    for lanes in t.terms:  # first, since lanes hardly ever are: laws ask at each call
+        if not isinstance(lanes, KnownPlaces) or not lanes.placer.only:
+            return False
+    return all(type(m) is int for m in t.shape)
 
 
 def pieces_of(t: Chunk, shape: tuple[int, ...]) -> list[Piece] | None:

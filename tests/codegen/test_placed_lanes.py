@@ -36,6 +36,22 @@ def test_compiled_as_interpreted(n):
     assert "NumPy" not in fwdad.explain(J)
 
 
+WEIGHTS, COLUMN = np.arange(40.0) + 1, np.arange(3.0)[:, None] + 1
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda u: WEIGHTS * u,
+        lambda u: (COLUMN * u)[:, ::2] * WEIGHTS[::2],
+        lambda u: np.sin(WEIGHTS) * WEIGHTS * u[::-1],
+    ],
+)
+def test_coefficients_of_unknown_length(f):
+    x = np.linspace(0.5, 1.5, 40)
+    assert_allclose(fwdad.jit(fwdad.jacfwd(f))(x), fwdad.jacobian(f, x), rtol=1e-14)
+
+
 def test_a_band_is_one_loop_over_its_places():
     text = fwdad.show(fwdad.jacfwd(lambda u: u[1:] - u[:-1] ** 2), np.ones(99), backend="numba")
     assert text.count("for ") == 1  # both diagonals in one

@@ -231,7 +231,17 @@ def differences(f, x):
     return np.stack([(f(x + h) - f(x - h)) / 2e-6 for h in 1e-6 * np.eye(x.size)], -1)
 
 
-@pytest.mark.parametrize("f", [added_at_places, added_to_views, added_from_itself])
+def added_from_lists(x):
+    y = np.zeros(4)
+    np.add.at(y, [0, 1, 1], [x[0], x[1] * 2, 3.0])
+    np.add.at(y, [0, 3], y[:2])
+    np.add.at(y, [1, 1], y[1:3])
+    return y
+
+
+@pytest.mark.parametrize(
+    "f", [added_at_places, added_to_views, added_from_itself, added_from_lists]
+)
 def test_sums_at_places(f):
     wanted = differences(f, X5)
     for chunk in (1, 2, 3, 5):

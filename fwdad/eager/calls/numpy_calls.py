@@ -358,7 +358,8 @@ def _at(ufunc: Any, args: tuple[Any, ...]) -> Any:
         summed = np.reshape(
             with_out(RULES[scatter_add], (*values, where.ravel(), a.size), {}), shape
         )
-        if store.accumulate(a, summed, operation, lambda: ufunc.at(a, index, *map(plain, rest))):
+        (added,) = (np.reshape(plain(v), where.shape) for v in values)
+        if store.accumulate(a, summed, operation, lambda: ufunc.at(a, index, added)):
             return None
     for k in range(where.size):
         at = tuple(int(i[k]) for i in flat)

@@ -164,10 +164,11 @@ class Differentiated:
         dead(Program("", block, own=True))  # the value of a gradient's function is a sum
         given = list(zip(own, seeds, strict=True))
         recorder = self.tracer.recorder
-        inside = all_inside(block)
+        guards = len(recorder.lengths.length_guards)
         for v in (v for op in walk(block) for o in op.operands() for v in values_in(o)):
-            if contents.enabled and v not in inside:
-                contents.of_lengths |= recorder.lengths.assume(v)
+            if contents.enabled:
+                recorder.lengths.assume(v)
+        contents.of_lengths = len(recorder.lengths.length_guards) > guards
         give_types(block, recorder.lengths.resolved)
         unroll_short(Program("", block))
         made = push_block(recorder, block, n, given, stays=self.stays, contents=contents)

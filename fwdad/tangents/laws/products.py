@@ -39,12 +39,11 @@ def matmul(a: Any, b: Any) -> Chunk:
 
 
 def _matmul_by_places(a: Any, b: Any) -> Chunk:
+    """The products of all elements, summed along the axis before the last."""
     of_a, of_b = (len(np.shape(plain(x))) for x in (a, b))
-    left = a[..., :, None] if of_a > 1 else a[:, None]
-    right = b[..., None, :, :] if of_b > 1 else b[:, None]
-    product = left * right
-    axis = len(product.shape) - 2
-    total = summed(product, (axis,), keepdims=False)
+    right = b if of_b > 1 else b[:, None]
+    product = a[..., None] * (right[..., None, :, :] if min(of_a, of_b) > 1 else right)
+    total = summed(product, (len(product.shape) - 2,), keepdims=False)
     return total if of_b > 1 else total[..., 0]
 
 

@@ -83,10 +83,12 @@ class PushWhole(Whole):
             return call(function, *values[: len(args)], **named)
 
         primals = [*args, *kwargs.values()]
+        tangents = (*dots[0], *dots[1].values())
         if not isinstance(function, Whole):  # a view of the program's memory would be taken for a
             # value that the call has left outside
-            primals = [x.copy() if type(x) is np.ndarray else x for x in primals]
-        tangents = (*dots[0], *dots[1].values())
+            active = [type(x) is np.ndarray and isinstance(t, Chunk)
+                      for x, t in zip(primals, tangents, strict=True)]  # fmt: skip
+            primals = [x.copy() if on else x for x, on in zip(primals, active, strict=True)]
         return build_frule(dispatched)(tuple(primals), tangents)
 
     def _parts(self, y: Any, y_dot: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:

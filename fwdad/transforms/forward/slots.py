@@ -133,7 +133,7 @@ class View:
     def _lanes(self, places: np.ndarray) -> Placed:
         return Placed(self.slots.n, places, self.slots.dtype, self.slots.placer)
 
-    def adds(self, index: tuple[Any, ...] = ()) -> bool:
+    def adds(self, index: tuple[Any, ...]) -> bool:
         """Whether anything has been added to elements at an index."""
         return bool(self.slots.added) and bool(self.at(index)._added())
 

@@ -11,6 +11,8 @@ from tests.drivers.sparse import meshes
 from tests.transforms.forward.test_entries import is_placed
 
 X = np.random.default_rng(5).uniform(0.5, 1.5, meshes.N)
+FULL = np.random.default_rng(2).normal(size=(meshes.N, meshes.N))
+STACK = np.random.default_rng(4).normal(size=(2, meshes.N, 7))
 
 
 def differences(f, x, step=1e-6):
@@ -223,6 +225,36 @@ def test_products_with_matrices_and_of_them(layout):
         assert_allclose(found.toarray(), differences(of, X), atol=1e-8)
 
 
+PRODUCTS = {
+    "vector, matrix": lambda u: u @ FULL[:, :7],
+    "matrix, vector": lambda u: FULL[:7] @ u,
+    "vectors": lambda u: (u @ u) * u,
+    "vector, stack": lambda u: (u @ STACK).ravel(),
+    "stack, vector": lambda u: (STACK.transpose(0, 2, 1) @ u).ravel(),
+    "matrices": lambda u: (u.reshape(6, 5) @ FULL[:5, :2]).ravel(),
+    "matrices, the other": lambda u: (FULL[:2, :6] @ u.reshape(6, 5)).ravel(),
+    "inner": lambda u: np.inner(u, FULL),
+    "tensordot": lambda u: np.tensordot(u.reshape(6, 5), FULL[:6, :4], (0, 0)).ravel(),
+    "outer": lambda u: np.outer(u[:5], FULL[0, :20]).ravel(),
+    "mean": lambda u: np.mean(u.reshape(6, 5), axis=1),
+    "array": lambda u: np.array([[u[0], u[1] * 2], [3.0, u[2]]]).ravel() * u[:4],
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products(name):
+    f = PRODUCTS[name]
+    wanted = complex_step(f, X)
+    full = sp.csr_array(np.ones(wanted.shape))
+
+    def entries(x):
+        return fwdad.jacobian(f, x, sparse=full, check=False, mode="forward")
+
+    assert is_placed(entries, X)
+    J = fwdad.jit(entries, backend="numpy")(X)
+    assert_allclose(J.toarray(), wanted, rtol=1e-12, atol=1e-13)
+
+
 def test_a_long_sum_is_a_full_row():
     def f(u):
         return u * np.sum(u**2)
@@ -294,7 +326,6 @@ def added_again_and_again(u):
 
 
 WEIGHTS = np.arange(meshes.N) + 1.0
-FULL = np.random.default_rng(2).normal(size=(meshes.N, meshes.N))
 PLACES = np.random.default_rng(3).integers(0, meshes.N, meshes.N)
 
 

@@ -103,7 +103,7 @@ def _coefficients(
 def _nest(w: Parts, runs: Sequence[_Run], dtype: np.dtype[Any], store: Store) -> None:
     """Write nested loops that store coefficients along runs; they compute all before they store."""
     with contextlib.ExitStack() as stack:
-        items = [_item(w, run.coefficient, stack) for run in runs]
+        items = [_item(w, run.coefficient, run.shape, stack) for run in runs]
         counts = [str(count) for count, *_ in runs[0].steps]
         names = stack.enter_context(w.loops.nest(counts, inner=True))
         stored = []
@@ -121,15 +121,21 @@ def _nest(w: Parts, runs: Sequence[_Run], dtype: np.dtype[Any], store: Store) ->
             store(*each)
 
 
-def _item(w: Parts, d: Operand, stack: contextlib.ExitStack) -> Callable[[list[str]], Any]:
-    """What gives an element of a coefficient inside a loop."""
+def _item(
+    w: Parts, d: Operand, shape: tuple[int, ...], stack: contextlib.ExitStack
+) -> Callable[[list[str]], Any]:
+    """What gives an element of a coefficient, which broadcasts to a shape, inside a loop."""
     if not is_array(d):
         number = w.operands.atom(w.operands.number(d))
         return lambda _: number
-    a, _, repeats = stack.enter_context(reading(w, d))
+    a, lengths, repeats = stack.enter_context(reading(w, d))
+    wanted = [str(m) for m in shape]
     if a not in w.elements.lazy:
-        leaf = Leaf(w.operands.array(a), a.type.shape, a)
-        w.elements.compare([leaf], [str(m) for m in a.type.shape], {})
+        w.elements.compare([Leaf(w.operands.array(a), a.type.shape, a)], wanted, {})
+        return functools.partial(w.elements.element, a, steps=repeats)
+    for n, m, own in zip(reversed(lengths), reversed(wanted), reversed(a.type.shape), strict=False):
+        if own != 1 and n != m:
+            w.elements.equal([n, m])
     return functools.partial(w.elements.element, a, steps=repeats)
 
 
