@@ -8,13 +8,14 @@ make cycles.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
+
+from fwdad.colouring.kernels import index_array, kernel
 
 Nodes = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -30,7 +31,6 @@ class Graph:
         self.inputs = inputs
         self.pairs = pairs
         self._count = inputs + 1
-        self._batches: list[int] = []  # the first of nodes that do not depend on one another
         self._in_order = True
         self._edges: list[tuple[Any, Any]] = []
         self._single: tuple[list[int], list[int]] = ([], [])
@@ -38,14 +38,13 @@ class Graph:
 
     def new(self, count: int) -> Nodes:
         """Some new nodes."""
-        self._batches.append(self._count)
         self._count += count
         return np.arange(self._count - count, self._count)
 
     def depend(self, nodes: Any, on: Any) -> None:
         """Let each of some new nodes depend on an older one."""
-        nodes, on = (np.ravel(x).astype(np.int64, copy=False) for x in (nodes, on))
-        self._edges.append((nodes, on))
+        index = np.int32 if self._count < 1 << 31 else np.int64
+        self._edges.append((np.ravel(nodes).astype(index), np.ravel(on).astype(index)))
 
     def depend_on_any(self, nodes: Any, on: Any) -> None:
         """Let each of some nodes depend on another one, whichever is older."""
@@ -134,10 +133,14 @@ class Graph:
     # -- patterns
 
     def _all_edges(self) -> tuple[Nodes, Nodes]:
-        single = [np.array(x, np.int64) for x in self._single]
-        targets = [t for t, _ in self._edges]
-        sources = [s for _, s in self._edges]
-        return np.concatenate([*targets, single[0]]), np.concatenate([*sources, single[1]])
+        if self._single[0]:
+            self.depend(*self._single)
+            self._single = ([], [])
+        none = np.zeros(0, np.int32)
+        parts = zip((none, none), *self._edges, strict=True)
+        targets, sources = map(np.concatenate, parts)
+        self._edges = [(targets, sources)]
+        return targets, sources
 
     def jacobian(self, results: Any) -> sp.csr_array:
         """For each result's node, the inputs that it depends on."""
@@ -159,25 +162,19 @@ class Graph:
         """The inputs that some nodes depend on, and which nodes these depend on."""
         targets, sources = self._all_edges()
         groups = self._groups(targets, sources)
+        inputs, goals = np.arange(1, self.inputs + 1), wanted
+        count = self._count
         if groups is not None:
             targets, sources = groups[targets], groups[sources]
             apart = targets != sources
             targets, sources = targets[apart], sources[apart]
-        count = self._count if groups is None else int(groups.max()) + 1
-        inputs = np.arange(1, self.inputs + 1)
-        given = inputs if groups is None else groups[inputs]
-        goals = wanted if groups is None else groups[wanted]
+            inputs, goals = groups[inputs], groups[wanted]
+            count = int(groups.max()) + 1
         starts, on = _by_target(targets, sources, count)
-        live = _reachable(starts, on, goals)
-        rows = _Rows(count, given)
-        if self._in_order and not self._single[0]:
-            for first, end in itertools.pairwise([*self._batches, count]):
-                rows.add(first + np.flatnonzero(live[first:end]), starts, on)
-        else:
-            keep = live[targets]
-            _propagate(rows, (targets[keep], sources[keep]), (starts, on), live)
-        pattern = rows.matrix(goals, self.inputs)
-        return pattern, live if groups is None else live[groups]
+        order, live = _sources_first(starts, on, goals)
+        rows = _Rows(count, inputs)
+        rows.fill(order, starts, on)
+        return rows.matrix(goals, self.inputs), live if groups is None else live[groups]
 
     def _groups(self, targets: Nodes, sources: Nodes) -> Any:
         """A number for each node, equal in cycles; None where there is no cycle."""
@@ -185,7 +182,7 @@ class Graph:
             return None
         ones = np.ones(targets.size, bool)
         graph = sp.csr_array((ones, (targets, sources)), shape=(self._count, self._count))
-        return connected_components(graph, connection="strong")[1].astype(np.int64)
+        return connected_components(graph, connection="strong")[1].astype(targets.dtype)
 
 
 def sorted_once(x: Any) -> Any:
@@ -201,10 +198,20 @@ def sorted_once(x: Any) -> Any:
 
 def _by_target(targets: Any, sources: Any, count: int) -> tuple[Any, Any]:
     """The edges of each node: where they start, and where they go."""
-    order = np.argsort(targets, kind="stable")
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(targets, minlength=count), out=starts[1:])
-    return starts, sources[order]
+    on = np.empty_like(sources)
+    sort_by_target(targets, sources, starts[:-1].copy(), on, steps=on.size)
+    return starts, on
+
+
+@kernel("ends", "on")
+def sort_by_target(targets: Any, sources: Any, ends: Any, on: Any) -> None:
+    """Put each edge behind those of its node that are there; ``ends`` says where that is."""
+    for e in range(len(targets)):
+        v = targets[e]
+        on[ends[v]] = sources[e]
+        ends[v] += 1
 
 
 def _spans(starts: Any, lengths: Any) -> Any:
@@ -213,67 +220,119 @@ def _spans(starts: Any, lengths: Any) -> Any:
     return np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1] if ends.size else 0)
 
 
-def _reachable(starts: Any, on: Any, goals: Any) -> Any:
-    live = np.zeros(starts.size - 1, bool)
-    frontier = sorted_once(goals)
-    live[frontier] = True
-    while frontier.size:
-        first = starts[frontier]
-        found = on[_spans(first, starts[frontier + 1] - first)]
-        frontier = sorted_once(found[~live[found]])
-        live[frontier] = True
-    return live
+def _sources_first(starts: Any, on: Any, goals: Any) -> tuple[Any, Any]:
+    """The nodes that some depend on, each behind those that it depends on; and which these are."""
+    count = starts.size - 1
+    followed = index_array(count, -1, starts)
+    stack, order = (np.empty(count, on.dtype) for _ in range(2))
+    steps = on.size + goals.size
+    done = depth_first(starts, on, goals, followed, stack, order, steps=steps)
+    return order[:done], followed >= 0
 
 
-def _propagate(rows: _Rows, edges: tuple[Any, Any], by_target: tuple[Any, Any], live: Any) -> None:
-    """Find the rows of all live nodes, those first that depend on inputs alone."""
-    (starts, on), (targets, sources) = by_target, edges
-    after, following = _by_target(sources, targets, live.size)
-    waiting = np.diff(starts)
-    frontier = np.flatnonzero(live & (waiting == 0))
-    while frontier.size:
-        first = after[frontier]
-        met = following[_spans(first, after[frontier + 1] - first)]
-        np.subtract.at(waiting, met, 1)
-        frontier = sorted_once(met[waiting[met] == 0])
-        rows.add(frontier, starts, on)
+@kernel("followed", "stack", "order")
+def depth_first(
+    starts: Any, on: Any, goals: Any, followed: Any, stack: Any, order: Any
+) -> Any:  # fmt: skip
+    """Write nodes in the order in which a search from some goals leaves them; how many they are.
+
+    ``followed[v]`` is the next edge to follow from v, -1 if v has not been met.
+    """
+    done = 0
+    for goal in goals:
+        if followed[goal] >= 0:
+            continue
+        depth = 0
+        stack[0] = goal
+        followed[goal] = starts[goal]
+        while depth >= 0:
+            v = stack[depth]
+            e = followed[v]
+            if e < starts[v + 1]:
+                followed[v] = e + 1
+                w = on[e]
+                if followed[w] < 0:
+                    depth += 1
+                    stack[depth] = w
+                    followed[w] = starts[w]
+            else:
+                order[done] = v
+                done += 1
+                depth -= 1
+    return done
+
+
+@kernel("first", "length", "columns", "met", "state")
+def unite(
+    order: Any, starts: Any, on: Any, inputs: Any,
+    first: Any, length: Any, columns: Any, met: Any, state: Any,
+) -> Any:  # fmt: skip
+    """Unite, node by node, the rows of those that it depends on, until the columns are full.
+
+    A row that is as long as one that it is made of is that one. ``met[c]`` is the last node that
+    has column c; ``state`` says how many nodes are done, and how many columns are used.
+    """
+    used = state[1]
+    for k in range(state[0], len(order)):
+        v = order[k]
+        if starts[v] == starts[v + 1]:
+            continue
+        total = 0
+        longest = on[starts[v]]
+        for e in range(starts[v], starts[v + 1]):
+            total += length[on[e]]
+            if length[on[e]] > length[longest]:
+                longest = on[e]
+        if used + min(total, inputs) > len(columns):
+            state[0] = k
+            state[1] = used
+            return False
+        end = used
+        for e in range(starts[v], starts[v + 1]):
+            begin = first[on[e]]
+            for q in range(begin, begin + length[on[e]]):
+                c = columns[q]
+                if met[c] != v:
+                    met[c] = v
+                    columns[end] = c
+                    end += 1
+        length[v] = end - used
+        if length[v] == length[longest]:
+            first[v] = first[longest]
+        else:
+            first[v] = used
+            used = end
+    return True
 
 
 class _Rows:
     """The inputs that nodes depend on, in one array that grows."""
 
     def __init__(self, count: int, inputs: Any) -> None:
-        self.first = np.zeros(count, np.int64)
-        self.length = np.zeros(count, np.int64)
-        self.columns = np.arange(max(inputs.size, 1))
-        self.used = inputs.size
-        self.first[inputs] = np.arange(inputs.size)
-        self.length[inputs] = 1
-        self._inputs = max(inputs.size, 1)
+        self._first = np.zeros(count, np.int64)
+        self._length = np.zeros(count, np.int32)
+        self._columns = np.arange(inputs.size, dtype=np.int32)
+        self._first[inputs] = self._columns
+        self._length[inputs] = 1
 
-    def add(self, nodes: Any, starts: Any, on: Any) -> None:
-        """Set the rows of nodes, from those of the nodes that they depend on."""
-        first, degrees = starts[nodes], starts[nodes + 1] - starts[nodes]
-        sources = on[_spans(first, degrees)]
-        of = np.repeat(np.arange(nodes.size), degrees)
-        lengths = self.length[sources]
-        columns = self.columns[_spans(self.first[sources], lengths)]
-        keys = sorted_once(np.repeat(of, lengths) * self._inputs + columns)
-        begins = np.arange(nodes.size + 1) * self._inputs
-        counts = np.diff(np.searchsorted(keys, begins))
-        columns = keys - np.repeat(begins[:-1], counts)  # a division of each would take ten times
-        end = self.used + columns.size
-        if end > self.columns.size:
-            self.columns = np.concatenate([self.columns, np.zeros(max(end, 1024), np.int64)])
-        self.columns[self.used : end] = columns
-        self.length[nodes] = counts
-        self.first[nodes] = self.used + np.cumsum(counts) - counts
-        self.used = end
+    def fill(self, order: Any, starts: Any, on: Any) -> None:
+        """Set the rows of nodes, each from those of the nodes that it depends on."""
+        inputs = self._columns.size
+        met = np.full(inputs, -1)
+        state = np.array([0, inputs])
+        rest = (order, starts, on, inputs, self._first, self._length)
+        size = inputs + 4 * on.size
+        while True:
+            held, self._columns = self._columns, np.empty(size, np.int32)
+            self._columns[: state[1]] = held[: state[1]]
+            if unite(*rest, self._columns, met, state, steps=2 * on.size):
+                return
+            size *= 2
 
     def matrix(self, nodes: Any, inputs: int) -> sp.csr_array:
         """The rows of some nodes as a matrix of True."""
-        lengths = self.length[nodes]
-        columns = self.columns[_spans(self.first[nodes], lengths)]
+        lengths = self._length[nodes]
+        columns = self._columns[_spans(self._first[nodes], lengths)]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         parts = (np.ones(columns.size, bool), columns, starts)
         made = sp.csr_array(parts, shape=(nodes.size, inputs))

@@ -55,6 +55,17 @@ def test_cycles():
     assert sets(graph, [a, b, c]) == [{0, 1}, {0, 1}, {0, 1, 3}]
 
 
+@pytest.mark.parametrize("n", [40, 400])
+def test_rows_that_grow(n):
+    """Chains: under Python and, the longer one, under Numba where that is installed."""
+    graph, chain = Graph(n), []
+    for k in range(1, n + 1):
+        chain.append(graph.both(chain[-1], k) if chain else k)
+    assert graph.jacobian(chain).toarray().tolist() == np.tri(n, dtype=bool).tolist()
+    again = graph.union([np.array(chain[:2]), np.array(chain[1:3])], (2,))
+    assert sets(graph, again) == [{0, 1}, {0, 1, 2}]
+
+
 def test_pairs_count_where_the_result_depends_on_them():
     graph, x = Graph(4, pairs=True), np.arange(1, 5)
     products = graph.union([x[:2], x[2:]], (2,), new=True)
