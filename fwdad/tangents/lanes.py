@@ -76,6 +76,13 @@ class Lanes:
         return not hasattr(self._array, "__fwdad_symbolic__")
 
     @property
+    def zero(self) -> bool:
+        """Whether they are zeros, as far as that is known without a run."""
+        if self.basis is not None:
+            return bool(self.basis[1] >= math.prod(self.shape))
+        return type(self._array) is np.ndarray and not self._array.any()
+
+    @property
     def finite(self) -> bool:
         """Whether every element is finite, so that a zero scaling gives zero."""
         if self._finite is None:
@@ -221,6 +228,11 @@ def basis_lanes(n: int, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]
     if n * math.prod(shape) <= _SMALL:
         return _small_basis(n, start, shape, dtype)
     return Lanes(basis=(n, start, shape, dtype))
+
+
+def zero_lanes(n: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Lanes:
+    """Lanes of zeros: directions behind the last one, not stored until they are read."""
+    return Lanes(basis=(n, math.prod(shape), shape, dtype))
 
 
 def _index_key(index: tuple[Any, ...]) -> Any:

@@ -33,7 +33,7 @@ def _joined(shape: tuple[Any, ...], parts: list[tuple[Any, Any]]) -> Chunk | Non
         for lanes in t.terms:
             if lanes.placed:
                 placed = lanes
-            elif not (type(lanes.array) is np.ndarray and not lanes.array.any()):
+            elif not lanes.zero:
                 return None
     if placed is None or not all(type(m) is int for m in shape):
         return None

@@ -10,6 +10,7 @@ import numpy as np
 from fwdad.core.register_into import enter_into
 from fwdad.errors import DualLeakError
 from fwdad.tangents.chunk import LAWS, Chunk
+from fwdad.tangents.lanes import zero_lanes
 from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.symbolic import zeros
@@ -36,7 +37,10 @@ def dense(x_dot: Any, x: Any, n: int) -> Chunk:
     dtype = getattr(x, "dtype", None) or np.result_type(type(x))
     if dtype.kind not in "fc":
         dtype = np.dtype(float)
-    return Chunk(zeros((n, *np.shape(x)), dtype))
+    shape = np.shape(x)
+    if all(type(m) is int for m in (n, *shape)):
+        return Chunk.of(n, shape, {zero_lanes(n, shape, dtype): None})
+    return Chunk(zeros((n, *shape), dtype))
 
 
 def axis_of(axis: int, ndim: int) -> int:

@@ -214,12 +214,6 @@ def sort_by_target(targets: Any, sources: Any, ends: Any, on: Any) -> None:
         ends[v] += 1
 
 
-def _spans(starts: Any, lengths: Any) -> Any:
-    """The numbers of several spans, one behind the other."""
-    ends = np.cumsum(lengths)
-    return np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1] if ends.size else 0)
-
-
 def _sources_first(starts: Any, on: Any, goals: Any) -> tuple[Any, Any]:
     """The nodes that some depend on, each behind those that it depends on; and which these are."""
     count = starts.size - 1
@@ -305,6 +299,15 @@ def unite(
     return True
 
 
+@kernel("out")
+def copy_rows(nodes: Any, first: Any, columns: Any, starts: Any, out: Any) -> None:
+    """Write the columns of some nodes one behind the other."""
+    for k in range(len(nodes)):
+        shift = first[nodes[k]] - starts[k]
+        for q in range(starts[k], starts[k + 1]):
+            out[q] = columns[q + shift]
+
+
 class _Rows:
     """The inputs that nodes depend on, in one array that grows."""
 
@@ -331,9 +334,9 @@ class _Rows:
 
     def matrix(self, nodes: Any, inputs: int) -> sp.csr_array:
         """The rows of some nodes as a matrix of True."""
-        lengths = self._length[nodes]
-        columns = self._columns[_spans(self._first[nodes], lengths)]
-        starts = np.concatenate([[0], np.cumsum(lengths)])
+        starts = np.concatenate([[0], np.cumsum(self._length[nodes])])
+        columns = np.empty(starts[-1], self._columns.dtype)
+        copy_rows(nodes, self._first, self._columns, starts, columns, steps=columns.size)
         parts = (np.ones(columns.size, bool), columns, starts)
         made = sp.csr_array(parts, shape=(nodes.size, inputs))
         made.sort_indices()
