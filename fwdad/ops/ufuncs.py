@@ -16,7 +16,7 @@ op(np.divide, algebra=Algebra.QUOTIENT, cost=Cost.DIVISION)
 op(np.negative, algebra=Algebra.NEGATION, cost=Cost.ARITHMETIC, risk=Risk.QUIET)
 op(np.positive, algebra=Algebra.IDENTITY, cost=Cost.ARITHMETIC, risk=Risk.QUIET)
 op(np.matmul, algebra=Algebra.MATRIX_PRODUCT, layout=Layout.KEPT, risk=Risk.SHAPES)
-op(np.square, numba=True, numba_complex=True)
+op(np.square, cost=Cost.ARITHMETIC, numba=True, numba_complex=True)
 
 # -- comparisons and truth values
 op(

@@ -74,6 +74,7 @@ from fwdad.ir.ops import (
 )
 from fwdad.ir.primitives.undef import missing_on_some_way
 from fwdad.ir.types import ArrayType, Dimension, Number, Type
+from fwdad.transforms.passes.destinations import computed_in_rows
 
 
 class NumbaWriter:
@@ -456,6 +457,7 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     :class:`CannotCompileError`, with the line, if an operation has no compiled form.
     """
     program = repeated(expanded(with_single_rows(with_single_lanes_as_numbers(program))))
+    program = computed_in_rows(program)
     writer = NumbaWriter(program)
     w, module = writer.parts, writer.module
     given = {p: w.names.temporary("stack") for p in w.stacks.given}

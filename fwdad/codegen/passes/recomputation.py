@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fwdad.ir.analysis.alias import Roots, may_overlap, memory_of
+from fwdad.ir.analysis.costs import cost_of
 from fwdad.ir.analysis.def_use import count_uses
 from fwdad.ir.ops import (
     Apply,
@@ -29,7 +30,7 @@ from fwdad.ir.ops import (
     walk,
 )
 from fwdad.ir.rewrite import with_blocks, with_ops
-from fwdad.ops import Cost, record_of
+from fwdad.ops import Cost
 from fwdad.tangents.scaling import scale_lanes
 
 _MOST = 4  # operations that are repeated per element, at most
@@ -50,7 +51,7 @@ def _is_cheap(op: Op) -> bool:
     (value,) = op.outputs
     if not is_array(value) or not value.type.ndim or value.type.dtype != np.float64:
         return False
-    return op.function is scale_lanes or record_of(op.function).cost is Cost.ARITHMETIC
+    return op.function is scale_lanes or cost_of(op) is Cost.ARITHMETIC
 
 
 class _Repeater:

@@ -1,58 +1,148 @@
-"""New arrays that are stored whole into an argument: they are computed in its memory.
+"""New arrays that are stored whole into others: they are computed in the memory of these.
 
-It is a pass for programs that return nothing but what they write, such as a gradient with ``out``:
-the argument, which is C-contiguous then, holds anything until the end, so that a program that
-raises leaves it half-written.
+An argument that a program fills, such as a gradient with ``out``, is C-contiguous, and holds
+anything until the end, so that a program that raises leaves it half-written. An array of the
+program's own is seen by nobody before it returns: its rows are computed in place, too.
 """
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
+
 import numpy as np
 
-from fwdad.ir.analysis.alias import memory, memory_of
+from fwdad.ir.analysis.alias import Roots, memory, memory_of
 from fwdad.ir.analysis.effects import reads, writes
-from fwdad.ir.ops import Apply, Op, Program, Store, Value, is_array
-from fwdad.ir.rewrite import substitute
+from fwdad.ir.ops import Apply, Block, Load, Loop, Op, Operand, Program, Store, Value, is_array
+from fwdad.ir.rewrite import defined_by, substitute, with_blocks, with_ops
+from fwdad.ir.types import Dimension
 from fwdad.ops.record import Layout, record_of
 
 
 def compute_in_destination(program: Program) -> bool:
-    """Let such arrays be the arguments; whether there were any."""
+    """Let arrays that are stored whole into arguments be these; whether there were any."""
     found = [_take_over(program, op) for op in list(program.block.ops) if isinstance(op, Store)]
     return any(found)
 
 
 def _take_over(program: Program, store: Store) -> bool:
-    target, value = store.array, store.value
+    target, ops = store.array, program.block.ops
     if store.index not in ((), (Ellipsis,)) or target not in program.block.params:
         return False
-    if not (isinstance(value, Value) and is_array(value)) or value.type != target.type:
+    start = _start(program.block, store, target.type.shape, memory_of(program))
+    if start is None:
         return False
-    ops, roots = program.block.ops, memory_of(program)
-    start = next((k for k, op in enumerate(ops) if value in op.outputs), None)
-    if start is None or roots.get(value, {value}) != {value}:
-        return False
-    fill = _fill(ops[start], target)
-    if fill is None:
-        return False
-    end = ops.index(store)
-    own, given = {value}, memory(target, roots)
-    before = any((reads(op, roots) | writes(op, roots)) & given for op in ops[start:end])
-    after = any((reads(op, roots) | writes(op, roots)) & own for op in ops[end + 1 :])
-    if before or after or memory(program.block.results, roots) & own:
-        return False
-    ops[start : end + 1] = [*fill, *ops[start + 1 : end]]
-    substitute(program.block, {value: target})
+    ops[start : ops.index(store) + 1] = [
+        *_filled(ops[start], target), *ops[start + 1 : ops.index(store)],
+    ]  # fmt: skip
+    substitute(program.block, {store.value: target})
     return True
 
 
-def _fill(op: Op, target: Value) -> list[Op] | None:
-    """Write into the target what an operation fills a new C-contiguous array with; None if not."""
-    if not isinstance(op, Apply) or "order" in op.kwargs or target.type.dtype.kind not in "fc":
+def computed_in_rows(program: Program) -> Program:
+    """A program whose new arrays that are stored as rows of its own are these; itself if none."""
+    block = _Rows(memory_of(program)).of(program.block)
+    return program if block is program.block else dataclasses.replace(program, block=block)
+
+
+class _Rows:
+    """Rewrites the blocks of a program."""
+
+    def __init__(self, roots: Roots) -> None:
+        self.roots = roots
+        self.lengths: dict[Value, Sequence[Operand]] = {}  # of new arrays, as they are given
+        self.ends: dict[Value, Operand] = {}  # of the counters of loops that count upwards
+
+    def of(self, block: Block) -> Block:
+        """A block, rewritten; itself if nothing changes."""
+        ops = []
+        for op in block.ops:
+            if isinstance(op, Apply) and _is_filled(op) and isinstance(op.args[0], tuple):
+                self.lengths[op.outputs[0]] = op.args[0]
+            elif isinstance(op, Loop) and op.span is not None and _counts_upwards(op.span):
+                self.ends[op.body.params[0]] = op.span[1]
+            ops.append(with_blocks(op, self.of))
+        block = with_ops(block, ops)
+        for op in ops:
+            if isinstance(op, Store) and self._is_row(op):
+                block = self._in_place(block, op)
+        return block
+
+    def _is_row(self, store: Store) -> bool:
+        """Whether a store writes a row of a new array, at an index that exists."""
+        lengths = self.lengths.get(store.array, ())
+        return 0 < len(store.index) < len(lengths) and all(
+            self._is_below(i, n) for i, n in zip(store.index, lengths, strict=False)
+        )
+
+    def _is_below(self, i: Operand, n: Operand) -> bool:
+        if isinstance(i, Value):
+            return i in self.ends and self.ends[i] == n
+        return isinstance(i, int) and isinstance(n, int) and 0 <= i < n
+
+    def _in_place(self, block: Block, store: Store) -> Block:
+        """A block in which the array that is stored is the row; itself if it cannot be."""
+        target, index, array, ops = store.array, store.index, store.value, block.ops
+        start = _start(block, store, target.type.shape[len(index) :], self.roots)
+        if start is None:
+            return block
+        there = {v for op in ops[start:] for v in defined_by(op)}
+        if there.intersection((target, *index)):
+            return block
+        assert isinstance(array, Value)
+        row = Load(target, index, view=True, outputs=(array,), location=store.location)
+        end = ops.index(store)
+        made = [*ops[:start], row, *_filled(ops[start], array), *ops[start + 1 : end]]
+        for v, owners in self.roots.items():
+            if array in owners:
+                self.roots[v] = (owners - {array}) | self.roots.get(target, {target})
+        self.roots[array] = self.roots.get(target, {target})
+        return with_ops(block, [*made, *ops[end + 1 :]])
+
+
+def _counts_upwards(span: Sequence[Operand]) -> bool:
+    """Whether a loop's counter begins at a constant that is no index from the end, and grows."""
+    start, _, step = span
+    return isinstance(start, int) and isinstance(step, int) and start >= 0 and step > 0
+
+
+def _start(block: Block, store: Store, shape: tuple[Dimension, ...], roots: Roots) -> int | None:
+    """Where an array is made that a store copies into memory of this shape.
+
+    None unless it can be that memory: which nobody meets while the array is written, nor the array
+    later.
+    """
+    target, array, ops = store.array, store.value, block.ops
+    if not (isinstance(array, Value) and is_array(array)) or array.type.shape != shape:
         return None
+    start = next((k for k, op in enumerate(ops) if array in op.outputs), None)
+    if array.type.dtype != target.type.dtype or start is None or not _is_filled(ops[start]):
+        return None
+    own, given, end = {array}, memory(target, roots), ops.index(store)
+    if roots.get(array, own) != own:
+        return None
+    before = any((reads(op, roots) | writes(op, roots)) & given for op in ops[start:end])
+    after = any((reads(op, roots) | writes(op, roots)) & own for op in ops[end + 1 :])
+    return None if before or after or memory(block.results, roots) & own else start
+
+
+def _is_filled(op: Op) -> bool:
+    """Whether an operation makes a new C-contiguous array of floats, all equal or anything."""
+    if not isinstance(op, Apply) or "order" in op.kwargs or len(op.outputs) != 1:
+        return False
+    (array,) = op.outputs
+    if not is_array(array) or array.type.dtype.kind not in "fc":
+        return False
+    record = record_of(op.function)
+    return op.function is np.empty or (record.fill is not None and record.layout is Layout.C)
+
+
+def _filled(op: Op, target: Value) -> list[Op]:
+    """Write what an operation fills a new array with into another one."""
+    assert isinstance(op, Apply)
     if op.function is np.empty:
         return []
-    record = record_of(op.function)
-    if record.fill is None or record.layout is not Layout.C:
-        return None
-    return [Store(target, (Ellipsis,), float(record.fill), location=op.location)]
+    fill = record_of(op.function).fill
+    assert fill is not None
+    return [Store(target, (Ellipsis,), float(fill), location=op.location)]

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterable
 
 from fwdad.ir.analysis.alias import aliased_arguments
+from fwdad.ir.analysis.costs import cost_of
 from fwdad.ir.analysis.effects import risk
 from fwdad.ir.builder.shape_env import length_if_any, length_of
 from fwdad.ir.clone import Cloner
@@ -242,14 +243,14 @@ class Resolver:
         if any(is_array(a) for a in values_in(op.operands())):
             if op.function is not length_of:
                 return None
-        return 20 if record_of(op.function).cost in _DEAR else 1
+        return 20 if cost_of(op) in _DEAR else 1
 
     def _cost_of_array(self, op: Apply, v: Value) -> int | None:
         """The same for a call that returns an array; a view costs nothing."""
         is_memory = self.structure.is_memory(v)
         if is_memory and aliased_arguments(op):
             return 0
-        if record_of(op.function).cost in _PLAIN and v.type.dtype.kind in "fc" and not is_memory:
+        if cost_of(op) in _PLAIN and v.type.dtype.kind in "fc" and not is_memory:
             there = all(self._is_there(op, a) for a in values_in(op.args) if is_array(a))
             return _ARRAY if there else None
         if is_memory:  # it has other content by now

@@ -1,11 +1,14 @@
-"""New arrays that are stored whole into an argument are computed there."""
+"""New arrays that are stored whole into an argument, or as rows, are computed there."""
 
 import numpy as np
 import pytest
 
-from fwdad.ir.check import checked
-from fwdad.ir.ops import Store
-from fwdad.transforms.passes.destinations import compute_in_destination
+import fwdad
+from fwdad.codegen.numba_support import have_numba
+from fwdad.ir.check import check_program, checked
+from fwdad.ir.ops import Loop, Store, walk
+from fwdad.transforms.passes import optimise
+from fwdad.transforms.passes.destinations import compute_in_destination, computed_in_rows
 from tests.ir.running import run, traced
 
 X = np.array([1.0, -2.0, 3.0, 0.5])
@@ -76,3 +79,102 @@ def test_where_it_would_be_seen(use):
         assert left(broadcast, X, np.zeros(4, np.float32)) == 1
     else:
         assert left(f, X, np.arange(4.0)) == 1
+
+
+def in_rows(f, *args):
+    """How many new arrays less a program's loops make; it returns the same, compiled, too."""
+    tape = traced(f, *args)
+    before = run(tape, args)
+    optimise(tape.program)
+    program = computed_in_rows(tape.program)
+    check_program(program)
+    left = new_arrays(tape.program) - new_arrays(program)
+    tape.program = program
+    assert run(tape, args) == before
+    expected = f(*args)
+    if have_numba():
+        np.testing.assert_array_equal(fwdad.jit(f)(*args), expected)
+    return left
+
+
+def new_arrays(program):
+    """How many new arrays are made in loops."""
+    loops = [op for op in program.walk() if isinstance(op, Loop)]
+    made = (np.empty, np.zeros, np.ones)
+    inside = {id(op): op for loop in loops for op in walk(loop.body)}.values()
+    return sum(getattr(op, "function", None) in made for op in inside)
+
+
+def row(x, k):
+    """A new array, made in several steps."""
+    a = np.zeros(x.size)
+    a[1:] += x[1:] * k
+    a[:-1] += x[1:]
+    return a
+
+
+def test_rows_of_its_own():
+    def rows(x):
+        out = np.empty((3, x.size))
+        for k in range(3):
+            out[k] = row(x, k)
+        return out
+
+    def blocks(x):
+        out = np.empty((2, x.size, x.size))
+        for k in range(2):
+            for j in range(1, x.size, 2):
+                out[k, j] = row(x, k + j)
+            for j in range(0, x.size, 2):
+                out[k, j] = row(x, k - j)
+        return out
+
+    def both(x):
+        out, more = np.zeros((3, x.size)), np.zeros((3, x.size))
+        for k in range(3):
+            a, b = np.ones(x.size), np.empty(x.size)
+            a[1:] -= x[1:] * k
+            b[:] = a[::-1]
+            out[k] = a
+            more[2 - k] = b
+        return out + more
+
+    assert in_rows(rows, X) == 1
+    assert in_rows(blocks, X) == 2
+    assert in_rows(both, X) == 1
+
+
+@pytest.mark.parametrize("use", ["before", "after", "carried", "end", "column", "wide", "kind"])
+def test_rows_that_stay_arrays(use):
+    def f(x):
+        out = np.zeros((4, 4), np.float32 if use == "kind" else float)
+        last = x
+        for k in range(-1 if use == "end" else 0, 3):
+            a = np.zeros(1 if use == "wide" else 4)
+            a[:] += x[0] * k
+            if use == "before":
+                a[0] += out[k - 1, 0] + 1
+            if use == "column":
+                out[:, k] = a
+            else:
+                out[k] = a
+            if use == "after":
+                a[0] = 7.0
+                out[3, k] = np.sum(a)
+            if use == "carried":
+                last = a
+        return out + last if use == "carried" else out
+
+    assert in_rows(f, X) == 0
+
+
+def test_a_row_that_is_out_of_bounds():
+    def f(x):
+        out = np.empty((2, 4))
+        for k in range(int(x[2])):
+            out[k] = row(x, k)
+        return out
+
+    assert in_rows(f, np.array([1.0, 2.0, 2.0, 3.0])) == 0
+    with pytest.raises(IndexError):
+        fwdad.jit(f)(X)

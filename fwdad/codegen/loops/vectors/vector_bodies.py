@@ -30,11 +30,12 @@ from fwdad.codegen.loops.vectors.vector_terms import (
 )
 from fwdad.codegen.loops.vectors.vector_terms import vector_term as term_of
 from fwdad.codegen.runtime import libmvec
+from fwdad.ir.analysis.costs import cost_of
 from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Load, Loop, Op, Operand, Store, Value, type_of_operand, values_in
 from fwdad.ir.primitives.stacks import push
 from fwdad.ir.types import Number
-from fwdad.ops import Cost, record_of
+from fwdad.ops import Cost
 
 _DOUBLE = np.dtype(np.float64)
 _SUMS = {operator.add, operator.sub}
@@ -141,13 +142,8 @@ def _fits(w: Parts, body: Body, op: Op, carried: set[Value]) -> bool:
         return False
     if op.function in (float, np.float64):
         return True
-    plain = _is_plain(as_ufunc(op.function)) and has_vector_form(op)
+    plain = cost_of(op) is Cost.ARITHMETIC and has_vector_form(op)
     return plain or is_function(op)
-
-
-def _is_plain(ufunc: np.ufunc | None) -> bool:
-    """Whether a ufunc is one instruction."""
-    return record_of(ufunc).cost is Cost.ARITHMETIC or ufunc is np.square
 
 
 def _is_shift(around: Ahead, op: Apply) -> bool:

@@ -16,8 +16,9 @@ from fwdad.codegen.loops.terms.number_terms import Term, cast, literal, numpy_nu
 from fwdad.codegen.loops.terms.numpy_terms import SYMBOLS, as_ufunc, loop_types
 from fwdad.codegen.numba_support import CannotCompileError
 from fwdad.codegen.runtime import libmvec
+from fwdad.ir.analysis.costs import small_power
 from fwdad.ir.notation import ATOM
-from fwdad.ir.ops import Apply, Operand, Value, is_array, type_of_operand
+from fwdad.ir.ops import Apply, Operand, is_array, type_of_operand
 from fwdad.ir.types import Number
 from fwdad.ops import Algebra, Cost, record_of
 from fwdad.tangents.scaling import scale_lanes
@@ -78,13 +79,6 @@ def library_name(function: Any) -> str | None:
         name: str = function.__name__
         return name if libmvec.ARGUMENTS.get(name) == 1 else None
     return (_library_name(ufunc) or None) if ufunc is not None and ufunc.nin == 1 else None
-
-
-def small_power(op: Apply) -> int | None:
-    """The exponent of a square or a cube, which are products; else None."""
-    if as_ufunc(op.function) is not np.power or isinstance(op.args[1], Value):
-        return None
-    return int(op.args[1]) if op.args[1] in (2, 3) else None
 
 
 def has_vector_form(op: Apply) -> bool:
