@@ -1,6 +1,6 @@
 """A Jacobian by 1, 2, 4 and 8 workers, what a task costs, and what a large run would take.
 
-python -m benchmarks.scaling [--rounds 3]
+python -m benchmarks.scaling [--rounds 3] [--only threads]
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from benchmarks.table import duration, machine, size, table, versions
 
 STEPS, N = 60, 1024
 WORKERS = (1, 2, 4, 8)
+KINDS = ("dask as it comes", "dask", "processes", "threads", "threads, jit(f)")
 CHUNK = 32
 ASKED: dict[str, Any] = {"chunk": CHUNK, "mode": "forward"}
 EMPTY = 64
@@ -52,7 +53,7 @@ def trivial(u: Any) -> Any:
 @contextlib.contextmanager
 def pools(kind: str, workers: int) -> Iterator[Any]:
     """An executor of a kind."""
-    if kind == "threads":
+    if kind.startswith("threads"):
         with ThreadPoolExecutor(workers) as made:
             yield made
     elif kind == "processes":
@@ -65,13 +66,18 @@ def pools(kind: str, workers: int) -> Iterator[Any]:
 
         malloc = MALLOC if kind == "dask" else AS_IT_COMES
         dask.config.set({"distributed.nanny.pre-spawn-environ": malloc})
-        with (
-            distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=1, dashboard_address=None
-            ) as cluster,
-            distributed.Client(cluster) as made,
-        ):
-            yield made
+        before = dict(os.environ)  # into which Dask puts what it gives to its workers, for good
+        try:
+            with (
+                distributed.LocalCluster(
+                    n_workers=workers, threads_per_worker=1, dashboard_address=None
+                ) as cluster,
+                distributed.Client(cluster) as made,
+            ):
+                yield made
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
 
 
 def once(call: Any) -> float:
@@ -90,15 +96,16 @@ def timed(call: Any, rounds: int) -> float:
 def rows_of(kind: str, expected: Any, rounds: int) -> list[list[str]]:
     """The lines of a kind of executor."""
     u, small = np.linspace(0.0, 1.0, N), np.ones(EMPTY)
+    f = fwdad.jit(diffusion) if kind.endswith("jit(f)") else diffusion
     found = []
     for workers in WORKERS if kind != "dask as it comes" else WORKERS[:1]:
         with pools(kind, workers) as executor:
-            J = fwdad.jacobian(diffusion, u, **ASKED, executor=executor)
-            assert np.array_equal(J, expected)
+            J = fwdad.jacobian(f, u, **ASKED, executor=executor)
+            np.testing.assert_allclose(J, expected, rtol=1e-13, atol=1e-13)
             pairs = []
             for _ in range(rounds):  # both in one round: the machine's load is that of both
-                alone = once(lambda: fwdad.jacobian(diffusion, u, **ASKED))
-                took = once(lambda: fwdad.jacobian(diffusion, u, **ASKED, executor=executor))
+                alone = once(lambda: fwdad.jacobian(f, u, **ASKED))
+                took = once(lambda: fwdad.jacobian(f, u, **ASKED, executor=executor))
                 pairs.append((alone, took))
             empty = timed(
                 lambda: fwdad.jacobian(trivial, small, chunk=1, mode="forward", executor=executor),
@@ -163,19 +170,22 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--only", choices=KINDS)
+    options = parser.parse_args()
+    rounds = options.rounds
     print({**machine(), **versions()}, f"load {os.getloadavg()[0]:.1f}\n")
     u = np.linspace(0.0, 1.0, N)
     expected = fwdad.jacobian(diffusion, u, **ASKED)
     rows: list[list[str]] = []
-    for kind in ("dask as it comes", "dask", "processes", "threads"):
+    for kind in KINDS if options.only is None else [options.only]:
         try:
             rows += rows_of(kind, expected, rounds)
         except ImportError as error:
             rows.append([kind, "", f"not installed: {error.name}", "", "", ""])
     header = ["executor", "workers", "alone", "with it", "speed-up", "an empty task"]
     print(table(header, rows), "\n", flush=True)
-    print(table(["constant", "measured"], constants(rounds)), flush=True)
+    if options.only is None:
+        print(table(["constant", "measured"], constants(rounds)), flush=True)
     print(f"\nload {os.getloadavg()[0]:.1f}")
 
 
