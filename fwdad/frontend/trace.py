@@ -52,7 +52,7 @@ from fwdad.frontend.syntax.texts import known_part
 from fwdad.frontend.tape import Tape, lie_by_rows
 from fwdad.frontend.ways import LoopFollowedError, Places, Ways
 from fwdad.ir.analysis.alias import written_parameters
-from fwdad.ir.builder.array_contents import may_be_option
+from fwdad.ir.builder.array_contents import holds_ints
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.builder.shape_env import LengthNeededError
 from fwdad.ir.ops import Effect, Program, Value, walk
@@ -154,7 +154,7 @@ def _inputs(recorder: Recorder, flat: Flattened, lengths: Lengths, *, equal: boo
         value = Value(leaf_type(leaf, k, example=flat.examples, lengths=lengths, shared=shared))
         inputs.append(value)
         recorder.lengths.measure_input(value)
-        if flat.examples and (isinstance(value.type, Number) or may_be_option(leaf)):
+        if flat.examples and (isinstance(value.type, Number) or holds_ints(leaf)):
             recorder.examples.of[value] = (k, leaf)
     return inputs
 

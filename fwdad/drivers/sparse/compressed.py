@@ -136,13 +136,12 @@ def _traced(tracer: Tracer, f: Any, argnums: Any, args: Any, kwargs: Any, option
     block, first, mark = recorder.block, len(recorder.block.ops), recorder.lengths.mark()
     plan: Plan = options["plan"]
     of = function_name(f)
-    assumed, contents = recorder.lengths.assumed(), AssumedContents(tracer, plan.assumptions[of])
+    assumed, contents = recorder.lengths.assumed(), AssumedContents(tracer, plan.assumed[of])
     try:
         found = _by_places(tracer, f, argnums, args, kwargs, options, contents)
     except NotPlacedError:
         found = None
-    if found is not None:
-        plan.assumptions[of] += contents.assume()
+    if found is not None and contents.assume():
         return found
     del block.ops[first:]  # f is not to run twice
     recorder.lengths.forget(mark)

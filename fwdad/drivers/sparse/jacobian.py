@@ -23,7 +23,7 @@ from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.assembled import Assembled
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import flatten
-from fwdad.ir.symbol import Symbol
+from fwdad.ir.symbol import UNBOUND, Symbol
 
 _OPTIONS = {"has_aux": False, "outputs": "returned", "chunk": "auto", "holomorphic": False}
 
@@ -158,9 +158,9 @@ def traced_sparse_jacobian(
             )
         examples = [_example(tracer, a) for a in (args, kwargs or {})]
         asked = {"hessian": hessian_of is not None, "has_aux": options.get("has_aux", False)}
-        leaves = flatten((args, kwargs or {}))[0]
-        made_up = any(type(leaf) is Symbol and not _is_float_array(leaf) for leaf in leaves)
-        sparse, places = lasting_pattern(Question(of, argnums, *examples, **asked), made_up)
+        made_up = any(found for _, found in examples)
+        question = Question(of, argnums, *(made for made, _ in examples), **asked)
+        sparse, places = lasting_pattern(question, made_up)
         for path, held in places:
             tracer.outside.guard(path, held)
     plan = plan_for(sparse, mode, format)
@@ -175,19 +175,27 @@ def traced_sparse_jacobian(
     return (y, Assembled(data, make, plan.shape), *aux)
 
 
-def _is_float_array(x: Symbol) -> bool:
-    return x.is_array and x.dtype.kind in "fc"
+def _example(tracer: Tracer, x: Any) -> tuple[Any, bool]:
+    """Arguments with values in place of symbols, and whether ints among these are made up.
 
-
-def _example(tracer: Tracer, x: Any) -> Any:
-    """Arguments with arrays and numbers of ones in place of symbols; their lengths are guarded."""
+    Of floats it is ones; ints are those of now, and guarded, as lengths are.
+    """
     leaves, tree = flatten(x)
-    lengths = tracer.recorder.lengths
-    made = []
+    lengths, examples = tracer.recorder.lengths, tracer.recorder.examples
+    made, made_up = [], False
     for leaf in leaves:
-        if type(leaf) is Symbol and leaf.is_array:
+        if type(leaf) is not Symbol:
+            made.append(leaf)
+            continue
+        if leaf.dtype.kind not in "fc":
+            known = examples.forced(leaf.value, of_any_size=True)
+            if known is not UNBOUND:
+                made.append(known)
+                continue
+            made_up = True
+        if leaf.is_array:
             shape = tuple(lengths.known_length(leaf, k) for k in range(leaf.type.ndim))
             made.append(np.ones(shape, leaf.dtype))
         else:
-            made.append(leaf.dtype.type(1).item() if type(leaf) is Symbol else leaf)
-    return tree(made)
+            made.append(leaf.dtype.type(1).item())
+    return tree(made), made_up

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -41,8 +41,8 @@ class Plan:
         self.format = form
         self.dense: tuple[str, ...] = ()
         self.assembly = Assembly(colouring.pattern, form)
-        # by a function's name, the tapes that assume what its indices from outside are
-        self.assumptions: Counter[str] = Counter()
+        # by a function's name, what tapes assume of its indices
+        self.assumed: defaultdict[str, set[int]] = defaultdict(set)
         self.checked: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
 
     def __reduce__(self) -> Any:

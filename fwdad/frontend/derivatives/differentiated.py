@@ -168,7 +168,7 @@ class Differentiated:
         for v in (v for op in walk(block) for o in op.operands() for v in values_in(o)):
             if contents.enabled:
                 recorder.lengths.assume(v)
-        contents.of_lengths = len(recorder.lengths.length_guards) > guards
+        contents.lengths = tuple(recorder.lengths.length_guards[guards:])
         give_types(block, recorder.lengths.resolved)
         unroll_short(Program("", block))
         made = push_block(recorder, block, n, given, stays=self.stays, contents=contents)

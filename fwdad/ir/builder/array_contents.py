@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 _SHORT = 32  # elements of an array that specifies a shape or axes
+_BYTES_AT_MOST = 1 << 20  # of an array that is compared at each call
 
 
 class Contents:
@@ -23,9 +24,18 @@ class Contents:
         """Whether an array has these contents."""
         return isinstance(other, np.ndarray) and np.array_equal(self.array, other)
 
+    def __repr__(self) -> str:
+        return np.array2string(self.array, threshold=_SHORT)
+
     def __ne__(self, other: object) -> bool:
         """Whether an array has other contents."""
         return not self == other
+
+
+def holds_ints(x: Any) -> bool:
+    """Whether something is an array of ints, or truth values, that can be compared at each call."""
+    ints = isinstance(x, np.ndarray) and x.dtype.kind in "iub"
+    return ints and x.nbytes <= _BYTES_AT_MOST
 
 
 def may_be_option(x: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from fwdad.errors import UntraceableError
-from fwdad.ir.builder.array_contents import Contents
+from fwdad.ir.builder.array_contents import Contents, may_be_option
 from fwdad.ir.builder.definitions import Definitions
 from fwdad.ir.builder.shape_env import KnownLengths, length_of
 from fwdad.ir.ops import Apply, Block, Load, Value, is_array, map_values, values_in, walk
@@ -24,7 +24,7 @@ class Examples:
     Attributes
     ----------
     of : dict
-        An input's value: (input, example); no input for an array that is a constant.
+        A value of ints, or a number: (input, example); no input for an array that is a constant.
     value_guards : dict
         Inputs whose values are taken for granted.
     assumed : set of Value
@@ -39,21 +39,22 @@ class Examples:
         self.value_guards: dict[int, Any] = {}
         self.assumed: set[Value] = set()
 
-    def forced(self, value: Value) -> Any:
+    def forced(self, value: Value, *, of_any_size: bool = False) -> Any:
         """The value in the example, kept as a guard; UNBOUND unless it is known from inputs.
 
-        An array qualifies if it is a few integers that nothing has written; nothing may write it
-        from then on.
+        An array qualifies if it is a few integers, or ``of_any_size``, that nothing has written;
+        nothing may write it from then on.
         """
-        if is_array(value):
-            if self._definitions.may_be_written(value, self._blocks.blocks):
+        if is_array(value) and self._definitions.may_be_written(value, self._blocks.blocks):
+            return UNBOUND
+        if value in self.of and is_array(value):
+            if not (of_any_size or may_be_option(self.of[value][1])):
                 return UNBOUND
+        if is_array(value):
             self.assumed.add(value)
         if value in self.of:
-            k, example = self.of[value]
-            if k is not None:
-                self.value_guards[k] = Contents(example) if is_array(value) else example
-            return example
+            self.assume(value)
+            return self.of[value][1]
         op = self._definitions.made_by(value)
         if isinstance(op, Load):
             return self._forced_part(op)
@@ -73,6 +74,12 @@ class Examples:
                 return UNBOUND
         result = op.function(*map_values(known.__getitem__, op.args))
         return result if len(op.outputs) == 1 else result[op.outputs.index(value)]
+
+    def assume(self, value: Value) -> None:
+        """Let the tape hold only as long as an input is what it is in the example."""
+        k, example = self.of[value]
+        if k is not None:
+            self.value_guards[k] = Contents(example) if is_array(value) else example
 
     def _forced_part(self, op: Load) -> Any:
         """The elements that a load with a known index reads, in the example."""

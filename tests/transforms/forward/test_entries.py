@@ -34,8 +34,8 @@ def pattern_of(f, x):
     return fwdad.jacobian_sparsity(f, x)
 
 
-def is_placed(g, x):
-    ops = trace(g, x).program.walk()
+def is_placed(g, *args):
+    ops = trace(g, *args).program.walk()
     return any(isinstance(op, Apply) and op.function is place_entries for op in ops)
 
 
