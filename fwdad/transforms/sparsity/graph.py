@@ -82,11 +82,12 @@ class Graph:
             several = np.zeros(shape, bool)
             for p in wide if len(wide) > 1 else ():
                 several |= (p != largest) & (p != 0)
-        if several.any():
-            made = self.new(int(np.count_nonzero(several)))
-            for p in wide:
-                at = p[several]
-                self.depend(made[at > 0], at[at > 0])
+        count = int(np.count_nonzero(several))
+        if count:
+            made = self.new(count)
+            every = count == several.size
+            for p in wide:  # an edge to node 0 adds nothing
+                self.depend(made, p if every else p[several])
             largest[several] = made
         return largest
 
