@@ -170,6 +170,15 @@ def measure(problem: Problem, tools: list[str]) -> list[list[str]]:
     return rows
 
 
+def warm_up(tools: list[str]) -> None:
+    """Compile a trivial function: no row has the loading of a compiler in it."""
+    fwdad.jit(np.sin)(1.0)
+    if "asdex" in tools:
+        import jax
+
+        jax.jit(jax.numpy.sin)(1.0)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--large", action="store_true", help="with a million unknowns")
@@ -178,6 +187,7 @@ def main() -> None:
     given = parser.parse_args()
     problems = [p for p in [*PROBLEMS, *(LARGE if given.large else [])] if given.only in p.name]
     rows = []
+    warm_up(given.peers)
     for problem in problems:
         for row in measure(problem, ["fwdad", *given.peers]):
             rows.append(row)
