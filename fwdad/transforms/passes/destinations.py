@@ -2,21 +2,37 @@
 
 An argument that a program fills, such as a gradient with ``out``, is C-contiguous, and holds
 anything until the end, so that a program that raises leaves it half-written. An array of the
-program's own is seen by nobody before it returns: its rows are computed in place, too.
+program's own is seen by nobody before it returns: its rows are computed in place, too. A row of a
+few numbers, ``y[k] = np.array([a, b])``, is stored number by number.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from fwdad.ir.analysis.alias import Roots, memory, memory_of
+from fwdad.ir.analysis.def_use import count_uses
 from fwdad.ir.analysis.effects import reads, writes
-from fwdad.ir.ops import Apply, Block, Load, Loop, Op, Operand, Program, Store, Value, is_array
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Load,
+    Loop,
+    Op,
+    Operand,
+    Program,
+    Store,
+    Value,
+    is_array,
+    type_of_operand,
+)
 from fwdad.ir.rewrite import defined_by, substitute, with_blocks, with_ops
-from fwdad.ir.types import Dimension
+from fwdad.ir.types import Dimension, Number
 from fwdad.ops.record import Layout, record_of
 
 
@@ -42,15 +58,19 @@ def _take_over(program: Program, store: Store) -> bool:
 
 def computed_in_rows(program: Program) -> Program:
     """A program whose new arrays that are stored as rows of its own are these; itself if none."""
-    block = _Rows(memory_of(program)).of(program.block)
+    block = _Rows(memory_of(program), count_uses(program.block)).of(program.block)
     return program if block is program.block else dataclasses.replace(program, block=block)
+
+
+_MOST_NUMBERS = 16
 
 
 class _Rows:
     """Rewrites the blocks of a program."""
 
-    def __init__(self, roots: Roots) -> None:
+    def __init__(self, roots: Roots, uses: Counter[Value]) -> None:
         self.roots = roots
+        self.uses = uses
         self.lengths: dict[Value, Sequence[Operand]] = {}  # of new arrays, as they are given
         self.ends: dict[Value, Operand] = {}  # of the counters of loops that count upwards
 
@@ -67,6 +87,8 @@ class _Rows:
         for op in ops:
             if isinstance(op, Store) and self._is_row(op):
                 block = self._in_place(block, op)
+            if isinstance(op, Store) and self.uses.get(op.value) == 1:
+                block = _by_elements(block, op)
         return block
 
     def _is_row(self, store: Store) -> bool:
@@ -99,6 +121,48 @@ class _Rows:
                 self.roots[v] = (owners - {array}) | self.roots.get(target, {target})
         self.roots[array] = self.roots.get(target, {target})
         return with_ops(block, [*made, *ops[end + 1 :]])
+
+
+def _by_elements(block: Block, store: Store) -> Block:
+    """A block in which a row of numbers is stored one by one; itself if what is stored is none."""
+    target, index, value = store.array, store.index, store.value
+    maker = next((op for op in block.ops if value in op.outputs), None)
+    numbers = _numbers(maker, value)
+    whole = len(index) < target.type.ndim and not any(i is None or i is Ellipsis for i in index)
+    index = (*index, slice(None)) if whole else index
+    slices = [k for k, i in enumerate(index) if isinstance(i, slice)]
+    others = [i for i in index if not isinstance(i, slice)]
+    if not numbers or len(index) != target.type.ndim or len(slices) != 1:
+        return block
+    (k,) = slices
+    fits = target.type.shape[k] == len(numbers) and target.type.dtype == value.type.dtype
+    if index[k] != slice(None) or not fits or not all(map(_is_int, others)):
+        return block
+    stores = [
+        Store(target, (*index[:k], j, *index[k + 1 :]), x, location=store.location)
+        for j, x in enumerate(numbers)
+    ]
+    ops: list[Op] = []
+    for op in block.ops:
+        ops += stores if op is store else [op] if op is not maker else []
+    return with_ops(block, ops)
+
+
+def _numbers(op: Op | None, array: Any) -> list[Operand]:
+    """The numbers that an array is made of, all of its dtype; none if it is made otherwise."""
+    if not isinstance(op, Apply) or op.function not in (np.array, np.asarray) or op.kwargs:
+        return []
+    items = op.args[0] if len(op.args) == 1 else None
+    if not isinstance(items, (list, tuple)) or len(items) > _MOST_NUMBERS:
+        return []
+    types = [type_of_operand(x) for x in items]
+    same = all(isinstance(t, Number) and t.dtype == array.type.dtype for t in types)
+    return list(items) if same else []
+
+
+def _is_int(i: Operand) -> bool:
+    t = type_of_operand(i)
+    return isinstance(t, Number) and t.dtype.kind in "iu"
 
 
 def _counts_upwards(span: Sequence[Operand]) -> bool:

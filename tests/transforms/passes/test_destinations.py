@@ -178,3 +178,74 @@ def test_a_row_that_is_out_of_bounds():
     assert in_rows(f, np.array([1.0, 2.0, 2.0, 3.0])) == 0
     with pytest.raises(IndexError):
         fwdad.jit(f)(X)
+
+
+def arrays_of_numbers(f, *args):
+    """How many arrays of numbers compiled code makes; what it returns is what f returns."""
+    tape = traced(f, *args)
+    before = run(tape, args)
+    optimise(tape.program)
+    program = computed_in_rows(tape.program)
+    check_program(program)
+    tape.program = program
+    assert run(tape, args) == before
+    if have_numba():
+        np.testing.assert_array_equal(fwdad.jit(f)(*args), f(*args))
+        x = args[0]
+        J = fwdad.jacobian(f, x, mode="forward")
+        np.testing.assert_allclose(fwdad.jit(fwdad.jacfwd(f))(x), J, rtol=1e-14)
+        np.testing.assert_allclose(fwdad.jit(fwdad.jacrev(f))(x), J, rtol=1e-14)
+    return sum(getattr(op, "function", None) is np.array for op in program.walk())
+
+
+def test_rows_of_numbers():
+    def euler(x):
+        out = np.empty((6, 3))
+        out[0] = np.array([x[0], x[1] * x[2], x[3]])
+        for k in range(5):
+            a, b, c = out[k]
+            out[k + 1] = np.array([a + 0.1 * b, b - 0.1 * a * c, 0.9 * c])
+        return out
+
+    def rotated(x):
+        """What is read lies where the row is written."""
+        out = np.zeros((2, 3))
+        for k in range(4):
+            out[k % 2] = np.array([out[k % 2, 1] + x[k], out[k % 2, 2], out[k % 2, 0]])
+            out[-1] = np.array([out[0, 2], out[0, 1] * x[0], out[-1, 0]])
+        return out
+
+    def columns(x):
+        out = np.zeros((2, 5, 3))
+        for k in range(4):
+            out[0, k] = np.array([x[k], x[0], x[k] * x[1]])
+            out[1, :, 2] = np.asarray([x[0], x[1], x[k], out[1, 0, 2], 2.0 * out[1, 1, 2]])
+            out[1, k, :] = np.array([out[1, k, 1], out[1, k, 2] + x[k], out[1, k, 0]])
+        return out
+
+    for f in (euler, rotated, columns):
+        assert arrays_of_numbers(f, X) == 0
+
+
+@pytest.mark.parametrize("use", ["kept", "wide", "float32", "part", "places", "long"])
+def test_numbers_that_stay_an_array(use):
+    def f(x):
+        out = np.zeros((4, 20 if use == "long" else 3), np.float32 if use == "float32" else float)
+        total = 0.0
+        for k in range(3):
+            numbers = [x[0] * k] * 20 if use == "long" else [x[k], x[0] * k, 2.0 * x[1]]
+            row = np.array(numbers[:1] if use == "wide" else numbers)
+            if use == "part":
+                out[k, ::-1] = row
+            elif use == "places":
+                out[k, [0, 1, 2]] = row
+            else:
+                out[k] = row
+            if use == "kept":
+                total += np.sum(row)
+        return out * (1.0 + total)
+
+    if use == "float32":
+        assert np.array_equal(fwdad.jit(f)(X), f(X))
+    else:
+        assert arrays_of_numbers(f, X) == 1
