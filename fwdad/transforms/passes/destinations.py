@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from fwdad.ir.ops import (
     Operand,
     Program,
     Store,
+    Update,
     Value,
     is_array,
     type_of_operand,
@@ -87,9 +87,20 @@ class _Rows:
         for op in ops:
             if isinstance(op, Store) and self._is_row(op):
                 block = self._in_place(block, op)
-            if isinstance(op, Store) and self.uses.get(op.value) == 1:
-                block = _by_elements(block, op)
-        return block
+        return self._number_by_number(block)
+
+    def _number_by_number(self, block: Block) -> Block:
+        """A block in which rows of numbers are stored, or updated, one by one."""
+        makers = {v: op for op in block.ops for v in op.outputs}
+        instead: dict[Op, list[Op]] = {}
+        for op in block.ops:
+            if isinstance(op, (Store, Update)) and self.uses.get(op.value) == 1:
+                maker = makers.get(op.value)
+                numbers = _numbers(maker)
+                stores = _one_by_one(op, numbers) if numbers else None
+                if stores and maker is not None:
+                    instead |= {op: stores, maker: []}
+        return with_ops(block, [new for op in block.ops for new in instead.get(op, [op])])
 
     def _is_row(self, store: Store) -> bool:
         """Whether a store writes a row of a new array, at an index that exists."""
@@ -123,32 +134,30 @@ class _Rows:
         return with_ops(block, [*made, *ops[end + 1 :]])
 
 
-def _by_elements(block: Block, store: Store) -> Block:
-    """A block in which a row of numbers is stored one by one; itself if what is stored is none."""
-    target, index, value = store.array, store.index, store.value
-    maker = next((op for op in block.ops if value in op.outputs), None)
-    numbers = _numbers(maker, value)
+def _one_by_one(store: Store | Update, numbers: list[Operand]) -> list[Op] | None:
+    """Stores of the numbers that a row consists of; None if it is none, or another one."""
+    target, index = store.array, store.index
     whole = len(index) < target.type.ndim and not any(i is None or i is Ellipsis for i in index)
     index = (*index, slice(None)) if whole else index
     slices = [k for k, i in enumerate(index) if isinstance(i, slice)]
     others = [i for i in index if not isinstance(i, slice)]
-    if not numbers or len(index) != target.type.ndim or len(slices) != 1:
-        return block
+    if len(index) != target.type.ndim or len(slices) != 1:
+        return None
     (k,) = slices
-    fits = target.type.shape[k] == len(numbers) and target.type.dtype == value.type.dtype
+    fits = target.type.shape[k] == len(numbers) and target.type.dtype == store.value.type.dtype
     if index[k] != slice(None) or not fits or not all(map(_is_int, others)):
-        return block
-    stores = [
-        Store(target, (*index[:k], j, *index[k + 1 :]), x, location=store.location)
+        return None
+    if isinstance(store, Update):
+        ufunc = record_of(store.function).stands_for or store.function
+        if not isinstance(ufunc, np.ufunc) or ufunc.signature is not None:
+            return None
+    return [
+        dataclasses.replace(store, index=(*index[:k], j, *index[k + 1 :]), value=x)
         for j, x in enumerate(numbers)
     ]
-    ops: list[Op] = []
-    for op in block.ops:
-        ops += stores if op is store else [op] if op is not maker else []
-    return with_ops(block, ops)
 
 
-def _numbers(op: Op | None, array: Any) -> list[Operand]:
+def _numbers(op: Op | None) -> list[Operand]:
     """The numbers that an array is made of, all of its dtype; none if it is made otherwise."""
     if not isinstance(op, Apply) or op.function not in (np.array, np.asarray) or op.kwargs:
         return []
@@ -156,7 +165,8 @@ def _numbers(op: Op | None, array: Any) -> list[Operand]:
     if not isinstance(items, (list, tuple)) or len(items) > _MOST_NUMBERS:
         return []
     types = [type_of_operand(x) for x in items]
-    same = all(isinstance(t, Number) and t.dtype == array.type.dtype for t in types)
+    dtype = op.outputs[0].type.dtype
+    same = all(isinstance(t, Number) and t.dtype == dtype for t in types)
     return list(items) if same else []
 
 

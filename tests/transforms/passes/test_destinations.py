@@ -223,8 +223,18 @@ def test_rows_of_numbers():
             out[1, k, :] = np.array([out[1, k, 1], out[1, k, 2] + x[k], out[1, k, 0]])
         return out
 
+    def updated(x):
+        out = np.ones((5, 3))
+        for k in range(4):
+            out[k + 1] = out[k]
+            out[k + 1] += np.array([out[k, 1], x[k] * out[k + 1, 0], x[0]])
+            out[k] *= np.array([x[k], out[k, 0], out[k, 1]])
+            out[1:4, 0] -= np.array([out[2, 0], out[1, 0], x[1]])
+        return out
+
     for f in (euler, rotated, columns):
         assert arrays_of_numbers(f, X) == 0
+    assert arrays_of_numbers(updated, X) == 1  # of a part of a column
 
 
 @pytest.mark.parametrize("use", ["kept", "wide", "float32", "part", "places", "long"])
