@@ -74,6 +74,7 @@ GROUPS = {
         "drivers/sparse/test_detection.py",
     ),
     "transforms/sparsity/products": ("transforms/sparsity/test_structures.py",),
+    "transforms/sparsity/sets": ("transforms/sparsity/test_graph.py",),
     "transforms/sparsity/cells": ("transforms/sparsity/test_interpreter.py",),
     "drivers/tapes_on_duals": ("frontend/test_tapes.py",),
     "drivers/solver_call": ("scipy/test_initial_values.py", "drivers/test_implicit_roots.py"),

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from fwdad.colouring.kernels import index_array, kernel
+from fwdad.transforms.sparsity.sets import Edges, rows_of_sets, sorted_once
 
 Nodes = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -171,11 +171,8 @@ class Graph:
             targets, sources = targets[apart], sources[apart]
             inputs, goals = groups[inputs], groups[wanted]
             count = int(groups.max()) + 1
-        starts, on = _by_target(targets, sources, count)
-        order, live = _sources_first(starts, on, goals)
-        rows = _Rows(count, inputs)
-        rows.fill(order, starts, on)
-        return rows.matrix(goals, self.inputs), live if groups is None else live[groups]
+        pattern, live = rows_of_sets(Edges(targets, sources, count), inputs, goals)
+        return pattern, live if groups is None else live[groups]
 
     def _groups(self, targets: Nodes, sources: Nodes) -> Any:
         """A number for each node, equal in cycles; None where there is no cycle."""
@@ -184,161 +181,3 @@ class Graph:
         ones = np.ones(targets.size, bool)
         graph = sp.csr_array((ones, (targets, sources)), shape=(self._count, self._count))
         return connected_components(graph, connection="strong")[1].astype(targets.dtype)
-
-
-def sorted_once(x: Any) -> Any:
-    """The elements of an array in order, each once; ``np.unique`` takes ten times as long.
-
-    What is sorted here is nearly in order, and a stable sort is four times as fast then.
-    """
-    x = np.sort(x, axis=None, kind="stable")
-    first = np.ones(x.size, bool)
-    np.not_equal(x[1:], x[:-1], out=first[1:])
-    return x[first]
-
-
-def _by_target(targets: Any, sources: Any, count: int) -> tuple[Any, Any]:
-    """The edges of each node: where they start, and where they go."""
-    starts = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(targets, minlength=count), out=starts[1:])
-    on = np.empty_like(sources)
-    sort_by_target(targets, sources, starts[:-1].copy(), on, steps=on.size)
-    return starts, on
-
-
-@kernel("ends", "on")
-def sort_by_target(targets: Any, sources: Any, ends: Any, on: Any) -> None:
-    """Put each edge behind those of its node that are there; ``ends`` says where that is."""
-    for e in range(len(targets)):
-        v = targets[e]
-        on[ends[v]] = sources[e]
-        ends[v] += 1
-
-
-def _sources_first(starts: Any, on: Any, goals: Any) -> tuple[Any, Any]:
-    """The nodes that some depend on, each behind those that it depends on; and which these are."""
-    count = starts.size - 1
-    followed = index_array(count, -1, starts)
-    stack, order = (np.empty(count, on.dtype) for _ in range(2))
-    steps = on.size + goals.size
-    done = depth_first(starts, on, goals, followed, stack, order, steps=steps)
-    return order[:done], followed >= 0
-
-
-@kernel("followed", "stack", "order")
-def depth_first(
-    starts: Any, on: Any, goals: Any, followed: Any, stack: Any, order: Any
-) -> Any:  # fmt: skip
-    """Write nodes in the order in which a search from some goals leaves them; how many they are.
-
-    ``followed[v]`` is the next edge to follow from v, -1 if v has not been met.
-    """
-    done = 0
-    for goal in goals:
-        if followed[goal] >= 0:
-            continue
-        depth = 0
-        stack[0] = goal
-        followed[goal] = starts[goal]
-        while depth >= 0:
-            v = stack[depth]
-            e = followed[v]
-            if e < starts[v + 1]:
-                followed[v] = e + 1
-                w = on[e]
-                if followed[w] < 0:
-                    depth += 1
-                    stack[depth] = w
-                    followed[w] = starts[w]
-            else:
-                order[done] = v
-                done += 1
-                depth -= 1
-    return done
-
-
-@kernel("first", "length", "columns", "met", "state")
-def unite(
-    order: Any, starts: Any, on: Any, inputs: Any,
-    first: Any, length: Any, columns: Any, met: Any, state: Any,
-) -> Any:  # fmt: skip
-    """Unite, node by node, the rows of those that it depends on, until the columns are full.
-
-    A row that is as long as one that it is made of is that one. ``met[c]`` is the last node that
-    has column c; ``state`` says how many nodes are done, and how many columns are used.
-    """
-    used = state[1]
-    for k in range(state[0], len(order)):
-        v = order[k]
-        if starts[v] == starts[v + 1]:
-            continue
-        total = 0
-        longest = on[starts[v]]
-        for e in range(starts[v], starts[v + 1]):
-            total += length[on[e]]
-            if length[on[e]] > length[longest]:
-                longest = on[e]
-        if used + min(total, inputs) > len(columns):
-            state[0] = k
-            state[1] = used
-            return False
-        end = used
-        for e in range(starts[v], starts[v + 1]):
-            begin = first[on[e]]
-            for q in range(begin, begin + length[on[e]]):
-                c = columns[q]
-                if met[c] != v:
-                    met[c] = v
-                    columns[end] = c
-                    end += 1
-        length[v] = end - used
-        if length[v] == length[longest]:
-            first[v] = first[longest]
-        else:
-            first[v] = used
-            used = end
-    return True
-
-
-@kernel("out")
-def copy_rows(nodes: Any, first: Any, columns: Any, starts: Any, out: Any) -> None:
-    """Write the columns of some nodes one behind the other."""
-    for k in range(len(nodes)):
-        shift = first[nodes[k]] - starts[k]
-        for q in range(starts[k], starts[k + 1]):
-            out[q] = columns[q + shift]
-
-
-class _Rows:
-    """The inputs that nodes depend on, in one array that grows."""
-
-    def __init__(self, count: int, inputs: Any) -> None:
-        self._first = np.zeros(count, np.int64)
-        self._length = np.zeros(count, np.int32)
-        self._columns = np.arange(inputs.size, dtype=np.int32)
-        self._first[inputs] = self._columns
-        self._length[inputs] = 1
-
-    def fill(self, order: Any, starts: Any, on: Any) -> None:
-        """Set the rows of nodes, each from those of the nodes that it depends on."""
-        inputs = self._columns.size
-        met = np.full(inputs, -1)
-        state = np.array([0, inputs])
-        rest = (order, starts, on, inputs, self._first, self._length)
-        size = inputs + 4 * on.size
-        while True:
-            held, self._columns = self._columns, np.empty(size, np.int32)
-            self._columns[: state[1]] = held[: state[1]]
-            if unite(*rest, self._columns, met, state, steps=2 * on.size):
-                return
-            size *= 2
-
-    def matrix(self, nodes: Any, inputs: int) -> sp.csr_array:
-        """The rows of some nodes as a matrix of True."""
-        starts = np.concatenate([[0], np.cumsum(self._length[nodes])])
-        columns = np.empty(starts[-1], self._columns.dtype)
-        copy_rows(nodes, self._first, self._columns, starts, columns, steps=columns.size)
-        parts = (np.ones(columns.size, bool), columns, starts)
-        made = sp.csr_array(parts, shape=(nodes.size, inputs))
-        made.sort_indices()
-        return made

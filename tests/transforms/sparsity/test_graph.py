@@ -5,7 +5,16 @@ import itertools
 import numpy as np
 import pytest
 
+from fwdad.transforms.sparsity import sets as sets_module
 from fwdad.transforms.sparsity.graph import Graph
+
+
+@pytest.fixture(params=["loops", "levels"], autouse=True)
+def _way(request, monkeypatch):
+    """By loops over nodes, and as without Numba in a graph that is too large for these."""
+    if request.param == "levels":
+        monkeypatch.setattr(sets_module, "have_numba", lambda: False)
+        monkeypatch.setattr(sets_module, "FEW_STEPS", 0)
 
 
 def sets(graph, nodes):
@@ -57,7 +66,7 @@ def test_cycles():
 
 @pytest.mark.parametrize("n", [40, 400])
 def test_rows_that_grow(n):
-    """Chains: under Python and, the longer one, under Numba where that is installed."""
+    """Chains; the longer one's loops are compiled where Numba is installed."""
     graph, chain = Graph(n), []
     for k in range(1, n + 1):
         chain.append(graph.both(chain[-1], k) if chain else k)
