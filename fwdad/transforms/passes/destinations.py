@@ -94,7 +94,9 @@ class _Rows:
         makers = {v: op for op in block.ops for v in op.outputs}
         instead: dict[Op, list[Op]] = {}
         for op in block.ops:
-            if isinstance(op, (Store, Update)) and self.uses.get(op.value) == 1:
+            if not isinstance(op, (Store, Update)) or not isinstance(op.value, Value):
+                continue
+            if self.uses[op.value] == 1:
                 maker = makers.get(op.value)
                 numbers = _numbers(maker)
                 stores = _one_by_one(op, numbers) if numbers else None
