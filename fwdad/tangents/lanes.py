@@ -55,10 +55,11 @@ class Lanes:
             array[k] = 1
         else:
             n, start, shape, dtype = self.basis
-            size = int(np.prod(shape, dtype=int))
+            size = math.prod(shape)
             array = np.zeros((n, size), dtype)
-            k = np.arange(max(0, -start), min(n, size - start))
-            array[k, start + k] = 1
+            if start < size:
+                k = np.arange(max(0, -start), min(n, size - start))
+                array[k, start + k] = 1
             array = array.reshape((n, *shape))
         array.flags.writeable = False
         return array
