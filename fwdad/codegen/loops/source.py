@@ -49,6 +49,7 @@ from fwdad.codegen.numba_support import CannotCompileError, runtime_module
 from fwdad.codegen.numpy_backend.source import Callee, Source
 from fwdad.codegen.passes import place_decompositions  # noqa: F401  (registered, too)
 from fwdad.codegen.passes.decompositions import expanded
+from fwdad.codegen.passes.first_sums import with_first_sums_stored
 from fwdad.codegen.passes.fusion import Plan
 from fwdad.codegen.passes.rank_one_products import with_single_rows
 from fwdad.codegen.passes.recomputation import repeated
@@ -457,7 +458,7 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     :class:`CannotCompileError`, with the line, if an operation has no compiled form.
     """
     program = repeated(expanded(with_single_rows(with_single_lanes_as_numbers(program))))
-    program = computed_in_rows(program)
+    program = with_first_sums_stored(computed_in_rows(program))
     writer = NumbaWriter(program)
     w, module = writer.parts, writer.module
     given = {p: w.names.temporary("stack") for p in w.stacks.given}
