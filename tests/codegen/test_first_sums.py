@@ -100,7 +100,7 @@ def test_loops_and_lengths():
 
 
 @pytest.mark.parametrize(
-    "use", ["read", "view", "branch", "step", "whole", "places", "int", "kind"]
+    "use", ["chosen", "read", "view", "branch", "step", "whole", "places", "int", "kind"]
 )
 def test_zeros_that_are_needed(use):
     def f(x):
@@ -108,6 +108,9 @@ def test_zeros_that_are_needed(use):
         if use == "read":
             x = x + y
         z = y[2:4] if use == "view" else x
+        if use == "chosen":
+            z = y if x[0] > 0 else x
+            x = x + z
         if use == "view":
             z[0] = 2.0
         if use == "branch" and x[0] > 0:

@@ -19,6 +19,8 @@ from fwdad.ir.ops import Apply, Block, Op, Operand, Program, Store, Update, Valu
 from fwdad.ir.rewrite import with_blocks, with_ops
 from fwdad.ops import Layout, record_of
 
+_FAR = 200  # operations; those between are looked at
+
 
 def with_first_sums_stored(program: Program) -> Program:
     """A program that stores what it would add to zeros; itself if it adds none first."""
@@ -32,22 +34,37 @@ def with_first_sums_stored(program: Program) -> Program:
 
 def _of_block(block: Block, roots: Roots) -> Block:
     ops = [with_blocks(op, lambda inner: _of_block(inner, roots)) for op in block.ops]
+    filled = {k: v for k, op in enumerate(ops) if (v := _filled_with_zeros(op)) is not None}
+    meeting = _meeting(ops, set(filled.values())) if filled else {}
     instead: dict[Op, list[Op]] = {}
-    for k, op in enumerate(ops):
-        v = _filled_with_zeros(op)
-        first = None if v is None else _first_to_meet(v, ops[k + 1 :], roots)
+    for k, v in filled.items():
+        j = next((j for j in meeting.get(v, ()) if j > k), k)
+        first = ops[j]
         if not isinstance(first, Update) or first.array is not v or not _adds(first):
             continue
-        instead[op] = _without_zeros(op)
+        if isinstance(ops[k], Store) and _is_accessed(v, ops[k + 1 : j], roots):
+            continue
+        instead[ops[k]] = _without_zeros(ops[k])
         instead[first] = [*_rest(first), *_stored(first)]
     return with_ops(block, [new for op in ops for new in instead.get(op, [op])])
+
+
+def _meeting(ops: list[Op], values: set[Value]) -> dict[Value, list[int]]:
+    """The places of the operations that have some values as operands, or inside."""
+    places: dict[Value, list[int]] = {}
+    for j, op in enumerate(ops):
+        inside = [op, *(i for block in op.blocks() for i in walk(block))] if op.nests else [op]
+        met = [[i.operands(), *(b.results for b in i.blocks() if i.nests)] for i in inside]
+        for v in values.intersection(values_in(met)):
+            places.setdefault(v, []).append(j)
+    return places
 
 
 def _filled_with_zeros(op: Op) -> Value | None:
     """The array of floats that an operation makes, or fills, with zeros."""
     v: Any = None
-    if isinstance(op, Store) and op.index == (Ellipsis,) and op.value == 0.0:
-        v = op.array if type(op.value) is float else None
+    if isinstance(op, Store) and op.index == (Ellipsis,):
+        v = op.array if type(op.value) is float and op.value == 0.0 else None
     elif isinstance(op, Apply) and len(op.outputs) == 1 and "order" not in op.kwargs:
         record = record_of(op.function)
         if op.function is np.zeros and record.layout is Layout.C:
@@ -55,16 +72,11 @@ def _filled_with_zeros(op: Op) -> Value | None:
     return v if v is not None and v.type.dtype.kind == "f" and v.type.ndim else None
 
 
-def _first_to_meet(v: Value, ops: list[Op], roots: Roots) -> Op | None:
-    """The first operation that has to do with an array, or with its memory."""
+def _is_accessed(v: Value, ops: list[Op], roots: Roots) -> bool:
+    """Whether some operations access the memory of an array, by another name."""
     own = memory(v, roots)
-    for op in ops:
-        inside = [op, *(i for block in op.blocks() for i in walk(block))] if op.nests else [op]
-        if any(v in values_in(i.operands()) for i in inside):
-            return op
-        if (reads(op, roots) | writes(op, roots)) & own:
-            return op
-    return None
+    far = len(ops) > _FAR
+    return far or any((reads(op, roots) | writes(op, roots)) & own for op in ops)
 
 
 def _adds(op: Update) -> bool:

@@ -84,9 +84,10 @@ class _Rows:
                 self.ends[op.body.params[0]] = op.span[1]
             ops.append(with_blocks(op, self.of))
         block = with_ops(block, ops)
-        for op in ops:
-            if isinstance(op, Store) and self._is_row(op):
-                block = self._in_place(block, op)
+        filled = {op.outputs[0] for op in ops if _is_filled(op)}
+        for op in ops if filled else ():
+            if isinstance(op, Store) and isinstance(op.value, Value) and op.value in filled:
+                block = self._in_place(block, op) if self._is_row(op) else block
         return self._number_by_number(block)
 
     def _number_by_number(self, block: Block) -> Block:
