@@ -13,6 +13,7 @@ import numpy as np
 from fwdad.colouring.pattern import SparsityPattern
 from fwdad.drivers.executable import Runner
 from fwdad.drivers.jitted_function import Jitted
+from fwdad.drivers.sparse.sets import hessian_pattern, jacobian_pattern
 from fwdad.drivers.tape_cache import on_copies
 from fwdad.eager.build import unseen
 from fwdad.eager.calls.dispatch import call
@@ -246,7 +247,10 @@ def _found(question: Question, tape: Tape, leaves: list[Any], kind: Kind) -> Spa
             f"{function_name(question.f)} return one vector (fwdad.ravel makes one)"
         )
     nodes = np.atleast_1d(np.asarray(y.nodes))
-    found = graph.hessian(int(nodes.flat[0])) if question.hessian else graph.jacobian(nodes)
+    if question.hessian:
+        found = hessian_pattern(graph, int(nodes.flat[0]))
+    else:
+        found = jacobian_pattern(graph, nodes)
     return SparsityPattern.of(found, _in_words(run.dense))
 
 

@@ -49,8 +49,7 @@ from fwdad.transforms.sparsity.cells import (
     shape_of,
     shape_of_result,
 )
-from fwdad.transforms.sparsity.graph import Graph
-from fwdad.transforms.sparsity.sets import sorted_once
+from fwdad.transforms.sparsity.graph import Graph, sorted_once
 from fwdad.transforms.sparsity.structures import LINEAR, nodes_of_call
 from fwdad.transforms.sparsity.structures import Call as CallOf
 
