@@ -112,7 +112,7 @@ class Call:
                 *[replaced(a) for a in self.args],
                 **{k: replaced(a) for k, a in self.kwargs.items() if k != "dtype"},
             )
-        except (TypeError, ValueError, AttributeError):
+        except (TypeError, ValueError, AttributeError, RuntimeError):  # whatever refuses objects
             raise NotOfThisKind from None
         return made
 
